@@ -1,0 +1,183 @@
+//! Aborts: why an attempt left no effect, and what a transaction that gives up says.
+
+use std::fmt;
+
+/// Why an attempt was aborted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
+#[repr(u8)]
+pub enum Reason {
+    /// A value to be read stayed locked by another transaction.
+    ReadLocked,
+    /// A value read before was found changed, or locked, when it was checked.
+    ReadChanged,
+    /// A value to be written stayed locked by another transaction.
+    WriteLocked,
+    /// A bucket or leaf changed since it was looked at: a phantom.
+    StructureChanged,
+    /// A predicate no longer held at commit.
+    PredicateFailed,
+}
+
+impl Reason {
+    /// All reasons, in the order of their numbers.
+    pub const ALL: [Reason; 5] = [
+        Reason::ReadLocked,
+        Reason::ReadChanged,
+        Reason::WriteLocked,
+        Reason::StructureChanged,
+        Reason::PredicateFailed,
+    ];
+
+    /// The name used in reports.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Reason::ReadLocked => "read_locked",
+            Reason::ReadChanged => "read_changed",
+            Reason::WriteLocked => "write_locked",
+            Reason::StructureChanged => "structure_changed",
+            Reason::PredicateFailed => "predicate_failed",
+        }
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Reason::ReadLocked => "a value to be read stayed locked",
+            Reason::ReadChanged => "a value that was read has changed",
+            Reason::WriteLocked => "a value to be written stayed locked",
+            Reason::StructureChanged => "a range or an absence that was observed has changed",
+            Reason::PredicateFailed => "a predicate no longer held",
+        })
+    }
+}
+
+/// The attempt cannot go on. Pass it up with `?`.
+///
+/// It carries no details: the engine knows them and decides whether to try again. An attempt that goes on
+/// in spite of it (swallows it) cannot commit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[must_use = "an attempt that was aborted cannot go on: pass it up with `?`"]
+pub struct Abort {
+    requested: bool,
+}
+
+impl Abort {
+    pub(crate) const INTERNAL: Abort = Abort { requested: false };
+
+    /// An abort that the body asks for: return it as the error to roll back without a reason of your own.
+    pub const fn rollback() -> Self {
+        Abort { requested: true }
+    }
+}
+
+impl fmt::Display for Abort {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.requested { "rolled back as asked" } else { "the attempt was aborted" })
+    }
+}
+
+impl std::error::Error for Abort {}
+
+/// What a transaction lost its last attempt over.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Conflict {
+    /// Why.
+    pub reason: Reason,
+    /// The object's or table's name.
+    pub object: String,
+    /// The key (or index, or range) within the object.
+    pub key: String,
+    /// How many attempts were made.
+    pub attempts: u32,
+}
+
+impl fmt::Display for Conflict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { reason, object, key, attempts } = self;
+        write!(f, "{reason}: {object}[{key}], attempt {attempts}")
+    }
+}
+
+/// A use that can never work, however often it is tried.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Misuse {
+    /// A transaction was started inside another one on the same thread.
+    #[error("a transaction was started inside another one")]
+    Nested,
+    /// An object was used in a transaction of another engine.
+    #[error("{object} belongs to another engine")]
+    ForeignObject {
+        /// The object's name.
+        object: String,
+    },
+    /// The protocol admits no more workers.
+    #[error("protocol {protocol} admits at most {workers_max} workers at a time")]
+    TooManyWorkers {
+        /// The protocol's name.
+        protocol: &'static str,
+        /// The most workers that it admits.
+        workers_max: u32,
+    },
+    /// A table declared static was to be changed.
+    #[error("table {table} is static: load it before use, do not change it")]
+    StaticTable {
+        /// The table's name.
+        table: String,
+    },
+    /// An index beyond the end of an array.
+    #[error("index {index} is beyond the end of {object}, which has {length} elements")]
+    OutOfBounds {
+        /// The object's name.
+        object: String,
+        /// The index asked for.
+        index: usize,
+        /// The number of elements.
+        length: usize,
+    },
+    /// The object offers no such operation.
+    #[error("{0}")]
+    Unsupported(String),
+}
+
+/// Why a transaction did not commit. `E` is the user's own error, passed through unchanged.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Error<E = Abort> {
+    /// The attempts that the retry policy allows were used up.
+    Conflict(Conflict),
+    /// The retry policy's deadline passed; the last attempt lost over this.
+    Timeout(Conflict),
+    /// The body asked for a rollback with this error.
+    Rollback(E),
+    /// The transaction can never work.
+    Misuse(Misuse),
+}
+
+impl<E> Error<E> {
+    /// Whether the same transaction may succeed if it is run again.
+    pub fn is_retryable(&self) -> bool {
+        matches!(self, Error::Conflict(_) | Error::Timeout(_))
+    }
+}
+
+impl<E: fmt::Display> fmt::Display for Error<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::Conflict(conflict) => write!(f, "conflict: {conflict}"),
+            Error::Timeout(conflict) => write!(f, "deadline passed: {conflict}"),
+            Error::Rollback(error) => write!(f, "rolled back: {error}"),
+            Error::Misuse(misuse) => write!(f, "misuse: {misuse}"),
+        }
+    }
+}
+
+impl<E: fmt::Debug + fmt::Display> std::error::Error for Error<E> {}
+
+impl<E> From<Misuse> for Error<E> {
+    fn from(misuse: Misuse) -> Self {
+        Error::Misuse(misuse)
+    }
+}

@@ -1,0 +1,121 @@
+//! From an address to a number, in O(1), cleared in O(1).
+//!
+//! An open-addressed table beside an array whose elements have addresses. The table is stamped, not
+//! cleared: each attempt has a number, and a slot with another attempt's number is empty (sto §3.7: a hash
+//! table that needs clearing rarely). It is cleared only when the 32-bit stamp wraps, and doubles when half
+//! full.
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Slot {
+    stamp: u32,
+    index: u32,
+}
+
+#[derive(Debug)]
+pub(crate) struct AddressMap {
+    slots: Box<[Slot]>,
+    stamp: u32,
+    used: usize,
+}
+
+impl AddressMap {
+    /// `capacity` must be a power of two.
+    pub(crate) fn new(capacity: usize) -> Self {
+        debug_assert!(capacity.is_power_of_two());
+        Self { slots: vec![Slot::default(); capacity].into_boxed_slice(), stamp: 1, used: 0 }
+    }
+
+    #[inline]
+    pub(crate) fn clear(&mut self) {
+        self.used = 0;
+        self.stamp = self.stamp.wrapping_add(1);
+        if self.stamp == 0 {
+            self.slots.fill(Slot::default());
+            self.stamp = 1;
+        }
+    }
+
+    #[inline(always)]
+    fn first_slot(&self, address: usize) -> usize {
+        // Fibonacci hashing: the upper half of the product depends on all lower bits of the address.
+        let product = (address as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        (product >> 32) as usize & (self.slots.len() - 1)
+    }
+
+    /// The number entered for an address; `address_of` tells the address of a number.
+    #[inline(always)]
+    pub(crate) fn find(&self, address: usize, address_of: impl Fn(usize) -> usize) -> Option<u32> {
+        let mut at = self.first_slot(address);
+        loop {
+            let slot = self.slots[at];
+            if slot.stamp != self.stamp {
+                return None;
+            }
+            if address_of(slot.index as usize) == address {
+                return Some(slot.index);
+            }
+            at = (at + 1) & (self.slots.len() - 1);
+        }
+    }
+
+    /// Enters the next number (0, 1, 2, …) for an address that has none.
+    #[inline(always)]
+    pub(crate) fn enter(&mut self, address: usize, address_of: impl Fn(usize) -> usize) -> u32 {
+        if (self.used + 1) * 2 > self.slots.len() {
+            self.grow(address_of);
+        }
+        let index = self.used as u32;
+        self.used += 1;
+        self.place(address, index);
+        index
+    }
+
+    #[inline(always)]
+    fn place(&mut self, address: usize, index: u32) {
+        let mut at = self.first_slot(address);
+        while self.slots[at].stamp == self.stamp {
+            at = (at + 1) & (self.slots.len() - 1);
+        }
+        self.slots[at] = Slot { stamp: self.stamp, index };
+    }
+
+    #[cold]
+    fn grow(&mut self, address_of: impl Fn(usize) -> usize) {
+        self.slots = vec![Slot::default(); self.slots.len() * 2].into_boxed_slice();
+        self.stamp = 1;
+        for index in 0..self.used {
+            self.place(address_of(index), index as u32);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_found_across_growth_and_clearing() {
+        let addresses: Vec<usize> = (0..1_000).map(|at| 0x7f00_0000_0000 + at * 16).collect();
+        let mut map = AddressMap::new(4);
+        for round in 0..3 {
+            for (at, address) in addresses.iter().enumerate() {
+                assert_eq!(map.find(*address, |index| addresses[index]), None, "round {round}");
+                assert_eq!(map.enter(*address, |index| addresses[index]), at as u32);
+            }
+            for (at, address) in addresses.iter().enumerate() {
+                assert_eq!(map.find(*address, |index| addresses[index]), Some(at as u32));
+            }
+            map.clear();
+        }
+    }
+
+    #[test]
+    fn the_stamp_wraps_without_bringing_old_entries_back() {
+        let mut map = AddressMap::new(4);
+        map.stamp = u32::MAX;
+        map.enter(64, |_| 64);
+        map.clear();
+        assert_eq!(map.stamp, 1);
+        assert_eq!(map.find(64, |_| 64), None);
+    }
+}

@@ -1,0 +1,197 @@
+//! An attempt: one execution of a transaction's body, as its protocol sees it.
+
+use crate::abort::Reason;
+use crate::item::{Flags, Item, ItemId, Items};
+use crate::object::Object;
+use crate::pin::Pin;
+use crate::protocol::{Lost, Over, Protocol};
+use crate::structure::{Contradiction, Observed, StructureChange, StructureSet};
+use bumpalo::Bump;
+use std::ptr::NonNull;
+
+/// The number of a worker among those of its engine, from 0. A number is reused when its worker is gone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct WorkerId(pub(crate) u32);
+
+impl WorkerId {
+    /// The number.
+    pub fn number(self) -> u32 {
+        self.0
+    }
+}
+
+/// Everything that one attempt knows. A worker has one and uses it again and again.
+pub struct Attempt<P: Protocol> {
+    /// The segments touched.
+    pub items: Items<P>,
+    /// The protocol's own state for this worker.
+    pub local: P::Local,
+    structures: StructureSet,
+    observers: Vec<NonNull<dyn Object<P>>>,
+    arena: Bump,
+    worker: WorkerId,
+    number: u32,
+    pin: Option<Pin>,
+}
+
+// SAFETY: the raw pointers in it (items, payloads, observers) belong to an attempt in progress, and a worker
+// can be moved to another thread only between attempts, when all of these are cleared. `Pin`, which is not
+// `Send`, is `None` then. `Local` is `Send`, and so is everything else.
+unsafe impl<P: Protocol> Send for Attempt<P> {}
+
+impl<P: Protocol> Attempt<P> {
+    pub(crate) fn new(worker: WorkerId, local: P::Local) -> Self {
+        Self {
+            items: Items::new(),
+            local,
+            structures: StructureSet::new(),
+            observers: Vec::new(),
+            arena: Bump::new(),
+            worker,
+            number: 0,
+            pin: None,
+        }
+    }
+
+    /// The worker that makes the attempt.
+    #[inline(always)]
+    pub fn worker(&self) -> WorkerId {
+        self.worker
+    }
+
+    /// How many attempts of the same transaction came before.
+    #[inline(always)]
+    pub fn number(&self) -> u32 {
+        self.number
+    }
+
+    #[inline]
+    pub(crate) fn open(&mut self, number: u32) {
+        if self.pin.is_some() {
+            // A panic (in a key's own code) cut the last attempt's cleanup short.
+            self.close();
+        }
+        self.number = number;
+        self.pin = Some(Pin::new());
+    }
+
+    /// Forgets everything and unpins. Pending writes have been consumed.
+    #[inline]
+    pub(crate) fn close(&mut self) {
+        self.items.clear();
+        self.structures.clear();
+        self.observers.clear();
+        self.arena.reset();
+        self.pin = None;
+    }
+
+    /// The attempt's pinned epoch.
+    #[inline(always)]
+    pub fn pin(&self) -> &Pin {
+        self.pin.as_ref().expect("an attempt in progress is pinned")
+    }
+
+    /// Memory that lives until the attempt ends. Nothing in it is dropped.
+    #[inline(always)]
+    pub(crate) fn allocate<T>(&self, value: T) -> *mut u8 {
+        std::ptr::from_mut(self.arena.alloc(value)).cast()
+    }
+
+    #[inline]
+    pub(crate) fn observe(&mut self, observed: Observed, by: NonNull<dyn Object<P>>) -> Result<bool, Lost> {
+        match self.structures.observe(observed) {
+            Ok(first) => {
+                if first {
+                    self.observers.push(by);
+                }
+                Ok(first)
+            }
+            Err(Contradiction { position }) => {
+                Err(Lost { reason: Reason::StructureChanged, over: Over::Structure(position as u32) })
+            }
+        }
+    }
+
+    pub(crate) fn follow(&mut self, change: StructureChange, by: NonNull<dyn Object<P>>) {
+        self.structures.follow(change);
+        self.observers.resize(self.structures.len(), by);
+    }
+
+    pub(crate) fn observation(&self, number: u32) -> (Observed, &dyn Object<P>) {
+        let observer = self.observers[number as usize];
+        // SAFETY: whoever observed promised that the object lives until the attempt ends.
+        (self.structures.get(number as usize), unsafe { observer.as_ref() })
+    }
+
+    /// Whether all observed buckets and leaves are as they were observed.
+    #[inline(always)]
+    pub fn check_structures(&self) -> Result<(), Lost> {
+        if self.structures.is_empty() {
+            return Ok(());
+        }
+        match self.structures.first_changed(self.pin().guard()) {
+            None => Ok(()),
+            Some(position) => {
+                Err(Lost { reason: Reason::StructureChanged, over: Over::Structure(position as u32) })
+            }
+        }
+    }
+
+    /// Whether no bucket or leaf was observed.
+    #[inline(always)]
+    pub fn has_structures(&self) -> bool {
+        !self.structures.is_empty()
+    }
+
+    /// Whether an item's predicate holds of the value that is there now. Run it inside a stable load.
+    #[inline]
+    pub fn predicate_holds(item: &Item<P>) -> bool {
+        debug_assert!(item.is(Flags::PREDICATE));
+        // SAFETY: the item has a predicate of its object.
+        unsafe { item.object().predicate_holds(item) }
+    }
+
+    /// Installs the pending write of an item.
+    ///
+    /// The protocol calls it at commit, once for each of [`Items::writes`], while it holds the lock.
+    #[inline(always)]
+    pub fn install(&mut self, id: ItemId) {
+        let Self { items, pin, .. } = self;
+        let item = items.get_mut(id);
+        let object = item.object;
+        let pin = pin.as_ref().expect("an attempt in progress is pinned");
+        // SAFETY: the object outlives the attempt; the item has a pending write (it is in `writes`), and the
+        // protocol, which alone calls this, holds the lock.
+        unsafe { object.as_ref().install(item, pin) };
+    }
+
+    /// Undoes all pending writes, the last first.
+    pub(crate) fn undo(&mut self) {
+        self.visit_writes(|object, item, pin| {
+            // SAFETY: the item has a pending write that was not installed: a commit that fails installs none.
+            unsafe { object.undo(item, pin) };
+        });
+    }
+
+    /// Runs the cleanup of all writes, the last first (sto §3.7).
+    #[inline]
+    pub(crate) fn cleanup(&mut self, committed: bool) {
+        self.visit_writes(|object, item, pin| {
+            // SAFETY: the item's write was installed or undone.
+            unsafe { object.cleanup(item, committed, pin) };
+        });
+    }
+
+    #[inline]
+    fn visit_writes(&mut self, mut visit: impl FnMut(&dyn Object<P>, &mut Item<P>, &Pin)) {
+        let Self { items, pin, .. } = self;
+        let pin = pin.as_ref().expect("an attempt in progress is pinned");
+        for at in (0..items.writes().len()).rev() {
+            let id = items.writes()[at];
+            let item = items.get_mut(id);
+            let object = item.object;
+            // SAFETY: the object outlives the attempt.
+            visit(unsafe { object.as_ref() }, item, pin);
+        }
+    }
+}

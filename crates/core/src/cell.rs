@@ -1,0 +1,388 @@
+//! Cells: how a segment holds its value.
+//!
+//! A reader may look at a value while another transaction installs the next one; the protocol finds out
+//! afterwards whether what was read counts. So a cell hands out *snapshots*: raw copies that nobody looks
+//! into until the protocol has said that they were stable. No reader, aborted attempts included, ever sees
+//! half a write.
+//!
+//! - [`Inline`] keeps small plain data in the segment itself, as atomic words. A snapshot copies the words.
+//! - [`Boxed`] keeps a pointer to an immutable value. A snapshot copies the pointer; the old value is freed
+//!   through the epoch, so a reader never copies a large row and never sees a freed one.
+//!
+//! The value's type decides, through [`Value`] and its derive macro.
+
+use crate::pin::Pin;
+use hotrow_sync::atomic::{AtomicPtr, AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
+use std::cell::UnsafeCell;
+use std::mem::MaybeUninit;
+
+/// Data that may be copied word by word: no padding, no pointers, no uninitialised bytes.
+///
+/// # Safety
+///
+/// Every byte of every value of the type must be initialised (the type has no padding), and the type must
+/// hold no pointers or references. Invalid bit patterns may exist (`bool`, enums): a snapshot is looked
+/// into only once it is known to be one that was written whole.
+pub unsafe trait Plain: Copy + Send + Sync + 'static {}
+
+/// A type whose values transactional objects and tables can hold, and the cell that holds them.
+///
+/// Derive it: `#[derive(Clone, Value)]` keeps values boxed, `#[derive(Clone, Copy, Value)]` with
+/// `#[value(inline)]` keeps them inline and requires every field to be [`Plain`] and the type to have no
+/// padding (checked when compiling). Inline suits rows up to a few hundred bytes that change often; boxed
+/// suits large rows that are mostly read, and everything that is not plain data.
+pub trait Value: Clone + Send + Sync + 'static {
+    /// How a segment holds a value of this type.
+    type Cell: Cell<Self>;
+}
+
+/// A place for one value that may be read while it is being replaced.
+///
+/// # Safety
+///
+/// An implementation must be free of data races when [`load`](Cell::load) runs at the same time as
+/// [`install`](Cell::install), and a snapshot taken while no install was running must be a valid value.
+pub unsafe trait Cell<T>: Send + Sync + Sized + 'static {
+    /// A raw copy, possibly torn.
+    type Snapshot;
+    /// A value waiting to be installed.
+    type Pending;
+
+    /// A cell that holds `value`.
+    fn new(value: T) -> Self;
+
+    /// Copies what is there now.
+    fn load(&self) -> Self::Snapshot;
+
+    /// Looks into a snapshot.
+    ///
+    /// # Safety
+    ///
+    /// No install ran while the snapshot was loaded, and `pin` was pinned before.
+    unsafe fn view<'a>(snapshot: &'a Self::Snapshot, pin: &'a Pin) -> &'a T;
+
+    /// The value in place.
+    ///
+    /// # Safety
+    ///
+    /// No install may run while the reference lives.
+    unsafe fn in_place(&self) -> &T;
+
+    /// Makes a value ready to be installed.
+    fn pend(value: T) -> Self::Pending;
+
+    /// The pending value.
+    fn pending(pending: &Self::Pending) -> &T;
+
+    /// The pending value, to be changed.
+    fn pending_mut(pending: &mut Self::Pending) -> &mut T;
+
+    /// Replaces the value. The old one is retired.
+    ///
+    /// The caller makes sure that no other install runs at the same time (it holds the segment's lock).
+    fn install(&self, pending: Self::Pending, pin: &Pin);
+
+    /// Drops a pending value that will not be installed. Code of the user's (a `Drop`) does not run here but
+    /// when the epoch ends, so that a panic in it cannot stop an abort half-way.
+    fn discard(pending: Self::Pending, pin: &Pin);
+}
+
+/// A cell of plain data, kept as atomic words in the segment.
+#[repr(C, align(8))]
+pub struct Inline<T: Plain>(UnsafeCell<MaybeUninit<T>>);
+
+// SAFETY: all access to the content while it is shared goes through atomic words (`load`, `install`);
+// `in_place` promises that nothing is installed meanwhile. `T: Plain` is `Send + Sync`.
+unsafe impl<T: Plain> Sync for Inline<T> {}
+// SAFETY: it owns its content, and `T` is `Send`.
+unsafe impl<T: Plain> Send for Inline<T> {}
+
+/// A raw copy of an inline value.
+#[repr(C, align(8))]
+pub struct InlineSnapshot<T>(MaybeUninit<T>);
+
+/// Copies `size` bytes from shared words to private memory: relaxed atomic loads, widest first.
+///
+/// # Safety
+///
+/// Both pointers must be aligned to 8 and valid for `size` bytes; the shared bytes must be initialised and
+/// accessed by other threads only through [`copy_in`] and [`copy_out`] of the same size.
+#[inline(always)]
+unsafe fn copy_out(shared: *mut u8, private: *mut u8, size: usize) {
+    // Relaxed throughout: the header's version, read before (acquire) and after (acquire fence), or the
+    // lock held, orders the words; see docs/memory-model.md.
+    let mut at = 0;
+    // SAFETY (all four): `at` stays below `size`, and each access is aligned because the base is aligned
+    // to 8 and narrower accesses follow wider ones.
+    unsafe {
+        while at + 8 <= size {
+            let word = AtomicU64::from_ptr(shared.add(at).cast()).load(Ordering::Relaxed);
+            private.add(at).cast::<u64>().write(word);
+            at += 8;
+        }
+        if at + 4 <= size {
+            let word = AtomicU32::from_ptr(shared.add(at).cast()).load(Ordering::Relaxed);
+            private.add(at).cast::<u32>().write(word);
+            at += 4;
+        }
+        if at + 2 <= size {
+            let word = AtomicU16::from_ptr(shared.add(at).cast()).load(Ordering::Relaxed);
+            private.add(at).cast::<u16>().write(word);
+            at += 2;
+        }
+        if at < size {
+            private.add(at).write(AtomicU8::from_ptr(shared.add(at)).load(Ordering::Relaxed));
+        }
+    }
+}
+
+/// Copies `size` bytes from private memory to shared words: relaxed atomic stores, widest first.
+///
+/// # Safety
+///
+/// As for [`copy_out`]; the private bytes must be initialised.
+#[inline(always)]
+unsafe fn copy_in(private: *const u8, shared: *mut u8, size: usize) {
+    let mut at = 0;
+    // SAFETY (all four): as in `copy_out`.
+    unsafe {
+        while at + 8 <= size {
+            AtomicU64::from_ptr(shared.add(at).cast())
+                .store(private.add(at).cast::<u64>().read(), Ordering::Relaxed);
+            at += 8;
+        }
+        if at + 4 <= size {
+            AtomicU32::from_ptr(shared.add(at).cast())
+                .store(private.add(at).cast::<u32>().read(), Ordering::Relaxed);
+            at += 4;
+        }
+        if at + 2 <= size {
+            AtomicU16::from_ptr(shared.add(at).cast())
+                .store(private.add(at).cast::<u16>().read(), Ordering::Relaxed);
+            at += 2;
+        }
+        if at < size {
+            AtomicU8::from_ptr(shared.add(at)).store(private.add(at).read(), Ordering::Relaxed);
+        }
+    }
+}
+
+// SAFETY: `load` and `install` touch the shared bytes only through atomic words of the same widths, so they
+// do not race; a snapshot taken without a concurrent install has exactly the bytes of the last value.
+unsafe impl<T: Plain> Cell<T> for Inline<T> {
+    type Snapshot = InlineSnapshot<T>;
+    type Pending = InlineSnapshot<T>;
+
+    #[inline]
+    fn new(value: T) -> Self {
+        const { assert!(align_of::<T>() <= 8, "an inline value's alignment is at most 8") };
+        Self(UnsafeCell::new(MaybeUninit::new(value)))
+    }
+
+    #[inline(always)]
+    fn load(&self) -> InlineSnapshot<T> {
+        let mut snapshot = InlineSnapshot(MaybeUninit::<T>::uninit());
+        // SAFETY: both are `repr(C, align(8))` around one `T`; a `Plain` value has no uninitialised bytes;
+        // shared access is by `copy_out` and `copy_in` only.
+        unsafe { copy_out(self.0.get().cast(), snapshot.0.as_mut_ptr().cast(), size_of::<T>()) };
+        snapshot
+    }
+
+    #[inline(always)]
+    unsafe fn view<'a>(snapshot: &'a InlineSnapshot<T>, _pin: &'a Pin) -> &'a T {
+        // SAFETY: the caller promises that the snapshot is not torn, so these are the bytes of a value.
+        unsafe { snapshot.0.assume_init_ref() }
+    }
+
+    #[inline(always)]
+    unsafe fn in_place(&self) -> &T {
+        // SAFETY: initialised by `new`; the caller promises that nothing is installed meanwhile.
+        unsafe { (*self.0.get()).assume_init_ref() }
+    }
+
+    #[inline(always)]
+    fn pend(value: T) -> InlineSnapshot<T> {
+        InlineSnapshot(MaybeUninit::new(value))
+    }
+
+    #[inline(always)]
+    fn pending(pending: &InlineSnapshot<T>) -> &T {
+        // SAFETY: pending values are made by `pend`, which initialises them.
+        unsafe { pending.0.assume_init_ref() }
+    }
+
+    #[inline(always)]
+    fn pending_mut(pending: &mut InlineSnapshot<T>) -> &mut T {
+        // SAFETY: as in `pending`.
+        unsafe { pending.0.assume_init_mut() }
+    }
+
+    #[inline(always)]
+    fn install(&self, pending: InlineSnapshot<T>, _pin: &Pin) {
+        // SAFETY: as in `load`; the pending value is initialised and has no padding.
+        unsafe { copy_in(pending.0.as_ptr().cast(), self.0.get().cast(), size_of::<T>()) };
+    }
+
+    #[inline(always)]
+    fn discard(_pending: InlineSnapshot<T>, _pin: &Pin) {}
+}
+
+/// A cell that points to an immutable value on the heap.
+pub struct Boxed<T: Send + Sync + 'static> {
+    pointer: AtomicPtr<T>,
+}
+
+// SAFETY: `load` and `install` are one atomic access each; the pointer always points to a whole value,
+// which is freed only through the epoch after it was replaced.
+unsafe impl<T: Send + Sync + 'static> Cell<T> for Boxed<T> {
+    type Snapshot = *const T;
+    type Pending = Box<T>;
+
+    fn new(value: T) -> Self {
+        Self { pointer: AtomicPtr::new(Box::into_raw(Box::new(value))) }
+    }
+
+    #[inline(always)]
+    fn load(&self) -> *const T {
+        // Acquire: pairs with the release in `install`, which publishes the value behind the pointer.
+        self.pointer.load(Ordering::Acquire)
+    }
+
+    #[inline(always)]
+    unsafe fn view<'a>(snapshot: &'a *const T, _pin: &'a Pin) -> &'a T {
+        // SAFETY: the pointer was current at a moment when the caller's epoch was pinned, and the value is
+        // retired through the epoch.
+        unsafe { &**snapshot }
+    }
+
+    #[inline(always)]
+    unsafe fn in_place(&self) -> &T {
+        // SAFETY: the caller promises that nothing is installed, hence nothing retired, meanwhile.
+        unsafe { &*self.pointer.load(Ordering::Acquire) }
+    }
+
+    #[inline]
+    fn pend(value: T) -> Box<T> {
+        Box::new(value)
+    }
+
+    #[inline]
+    fn pending(pending: &Box<T>) -> &T {
+        pending
+    }
+
+    #[inline]
+    fn pending_mut(pending: &mut Box<T>) -> &mut T {
+        pending
+    }
+
+    fn install(&self, pending: Box<T>, pin: &Pin) {
+        // Release: pairs with the acquire in `load`. The load part need not acquire: this thread only frees
+        // the old value, and the holder of the segment's lock is ordered after the one who installed it.
+        let old = self.pointer.swap(Box::into_raw(pending), Ordering::AcqRel);
+        // SAFETY: `old` came from `Box::into_raw` and can no longer be reached by who pins from now on.
+        unsafe { pin.retire(old) };
+    }
+
+    fn discard(pending: Box<T>, pin: &Pin) {
+        // SAFETY: from a box, and never shared.
+        unsafe { pin.retire(Box::into_raw(pending)) };
+    }
+}
+
+impl<T: Send + Sync + 'static> Drop for Boxed<T> {
+    fn drop(&mut self) {
+        let pointer = self.pointer.load(Ordering::Relaxed);
+        if !pointer.is_null() {
+            // SAFETY: the cell owns the value; `&mut self` says that nobody else looks at the cell. Values
+            // replaced earlier were retired by `install`.
+            drop(unsafe { Box::from_raw(pointer) });
+        }
+    }
+}
+
+macro_rules! plain_values {
+    ($($plain:ty),* $(,)?) => {$(
+        // SAFETY: a primitive without padding or pointers.
+        unsafe impl Plain for $plain {}
+        impl Value for $plain {
+            type Cell = Inline<Self>;
+        }
+    )*};
+}
+plain_values!(u8, u16, u32, u64, usize, i8, i16, i32, i64, isize, f32, f64, bool, char, ());
+
+// SAFETY: an array has no padding of its own.
+unsafe impl<T: Plain, const N: usize> Plain for [T; N] {}
+impl<T: Plain, const N: usize> Value for [T; N] {
+    type Cell = Inline<Self>;
+}
+
+macro_rules! boxed_values {
+    ($([$($parameter:ident),*] $boxed:ty),* $(,)?) => {$(
+        impl<$($parameter: Clone + Send + Sync + 'static),*> Value for $boxed {
+            type Cell = Boxed<Self>;
+        }
+    )*};
+}
+boxed_values!([] String, [T] Vec<T>, [T] Option<T>, [T] Box<T>, [A, B] (A, B), [A, B, C] (A, B, C));
+
+impl<T: ?Sized + Send + Sync + 'static> Value for std::sync::Arc<T> {
+    type Cell = Boxed<Self>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Clone, Copy, PartialEq, Debug)]
+    #[repr(C)]
+    struct Odd {
+        wide: u32,
+        half: u16,
+        byte: u8,
+        flag: bool,
+        tail: [u8; 7],
+        last: u8,
+    }
+    // SAFETY: 4 + 2 + 1 + 1 + 7 + 1 = 16 bytes, no padding.
+    unsafe impl Plain for Odd {}
+
+    fn round_trip<T: Plain + PartialEq + std::fmt::Debug>(first: T, second: T) {
+        let pin = Pin::new();
+        let cell = Inline::new(first);
+        let before = cell.load();
+        cell.install(Inline::pend(second), &pin);
+        // SAFETY: one thread, nothing is installed meanwhile.
+        unsafe {
+            assert_eq!(*Inline::view(&before, &pin), first);
+            assert_eq!(*Inline::view(&cell.load(), &pin), second);
+            assert_eq!(*cell.in_place(), second);
+        }
+    }
+
+    #[test]
+    fn inline_values_of_all_widths_are_copied_whole() {
+        round_trip(1u8, 255);
+        round_trip([1u8; 3], [9, 8, 7]);
+        round_trip([1u8; 15], [2; 15]);
+        round_trip([1u16; 5], [2; 5]);
+        round_trip([1u64; 40], [2; 40]);
+        round_trip((), ());
+        let odd = Odd { wide: 1, half: 2, byte: 3, flag: true, tail: [4; 7], last: 5 };
+        round_trip(odd, Odd { flag: false, last: 9, ..odd });
+    }
+
+    #[test]
+    fn a_boxed_snapshot_outlives_the_install_that_replaces_it() {
+        let pin = Pin::new();
+        let cell = Boxed::new(String::from("first"));
+        let before = cell.load();
+        cell.install(Boxed::pend(String::from("second")), &pin);
+        // SAFETY: the epoch is pinned since before the load.
+        unsafe {
+            assert_eq!(Boxed::view(&before, &pin), "first");
+            assert_eq!(Boxed::view(&cell.load(), &pin), "second");
+        }
+    }
+}

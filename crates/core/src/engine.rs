@@ -1,0 +1,209 @@
+//! The engine: one protocol, its shared state, and its workers.
+
+use crate::abort::{Abort, Error, Misuse};
+use crate::policy::{Elders, RetryPolicy};
+use crate::protocol::Protocol;
+use crate::statistics::{ConflictTable, Counters, HotKey, Statistics};
+use crate::transaction::Transaction;
+use crate::worker::Worker;
+use hotrow_sync::atomic::{AtomicU64, Ordering};
+use hotrow_sync::{Arc, Mutex, lock};
+use std::any::Any;
+use std::cell::RefCell;
+use std::collections::HashMap;
+
+/// The number of an engine, unique in the process, never 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct EngineId(pub(crate) u64);
+
+/// An engine: a protocol chosen once, and everything its transactions share.
+///
+/// Cloning gives another handle to the same engine. Objects and tables belong to one engine; using them in
+/// a transaction of another is [`Misuse::ForeignObject`].
+pub struct Engine<P: Protocol> {
+    pub(crate) shared: Arc<Shared<P>>,
+}
+
+impl<P: Protocol> Clone for Engine<P> {
+    fn clone(&self) -> Self {
+        Self { shared: self.shared.clone() }
+    }
+}
+
+/// What all workers of an engine share.
+pub(crate) struct Shared<P: Protocol> {
+    pub(crate) id: EngineId,
+    pub(crate) protocol: P,
+    pub(crate) policy: RetryPolicy,
+    pub(crate) elders: Elders,
+    registry: Mutex<Registry<P>>,
+}
+
+/// The workers that ever were, as slots that new workers take over.
+struct Registry<P: Protocol> {
+    slots: Vec<Arc<Slot<P>>>,
+    free: Vec<u32>,
+}
+
+/// What is kept of a worker when it is gone: its number, its counts, its protocol state.
+pub(crate) struct Slot<P: Protocol> {
+    pub(crate) number: u32,
+    pub(crate) counters: Counters,
+    pub(crate) conflicts: Mutex<ConflictTable>,
+    /// The protocol's state while no worker has the slot. A new worker goes on from it, so that whatever is
+    /// unique per worker number (version ids) stays so.
+    local: Mutex<Option<P::Local>>,
+}
+
+impl<P: Protocol> Default for Engine<P> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<P: Protocol> Engine<P> {
+    /// An engine with the default retry policy.
+    pub fn new() -> Self {
+        Self::with_policy(RetryPolicy::default())
+    }
+
+    /// An engine whose transactions retry as `policy` says.
+    pub fn with_policy(policy: RetryPolicy) -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        // Relaxed: only uniqueness matters.
+        let id = EngineId(NEXT.fetch_add(1, Ordering::Relaxed));
+        let registry = Mutex::new(Registry { slots: Vec::new(), free: Vec::new() });
+        Self { shared: Arc::new(Shared { id, protocol: P::new(), policy, elders: Elders::default(), registry }) }
+    }
+
+    /// The engine's number.
+    pub fn id(&self) -> EngineId {
+        self.shared.id
+    }
+
+    /// The protocol's name.
+    pub fn protocol(&self) -> &'static str {
+        P::NAME
+    }
+
+    /// Registers a worker: what a thread runs transactions with. Keep one per thread.
+    ///
+    /// # Errors
+    ///
+    /// [`Misuse::TooManyWorkers`] when the protocol admits no more at a time.
+    pub fn worker(&self) -> Result<Worker<P>, Misuse> {
+        let mut registry = lock(&self.shared.registry);
+        let slot = match registry.free.pop() {
+            Some(number) => registry.slots[number as usize].clone(),
+            None => {
+                let number = registry.slots.len() as u32;
+                if number >= P::WORKERS_MAX {
+                    return Err(Misuse::TooManyWorkers { protocol: P::NAME, workers_max: P::WORKERS_MAX });
+                }
+                let slot = Arc::new(Slot {
+                    number,
+                    counters: Counters::default(),
+                    conflicts: Mutex::default(),
+                    local: Mutex::new(Some(P::Local::default())),
+                });
+                registry.slots.push(slot.clone());
+                slot
+            }
+        };
+        drop(registry);
+        let local = lock(&slot.local).take().unwrap_or_default();
+        Ok(Worker::new(self.shared.clone(), slot, local))
+    }
+
+    /// Runs a transaction on the calling thread's own worker, which is registered at first use and kept
+    /// until the thread ends. See [`Worker::run`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Worker::run`], and [`Misuse::TooManyWorkers`].
+    pub fn run<R>(
+        &self,
+        body: impl FnMut(&mut Transaction<'_, P>) -> Result<R, Abort>,
+    ) -> Result<R, Error> {
+        self.try_run(body)
+    }
+
+    /// As [`run`](Self::run), with an error type of the user's own. See [`Worker::try_run`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Worker::try_run`], and [`Misuse::TooManyWorkers`].
+    pub fn try_run<R, E: From<Abort>>(
+        &self,
+        body: impl FnMut(&mut Transaction<'_, P>) -> Result<R, E>,
+    ) -> Result<R, Error<E>> {
+        let mut worker = ThreadWorkers::take(self)?;
+        let result = worker.try_run(body);
+        ThreadWorkers::put_back(self.shared.id, worker);
+        result
+    }
+
+    /// Counts over all workers, past and present.
+    pub fn statistics(&self) -> Statistics {
+        let mut sum = Statistics::default();
+        for slot in &lock(&self.shared.registry).slots {
+            sum.add(&slot.counters.read());
+        }
+        sum
+    }
+
+    /// The keys over which most attempts were lost, most first, at most `limit`.
+    pub fn hot_keys(&self, limit: usize) -> Vec<HotKey> {
+        let mut report = HashMap::new();
+        for slot in &lock(&self.shared.registry).slots {
+            lock(&slot.conflicts).add_to(&mut report);
+        }
+        let mut keys: Vec<HotKey> = report.into_values().collect();
+        keys.sort_by(|a, b| {
+            b.conflicts.cmp(&a.conflicts).then_with(|| (&a.object, &a.key).cmp(&(&b.object, &b.key)))
+        });
+        keys.truncate(limit);
+        keys
+    }
+}
+
+impl<P: Protocol> Shared<P> {
+    pub(crate) fn give_back(&self, slot: &Slot<P>, local: P::Local) {
+        *lock(&slot.local) = Some(local);
+        lock(&self.registry).free.push(slot.number);
+    }
+}
+
+/// The workers that `Engine::run` keeps for the current thread, one per engine.
+struct ThreadWorkers;
+
+thread_local! {
+    static WORKERS: RefCell<Vec<(EngineId, Box<dyn Any>)>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Engines whose workers a thread keeps at a time; the one used least recently goes first.
+const THREAD_WORKERS_MAX: usize = 8;
+
+impl ThreadWorkers {
+    fn take<P: Protocol>(engine: &Engine<P>) -> Result<Box<Worker<P>>, Misuse> {
+        let kept = WORKERS.with_borrow_mut(|workers| {
+            let at = workers.iter().position(|(id, _)| *id == engine.shared.id)?;
+            Some(workers.remove(at).1)
+        });
+        match kept.and_then(|worker| worker.downcast::<Worker<P>>().ok()) {
+            Some(worker) => Ok(worker),
+            None if crate::worker::in_transaction() => Err(Misuse::Nested),
+            None => Ok(Box::new(engine.worker()?)),
+        }
+    }
+
+    fn put_back<P: Protocol>(id: EngineId, worker: Box<Worker<P>>) {
+        let evicted = WORKERS.with_borrow_mut(|workers| {
+            let evicted = (workers.len() >= THREAD_WORKERS_MAX).then(|| workers.remove(0));
+            workers.push((id, worker));
+            evicted
+        });
+        // Dropped outside the borrow: dropping a worker may run user code (values freed by the epoch).
+        drop(evicted);
+    }
+}

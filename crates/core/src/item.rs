@@ -1,0 +1,226 @@
+//! Items and the tracking set: what one attempt knows of each segment it touched.
+//!
+//! An item is found by its segment's address in O(1) (`address_map`).
+
+use crate::address_map::AddressMap;
+use crate::object::Object;
+use crate::protocol::Protocol;
+use std::ptr::NonNull;
+
+/// The number of an item within its attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ItemId(pub(crate) u32);
+
+/// What is known of an item, one bit each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Flags(pub(crate) u16);
+
+impl Flags {
+    /// The segment was read, and the mark says at which state.
+    pub const READ: Flags = Flags(1);
+    /// The segment will be written: the payload is the pending write.
+    pub const WRITE: Flags = Flags(2);
+    /// The payload holds a predicate to be checked at commit.
+    pub const PREDICATE: Flags = Flags(4);
+    /// The protocol holds the segment's lock for this attempt.
+    pub const LOCKED: Flags = Flags(8);
+    /// The attempt made the segment: its lock was held from the start, and nobody else has seen a value.
+    pub const BORN: Flags = Flags(16);
+}
+
+/// What one attempt knows of one segment (sto §3.2, `TItem`).
+pub struct Item<P: Protocol> {
+    pub(crate) segment: NonNull<P::Header>,
+    pub(crate) object: NonNull<dyn Object<P>>,
+    pub(crate) payload: *mut u8,
+    /// What the protocol's read left: a version, a mode of lock.
+    pub mark: P::Mark,
+    pub(crate) flags: u16,
+    /// For the datatype's own use.
+    pub tag: u16,
+}
+
+impl<P: Protocol> Item<P> {
+    /// Whether all of `flags` are set.
+    #[inline(always)]
+    pub fn is(&self, flags: Flags) -> bool {
+        self.flags & flags.0 == flags.0
+    }
+
+    /// Sets flags. A protocol sets `READ` and `LOCKED`, the transaction the others.
+    #[inline(always)]
+    pub fn set(&mut self, flags: Flags) {
+        self.flags |= flags.0;
+    }
+
+    /// Clears flags.
+    #[inline(always)]
+    pub fn clear(&mut self, flags: Flags) {
+        self.flags &= !flags.0;
+    }
+
+    /// The segment's address: its header's, and whatever the datatype keeps behind it.
+    #[inline(always)]
+    pub fn segment(&self) -> NonNull<P::Header> {
+        self.segment
+    }
+
+    /// The segment's header.
+    #[inline(always)]
+    pub fn header(&self) -> &P::Header {
+        // SAFETY: whoever made the item promised that the segment lives until the attempt ends
+        // (`Transaction::read` and its siblings).
+        unsafe { self.segment.as_ref() }
+    }
+
+    /// The address of the pending write or the predicate; null if there is neither.
+    #[inline(always)]
+    pub fn payload(&self) -> *mut u8 {
+        self.payload
+    }
+
+    pub(crate) fn object(&self) -> &dyn Object<P> {
+        // SAFETY: as for the segment.
+        unsafe { self.object.as_ref() }
+    }
+}
+
+/// An attempt's items, in the order of first touch.
+pub struct Items<P: Protocol> {
+    items: Vec<Item<P>>,
+    writes: Vec<ItemId>,
+    map: AddressMap,
+    predicates: u32,
+}
+
+const SLOTS_MIN: usize = if cfg!(test) { 4 } else { 256 };
+
+impl<P: Protocol> Items<P> {
+    pub(crate) fn new() -> Self {
+        Self {
+            items: Vec::new(),
+            writes: Vec::new(),
+            map: AddressMap::new(SLOTS_MIN),
+            predicates: 0,
+        }
+    }
+
+    /// Forgets all items.
+    #[inline]
+    pub(crate) fn clear(&mut self) {
+        self.items.clear();
+        self.writes.clear();
+        self.predicates = 0;
+        self.map.clear();
+    }
+
+    /// How many items there are.
+    pub fn len(&self) -> usize {
+        self.items.len()
+    }
+
+    /// Whether nothing was touched.
+    pub fn is_empty(&self) -> bool {
+        self.items.is_empty()
+    }
+
+    /// The items to be written, in the order of their first write.
+    #[inline(always)]
+    pub fn writes(&self) -> &[ItemId] {
+        &self.writes
+    }
+
+    /// Whether any item holds a predicate.
+    #[inline(always)]
+    pub fn has_predicates(&self) -> bool {
+        self.predicates != 0
+    }
+
+    /// The numbers of all items, in the order of first touch.
+    #[inline]
+    pub fn ids(&self) -> impl DoubleEndedIterator<Item = ItemId> + use<P> {
+        (0..self.items.len() as u32).map(ItemId)
+    }
+
+    /// All items, in the order of first touch.
+    #[inline]
+    pub fn iter(&self) -> std::slice::Iter<'_, Item<P>> {
+        self.items.iter()
+    }
+
+    /// An item.
+    #[inline(always)]
+    pub fn get(&self, id: ItemId) -> &Item<P> {
+        &self.items[id.0 as usize]
+    }
+
+    /// An item, to be changed.
+    #[inline(always)]
+    pub fn get_mut(&mut self, id: ItemId) -> &mut Item<P> {
+        &mut self.items[id.0 as usize]
+    }
+
+    /// The item of a segment, if the segment was touched.
+    #[inline(always)]
+    pub(crate) fn find(&self, segment: NonNull<P::Header>) -> Option<ItemId> {
+        let items = &self.items;
+        self.map.find(segment.addr().get(), |index| items[index].segment.addr().get()).map(ItemId)
+    }
+
+    /// Adds an item for a segment that has none.
+    #[inline]
+    pub(crate) fn add(
+        &mut self,
+        segment: NonNull<P::Header>,
+        object: NonNull<dyn Object<P>>,
+        mark: P::Mark,
+    ) -> ItemId {
+        let Self { items, map, .. } = self;
+        let index = map.enter(segment.addr().get(), |index| items[index].segment.addr().get());
+        items.push(Item { segment, object, payload: std::ptr::null_mut(), mark, flags: 0, tag: 0 });
+        ItemId(index)
+    }
+
+    #[inline]
+    pub(crate) fn set_payload(&mut self, id: ItemId, payload: *mut u8) {
+        self.items[id.0 as usize].payload = payload;
+    }
+
+    /// Marks an item as written. True the first time.
+    #[inline]
+    pub(crate) fn mark_write(&mut self, id: ItemId) -> bool {
+        let item = &mut self.items[id.0 as usize];
+        let first = !item.is(Flags::WRITE);
+        if first {
+            item.set(Flags::WRITE);
+            self.writes.push(id);
+        }
+        first
+    }
+
+    #[inline]
+    pub(crate) fn mark_predicate(&mut self, id: ItemId) {
+        let item = &mut self.items[id.0 as usize];
+        if !item.is(Flags::PREDICATE) {
+            item.set(Flags::PREDICATE);
+            self.predicates += 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Silent, Unprotected};
+
+    #[test]
+    fn a_second_write_of_an_item_is_the_same_write() {
+        let segment = 0u64;
+        let object = Silent::default();
+        let mut items = Items::<Unprotected>::new();
+        let id = items.add(NonNull::from(&segment), NonNull::from(&object as &dyn Object<Unprotected>), 0);
+        assert!(items.mark_write(id));
+        assert!(!items.mark_write(id));
+        assert_eq!(items.writes(), &[id]);
+    }
+}

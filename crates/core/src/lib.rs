@@ -1,0 +1,42 @@
+//! Segments, cells, items, attempts and workers: what every protocol and every datatype of Hotrow stands on.
+//!
+//! This crate names no protocol and no datatype. A protocol implements [`Protocol`], a datatype implements
+//! [`Object`]; neither knows the other, and every protocol serves every datatype.
+//!
+//! Reading order: [`Segment`] and [`cell`] (what is shared), [`Item`] (what an attempt knows of it),
+//! [`Object`] and [`Protocol`] (the two sides of a commit), [`Transaction`] (where they meet), [`Worker`]
+//! (attempts and retries), [`Engine`].
+
+mod abort;
+mod address_map;
+mod attempt;
+pub mod cell;
+mod engine;
+mod item;
+mod object;
+mod pin;
+mod policy;
+mod protocol;
+mod segment;
+mod statistics;
+mod structure;
+#[cfg(test)]
+mod testing;
+mod transaction;
+mod worker;
+
+pub use abort::{Abort, Conflict, Error, Misuse, Reason};
+pub use attempt::{Attempt, WorkerId};
+pub use cell::{Boxed, Cell, Inline, Plain, Value};
+pub use crossbeam_epoch as epoch;
+pub use engine::{Engine, EngineId};
+pub use item::{Flags, Item, ItemId, Items};
+pub use object::{Label, Object};
+pub use pin::{EpochBox, Pin};
+pub use policy::RetryPolicy;
+pub use protocol::{Lost, Over, Protocol};
+pub use segment::Segment;
+pub use statistics::{HotKey, Statistics};
+pub use structure::{Observed, StructureChange, StructureVersion};
+pub use transaction::{Found, Transaction};
+pub use worker::Worker;

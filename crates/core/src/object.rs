@@ -1,0 +1,112 @@
+//! Objects: what a datatype tells the commit.
+
+use crate::engine::EngineId;
+use crate::item::Item;
+use crate::pin::Pin;
+use crate::protocol::Protocol;
+use crate::structure::StructureVersion;
+use hotrow_sync::atomic::{AtomicU32, Ordering};
+use std::ptr::NonNull;
+
+/// Who an object is: its engine, its number, its name.
+#[derive(Debug)]
+pub struct Label {
+    pub(crate) engine: EngineId,
+    number: u32,
+    name: Box<str>,
+}
+
+impl Label {
+    /// A label for a new object of an engine.
+    pub fn new(engine: EngineId, name: impl Into<String>) -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        // Relaxed: only uniqueness matters.
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        Self { engine, number, name: name.into().into_boxed_str() }
+    }
+
+    /// The name used in errors and reports.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// A number that no other object of the process has.
+    pub fn number(&self) -> u32 {
+        self.number
+    }
+}
+
+/// What a transactional datatype does when the commit asks for it (sto §3.2, `TObject`).
+///
+/// Locking, validation and versions are the protocol's, on the segment's header; the datatype only knows
+/// its values: how to install a write, take back what went in early, check a predicate. (STO puts lock,
+/// check and unlock into the datatype, which ties each datatype to one protocol.)
+///
+/// # Safety
+///
+/// The engine calls these functions with items that the datatype itself made, so an implementation may
+/// rely on the types behind `segment` and `payload` being those it stored. In turn:
+///
+/// - `install` and `undo` must consume the payload of an item with a pending write (exactly one of them is
+///   called, once);
+/// - the object and all its segments must stay in memory as long as any attempt may hold items for them:
+///   they are freed through the epoch only ([`EpochBox`](crate::EpochBox), [`Pin::retire`]);
+/// - each operation must begin with [`Transaction::enter`](crate::Transaction::enter).
+pub unsafe trait Object<P: Protocol>: Send + Sync {
+    /// Who this is.
+    fn label(&self) -> &Label;
+
+    /// The key of a segment, as text for errors and reports.
+    ///
+    /// # Safety
+    ///
+    /// `segment` is one of this object's, and still in memory.
+    unsafe fn describe(&self, segment: NonNull<P::Header>) -> String;
+
+    /// A number that tells a segment from others for longer than its address does (a hash of the key).
+    ///
+    /// # Safety
+    ///
+    /// As for [`describe`](Self::describe).
+    unsafe fn identify(&self, segment: NonNull<P::Header>) -> u64 {
+        segment.addr().get() as u64
+    }
+
+    /// A bucket or leaf, as text.
+    fn describe_structure(&self, _node: NonNull<StructureVersion>) -> String {
+        String::from("(range or absence)")
+    }
+
+    /// Makes a pending write the segment's value. Called at commit while the segment is locked.
+    ///
+    /// # Safety
+    ///
+    /// The item has a pending write of this object, and the caller holds the segment's lock.
+    unsafe fn install(&self, item: &mut Item<P>, pin: &Pin);
+
+    /// Drops a pending write, and makes what the attempt put in early unreachable for others. Called when
+    /// an attempt aborts, before the protocol releases what it holds.
+    ///
+    /// # Safety
+    ///
+    /// The item has a pending write of this object. Its segment is locked only if the protocol locked it.
+    unsafe fn undo(&self, item: &mut Item<P>, pin: &Pin);
+
+    /// Cleans up after a commit or an abort, when nothing is locked any more: unlink, retire, rebalance.
+    ///
+    /// # Safety
+    ///
+    /// The item had a pending write of this object, which was installed or undone.
+    unsafe fn cleanup(&self, _item: &mut Item<P>, _committed: bool, _pin: &Pin) {}
+
+    /// Whether the predicate that the item holds is true of the segment's value now (sto §3.5).
+    ///
+    /// The protocol makes sure that the value does not change while it is looked at, or asks again.
+    ///
+    /// # Safety
+    ///
+    /// The item has a predicate of this object.
+    unsafe fn predicate_holds(&self, _item: &Item<P>) -> bool {
+        true
+    }
+}

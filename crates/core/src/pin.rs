@@ -1,0 +1,149 @@
+//! Epoch reclamation.
+//!
+//! "Any state reachable from an item must stay in memory until its transaction ends" (sto §3.7, where RCU
+//! does it). Here each attempt pins an epoch of crossbeam-epoch, chosen over seize because it has a single
+//! small dependency, a feature for loom, and pins for the price of one fence.
+
+use crossbeam_epoch::{self as epoch, Guard};
+use std::cell::Cell;
+
+/// A pinned epoch: nothing retired after this moment is freed while it lives.
+#[derive(Debug)]
+pub struct Pin {
+    guard: Guard,
+    retired: Cell<u32>,
+}
+
+/// How many retired values a thread gathers before it asks for a collection.
+///
+/// crossbeam-epoch collects at every 128th pin, at most 8 bags of 64 values: four a transaction. A workload
+/// that retires more would keep garbage for ever, so a collection is asked for by count as well.
+const RETIRED_MAX: u32 = if cfg!(test) { 4 } else { 256 };
+
+thread_local! {
+    static RETIRED: Cell<u32> = const { Cell::new(0) };
+}
+
+impl Pin {
+    /// Pins the current thread.
+    #[inline]
+    pub fn new() -> Self {
+        Self { guard: epoch::pin(), retired: Cell::new(0) }
+    }
+
+    /// The guard, for index code.
+    #[inline]
+    pub fn guard(&self) -> &Guard {
+        &self.guard
+    }
+
+    /// Frees a boxed value once nobody who pinned before now can still see it.
+    ///
+    /// # Safety
+    ///
+    /// `pointer` comes from `Box::into_raw`, is retired once, and whoever pins after this call cannot
+    /// reach it.
+    #[inline]
+    pub unsafe fn retire<T: Send + 'static>(&self, pointer: *mut T) {
+        self.retired.set(self.retired.get() + 1);
+        let pointer = Unaliased(pointer);
+        // SAFETY: the closure runs once, after all who could see the value are gone; `T` is `Send`, so it
+        // may be dropped by any thread, and it borrows nothing.
+        unsafe {
+            self.guard.defer_unchecked(move || {
+                let pointer = pointer;
+                drop(Box::from_raw(pointer.0));
+            });
+        }
+    }
+}
+
+/// A pointer that only one closure holds.
+struct Unaliased<T>(*mut T);
+// SAFETY: the holder is the only one who will use the pointer, and `T` is `Send`.
+unsafe impl<T: Send> Send for Unaliased<T> {}
+
+impl Default for Pin {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Drop for Pin {
+    fn drop(&mut self) {
+        let retired = self.retired.get();
+        if retired != 0 {
+            let total = RETIRED.get() + retired;
+            if total >= RETIRED_MAX {
+                RETIRED.set(0);
+                self.guard.flush();
+            } else {
+                RETIRED.set(total);
+            }
+        }
+    }
+}
+
+/// A value on the heap that is freed through the epoch when its owner goes.
+///
+/// A transactional object keeps its segments in one, so that the object may be dropped while transactions
+/// (the dropping thread's own included) still have items that point into it.
+#[derive(Debug)]
+pub struct EpochBox<T: Send + Sync + 'static>(std::ptr::NonNull<T>);
+
+// SAFETY: it owns a `T` and gives out shared references only.
+unsafe impl<T: Send + Sync + 'static> Send for EpochBox<T> {}
+// SAFETY: as above.
+unsafe impl<T: Send + Sync + 'static> Sync for EpochBox<T> {}
+
+impl<T: Send + Sync + 'static> EpochBox<T> {
+    /// Moves `value` to the heap.
+    pub fn new(value: T) -> Self {
+        Self(std::ptr::NonNull::from(Box::leak(Box::new(value))))
+    }
+}
+
+impl<T: Send + Sync + 'static> std::ops::Deref for EpochBox<T> {
+    type Target = T;
+    #[inline]
+    fn deref(&self) -> &T {
+        // SAFETY: owned, and retired only by `drop`.
+        unsafe { self.0.as_ref() }
+    }
+}
+
+impl<T: Send + Sync + 'static> Drop for EpochBox<T> {
+    fn drop(&mut self) {
+        let pin = Pin::new();
+        // SAFETY: from `Box::leak`; dropped once; nobody finds the object any more.
+        unsafe { pin.retire(self.0.as_ptr()) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hotrow_sync::Arc;
+    use hotrow_sync::atomic::{AtomicUsize, Ordering};
+
+    struct Counted(Arc<AtomicUsize>);
+    impl Drop for Counted {
+        fn drop(&mut self) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    #[test]
+    fn what_is_retired_is_freed_after_a_while_and_not_before_the_pin_goes() {
+        let freed = Arc::new(AtomicUsize::new(0));
+        let pin = Pin::new();
+        let value = EpochBox::new(Counted(freed.clone()));
+        drop(value);
+        assert_eq!(freed.load(Ordering::Relaxed), 0);
+        drop(pin);
+        for _ in 0..10_000 {
+            drop(EpochBox::new(Counted(freed.clone())));
+        }
+        assert!(freed.load(Ordering::Relaxed) > 5_000, "garbage is collected as it is made");
+    }
+}

@@ -1,0 +1,118 @@
+//! The protocol: what happens when transactions meet on a segment.
+
+use crate::abort::Reason;
+use crate::attempt::Attempt;
+use crate::item::ItemId;
+
+/// What an attempt lost, as a protocol reports it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Lost {
+    /// Why.
+    pub reason: Reason,
+    /// Over what.
+    pub over: Over,
+}
+
+/// What an attempt lost over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Over {
+    /// An item's segment.
+    Item(ItemId),
+    /// The observation of a bucket or leaf with this number.
+    Structure(u32),
+}
+
+impl Lost {
+    /// Lost over an item.
+    #[inline]
+    pub fn item(reason: Reason, item: ItemId) -> Self {
+        Self { reason, over: Over::Item(item) }
+    }
+}
+
+/// A concurrency-control protocol.
+///
+/// One value of the type is shared by an engine's workers and holds what the protocol shares (a clock, the
+/// workers' contexts). What it keeps beside each value is its [`Header`](Self::Header); what it keeps for
+/// each worker its [`Local`](Self::Local).
+///
+/// # One path for a transaction
+///
+/// [`begin`](Self::begin), then operations, each of which comes down to [`read`](Self::read),
+/// [`read_for_update`](Self::read_for_update) or [`write`](Self::write) of one item, or to a structure
+/// [`observed`](Self::observed); then [`commit`](Self::commit), or, if any of them returned [`Lost`] or the
+/// body gave up, [`abort`](Self::abort). The caller does the rest in the same order for every protocol:
+///
+/// - commit: `P::commit` (which calls [`Attempt::install`] for each write), then cleanup;
+/// - abort: undo of pending writes, `P::abort`, then cleanup.
+///
+/// A protocol never sees a datatype: it moves between headers, marks and items. It must never touch a value
+/// itself, only run the `load` that it is given, as often as it takes to get a stable result.
+pub trait Protocol: Sized + Send + Sync + 'static {
+    /// The name in the registry.
+    const NAME: &'static str;
+    /// One line for lists.
+    const SUMMARY: &'static str;
+    /// Paper and section.
+    const SOURCE: &'static str;
+    /// Whether aborted and unfinished attempts have seen one consistent state too (sto §3.6).
+    const OPAQUE: bool;
+    /// The most workers an engine may have at a time.
+    const WORKERS_MAX: u32;
+    /// Whether a read must leave an item. A protocol without concurrency control has no use for them.
+    const TRACKS_READS: bool = true;
+
+    /// What is kept beside each value. The default is an unlocked segment that nobody has written.
+    type Header: Default + Send + Sync + 'static;
+    /// What a read leaves in its item: a version, two timestamps, a mode of lock.
+    type Mark: Copy + Default + Send + 'static;
+    /// What a worker keeps from one transaction to the next.
+    type Local: Default + Send + 'static;
+
+    /// The shared state for a new engine.
+    fn new() -> Self;
+
+    /// Begins an attempt.
+    fn begin(&self, attempt: &mut Attempt<Self>);
+
+    /// Reads a segment: runs `load` until its result is stable as the protocol understands it, and leaves
+    /// in the item what `commit` needs to know. Also called for an item that was read before.
+    fn read<V>(&self, attempt: &mut Attempt<Self>, item: ItemId, load: impl FnMut() -> V) -> Result<V, Lost>;
+
+    /// Reads a segment that will be written next. Protocols that lock at reads lock for writing at once.
+    #[inline(always)]
+    fn read_for_update<V>(
+        &self,
+        attempt: &mut Attempt<Self>,
+        item: ItemId,
+        load: impl FnMut() -> V,
+    ) -> Result<V, Lost> {
+        let value = self.read(attempt, item, load)?;
+        self.write(attempt, item)?;
+        Ok(value)
+    }
+
+    /// Announces the first write of a segment.
+    fn write(&self, attempt: &mut Attempt<Self>, item: ItemId) -> Result<(), Lost>;
+
+    /// Looks at a segment without depending on its value, for a predicate that is checked at commit
+    /// (sto §3.5): as `read`, but leaves no mark.
+    fn peek<V>(&self, attempt: &mut Attempt<Self>, item: ItemId, load: impl FnMut() -> V) -> Result<V, Lost>;
+
+    /// The header of a segment that this attempt makes: locked by it from the start.
+    fn born_locked(&self, attempt: &Attempt<Self>) -> Self::Header;
+
+    /// A bucket or leaf was observed for the first time in this attempt.
+    #[inline(always)]
+    fn observed(&self, _attempt: &mut Attempt<Self>) -> Result<(), Lost> {
+        Ok(())
+    }
+
+    /// Commits: takes the locks it still needs, checks reads, predicates and structure, installs each
+    /// write with [`Attempt::install`], and releases everything. After an `Err`, [`abort`](Self::abort)
+    /// follows.
+    fn commit(&self, attempt: &mut Attempt<Self>) -> Result<(), Lost>;
+
+    /// Releases everything that the attempt holds. Pending writes have been undone before.
+    fn abort(&self, attempt: &mut Attempt<Self>);
+}

@@ -1,0 +1,146 @@
+//! Segments: the unit of conflict.
+
+use crate::abort::Abort;
+use crate::cell::{Cell, Value};
+use crate::item::Item;
+use crate::object::Object;
+use crate::pin::Pin;
+use crate::protocol::Protocol;
+use crate::transaction::{Found, Transaction};
+use std::ptr::NonNull;
+
+/// A value and what the protocol keeps beside it. Two operations on different segments commute.
+///
+/// This is what simple datatypes (a box, an array) are made of: an object that holds segments, calls
+/// [`read`](Self::read), [`write`](Self::write) and [`update`](Self::update) in its operations, and passes
+/// [`install`](Self::install) and [`undo`](Self::undo) on.
+#[repr(C)]
+pub struct Segment<T: Value, P: Protocol> {
+    header: P::Header,
+    cell: T::Cell,
+}
+
+type Pending<T> = <<T as Value>::Cell as Cell<T>>::Pending;
+
+impl<T: Value, P: Protocol> Segment<T, P> {
+    /// A segment that holds `value`, unlocked, never written.
+    pub fn new(value: T) -> Self {
+        Self { header: P::Header::default(), cell: T::Cell::new(value) }
+    }
+
+    /// The segment's address, as items know it.
+    #[inline(always)]
+    pub fn address(&self) -> NonNull<P::Header> {
+        // The header is the first field of a `repr(C)` struct; the pointer keeps the whole segment's
+        // provenance, so `from_address` may go back.
+        NonNull::from(self).cast()
+    }
+
+    /// The segment at an address.
+    ///
+    /// # Safety
+    ///
+    /// `address` comes from [`address`](Self::address) of a segment of this type that is still in memory.
+    #[inline(always)]
+    pub unsafe fn from_address<'a>(address: NonNull<P::Header>) -> &'a Self {
+        // SAFETY: the caller's promise.
+        unsafe { address.cast::<Self>().as_ref() }
+    }
+
+    /// Reads the value: the attempt's own pending one if it has written.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Transaction::read`]: the segment is `object`'s, whose `install` and `undo` pass on to this
+    /// type's; both are freed through the epoch only; and the operation began with `enter`.
+    #[inline(always)]
+    pub unsafe fn read<R, O: Object<P> + 'static>(
+        &self,
+        tx: &mut Transaction<'_, P>,
+        object: &O,
+        look: impl FnOnce(&T) -> R,
+    ) -> Result<R, Abort> {
+        // SAFETY: the caller's promise.
+        match unsafe { tx.read(object, self.address(), || self.cell.load()) }? {
+            // SAFETY: a pending write of a segment has a payload of this type (`write`, `update`).
+            Found::Own(id) => Ok(look(T::Cell::pending(unsafe { tx.payload::<Pending<T>>(id) }))),
+            // SAFETY: the protocol found the snapshot stable, and the attempt has been pinned all along.
+            Found::Shared(snapshot) => Ok(look(unsafe { T::Cell::view(&snapshot, tx.pin()) })),
+        }
+    }
+
+    /// Writes a value without looking at the old one.
+    ///
+    /// # Safety
+    ///
+    /// As for [`read`](Self::read).
+    #[inline(always)]
+    pub unsafe fn write<O: Object<P> + 'static>(
+        &self,
+        tx: &mut Transaction<'_, P>,
+        object: &O,
+        value: T,
+    ) -> Result<(), Abort> {
+        // SAFETY: the caller's promise; payloads of segments are of this type.
+        unsafe {
+            let (id, pending) = tx.write(object, self.address())?;
+            if pending {
+                *T::Cell::pending_mut(tx.payload::<Pending<T>>(id)) = value;
+            } else {
+                tx.set_write(id, T::Cell::pend(value));
+            }
+        }
+        Ok(())
+    }
+
+    /// Changes the value in place (in a pending copy of it).
+    ///
+    /// # Safety
+    ///
+    /// As for [`read`](Self::read).
+    #[inline(always)]
+    pub unsafe fn update<R, O: Object<P> + 'static>(
+        &self,
+        tx: &mut Transaction<'_, P>,
+        object: &O,
+        change: impl FnOnce(&mut T) -> R,
+    ) -> Result<R, Abort> {
+        // SAFETY: the caller's promise; payloads of segments are of this type; the snapshot is stable.
+        unsafe {
+            let (id, snapshot) = tx.read_for_update(object, self.address(), || self.cell.load())?;
+            let pending = match snapshot {
+                None => tx.payload::<Pending<T>>(id),
+                Some(snapshot) => {
+                    let value = T::Cell::view(&snapshot, tx.pin()).clone();
+                    tx.set_write(id, T::Cell::pend(value))
+                }
+            };
+            Ok(change(T::Cell::pending_mut(pending)))
+        }
+    }
+
+    /// What an object's [`Object::install`] does for a segment.
+    ///
+    /// # Safety
+    ///
+    /// The item is for a segment of this type and has a pending write, and the caller holds the lock.
+    #[inline(always)]
+    pub unsafe fn install(item: &mut Item<P>, pin: &Pin) {
+        // SAFETY: the caller's promise; the payload is consumed here and nowhere else.
+        unsafe {
+            let segment = Self::from_address(item.segment());
+            segment.cell.install(item.payload().cast::<Pending<T>>().read(), pin);
+        }
+    }
+
+    /// What an object's [`Object::undo`] does for a segment.
+    ///
+    /// # Safety
+    ///
+    /// The item is for a segment of this type and has a pending write.
+    #[inline]
+    pub unsafe fn undo(item: &mut Item<P>, pin: &Pin) {
+        // SAFETY: as for `install`.
+        unsafe { T::Cell::discard(item.payload().cast::<Pending<T>>().read(), pin) };
+    }
+}

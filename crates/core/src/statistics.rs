@@ -1,0 +1,176 @@
+//! Counts of commits and aborts, and the conflict report.
+
+use crate::abort::Reason;
+use hotrow_sync::atomic::{AtomicU64, Ordering};
+use std::collections::HashMap;
+
+/// Counts since an engine was made.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Statistics {
+    /// Transactions committed.
+    pub commits: u64,
+    /// Attempts that lost a conflict.
+    pub aborts: u64,
+    /// Transactions rolled back because their body returned an error of its own, or panicked.
+    pub rollbacks: u64,
+    /// Aborts by reason, in the order of [`Reason::ALL`].
+    pub reasons: [u64; Reason::ALL.len()],
+    /// The most attempts that one transaction took.
+    pub attempts_max: u64,
+}
+
+impl Statistics {
+    /// Aborts for one reason.
+    pub fn aborts_for(&self, reason: Reason) -> u64 {
+        self.reasons[reason as usize]
+    }
+
+    /// Adds another's counts.
+    pub fn add(&mut self, other: &Statistics) {
+        self.commits += other.commits;
+        self.aborts += other.aborts;
+        self.rollbacks += other.rollbacks;
+        for (mine, others) in self.reasons.iter_mut().zip(other.reasons) {
+            *mine += others;
+        }
+        self.attempts_max = self.attempts_max.max(other.attempts_max);
+    }
+}
+
+/// One worker's counters. Only the worker writes; anybody may read.
+#[derive(Debug, Default)]
+pub(crate) struct Counters {
+    commits: AtomicU64,
+    aborts: AtomicU64,
+    rollbacks: AtomicU64,
+    reasons: [AtomicU64; Reason::ALL.len()],
+    attempts_max: AtomicU64,
+}
+
+/// Adds one without a locked instruction: there is only one writer.
+#[inline(always)]
+fn bump(counter: &AtomicU64) {
+    // Relaxed: counts order nothing.
+    counter.store(counter.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+}
+
+impl Counters {
+    #[inline(always)]
+    pub(crate) fn commit(&self) {
+        bump(&self.commits);
+    }
+
+    pub(crate) fn abort(&self, reason: Reason) {
+        bump(&self.aborts);
+        bump(&self.reasons[reason as usize]);
+    }
+
+    pub(crate) fn rollback(&self) {
+        bump(&self.rollbacks);
+    }
+
+    pub(crate) fn attempts(&self, attempts: u32) {
+        let attempts = u64::from(attempts);
+        if attempts > self.attempts_max.load(Ordering::Relaxed) {
+            self.attempts_max.store(attempts, Ordering::Relaxed);
+        }
+    }
+
+    pub(crate) fn read(&self) -> Statistics {
+        Statistics {
+            commits: self.commits.load(Ordering::Relaxed),
+            aborts: self.aborts.load(Ordering::Relaxed),
+            rollbacks: self.rollbacks.load(Ordering::Relaxed),
+            reasons: std::array::from_fn(|at| self.reasons[at].load(Ordering::Relaxed)),
+            attempts_max: self.attempts_max.load(Ordering::Relaxed),
+        }
+    }
+}
+
+/// How often transactions lost over one key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HotKey {
+    /// The object's or table's name.
+    pub object: String,
+    /// The key within it.
+    pub key: String,
+    /// Attempts lost over it. An upper bound if more keys were lost over than the report keeps.
+    pub conflicts: u64,
+    /// The same by reason, in the order of [`Reason::ALL`].
+    pub reasons: [u64; Reason::ALL.len()],
+}
+
+/// Keys that one worker's report keeps. Beyond that the least frequent one gives way to the new one, which
+/// inherits its count (the space-saving sketch): a hot key is never missed.
+const KEYS_MAX: usize = if cfg!(test) { 4 } else { 256 };
+
+/// One worker's conflicts by key.
+#[derive(Debug, Default)]
+pub(crate) struct ConflictTable {
+    keys: HashMap<(u32, u64), HotKey>,
+}
+
+impl ConflictTable {
+    /// Counts a conflict. `describe` is called only when the key is new.
+    pub(crate) fn count(
+        &mut self,
+        object: u32,
+        identity: u64,
+        reason: Reason,
+        describe: impl FnOnce() -> (String, String),
+    ) {
+        let at = (object, identity);
+        if !self.keys.contains_key(&at) {
+            let mut inherited = 0;
+            if self.keys.len() >= KEYS_MAX {
+                let least = self.keys.iter().min_by_key(|(_, key)| key.conflicts).map(|(at, _)| *at);
+                let given_way = least.and_then(|least| self.keys.remove(&least));
+                inherited = given_way.map_or(0, |key| key.conflicts);
+            }
+            let (object, key) = describe();
+            let reasons = [0; Reason::ALL.len()];
+            self.keys.insert(at, HotKey { object, key, conflicts: inherited, reasons });
+        }
+        let key = self.keys.get_mut(&at).expect("inserted above");
+        key.conflicts += 1;
+        key.reasons[reason as usize] += 1;
+    }
+
+    /// Adds the counts to a report over all workers.
+    pub(crate) fn add_to(&self, report: &mut HashMap<(u32, u64), HotKey>) {
+        for (at, key) in &self.keys {
+            match report.get_mut(at) {
+                None => {
+                    report.insert(*at, key.clone());
+                }
+                Some(sum) => {
+                    sum.conflicts += key.conflicts;
+                    for (mine, others) in sum.reasons.iter_mut().zip(key.reasons) {
+                        *mine += others;
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hot_key_is_kept_when_there_are_more_keys_than_places() {
+        let mut table = ConflictTable::default();
+        for round in 0..100u64 {
+            table.count(1, 7, Reason::ReadChanged, || ("t".into(), "hot".into()));
+            table.count(1, 1_000 + round, Reason::WriteLocked, || ("t".into(), format!("cold {round}")));
+        }
+        let mut report = HashMap::new();
+        table.add_to(&mut report);
+        assert_eq!(report.len(), KEYS_MAX);
+        let hot = &report[&(1, 7)];
+        assert_eq!(hot.key, "hot");
+        assert_eq!(hot.reasons[Reason::ReadChanged as usize], 100);
+        assert!(hot.conflicts >= 100);
+    }
+}

@@ -1,0 +1,308 @@
+//! Structure: the version words of buckets and leaves.
+//!
+//! Absence in a bucket and the range between two keys are facts that a transaction can read, and so they
+//! are segments too. They carry one version word each, and every protocol checks the observed words at
+//! commit, as Silo does with its node set and STO with its bucket and leaf versions (sto §4.1, "Absent
+//! elements"): an insert or remove bumps the word, so no scan and no failed lookup is ever a phantom.
+//!
+//! The same word is the latch under which the index changes the node, and the sequence number with which
+//! readers check that what they read was not being changed.
+
+use crate::address_map::AddressMap;
+use crossbeam_epoch::Guard;
+use hotrow_sync::atomic::{AtomicU64, Ordering, fence};
+use hotrow_sync::spin::Spin;
+use std::ptr::NonNull;
+
+const LOCKED: u64 = 1;
+const RETIRED: u64 = 2;
+const STEP: u64 = 4;
+
+/// The version word of an index node (a bucket or a leaf): latch, retirement mark and a counter of changes.
+///
+/// A node whose word is *retired* has been replaced; a reader must start over from the root, and whoever
+/// observed its earlier version fails validation.
+#[derive(Debug, Default)]
+#[repr(transparent)]
+pub struct StructureVersion(AtomicU64);
+
+impl StructureVersion {
+    /// A new word, unlocked.
+    pub const fn new() -> Self {
+        Self(AtomicU64::new(0))
+    }
+
+    /// A new word whose latch the caller holds.
+    pub const fn new_locked() -> Self {
+        Self(AtomicU64::new(LOCKED))
+    }
+
+    /// Waits until the node is not being changed and returns its version; `None` if it is retired.
+    ///
+    /// What is read afterwards counts only if [`unchanged`](Self::unchanged) then says yes.
+    #[inline]
+    pub fn stable(&self) -> Option<u64> {
+        let mut spin = Spin::new();
+        loop {
+            // Acquire: pairs with the release in `unlock_*`, so the node's content is at least as new.
+            let word = self.0.load(Ordering::Acquire);
+            if word & (LOCKED | RETIRED) == 0 {
+                return Some(word);
+            }
+            if word & RETIRED != 0 {
+                return None;
+            }
+            spin.turn_or_yield();
+        }
+    }
+
+    /// Whether the node is still as it was when [`stable`](Self::stable) returned `seen`.
+    #[inline]
+    pub fn unchanged(&self, seen: u64) -> bool {
+        // Orders the reader's relaxed loads of the content before the load below. It pairs with the
+        // release fence in `lock` and `try_lock_at`: a reader that saw a word written under the latch sees
+        // the latch too.
+        fence(Ordering::Acquire);
+        self.0.load(Ordering::Relaxed) == seen
+    }
+
+    /// Takes the latch if the version is still `seen`.
+    #[inline]
+    pub fn try_lock_at(&self, seen: u64) -> bool {
+        // Acquire: pairs with the release in `unlock_*`.
+        let taken =
+            self.0.compare_exchange(seen, seen | LOCKED, Ordering::Acquire, Ordering::Relaxed).is_ok();
+        if taken {
+            // Orders the latch before the relaxed stores to the content; pairs with `unchanged`.
+            fence(Ordering::Release);
+        }
+        taken
+    }
+
+    /// Waits for the latch and takes it. Returns the version before; `None` if the node is retired.
+    pub fn lock(&self) -> Option<u64> {
+        loop {
+            let seen = self.stable()?;
+            if self.try_lock_at(seen) {
+                return Some(seen);
+            }
+        }
+    }
+
+    /// Gives the latch back after a change and returns the new version. Only the latch's holder may call it.
+    #[inline]
+    pub fn unlock_changed(&self) -> u64 {
+        let next = (self.0.load(Ordering::Relaxed) & !LOCKED) + STEP;
+        // Release: pairs with the acquire in `stable` and `try_lock_at`.
+        self.0.store(next, Ordering::Release);
+        next
+    }
+
+    /// Gives the latch back; nothing was changed. Only the latch's holder may call it.
+    #[inline]
+    pub fn unlock_unchanged(&self) {
+        self.0.store(self.0.load(Ordering::Relaxed) & !LOCKED, Ordering::Release);
+    }
+
+    /// Gives the latch back and retires the node for ever. Only the latch's holder may call it.
+    #[inline]
+    pub fn unlock_retired(&self) {
+        let next = ((self.0.load(Ordering::Relaxed) & !LOCKED) + STEP) | RETIRED;
+        self.0.store(next, Ordering::Release);
+    }
+
+    /// The counter of changes in a word, for display: 0 for a node never changed.
+    pub fn changes(word: u64) -> u64 {
+        word / STEP
+    }
+}
+
+/// What a scan or a failed lookup observed: a node and the version at which it was read.
+///
+/// The node stays in memory while the epoch under which it was observed is pinned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Observed {
+    /// The node's version word.
+    pub node: NonNull<StructureVersion>,
+    /// Its version when the node was read.
+    pub version: u64,
+}
+
+/// What an insertion or removal did to an index node.
+///
+/// A transaction that observed the node before and then changes it itself must go on observing it as it is
+/// after its own change, or it would abort itself (sto §4.1, "Read-my-writes").
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StructureChange {
+    /// The node went from version `before` to version `after`.
+    Bumped {
+        /// The node's version word.
+        node: NonNull<StructureVersion>,
+        /// Its version before.
+        before: u64,
+        /// Its version after.
+        after: u64,
+    },
+    /// A new node took over a part of what `from` covered.
+    ///
+    /// Reported before the `Bumped` (or `Retired`) of `from`.
+    Split {
+        /// The node that was split.
+        from: NonNull<StructureVersion>,
+        /// The version of `from` before the split.
+        before: u64,
+        /// The new node's version word.
+        node: NonNull<StructureVersion>,
+        /// The new node's version.
+        version: u64,
+    },
+}
+
+/// The structure that an attempt has observed.
+#[derive(Debug)]
+pub(crate) struct StructureSet {
+    entries: Vec<Observed>,
+    map: AddressMap,
+}
+
+/// An observation contradicts an earlier one of the same node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Contradiction {
+    /// The number of the earlier observation.
+    pub(crate) position: usize,
+}
+
+impl StructureSet {
+    pub(crate) fn new() -> Self {
+        Self { entries: Vec::new(), map: AddressMap::new(if cfg!(test) { 2 } else { 64 }) }
+    }
+
+    fn push(&mut self, observed: Observed) {
+        let Self { entries, map } = self;
+        map.enter(observed.node.addr().get(), |index| entries[index].node.addr().get());
+        entries.push(observed);
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.entries.clear();
+        self.map.clear();
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    fn position(&self, node: NonNull<StructureVersion>) -> Option<usize> {
+        let entries = &self.entries;
+        self.map.find(node.addr().get(), |index| entries[index].node.addr().get()).map(|at| at as usize)
+    }
+
+    /// Adds an observation. True if the node was not observed before.
+    pub(crate) fn observe(&mut self, observed: Observed) -> Result<bool, Contradiction> {
+        match self.position(observed.node) {
+            None => {
+                self.push(observed);
+                Ok(true)
+            }
+            Some(at) if self.entries[at].version == observed.version => Ok(false),
+            Some(position) => Err(Contradiction { position }),
+        }
+    }
+
+    /// Follows a change that the attempt itself has made.
+    pub(crate) fn follow(&mut self, change: StructureChange) {
+        match change {
+            StructureChange::Bumped { node, before, after } => {
+                if let Some(at) = self.position(node)
+                    && self.entries[at].version == before
+                {
+                    self.entries[at].version = after;
+                }
+            }
+            StructureChange::Split { from, before, node, version } => {
+                if let Some(at) = self.position(from)
+                    && self.entries[at].version == before
+                {
+                    self.push(Observed { node, version });
+                }
+            }
+        }
+    }
+
+    /// The number of the first observed node that has changed since, if any.
+    #[inline]
+    pub(crate) fn first_changed(&self, _guard: &Guard) -> Option<usize> {
+        self.entries
+            .iter()
+            // SAFETY: the node was observed under this attempt's pinned epoch, so it is still in memory.
+            .position(|entry| !unsafe { entry.node.as_ref() }.unchanged(entry.version))
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    pub(crate) fn get(&self, position: usize) -> Observed {
+        self.entries[position]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_change_is_seen_and_an_unchanged_node_is_not() {
+        let node = StructureVersion::new();
+        let seen = node.stable().unwrap();
+        assert!(node.unchanged(seen));
+        assert!(node.try_lock_at(seen));
+        assert!(!node.unchanged(seen), "a latched node is being changed");
+        node.unlock_unchanged();
+        assert!(node.unchanged(seen));
+        assert_eq!(node.lock(), Some(seen));
+        let after = node.unlock_changed();
+        assert!(!node.unchanged(seen));
+        assert!(node.unchanged(after));
+        assert!(!node.try_lock_at(seen));
+    }
+
+    #[test]
+    fn a_retired_node_is_never_stable_again() {
+        let node = StructureVersion::new_locked();
+        node.unlock_retired();
+        assert_eq!(node.stable(), None);
+        assert_eq!(node.lock(), None);
+    }
+
+    #[test]
+    fn an_attempt_follows_its_own_changes_but_not_those_of_others() {
+        let (mine, split, others) =
+            (StructureVersion::new(), StructureVersion::new(), StructureVersion::new());
+        let mut set = StructureSet::new();
+        let node = NonNull::from(&mine);
+        let version = mine.stable().unwrap();
+        assert_eq!(set.observe(Observed { node, version }), Ok(true));
+        assert_eq!(set.observe(Observed { node, version }), Ok(false));
+        mine.lock().unwrap();
+        let after = mine.unlock_changed();
+        set.follow(StructureChange::Split { from: node, before: version, node: (&split).into(), version: 0 });
+        set.follow(StructureChange::Bumped { node, before: version, after });
+        let guard = crossbeam_epoch::pin();
+        assert_eq!(set.first_changed(&guard), None);
+        split.lock().unwrap();
+        split.unlock_changed();
+        assert_eq!(set.first_changed(&guard), Some(1));
+
+        let node = NonNull::from(&others);
+        set.clear();
+        assert_eq!(set.observe(Observed { node, version: 0 }), Ok(true));
+        others.lock().unwrap();
+        let before = others.unlock_changed();
+        others.lock().unwrap();
+        let after = others.unlock_changed();
+        set.follow(StructureChange::Bumped { node, before, after });
+        assert_eq!(set.first_changed(&guard), Some(0), "somebody else changed it before");
+        assert_eq!(set.observe(Observed { node, version: after }), Err(Contradiction { position: 0 }));
+    }
+}

@@ -1,0 +1,66 @@
+//! The least protocol and the least object, for this crate's own tests.
+
+use crate::{Attempt, Item, ItemId, Label, Lost, Object, Pin, Protocol};
+use std::ptr::NonNull;
+
+/// No concurrency control.
+pub(crate) struct Unprotected;
+
+impl Protocol for Unprotected {
+    const NAME: &'static str = "unprotected";
+    const SUMMARY: &'static str = "for tests";
+    const SOURCE: &'static str = "";
+    const OPAQUE: bool = false;
+    const WORKERS_MAX: u32 = 2;
+    type Header = u64;
+    type Mark = u64;
+    type Local = u64;
+
+    fn new() -> Self {
+        Self
+    }
+    fn begin(&self, attempt: &mut Attempt<Self>) {
+        attempt.local += 1;
+    }
+    fn read<V>(&self, _: &mut Attempt<Self>, _: ItemId, mut load: impl FnMut() -> V) -> Result<V, Lost> {
+        Ok(load())
+    }
+    fn write(&self, _: &mut Attempt<Self>, _: ItemId) -> Result<(), Lost> {
+        Ok(())
+    }
+    fn peek<V>(&self, _: &mut Attempt<Self>, _: ItemId, mut load: impl FnMut() -> V) -> Result<V, Lost> {
+        Ok(load())
+    }
+    fn born_locked(&self, _: &Attempt<Self>) -> u64 {
+        1
+    }
+    fn commit(&self, attempt: &mut Attempt<Self>) -> Result<(), Lost> {
+        attempt.check_structures()?;
+        for at in 0..attempt.items.writes().len() {
+            attempt.install(attempt.items.writes()[at]);
+        }
+        Ok(())
+    }
+    fn abort(&self, _: &mut Attempt<Self>) {}
+}
+
+/// An object without segments.
+pub(crate) struct Silent(Label);
+
+impl Default for Silent {
+    fn default() -> Self {
+        Self(Label::new(crate::EngineId(1), "silent"))
+    }
+}
+
+// SAFETY: it has no segments, so no function with a contract is ever called.
+unsafe impl Object<Unprotected> for Silent {
+    fn label(&self) -> &Label {
+        &self.0
+    }
+    unsafe fn describe(&self, _: NonNull<u64>) -> String {
+        String::new()
+    }
+    unsafe fn install(&self, _: &mut Item<Unprotected>, _: &Pin) {}
+    unsafe fn undo(&self, _: &mut Item<Unprotected>, _: &Pin) {}
+}

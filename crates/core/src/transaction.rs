@@ -1,0 +1,488 @@
+//! A transaction in progress: what the body gets, and what datatypes are built on.
+
+use crate::abort::{Abort, Misuse, Reason};
+use crate::attempt::{Attempt, WorkerId};
+use crate::engine::{EngineId, Slot};
+use crate::item::{Flags, ItemId};
+use crate::object::{Label, Object};
+use crate::pin::Pin;
+use crate::protocol::{Lost, Over, Protocol};
+use crate::structure::{Observed, StructureChange};
+use crate::worker::Loss;
+use hotrow_sync::lock;
+use std::ptr::NonNull;
+
+/// One attempt at a transaction, handed to its body.
+///
+/// Users pass it to the operations of objects and tables. The methods here are for authors of datatypes;
+/// the unsafe ones share one contract, stated at [`read`](Self::read).
+pub struct Transaction<'w, P: Protocol> {
+    protocol: &'w P,
+    attempt: &'w mut Attempt<P>,
+    slot: &'w Slot<P>,
+    /// The engine while the attempt is in order; 0, which no object has, once it can no longer commit. One
+    /// comparison at the start of each operation thus finds both kinds of trouble.
+    engine: EngineId,
+    stop: Option<Stop>,
+    describe: bool,
+    open: bool,
+}
+
+/// Why an attempt cannot commit.
+#[derive(Debug)]
+enum Stop {
+    Lost(Loss),
+    Misuse(Misuse),
+}
+
+/// How an attempt ended.
+#[derive(Debug)]
+pub(crate) enum Outcome {
+    /// As the body wanted: committed, or rolled back.
+    Done,
+    /// It lost a conflict.
+    Lost(Loss),
+    /// It can never work.
+    Misused(Misuse),
+}
+
+/// What a read found.
+#[derive(Debug)]
+pub enum Found<V> {
+    /// The attempt has a pending write of the segment itself: look at the item's payload.
+    Own(ItemId),
+    /// What `load` returned, stable.
+    Shared(V),
+}
+
+const STOPPED: EngineId = EngineId(0);
+
+impl<'w, P: Protocol> Transaction<'w, P> {
+    #[inline]
+    pub(crate) fn begin(
+        protocol: &'w P,
+        engine: EngineId,
+        attempt: &'w mut Attempt<P>,
+        slot: &'w Slot<P>,
+        number: u32,
+        describe: bool,
+    ) -> Self {
+        attempt.open(number);
+        protocol.begin(attempt);
+        Self { protocol, attempt, slot, engine, stop: None, describe, open: true }
+    }
+
+    /// The number of the worker that runs the transaction.
+    pub fn worker(&self) -> WorkerId {
+        self.attempt.worker()
+    }
+
+    /// How many attempts of this transaction were aborted before this one.
+    pub fn attempt_number(&self) -> u32 {
+        self.attempt.number()
+    }
+
+    /// The attempt's pinned epoch.
+    #[inline(always)]
+    pub fn pin(&self) -> &Pin {
+        self.attempt.pin()
+    }
+
+    /// Begins an operation of an object: fails if the object belongs to another engine, or if the attempt
+    /// has been aborted and the body went on all the same.
+    #[inline(always)]
+    pub fn enter(&mut self, label: &Label) -> Result<(), Abort> {
+        if label.engine == self.engine { Ok(()) } else { Err(self.refuse(label)) }
+    }
+
+    #[cold]
+    fn refuse(&mut self, label: &Label) -> Abort {
+        if self.stop.is_some() {
+            return Abort::INTERNAL;
+        }
+        self.misuse(Misuse::ForeignObject { object: label.name().to_owned() })
+    }
+
+    /// Ends the attempt for a use that can never work.
+    #[cold]
+    pub fn misuse(&mut self, misuse: Misuse) -> Abort {
+        self.engine = STOPPED;
+        if self.stop.is_none() {
+            self.stop = Some(Stop::Misuse(misuse));
+        }
+        Abort::INTERNAL
+    }
+
+    /// Reads a segment: its stable value, or the attempt's own pending write.
+    ///
+    /// # Safety
+    ///
+    /// - `segment` belongs to `object`: the object's [`Object`] functions can work with it;
+    /// - both stay in memory until the attempt ends: they are freed through the epoch only;
+    /// - [`enter`](Self::enter) was called with the object's label in this operation.
+    #[inline(always)]
+    pub unsafe fn read<V, O: Object<P> + 'static>(
+        &mut self,
+        object: &O,
+        segment: NonNull<P::Header>,
+        mut load: impl FnMut() -> V,
+    ) -> Result<Found<V>, Abort> {
+        let id = if !P::TRACKS_READS {
+            match self.own_write(segment) {
+                Some(id) => return Ok(Found::Own(id)),
+                None => return Ok(Found::Shared(load())),
+            }
+        } else {
+            match self.attempt.items.find(segment) {
+                Some(id) if self.attempt.items.get(id).is(Flags::WRITE) => return Ok(Found::Own(id)),
+                Some(id) => id,
+                None => self.attempt.items.add(segment, NonNull::from(object), P::Mark::default()),
+            }
+        };
+        match self.protocol.read(self.attempt, id, load) {
+            Ok(value) => Ok(Found::Shared(value)),
+            Err(lost) => Err(self.lose(lost)),
+        }
+    }
+
+    #[inline(always)]
+    fn own_write(&self, segment: NonNull<P::Header>) -> Option<ItemId> {
+        if self.attempt.items.is_empty() {
+            return None;
+        }
+        self.attempt.items.find(segment).filter(|id| self.attempt.items.get(*id).is(Flags::WRITE))
+    }
+
+    /// Reads a segment that the caller will write next with [`set_write`](Self::set_write). No value if
+    /// the attempt has a pending write of it.
+    ///
+    /// # Safety
+    ///
+    /// As for [`read`](Self::read).
+    #[inline(always)]
+    pub unsafe fn read_for_update<V, O: Object<P> + 'static>(
+        &mut self,
+        object: &O,
+        segment: NonNull<P::Header>,
+        load: impl FnMut() -> V,
+    ) -> Result<(ItemId, Option<V>), Abort> {
+        // SAFETY: the caller's promise.
+        let id = unsafe { self.item(object, segment) };
+        if self.attempt.items.get(id).is(Flags::WRITE) {
+            return Ok((id, None));
+        }
+        match self.protocol.read_for_update(self.attempt, id, load) {
+            Ok(value) => Ok((id, Some(value))),
+            Err(lost) => Err(self.lose(lost)),
+        }
+    }
+
+    /// Announces a write that does not depend on the segment's value; [`set_write`](Self::set_write)
+    /// follows. True if the attempt has a pending write already.
+    ///
+    /// # Safety
+    ///
+    /// As for [`read`](Self::read).
+    #[inline(always)]
+    pub unsafe fn write<O: Object<P> + 'static>(
+        &mut self,
+        object: &O,
+        segment: NonNull<P::Header>,
+    ) -> Result<(ItemId, bool), Abort> {
+        // SAFETY: the caller's promise.
+        let id = unsafe { self.item(object, segment) };
+        if self.attempt.items.get(id).is(Flags::WRITE) {
+            return Ok((id, true));
+        }
+        match self.protocol.write(self.attempt, id) {
+            Ok(()) => Ok((id, false)),
+            Err(lost) => Err(self.lose(lost)),
+        }
+    }
+
+    /// The item of a segment; a new one if the segment was not touched yet.
+    ///
+    /// # Safety
+    ///
+    /// As for [`read`](Self::read).
+    #[inline(always)]
+    pub unsafe fn item<O: Object<P> + 'static>(
+        &mut self,
+        object: &O,
+        segment: NonNull<P::Header>,
+    ) -> ItemId {
+        match self.attempt.items.find(segment) {
+            Some(id) => id,
+            None => self.attempt.items.add(segment, NonNull::from(object), P::Mark::default()),
+        }
+    }
+
+    /// Gives an item its pending write, which the object's `install` or `undo` will consume.
+    ///
+    /// # Safety
+    ///
+    /// The item has no pending write yet; its object's functions expect a payload of type `T`; and the
+    /// write was announced ([`write`](Self::write), [`read_for_update`](Self::read_for_update)).
+    #[inline(always)]
+    pub unsafe fn set_write<T>(&mut self, id: ItemId, pending: T) -> &mut T {
+        let payload = self.attempt.allocate(pending);
+        self.attempt.items.set_payload(id, payload);
+        self.attempt.items.mark_write(id);
+        // SAFETY: freshly allocated in the arena, which lives until the attempt ends.
+        unsafe { &mut *payload.cast::<T>() }
+    }
+
+    /// The header for a segment that this attempt makes: locked by it until it ends. Nobody else can read
+    /// or write the segment before that, so it may be published at once ("poisoned", sto §4.1).
+    #[inline]
+    pub fn born_header(&self) -> P::Header {
+        self.protocol.born_locked(self.attempt)
+    }
+
+    /// Enters a segment whose header is a [`born_header`](Self::born_header) of this attempt, as written.
+    /// Its pending write has no payload: the value is in the segment already.
+    ///
+    /// # Safety
+    ///
+    /// As for [`read`](Self::read), and the segment has no item yet.
+    #[inline]
+    pub unsafe fn enter_born<O: Object<P> + 'static>(
+        &mut self,
+        object: &O,
+        segment: NonNull<P::Header>,
+        tag: u16,
+    ) -> ItemId {
+        let items = &mut self.attempt.items;
+        let id = items.add(segment, NonNull::from(object), P::Mark::default());
+        let item = items.get_mut(id);
+        item.set(Flags::BORN);
+        item.set(Flags::LOCKED);
+        item.tag = tag;
+        items.mark_write(id);
+        id
+    }
+
+    /// Whether an item is for a segment that this attempt made.
+    #[inline]
+    pub fn is_born(&self, id: ItemId) -> bool {
+        self.attempt.items.get(id).is(Flags::BORN)
+    }
+
+    /// The datatype's own mark on an item.
+    #[inline]
+    pub fn tag(&self, id: ItemId) -> u16 {
+        self.attempt.items.get(id).tag
+    }
+
+    /// Sets the datatype's own mark on an item.
+    #[inline]
+    pub fn set_tag(&mut self, id: ItemId, tag: u16) {
+        self.attempt.items.get_mut(id).tag = tag;
+    }
+
+    /// An item's payload.
+    ///
+    /// # Safety
+    ///
+    /// The item has a payload, of type `T`.
+    #[inline(always)]
+    pub unsafe fn payload<T>(&mut self, id: ItemId) -> &mut T {
+        // SAFETY: the caller's promise; the arena lives until the attempt ends, and `&mut self` makes the
+        // reference exclusive.
+        unsafe { &mut *self.attempt.items.get(id).payload().cast::<T>() }
+    }
+
+    /// Whether an item has a pending write.
+    #[inline(always)]
+    pub fn has_write(&self, id: ItemId) -> bool {
+        self.attempt.items.get(id).is(Flags::WRITE)
+    }
+
+    /// Whether an item has a predicate.
+    #[inline(always)]
+    pub fn has_predicate(&self, id: ItemId) -> bool {
+        self.attempt.items.get(id).is(Flags::PREDICATE)
+    }
+
+    /// Whether the segment's value was read in this attempt.
+    #[inline(always)]
+    pub fn has_read(&self, id: ItemId) -> bool {
+        self.attempt.items.get(id).is(Flags::READ)
+    }
+
+    /// Looks at a segment without depending on its value.
+    ///
+    /// # Safety
+    ///
+    /// The item's segment is the one that `load` looks at.
+    #[inline]
+    pub unsafe fn peek<V>(&mut self, id: ItemId, load: impl FnMut() -> V) -> Result<V, Abort> {
+        match self.protocol.peek(self.attempt, id, load) {
+            Ok(value) => Ok(value),
+            Err(lost) => Err(self.lose(lost)),
+        }
+    }
+
+    /// Gives an item a predicate that the object checks at commit (sto §3.5), or says that the payload,
+    /// which is there already, now has one.
+    ///
+    /// # Safety
+    ///
+    /// The object's `predicate_holds` can work with the item's payload.
+    #[inline]
+    pub unsafe fn set_predicate<T: Copy>(&mut self, id: ItemId, payload: Option<T>) {
+        if let Some(payload) = payload {
+            let payload = self.attempt.allocate(payload);
+            self.attempt.items.set_payload(id, payload);
+        }
+        self.attempt.items.mark_predicate(id);
+    }
+
+    /// Turns an item that has a payload (a predicate's) into a pending write of that payload.
+    ///
+    /// # Safety
+    ///
+    /// The object's `install` and `undo` can work with the payload, and the write was announced.
+    #[inline]
+    pub unsafe fn write_payload(&mut self, id: ItemId) {
+        debug_assert!(!self.attempt.items.get(id).payload().is_null());
+        self.attempt.items.mark_write(id);
+    }
+
+    /// Keeps the observation of a bucket or leaf: a failed lookup, or a part of a scan.
+    ///
+    /// # Safety
+    ///
+    /// As for [`read`](Self::read), with the node in place of the segment.
+    #[inline]
+    pub unsafe fn observe<O: Object<P> + 'static>(
+        &mut self,
+        object: &O,
+        observed: Observed,
+    ) -> Result<(), Abort> {
+        if !P::TRACKS_READS {
+            return Ok(());
+        }
+        match self.attempt.observe(observed, NonNull::from(object)) {
+            Ok(false) => Ok(()),
+            Ok(true) => match self.protocol.observed(self.attempt) {
+                Ok(()) => Ok(()),
+                Err(lost) => Err(self.lose(lost)),
+            },
+            Err(lost) => Err(self.lose(lost)),
+        }
+    }
+
+    /// Follows a change of structure that the attempt itself has made.
+    ///
+    /// # Safety
+    ///
+    /// As for [`observe`](Self::observe).
+    #[inline]
+    pub unsafe fn follow<O: Object<P> + 'static>(&mut self, object: &O, change: StructureChange) {
+        self.attempt.follow(change, NonNull::from(object));
+    }
+
+    /// Ends the attempt over something that only the datatype can see (an insert met another's).
+    #[cold]
+    pub fn conflict(&mut self, reason: Reason, item: ItemId) -> Abort {
+        self.lose(Lost::item(reason, item))
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn lose(&mut self, lost: Lost) -> Abort {
+        self.engine = STOPPED;
+        if self.stop.is_none() {
+            let loss = self.report(lost);
+            self.stop = Some(Stop::Lost(loss));
+        }
+        Abort::INTERNAL
+    }
+
+    /// Counts a lost conflict while what it was lost over is still in memory.
+    fn report(&self, lost: Lost) -> Loss {
+        let (object, identity, segment) = match lost.over {
+            Over::Item(id) => {
+                let item = self.attempt.items.get(id);
+                let segment = item.segment();
+                // SAFETY: the item's segment is its object's, and in memory until the attempt ends.
+                (item.object(), unsafe { item.object().identify(segment) }, Ok(segment))
+            }
+            Over::Structure(number) => {
+                let (observed, object) = self.attempt.observation(number);
+                (object, observed.node.addr().get() as u64, Err(observed.node))
+            }
+        };
+        let describe = || {
+            let key = match segment {
+                // SAFETY: as above.
+                Ok(segment) => unsafe { object.describe(segment) },
+                Err(node) => object.describe_structure(node),
+            };
+            (object.label().name().to_owned(), key)
+        };
+        self.slot.counters.abort(lost.reason);
+        let number = object.label().number();
+        lock(&self.slot.conflicts).count(number, identity, lost.reason, describe);
+        Loss { reason: lost.reason, words: self.describe.then(describe) }
+    }
+
+    /// Tries to commit.
+    #[inline]
+    pub(crate) fn commit(mut self) -> Outcome {
+        if self.stop.is_none() {
+            match self.protocol.commit(self.attempt) {
+                Ok(()) => {
+                    self.open = false;
+                    self.attempt.cleanup(true);
+                    self.attempt.close();
+                    self.slot.counters.commit();
+                    return Outcome::Done;
+                }
+                Err(lost) => {
+                    let _ = self.lose(lost);
+                }
+            }
+        }
+        self.roll_back();
+        self.outcome()
+    }
+
+    /// The body returned an error: rolls back.
+    pub(crate) fn give_up(mut self) -> Outcome {
+        self.roll_back();
+        if self.stop.is_none() {
+            self.slot.counters.rollback();
+        }
+        self.outcome()
+    }
+
+    fn outcome(&mut self) -> Outcome {
+        match self.stop.take() {
+            None => Outcome::Done,
+            Some(Stop::Lost(loss)) => Outcome::Lost(loss),
+            Some(Stop::Misuse(misuse)) => Outcome::Misused(misuse),
+        }
+    }
+
+    #[cold]
+    fn roll_back(&mut self) {
+        self.open = false;
+        self.attempt.undo();
+        self.protocol.abort(self.attempt);
+        self.attempt.cleanup(false);
+        self.attempt.close();
+    }
+}
+
+impl<P: Protocol> Drop for Transaction<'_, P> {
+    /// Rolls back an attempt that was neither committed nor given up: its body panicked.
+    #[inline]
+    fn drop(&mut self) {
+        if self.open {
+            self.roll_back();
+            self.slot.counters.rollback();
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! Workers: what a thread runs transactions with.
+
+use crate::abort::{Abort, Conflict, Error, Misuse, Reason};
+use crate::attempt::{Attempt, WorkerId};
+use crate::engine::{EngineId, Shared, Slot};
+use crate::policy::RetryPolicy;
+use crate::protocol::Protocol;
+use crate::statistics::Statistics;
+use crate::transaction::{Outcome, Transaction};
+use hotrow_sync::backoff::Backoff;
+use hotrow_sync::random::Random;
+use hotrow_sync::{Arc, clock};
+use std::cell::Cell;
+
+thread_local! {
+    static IN_TRANSACTION: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether the current thread is inside a transaction.
+pub(crate) fn in_transaction() -> bool {
+    IN_TRANSACTION.get()
+}
+
+/// Marks the current thread as inside a transaction.
+struct Inside;
+
+impl Inside {
+    #[inline]
+    fn enter() -> Result<Self, Misuse> {
+        if IN_TRANSACTION.replace(true) { Err(Misuse::Nested) } else { Ok(Self) }
+    }
+}
+
+impl Drop for Inside {
+    #[inline]
+    fn drop(&mut self) {
+        IN_TRANSACTION.set(false);
+    }
+}
+
+/// Runs transactions, one at a time, for one thread at a time.
+///
+/// A worker owns what an attempt needs (tracking set, arena, protocol state), so that a transaction
+/// allocates nothing once these have grown. Dropping it gives its number back.
+pub struct Worker<P: Protocol> {
+    shared: Arc<Shared<P>>,
+    slot: Arc<Slot<P>>,
+    attempt: Attempt<P>,
+    random: Random,
+}
+
+impl<P: Protocol> Worker<P> {
+    pub(crate) fn new(shared: Arc<Shared<P>>, slot: Arc<Slot<P>>, local: P::Local) -> Self {
+        let id = WorkerId(slot.number);
+        let random = Random::stream(shared.id.0, u64::from(slot.number));
+        Self { shared, slot, attempt: Attempt::new(id, local), random }
+    }
+
+    /// The worker's number.
+    pub fn id(&self) -> WorkerId {
+        self.attempt.worker()
+    }
+
+    /// The engine it works for.
+    pub fn engine_id(&self) -> EngineId {
+        self.shared.id
+    }
+
+    /// This worker's counts, and those of earlier workers with the same number.
+    pub fn statistics(&self) -> Statistics {
+        self.slot.counters.read()
+    }
+
+    /// Runs `body` as a transaction: again and again, as the engine's retry policy says, until it commits.
+    ///
+    /// `body` may run several times; only its last run has effects on transactional objects. It passes
+    /// aborts up with `?`, and may return [`Abort::rollback`] to roll back. A panic in it rolls back and
+    /// passes on.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Conflict`] or [`Error::Timeout`] when the policy's attempts or time are used up,
+    /// [`Error::Rollback`] when the body asked for it, [`Error::Misuse`] for what can never work.
+    #[inline]
+    pub fn run<R>(
+        &mut self,
+        body: impl FnMut(&mut Transaction<'_, P>) -> Result<R, Abort>,
+    ) -> Result<R, Error> {
+        self.try_run(body)
+    }
+
+    /// As [`run`](Self::run), with an error type of the user's own, which comes back unchanged in
+    /// [`Error::Rollback`].
+    ///
+    /// # Errors
+    ///
+    /// As [`run`](Self::run).
+    #[inline]
+    pub fn try_run<R, E: From<Abort>>(
+        &mut self,
+        mut body: impl FnMut(&mut Transaction<'_, P>) -> Result<R, E>,
+    ) -> Result<R, Error<E>> {
+        let _inside = Inside::enter()?;
+        self.shared.elders.pass(None);
+        match self.one_attempt(0, &mut body) {
+            Attempted::Committed(result) => Ok(result),
+            Attempted::RolledBack(error) => Err(error),
+            Attempted::Aborted(lost) => self.retry(lost, &mut body),
+        }
+    }
+
+    /// The attempts after the first.
+    #[cold]
+    #[inline(never)]
+    fn retry<R, E: From<Abort>>(
+        &mut self,
+        mut lost: Loss,
+        body: &mut impl FnMut(&mut Transaction<'_, P>) -> Result<R, E>,
+    ) -> Result<R, Error<E>> {
+        let policy: RetryPolicy = self.shared.policy;
+        let shared = self.shared.clone();
+        let begin = clock::now();
+        let mut backoff = Backoff::new(policy.backoff_max);
+        let mut elder = None;
+        let mut attempts = 1;
+        let result = loop {
+            if attempts >= policy.attempts_max {
+                break Err(Error::Conflict(lost.into_conflict(attempts)));
+            }
+            if policy.deadline.is_some_and(|deadline| begin.elapsed() >= deadline) {
+                break Err(Error::Timeout(lost.into_conflict(attempts)));
+            }
+            if attempts >= policy.escalate_after && elder.is_none() {
+                elder = Some(shared.elders.escalate());
+            }
+            backoff.wait(&mut self.random);
+            shared.elders.pass(elder.as_ref());
+            attempts += 1;
+            match self.one_attempt(attempts - 1, body) {
+                Attempted::Committed(result) => break Ok(result),
+                Attempted::RolledBack(error) => break Err(error),
+                Attempted::Aborted(next) => lost = next,
+            }
+        };
+        self.slot.counters.attempts(attempts);
+        result
+    }
+
+    #[inline]
+    fn one_attempt<R, E: From<Abort>>(
+        &mut self,
+        number: u32,
+        body: &mut impl FnMut(&mut Transaction<'_, P>) -> Result<R, E>,
+    ) -> Attempted<R, E> {
+        let Self { shared, slot, attempt, .. } = self;
+        let describe = shared.policy.may_give_up_after(number + 1);
+        let mut transaction =
+            Transaction::begin(&shared.protocol, shared.id, attempt, slot, number, describe);
+        let result = body(&mut transaction);
+        match result {
+            Ok(result) => match transaction.commit() {
+                Outcome::Done => Attempted::Committed(result),
+                Outcome::Misused(misuse) => Attempted::RolledBack(Error::Misuse(misuse)),
+                Outcome::Lost(lost) => Attempted::Aborted(lost),
+            },
+            Err(error) => match transaction.give_up() {
+                Outcome::Done => Attempted::RolledBack(Error::Rollback(error)),
+                Outcome::Misused(misuse) => Attempted::RolledBack(Error::Misuse(misuse)),
+                Outcome::Lost(lost) => Attempted::Aborted(lost),
+            },
+        }
+    }
+}
+
+impl<P: Protocol> Drop for Worker<P> {
+    fn drop(&mut self) {
+        self.shared.give_back(&self.slot, std::mem::take(&mut self.attempt.local));
+    }
+}
+
+/// How one attempt ended.
+enum Attempted<R, E> {
+    Committed(R),
+    RolledBack(Error<E>),
+    Aborted(Loss),
+}
+
+/// What an attempt lost over, as far as it outlives the attempt.
+#[derive(Debug)]
+pub(crate) struct Loss {
+    pub(crate) reason: Reason,
+    /// The object and the key; only where the transaction might give up, because it takes time to say.
+    pub(crate) words: Option<(String, String)>,
+}
+
+impl Loss {
+    fn into_conflict(self, attempts: u32) -> Conflict {
+        let (object, key) = self.words.unwrap_or_default();
+        Conflict { reason: self.reason, object, key, attempts }
+    }
+}

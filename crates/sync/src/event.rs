@@ -1,0 +1,139 @@
+//! Waiting for a condition: spin, then park.
+
+use crate::atomic::{AtomicU32, Ordering, fence};
+use crate::{Condvar, Mutex, lock, spin::Spin};
+use std::time::Duration;
+
+/// A place where threads wait until a condition over atomic words holds.
+///
+/// # Algorithm
+///
+/// A waiter spins briefly. Then it announces itself in `waiters`, looks at the condition once more, and
+/// parks. Whoever makes the condition true changes the words first and then calls [`Event::notify_all`],
+/// which looks at `waiters` and, only if there is one, takes the mutex and wakes all. So a notifier without
+/// waiters pays one fence and one load.
+///
+/// # Why no wake-up is lost
+///
+/// Waiter: store `waiters`, fence, load condition. Notifier: store condition, fence, load `waiters`. The
+/// two sequentially consistent fences are totally ordered, so at least one of the two sees the other's
+/// store (store buffering is excluded). If the notifier sees the waiter, it takes the mutex, which the
+/// waiter holds from before its last look until it is parked.
+#[derive(Debug, Default)]
+pub struct Event {
+    waiters: AtomicU32,
+    mutex: Mutex<()>,
+    condvar: Condvar,
+}
+
+impl Event {
+    /// An event with no waiters.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Waits until `condition` holds. Spins briefly, then parks.
+    pub fn wait_until(&self, condition: impl FnMut() -> bool) {
+        self.wait_until_or(None, condition);
+    }
+
+    /// Waits until `condition` holds (true) or `timeout` has passed (the condition's last value).
+    pub fn wait_timeout(&self, timeout: Duration, condition: impl FnMut() -> bool) -> bool {
+        self.wait_until_or(Some(timeout), condition)
+    }
+
+    fn wait_until_or(&self, timeout: Option<Duration>, mut condition: impl FnMut() -> bool) -> bool {
+        let mut spin = Spin::new();
+        loop {
+            if condition() {
+                return true;
+            }
+            if !spin.turn() {
+                break;
+            }
+        }
+        let deadline = timeout.map(|timeout| crate::clock::now() + timeout);
+        let mut guard = lock(&self.mutex);
+        // Relaxed: the fence below orders it before the look at the condition.
+        self.waiters.fetch_add(1, Ordering::Relaxed);
+        // Pairs with the fence in `notify_all`.
+        fence(Ordering::SeqCst);
+        let mut met = condition();
+        while !met {
+            guard = match deadline {
+                None => self.condvar.wait(guard).unwrap_or_else(std::sync::PoisonError::into_inner),
+                Some(deadline) => {
+                    let left = deadline.saturating_duration_since(crate::clock::now());
+                    if left.is_zero() {
+                        break;
+                    }
+                    self.condvar.wait_timeout(guard, left).unwrap_or_else(std::sync::PoisonError::into_inner).0
+                }
+            };
+            met = condition();
+        }
+        // Relaxed: a notifier that still sees this waiter only wakes nobody.
+        self.waiters.fetch_sub(1, Ordering::Relaxed);
+        drop(guard);
+        met
+    }
+
+    /// Wakes all waiters to look at their conditions. Call it after the words have changed.
+    pub fn notify_all(&self) {
+        // Pairs with the fence in `wait_until_or`.
+        fence(Ordering::SeqCst);
+        if self.waiters.load(Ordering::Relaxed) != 0 {
+            drop(lock(&self.mutex));
+            self.condvar.notify_all();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::atomic::AtomicU64;
+    use crate::thread;
+
+    #[test]
+    fn a_condition_that_holds_is_not_waited_for() {
+        Event::new().wait_until(|| true);
+    }
+
+    #[test]
+    fn a_timeout_ends_a_wait() {
+        assert!(!Event::new().wait_timeout(Duration::from_millis(1), || false));
+    }
+
+    #[test]
+    fn two_threads_hand_a_turn_back_and_forth() {
+        let turn = AtomicU64::new(0);
+        let event = Event::new();
+        thread::scope(|scope| {
+            for me in 0..2u64 {
+                let (turn, event) = (&turn, &event);
+                scope.spawn(move || {
+                    for round in 0..2_000u64 {
+                        event.wait_until(|| turn.load(Ordering::Acquire) == round * 2 + me);
+                        turn.store(round * 2 + me + 1, Ordering::Release);
+                        event.notify_all();
+                    }
+                });
+            }
+        });
+        assert_eq!(turn.into_inner(), 4_000);
+    }
+
+    #[test]
+    fn eight_waiters_are_all_woken() {
+        let open = AtomicU64::new(0);
+        let event = Event::new();
+        thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| event.wait_until(|| open.load(Ordering::Acquire) == 1));
+            }
+            open.store(1, Ordering::Release);
+            event.notify_all();
+        });
+    }
+}

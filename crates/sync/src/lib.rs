@@ -1,0 +1,40 @@
+//! The one home of Hotrow's shared-memory primitives.
+//!
+//! Every atomic word, lock, wait, clock reading, random number and thread of the project comes from here,
+//! and no other crate names `std::sync::atomic`, `std::thread` or `Instant` (a test of the command's crate
+//! reads the sources and says so). One home makes it possible to route all of them to a simulator or to a
+//! model checker without touching a protocol.
+//!
+//! # Waiting
+//!
+//! More threads than cores is normal. Whoever waits therefore spins briefly ([`spin::Spin`]) and then lets
+//! the processor go: a bounded wait gives up and its transaction aborts, an unbounded one parks
+//! ([`event::Event`]). Nobody holds anything while backing off ([`backoff::Backoff`]).
+//!
+//! # What is not here
+//!
+//! Epoch reclamation (`crossbeam-epoch`, used by `hotrow-core`) brings its own atomics.
+
+pub mod backoff;
+pub mod clock;
+pub mod event;
+pub mod random;
+pub mod spin;
+pub mod thread;
+
+/// Atomic words and fences.
+pub mod atomic {
+    pub use std::sync::atomic::{
+        AtomicBool, AtomicPtr, AtomicU8, AtomicU16, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
+    };
+}
+
+pub use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, Weak};
+
+/// Locks a mutex whether or not a thread panicked while holding it.
+///
+/// Hotrow's mutexes guard counters, registries and reports, each of which is valid after every statement,
+/// so a poisoned one says nothing about the data.
+pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}

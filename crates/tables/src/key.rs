@@ -1,0 +1,264 @@
+//! Keys of tables.
+
+use hotrow_sync::atomic::{AtomicU64, Ordering};
+use std::fmt::Debug;
+use std::hash::Hash;
+
+/// A key: a plain value with an order-preserving image of fixed size.
+///
+/// Derive it for a struct whose fields are integers, `bool`, `char`, byte arrays or [`Text`](crate::Text):
+/// the macro packs the fields, first field most significant, into as few 64-bit words as they need.
+/// Integers, byte arrays, texts and tuples of up to four keys are keys as they are.
+///
+/// # Contract
+///
+/// For any two keys `a` and `b`, `a.cmp(b) == a.image().cmp(b.image())`. An ordered index compares images
+/// only. (A wrong image makes an index misplace keys; it cannot break memory safety.)
+pub trait Key: Clone + Eq + Ord + Hash + Debug + Send + Sync + 'static {
+    /// The image's type.
+    type Image: Image;
+    /// The key's image.
+    fn image(&self) -> Self::Image;
+}
+
+/// A key's fixed-size, order-preserving image, and its form in shared memory.
+pub trait Image: Copy + Ord + Debug + Send + Sync + 'static {
+    /// The image as atomic words.
+    type Slot: Default + Debug + Send + Sync;
+    /// Reads the words one by one. While another thread writes them the result may be a mixture, which the
+    /// caller rules out with the node's version.
+    fn load(slot: &Self::Slot) -> Self;
+    /// Writes the words one by one.
+    fn store(self, slot: &Self::Slot);
+}
+
+impl Image for u64 {
+    type Slot = AtomicU64;
+    #[inline]
+    fn load(slot: &AtomicU64) -> Self {
+        // Relaxed: the version word of the node that holds the slot orders it (`StructureVersion`).
+        slot.load(Ordering::Relaxed)
+    }
+    #[inline]
+    fn store(self, slot: &AtomicU64) {
+        slot.store(self, Ordering::Relaxed);
+    }
+}
+
+/// The words of an image of `N` words in shared memory.
+#[derive(Debug)]
+pub struct Words<const N: usize>([AtomicU64; N]);
+
+impl<const N: usize> Default for Words<N> {
+    fn default() -> Self {
+        Self([const { AtomicU64::new(0) }; N])
+    }
+}
+
+impl<const N: usize> Image for [u64; N] {
+    type Slot = Words<N>;
+    #[inline]
+    fn load(slot: &Words<N>) -> Self {
+        std::array::from_fn(|at| slot.0[at].load(Ordering::Relaxed))
+    }
+    #[inline]
+    fn store(self, slot: &Words<N>) {
+        for (word, value) in slot.0.iter().zip(self) {
+            word.store(value, Ordering::Relaxed);
+        }
+    }
+}
+
+impl<A: Image, B: Image> Image for (A, B) {
+    type Slot = (A::Slot, B::Slot);
+    #[inline]
+    fn load(slot: &Self::Slot) -> Self {
+        (A::load(&slot.0), B::load(&slot.1))
+    }
+    #[inline]
+    fn store(self, slot: &Self::Slot) {
+        self.0.store(&slot.0);
+        self.1.store(&slot.1);
+    }
+}
+
+/// A part of a derived key: how many bits it needs and what they are.
+pub trait KeyPart {
+    /// Bits in the image.
+    const BITS: usize;
+    /// Appends the part's bits, most significant first, such that their order is the part's order.
+    fn pack(&self, packer: &mut Packer<'_>);
+}
+
+/// How many 64-bit words an image of `bits` bits takes.
+pub const fn words(bits: usize) -> usize {
+    if bits == 0 { 1 } else { bits.div_ceil(64) }
+}
+
+/// Appends bits to an image, most significant first.
+#[derive(Debug)]
+pub struct Packer<'a> {
+    words: &'a mut [u64],
+    used: usize,
+}
+
+impl<'a> Packer<'a> {
+    /// A packer that fills `words`, which must be zero.
+    pub fn new(words: &'a mut [u64]) -> Self {
+        Self { words, used: 0 }
+    }
+
+    /// Appends the low `bits` (1 to 64) bits of `value`.
+    ///
+    /// # Panics
+    ///
+    /// If the words are full: a [`KeyPart`] that packs more than its `BITS`.
+    #[inline]
+    pub fn push(&mut self, value: u64, bits: usize) {
+        let word = self.used / 64;
+        let free = 64 - self.used % 64;
+        if bits <= free {
+            self.words[word] |= value << (free - bits);
+        } else {
+            let rest = bits - free;
+            self.words[word] |= value >> rest;
+            self.words[word + 1] |= value << (64 - rest);
+        }
+        self.used += bits;
+    }
+}
+
+macro_rules! integer_keys {
+    ($($unsigned:ident $signed:ident),*) => {$(
+        impl KeyPart for $unsigned {
+            const BITS: usize = $unsigned::BITS as usize;
+            #[inline]
+            fn pack(&self, packer: &mut Packer<'_>) {
+                packer.push(*self as u64, Self::BITS as usize);
+            }
+        }
+        impl KeyPart for $signed {
+            const BITS: usize = $signed::BITS as usize;
+            #[inline]
+            fn pack(&self, packer: &mut Packer<'_>) {
+                // Flipping the sign bit puts negative numbers before the others.
+                let flipped = (*self as $unsigned) ^ (1 << ($signed::BITS - 1));
+                packer.push(flipped as u64, Self::BITS as usize);
+            }
+        }
+        impl Key for $unsigned {
+            type Image = u64;
+            #[inline]
+            fn image(&self) -> u64 {
+                *self as u64
+            }
+        }
+        impl Key for $signed {
+            type Image = u64;
+            #[inline]
+            fn image(&self) -> u64 {
+                (i64::from(*self) as u64) ^ (1 << 63)
+            }
+        }
+    )*};
+}
+integer_keys!(u8 i8, u16 i16, u32 i32, u64 i64);
+
+impl KeyPart for bool {
+    const BITS: usize = 1;
+    #[inline]
+    fn pack(&self, packer: &mut Packer<'_>) {
+        packer.push(u64::from(*self), 1);
+    }
+}
+
+impl KeyPart for char {
+    const BITS: usize = 21;
+    #[inline]
+    fn pack(&self, packer: &mut Packer<'_>) {
+        packer.push(u64::from(u32::from(*self)), 21);
+    }
+}
+
+impl<const N: usize> KeyPart for [u8; N] {
+    const BITS: usize = 8 * N;
+    #[inline]
+    fn pack(&self, packer: &mut Packer<'_>) {
+        for byte in self {
+            packer.push(u64::from(*byte), 8);
+        }
+    }
+}
+
+impl Key for () {
+    type Image = u64;
+    fn image(&self) -> u64 {
+        0
+    }
+}
+
+impl<A: Key, B: Key> Key for (A, B) {
+    type Image = (A::Image, B::Image);
+    #[inline]
+    fn image(&self) -> Self::Image {
+        (self.0.image(), self.1.image())
+    }
+}
+
+impl<A: Key, B: Key, C: Key> Key for (A, B, C) {
+    type Image = (A::Image, (B::Image, C::Image));
+    #[inline]
+    fn image(&self) -> Self::Image {
+        (self.0.image(), (self.1.image(), self.2.image()))
+    }
+}
+
+impl<A: Key, B: Key, C: Key, D: Key> Key for (A, B, C, D) {
+    type Image = (A::Image, (B::Image, (C::Image, D::Image)));
+    #[inline]
+    fn image(&self) -> Self::Image {
+        (self.0.image(), (self.1.image(), (self.2.image(), self.3.image())))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn assert_ordered<K: Key>(keys: impl IntoIterator<Item = K>) {
+        let keys: Vec<K> = keys.into_iter().collect();
+        for a in &keys {
+            for b in &keys {
+                assert_eq!(a.cmp(b), a.image().cmp(&b.image()), "{a:?} {b:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn images_keep_the_order_of_keys() {
+        assert_ordered([i64::MIN, -5, -1, 0, 1, 7, i64::MAX]);
+        assert_ordered([i8::MIN, -1, 0, 1, i8::MAX]);
+        assert_ordered([0u32, 1, 255, 256, u32::MAX]);
+        assert_ordered([(1u8, -1i32), (1, 0), (0, 5), (2, i32::MIN)]);
+        assert_ordered([(1u64, 2u8, 3u16), (1, 2, 2), (0, 9, 9)]);
+    }
+
+    #[test]
+    fn parts_are_packed_across_word_borders() {
+        let mut image = [0u64; 2];
+        let mut packer = Packer::new(&mut image);
+        0x11u8.pack(&mut packer);
+        0x2233_4455_6677_8899u64.pack(&mut packer);
+        true.pack(&mut packer);
+        assert_eq!(image, [0x1122_3344_5566_7788, 0x9980_0000_0000_0000]);
+        assert_eq!(words(8 + 64 + 1), 2);
+        assert_eq!(words(64), 1);
+    }
+
+    #[test]
+    fn an_image_survives_shared_memory() {
+        let slot = <(u64, [u64; 2]) as Image>::Slot::default();
+        (7, [1, 2]).store(&slot);
+        assert_eq!(<(u64, [u64; 2])>::load(&slot), (7, [1, 2]));
+    }
+}

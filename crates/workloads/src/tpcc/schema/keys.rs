@@ -1,0 +1,237 @@
+//! The keys of the nine tables, and the ranges of keys that transactions look through.
+
+use super::{Customer, Order};
+use hotrow::{Key, Text};
+use std::ops::RangeInclusive;
+
+/// Primary key of WAREHOUSE.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Key)]
+pub struct WarehouseKey {
+    /// `W_ID`.
+    pub warehouse: u16,
+}
+
+/// Primary key of DISTRICT.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Key)]
+pub struct DistrictKey {
+    /// `D_W_ID`.
+    pub warehouse: u16,
+    /// `D_ID`, from 1 to 10.
+    pub district: u8,
+}
+
+/// Primary key of CUSTOMER.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Key)]
+pub struct CustomerKey {
+    /// `C_W_ID`.
+    pub warehouse: u16,
+    /// `C_D_ID`.
+    pub district: u8,
+    /// `C_ID`.
+    pub customer: u16,
+}
+
+/// Secondary key of CUSTOMER: by last name, in the order of first names (clauses 2.5.2.2 and 2.6.2.2).
+///
+/// The customer number comes last, so that customers of the same name have different keys.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Key)]
+pub struct CustomerByNameKey {
+    /// `C_W_ID`.
+    pub warehouse: u16,
+    /// `C_D_ID`.
+    pub district: u8,
+    /// `C_LAST`.
+    pub last: Text<16>,
+    /// `C_FIRST`.
+    pub first: Text<16>,
+    /// `C_ID`.
+    pub customer: u16,
+}
+
+impl CustomerByNameKey {
+    /// The secondary key of a customer.
+    pub fn of(key: &CustomerKey, row: &Customer) -> Self {
+        Self {
+            warehouse: key.warehouse,
+            district: key.district,
+            last: row.last,
+            first: row.first,
+            customer: key.customer,
+        }
+    }
+
+    /// All keys of one last name in one district, in the order of first names.
+    pub fn named(warehouse: u16, district: u8, last: Text<16>) -> RangeInclusive<Self> {
+        let lowest = Self { warehouse, district, last, first: Text::EMPTY, customer: 0 };
+        lowest..=Self { first: Text::MAX, customer: u16::MAX, ..lowest }
+    }
+
+    /// The primary key of the same customer.
+    pub fn primary(&self) -> CustomerKey {
+        CustomerKey { warehouse: self.warehouse, district: self.district, customer: self.customer }
+    }
+}
+
+/// Key of HISTORY, which has none in the specification (clause 1.3.1): the worker that made the payment and
+/// the payment's number among those of that worker.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Key)]
+pub struct HistoryKey {
+    /// The worker, below [`HistoryKey::LOADERS`].
+    pub worker: u32,
+    /// The payment's number among the worker's.
+    pub sequence: u32,
+}
+
+impl HistoryKey {
+    /// Workers from this number on stand for the loading of the initial population, one for each warehouse.
+    pub const LOADERS: u32 = 1 << 31;
+
+    /// The key of the row that the initial population has for a customer (clause 4.3.3.1).
+    pub fn loaded(customer: &CustomerKey) -> Self {
+        Self {
+            worker: Self::LOADERS + u32::from(customer.warehouse),
+            sequence: u32::from(customer.district) << 16 | u32::from(customer.customer),
+        }
+    }
+}
+
+/// Primary key of NEW-ORDER.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Key)]
+pub struct NewOrderKey {
+    /// `NO_W_ID`.
+    pub warehouse: u16,
+    /// `NO_D_ID`.
+    pub district: u8,
+    /// `NO_O_ID`.
+    pub order: u32,
+}
+
+impl NewOrderKey {
+    /// All keys of a district: the first that is present is the oldest order to deliver (clause 2.7.4.2).
+    pub fn of_district(district: &DistrictKey) -> RangeInclusive<Self> {
+        let lowest = Self { warehouse: district.warehouse, district: district.district, order: 0 };
+        lowest..=Self { order: u32::MAX, ..lowest }
+    }
+}
+
+/// Primary key of ORDER.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Key)]
+pub struct OrderKey {
+    /// `O_W_ID`.
+    pub warehouse: u16,
+    /// `O_D_ID`.
+    pub district: u8,
+    /// `O_ID`.
+    pub order: u32,
+}
+
+/// Secondary key of ORDER: a customer's orders from the oldest to the latest (clause 2.6.2.2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Key)]
+pub struct OrderByCustomerKey {
+    /// `O_W_ID`.
+    pub warehouse: u16,
+    /// `O_D_ID`.
+    pub district: u8,
+    /// `O_C_ID`.
+    pub customer: u16,
+    /// `O_ID`.
+    pub order: u32,
+}
+
+impl OrderByCustomerKey {
+    /// The secondary key of an order.
+    pub fn of(key: &OrderKey, row: &Order) -> Self {
+        Self { warehouse: key.warehouse, district: key.district, customer: row.customer, order: key.order }
+    }
+
+    /// All keys of a customer's orders: the last that is present is the latest order.
+    pub fn of_customer(customer: &CustomerKey) -> RangeInclusive<Self> {
+        let CustomerKey { warehouse, district, customer } = *customer;
+        let lowest = Self { warehouse, district, customer, order: 0 };
+        lowest..=Self { order: u32::MAX, ..lowest }
+    }
+
+    /// The primary key of the same order.
+    pub fn primary(&self) -> OrderKey {
+        OrderKey { warehouse: self.warehouse, district: self.district, order: self.order }
+    }
+}
+
+/// Primary key of ORDER-LINE.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Key)]
+pub struct OrderLineKey {
+    /// `OL_W_ID`.
+    pub warehouse: u16,
+    /// `OL_D_ID`.
+    pub district: u8,
+    /// `OL_O_ID`.
+    pub order: u32,
+    /// `OL_NUMBER`, from 1 to 15.
+    pub line: u8,
+}
+
+impl OrderLineKey {
+    /// All keys of an order's lines, in the order of their numbers.
+    pub fn of_order(order: &OrderKey) -> RangeInclusive<Self> {
+        Self::of_orders(&DistrictKey { warehouse: order.warehouse, district: order.district }, order.order..=order.order)
+    }
+
+    /// All keys of the lines of a district's orders with these numbers, in order (clause 2.8.2.2: the last 20).
+    pub fn of_orders(district: &DistrictKey, orders: RangeInclusive<u32>) -> RangeInclusive<Self> {
+        let DistrictKey { warehouse, district } = *district;
+        let lowest = Self { warehouse, district, order: *orders.start(), line: 0 };
+        lowest..=Self { order: *orders.end(), line: u8::MAX, ..lowest }
+    }
+}
+
+/// Primary key of ITEM.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Key)]
+pub struct ItemKey {
+    /// `I_ID`.
+    pub item: u32,
+}
+
+/// Primary key of STOCK.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Key)]
+pub struct StockKey {
+    /// `S_W_ID`.
+    pub warehouse: u16,
+    /// `S_I_ID`.
+    pub item: u32,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_hold_the_keys_they_name_and_no_others() {
+        let name = |last: &str, first: &str, customer| CustomerByNameKey {
+            warehouse: 1,
+            district: 2,
+            last: Text::truncated(last),
+            first: Text::truncated(first),
+            customer,
+        };
+        let bars = CustomerByNameKey::named(1, 2, Text::truncated("BAR"));
+        assert!(bars.contains(&name("BAR", "", 0)));
+        assert!(bars.contains(&name("BAR", "zzzzzzzzzzzzzzzz", 3_000)));
+        assert!(!bars.contains(&name("BARBAR", "a", 1)));
+        assert!(!bars.contains(&name("BAQ", "zzz", 1)));
+
+        let order = OrderKey { warehouse: 1, district: 2, order: 3 };
+        let lines = OrderLineKey::of_order(&order);
+        let line = |order, line| OrderLineKey { warehouse: 1, district: 2, order, line };
+        assert!(lines.contains(&line(3, 1)) && lines.contains(&line(3, 15)));
+        assert!(!lines.contains(&line(2, 15)) && !lines.contains(&line(4, 1)));
+    }
+
+    #[test]
+    fn loaded_history_keys_differ_and_never_meet_those_of_workers() {
+        let key = |warehouse, district, customer| {
+            HistoryKey::loaded(&CustomerKey { warehouse, district, customer })
+        };
+        assert!(key(1, 1, 1) < key(1, 1, 2) && key(1, 1, 3_000) < key(1, 2, 1));
+        assert!(key(1, 10, 3_000) < key(2, 1, 1) && key(1, 1, 1).worker >= HistoryKey::LOADERS);
+    }
+}
