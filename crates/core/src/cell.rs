@@ -101,6 +101,10 @@ unsafe impl<T: Plain> Send for Inline<T> {}
 #[repr(C, align(8))]
 pub struct InlineSnapshot<T>(MaybeUninit<T>);
 
+/// An inline value waiting to be installed.
+#[repr(C, align(8))]
+pub struct InlinePending<T>(T);
+
 /// Copies `size` bytes from shared words to private memory: relaxed atomic loads, widest first.
 ///
 /// # Safety
@@ -171,7 +175,7 @@ unsafe fn copy_in(private: *const u8, shared: *mut u8, size: usize) {
 // do not race; a snapshot taken without a concurrent install has exactly the bytes of the last value.
 unsafe impl<T: Plain> Cell<T> for Inline<T> {
     type Snapshot = InlineSnapshot<T>;
-    type Pending = InlineSnapshot<T>;
+    type Pending = InlinePending<T>;
 
     #[inline]
     fn new(value: T) -> Self {
@@ -201,30 +205,30 @@ unsafe impl<T: Plain> Cell<T> for Inline<T> {
     }
 
     #[inline(always)]
-    fn pend(value: T) -> InlineSnapshot<T> {
-        InlineSnapshot(MaybeUninit::new(value))
+    fn pend(value: T) -> InlinePending<T> {
+        InlinePending(value)
     }
 
     #[inline(always)]
-    fn pending(pending: &InlineSnapshot<T>) -> &T {
-        // SAFETY: pending values are made by `pend`, which initialises them.
-        unsafe { pending.0.assume_init_ref() }
+    fn pending(pending: &InlinePending<T>) -> &T {
+        &pending.0
     }
 
     #[inline(always)]
-    fn pending_mut(pending: &mut InlineSnapshot<T>) -> &mut T {
-        // SAFETY: as in `pending`.
-        unsafe { pending.0.assume_init_mut() }
+    fn pending_mut(pending: &mut InlinePending<T>) -> &mut T {
+        &mut pending.0
     }
 
     #[inline(always)]
-    fn install(&self, pending: InlineSnapshot<T>, _pin: &Pin) {
-        // SAFETY: as in `load`; the pending value is initialised and has no padding.
-        unsafe { copy_in(pending.0.as_ptr().cast(), self.0.get().cast(), size_of::<T>()) };
+    fn install(&self, pending: InlinePending<T>, _pin: &Pin) {
+        let private = std::ptr::from_ref(&pending.0);
+        // SAFETY: as in `load`; the value starts at an address aligned to 8, is initialised, and has no
+        // padding.
+        unsafe { copy_in(private.cast(), self.0.get().cast(), size_of::<T>()) };
     }
 
     #[inline(always)]
-    fn discard(_pending: InlineSnapshot<T>, _pin: &Pin) {}
+    fn discard(_pending: InlinePending<T>, _pin: &Pin) {}
 }
 
 /// A cell that points to an immutable value on the heap.

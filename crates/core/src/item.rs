@@ -11,6 +11,14 @@ use std::ptr::NonNull;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ItemId(pub(crate) u32);
 
+impl ItemId {
+    /// The item at a position in the order of first touch.
+    #[inline(always)]
+    pub fn from_position(position: usize) -> Self {
+        Self(position as u32)
+    }
+}
+
 /// What is known of an item, one bit each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Flags(pub(crate) u16);

@@ -323,6 +323,24 @@ impl<'w, P: Protocol> Transaction<'w, P> {
         }
     }
 
+    /// Reads a segment's shared value, whether or not the attempt has a pending write of it: for writes that
+    /// are changes to the value (an increment) instead of replacements.
+    ///
+    /// # Safety
+    ///
+    /// The item's segment is the one that `load` looks at, and this attempt did not make it.
+    #[inline]
+    pub unsafe fn read_beside_write<V>(
+        &mut self,
+        id: ItemId,
+        load: impl FnMut() -> V,
+    ) -> Result<V, Abort> {
+        match self.protocol.read(self.attempt, id, load) {
+            Ok(value) => Ok(value),
+            Err(lost) => Err(self.lose(lost)),
+        }
+    }
+
     /// Gives an item a predicate that the object checks at commit (sto §3.5), or says that the payload,
     /// which is there already, now has one.
     ///

@@ -1,1 +1,11 @@
-//! objects
+//! Transactional objects: datatypes that tell the commit protocol what conflicts (sto §3.2, §4).
+//!
+//! [`TBox`] is the worked example for authors of datatypes.
+
+mod tarray;
+mod tbox;
+mod tcounter;
+
+pub use tarray::TArray;
+pub use tbox::TBox;
+pub use tcounter::TCounter;

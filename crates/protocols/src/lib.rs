@@ -1,1 +1,18 @@
-//! protocols
+//! Hotrow's concurrency-control protocols, one module each, and the registry that names them.
+//!
+//! A protocol knows headers, marks and items; it names no datatype. All of them follow the one path that
+//! [`hotrow_core::Protocol`] describes, so who has read one can read them all.
+
+mod none;
+mod occ;
+mod registry;
+mod tl2;
+mod version;
+
+pub use none::NoProtocol;
+pub use occ::{Occ, OccLocal};
+pub use registry::{
+    PROTOCOLS, ProtocolInfo, UnknownProtocol, Visitor, for_each_protocol, names, with_protocol,
+};
+pub use tl2::{Tl2, Tl2Local};
+pub use version::{Version, VersionWord};

@@ -1,0 +1,152 @@
+//! A fixed-size array: one segment per element (sto §4.2, `TArray`).
+
+use hotrow_core::{
+    Abort, Engine, EpochBox, Item, Label, Misuse, Object, Pin, Protocol, Segment, Transaction, Value,
+};
+use std::ptr::NonNull;
+
+/// A transactional array of fixed length. Operations on different elements never conflict.
+///
+/// The elements lie side by side, each with its protocol's header: 16 bytes for an integer under `occ`.
+pub struct TArray<T: Value, P: Protocol> {
+    shared: EpochBox<Shared<T, P>>,
+}
+
+struct Shared<T: Value, P: Protocol> {
+    label: Label,
+    segments: Box<[Segment<T, P>]>,
+}
+
+impl<T: Value, P: Protocol> TArray<T, P> {
+    /// An array of `length` elements, made by `element` from their indexes.
+    pub fn new(engine: &Engine<P>, length: usize, element: impl FnMut(usize) -> T) -> Self {
+        Self::named(engine, "array", length, element)
+    }
+
+    /// An array with a name, for errors and conflict reports.
+    pub fn named(
+        engine: &Engine<P>,
+        name: impl Into<String>,
+        length: usize,
+        mut element: impl FnMut(usize) -> T,
+    ) -> Self {
+        let segments = (0..length).map(|index| Segment::new(element(index))).collect();
+        let shared = Shared { label: Label::new(engine.id(), name), segments };
+        Self { shared: EpochBox::new(shared) }
+    }
+
+    /// The number of elements.
+    pub fn len(&self) -> usize {
+        self.shared.segments.len()
+    }
+
+    /// Whether there are no elements.
+    pub fn is_empty(&self) -> bool {
+        self.shared.segments.is_empty()
+    }
+
+    #[inline(always)]
+    fn segment(&self, tx: &mut Transaction<'_, P>, index: usize) -> Result<&Segment<T, P>, Abort> {
+        let shared = &*self.shared;
+        tx.enter(&shared.label)?;
+        match shared.segments.get(index) {
+            Some(segment) => Ok(segment),
+            None => {
+                let object = shared.label.name().to_owned();
+                Err(tx.misuse(Misuse::OutOfBounds { object, index, length: shared.segments.len() }))
+            }
+        }
+    }
+
+    /// An element, copied out.
+    ///
+    /// # Errors
+    ///
+    /// [`Abort`] when the attempt cannot go on; pass it up with `?`. An index out of bounds ends the
+    /// transaction with [`Misuse::OutOfBounds`].
+    #[inline]
+    pub fn get(&self, tx: &mut Transaction<'_, P>, index: usize) -> Result<T, Abort> {
+        self.read(tx, index, T::clone)
+    }
+
+    /// Looks at an element without copying it.
+    ///
+    /// # Errors
+    ///
+    /// As [`get`](Self::get).
+    #[inline]
+    pub fn read<R>(
+        &self,
+        tx: &mut Transaction<'_, P>,
+        index: usize,
+        look: impl FnOnce(&T) -> R,
+    ) -> Result<R, Abort> {
+        let segment = self.segment(tx, index)?;
+        // SAFETY: the segment is this object's, which passes `install` and `undo` on to `Segment`; both live
+        // in an `EpochBox`; `enter` was called.
+        unsafe { segment.read(tx, &*self.shared, look) }
+    }
+
+    /// Replaces an element without looking at it.
+    ///
+    /// # Errors
+    ///
+    /// As [`get`](Self::get).
+    #[inline]
+    pub fn set(&self, tx: &mut Transaction<'_, P>, index: usize, value: T) -> Result<(), Abort> {
+        let segment = self.segment(tx, index)?;
+        // SAFETY: as in `read`.
+        unsafe { segment.write(tx, &*self.shared, value) }
+    }
+
+    /// Changes an element.
+    ///
+    /// # Errors
+    ///
+    /// As [`get`](Self::get).
+    #[inline]
+    pub fn update<R>(
+        &self,
+        tx: &mut Transaction<'_, P>,
+        index: usize,
+        change: impl FnOnce(&mut T) -> R,
+    ) -> Result<R, Abort> {
+        let segment = self.segment(tx, index)?;
+        // SAFETY: as in `read`.
+        unsafe { segment.update(tx, &*self.shared, change) }
+    }
+}
+
+impl<T: Value, P: Protocol> Shared<T, P> {
+    fn index(&self, segment: NonNull<P::Header>) -> usize {
+        let base = self.segments.as_ptr().addr();
+        (segment.addr().get() - base) / size_of::<Segment<T, P>>().max(1)
+    }
+}
+
+// SAFETY: all items of the array are for its segments and were made by `Segment`'s operations, whose
+// `install` and `undo` consume the payload; the shared state is in an `EpochBox`; operations call `enter`.
+unsafe impl<T: Value, P: Protocol> Object<P> for Shared<T, P> {
+    fn label(&self) -> &Label {
+        &self.label
+    }
+
+    unsafe fn describe(&self, segment: NonNull<P::Header>) -> String {
+        self.index(segment).to_string()
+    }
+
+    unsafe fn identify(&self, segment: NonNull<P::Header>) -> u64 {
+        self.index(segment) as u64
+    }
+
+    #[inline]
+    unsafe fn install(&self, item: &mut Item<P>, pin: &Pin) {
+        // SAFETY: the caller's promise, passed on.
+        unsafe { Segment::<T, P>::install(item, pin) };
+    }
+
+    unsafe fn undo(&self, item: &mut Item<P>, pin: &Pin) {
+        // SAFETY: the caller's promise, passed on.
+        unsafe { Segment::<T, P>::undo(item, pin) };
+    }
+}

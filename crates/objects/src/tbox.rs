@@ -1,0 +1,130 @@
+//! A box: one value, one segment. The worked example for authors of datatypes (sto §3.4, Figure 2).
+//!
+//! What a datatype consists of can all be seen here:
+//!
+//! 1. shared state made of segments, in an [`EpochBox`], so that dropping the object cannot pull memory
+//!    from under a transaction that still has items for it;
+//! 2. operations, each of which enters the transaction and then works on a segment;
+//! 3. an [`Object`] implementation that installs or drops pending writes and names keys.
+
+use hotrow_core::{
+    Abort, Engine, EpochBox, Item, Label, Object, Pin, Protocol, Segment, Transaction, Value,
+};
+use std::ptr::NonNull;
+
+/// A transactional box around a value of any type that is [`Value`].
+///
+/// Reads and writes conflict as a whole: for parts that change independently use several boxes, a
+/// [`TArray`](crate::TArray) or a table.
+///
+/// ```
+/// use hotrow_core::Engine;
+/// use hotrow_objects::TBox;
+/// use hotrow_protocols::Occ;
+///
+/// let engine = Engine::<Occ>::new();
+/// let (from, to) = (TBox::new(&engine, 100), TBox::new(&engine, 0));
+/// let moved = engine.run(|tx| {
+///     let amount = from.get(tx)?.min(30);
+///     from.update(tx, |balance| *balance -= amount)?;
+///     to.update(tx, |balance| *balance += amount)?;
+///     Ok(amount)
+/// })?;
+/// assert_eq!(moved, 30);
+/// # Ok::<(), hotrow_core::Error>(())
+/// ```
+pub struct TBox<T: Value, P: Protocol> {
+    shared: EpochBox<Shared<T, P>>,
+}
+
+struct Shared<T: Value, P: Protocol> {
+    label: Label,
+    segment: Segment<T, P>,
+}
+
+impl<T: Value, P: Protocol> TBox<T, P> {
+    /// A box that holds `value`.
+    pub fn new(engine: &Engine<P>, value: T) -> Self {
+        Self::named(engine, "box", value)
+    }
+
+    /// A box with a name, for errors and conflict reports.
+    pub fn named(engine: &Engine<P>, name: impl Into<String>, value: T) -> Self {
+        let shared = Shared { label: Label::new(engine.id(), name), segment: Segment::new(value) };
+        Self { shared: EpochBox::new(shared) }
+    }
+
+    /// The value, copied out.
+    ///
+    /// # Errors
+    ///
+    /// [`Abort`] when the attempt cannot go on; pass it up with `?`.
+    #[inline]
+    pub fn get(&self, tx: &mut Transaction<'_, P>) -> Result<T, Abort> {
+        self.read(tx, T::clone)
+    }
+
+    /// Looks at the value without copying it. `look` sees one that was written whole.
+    ///
+    /// # Errors
+    ///
+    /// As [`get`](Self::get).
+    #[inline]
+    pub fn read<R>(&self, tx: &mut Transaction<'_, P>, look: impl FnOnce(&T) -> R) -> Result<R, Abort> {
+        tx.enter(&self.shared.label)?;
+        // SAFETY: the segment is this object's, which passes `install` and `undo` on to `Segment`; both live
+        // in an `EpochBox`; `enter` was called.
+        unsafe { self.shared.segment.read(tx, &*self.shared, look) }
+    }
+
+    /// Replaces the value without looking at it.
+    ///
+    /// # Errors
+    ///
+    /// As [`get`](Self::get).
+    #[inline]
+    pub fn set(&self, tx: &mut Transaction<'_, P>, value: T) -> Result<(), Abort> {
+        tx.enter(&self.shared.label)?;
+        // SAFETY: as in `read`.
+        unsafe { self.shared.segment.write(tx, &*self.shared, value) }
+    }
+
+    /// Changes the value.
+    ///
+    /// # Errors
+    ///
+    /// As [`get`](Self::get).
+    #[inline]
+    pub fn update<R>(
+        &self,
+        tx: &mut Transaction<'_, P>,
+        change: impl FnOnce(&mut T) -> R,
+    ) -> Result<R, Abort> {
+        tx.enter(&self.shared.label)?;
+        // SAFETY: as in `read`.
+        unsafe { self.shared.segment.update(tx, &*self.shared, change) }
+    }
+}
+
+// SAFETY: all items of the box are for its one segment and were made by `Segment`'s operations, whose
+// `install` and `undo` consume the payload; the shared state is in an `EpochBox`; operations call `enter`.
+unsafe impl<T: Value, P: Protocol> Object<P> for Shared<T, P> {
+    fn label(&self) -> &Label {
+        &self.label
+    }
+
+    unsafe fn describe(&self, _segment: NonNull<P::Header>) -> String {
+        String::from("value")
+    }
+
+    #[inline]
+    unsafe fn install(&self, item: &mut Item<P>, pin: &Pin) {
+        // SAFETY: the caller's promise, passed on.
+        unsafe { Segment::<T, P>::install(item, pin) };
+    }
+
+    unsafe fn undo(&self, item: &mut Item<P>, pin: &Pin) {
+        // SAFETY: the caller's promise, passed on.
+        unsafe { Segment::<T, P>::undo(item, pin) };
+    }
+}

@@ -1,0 +1,256 @@
+//! A counter whose increments commute and whose tests are predicates (sto §3.5, §4.2 `TCounter`).
+//!
+//! # How conflicts are avoided
+//!
+//! An increment does not look at the counter: it adds to a delta kept in the item, which is applied at
+//! commit under the segment's lock. Two transactions that only increment serialize on that lock but never
+//! abort each other.
+//!
+//! A test (`is_at_least(1)`) does not depend on the value but on which side of a border it lies. The item
+//! keeps the range `[low, high]` of values *of the counter itself*, the attempt's own delta taken off, for
+//! which all tests so far would have come out as they did; the commit checks that the value is in the
+//! range. A test that came out false, ten increments, and the same test true thus keep `[-9, 0]`, which is
+//! necessary and sufficient (the example of sto §3.5).
+//!
+//! An exact [`TCounter::get`] depends on the value itself, as any read does.
+
+use hotrow_core::{
+    Abort, Engine, EpochBox, Item, ItemId, Label, Object, Pin, Protocol, Reason, Transaction,
+};
+use hotrow_sync::atomic::{AtomicU64, Ordering};
+use std::ptr::NonNull;
+
+/// A transactional 64-bit counter. It wraps around at the ends of its range.
+pub struct TCounter<P: Protocol> {
+    shared: EpochBox<Shared<P>>,
+}
+
+#[repr(C)]
+struct Shared<P: Protocol> {
+    header: P::Header,
+    /// The value's bits.
+    value: AtomicU64,
+    label: Label,
+}
+
+/// What an attempt keeps of a counter.
+#[derive(Debug, Clone, Copy)]
+struct Kept {
+    /// The value set, if any; `delta` comes on top.
+    set: Option<i64>,
+    /// The sum of the increments.
+    delta: i64,
+    /// The smallest value of the counter for which all tests come out as they did.
+    low: i64,
+    /// The largest.
+    high: i64,
+}
+
+impl Kept {
+    const NOTHING: Kept = Kept { set: None, delta: 0, low: i64::MIN, high: i64::MAX };
+
+    fn applied_to(&self, base: i64) -> i64 {
+        self.set.unwrap_or(base).wrapping_add(self.delta)
+    }
+}
+
+impl<P: Protocol> TCounter<P> {
+    /// A counter that starts at `value`.
+    pub fn new(engine: &Engine<P>, value: i64) -> Self {
+        Self::named(engine, "counter", value)
+    }
+
+    /// A counter with a name, for errors and conflict reports.
+    pub fn named(engine: &Engine<P>, name: impl Into<String>, value: i64) -> Self {
+        let label = Label::new(engine.id(), name);
+        let shared =
+            Shared { header: P::Header::default(), value: AtomicU64::new(value.cast_unsigned()), label };
+        Self { shared: EpochBox::new(shared) }
+    }
+
+    /// Adds `amount` (which may be negative) without looking at the counter: never a reason to abort for
+    /// another transaction that does the same.
+    ///
+    /// # Errors
+    ///
+    /// [`Abort`] when the attempt cannot go on; pass it up with `?`.
+    #[inline]
+    pub fn add(&self, tx: &mut Transaction<'_, P>, amount: i64) -> Result<(), Abort> {
+        let kept = self.write(tx)?;
+        kept.delta = kept.delta.wrapping_add(amount);
+        Ok(())
+    }
+
+    /// Sets the counter without looking at it.
+    ///
+    /// # Errors
+    ///
+    /// As [`add`](Self::add).
+    pub fn set(&self, tx: &mut Transaction<'_, P>, value: i64) -> Result<(), Abort> {
+        let kept = self.write(tx)?;
+        kept.set = Some(value);
+        kept.delta = 0;
+        Ok(())
+    }
+
+    /// The exact value. Any concurrent change of the counter is then a conflict: prefer a test.
+    ///
+    /// # Errors
+    ///
+    /// As [`add`](Self::add).
+    pub fn get(&self, tx: &mut Transaction<'_, P>) -> Result<i64, Abort> {
+        tx.enter(&self.shared.label)?;
+        // SAFETY: the segment is this object's, both are in an `EpochBox`, and `enter` was called.
+        let id = unsafe { tx.item(&*self.shared, self.address()) };
+        let kept = self.kept(tx, id);
+        if kept.set.is_some() {
+            return Ok(kept.applied_to(0));
+        }
+        Ok(kept.applied_to(self.read_base(tx, id)?))
+    }
+
+    /// Whether the counter is at least `bound`.
+    ///
+    /// # Errors
+    ///
+    /// As [`add`](Self::add).
+    pub fn is_at_least(&self, tx: &mut Transaction<'_, P>, bound: i64) -> Result<bool, Abort> {
+        self.is_between(tx, bound, i64::MAX)
+    }
+
+    /// Whether the counter is at most `bound`.
+    ///
+    /// # Errors
+    ///
+    /// As [`add`](Self::add).
+    pub fn is_at_most(&self, tx: &mut Transaction<'_, P>, bound: i64) -> Result<bool, Abort> {
+        self.is_between(tx, i64::MIN, bound)
+    }
+
+    /// Whether the counter is in `low..=high`.
+    ///
+    /// # Errors
+    ///
+    /// As [`add`](Self::add).
+    pub fn is_between(&self, tx: &mut Transaction<'_, P>, low: i64, high: i64) -> Result<bool, Abort> {
+        tx.enter(&self.shared.label)?;
+        // SAFETY: as in `get`.
+        let id = unsafe { tx.item(&*self.shared, self.address()) };
+        let kept = self.kept(tx, id);
+        let within = |value: i64| low <= value && value <= high;
+        if kept.set.is_some() {
+            return Ok(within(kept.applied_to(0)));
+        }
+        if tx.has_read(id) {
+            return Ok(within(kept.applied_to(self.read_base(tx, id)?)));
+        }
+        // SAFETY: `load` looks at the item's segment.
+        let base = unsafe { tx.peek(id, || self.shared.load()) }?;
+        let Some(value) = base.checked_add(kept.delta) else {
+            // At the wrap the sides of a border are no longer ranges: depend on the value itself.
+            return Ok(within(kept.applied_to(self.read_base(tx, id)?)));
+        };
+        let holds = within(value);
+        // The values for which this test comes out the same, on the side where the value lies now.
+        let (least, most) = if holds {
+            (low, high)
+        } else if value < low {
+            (i64::MIN, low - 1)
+        } else {
+            (high + 1, i64::MAX)
+        };
+        // Ends of the range stay ends; other borders are moved by what the attempt itself has added.
+        let low = if least == i64::MIN { i64::MIN } else { least.saturating_sub(kept.delta) };
+        let high = if most == i64::MAX { i64::MAX } else { most.saturating_sub(kept.delta) };
+        let kept = Kept { low: kept.low.max(low), high: kept.high.min(high), ..kept };
+        if kept.low > kept.high {
+            // The counter has changed between two tests such that no value satisfies both.
+            return Err(tx.conflict(Reason::PredicateFailed, id));
+        }
+        self.keep(tx, id, kept);
+        Ok(holds)
+    }
+
+    fn address(&self) -> NonNull<P::Header> {
+        // The header is the first field of a `repr(C)` struct.
+        NonNull::from(&*self.shared).cast()
+    }
+
+    fn read_base(&self, tx: &mut Transaction<'_, P>, id: ItemId) -> Result<i64, Abort> {
+        // SAFETY: as in `get`; `load` looks at the item's segment.
+        unsafe { tx.read_beside_write(id, || self.shared.load()) }
+    }
+
+    fn kept(&self, tx: &mut Transaction<'_, P>, id: ItemId) -> Kept {
+        if tx.has_write(id) || tx.has_predicate(id) {
+            // SAFETY: items of counters have payloads of type `Kept`.
+            unsafe { *tx.payload::<Kept>(id) }
+        } else {
+            Kept::NOTHING
+        }
+    }
+
+    fn keep(&self, tx: &mut Transaction<'_, P>, id: ItemId, kept: Kept) {
+        // SAFETY: items of counters have payloads of type `Kept`, which `predicate_holds` expects.
+        unsafe {
+            if tx.has_write(id) || tx.has_predicate(id) {
+                *tx.payload::<Kept>(id) = kept;
+                tx.set_predicate::<Kept>(id, None);
+            } else {
+                tx.set_predicate(id, Some(kept));
+            }
+        }
+    }
+
+    #[inline]
+    fn write<'t>(&self, tx: &'t mut Transaction<'_, P>) -> Result<&'t mut Kept, Abort> {
+        tx.enter(&self.shared.label)?;
+        // SAFETY: as in `get`; items of counters have payloads of type `Kept`, which `install` expects.
+        unsafe {
+            let (id, pending) = tx.write(&*self.shared, self.address())?;
+            if !pending {
+                if tx.has_predicate(id) {
+                    tx.write_payload(id);
+                } else {
+                    return Ok(tx.set_write(id, Kept::NOTHING));
+                }
+            }
+            Ok(tx.payload::<Kept>(id))
+        }
+    }
+}
+
+impl<P: Protocol> Shared<P> {
+    #[inline]
+    fn load(&self) -> i64 {
+        // Relaxed: ordered by the header, like the words of an inline cell. One word is never torn.
+        self.value.load(Ordering::Relaxed).cast_signed()
+    }
+}
+
+// SAFETY: all items of the counter are for its one segment, with payloads of type `Kept`, which needs no
+// drop; the shared state is in an `EpochBox`; operations call `enter`.
+unsafe impl<P: Protocol> Object<P> for Shared<P> {
+    fn label(&self) -> &Label {
+        &self.label
+    }
+
+    unsafe fn describe(&self, _segment: NonNull<P::Header>) -> String {
+        String::from("value")
+    }
+
+    unsafe fn install(&self, item: &mut Item<P>, _pin: &Pin) {
+        // SAFETY: the item has a pending write of this object.
+        let kept = unsafe { *item.payload().cast::<Kept>() };
+        self.value.store(kept.applied_to(self.load()).cast_unsigned(), Ordering::Relaxed);
+    }
+
+    unsafe fn undo(&self, _item: &mut Item<P>, _pin: &Pin) {}
+
+    unsafe fn predicate_holds(&self, item: &Item<P>) -> bool {
+        // SAFETY: the item has a predicate of this object.
+        let kept = unsafe { *item.payload().cast::<Kept>() };
+        let value = self.load();
+        kept.low <= value && value <= kept.high
+    }
+}

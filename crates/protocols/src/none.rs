@@ -1,0 +1,61 @@
+//! No concurrency control: the limit that protocols are measured against.
+//!
+//! One worker at a time, refused otherwise, so there is nothing to control. What remains is what any
+//! transaction must do: find its own pending writes, keep them until it commits, and drop them if it rolls
+//! back. Reads leave no items.
+
+use hotrow_core::{Attempt, ItemId, Lost, Protocol};
+
+/// No concurrency control, one worker only. The limit, not a protocol: none of the papers has it.
+#[derive(Debug)]
+pub struct NoProtocol;
+
+impl Protocol for NoProtocol {
+    const NAME: &'static str = "none";
+    const SUMMARY: &'static str = "no concurrency control, one worker only: the limit for all others";
+    const SOURCE: &'static str = "-";
+    // One worker sees nothing but its own transactions.
+    const OPAQUE: bool = true;
+    const WORKERS_MAX: u32 = 1;
+    const TRACKS_READS: bool = false;
+
+    type Header = ();
+    type Mark = ();
+    type Local = ();
+
+    fn new() -> Self {
+        Self
+    }
+
+    #[inline(always)]
+    fn begin(&self, _attempt: &mut Attempt<Self>) {}
+
+    #[inline(always)]
+    fn read<V>(&self, _: &mut Attempt<Self>, _: ItemId, mut load: impl FnMut() -> V) -> Result<V, Lost> {
+        Ok(load())
+    }
+
+    #[inline(always)]
+    fn write(&self, _attempt: &mut Attempt<Self>, _item: ItemId) -> Result<(), Lost> {
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn peek<V>(&self, _: &mut Attempt<Self>, _: ItemId, mut load: impl FnMut() -> V) -> Result<V, Lost> {
+        Ok(load())
+    }
+
+    #[inline(always)]
+    fn born_locked(&self, _attempt: &Attempt<Self>) {}
+
+    #[inline]
+    fn commit(&self, attempt: &mut Attempt<Self>) -> Result<(), Lost> {
+        for at in 0..attempt.items.writes().len() {
+            attempt.install(attempt.items.writes()[at]);
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn abort(&self, _attempt: &mut Attempt<Self>) {}
+}

@@ -1,0 +1,114 @@
+//! The registry: the one place where a protocol's name becomes its type.
+//!
+//! Adding a protocol is one new module and one line in [`registry!`]'s call below. The command, the tests
+//! and the figures all go through here.
+
+use crate::{NoProtocol, Occ, Tl2};
+use hotrow_core::Protocol;
+
+/// What is known of a protocol without choosing it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ProtocolInfo {
+    /// The name, as given to the command.
+    pub name: &'static str,
+    /// One line.
+    pub summary: &'static str,
+    /// Paper and section.
+    pub source: &'static str,
+    /// Whether unfinished and aborted attempts, too, see one consistent state.
+    pub opaque: bool,
+    /// The most workers at a time.
+    pub workers_max: u32,
+}
+
+/// Something to be done with a protocol that is known only by name.
+pub trait Visitor {
+    /// What comes out.
+    type Output;
+    /// Does it.
+    fn visit<P: Protocol>(self) -> Self::Output;
+}
+
+/// No protocol has this name.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("unknown protocol {name:?}; there are: {}", names().join(", "))]
+pub struct UnknownProtocol {
+    /// The name asked for.
+    pub name: String,
+}
+
+macro_rules! registry {
+    ($($protocol:ty),* $(,)?) => {
+        /// All protocols, the recommended one first.
+        pub const PROTOCOLS: &[ProtocolInfo] = &[$(ProtocolInfo {
+            name: <$protocol>::NAME,
+            summary: <$protocol>::SUMMARY,
+            source: <$protocol>::SOURCE,
+            opaque: <$protocol>::OPAQUE,
+            workers_max: <$protocol>::WORKERS_MAX,
+        }),*];
+
+        /// Calls the visitor with the protocol of this name.
+        ///
+        /// # Errors
+        ///
+        /// [`UnknownProtocol`], which lists the names there are.
+        pub fn with_protocol<V: Visitor>(name: &str, visitor: V) -> Result<V::Output, UnknownProtocol> {
+            match name {
+                $(<$protocol>::NAME => Ok(visitor.visit::<$protocol>()),)*
+                _ => Err(UnknownProtocol { name: name.to_owned() }),
+            }
+        }
+    };
+}
+
+registry![Occ, Tl2, NoProtocol];
+
+/// The names of all protocols.
+pub fn names() -> Vec<&'static str> {
+    PROTOCOLS.iter().map(|protocol| protocol.name).collect()
+}
+
+/// Calls a visitor once for every protocol that admits at least `workers` workers: the one way in which
+/// tests run over all protocols, so that registering a protocol is all it takes to have it tested.
+pub fn for_each_protocol<V: Visitor + Copy>(workers: u32, visitor: V) -> Vec<(&'static str, V::Output)> {
+    PROTOCOLS
+        .iter()
+        .filter(|protocol| protocol.workers_max >= workers)
+        .map(|protocol| {
+            let output = with_protocol(protocol.name, visitor).expect("the list comes from the registry");
+            (protocol.name, output)
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Clone, Copy)]
+    struct Name;
+    impl Visitor for Name {
+        type Output = &'static str;
+        fn visit<P: Protocol>(self) -> &'static str {
+            P::NAME
+        }
+    }
+
+    #[test]
+    fn every_name_leads_to_its_protocol() {
+        for (name, found) in for_each_protocol(1, Name) {
+            assert_eq!(name, found);
+        }
+        let mut unique = names();
+        unique.sort_unstable();
+        unique.dedup();
+        assert_eq!(unique.len(), PROTOCOLS.len());
+    }
+
+    #[test]
+    fn an_unknown_name_is_answered_with_the_known_ones() {
+        let error = with_protocol("ocm", Name).unwrap_err().to_string();
+        assert_eq!(error, "unknown protocol \"ocm\"; there are: occ, tl2, none");
+    }
+}

@@ -1,0 +1,299 @@
+//! The version word that optimistic protocols keep beside each value.
+
+use hotrow_core::{Attempt, Flags, ItemId, Lost, Protocol, Reason, WorkerId};
+use hotrow_sync::atomic::{AtomicU64, Ordering, fence};
+use hotrow_sync::spin::Spin;
+
+/// Bits of a worker's number in a version.
+pub(crate) const WORKER_BITS: u32 = 14;
+
+/// Workers that a version can tell apart.
+pub(crate) const WORKERS_MAX: u32 = 1 << WORKER_BITS;
+
+/// A version: a number that grows, and the worker that made it, so that no two commits share a version.
+///
+/// 49 bits of number: at ten million commits a second on one chain of segments, nineteen months.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Version(u64);
+
+const LOCKED: u64 = 1;
+
+impl Version {
+    /// The version of a number and a worker.
+    #[inline(always)]
+    pub fn new(number: u64, worker: WorkerId) -> Self {
+        Self((number << (WORKER_BITS + 1)) | (u64::from(worker.number()) << 1))
+    }
+
+    /// The number.
+    #[inline(always)]
+    pub fn number(self) -> u64 {
+        self.0 >> (WORKER_BITS + 1)
+    }
+
+    #[inline(always)]
+    fn is_locked(self) -> bool {
+        self.0 & LOCKED != 0
+    }
+
+    #[inline(always)]
+    fn unlocked(self) -> Self {
+        Self(self.0 & !LOCKED)
+    }
+}
+
+/// A lock bit and a version in one word (sto §3.2, `TVersion`; Silo's TID word).
+///
+/// # Orderings
+///
+/// A writer locks (read-modify-write, acquire, then a release fence), changes the value with relaxed or
+/// release stores, and unlocks with a release store of the new version. A reader loads the word (acquire),
+/// the value, then, after an acquire fence, the word again: if it read anything that was stored under the
+/// lock, the writer's release fence and the reader's acquire fence order the locked word before the second
+/// load, which therefore differs from the first.
+///
+/// Loads and locks are sequentially consistent besides, for the sake of `tl2`, whose clock needs a total
+/// order (see there); on x86-64 that costs nothing over acquire.
+#[derive(Debug, Default)]
+pub struct VersionWord(AtomicU64);
+
+impl VersionWord {
+    /// The word of a segment that a worker has just made and holds locked.
+    pub(crate) fn born_locked() -> Self {
+        Self(AtomicU64::new(LOCKED))
+    }
+
+    #[inline(always)]
+    fn load(&self) -> Version {
+        Version(self.0.load(Ordering::SeqCst))
+    }
+
+    /// Runs `load` until its result is one that no writer touched meanwhile.
+    #[inline(always)]
+    fn stable<V>(&self, mut load: impl FnMut() -> V) -> Result<(Version, V), Reason> {
+        let mut spin = Spin::new();
+        let mut seen = Reason::ReadLocked;
+        loop {
+            let before = self.load();
+            if !before.is_locked() {
+                let value = load();
+                // Pairs with the release fence in `try_lock`.
+                fence(Ordering::Acquire);
+                if self.0.load(Ordering::Relaxed) == before.0 {
+                    return Ok((before, value));
+                }
+                seen = Reason::ReadChanged;
+            }
+            if !spin.turn() {
+                return Err(seen);
+            }
+        }
+    }
+
+    /// Locks the word with bounded spinning (sto §3.3). If `expected` is given and the version is another
+    /// one, there is no use in locking.
+    #[inline(always)]
+    fn lock(&self, expected: Option<Version>) -> Result<(), Reason> {
+        let mut spin = Spin::new();
+        loop {
+            let seen = self.load();
+            if expected.is_some_and(|expected| expected != seen.unlocked()) {
+                return Err(Reason::ReadChanged);
+            }
+            if !seen.is_locked() && self.try_lock(seen) {
+                return Ok(());
+            }
+            if !spin.turn() {
+                return Err(Reason::WriteLocked);
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn try_lock(&self, seen: Version) -> bool {
+        let locked =
+            self.0.compare_exchange(seen.0, seen.0 | LOCKED, Ordering::SeqCst, Ordering::Relaxed).is_ok();
+        if locked {
+            // Orders the locked word before the stores to the value; pairs with the fence in `stable`.
+            fence(Ordering::Release);
+        }
+        locked
+    }
+
+    /// The version below a lock that this attempt holds.
+    #[inline(always)]
+    fn held(&self) -> Version {
+        // Relaxed: nobody else changes a locked word.
+        Version(self.0.load(Ordering::Relaxed)).unlocked()
+    }
+
+    /// Publishes what was stored under the lock, with its version.
+    #[inline(always)]
+    fn unlock_as(&self, version: Version) {
+        // Release: pairs with the load in `stable` and with `try_lock`.
+        self.0.store(version.0, Ordering::Release);
+    }
+}
+
+/// A protocol whose headers are version words and whose marks are versions: the steps that `occ` and `tl2`
+/// share.
+pub(crate) trait Versioned: Protocol<Header = VersionWord, Mark = Version> {}
+impl<P: Protocol<Header = VersionWord, Mark = Version>> Versioned for P {}
+
+/// A stable read that leaves its version in the item. Reading an item again must find the same version.
+#[inline(always)]
+pub(crate) fn read<P: Versioned, V>(
+    attempt: &mut Attempt<P>,
+    id: ItemId,
+    load: impl FnMut() -> V,
+) -> Result<(Version, V), Lost> {
+    let item = attempt.items.get_mut(id);
+    let (version, value) = item.header().stable(load).map_err(|reason| Lost::item(reason, id))?;
+    if !item.is(Flags::READ) {
+        item.mark = version;
+        item.set(Flags::READ);
+    } else if item.mark != version {
+        return Err(Lost::item(Reason::ReadChanged, id));
+    }
+    Ok((version, value))
+}
+
+/// A stable read that leaves nothing.
+#[inline(always)]
+pub(crate) fn peek<P: Versioned, V>(
+    attempt: &Attempt<P>,
+    id: ItemId,
+    load: impl FnMut() -> V,
+) -> Result<(Version, V), Lost> {
+    attempt.items.get(id).header().stable(load).map_err(|reason| Lost::item(reason, id))
+}
+
+/// Phase 1 (sto §3.3): locks what will be written, in the order of first write, and returns the highest
+/// number among the versions below the locks.
+#[inline(always)]
+pub(crate) fn lock_writes<P: Versioned>(attempt: &mut Attempt<P>) -> Result<u64, Lost> {
+    let mut highest = 0;
+    for at in 0..attempt.items.writes().len() {
+        let id = attempt.items.writes()[at];
+        let item = attempt.items.get_mut(id);
+        if !item.is(Flags::BORN) {
+            let expected = item.is(Flags::READ).then_some(item.mark);
+            item.header().lock(expected).map_err(|reason| Lost::item(reason, id))?;
+            item.set(Flags::LOCKED);
+            highest = highest.max(item.header().held().number());
+        }
+    }
+    Ok(highest)
+}
+
+/// Phase 1, predicates (sto §3.5): checks each on a stable state and turns it into a read of that state,
+/// which phase 2 then validates.
+#[inline]
+pub(crate) fn upgrade_predicates<P: Versioned>(attempt: &mut Attempt<P>) -> Result<(), Lost> {
+    if !attempt.items.has_predicates() {
+        return Ok(());
+    }
+    for id in attempt.items.ids() {
+        let item = attempt.items.get_mut(id);
+        if !item.is(Flags::PREDICATE) {
+            continue;
+        }
+        let holds = if item.is(Flags::LOCKED) {
+            Attempt::predicate_holds(item)
+        } else {
+            let stable = item.header().stable(|| Attempt::predicate_holds(item));
+            let (version, holds) = stable.map_err(|reason| Lost::item(reason, id))?;
+            if !item.is(Flags::READ) {
+                item.mark = version;
+                item.set(Flags::READ);
+            }
+            holds
+        };
+        if !holds {
+            return Err(Lost::item(Reason::PredicateFailed, id));
+        }
+    }
+    Ok(())
+}
+
+/// Phase 2 (sto §3.3): every version read is still there and not locked by others, and so is every bucket
+/// and leaf. Returns the highest number among the versions read.
+#[inline(always)]
+pub(crate) fn validate<P: Versioned>(attempt: &Attempt<P>) -> Result<u64, Lost> {
+    let mut highest = 0;
+    for (at, item) in attempt.items.iter().enumerate() {
+        if item.is(Flags::READ) {
+            let now = item.header().load();
+            let unchanged =
+                now == item.mark || (item.is(Flags::LOCKED) && now.unlocked() == item.mark);
+            if !unchanged {
+                return Err(Lost::item(Reason::ReadChanged, ItemId::from_position(at)));
+            }
+            highest = highest.max(item.mark.number());
+        }
+    }
+    attempt.check_structures()?;
+    Ok(highest)
+}
+
+/// Phase 3 (sto §3.3): installs each write and unlocks it with its new version.
+#[inline(always)]
+pub(crate) fn install_writes<P: Versioned>(attempt: &mut Attempt<P>, version: Version) {
+    for at in 0..attempt.items.writes().len() {
+        let id = attempt.items.writes()[at];
+        attempt.install(id);
+        attempt.items.get(id).header().unlock_as(version);
+    }
+}
+
+/// Releases the locks of an attempt that failed. Versions stay: nothing was changed under the locks, except
+/// in segments that the attempt itself made, which nobody has seen.
+pub(crate) fn release<P: Versioned>(attempt: &mut Attempt<P>) {
+    for item in attempt.items.iter() {
+        if item.is(Flags::LOCKED) {
+            item.header().unlock_as(item.header().held());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_version_keeps_number_and_worker_apart() {
+        let engine = hotrow_core::Engine::<crate::Occ>::new();
+        let (first, second) = (engine.worker().unwrap(), engine.worker().unwrap());
+        assert_ne!(Version::new(7, first.id()), Version::new(7, second.id()));
+        assert_eq!(Version::new(7, second.id()).number(), 7);
+        assert!(!Version::new(7, second.id()).is_locked());
+    }
+
+    #[test]
+    fn a_locked_word_is_neither_read_nor_locked_again() {
+        let word = VersionWord::default();
+        assert_eq!(word.stable(|| 5).unwrap(), (Version(0), 5));
+        word.lock(None).unwrap();
+        assert_eq!(word.stable(|| 5).unwrap_err(), Reason::ReadLocked);
+        assert_eq!(word.lock(None).unwrap_err(), Reason::WriteLocked);
+        word.unlock_as(Version(1 << 20));
+        assert_eq!(word.lock(Some(Version(0))).unwrap_err(), Reason::ReadChanged);
+        assert_eq!(word.stable(|| 6).unwrap(), (Version(1 << 20), 6));
+    }
+
+    #[test]
+    fn a_read_that_a_writer_touched_is_done_again() {
+        let word = VersionWord::default();
+        let mut reads = 0;
+        let (version, _) = word
+            .stable(|| {
+                reads += 1;
+                if reads == 1 {
+                    word.lock(None).unwrap();
+                    word.unlock_as(Version(1 << 20));
+                }
+            })
+            .unwrap();
+        assert_eq!((reads, version), (2, Version(1 << 20)));
+    }
+}
