@@ -73,7 +73,9 @@ impl<P: Protocol> Engine<P> {
         // Relaxed: only uniqueness matters.
         let id = EngineId(NEXT.fetch_add(1, Ordering::Relaxed));
         let registry = Mutex::new(Registry { slots: Vec::new(), free: Vec::new() });
-        Self { shared: Arc::new(Shared { id, protocol: P::new(), policy, elders: Elders::default(), registry }) }
+        Self {
+            shared: Arc::new(Shared { id, protocol: P::new(), policy, elders: Elders::default(), registry }),
+        }
     }
 
     /// The engine's number.
@@ -121,10 +123,7 @@ impl<P: Protocol> Engine<P> {
     /// # Errors
     ///
     /// As [`Worker::run`], and [`Misuse::TooManyWorkers`].
-    pub fn run<R>(
-        &self,
-        body: impl FnMut(&mut Transaction<'_, P>) -> Result<R, Abort>,
-    ) -> Result<R, Error> {
+    pub fn run<R>(&self, body: impl FnMut(&mut Transaction<'_, P>) -> Result<R, Abort>) -> Result<R, Error> {
         self.try_run(body)
     }
 

@@ -105,12 +105,7 @@ const SLOTS_MIN: usize = if cfg!(test) { 4 } else { 256 };
 
 impl<P: Protocol> Items<P> {
     pub(crate) fn new() -> Self {
-        Self {
-            items: Vec::new(),
-            writes: Vec::new(),
-            map: AddressMap::new(SLOTS_MIN),
-            predicates: 0,
-        }
+        Self { items: Vec::new(), writes: Vec::new(), map: AddressMap::new(SLOTS_MIN), predicates: 0 }
     }
 
     /// Forgets all items.

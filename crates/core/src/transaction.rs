@@ -206,11 +206,7 @@ impl<'w, P: Protocol> Transaction<'w, P> {
     ///
     /// As for [`read`](Self::read).
     #[inline(always)]
-    pub unsafe fn item<O: Object<P> + 'static>(
-        &mut self,
-        object: &O,
-        segment: NonNull<P::Header>,
-    ) -> ItemId {
+    pub unsafe fn item<O: Object<P> + 'static>(&mut self, object: &O, segment: NonNull<P::Header>) -> ItemId {
         match self.attempt.items.find(segment) {
             Some(id) => id,
             None => self.attempt.items.add(segment, NonNull::from(object), P::Mark::default()),
@@ -230,6 +226,32 @@ impl<'w, P: Protocol> Transaction<'w, P> {
         self.attempt.items.mark_write(id);
         // SAFETY: freshly allocated in the arena, which lives until the attempt ends.
         unsafe { &mut *payload.cast::<T>() }
+    }
+
+    /// Marks an item as written although its write needs no payload (a delete).
+    ///
+    /// # Safety
+    ///
+    /// The object's `install` and `undo` can do without a payload, and the write was announced.
+    #[inline]
+    pub unsafe fn set_write_without_payload(&mut self, id: ItemId) {
+        self.attempt.items.mark_write(id);
+    }
+
+    /// Replaces the payload of a pending write, or gives it one if it has none.
+    ///
+    /// # Safety
+    ///
+    /// The item has a pending write whose payload, if any, is of type `T`.
+    #[inline]
+    pub unsafe fn replace_payload<T>(&mut self, id: ItemId, payload: T) {
+        if self.attempt.items.get(id).payload().is_null() {
+            let payload = self.attempt.allocate(payload);
+            self.attempt.items.set_payload(id, payload);
+        } else {
+            // SAFETY: the caller's promise.
+            *unsafe { self.payload::<T>(id) } = payload;
+        }
     }
 
     /// The header for a segment that this attempt makes: locked by it until it ends. Nobody else can read
@@ -330,11 +352,7 @@ impl<'w, P: Protocol> Transaction<'w, P> {
     ///
     /// The item's segment is the one that `load` looks at, and this attempt did not make it.
     #[inline]
-    pub unsafe fn read_beside_write<V>(
-        &mut self,
-        id: ItemId,
-        load: impl FnMut() -> V,
-    ) -> Result<V, Abort> {
+    pub unsafe fn read_beside_write<V>(&mut self, id: ItemId, load: impl FnMut() -> V) -> Result<V, Abort> {
         match self.protocol.read(self.attempt, id, load) {
             Ok(value) => Ok(value),
             Err(lost) => Err(self.lose(lost)),

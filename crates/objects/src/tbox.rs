@@ -7,9 +7,7 @@
 //! 2. operations, each of which enters the transaction and then works on a segment;
 //! 3. an [`Object`] implementation that installs or drops pending writes and names keys.
 
-use hotrow_core::{
-    Abort, Engine, EpochBox, Item, Label, Object, Pin, Protocol, Segment, Transaction, Value,
-};
+use hotrow_core::{Abort, Engine, EpochBox, Item, Label, Object, Pin, Protocol, Segment, Transaction, Value};
 use std::ptr::NonNull;
 
 /// A transactional box around a value of any type that is [`Value`].

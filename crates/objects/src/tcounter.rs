@@ -14,9 +14,7 @@
 //!
 //! An exact [`TCounter::get`] depends on the value itself, as any read does.
 
-use hotrow_core::{
-    Abort, Engine, EpochBox, Item, ItemId, Label, Object, Pin, Protocol, Reason, Transaction,
-};
+use hotrow_core::{Abort, Engine, EpochBox, Item, ItemId, Label, Object, Pin, Protocol, Reason, Transaction};
 use hotrow_sync::atomic::{AtomicU64, Ordering};
 use std::ptr::NonNull;
 

@@ -62,12 +62,7 @@ impl Protocol for Occ {
     fn begin(&self, _attempt: &mut Attempt<Self>) {}
 
     #[inline(always)]
-    fn read<V>(
-        &self,
-        attempt: &mut Attempt<Self>,
-        item: ItemId,
-        load: impl FnMut() -> V,
-    ) -> Result<V, Lost> {
+    fn read<V>(&self, attempt: &mut Attempt<Self>, item: ItemId, load: impl FnMut() -> V) -> Result<V, Lost> {
         version::read(attempt, item, load).map(|(_, value)| value)
     }
 
@@ -77,12 +72,7 @@ impl Protocol for Occ {
     }
 
     #[inline]
-    fn peek<V>(
-        &self,
-        attempt: &mut Attempt<Self>,
-        item: ItemId,
-        load: impl FnMut() -> V,
-    ) -> Result<V, Lost> {
+    fn peek<V>(&self, attempt: &mut Attempt<Self>, item: ItemId, load: impl FnMut() -> V) -> Result<V, Lost> {
         version::peek(attempt, item, load).map(|(_, value)| value)
     }
 

@@ -123,12 +123,7 @@ impl Protocol for Tl2 {
     }
 
     #[inline(always)]
-    fn read<V>(
-        &self,
-        attempt: &mut Attempt<Self>,
-        item: ItemId,
-        load: impl FnMut() -> V,
-    ) -> Result<V, Lost> {
+    fn read<V>(&self, attempt: &mut Attempt<Self>, item: ItemId, load: impl FnMut() -> V) -> Result<V, Lost> {
         let (version, value) = version::read(attempt, item, load)?;
         if version.number() > attempt.local.bound {
             self.extend(attempt)?;

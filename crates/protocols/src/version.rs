@@ -224,8 +224,7 @@ pub(crate) fn validate<P: Versioned>(attempt: &Attempt<P>) -> Result<u64, Lost> 
     for (at, item) in attempt.items.iter().enumerate() {
         if item.is(Flags::READ) {
             let now = item.header().load();
-            let unchanged =
-                now == item.mark || (item.is(Flags::LOCKED) && now.unlocked() == item.mark);
+            let unchanged = now == item.mark || (item.is(Flags::LOCKED) && now.unlocked() == item.mark);
             if !unchanged {
                 return Err(Lost::item(Reason::ReadChanged, ItemId::from_position(at)));
             }

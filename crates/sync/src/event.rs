@@ -67,7 +67,10 @@ impl Event {
                     if left.is_zero() {
                         break;
                     }
-                    self.condvar.wait_timeout(guard, left).unwrap_or_else(std::sync::PoisonError::into_inner).0
+                    self.condvar
+                        .wait_timeout(guard, left)
+                        .unwrap_or_else(std::sync::PoisonError::into_inner)
+                        .0
                 }
             };
             met = condition();

@@ -23,6 +23,10 @@ pub trait Key: Clone + Eq + Ord + Hash + Debug + Send + Sync + 'static {
 
 /// A key's fixed-size, order-preserving image, and its form in shared memory.
 pub trait Image: Copy + Ord + Debug + Send + Sync + 'static {
+    /// No image is less.
+    const LEAST: Self;
+    /// No image is greater.
+    const GREATEST: Self;
     /// The image as atomic words.
     type Slot: Default + Debug + Send + Sync;
     /// Reads the words one by one. While another thread writes them the result may be a mixture, which the
@@ -33,6 +37,8 @@ pub trait Image: Copy + Ord + Debug + Send + Sync + 'static {
 }
 
 impl Image for u64 {
+    const LEAST: Self = 0;
+    const GREATEST: Self = u64::MAX;
     type Slot = AtomicU64;
     #[inline]
     fn load(slot: &AtomicU64) -> Self {
@@ -56,6 +62,8 @@ impl<const N: usize> Default for Words<N> {
 }
 
 impl<const N: usize> Image for [u64; N] {
+    const LEAST: Self = [0; N];
+    const GREATEST: Self = [u64::MAX; N];
     type Slot = Words<N>;
     #[inline]
     fn load(slot: &Words<N>) -> Self {
@@ -70,6 +78,8 @@ impl<const N: usize> Image for [u64; N] {
 }
 
 impl<A: Image, B: Image> Image for (A, B) {
+    const LEAST: Self = (A::LEAST, B::LEAST);
+    const GREATEST: Self = (A::GREATEST, B::GREATEST);
     type Slot = (A::Slot, B::Slot);
     #[inline]
     fn load(slot: &Self::Slot) -> Self {

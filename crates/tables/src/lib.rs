@@ -1,1 +1,26 @@
-//! tables
+//! Transactional in-memory tables: rows, indexes, procedures and their contexts.
+//!
+//! A [`Table`] is a transactional object: its rows are segments, its buckets and leaves too, and every
+//! protocol serves it.
+
+pub mod context;
+mod database;
+mod index;
+pub mod key;
+mod operations;
+mod procedure;
+mod record;
+mod recording;
+mod secondary;
+mod storage;
+mod table;
+mod text;
+
+pub use database::{Database, IndexRef, TableRef};
+pub use index::Direction;
+pub use key::Key;
+pub use procedure::{Context, Data, KeyRange, Procedure};
+pub use recording::{Operation, OperationId, OperationKind, Recorded};
+pub use secondary::SecondaryIndex;
+pub use table::{Table, TableBuilder, TableMemory};
+pub use text::{Text, TextError};

@@ -53,8 +53,8 @@ impl<const N: usize> Text<N> {
     /// The greatest text: the upper end of a range of keys.
     pub const MAX: Self = Self { bytes: greatest() };
 
-    /// The longest beginning of `string` that is a text: cut before its first NUL, and at a character's border
-    /// so that at most `N` bytes remain.
+    /// The longest beginning of `string` that is a text: cut before its first NUL, and at a character's
+    /// border so that at most `N` bytes remain.
     pub fn truncated(string: &str) -> Self {
         let end = string.bytes().position(|byte| byte == 0).unwrap_or(string.len());
         let mut end = end.min(N);
@@ -89,7 +89,8 @@ impl<const N: usize> Text<N> {
 
 /// The greatest valid UTF-8 of `N` bytes: greatest characters of four bytes, then one of those that remain.
 const fn greatest<const N: usize>() -> [u8; N] {
-    const BY_LENGTH: [&[u8]; 5] = [b"", "\u{7f}".as_bytes(), "\u{7ff}".as_bytes(), "\u{ffff}".as_bytes(), "\u{10ffff}".as_bytes()];
+    const BY_LENGTH: [&[u8]; 5] =
+        [b"", "\u{7f}".as_bytes(), "\u{7ff}".as_bytes(), "\u{ffff}".as_bytes(), "\u{10ffff}".as_bytes()];
     let mut bytes = [0; N];
     let mut at = 0;
     while at < N {

@@ -1,1 +1,27 @@
-//! workloads
+//! Workloads, and the driver that measures them.
+//!
+//! A [`Workload`] has data in an engine and clients that run transactions on it. [`measure`] runs it on
+//! several threads and counts; [`prepare_and_run`] goes all the way from names to a [`RunReport`]: it loads
+//! the data, runs, checks the data and reports. The `hotrow` command is a thin layer over it.
+//!
+//! Workloads use Hotrow through its facade only, as any other program would.
+
+pub mod array;
+mod driver;
+mod error;
+mod latency;
+mod observer;
+mod options;
+mod registry;
+mod report;
+pub mod tpcc;
+mod workload;
+
+pub use driver::{KindCounts, Measurement, Settings, measure};
+pub use error::BenchError;
+pub use latency::{Latencies, LatencySummary};
+pub use observer::{Host, Observer, Unobserved};
+pub use options::{OptionError, OptionInfo};
+pub use registry::{RunSpec, WORKLOADS, WorkloadInfo, WorkloadOptions, prepare_and_run};
+pub use report::{HotRow, KindReport, Machine, Memory, RunReport};
+pub use workload::{Check, End, Ran, Workload};

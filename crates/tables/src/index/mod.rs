@@ -2,18 +2,22 @@
 //!
 //! An index maps a key to a pointer to a record and knows nothing of transactions, protocols or rows. What
 //! it gives the transaction layer is the version word of each bucket or leaf that it looked at
-//! ([`Observed`]) or changed ([`StructureChange`]); with those every protocol rules out phantoms.
+//! ([`Observed`]) or changed ([`StructureChange`](hotrow_core::StructureChange)); with those every protocol rules out phantoms.
 //!
 //! Both indexes keep pointers only. The table owns the records: it frees them, through the epoch, after it
 //! has removed them.
 
 mod hash;
 mod ordered;
+mod prefetch;
+#[cfg(test)]
+mod testing;
 
 pub(crate) use hash::HashIndex;
-pub(crate) use ordered::{Direction, OrderedIndex};
+pub use ordered::Direction;
+pub(crate) use ordered::{Cursor, OrderedIndex};
 
-use hotrow_core::{Observed, StructureChange};
+use hotrow_core::Observed;
 use std::ptr::NonNull;
 
 /// A record that knows its own key.

@@ -1,5 +1,5 @@
-//! Clients: who draws the inputs of TPC-C's transactions, by the rules of revision 5.11, clauses 2.4.1, 2.5.1,
-//! 2.6.1, 2.7.1 and 2.8.1.
+//! Clients: who draws the inputs of TPC-C's transactions, by the rules of revision 5.11, clauses 2.4.1,
+//! 2.5.1, 2.6.1, 2.7.1 and 2.8.1.
 
 use super::input::{
     CustomerChoice, DeliveryInput, Input, LineInput, Mix, NewOrderInput, OrderStatusInput, PaymentInput,
@@ -30,7 +30,14 @@ impl Client {
     /// Its home warehouse is that of the worker's number modulo the warehouses; the workers of a warehouse
     /// look at the stock of different districts (clause 2.8.1.1). `constants` are those the database was
     /// loaded with.
-    pub fn new(worker: usize, warehouses: u16, scale: Scale, constants: Constants, mix: Mix, seed: u64) -> Self {
+    pub fn new(
+        worker: usize,
+        warehouses: u16,
+        scale: Scale,
+        constants: Constants,
+        mix: Mix,
+        seed: u64,
+    ) -> Self {
         /// Above the streams of the population.
         const STREAMS: u64 = 1 << 48;
         let warehouses = warehouses.max(1);
@@ -88,7 +95,12 @@ impl Client {
                 quantity: self.random.between(1, 10) as u16,
             })
             .collect();
-        NewOrderInput { customer: CustomerKey { warehouse, district, customer }, lines, rolls_back, entry_date }
+        NewOrderInput {
+            customer: CustomerKey { warehouse, district, customer },
+            lines,
+            rolls_back,
+            entry_date,
+        }
     }
 
     /// Draws an input of Payment (clause 2.5.1).
@@ -101,7 +113,7 @@ impl Client {
             district
         };
         let customer = self.some_customer();
-        let amount = self.random.between(1_00, 5_000_00) as i64;
+        let amount = self.random.between(100, 500_000) as i64; // 1.00 to 5,000.00
         PaymentInput { district, customer_district, customer, amount, date }
     }
 
@@ -159,6 +171,7 @@ impl Client {
 #[cfg(test)]
 mod tests {
     use super::super::random::last_name;
+    use super::super::schema::DOLLAR;
     use super::*;
     use std::collections::HashSet;
 
@@ -205,7 +218,7 @@ mod tests {
         let names: HashSet<_> = (0..1_000).map(last_name).collect();
         for payment in &payments {
             assert_eq!((payment.district.warehouse, payment.date), (1, NOW));
-            assert!((1_00..=5_000_00).contains(&payment.amount));
+            assert!((DOLLAR..=5_000 * DOLLAR).contains(&payment.amount));
             let home = payment.customer_district.warehouse == 1;
             assert!(!home || payment.customer_district == payment.district);
             match payment.customer {

@@ -84,8 +84,8 @@ impl NewOrderInput {
 pub enum CustomerChoice {
     /// By number: 40 %.
     Number(u16),
-    /// By last name: 60 %. Of the customers of that name, in the order of their first names, the middle one
-    /// is meant, counted upwards when there are two (clause 2.5.2.2).
+    /// By last name: 60 %. Of the `n` customers of that name, in the order of their first names and counted
+    /// from 1, the one at `n / 2`, rounded up, is meant (clause 2.5.2.2).
     LastName(Text<16>),
 }
 
@@ -307,6 +307,8 @@ mod tests {
             }
         }
         let error = "new_order".parse::<Mix>().unwrap_err();
-        assert!(error.to_string().contains("\"new_order\"") && error.to_string().contains("new-order+payment"));
+        assert!(
+            error.to_string().contains("\"new_order\"") && error.to_string().contains("new-order+payment")
+        );
     }
 }

@@ -5,18 +5,17 @@
 //! but the seed and the scale: any number of threads may load different districts, in any order, and get the
 //! same database.
 
-use super::random::{Constants, ExactChoice, data, digits, last_name, letters, zip};
+use super::random::{Constants, ExactChoice, LAST_NAMES, data, digits, last_name, letters, zip};
 use super::schema::{
-    Customer, CustomerKey, DISTRICTS_PER_WAREHOUSE, District, DistrictKey, History, HistoryKey, Item, ItemKey,
-    NO_CARRIER, NOT_DELIVERED, NewOrder, NewOrderKey, Order, OrderKey, OrderLine, OrderLineKey, Stock,
-    StockKey, Warehouse, WarehouseKey,
+    Customer, CustomerKey, DISTRICTS_PER_WAREHOUSE, DOLLAR, District, DistrictKey, History, HistoryKey, Item,
+    ItemKey, NO_CARRIER, NOT_DELIVERED, NewOrder, NewOrderKey, Order, OrderKey, OrderLine, OrderLineKey,
+    Stock, StockKey, Warehouse, WarehouseKey,
 };
-use super::random::LAST_NAMES;
 use hotrow::Text;
 use hotrow::sync::random::Random;
 
 /// What each customer has paid when the database is loaded: 10.00.
-const LOADED_PAYMENT: i64 = 1_000;
+const LOADED_PAYMENT: i64 = 10 * DOLLAR;
 
 /// How many rows the tables have, where the specification lets no warehouse differ from another.
 ///
@@ -37,7 +36,7 @@ impl Scale {
     pub const SPECIFICATION: Self =
         Self { items: 100_000, customers_per_district: 3_000, orders_per_district: 3_000 };
 
-    /// A thousandth of the specification's scale, and more: for tests.
+    /// A hundredth of the specification's customers and orders, a thousandth of its items: for tests.
     pub const SMALL: Self = Self { items: 100, customers_per_district: 30, orders_per_district: 30 };
 
     /// How many of a district's orders are delivered when loaded, the oldest ones: seven tenths (2,100 of
@@ -66,7 +65,7 @@ enum Stream {
     OrderLine,
 }
 
-/// Name and address, which warehouses, districts and customers have alike.
+/// An address, which warehouses, districts and customers have alike.
 struct Address {
     street_1: Text<20>,
     street_2: Text<20>,
@@ -127,7 +126,8 @@ impl Population {
             let row = Item {
                 image: random.between(1, 10_000) as u32,
                 name: letters(random, 14, 24),
-                price: random.between(1_00, 100_00) as i64,
+                // 1.00 to 100.00.
+                price: random.between(100, 10_000) as i64,
                 data: {
                     let original = original.takes_next(random);
                     data(random, original)
@@ -144,7 +144,10 @@ impl Population {
         let Address { street_1, street_2, city, state, zip } = Address::draw(random);
         let tax = random.between(0, 2_000) as i32;
         let year_to_date = i64::from(DISTRICTS_PER_WAREHOUSE) * self.paid_to_district();
-        (WarehouseKey { warehouse }, Warehouse { name, street_1, street_2, city, state, zip, tax, year_to_date })
+        (
+            WarehouseKey { warehouse },
+            Warehouse { name, street_1, street_2, city, state, zip, tax, year_to_date },
+        )
     }
 
     /// What all customers of a district have paid: 30,000.00 at the specification's scale.
@@ -189,7 +192,7 @@ impl Population {
                 zip,
                 tax: random.between(0, 2_000) as i32,
                 year_to_date: population.paid_to_district(),
-                next_order: population.scale.orders_per_district + 1,
+                next_order: population.scale.orders_per_district.saturating_add(1),
             };
             (DistrictKey { warehouse, district }, row)
         })
@@ -223,7 +226,7 @@ impl Population {
                 phone: digits(random, 16),
                 since: loaded_at,
                 credit: Text::truncated(if bad_credit.takes_next(random) { "BC" } else { "GC" }),
-                credit_limit: 50_000_00,
+                credit_limit: 50_000 * DOLLAR,
                 discount: random.between(0, 5_000) as i32,
                 balance: -LOADED_PAYMENT,
                 year_to_date_payment: LOADED_PAYMENT,
@@ -276,13 +279,17 @@ impl Population {
     }
 
     /// The rows of ORDER-LINE of a district.
-    pub fn order_lines(&self, district: DistrictKey) -> impl Iterator<Item = (OrderLineKey, OrderLine)> + use<> {
+    pub fn order_lines(
+        &self,
+        district: DistrictKey,
+    ) -> impl Iterator<Item = (OrderLineKey, OrderLine)> + use<> {
         let items = self.scale.items;
         let mut random = self.random(Stream::OrderLine, district.warehouse, district.district);
         self.orders(district).flat_map(move |(OrderKey { warehouse, district, order }, row)| {
             let mut line_of_order = |line| {
                 let item = random.between(1, u64::from(items)) as u32;
-                let undelivered_amount = random.between(1, 9_999_99) as i64;
+                // 0.01 to 9,999.99.
+                let undelivered_amount = random.between(1, 999_999) as i64;
                 let (delivery_date, amount) = if row.is_delivered() {
                     (row.entry_date, 0)
                 } else {
@@ -374,7 +381,7 @@ mod tests {
             assert!((8..=16).contains(&row.first.len()) && row.middle == "OE");
             assert!((300..=500).contains(&row.data.len()));
             assert!((0..=5_000).contains(&row.discount));
-            assert_eq!((row.balance, row.year_to_date_payment), (-10_00, 10_00));
+            assert_eq!((row.balance, row.year_to_date_payment), (-10 * DOLLAR, 10 * DOLLAR));
         }
         assert_eq!((names.len(), bad), (1_000, 300));
     }
@@ -406,7 +413,7 @@ mod tests {
         assert_eq!(population.items().filter(|(_, row)| original(row.data)).count(), 10);
         assert_eq!(population.stock(1).filter(|(_, row)| original(row.data)).count(), 10);
         for (_, row) in population.items() {
-            assert!((1_00..=100_00).contains(&row.price) && (14..=24).contains(&row.name.len()));
+            assert!((DOLLAR..=100 * DOLLAR).contains(&row.price) && (14..=24).contains(&row.name.len()));
         }
         assert!(population.stock(1).all(|(_, row)| (10..=100).contains(&row.quantity)));
     }
@@ -414,9 +421,9 @@ mod tests {
     #[test]
     fn the_balances_of_warehouses_and_districts_are_what_their_customers_paid() {
         let (_, warehouse) = full().warehouse(1);
-        assert_eq!(warehouse.year_to_date, 300_000_00);
+        assert_eq!(warehouse.year_to_date, 300_000 * DOLLAR);
         for (_, district) in full().districts(1) {
-            assert_eq!((district.year_to_date, district.next_order), (30_000_00, 3_001));
+            assert_eq!((district.year_to_date, district.next_order), (30_000 * DOLLAR, 3_001));
             assert!((0..=2_000).contains(&district.tax));
         }
     }
@@ -428,6 +435,11 @@ mod tests {
         let customers: Vec<u16> = population.orders(DISTRICT).map(|(_, row)| row.customer).collect();
         assert_eq!(customers.len(), 7);
         assert_eq!(customers[..3], customers[3..6]);
-        assert!(population.order_lines(DISTRICT).filter(|(key, _)| key.order <= 4).all(|(_, row)| row.is_delivered()));
+        assert!(
+            population
+                .order_lines(DISTRICT)
+                .filter(|(key, _)| key.order <= 4)
+                .all(|(_, row)| row.is_delivered())
+        );
     }
 }

@@ -221,7 +221,11 @@ mod tests {
             assert_eq!(constants, Constants::seeded(seed));
             loads.insert(constants.last_name_load);
         }
-        assert_eq!(loads.len(), 256, "every constant can be drawn, whatever the distance leaves for the other");
+        assert_eq!(
+            loads.len(),
+            256,
+            "every constant can be drawn, whatever the distance leaves for the other"
+        );
     }
 
     #[test]

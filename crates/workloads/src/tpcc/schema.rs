@@ -25,6 +25,9 @@ pub use keys::{
 
 use hotrow::{Text, Value};
 
+/// The unit of money, in cents.
+pub const DOLLAR: i64 = 100;
+
 /// Districts of a warehouse (clause 1.2.1).
 pub const DISTRICTS_PER_WAREHOUSE: u8 = 10;
 

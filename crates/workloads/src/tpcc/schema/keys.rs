@@ -173,10 +173,14 @@ pub struct OrderLineKey {
 impl OrderLineKey {
     /// All keys of an order's lines, in the order of their numbers.
     pub fn of_order(order: &OrderKey) -> RangeInclusive<Self> {
-        Self::of_orders(&DistrictKey { warehouse: order.warehouse, district: order.district }, order.order..=order.order)
+        Self::of_orders(
+            &DistrictKey { warehouse: order.warehouse, district: order.district },
+            order.order..=order.order,
+        )
     }
 
-    /// All keys of the lines of a district's orders with these numbers, in order (clause 2.8.2.2: the last 20).
+    /// All keys of the lines of a district's orders with these numbers, in order (clause 2.8.2.2 wants the
+    /// last 20 orders).
     pub fn of_orders(district: &DistrictKey, orders: RangeInclusive<u32>) -> RangeInclusive<Self> {
         let DistrictKey { warehouse, district } = *district;
         let lowest = Self { warehouse, district, order: *orders.start(), line: 0 };

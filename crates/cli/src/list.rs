@@ -1,0 +1,65 @@
+//! `hotrow list`: which protocols and workloads there are.
+
+use crate::arguments::Format;
+use crate::run::print as print_text;
+use crate::text;
+use hotrow::protocols::PROTOCOLS;
+use hotrow_workloads::WORKLOADS;
+use serde_json::{Value, json};
+use std::io;
+
+pub(crate) fn print(format: Format) -> io::Result<()> {
+    print_text(&match format {
+        Format::Table => in_words(),
+        Format::Json => format!("{}\n", in_json()),
+    })
+}
+
+fn in_words() -> String {
+    let protocols = PROTOCOLS.iter().map(|protocol| {
+        let threads = if protocol.workers_max == u32::MAX { "any".to_owned() } else { protocol.workers_max.to_string() };
+        let opaque = if protocol.opaque { "yes" } else { "no" };
+        [protocol.name, protocol.summary, opaque, &threads, protocol.source].map(str::to_owned).to_vec()
+    });
+    let workloads = WORKLOADS
+        .iter()
+        .map(|workload| [workload.name, workload.summary, workload.source].map(str::to_owned).to_vec());
+    let mut words = format!(
+        "Protocols\n{}\nWorkloads\n{}",
+        text::table(5, &["name", "", "opaque", "threads", "source"], protocols),
+        text::table(3, &["name", "", "source"], workloads),
+    );
+    for workload in WORKLOADS {
+        let options = workload.options.iter().map(|option| {
+            [&format!("--{} {}", option.name, option.value), option.summary, option.default]
+                .map(str::to_owned)
+                .to_vec()
+        });
+        words += &format!("\nOptions of {}\n{}", workload.name, text::table(3, &["name", "", "default"], options));
+    }
+    words
+}
+
+fn in_json() -> Value {
+    let protocols = PROTOCOLS.iter().map(|protocol| {
+        json!({
+            "name": protocol.name,
+            "summary": protocol.summary,
+            "source": protocol.source,
+            "opaque": protocol.opaque,
+            "workers_max": protocol.workers_max,
+        })
+    });
+    let workloads = WORKLOADS.iter().map(|workload| {
+        let options = workload.options.iter().map(|option| {
+            json!({ "name": option.name, "summary": option.summary, "default": option.default })
+        });
+        json!({
+            "name": workload.name,
+            "summary": workload.summary,
+            "source": workload.source,
+            "options": options.collect::<Vec<_>>(),
+        })
+    });
+    json!({ "protocols": protocols.collect::<Vec<_>>(), "workloads": workloads.collect::<Vec<_>>() })
+}

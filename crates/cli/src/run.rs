@@ -1,0 +1,121 @@
+//! `hotrow bench` and `hotrow compare`.
+
+use crate::arguments::{Format, Plan};
+use crate::host::ThisHost;
+use crate::progress::Progress;
+use crate::summary;
+use hotrow_workloads::{BenchError, RunReport, RunSpec, prepare_and_run};
+use std::fmt;
+use std::io::{self, Write as _};
+
+/// Why the command ends without success.
+#[derive(Debug)]
+pub(crate) enum Stop {
+    /// The arguments cannot be.
+    BadInput(String),
+    /// A run did not come to its end.
+    Run(BenchError),
+    /// Checks failed; the runs went on to their end.
+    Checks(Vec<String>),
+    /// The results could not be written.
+    Output(io::Error),
+}
+
+impl From<BenchError> for Stop {
+    fn from(error: BenchError) -> Self {
+        if error.is_bad_input() { Self::BadInput(error.to_string()) } else { Self::Run(error) }
+    }
+}
+
+impl From<io::Error> for Stop {
+    fn from(error: io::Error) -> Self {
+        Self::Output(error)
+    }
+}
+
+impl fmt::Display for Stop {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::BadInput(words) => f.write_str(words),
+            Self::Run(error) => write!(f, "{error}"),
+            Self::Checks(failed) => write!(f, "checks failed: {}", failed.join("; ")),
+            Self::Output(error) => write!(f, "cannot write the results: {error}"),
+        }
+    }
+}
+
+/// `hotrow bench`: protocol by protocol, the repetitions of each one after the other.
+pub(crate) fn bench(plan: &Plan, host: &ThisHost) -> Result<(), Stop> {
+    let runs = (0..plan.protocols.len()).flat_map(|protocol| (0..plan.repeat).map(move |round| (protocol, round)));
+    let reports = run_all(plan, host, runs, |report| summary::run(report))?;
+    if plan.format == Format::Table && plan.repeat > 1 {
+        print(&summary::comparison(plan, &reports))?;
+    }
+    verdict(&reports)
+}
+
+/// `hotrow compare`: round by round, each protocol once in a round.
+pub(crate) fn compare(plan: &Plan, host: &ThisHost) -> Result<(), Stop> {
+    let runs = (0..plan.repeat).flat_map(|round| (0..plan.protocols.len()).map(move |protocol| (protocol, round)));
+    let reports = run_all(plan, host, runs, |_| String::new())?;
+    if plan.format == Format::Table {
+        print(&summary::comparison(plan, &reports))?;
+    }
+    verdict(&reports)
+}
+
+/// The runs that were made: which protocol of the plan, and what was found.
+pub(crate) type Reports = Vec<(usize, RunReport)>;
+
+/// Makes runs, given as places in the plan's protocols and rounds, and prints each as soon as it is done.
+fn run_all(
+    plan: &Plan,
+    host: &ThisHost,
+    runs: impl Iterator<Item = (usize, u32)>,
+    in_words: impl Fn(&RunReport) -> String,
+) -> Result<Reports, Stop> {
+    for protocol in &plan.left_out {
+        eprintln!(
+            "hotrow: {} is left out: it admits at most {} at a time; name it to run it alone",
+            protocol.name, protocol.workers_max
+        );
+    }
+    let mut reports = Reports::new();
+    for (protocol, round) in runs {
+        let (info, threads) = plan.protocols[protocol];
+        let spec = RunSpec {
+            workload: plan.workload.clone(),
+            protocol: info.name.to_owned(),
+            settings: plan.settings(threads, round),
+        };
+        let label = format!("{} {}, run {} of {}", plan.workload.info().name, info.name, round + 1, plan.repeat);
+        let progress = Progress::new(label);
+        let report = prepare_and_run(&spec, host, &progress)?;
+        drop(progress);
+        print(&match plan.format {
+            Format::Table => in_words(&report),
+            Format::Json => format!("{}\n", serde_json::to_string(&report).map_err(io::Error::from)?),
+        })?;
+        reports.push((protocol, report));
+    }
+    Ok(reports)
+}
+
+/// Success only if no check failed.
+fn verdict(reports: &Reports) -> Result<(), Stop> {
+    let mut failed = Vec::new();
+    for (_, report) in reports {
+        for check in report.failed_checks() {
+            let detail = check.detail.as_deref().unwrap_or("does not hold");
+            failed.push(format!("{} under {} (seed {}): {detail}", check.name, report.protocol, report.seed));
+        }
+    }
+    if failed.is_empty() { Ok(()) } else { Err(Stop::Checks(failed)) }
+}
+
+/// Writes to standard output at once: whoever reads a pipe sees each run when it is done.
+pub(crate) fn print(text: &str) -> io::Result<()> {
+    let mut output = io::stdout().lock();
+    output.write_all(text.as_bytes())?;
+    output.flush()
+}

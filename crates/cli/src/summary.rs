@@ -1,0 +1,166 @@
+//! Runs in words: one in detail, several side by side.
+
+use crate::arguments::Plan;
+use crate::run::Reports;
+use crate::text;
+use hotrow_workloads::{LatencySummary, RunReport};
+use std::fmt::Write as _;
+
+/// One run.
+pub(crate) fn run(report: &RunReport) -> String {
+    let mut words = String::new();
+    let mut line = |name: &str, content: String| {
+        let _ = writeln!(words, "  {name:<13} {content}");
+    };
+    line("throughput", format!("{} commits/s", text::quantity(report.throughput_per_s)));
+    line("commits", text::count(report.commits));
+    let aborts = text::quantity(report.aborts_per_commit());
+    line("aborts", format!("{} ({aborts} per commit)", text::count(report.aborts)));
+    line("attempts", format!("{} for one transaction at most", text::count(report.attempts_max)));
+    line("rollbacks", text::count(report.rollbacks));
+    line("abort reasons", abort_reasons(report));
+    line("hottest rows", hottest_rows(report));
+    line("checks", checks(report));
+    let memory = &report.memory;
+    line("memory", format!("{} loaded", held(memory.payload_bytes_loaded, memory.resident_bytes_loaded)));
+    line("", format!("{} at the end", held(memory.payload_bytes_end, memory.resident_bytes_end)));
+    format!("{}\n{words}\n{}\n", heading(report), latencies(report))
+}
+
+/// What was run.
+fn heading(report: &RunReport) -> String {
+    let mut heading = format!(
+        "{} under {}: {} thread{}, {} s, seed {}",
+        report.workload,
+        report.protocol,
+        report.threads,
+        if report.threads == 1 { "" } else { "s" },
+        text::quantity(report.seconds),
+        report.seed,
+    );
+    for (name, value) in &report.options {
+        let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        let _ = write!(heading, ", {} {value}", name.replace('_', " "));
+    }
+    heading
+}
+
+fn latencies(report: &RunReport) -> String {
+    let row = |name: &str, commits: u64, aborts: u64, latency: &Option<LatencySummary>| {
+        let mut row = vec![name.to_owned(), text::count(commits), text::count(aborts)];
+        match latency {
+            Some(LatencySummary { p50, p90, p99, p999, max }) => {
+                row.extend([p50, p90, p99, p999, max].map(|microseconds| text::quantity(*microseconds)));
+            }
+            None => row.extend([const { String::new() }; 5].map(|_| "-".to_owned())),
+        }
+        row
+    };
+    let mut rows: Vec<_> = report
+        .by_transaction
+        .iter()
+        .filter(|(_, kind)| kind.commits + kind.aborts != 0)
+        .map(|(name, kind)| row(name, kind.commits, kind.aborts, &kind.latency_us))
+        .collect();
+    if rows.len() != 1 {
+        rows.push(row("all", report.commits, report.aborts, &report.latency_us));
+    }
+    let header = ["latency in µs", "commits", "aborts", "p50", "p90", "p99", "p99.9", "max"];
+    text::table(1, &header, rows)
+}
+
+fn abort_reasons(report: &RunReport) -> String {
+    let counted = report.abort_reasons.iter().filter(|(_, count)| *count != 0);
+    or_none(counted.map(|(reason, count)| format!("{reason} {}", text::count(*count))))
+}
+
+fn hottest_rows(report: &RunReport) -> String {
+    let rows = report.hot_rows.iter().take(5);
+    or_none(rows.map(|row| format!("{}[{}] {}", row.table, row.key, text::count(row.conflicts))))
+}
+
+fn or_none(words: impl Iterator<Item = String>) -> String {
+    let words = words.collect::<Vec<_>>().join(", ");
+    if words.is_empty() { "none".to_owned() } else { words }
+}
+
+fn checks(report: &RunReport) -> String {
+    let failed: Vec<String> = report
+        .failed_checks()
+        .map(|check| format!("{}: {}", check.name, check.detail.as_deref().unwrap_or("does not hold")))
+        .collect();
+    let passed = report.checks.len() - failed.len();
+    if failed.is_empty() {
+        format!("{passed} passed")
+    } else {
+        format!("{passed} passed, {} FAILED: {}", failed.len(), failed.join("; "))
+    }
+}
+
+/// Memory: what is held in keys and rows, and what the process takes for it.
+fn held(payload: u64, resident: u64) -> String {
+    let times = text::ratio(resident as f64, payload as f64);
+    format!(
+        "{} in keys and rows, {} resident ({times})",
+        text::megabytes(payload),
+        text::megabytes(resident)
+    )
+}
+
+/// The protocols of a plan side by side: medians over the rounds, and ratios to the first.
+pub(crate) fn comparison(plan: &Plan, reports: &Reports) -> String {
+    let measures = |protocol: usize| {
+        let runs = || reports.iter().filter(move |(at, _)| *at == protocol).map(|(_, report)| report);
+        let latency = |pick: fn(&LatencySummary) -> f64| {
+            text::median(runs().filter_map(|report| report.latency_us.as_ref().map(pick)))
+        };
+        let throughputs = || runs().map(|report| report.throughput_per_s);
+        Measures {
+            compared: [
+                text::median(throughputs()),
+                latency(|latency| latency.p50),
+                latency(|latency| latency.p99),
+                latency(|latency| latency.p999),
+                text::median(runs().map(RunReport::aborts_per_commit)),
+            ],
+            throughput_min: throughputs().fold(f64::INFINITY, f64::min),
+            throughput_max: throughputs().fold(0.0, f64::max),
+            checks_failed: runs().map(|report| report.failed_checks().count()).sum(),
+        }
+    };
+    let first = measures(0);
+    let rows = plan.protocols.iter().enumerate().map(|(at, (protocol, threads))| {
+        let measures = measures(at);
+        let mut row = vec![protocol.name.to_owned(), threads.to_string()];
+        for (measure, first) in measures.compared.iter().zip(first.compared) {
+            row.push(text::quantity(*measure));
+            row.push(text::ratio(*measure, first));
+        }
+        // The range belongs beside the throughput it is the range of.
+        row.insert(4, text::quantity(measures.throughput_min));
+        row.insert(5, text::quantity(measures.throughput_max));
+        row.push(match measures.checks_failed {
+            0 => "passed".to_owned(),
+            failed => format!("{failed} FAILED"),
+        });
+        row
+    });
+    let header = [
+        "protocol", "threads", "commits/s", "", "min", "max", "p50 µs", "", "p99 µs", "", "p99.9 µs", "",
+        "aborts/commit", "", "checks",
+    ];
+    let heading = reports.first().map_or(String::new(), |(_, report)| {
+        let runs = if plan.repeat == 1 { "one run".to_owned() } else { format!("medians of {} runs", plan.repeat) };
+        format!("{}: {runs} each, ratios to {}\n\n", report.workload, report.protocol)
+    });
+    format!("{heading}{}", text::table(1, &header, rows))
+}
+
+/// What is compared of one protocol.
+struct Measures {
+    /// Medians: throughput, p50, p99, p99.9, aborts per commit.
+    compared: [f64; 5],
+    throughput_min: f64,
+    throughput_max: f64,
+    checks_failed: usize,
+}

@@ -1,0 +1,103 @@
+//! Numbers and tables as people read them.
+
+use comfy_table::{CellAlignment, Table, presets};
+
+/// A count, with separators: `1,234,567`.
+pub(crate) fn count(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// A quantity to three significant digits, or to the unit where that says more: `0.123`, `12.3`, `1,234`.
+pub(crate) fn quantity(number: f64) -> String {
+    if !number.is_finite() {
+        return "-".to_owned();
+    }
+    let size = number.abs();
+    if size >= 99.95 {
+        count(number.round() as u64)
+    } else if size >= 9.995 {
+        format!("{number:.1}")
+    } else if size >= 0.9995 {
+        format!("{number:.2}")
+    } else {
+        format!("{number:.3}")
+    }
+}
+
+/// Bytes, in megabytes.
+pub(crate) fn megabytes(bytes: u64) -> String {
+    format!("{} MB", quantity(bytes as f64 / 1e6))
+}
+
+/// One number relative to another: `1.25x`.
+pub(crate) fn ratio(number: f64, to: f64) -> String {
+    let ratio = if number == to { 1.0 } else { number / to };
+    if ratio.is_finite() { format!("{ratio:.2}x") } else { "-".to_owned() }
+}
+
+/// The median; the mean of the two in the middle if their number is even. Not a number without numbers.
+pub(crate) fn median(numbers: impl IntoIterator<Item = f64>) -> f64 {
+    let mut numbers: Vec<f64> = numbers.into_iter().collect();
+    numbers.sort_by(f64::total_cmp);
+    match numbers.len() {
+        0 => f64::NAN,
+        length if length.is_multiple_of(2) => f64::midpoint(numbers[length / 2 - 1], numbers[length / 2]),
+        length => numbers[length / 2],
+    }
+}
+
+/// A table whose first `names` columns are words and whose others are numbers.
+pub(crate) fn table(
+    names: usize,
+    header: &[&str],
+    rows: impl IntoIterator<Item = Vec<String>>,
+) -> String {
+    let mut table = Table::new();
+    table.load_preset(presets::NOTHING).set_header(header.to_vec());
+    for row in rows {
+        table.add_row(row);
+    }
+    for (at, column) in table.column_iter_mut().enumerate() {
+        column.set_padding((if at == 0 { 2 } else { 0 }, 2));
+        column.set_cell_alignment(if at < names { CellAlignment::Left } else { CellAlignment::Right });
+    }
+    table.lines().map(|line| format!("{}\n", line.trim_end())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_cut_where_they_stop_saying_something() {
+        assert_eq!([0, 7, 999, 1_000, 1_234_567].map(count).join(" "), "0 7 999 1,000 1,234,567");
+        let quantities = [0.0, 0.01234, 0.9996, 1.234, 9.999, 12.34, 99.96, 123.4, 1_234_567.8];
+        assert_eq!(quantities.map(quantity).join(" "), "0.000 0.012 1.00 1.23 10.0 12.3 100 123 1,234,568");
+        assert_eq!(quantity(f64::INFINITY), "-");
+        assert_eq!(megabytes(1_500_000), "1.50 MB");
+        assert_eq!(ratio(3.0, 2.0), "1.50x");
+        assert_eq!(ratio(0.0, 0.0), "1.00x");
+        assert_eq!(ratio(1.0, 0.0), "-");
+    }
+
+    #[test]
+    fn a_median_is_the_middle() {
+        assert_eq!(median([3.0, 1.0, 2.0]), 2.0);
+        assert_eq!(median([4.0, 1.0, 2.0, 3.0]), 2.5);
+        assert!(median([]).is_nan());
+    }
+
+    #[test]
+    fn tables_are_plain_text() {
+        let rows = [vec!["a".to_owned(), "1".to_owned()], vec!["longer".to_owned(), "1,000".to_owned()]];
+        assert_eq!(table(1, &["name", "count"], rows), "  name    count\n  a           1\n  longer  1,000\n");
+    }
+}

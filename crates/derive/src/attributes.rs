@@ -1,0 +1,105 @@
+//! The attributes that the macros know: `#[value(...)]` and `#[hotrow(crate = "path")]`.
+
+use syn::{Attribute, Data, DeriveInput, Error, Ident, LitStr, Path, Result, parse_quote};
+
+/// How a segment is to hold values of the type.
+#[derive(Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Placement {
+    /// Behind a pointer.
+    #[default]
+    Boxed,
+    /// In place.
+    Inline,
+}
+
+/// The path by which the generated code names the facade.
+pub(crate) fn facade(input: &DeriveInput) -> Result<Path> {
+    let mut facade = None;
+    for attribute in named(&input.attrs, "hotrow") {
+        attribute.parse_nested_meta(|meta| {
+            if !meta.path.is_ident("crate") {
+                return Err(meta.error("unknown option: `#[hotrow(crate = \"path\")]` is the only one"));
+            }
+            let path: LitStr = meta.value()?.parse()?;
+            if facade.replace(path.parse::<Path>()?).is_some() {
+                return Err(meta.error("`crate` is given twice"));
+            }
+            Ok(())
+        })?;
+    }
+    refuse_inside(input, "hotrow")?;
+    Ok(facade.unwrap_or_else(|| parse_quote!(::hotrow)))
+}
+
+/// What `#[value(...)]` says.
+pub(crate) fn placement(input: &DeriveInput) -> Result<Placement> {
+    let mut placement: Option<Placement> = None;
+    for attribute in named(&input.attrs, "value") {
+        if attribute.meta.require_list()?.tokens.is_empty() {
+            return Err(Error::new_spanned(attribute, "expected `#[value(inline)]` or `#[value(boxed)]`"));
+        }
+        attribute.parse_nested_meta(|meta| {
+            let said = if meta.path.is_ident("inline") {
+                Placement::Inline
+            } else if meta.path.is_ident("boxed") {
+                Placement::Boxed
+            } else {
+                return Err(meta.error("unknown option: `inline` and `boxed` are the only ones"));
+            };
+            if placement.replace(said).is_some() {
+                return Err(meta.error("a value is `inline` or `boxed`, said once"));
+            }
+            Ok(())
+        })?;
+    }
+    refuse_inside(input, "value")?;
+    Ok(placement.unwrap_or_default())
+}
+
+fn named<'a>(attributes: &'a [Attribute], name: &'a str) -> impl Iterator<Item = &'a Attribute> {
+    attributes.iter().filter(move |attribute| attribute.path().is_ident(name))
+}
+
+/// An attribute on a field or a variant would have no effect: says so.
+fn refuse_inside(input: &DeriveInput, name: &str) -> Result<()> {
+    match &input.data {
+        Data::Struct(data) => data.fields.iter().try_for_each(|field| refuse(&field.attrs, name)),
+        Data::Enum(data) => data.variants.iter().try_for_each(|variant| {
+            refuse(&variant.attrs, name)?;
+            variant.fields.iter().try_for_each(|field| refuse(&field.attrs, name))
+        }),
+        Data::Union(data) => data.fields.named.iter().try_for_each(|field| refuse(&field.attrs, name)),
+    }
+}
+
+fn refuse(attributes: &[Attribute], name: &str) -> Result<()> {
+    match named(attributes, name).next() {
+        None => Ok(()),
+        Some(attribute) => {
+            Err(Error::new_spanned(attribute, format!("`#[{name}(...)]` belongs on the type")))
+        }
+    }
+}
+
+/// The integer that `#[repr(...)]` names, if it names one.
+pub(crate) fn integer_repr(input: &DeriveInput) -> Result<Option<Ident>> {
+    const INTEGERS: [&str; 10] = ["u8", "u16", "u32", "u64", "usize", "i8", "i16", "i32", "i64", "isize"];
+    let mut found = None;
+    for attribute in named(&input.attrs, "repr") {
+        attribute.parse_nested_meta(|meta| {
+            if let Some(ident) = meta.path.get_ident()
+                && INTEGERS.iter().any(|integer| ident == integer)
+            {
+                found = Some(ident.clone());
+            }
+            if meta.input.peek(syn::token::Paren) {
+                // `align(8)`, `packed(2)`: theirs to say.
+                let content;
+                syn::parenthesized!(content in meta.input);
+                content.parse::<proc_macro2::TokenStream>()?;
+            }
+            Ok(())
+        })?;
+    }
+    Ok(found)
+}

@@ -1,0 +1,115 @@
+//! `#[derive(Value)]`.
+
+use crate::attributes::{self, Placement};
+use proc_macro2::TokenStream;
+use quote::{quote, quote_spanned};
+use syn::spanned::Spanned as _;
+use syn::{Data, DeriveInput, Error, Fields, Path, Result, Type, parse_quote};
+
+pub(crate) fn derive(input: &DeriveInput) -> Result<TokenStream> {
+    let facade = attributes::facade(input)?;
+    match attributes::placement(input)? {
+        Placement::Boxed => Ok(boxed(input, &facade)),
+        Placement::Inline => inline(input, &facade),
+    }
+}
+
+fn boxed(input: &DeriveInput, facade: &Path) -> TokenStream {
+    let name = &input.ident;
+    let mut generics = input.generics.clone();
+    if !generics.params.is_empty() {
+        // What the trait demands depends on the arguments, so it becomes a condition.
+        generics.make_where_clause().predicates.push(parse_quote! {
+            Self: ::core::clone::Clone + ::core::marker::Send + ::core::marker::Sync + 'static
+        });
+    }
+    let (parameters, arguments, conditions) = generics.split_for_impl();
+    quote! {
+        #[automatically_derived]
+        impl #parameters #facade::Value for #name #arguments #conditions {
+            type Cell = #facade::cell::Boxed<Self>;
+        }
+    }
+}
+
+/// The implementations of `Value` and `Plain`, and the assertions that make the second one sound.
+fn inline(input: &DeriveInput, facade: &Path) -> Result<TokenStream> {
+    if !input.generics.params.is_empty() {
+        return Err(Error::new_spanned(
+            &input.generics,
+            "a generic type cannot be inline, because whether it has padding depends on its arguments: \
+             use `#[value(boxed)]`, or a type for each argument",
+        ));
+    }
+    let name = &input.ident;
+    let no_padding = match &input.data {
+        Data::Struct(data) => struct_checks(input, &data.fields, facade),
+        Data::Enum(_) => enum_checks(input)?,
+        Data::Union(data) => {
+            return Err(Error::new_spanned(
+                data.union_token,
+                "a union cannot be inline: it may hold padding",
+            ));
+        }
+    };
+    let too_aligned = format!("the alignment of `{name}` is above 8, the most that an inline value may have");
+    Ok(quote! {
+        #[automatically_derived]
+        impl #facade::Value for #name {
+            type Cell = #facade::cell::Inline<Self>;
+        }
+
+        /// SAFETY: every field is `Plain`, so it has no padding and no pointers; and the fields' sizes add
+        /// up to the type's, so there is no padding between or after them. (A field-less enum of a
+        /// primitive representation is exactly that primitive.) Both are asserted when compiling.
+        #[automatically_derived]
+        unsafe impl #facade::cell::Plain for #name {}
+
+        const _: () = {
+            #no_padding
+            ::core::assert!(::core::mem::align_of::<#name>() <= 8, #too_aligned);
+        };
+    })
+}
+
+fn struct_checks(input: &DeriveInput, fields: &Fields, facade: &Path) -> TokenStream {
+    let name = &input.ident;
+    let types: Vec<&Type> = fields.iter().map(|field| &field.ty).collect();
+    // The bound's failure is reported where the field's type stands.
+    let plain = types.iter().map(|ty| quote_spanned! { ty.span() => __field_is_plain::<#ty>(); });
+    let padded = format!(
+        "`{name}` has padding, which an inline value must not have: make the sizes of its fields add up to a \
+         multiple of the largest alignment (order the fields by size, and fill the rest with a field such as \
+         `reserved: [u8; N]`), or use `#[value(boxed)]`"
+    );
+    quote! {
+        const fn __field_is_plain<F: #facade::cell::Plain>() {}
+        #(#plain)*
+        ::core::assert!(::core::mem::size_of::<#name>() == 0 #(+ ::core::mem::size_of::<#types>())*, #padded);
+    }
+}
+
+fn enum_checks(input: &DeriveInput) -> Result<TokenStream> {
+    let name = &input.ident;
+    let Data::Enum(data) = &input.data else { unreachable!("called for enums") };
+    if let Some(variant) = data.variants.iter().find(|variant| !variant.fields.is_empty()) {
+        return Err(Error::new_spanned(
+            variant,
+            "an enum whose variants have fields cannot be inline, because it may hold padding: use \
+             `#[value(boxed)]`",
+        ));
+    }
+    let Some(integer) = attributes::integer_repr(input)? else {
+        return Err(Error::new_spanned(
+            name,
+            "an inline enum says how large it is: add `#[repr(u8)]` or another integer",
+        ));
+    };
+    let of_another_size = format!("`{name}` is not as large as the `{integer}` it is represented by");
+    Ok(quote! {
+        ::core::assert!(
+            ::core::mem::size_of::<#name>() == ::core::mem::size_of::<#integer>(),
+            #of_another_size,
+        );
+    })
+}

@@ -1,0 +1,180 @@
+//! The derive macros, as users meet them.
+
+use hotrow::cell::{Boxed, Inline, Plain};
+use hotrow::key::{KeyPart, Packer, words};
+use hotrow::{Key, Text, Value};
+use std::any::TypeId;
+use std::fmt::Debug;
+
+fn cell_of<T: Value>() -> TypeId {
+    TypeId::of::<T::Cell>()
+}
+
+fn assert_inline<T: Plain + Value>() {
+    assert_eq!(cell_of::<T>(), TypeId::of::<Inline<T>>());
+}
+
+fn assert_boxed<T: Value>() {
+    assert_eq!(cell_of::<T>(), TypeId::of::<Boxed<T>>());
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Value)]
+#[value(inline)]
+struct Account {
+    balance: i64,
+    owner: Text<6>,
+    frozen: bool,
+    grade: Grade,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Value)]
+#[value(inline)]
+#[repr(u8)]
+enum Grade {
+    Good = 1,
+    #[expect(dead_code, reason = "a second variant, so that some bit patterns are valid and others are not")]
+    Bad = 2,
+}
+
+#[derive(Clone, Copy, Value)]
+#[value(inline)]
+#[expect(dead_code, reason = "only its layout counts")]
+struct Pair(u32, [u16; 2]);
+
+#[derive(Clone, Copy, Value)]
+#[value(inline)]
+struct Present {}
+
+#[derive(Clone, Value)]
+#[expect(dead_code, reason = "only its cell counts")]
+struct Article {
+    title: String,
+    votes: Vec<u64>,
+}
+
+#[derive(Clone, Value)]
+#[value(boxed)]
+#[expect(dead_code, reason = "only its cell counts")]
+enum Shape<T, const N: usize>
+where
+    T: Debug,
+{
+    Point,
+    Polygon([T; N]),
+}
+
+mod renamed {
+    pub(crate) mod elsewhere {
+        pub(crate) use hotrow::*;
+    }
+
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, elsewhere::Key, elsewhere::Value)]
+    #[hotrow(crate = "elsewhere")]
+    #[value(inline)]
+    pub(crate) struct Number {
+        pub(crate) number: u32,
+    }
+}
+
+#[test]
+fn the_attribute_decides_which_cell_holds_a_value() {
+    assert_inline::<Account>();
+    assert_inline::<Grade>();
+    assert_inline::<Pair>();
+    assert_inline::<Present>();
+    assert_inline::<renamed::Number>();
+    assert_boxed::<Article>();
+    assert_boxed::<Shape<u64, 3>>();
+    assert_boxed::<Shape<String, 1>>();
+}
+
+#[test]
+fn an_inline_value_comes_out_of_its_cell_as_it_went_in() {
+    use hotrow::cell::Cell as _;
+    let account =
+        Account { balance: -7, owner: "anna".try_into().unwrap(), frozen: true, grade: Grade::Good };
+    let cell = Inline::new(account);
+    // SAFETY: nobody else knows the cell.
+    assert_eq!(unsafe { *cell.in_place() }, account);
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Key)]
+struct District {
+    warehouse: u16,
+    district: u8,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Key)]
+struct Line {
+    order: Order,
+    line: i8,
+    open: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Key)]
+struct Order(District, u32);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Key)]
+struct Name {
+    district: District,
+    last: Text<12>,
+    initial: char,
+    code: [u8; 3],
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Key)]
+struct Only;
+
+fn assert_ordered<K: Key>(keys: &[K]) {
+    for a in keys {
+        for b in keys {
+            assert_eq!(a.cmp(b), a.image().cmp(&b.image()), "{a:?} {b:?}");
+        }
+    }
+}
+
+#[test]
+fn a_key_is_packed_into_as_few_words_as_it_needs() {
+    assert_eq!(District { warehouse: 0x1234, district: 0x56 }.image(), [0x1234_5600_0000_0000]);
+    let order = Order(District { warehouse: 1, district: 2 }, 3);
+    assert_eq!(order.image(), [0x0001_0200_0000_0300]);
+    assert_eq!(Line { order, line: 1, open: true }.image(), [0x0001_0200_0000_0381, 0x8000_0000_0000_0000]);
+    assert_eq!(Only.image(), [0]);
+    assert_eq!(renamed::Number { number: 7 }.image(), [7 << 32]);
+    assert_eq!(<Name as KeyPart>::BITS, 24 + 96 + 21 + 24);
+    assert_eq!(size_of::<<Name as Key>::Image>(), 8 * words(165));
+}
+
+#[test]
+fn a_key_nests_in_another_with_the_same_bits() {
+    let district = District { warehouse: 9, district: 8 };
+    let mut nested = [0];
+    district.pack(&mut Packer::new(&mut nested));
+    assert_eq!(nested, district.image());
+}
+
+#[test]
+fn the_images_order_is_that_of_the_fields() {
+    let mut lines = Vec::new();
+    let mut names = Vec::new();
+    for warehouse in [0, 1, 256, u16::MAX] {
+        for (order, line) in [(0, 0), (1, -128), (1, -1), (1, 0), (1, 127), (u32::MAX, 5)] {
+            let district = District { warehouse, district: 255 - warehouse as u8 };
+            for open in [false, true] {
+                lines.push(Line { order: Order(district, order), line, open });
+            }
+            let last = Text::truncated(["", "a", "ab", "b", "zzzzzzzzzzzz", "ä"][order as usize % 6]);
+            names.push(Name { district, last, initial: 'x', code: [line as u8, 1, 2] });
+            names.push(Name { district, last, initial: char::MAX, code: [0; 3] });
+        }
+    }
+    assert_ordered(&lines);
+    assert_ordered(&names);
+}
+
+#[test]
+fn a_misuse_of_the_macros_does_not_compile() {
+    let cases = trybuild::TestCases::new();
+    cases.pass("tests/ui/pass/*.rs");
+    cases.compile_fail("tests/ui/fail/*.rs");
+}

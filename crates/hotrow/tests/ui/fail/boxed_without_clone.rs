@@ -1,0 +1,8 @@
+use hotrow::Value;
+
+#[derive(Value)]
+struct Row {
+    name: String,
+}
+
+fn main() {}

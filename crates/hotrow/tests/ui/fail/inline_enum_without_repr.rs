@@ -1,0 +1,10 @@
+use hotrow::Value;
+
+#[derive(Clone, Copy, Value)]
+#[value(inline)]
+enum State {
+    Open,
+    Closed,
+}
+
+fn main() {}

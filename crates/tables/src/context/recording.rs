@@ -1,0 +1,206 @@
+//! The recording context: runs operations, and notes them and what depends on what.
+
+use crate::context::Eager;
+use crate::database::{IndexRef, TableRef};
+use crate::index::Direction;
+use crate::key::Key;
+use crate::procedure::{Context, Data, KeyRange};
+use crate::recording::{Operation, OperationId, OperationKind, Recorded};
+use hotrow_core::{Abort, Protocol, Value};
+use std::collections::BTreeSet;
+use std::ops::ControlFlow;
+
+/// Runs each operation and notes it: table, key, kind, and the operations on whose results it depends. What
+/// chopping (dbx-tc §3.1) and dependency graphs (stealdb §3.1) are made from.
+///
+/// Operations are really run, in a transaction that is then rolled back, so that forced values are real ones.
+pub struct Recording<'a, 'w, P: Protocol> {
+    eager: Eager<'a, 'w, P>,
+    recorded: Recorded,
+    /// The operations whose results the procedure has looked at so far.
+    forced: BTreeSet<OperationId>,
+}
+
+/// A value, and the operations that it comes from.
+#[derive(Debug, Clone)]
+pub struct Traced<T> {
+    value: T,
+    sources: BTreeSet<OperationId>,
+}
+
+impl<'a, 'w, P: Protocol> Recording<'a, 'w, P> {
+    pub(crate) fn new(eager: Eager<'a, 'w, P>) -> Self {
+        Self { eager, recorded: Recorded::default(), forced: BTreeSet::new() }
+    }
+
+    pub(crate) fn finish<T>(self, output: Option<&Traced<T>>) -> Recorded {
+        let mut recorded = self.recorded;
+        recorded.output = output.map_or_else(Vec::new, |output| output.sources.iter().copied().collect());
+        recorded
+    }
+
+    /// Notes an operation and makes its result's value.
+    fn note<T>(
+        &mut self,
+        table: String,
+        key: String,
+        kind: OperationKind,
+        fixed: bool,
+        data: BTreeSet<OperationId>,
+        value: T,
+    ) -> Traced<T> {
+        let id = OperationId(self.recorded.operations.len() as u32);
+        self.recorded.operations.push(Operation {
+            table,
+            key,
+            kind,
+            fixed,
+            group: None,
+            data: data.into_iter().collect(),
+            control: self.forced.iter().copied().collect(),
+        });
+        Traced { value, sources: BTreeSet::from([id]) }
+    }
+}
+
+fn union(first: &BTreeSet<OperationId>, second: &BTreeSet<OperationId>) -> BTreeSet<OperationId> {
+    first.union(second).copied().collect()
+}
+
+impl<P: Protocol> Context for Recording<'_, '_, P> {
+    type Val<T: Data> = Traced<T>;
+    type Stop = Abort;
+
+    fn value<T: Data>(&mut self, value: T) -> Traced<T> {
+        Traced { value, sources: BTreeSet::new() }
+    }
+
+    fn read<K: Key, R: Value, O: Data>(
+        &mut self,
+        table: TableRef<K, R>,
+        key: Traced<K>,
+        look: impl FnOnce(&R) -> O + Send + 'static,
+    ) -> Result<Traced<Option<O>>, Abort> {
+        let (name, fixed, text) =
+            (self.eager.table_name(table), self.eager.is_fixed(table), format!("{:?}", key.value));
+        let value = self.eager.read(table, key.value, look)?;
+        Ok(self.note(name, text, OperationKind::Read, fixed, key.sources, value))
+    }
+
+    fn update<K: Key, R: Value, I: Data, O: Data>(
+        &mut self,
+        table: TableRef<K, R>,
+        key: Traced<K>,
+        input: Traced<I>,
+        change: impl FnOnce(&mut R, I) -> O + Send + 'static,
+    ) -> Result<Traced<Option<O>>, Abort> {
+        let (name, text) = (self.eager.table_name(table), format!("{:?}", key.value));
+        let data = union(&key.sources, &input.sources);
+        let value = self.eager.update(table, key.value, input.value, change)?;
+        Ok(self.note(name, text, OperationKind::Write, false, data, value))
+    }
+
+    fn commute<K: Key, R: Value, I: Data>(
+        &mut self,
+        table: TableRef<K, R>,
+        key: Traced<K>,
+        input: Traced<I>,
+        change: impl FnOnce(&mut R, I) + Send + 'static,
+    ) -> Result<(), Abort> {
+        let (name, text) = (self.eager.table_name(table), format!("{:?}", key.value));
+        let data = union(&key.sources, &input.sources);
+        self.eager.commute(table, key.value, input.value, change)?;
+        self.note(name, text, OperationKind::Commutative, false, data, ());
+        Ok(())
+    }
+
+    fn insert<K: Key, R: Value>(
+        &mut self,
+        table: TableRef<K, R>,
+        key: Traced<K>,
+        row: Traced<R>,
+    ) -> Result<Traced<bool>, Abort> {
+        let (name, text) = (self.eager.table_name(table), format!("{:?}", key.value));
+        let data = union(&key.sources, &row.sources);
+        let value = self.eager.insert(table, key.value, row.value)?;
+        Ok(self.note(name, text, OperationKind::Insert, false, data, value))
+    }
+
+    fn insert_grouped<K: Key, R: Value>(
+        &mut self,
+        table: TableRef<K, R>,
+        group: u64,
+        key: Traced<K>,
+        row: Traced<R>,
+    ) -> Result<Traced<bool>, Abort> {
+        let value = self.insert(table, key, row)?;
+        if let Some(operation) = self.recorded.operations.last_mut() {
+            operation.group = Some(group);
+        }
+        Ok(value)
+    }
+
+    fn delete<K: Key, R: Value>(
+        &mut self,
+        table: TableRef<K, R>,
+        key: Traced<K>,
+    ) -> Result<Traced<bool>, Abort> {
+        let (name, text) = (self.eager.table_name(table), format!("{:?}", key.value));
+        let value = self.eager.delete(table, key.value)?;
+        Ok(self.note(name, text, OperationKind::Delete, false, key.sources, value))
+    }
+
+    fn scan<K: Key, R: Value, A: Data>(
+        &mut self,
+        table: TableRef<K, R>,
+        range: Traced<KeyRange<K>>,
+        direction: Direction,
+        initial: A,
+        fold: impl FnMut(&mut A, &K, &R) -> ControlFlow<()> + Send + 'static,
+    ) -> Result<Traced<A>, Abort> {
+        let (name, fixed, text) =
+            (self.eager.table_name(table), self.eager.is_fixed(table), range.value.to_string());
+        let value = self.eager.scan(table, range.value, direction, initial, fold)?;
+        Ok(self.note(name, text, OperationKind::Scan, fixed, range.sources, value))
+    }
+
+    fn scan_index<S: Key, K: Key, R: Value, A: Data>(
+        &mut self,
+        index: IndexRef<S, K, R>,
+        range: Traced<KeyRange<S>>,
+        direction: Direction,
+        initial: A,
+        fold: impl FnMut(&mut A, &S, &K) -> ControlFlow<()> + Send + 'static,
+    ) -> Result<Traced<A>, Abort> {
+        let (name, text) = (self.eager.index_name(index), range.value.to_string());
+        let value = self.eager.scan_index(index, range.value, direction, initial, fold)?;
+        Ok(self.note(name, text, OperationKind::Scan, false, range.sources, value))
+    }
+
+    fn map<A: Data, B: Data>(
+        &mut self,
+        value: Traced<A>,
+        compute: impl FnOnce(A) -> B + Send + 'static,
+    ) -> Traced<B> {
+        Traced { value: compute(value.value), sources: value.sources }
+    }
+
+    fn zip<A: Data, B: Data>(&mut self, first: Traced<A>, second: Traced<B>) -> Traced<(A, B)> {
+        let sources = union(&first.sources, &second.sources);
+        Traced { value: (first.value, second.value), sources }
+    }
+
+    fn force<T: Data>(&mut self, value: Traced<T>) -> Result<T, Abort> {
+        self.forced.extend(value.sources);
+        Ok(value.value)
+    }
+
+    fn require(&mut self, holds: Traced<bool>) -> Result<(), Abort> {
+        let holds = self.force(holds)?;
+        self.eager.require(holds)
+    }
+
+    fn rollback(&mut self) -> Abort {
+        self.eager.rollback()
+    }
+}

@@ -1,0 +1,177 @@
+//! Databases: tables that procedures name without knowing the protocol.
+
+use crate::context::{Eager, Recording};
+use crate::key::Key;
+use crate::procedure::Procedure;
+use crate::recording::Recorded;
+use crate::secondary::SecondaryIndex;
+use crate::table::{Table, TableBuilder};
+use hotrow_core::{Abort, Engine, Error, Protocol, Value, Worker};
+use hotrow_sync::atomic::{AtomicU64, Ordering};
+use std::any::Any;
+use std::fmt;
+use std::marker::PhantomData;
+
+/// A table of a database, by number and by the types of its keys and rows: what procedures name tables by.
+///
+/// It says nothing of protocols, so one procedure serves every one of them.
+pub struct TableRef<K, R> {
+    place: Place,
+    types: PhantomData<fn() -> (K, R)>,
+}
+
+/// A secondary index of a database, likewise.
+pub struct IndexRef<S, K, R> {
+    place: Place,
+    types: PhantomData<fn() -> (S, K, R)>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Place {
+    database: u64,
+    number: u32,
+}
+
+impl<K, R> Clone for TableRef<K, R> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<K, R> Copy for TableRef<K, R> {}
+impl<K, R> fmt::Debug for TableRef<K, R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "TableRef({})", self.place.number)
+    }
+}
+
+impl<S, K, R> Clone for IndexRef<S, K, R> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<S, K, R> Copy for IndexRef<S, K, R> {}
+impl<S, K, R> fmt::Debug for IndexRef<S, K, R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "IndexRef({})", self.place.number)
+    }
+}
+
+/// Tables and secondary indexes of one engine.
+///
+/// Add tables while it is being built; then share it between the threads that run procedures on it.
+pub struct Database<P: Protocol> {
+    engine: Engine<P>,
+    number: u64,
+    parts: Vec<Box<dyn Any + Send + Sync>>,
+}
+
+impl<P: Protocol> Database<P> {
+    /// A database without tables.
+    pub fn new(engine: &Engine<P>) -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        // Relaxed: only uniqueness matters.
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        Self { engine: engine.clone(), number, parts: Vec::new() }
+    }
+
+    /// The engine.
+    pub fn engine(&self) -> &Engine<P> {
+        &self.engine
+    }
+
+    /// Begins to describe a table; pass the result of `build` to [`add`](Self::add).
+    pub fn builder<K: Key, R: Value>(&self, name: impl Into<String>) -> TableBuilder<'_, K, R, P> {
+        Table::builder(&self.engine, name)
+    }
+
+    /// Adds a table.
+    pub fn add<K: Key, R: Value>(&mut self, table: Table<K, R, P>) -> TableRef<K, R> {
+        TableRef { place: self.push(Box::new(table)), types: PhantomData }
+    }
+
+    /// Adds a secondary index of a table that was or will be added.
+    pub fn add_index<S: Key, K: Key, R: Value>(
+        &mut self,
+        index: SecondaryIndex<S, K, R, P>,
+    ) -> IndexRef<S, K, R> {
+        IndexRef { place: self.push(Box::new(index)), types: PhantomData }
+    }
+
+    fn push(&mut self, part: Box<dyn Any + Send + Sync>) -> Place {
+        self.parts.push(part);
+        Place { database: self.number, number: self.parts.len() as u32 - 1 }
+    }
+
+    #[inline(always)]
+    fn part<T: Any>(&self, place: Place) -> &T {
+        assert!(place.database == self.number, "a table reference of another database");
+        let part = &*self.parts[place.number as usize];
+        debug_assert!(part.is::<T>());
+        // SAFETY: references are made by `add` and `add_index` only, with the types of the part at their
+        // place, and their fields are private; the database's number says that it was this one's.
+        unsafe { &*std::ptr::from_ref(part).cast::<T>() }
+    }
+
+    /// A table, to be used in closures and for loading.
+    ///
+    /// # Panics
+    ///
+    /// If the reference is another database's.
+    #[inline(always)]
+    pub fn table<K: Key, R: Value>(&self, table: TableRef<K, R>) -> &Table<K, R, P> {
+        self.part(table.place)
+    }
+
+    /// A secondary index.
+    ///
+    /// # Panics
+    ///
+    /// If the reference is another database's.
+    #[inline(always)]
+    pub fn index<S: Key, K: Key, R: Value>(
+        &self,
+        index: IndexRef<S, K, R>,
+    ) -> &SecondaryIndex<S, K, R, P> {
+        self.part(index.place)
+    }
+
+    /// Runs a procedure as a transaction, each operation at once.
+    ///
+    /// # Errors
+    ///
+    /// As [`Worker::run`]; [`Error::Rollback`] when the procedure asked for it
+    /// ([`Context::rollback`](crate::Context::rollback), [`Context::require`](crate::Context::require)).
+    #[inline]
+    pub fn execute<T: Procedure>(&self, worker: &mut Worker<P>, procedure: &T) -> Result<T::Output, Error> {
+        worker.run(|tx| procedure.run(&mut Eager::new(self, tx)))
+    }
+
+    /// Runs a procedure on the present state, records its operations, and rolls everything back.
+    ///
+    /// The recording holds for this input and this state: a procedure whose operations depend on what it
+    /// forces must be recorded for each of its ways.
+    ///
+    /// # Errors
+    ///
+    /// As [`Worker::run`], except that a rollback that the procedure asks for ends the recording and is no
+    /// error ([`Recorded::rolls_back`]).
+    pub fn record<T: Procedure>(&self, worker: &mut Worker<P>, procedure: &T) -> Result<Recorded, Error> {
+        let mut recorded = Recorded::default();
+        let result = worker.run(|tx| {
+            let mut context = Recording::new(Eager::new(self, tx));
+            let result = procedure.run(&mut context);
+            recorded = context.finish(result.as_ref().ok());
+            match result {
+                Ok(_) => Err(Abort::rollback()),
+                Err(abort) => {
+                    recorded.rolls_back = abort == Abort::rollback();
+                    Err::<(), _>(abort)
+                }
+            }
+        });
+        match result {
+            Ok(()) | Err(Error::Rollback(_)) => Ok(recorded),
+            Err(error) => Err(error),
+        }
+    }
+}

@@ -1,0 +1,259 @@
+//! A bucket: one cache line of tagged record pointers, and a chain of more of them when it is full.
+
+use super::hashing::Hash64;
+use crate::index::prefetch::prefetch;
+use hotrow_core::StructureVersion;
+use hotrow_core::epoch::Guard;
+use hotrow_sync::atomic::{AtomicPtr, Ordering, fence};
+use std::ptr::NonNull;
+
+/// Entries in a bucket: what fits into a cache line beside the version and the overflow pointer.
+pub(super) const SLOTS: usize = 6;
+
+/// Bits of an address; the tag takes the rest of the word.
+const ADDRESS_BITS: u32 = 48;
+const ADDRESS: usize = (1 << ADDRESS_BITS) - 1;
+const _: () = assert!(usize::BITS == 64, "a tag and an address share one 64-bit word");
+
+/// A bucket of the array, or an overflow bucket chained to one.
+///
+/// The all-zero bucket is valid: unlatched, empty and *not ready* (see [`is_ready`](Self::is_ready)), so an
+/// array of them is memory fresh from the operating system.
+///
+/// # Invariants
+///
+/// - Entries are dense: in the order of the chain, all slots before the last entry are taken.
+/// - An overflow bucket in a chain is not empty.
+/// - Slots and overflow pointers change only under the latch of the chain's first bucket. The versions of
+///   overflow buckets are unused.
+#[repr(C, align(64))]
+pub(super) struct Bucket<T> {
+    /// Latch and version of the whole chain.
+    pub(super) version: StructureVersion,
+    /// Null, or a record's address below its key's tag.
+    slots: [AtomicPtr<T>; SLOTS],
+    /// Null: not ready. [`end`]: no further bucket.
+    overflow: AtomicPtr<Bucket<T>>,
+}
+
+/// The overflow pointer of a chain's last bucket. Never followed.
+fn end<T>() -> *mut Bucket<T> {
+    NonNull::dangling().as_ptr()
+}
+
+/// A record's address below its key's tag.
+pub(super) struct Entry<T>(*mut T);
+
+impl<T> Entry<T> {
+    /// # Panics
+    ///
+    /// If the address does not fit beside the tag, which no allocator of a 64-bit system hands out unasked.
+    pub(super) fn new(record: NonNull<T>, hash: Hash64) -> Self {
+        Self(record.as_ptr().map_addr(|address| {
+            assert!(address & !ADDRESS == 0, "a record's address has more than {ADDRESS_BITS} bits");
+            address | hash.tag() << ADDRESS_BITS
+        }))
+    }
+}
+
+#[inline(always)]
+fn untagged<T>(entry: *mut T) -> *mut T {
+    entry.map_addr(|address| address & ADDRESS)
+}
+
+/// What [`Bucket::push`] needed.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Pushed {
+    /// A free slot.
+    Slot,
+    /// A new overflow bucket.
+    Bucket,
+}
+
+/// What [`Bucket::take`] found.
+pub(super) enum Taken<T> {
+    /// The record is not in this chain.
+    Nothing,
+    /// The record is out.
+    Entry,
+    /// The record is out, and so is this overflow bucket, which the caller frees once no reader is in it.
+    EntryAndBucket(NonNull<Bucket<T>>),
+}
+
+impl<T> Bucket<T> {
+    fn overflow_bucket(first: *mut T) -> NonNull<Self> {
+        let bucket = Self {
+            version: StructureVersion::new(),
+            slots: Default::default(),
+            overflow: AtomicPtr::new(end()),
+        };
+        // Relaxed: nobody else sees the bucket yet.
+        bucket.slots[0].store(first, Ordering::Relaxed);
+        NonNull::from(Box::leak(Box::new(bucket)))
+    }
+
+    /// Whether the bucket has taken its entries over from its parent.
+    #[inline(always)]
+    pub(super) fn is_ready(&self) -> bool {
+        // Acquire: pairs with the release in `make_ready` and `push`, so the latch under which the bucket was
+        // filled is seen too.
+        !self.overflow.load(Ordering::Acquire).is_null()
+    }
+
+    /// Opens a bucket of the array. The caller holds its latch, or owns it.
+    pub(super) fn make_ready(&self) {
+        if self.overflow.load(Ordering::Relaxed).is_null() {
+            // Release: pairs with the acquire in `is_ready`.
+            self.overflow.store(end(), Ordering::Release);
+        }
+    }
+
+    /// The next bucket of the chain. The caller has pinned the epoch, or owns the chain.
+    #[inline(always)]
+    fn next(&self) -> Option<&Self> {
+        // Acquire: pairs with the release in `push`, so the bucket's content is there.
+        let next = self.overflow.load(Ordering::Acquire);
+        if next == end() || next.is_null() {
+            return None;
+        }
+        // SAFETY: the pointer was stored by `push` and leads to a bucket that is freed only after it has
+        // been taken out of the chain and every epoch pinned before then has ended.
+        Some(unsafe { &*next })
+    }
+
+    /// The first record whose tag fits and which `wanted` wants.
+    ///
+    /// Without the latch an entry that is being moved may be missed, so a `None` counts only if the version
+    /// is unchanged. A record found was in the chain at some moment since the version was last stable.
+    #[inline(always)]
+    pub(super) fn find(
+        &self,
+        hash: Hash64,
+        mut wanted: impl FnMut(NonNull<T>) -> bool,
+        _guard: &Guard,
+    ) -> Option<NonNull<T>> {
+        let tag = hash.tag();
+        let mut bucket = self;
+        loop {
+            // All six first, then one branch: which of them matches cannot be predicted.
+            let mut matching = 0u32;
+            for (at, slot) in bucket.slots.iter().enumerate() {
+                // Relaxed: the fence below orders the record's content, the version the entry's absence.
+                let entry = slot.load(Ordering::Relaxed);
+                matching |= u32::from(entry.addr() >> ADDRESS_BITS == tag) << at;
+            }
+            while matching != 0 {
+                let entry = bucket.slots[matching.trailing_zeros() as usize].load(Ordering::Relaxed);
+                // Pairs with the release stores in `push` and `take`: the record's content is there.
+                fence(Ordering::Acquire);
+                if let Some(record) = NonNull::new(untagged(entry))
+                    && wanted(record)
+                {
+                    return Some(record);
+                }
+                matching &= matching - 1;
+            }
+            bucket = bucket.next()?;
+        }
+    }
+
+    /// Shows every record of the chain. Without the latch it counts only if the version is unchanged.
+    pub(super) fn for_each(&self, mut visit: impl FnMut(NonNull<T>)) {
+        let mut bucket = Some(self);
+        while let Some(here) = bucket {
+            for slot in &here.slots {
+                // Acquire: pairs with the release stores in `push` and `take`.
+                if let Some(record) = NonNull::new(untagged(slot.load(Ordering::Acquire))) {
+                    visit(record);
+                }
+            }
+            bucket = here.next();
+        }
+    }
+
+    /// Asks for the cache lines of all records in the chain's first bucket.
+    pub(super) fn prefetch_records(&self) {
+        for slot in &self.slots {
+            prefetch(untagged(slot.load(Ordering::Relaxed)));
+        }
+    }
+
+    /// Adds an entry. The caller holds the latch.
+    pub(super) fn push(&self, Entry(entry): Entry<T>) -> Pushed {
+        let mut bucket = self;
+        loop {
+            // Relaxed: the latch orders all changes.
+            let free = bucket.slots.iter().find(|slot| slot.load(Ordering::Relaxed).is_null());
+            if let Some(slot) = free {
+                // Release: pairs with the acquire fence in `find`.
+                slot.store(entry, Ordering::Release);
+                return Pushed::Slot;
+            }
+            let Some(next) = bucket.next() else { break };
+            bucket = next;
+        }
+        // Release: pairs with the acquire in `next`.
+        bucket.overflow.store(Self::overflow_bucket(entry).as_ptr(), Ordering::Release);
+        Pushed::Bucket
+    }
+
+    /// Removes the entry of this very record; the chain's last entry takes its place. The caller holds the
+    /// latch.
+    pub(super) fn take(&self, record: NonNull<T>) -> Taken<T> {
+        // Relaxed throughout: the latch orders all changes.
+        let points_here = |slot: &&AtomicPtr<T>| untagged(slot.load(Ordering::Relaxed)) == record.as_ptr();
+        let (mut hole, mut before, mut bucket) = (None, None, self);
+        loop {
+            hole = hole.or_else(|| bucket.slots.iter().find(points_here));
+            let Some(next) = bucket.next() else { break };
+            (before, bucket) = (Some(bucket), next);
+        }
+        let Some(hole) = hole else { return Taken::Nothing };
+        let taken = bucket.slots.iter().take_while(|slot| !slot.load(Ordering::Relaxed).is_null()).count();
+        let last = &bucket.slots[taken - 1];
+        // Release: pairs with the acquire fence in `find`, for the entry that moves.
+        hole.store(last.load(Ordering::Relaxed), Ordering::Release);
+        last.store(std::ptr::null_mut(), Ordering::Relaxed);
+        match before.and_then(|before| if taken == 1 { before.take_overflow() } else { None }) {
+            Some(emptied) => Taken::EntryAndBucket(emptied),
+            None => Taken::Entry,
+        }
+    }
+
+    /// Takes the overflow chain off, for the caller to free with [`free_chain`]. The caller holds the latch
+    /// of a ready bucket, or owns it.
+    pub(super) fn take_overflow(&self) -> Option<NonNull<Self>> {
+        let chain = self.overflow.load(Ordering::Relaxed);
+        if chain == end() {
+            return None;
+        }
+        let chain = NonNull::new(chain)?;
+        self.overflow.store(end(), Ordering::Release);
+        Some(chain)
+    }
+
+    /// How many overflow buckets are chained to this one.
+    pub(super) fn overflows(&self) -> usize {
+        std::iter::successors(self.next(), |bucket| bucket.next()).count()
+    }
+
+    /// Empties the slots of the chain's first bucket.
+    pub(super) fn clear(&mut self) {
+        self.slots = Default::default();
+    }
+}
+
+/// Frees overflow buckets; the records stay.
+///
+/// # Safety
+///
+/// The chain came from [`Bucket::take_overflow`] or [`Taken::EntryAndBucket`], is freed once, and no other
+/// thread can still be reading it.
+pub(super) unsafe fn free_chain<T>(chain: NonNull<Bucket<T>>) {
+    let mut rest = Some(chain);
+    while let Some(bucket) = rest {
+        // SAFETY: `overflow_bucket` made it with `Box`, and the caller has taken it out of use.
+        let bucket = unsafe { Box::from_raw(bucket.as_ptr()) };
+        rest = bucket.take_overflow();
+    }
+}

@@ -1,0 +1,130 @@
+//! Growing: the larger array and the migration to it. The protocol is described in the [module](super).
+
+use super::array::Array;
+use super::bucket::{Entry, Pushed, free_chain};
+use super::hashing::Hash64;
+use super::{HashIndex, Keyed};
+use hotrow_core::epoch::Guard;
+use hotrow_sync::atomic::Ordering;
+use std::hash::Hash;
+use std::ptr::null_mut;
+
+/// How many parents an insertion migrates beside its own.
+///
+/// An array grows at about five entries a bucket and then has room for as many insertions; a half of these
+/// migrations would do.
+const HELPED: usize = 2;
+
+impl<T> HashIndex<T>
+where
+    T: Keyed,
+    T::Key: Hash + Eq,
+{
+    /// Installs an array twice as large as `array`, unless there is one or `array` is itself still filling.
+    #[cold]
+    pub(super) fn grow(&self, array: &Array<T>) {
+        // Acquire: pairs with the release in `migrate`; nobody needs the parent any more.
+        if !array.parent.load(Ordering::Acquire).is_null() || !array.child.load(Ordering::Relaxed).is_null() {
+            return;
+        }
+        let parent = self.current.load(Ordering::Relaxed);
+        if !std::ptr::eq(parent, array) {
+            return;
+        }
+        let child = Box::into_raw(Box::new(Array::unready(2 * array.buckets().len(), parent)));
+        // Release: pairs with the acquire in `for_each_from`.
+        if array.child.compare_exchange(null_mut(), child, Ordering::Release, Ordering::Relaxed).is_err() {
+            // SAFETY: made above, and nobody else has seen it.
+            drop(unsafe { Box::from_raw(child) });
+            return;
+        }
+        // Release: pairs with the acquire in `current`. Only the thread that linked the child comes here,
+        // and only while `array` is current: it has no child, and no array before it is being migrated.
+        self.current.store(child, Ordering::Release);
+    }
+
+    /// Migrates a few buckets if the index is growing.
+    #[inline(always)]
+    pub(super) fn help_to_grow(&self, guard: &Guard) {
+        let array = self.current(guard);
+        if !array.parent.load(Ordering::Relaxed).is_null() {
+            Self::migrate_some(array, guard);
+        }
+    }
+
+    #[cold]
+    fn migrate_some(array: &Array<T>, guard: &Guard) {
+        let Some(parent) = Self::parent(array, guard) else { return };
+        // Relaxed: it only hands out numbers.
+        let first = array.next_to_migrate.fetch_add(HELPED, Ordering::Relaxed);
+        for at in first..(first + HELPED).min(parent.buckets().len()) {
+            Self::migrate(array, parent, at, guard);
+        }
+    }
+
+    /// Makes bucket `at` of `array` ready.
+    #[cold]
+    pub(super) fn make_ready(array: &Array<T>, at: usize, guard: &Guard) {
+        // Without a parent all buckets are ready.
+        if let Some(parent) = Self::parent(array, guard) {
+            Self::migrate(array, parent, at / 2, guard);
+        }
+    }
+
+    fn parent<'g>(array: &Array<T>, _guard: &'g Guard) -> Option<&'g Array<T>> {
+        // SAFETY: acquire pairs with the release in `grow`, which published the array and this pointer, and
+        // with the one in `migrate`; a parent is freed through the epoch after the pointer became null.
+        unsafe { array.parent.load(Ordering::Acquire).as_ref() }
+    }
+
+    /// Gives the entries of bucket `at` of `parent` to its two children, unless that has been done.
+    fn migrate(array: &Array<T>, parent: &Array<T>, at: usize, guard: &Guard) {
+        let bucket = &parent.buckets()[at];
+        bucket.prefetch_records();
+        let mut entries: Vec<(Entry<T>, Hash64)> = Vec::new();
+        loop {
+            // Retired: somebody else has migrated it, and the acquire in `stable` shows the children ready.
+            let Some(version) = bucket.version.stable() else { return };
+            entries.clear();
+            bucket.for_each(|record| {
+                // SAFETY: found in a chain under a pinned epoch, so it has not been freed.
+                let hash = Hash64::of(unsafe { record.as_ref() }.key());
+                entries.push((Entry::new(record, hash), hash));
+            });
+            if bucket.version.try_lock_at(version) {
+                break;
+            }
+        }
+        let children = &array.buckets()[2 * at..2 * at + 2];
+        for child in children {
+            // Until the parent is retired nobody else touches them; but an overflow bucket makes one look ready.
+            let fresh = child.version.lock();
+            debug_assert_eq!(fresh, Some(0));
+        }
+        for (entry, hash) in entries.drain(..) {
+            let child = array.position(hash);
+            if children[child - 2 * at].push(entry) == Pushed::Bucket {
+                array.overflow_added(child);
+            }
+        }
+        for child in children {
+            child.make_ready();
+            child.version.unlock_unchanged();
+        }
+        parent.overflows_removed(at, bucket.overflows());
+        let chain = bucket.take_overflow();
+        bucket.version.unlock_retired();
+        if let Some(chain) = chain {
+            // SAFETY: taken out of the bucket, which is retired, and deferred once.
+            unsafe { guard.defer_unchecked(move || free_chain(chain)) };
+        }
+        // Acquire and release: whoever counts the last bucket has all other migrations behind it.
+        let migrated = array.migrated.fetch_add(1, Ordering::AcqRel) + 1;
+        if migrated == parent.buckets().len() {
+            // Release: pairs with the acquire in `parent` and `grow`. Only one thread counts the last.
+            let parent = array.parent.swap(null_mut(), Ordering::AcqRel);
+            // SAFETY: the parent is not current, no array leads to it any more, and it is deferred once.
+            unsafe { guard.defer_unchecked(move || drop(Box::from_raw(parent))) };
+        }
+    }
+}

@@ -1,0 +1,277 @@
+//! The hash index: cache-line buckets with optimistic readers, which grows without stopping anyone.
+//!
+//! # Buckets
+//!
+//! An [array](array) of [buckets](bucket), one cache line each: a version word, six slots of a 16-bit tag
+//! and a 48-bit record pointer, and a pointer to an overflow bucket of the same shape. The tag, a part of
+//! the key's hash, keeps a lookup from following pointers to other keys. The version word of the first
+//! bucket is the latch of the whole chain, and what a transaction observes when it finds nothing: sto §4.1
+//! keeps a version per bucket of its hashtable for absent elements, Silo one per tree node.
+//!
+//! # Lookups
+//!
+//! A reader takes no latch. It reads the version, the slots, and the keys of the records whose tags fit.
+//!
+//! - *Found* needs no second look at the version. A pointer read from a slot after the version was stable
+//!   was in the slot then or was stored later. Either way the record was in the index at some moment during
+//!   the lookup, and its key never changes.
+//! - *Absent* counts only if the version has not changed from before the first slot was read until after
+//!   the last one; an entry that is being moved can be missed otherwise.
+//!
+//! Following a pointer read from a slot is safe even if the entry has just been removed: the reader has
+//! pinned the epoch, and records are freed through it.
+//!
+//! # Insertions and removals
+//!
+//! Both look first, as readers do, and then take the latch at the very version they looked at. So keys are
+//! compared and hashed (which is the user's code and may panic) only while no latch is held.
+//!
+//! # Growth
+//!
+//! An array with a quarter as many overflow buckets as buckets has about five entries in a bucket; the
+//! insertion that finds this installs an array twice as large, with every bucket *unready*. From then on
+//!
+//! - whoever comes upon an unready bucket migrates its parent: latches the parent in the old array, gives
+//!   its entries to its two children, makes the children ready, retires the parent;
+//! - whoever comes (late) upon a retired bucket of the old array starts over in the new one;
+//! - every insertion also migrates a few parents, so that the migration ends, and whoever migrates the last
+//!   one hands the old array to the epoch;
+//! - the next growth waits until then.
+//!
+//! The invariant that keeps phantoms out: *a bucket of the old array and its children are never both
+//! unlatched and in use*. The children become ready while the parent is latched, and after that it is
+//! retired; so an observed version of the parent never stays unchanged once a key can be inserted
+//! elsewhere. A transaction that observed a parent fails its validation though the key may still be absent:
+//! that is rare, and its next attempt observes a child.
+
+mod array;
+mod bucket;
+mod growth;
+mod hashing;
+#[cfg(test)]
+mod tests;
+
+use super::{Insertion, Keyed, Lookup};
+use array::Array;
+use bucket::{Bucket, Entry, Pushed, Taken, free_chain};
+use crossbeam_utils::CachePadded;
+use hashing::Hash64;
+use hotrow_core::epoch::{self, Guard};
+use hotrow_core::{Observed, StructureChange};
+use hotrow_sync::atomic::{AtomicPtr, Ordering};
+use std::hash::Hash;
+use std::ptr::{NonNull, null_mut};
+
+/// Entries in a bucket that [`HashIndex::with_capacity`] aims at.
+const AIM: usize = 4;
+/// The least number of buckets.
+const BUCKETS_MIN: usize = if cfg!(test) { 2 } else { 16 };
+
+/// A concurrent map from keys to records, without an order.
+///
+/// Lookups take no latch and write nothing; insertions and removals of different buckets do not meet.
+pub(crate) struct HashIndex<T> {
+    /// The newest array. Padded: every operation reads it.
+    current: CachePadded<AtomicPtr<Array<T>>>,
+}
+
+impl<T> HashIndex<T>
+where
+    T: Keyed,
+    T::Key: Hash + Eq,
+{
+    /// An index with room for `expected` records; it grows beyond that by itself.
+    pub(crate) fn with_capacity(expected: usize) -> Self {
+        let array = Array::ready(expected.div_ceil(AIM).max(BUCKETS_MIN));
+        Self { current: CachePadded::new(AtomicPtr::new(Box::into_raw(Box::new(array)))) }
+    }
+
+    #[inline(always)]
+    fn current<'g>(&self, _guard: &'g Guard) -> &'g Array<T> {
+        // Acquire: pairs with the release in `grow`, so the array's fields are there.
+        // SAFETY: the array was current after the guard was pinned, and an array is freed through the epoch
+        // after it has ceased to be current.
+        unsafe { &*self.current.load(Ordering::Acquire) }
+    }
+
+    /// The bucket of a key in the newest array, made ready if it was not.
+    #[inline(always)]
+    fn bucket_of<'g>(&self, hash: Hash64, guard: &'g Guard) -> (&'g Array<T>, usize, &'g Bucket<T>) {
+        let array = self.current(guard);
+        let at = array.position(hash);
+        let bucket = &array.buckets()[at];
+        if !bucket.is_ready() {
+            Self::make_ready(array, at, guard);
+        }
+        (array, at, bucket)
+    }
+
+    /// Looks a key up.
+    #[inline]
+    pub(crate) fn get(&self, key: &T::Key, guard: &Guard) -> Lookup<T> {
+        let hash = Hash64::of(key);
+        loop {
+            let (_, _, bucket) = self.bucket_of(hash, guard);
+            let Some(version) = bucket.version.stable() else { continue };
+            if let Some(record) = Self::find(bucket, hash, key, guard) {
+                return Lookup::Found(record);
+            }
+            if bucket.version.unchanged(version) {
+                return Lookup::Absent(Observed { node: NonNull::from(&bucket.version), version });
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn find(bucket: &Bucket<T>, hash: Hash64, key: &T::Key, guard: &Guard) -> Option<NonNull<T>> {
+        // SAFETY: a record found in a chain under a pinned epoch has not been freed (`insert`'s contract).
+        bucket.find(hash, |record| unsafe { record.as_ref() }.key() == key, guard)
+    }
+
+    /// Adds a record under its key, unless there is one with this key.
+    ///
+    /// `changed` is told the bucket's change after the latch is released.
+    ///
+    /// # Safety
+    ///
+    /// The record is valid, and stays so until it has been removed from this index (or the index has been
+    /// drained or dropped) and after that every epoch pinned before has ended.
+    pub(crate) unsafe fn insert(
+        &self,
+        record: NonNull<T>,
+        guard: &Guard,
+        changed: &mut dyn FnMut(StructureChange),
+    ) -> Insertion<T> {
+        // SAFETY: the caller's promise.
+        let key = unsafe { record.as_ref() }.key();
+        let hash = Hash64::of(key);
+        self.help_to_grow(guard);
+        loop {
+            let (array, at, bucket) = self.bucket_of(hash, guard);
+            let Some(before) = bucket.version.stable() else { continue };
+            if let Some(existing) = Self::find(bucket, hash, key, guard) {
+                return Insertion::Exists(existing);
+            }
+            let entry = Entry::new(record, hash);
+            if !bucket.version.try_lock_at(before) {
+                continue;
+            }
+            let full = bucket.push(entry) == Pushed::Bucket && array.overflow_added(at);
+            let after = bucket.version.unlock_changed();
+            changed(StructureChange::Bumped { node: NonNull::from(&bucket.version), before, after });
+            if full {
+                self.grow(array);
+            }
+            return Insertion::Inserted;
+        }
+    }
+
+    /// Removes this very record. False if the index does not hold it.
+    ///
+    /// `changed` is told the bucket's change after the latch is released.
+    pub(crate) fn remove(
+        &self,
+        record: NonNull<T>,
+        guard: &Guard,
+        changed: &mut dyn FnMut(StructureChange),
+    ) -> bool {
+        // SAFETY: whoever asks to remove a record has it.
+        let hash = Hash64::of(unsafe { record.as_ref() }.key());
+        loop {
+            let (array, at, bucket) = self.bucket_of(hash, guard);
+            let Some(before) = bucket.version.lock() else { continue };
+            let emptied = match bucket.take(record) {
+                Taken::Nothing => {
+                    bucket.version.unlock_unchanged();
+                    return false;
+                }
+                Taken::Entry => None,
+                Taken::EntryAndBucket(emptied) => {
+                    array.overflows_removed(at, 1);
+                    Some(emptied)
+                }
+            };
+            let after = bucket.version.unlock_changed();
+            if let Some(emptied) = emptied {
+                // SAFETY: `take` took the bucket out of the chain, and it is deferred once.
+                unsafe { guard.defer_unchecked(move || free_chain(emptied)) };
+            }
+            changed(StructureChange::Bumped { node: NonNull::from(&bucket.version), before, after });
+            return true;
+        }
+    }
+
+    /// Shows the records bucket by bucket, each bucket as it was at one moment.
+    ///
+    /// A record that is in the index throughout is shown exactly once, whether or not the index grows
+    /// meanwhile. One inserted or removed meanwhile may or may not be shown.
+    pub(crate) fn for_each_bucket(&self, guard: &Guard, visit: &mut dyn FnMut(&[NonNull<T>])) {
+        let array = self.current(guard);
+        let mut records = Vec::new();
+        for at in 0..array.buckets().len() {
+            Self::for_each_from(array, at, guard, &mut records, visit);
+        }
+    }
+
+    fn for_each_from(
+        array: &Array<T>,
+        at: usize,
+        guard: &Guard,
+        records: &mut Vec<NonNull<T>>,
+        visit: &mut dyn FnMut(&[NonNull<T>]),
+    ) {
+        let bucket = &array.buckets()[at];
+        if !bucket.is_ready() {
+            Self::make_ready(array, at, guard);
+        }
+        while let Some(version) = bucket.version.stable() {
+            records.clear();
+            bucket.for_each(|record| records.push(record));
+            if bucket.version.unchanged(version) {
+                visit(records);
+                return;
+            }
+        }
+        // Retired: its children have the entries.
+        // SAFETY: acquire pairs with the release in `grow`; the child was installed while the guard was
+        // pinned or is current still, so it has not been freed.
+        let child = unsafe { &*array.child.load(Ordering::Acquire) };
+        Self::for_each_from(child, 2 * at, guard, records, visit);
+        Self::for_each_from(child, 2 * at + 1, guard, records, visit);
+    }
+
+    /// Bytes of memory that the index itself takes: buckets, not records.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        let guard = &epoch::pin();
+        let array = self.current(guard);
+        let parent = array.parent.load(Ordering::Acquire);
+        // SAFETY: a parent is freed through the epoch after this pointer has become null.
+        let parent = unsafe { parent.as_ref() };
+        size_of::<Self>() + array.memory_bytes() + parent.map_or(0, Array::memory_bytes)
+    }
+}
+
+impl<T> HashIndex<T> {
+    /// Takes all records out and shows each, for the owner to free.
+    pub(crate) fn drain(&mut self, visit: &mut dyn FnMut(NonNull<T>)) {
+        // SAFETY: the index owns its arrays, and `&mut self` says that nobody else is using them.
+        let array = unsafe { &mut **self.current.get_mut() };
+        array.drain(visit);
+        // SAFETY: as above.
+        if let Some(parent) = unsafe { array.parent.get_mut().as_mut() } {
+            parent.drain(visit);
+        }
+    }
+}
+
+impl<T> Drop for HashIndex<T> {
+    fn drop(&mut self) {
+        // SAFETY: made with `Box`; nobody else is using it, and arrays before its parent are the epoch's.
+        let mut array = unsafe { Box::from_raw(*self.current.get_mut()) };
+        let parent = std::mem::replace(array.parent.get_mut(), null_mut());
+        if !parent.is_null() {
+            // SAFETY: the index owns a parent that is still linked.
+            drop(unsafe { Box::from_raw(parent) });
+        }
+    }
+}

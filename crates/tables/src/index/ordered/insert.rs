@@ -1,0 +1,202 @@
+//! Insertion, and the splitting of full nodes.
+
+use super::node::{CHILDREN, Inner, LEAF_ENTRIES, Leaf, Node};
+use super::{ImageOf, Keyed, Landing, OrderedIndex, Step};
+use crate::index::Insertion;
+use crate::key::{Image, Key};
+use hotrow_core::StructureChange;
+use hotrow_core::epoch::Guard;
+use hotrow_sync::atomic::Ordering;
+use std::ptr::NonNull;
+
+impl<T> OrderedIndex<T>
+where
+    T: Keyed,
+    T::Key: Key,
+{
+    /// Adds a record under its key, unless there is one with this key.
+    ///
+    /// `changed` is told every change of a leaf after the latches are released.
+    ///
+    /// # Safety
+    ///
+    /// The record is valid, and stays so until it has been removed from this index (or the index has been
+    /// drained or dropped) and after that every epoch pinned before has ended.
+    pub(crate) unsafe fn insert(
+        &self,
+        record: NonNull<T>,
+        guard: &Guard,
+        changed: &mut dyn FnMut(StructureChange),
+    ) -> Insertion<T> {
+        // SAFETY: the caller's promise.
+        let image = unsafe { record.as_ref() }.key().image();
+        loop {
+            let Some(Landing { leaf, version, .. }) = self.leaf_of(&image, guard) else { continue };
+            let (position, existing) = leaf.search(&image);
+            let full = leaf.is_full();
+            if existing.is_none() && !full {
+                // What was read before the latch was taken at the same version is as if read under it.
+                if leaf.node.version.try_lock_at(version) {
+                    leaf.insert_at(position, image, record);
+                    let after = leaf.node.version.unlock_changed();
+                    changed(bumped(&leaf.node, version, after));
+                    return Insertion::Inserted;
+                }
+                continue;
+            }
+            if !leaf.node.version.unchanged(version) {
+                continue;
+            }
+            if let Some(existing) = existing {
+                return Insertion::Exists(existing);
+            }
+            if self.insert_splitting(image, record, guard, changed) {
+                return Insertion::Inserted;
+            }
+        }
+    }
+
+    /// Splits one full node on the way to `image`. If it is the leaf, the record is inserted too, and the
+    /// answer is true. False: start over.
+    #[cold]
+    fn insert_splitting(
+        &self,
+        image: ImageOf<T>,
+        record: NonNull<T>,
+        guard: &Guard,
+        changed: &mut dyn FnMut(StructureChange),
+    ) -> bool {
+        let mut above: Option<Step<'_, _>> = None;
+        let mut below: Option<Step<'_, _>> = None;
+        let mut full_inner = false;
+        let found = self.descend(
+            guard,
+            |inner| inner.child_of(&image),
+            |step| {
+                // The highest full inner node is split first; then there is room above every other.
+                if !full_inner {
+                    full_inner = step.inner.is_full();
+                    above = below.replace(step);
+                }
+            },
+        );
+        let Some(Landing { leaf, pointer, version }) = found else { return false };
+        if full_inner {
+            if let Some(step) = below {
+                self.split_inner(above.as_ref(), &step);
+            }
+            return false;
+        }
+        let (position, existing) = leaf.search(&image);
+        // What was read before the latches were taken at the same versions is as if read under them; and so
+        // there is room in the parent.
+        if existing.is_some() || !leaf.is_full() || !latch(below.as_ref(), &leaf.node, version) {
+            return false;
+        }
+        let right_pointer = Leaf::<ImageOf<T>, T>::allocate();
+        // SAFETY: just allocated, soon a part of the tree, and the epoch is pinned.
+        let right = unsafe { right_pointer.as_ref() };
+        let separator = split_leaf(leaf, right, position, image, record);
+        let right_version = right.node.version.stable().unwrap_or_default();
+        self.leaves.fetch_add(1, Ordering::Relaxed);
+        self.attach(below.as_ref(), pointer, separator, right_pointer.cast());
+        let after = leaf.node.version.unlock_changed();
+        changed(StructureChange::Split {
+            from: NonNull::from(&leaf.node.version),
+            before: version,
+            node: NonNull::from(&right.node.version),
+            version: right_version,
+        });
+        changed(bumped(&leaf.node, version, after));
+        true
+    }
+
+    /// Splits a full inner node whose parent is not full, if both are still as they were read.
+    fn split_inner(&self, above: Option<&Step<'_, ImageOf<T>>>, step: &Step<'_, ImageOf<T>>) {
+        let node = &step.inner.node;
+        if !latch(above, node, step.version) {
+            return;
+        }
+        // As in a leaf: where keys ascend at the right end, leave a full node behind.
+        let cut = if step.child + 1 == CHILDREN { CHILDREN - 1 } else { CHILDREN / 2 };
+        let (separator, right) = step.inner.move_tail(cut);
+        self.inners.fetch_add(1, Ordering::Relaxed);
+        self.attach(above, step.pointer, separator, right.cast());
+        node.version.unlock_changed();
+    }
+
+    /// Links `right`, which was split off `left`, into the parent, and gives the parent's latch back; or puts
+    /// a new root above both. The caller holds the latch of `left` and of its parent, if it has one.
+    fn attach(
+        &self,
+        parent: Option<&Step<'_, ImageOf<T>>>,
+        left: NonNull<Node>,
+        separator: ImageOf<T>,
+        right: NonNull<Node>,
+    ) {
+        if let Some(parent) = parent {
+            parent.inner.insert_after(parent.child, separator, right);
+            parent.inner.node.version.unlock_changed();
+            return;
+        }
+        // `left` was the root when its version was read, and a root that is replaced changes its version.
+        debug_assert_eq!(self.root.load(Ordering::Relaxed), left.as_ptr());
+        let root = Inner::<ImageOf<T>>::allocate(left);
+        // SAFETY: just allocated, and nobody else knows it.
+        unsafe { root.as_ref() }.insert_after(0, separator, right);
+        self.inners.fetch_add(1, Ordering::Relaxed);
+        // Release: pairs with the acquire in `OrderedIndex::root`.
+        self.root.store(root.cast().as_ptr(), Ordering::Release);
+    }
+}
+
+pub(super) fn bumped(node: &Node, before: u64, after: u64) -> StructureChange {
+    StructureChange::Bumped { node: NonNull::from(&node.version), before, after }
+}
+
+/// Latches a node and its parent, if both are at the versions read.
+fn latch<I: Image>(parent: Option<&Step<'_, I>>, node: &Node, version: u64) -> bool {
+    if let Some(parent) = parent
+        && !parent.inner.node.version.try_lock_at(parent.version)
+    {
+        return false;
+    }
+    let latched = node.version.try_lock_at(version);
+    if let Some(parent) = parent
+        && !latched
+    {
+        parent.inner.node.version.unlock_unchanged();
+    }
+    latched
+}
+
+/// Moves a part of a full leaf to `right`, which is new and empty, and inserts an entry into one of the two.
+/// Returns the first image of `right`. The caller holds the leaf's latch.
+///
+/// Where keys ascend the cut is at the insertion: the run goes on in a leaf of its own and leaves full leaves
+/// behind, be it at the end of the key space or, like the orders of one district among others, in the midst
+/// of it. Elsewhere the cut is in the middle.
+fn split_leaf<I: Image, T>(
+    leaf: &Leaf<I, T>,
+    right: &Leaf<I, T>,
+    position: usize,
+    image: I,
+    record: NonNull<T>,
+) -> I {
+    const MIDDLE: usize = LEAF_ENTRIES.div_ceil(2);
+    // How many of the old entries stay, and whether the new one goes to them.
+    let (cut, stays) = if leaf.continues_run(position) {
+        (position, position < LEAF_ENTRIES)
+    } else if position < MIDDLE {
+        (MIDDLE - 1, true)
+    } else {
+        (MIDDLE, false)
+    };
+    leaf.move_tail(cut, right);
+    if stays {
+        leaf.insert_at(position, image, record);
+    } else {
+        right.insert_at(position - cut, image, record);
+    }
+    right.image(0)
+}

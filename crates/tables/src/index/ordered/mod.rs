@@ -1,0 +1,265 @@
+//! The ordered index: a B+-tree with optimistic readers.
+//!
+//! # Nodes
+//!
+//! Every [node](node) begins with a version word: latch, sequence number and retirement mark in one. A leaf
+//! holds up to 31 images of keys, sorted, and the pointers to their records; an inner node separates up to
+//! 63 children by images. Records belong to the table; the index compares images and never follows a pointer
+//! to a record, but for its key when it is inserted or removed.
+//!
+//! # Readers
+//!
+//! They take no latch and write nothing (optimistic lock coupling: Leis et al., "The ART of practical
+//! synchronization"). A reader waits until a node is unlatched, notes the version, reads, and acts on what it
+//! read only if the version is unchanged. On the way down it
+//!
+//! 1. reads the pointer to a child and checks that the parent is unchanged: so the pointer was a child's, and
+//!    the child is in memory as long as the epoch is pinned;
+//! 2. notes the child's version, and checks once more that the parent is unchanged: so at one moment the
+//!    child, at that version, covered what the parent said.
+//!
+//! If a check fails it starts over from the root. Images read while a writer writes them are just wrong
+//! numbers that no check lets through.
+//!
+//! # What a leaf covers
+//!
+//! No node stores the border of its range. The separators beside the way down say it, and by point 2 they say
+//! it of the leaf at the version noted. The invariant that scans and transactions stand on:
+//!
+//! *Whenever the range of a leaf changes, so does its version*: a split bumps it, and so does the removal of
+//! a neighbour whose range it takes over.
+//!
+//! So a transaction that has observed all leaves of a range learns at commit of every key that came or went
+//! within (Silo's node set; sto §4.1 keeps the versions of the leaves that a scan visits in the same way). A
+//! reader that is on its way while a neighbour's range is added may still take the range for the smaller one
+//! that it was; then it looks at the leaf twice and has missed nothing.
+//!
+//! # Writers
+//!
+//! An insertion or removal finds its leaf as a reader does and latches it at the version it has seen.
+//!
+//! A full leaf is [split](insert) under its latch and its parent's, after a way down on which full inner nodes
+//! were split, so that there is room in the parent. A leaf that becomes empty is [unlinked](remove), with the
+//! inner nodes that have no other child; its neighbour takes over its range.
+//!
+//! Nobody waits for a latch while holding one, but for the unlinker, and there is one of those at a time. So
+//! there is no deadlock.
+//!
+//! The root is whatever `root` points to. It is replaced only under the latch of the old root, which is bumped
+//! or retired by that; so a reader who finds the pointer still in place after noting the version holds a root.
+
+mod insert;
+mod node;
+mod remove;
+mod scan;
+#[cfg(test)]
+mod tests;
+
+pub use scan::Direction;
+pub(crate) use scan::{Cursor, ScannedLeaf};
+
+use super::{Keyed, Lookup};
+use crate::key::{Image, Key};
+use crossbeam_utils::CachePadded;
+use hotrow_core::epoch::Guard;
+use hotrow_sync::Mutex;
+use hotrow_sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+use node::{Inner, Kind, Leaf, Node, Reached};
+use std::marker::PhantomData;
+use std::ptr::NonNull;
+
+type ImageOf<T> = <<T as Keyed>::Key as Key>::Image;
+
+/// A concurrent map from keys to records, in the order of the keys.
+///
+/// Lookups and scans take no latch and write nothing. Insertions and removals latch one leaf; those that
+/// split or empty a leaf (one in thirty, for an ascending run) also its parent.
+pub(crate) struct OrderedIndex<T>
+where
+    T: Keyed,
+    T::Key: Key,
+{
+    /// Padded: every operation reads it.
+    root: CachePadded<AtomicPtr<Node>>,
+    /// Held while an empty leaf is unlinked.
+    unlinking: CachePadded<Mutex<()>>,
+    leaves: AtomicUsize,
+    inners: AtomicUsize,
+    _records: PhantomData<T>,
+}
+
+/// One inner node on the way to a leaf, as it was read.
+struct Step<'g, I: Image> {
+    inner: &'g Inner<I>,
+    pointer: NonNull<Node>,
+    version: u64,
+    /// The child that was chosen.
+    child: usize,
+}
+
+/// The leaf at the end of the way, as it was come upon.
+struct Landing<'g, T>
+where
+    T: Keyed,
+    T::Key: Key,
+{
+    leaf: &'g Leaf<ImageOf<T>, T>,
+    pointer: NonNull<Node>,
+    version: u64,
+}
+
+impl<T> OrderedIndex<T>
+where
+    T: Keyed,
+    T::Key: Key,
+{
+    /// An empty index.
+    pub(crate) fn new() -> Self {
+        let root = Leaf::<ImageOf<T>, T>::allocate().cast();
+        Self {
+            root: CachePadded::new(AtomicPtr::new(root.as_ptr())),
+            unlinking: CachePadded::default(),
+            leaves: AtomicUsize::new(1),
+            inners: AtomicUsize::new(0),
+            _records: PhantomData,
+        }
+    }
+
+    #[inline(always)]
+    fn root<'g>(&self, guard: &'g Guard) -> Reached<'g, ImageOf<T>, T> {
+        // Acquire: pairs with the release in `insert` and `remove`, so the node's kind is there.
+        let root = self.root.load(Ordering::Acquire);
+        // SAFETY: never null; the root is part of the tree.
+        unsafe { Reached::new(NonNull::new_unchecked(root), guard) }
+    }
+
+    /// Goes down to a leaf, by the children that `choose` chooses. `None`: something changed; start over.
+    ///
+    /// Each inner node is shown to `passing` before its version is checked, so what `passing` keeps counts
+    /// only if a leaf is returned.
+    #[inline(always)]
+    fn descend<'g>(
+        &self,
+        guard: &'g Guard,
+        choose: impl Fn(&Inner<ImageOf<T>>) -> usize,
+        mut passing: impl FnMut(Step<'g, ImageOf<T>>),
+    ) -> Option<Landing<'g, T>> {
+        let mut here = self.root(guard);
+        let mut version = here.node().version.stable()?;
+        // Relaxed: ordered after the acquire in `stable`.
+        if self.root.load(Ordering::Relaxed) != here.pointer().as_ptr() {
+            return None;
+        }
+        loop {
+            match here.kind() {
+                Kind::Leaf(leaf) => return Some(Landing { leaf, pointer: here.pointer(), version }),
+                Kind::Inner(inner) => {
+                    let at = choose(inner);
+                    let child = inner.child(at);
+                    node::prefetch_node::<ImageOf<T>>(child);
+                    passing(Step { inner, pointer: here.pointer(), version, child: at });
+                    if !inner.node.version.unchanged(version) {
+                        return None;
+                    }
+                    // SAFETY: unchanged, so it was a child of a node of the tree while the epoch was pinned.
+                    here = unsafe { Reached::new(NonNull::new_unchecked(child), guard) };
+                    let child_version = here.node().version.stable()?;
+                    if !inner.node.version.unchanged(version) {
+                        return None;
+                    }
+                    version = child_version;
+                }
+            }
+        }
+    }
+
+    /// The leaf that covers `image`. `None`: start over.
+    #[inline(always)]
+    fn leaf_of<'g>(&self, image: &ImageOf<T>, guard: &'g Guard) -> Option<Landing<'g, T>> {
+        self.descend(guard, |inner| inner.child_of(image), |_| ())
+    }
+
+    /// Looks a key up.
+    #[inline]
+    pub(crate) fn get(&self, key: &T::Key, guard: &Guard) -> Lookup<T> {
+        let image = key.image();
+        loop {
+            let Some(Landing { leaf, version, .. }) = self.leaf_of(&image, guard) else { continue };
+            let (_, record) = leaf.search(&image);
+            if leaf.node.version.unchanged(version) {
+                return match record {
+                    Some(record) => Lookup::Found(record),
+                    None => Lookup::Absent(leaf.node.observed(version)),
+                };
+            }
+        }
+    }
+
+    /// A scan of the images between two bounds. It copies nothing and looks at nothing yet.
+    pub(crate) fn cursor(
+        &self,
+        low: std::ops::Bound<ImageOf<T>>,
+        high: std::ops::Bound<ImageOf<T>>,
+        direction: Direction,
+    ) -> Cursor<'_, T> {
+        Cursor::new(self, low, high, direction)
+    }
+
+    /// Bytes of memory that the index itself takes: nodes, not records.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        // Relaxed: statistics.
+        let leaves = self.leaves.load(Ordering::Relaxed);
+        let inners = self.inners.load(Ordering::Relaxed);
+        size_of::<Self>()
+            + leaves * size_of::<Leaf<ImageOf<T>, T>>()
+            + inners * size_of::<Inner<ImageOf<T>>>()
+    }
+
+    /// Takes all records out and shows each, in order, for the owner to free.
+    pub(crate) fn drain(&mut self, visit: &mut dyn FnMut(NonNull<T>)) {
+        let empty = Leaf::<ImageOf<T>, T>::allocate().cast();
+        let root = std::mem::replace(self.root.get_mut(), empty.as_ptr());
+        *self.leaves.get_mut() = 1;
+        *self.inners.get_mut() = 0;
+        // SAFETY: the tree is cut off, and `&mut self` says that nobody is in it.
+        unsafe { free_below(NonNull::new_unchecked(root), visit) };
+    }
+}
+
+/// Shows the records below a node, and frees the nodes.
+///
+/// # Safety
+///
+/// The node belongs to a tree of `T`, and nobody else can reach it.
+unsafe fn free_below<T>(root: NonNull<Node>, visit: &mut dyn FnMut(NonNull<T>))
+where
+    T: Keyed,
+    T::Key: Key,
+{
+    // A stack of our own: the last node pushed is the first in order. `unprotected` would do for a guard, as
+    // nothing here is freed through the epoch.
+    let guard = &hotrow_core::epoch::pin();
+    let mut rest = vec![root];
+    while let Some(node) = rest.pop() {
+        // SAFETY: every node below the root is in memory until it is freed here.
+        match unsafe { Reached::<ImageOf<T>, T>::new(node, guard) }.kind() {
+            Kind::Leaf(leaf) => (0..leaf.node.count()).filter_map(|at| leaf.record(at)).for_each(&mut *visit),
+            Kind::Inner(inner) => {
+                rest.extend((0..inner.node.count()).rev().filter_map(|at| NonNull::new(inner.child(at))));
+            }
+        }
+        // SAFETY: its children are on the stack, and nobody else can reach it.
+        unsafe { node::free::<ImageOf<T>, T>(node) };
+    }
+}
+
+impl<T> Drop for OrderedIndex<T>
+where
+    T: Keyed,
+    T::Key: Key,
+{
+    fn drop(&mut self) {
+        // SAFETY: never null, and nobody else can reach it.
+        unsafe { free_below::<T>(NonNull::new_unchecked(*self.root.get_mut()), &mut |_| ()) };
+    }
+}

@@ -1,0 +1,194 @@
+//! Scans: a cursor that goes from leaf to leaf.
+//!
+//! There are no pointers between leaves. The way down to a leaf says which range the leaf covers, and the
+//! next leaf is found by going down again to where that range ends. What the cursor delivers therefore covers
+//! the range without a gap, whatever happens between two steps; and if a leaf delivered has changed since,
+//! its version says so.
+
+use super::node::{Inner, LEAF_ENTRIES, Leaf};
+use super::{ImageOf, Keyed, Landing, OrderedIndex};
+use crate::index::prefetch::prefetch;
+use crate::key::{Image, Key};
+use hotrow_core::Observed;
+use hotrow_core::epoch::Guard;
+use std::ops::Bound;
+use std::ptr::NonNull;
+
+/// How many records of a leaf the cursor asks the processor for ahead of their being read.
+const PREFETCHED: usize = 8;
+
+/// Which way a scan goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Direction {
+    /// From the low bound up.
+    Ascending,
+    /// From the high bound down.
+    Descending,
+}
+
+/// A scan under way. See [`OrderedIndex::cursor`].
+pub(crate) struct Cursor<'i, T>
+where
+    T: Keyed,
+    T::Key: Key,
+{
+    index: &'i OrderedIndex<T>,
+    /// What is left of the range.
+    low: Bound<ImageOf<T>>,
+    high: Bound<ImageOf<T>>,
+    direction: Direction,
+    done: bool,
+    /// The records of the last leaf delivered.
+    records: [NonNull<T>; LEAF_ENTRIES],
+}
+
+/// One leaf of a scan, as it was at one moment.
+#[derive(Debug)]
+pub(crate) struct ScannedLeaf<'c, T> {
+    /// The leaf and its version. It is there even if no record of the leaf is in the scan's range: its
+    /// version then stands for their absence.
+    pub(crate) observed: Observed,
+    /// The leaf's records in the scan's range, in the scan's direction.
+    pub(crate) records: &'c [NonNull<T>],
+}
+
+impl<'i, T> Cursor<'i, T>
+where
+    T: Keyed,
+    T::Key: Key,
+{
+    pub(super) fn new(
+        index: &'i OrderedIndex<T>,
+        low: Bound<ImageOf<T>>,
+        high: Bound<ImageOf<T>>,
+        direction: Direction,
+    ) -> Self {
+        Self {
+            index,
+            done: is_empty(&low, &high),
+            low,
+            high,
+            direction,
+            records: [NonNull::dangling(); LEAF_ENTRIES],
+        }
+    }
+
+    /// The next leaf of the range; `None` when the range has been covered.
+    ///
+    /// The leaves delivered so far cover the range from its begin to the last one's end, so a scan that stops
+    /// early has observed all that it has read. Complexity: one way down from the root.
+    #[inline]
+    pub(crate) fn next(&mut self, guard: &Guard) -> Option<ScannedLeaf<'_, T>> {
+        if self.done {
+            return None;
+        }
+        let (observed, count) = match self.direction {
+            Direction::Ascending => self.ascend(guard),
+            Direction::Descending => self.descend(guard),
+        };
+        let records = &self.records[..count];
+        for record in &records[..count.min(PREFETCHED)] {
+            prefetch(record.as_ptr());
+        }
+        Some(ScannedLeaf { observed, records })
+    }
+
+    fn ascend(&mut self, guard: &Guard) -> (Observed, usize) {
+        let low = self.low;
+        loop {
+            let choose = |inner: &Inner<ImageOf<T>>| match &low {
+                Bound::Included(image) | Bound::Excluded(image) => inner.child_of(image),
+                Bound::Unbounded => 0,
+            };
+            // The border of the last node that has one on this side is the leaf's.
+            let mut border = None;
+            let found = self.index.descend(guard, choose, |step| {
+                border = step.inner.borders(step.child).1.or(border);
+            });
+            let Some(Landing { leaf, version, .. }) = found else { continue };
+            let (from, to) = self.positions(leaf);
+            let mut count = 0;
+            for at in from..to {
+                count += self.take(leaf, at, count);
+            }
+            if !leaf.node.version.unchanged(version) {
+                continue;
+            }
+            match border {
+                Some(border) => self.low = Bound::Included(border),
+                None => self.done = true,
+            }
+            self.done |= is_empty(&self.low, &self.high);
+            return (leaf.node.observed(version), count);
+        }
+    }
+
+    fn descend(&mut self, guard: &Guard) -> (Observed, usize) {
+        let high = self.high;
+        loop {
+            let choose = |inner: &Inner<ImageOf<T>>| match &high {
+                Bound::Included(image) => inner.child_of(image),
+                Bound::Excluded(image) => inner.child_before(image),
+                Bound::Unbounded => inner.last_child(),
+            };
+            let mut border = None;
+            let found = self.index.descend(guard, choose, |step| {
+                border = step.inner.borders(step.child).0.or(border);
+            });
+            let Some(Landing { leaf, version, .. }) = found else { continue };
+            let (from, to) = self.positions(leaf);
+            let mut count = 0;
+            for at in (from..to).rev() {
+                count += self.take(leaf, at, count);
+            }
+            if !leaf.node.version.unchanged(version) {
+                continue;
+            }
+            match border {
+                Some(border) => self.high = Bound::Excluded(border),
+                None => self.done = true,
+            }
+            self.done |= is_empty(&self.low, &self.high);
+            return (leaf.node.observed(version), count);
+        }
+    }
+
+    /// The positions of the range in a leaf. From a leaf that is being changed they may be nonsense, but
+    /// within the capacity.
+    #[inline]
+    fn positions(&self, leaf: &Leaf<ImageOf<T>, T>) -> (usize, usize) {
+        let from = match &self.low {
+            Bound::Included(image) => leaf.lower_bound(image),
+            Bound::Excluded(image) => leaf.upper_bound(image),
+            Bound::Unbounded => 0,
+        };
+        let to = match &self.high {
+            Bound::Included(image) => leaf.upper_bound(image),
+            Bound::Excluded(image) => leaf.lower_bound(image),
+            Bound::Unbounded => leaf.node.count(),
+        };
+        (from, to)
+    }
+
+    /// Copies one record to the buffer. A leaf that is being changed may show none.
+    #[inline(always)]
+    fn take(&mut self, leaf: &Leaf<ImageOf<T>, T>, at: usize, count: usize) -> usize {
+        match leaf.record(at) {
+            Some(record) => {
+                self.records[count] = record;
+                1
+            }
+            None => 0,
+        }
+    }
+}
+
+fn is_empty<I: Image>(low: &Bound<I>, high: &Bound<I>) -> bool {
+    match (low, high) {
+        (Bound::Unbounded, _) | (_, Bound::Unbounded) => false,
+        (Bound::Included(low), Bound::Included(high)) => low > high,
+        (Bound::Included(low) | Bound::Excluded(low), Bound::Included(high) | Bound::Excluded(high)) => {
+            low >= high
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! The tests of the ordered index. In test builds nodes hold four entries, so that they split and go all the
+//! time.
+
+mod model;
+mod shape;
+mod threads;
+mod versions;
+
+use super::*;
+use crate::index::Insertion;
+use crate::index::testing::{Census, Record, free, key_of, retire};
+use hotrow_core::StructureChange;
+use hotrow_core::epoch;
+use std::ops::Bound;
+
+type Index<K> = OrderedIndex<Record<K>>;
+type Pointer<K> = NonNull<Record<K>>;
+
+fn ignore(_: StructureChange) {}
+
+/// Inserts; frees the record if its key is taken.
+fn insert<K: Key>(
+    index: &Index<K>,
+    record: Pointer<K>,
+    guard: &Guard,
+    changed: &mut dyn FnMut(StructureChange),
+) -> bool {
+    // SAFETY: the tests free records only after they have removed them.
+    match unsafe { index.insert(record, guard, changed) } {
+        Insertion::Inserted => true,
+        Insertion::Exists(existing) => {
+            assert_ne!(existing, record);
+            // SAFETY: it did not get in.
+            unsafe { free(record) };
+            false
+        }
+    }
+}
+
+/// Removes a record and has it freed.
+fn remove<K: Key>(index: &Index<K>, record: Pointer<K>, guard: &Guard) {
+    assert!(index.remove(record, guard, &mut ignore));
+    retire(record, guard);
+}
+
+/// The keys of a scan.
+fn scan<K: Key>(
+    index: &Index<K>,
+    low: Bound<K::Image>,
+    high: Bound<K::Image>,
+    direction: Direction,
+    guard: &Guard,
+) -> Vec<K> {
+    let mut keys = Vec::new();
+    let mut cursor = index.cursor(low, high, direction);
+    while let Some(leaf) = cursor.next(guard) {
+        keys.extend(leaf.records.iter().map(|&record| key_of(record, guard)));
+    }
+    keys
+}
+
+fn all<K: Key>(index: &Index<K>, guard: &Guard) -> Vec<K> {
+    scan(index, Bound::Unbounded, Bound::Unbounded, Direction::Ascending, guard)
+}
+
+/// Frees everything, and sees that it was everything. Takes the guard, which would keep garbage alive.
+fn empty<K: Key>(mut index: Index<K>, guard: Guard, census: &Census) {
+    let mut drained = Vec::new();
+    index.drain(&mut |record| {
+        drained.push(key_of(record, &guard));
+        // SAFETY: the index is the tests' own.
+        unsafe { free(record) };
+    });
+    assert!(drained.is_sorted());
+    assert!(all(&index, &guard).is_empty());
+    drop((guard, index));
+    census.settle(0);
+}

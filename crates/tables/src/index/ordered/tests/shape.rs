@@ -1,0 +1,174 @@
+//! The tree's own invariants, its size, and what it looks like after typical uses.
+
+use super::*;
+use crate::index::ordered::node::{CHILDREN, LEAF_ENTRIES};
+
+/// What a walk over a tree at rest has counted.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Shape {
+    pub(super) leaves: usize,
+    pub(super) inners: usize,
+    pub(super) entries: usize,
+}
+
+/// Checks order, ranges and fill of all nodes of a tree at rest.
+pub(super) fn check<K: Key>(index: &Index<K>, guard: &Guard) -> Shape {
+    let mut shape = Shape::default();
+    let root = index.root(guard);
+    if let Kind::Inner(inner) = root.kind() {
+        assert!(inner.node.count() > 1, "a root with one child");
+    }
+    check_below(index, root, (None, None), true, guard, &mut shape);
+    assert_eq!(shape.leaves, index.leaves.load(Ordering::Relaxed));
+    assert_eq!(shape.inners, index.inners.load(Ordering::Relaxed));
+    shape
+}
+
+fn check_below<K: Key>(
+    index: &Index<K>,
+    node: Reached<'_, K::Image, Record<K>>,
+    (low, high): (Option<K::Image>, Option<K::Image>),
+    is_root: bool,
+    guard: &Guard,
+    shape: &mut Shape,
+) -> usize {
+    let version = node.node().version.stable();
+    assert!(version.is_some(), "a retired node in the tree");
+    match node.kind() {
+        Kind::Leaf(leaf) => {
+            let count = leaf.node.count();
+            assert!(count <= LEAF_ENTRIES && (count > 0 || is_root), "a leaf of {count}");
+            let images: Vec<_> = (0..count).map(|at| leaf.image(at)).collect();
+            assert!(images.is_sorted_by(|a, b| a < b));
+            assert!(low.is_none_or(|low| images.iter().all(|image| *image >= low)));
+            assert!(high.is_none_or(|high| images.iter().all(|image| *image < high)));
+            for (at, image) in images.into_iter().enumerate() {
+                assert_eq!(leaf.record(at).map(|record| key_of(record, guard).image()), Some(image));
+            }
+            shape.leaves += 1;
+            shape.entries += count;
+            0
+        }
+        Kind::Inner(inner) => {
+            let count = inner.node.count();
+            assert!((1..=CHILDREN).contains(&count), "an inner node of {count}");
+            shape.inners += 1;
+            let heights: Vec<usize> = (0..count)
+                .map(|at| {
+                    let (left, right) = inner.borders(at);
+                    let (left, right) = (left.or(low), right.or(high));
+                    assert!(left.is_none() || right.is_none() || left < right);
+                    let child = NonNull::new(inner.child(at)).unwrap();
+                    // SAFETY: a child of a node of a tree at rest.
+                    let child = unsafe { Reached::new(child, guard) };
+                    check_below(index, child, (left, right), false, guard, shape)
+                })
+                .collect();
+            assert!(heights.iter().all(|height| *height == heights[0]), "an unbalanced tree");
+            heights[0] + 1
+        }
+    }
+}
+
+#[test]
+fn a_queue_does_not_grow() {
+    let census = Census::default();
+    let index = Index::new();
+    let mut queue = std::collections::VecDeque::new();
+    let mut bytes_max = 0;
+    for key in 0..20_000u64 {
+        let guard = &epoch::pin();
+        let record = Record::new(key, &census);
+        assert!(insert(&index, record, guard, &mut ignore));
+        queue.push_back(record);
+        if queue.len() > 50 {
+            remove(&index, queue.pop_front().unwrap(), guard);
+        }
+        bytes_max = bytes_max.max(index.memory_bytes());
+        if key % 1_000 == 999 {
+            let shape = check(&index, guard);
+            assert_eq!(shape.entries, 50);
+            assert!(shape.leaves <= 50 / LEAF_ENTRIES + 2, "{shape:?}");
+            // Full inner nodes are left behind too, but those of the left edge are thin.
+            assert!(shape.inners <= 16, "{shape:?}");
+        }
+    }
+    assert!(bytes_max < 50 * 200, "{bytes_max}");
+    empty(index, epoch::pin(), &census);
+}
+
+#[test]
+fn a_queue_that_runs_down_does_not_grow() {
+    let census = Census::default();
+    let index = Index::new();
+    let mut queue = std::collections::VecDeque::new();
+    for key in (0..20_000u64).rev() {
+        let guard = &epoch::pin();
+        let record = Record::new(key, &census);
+        assert!(insert(&index, record, guard, &mut ignore));
+        queue.push_back(record);
+        if queue.len() > 50 {
+            remove(&index, queue.pop_front().unwrap(), guard);
+        }
+        if key % 1_000 == 0 {
+            let shape = check(&index, guard);
+            assert!(shape.leaves + shape.inners < 100, "{shape:?}");
+        }
+    }
+    empty(index, epoch::pin(), &census);
+}
+
+#[test]
+fn ascending_runs_leave_full_leaves_behind() {
+    let census = Census::default();
+    let index = Index::<(u8, u32)>::new();
+    let guard = epoch::pin();
+    // Ten districts whose orders ascend side by side.
+    for order in 0..400 {
+        for district in 0..10 {
+            assert!(insert(&index, Record::new((district, order), &census), &guard, &mut ignore));
+        }
+    }
+    let shape = check(&index, &guard);
+    assert_eq!(shape.entries, 4_000);
+    assert!(shape.leaves <= 4_000 / LEAF_ENTRIES + 20, "{shape:?}");
+    empty(index, guard, &census);
+}
+
+#[test]
+fn emptying_in_any_order_leaves_one_empty_leaf() {
+    let census = Census::default();
+    for seed in 0..20 {
+        let mut random = hotrow_sync::random::Random::seeded(seed);
+        let index = Index::new();
+        let mut records: Vec<_> = (0..300u64).map(|key| Record::new(key, &census)).collect();
+        random.shuffle(&mut records);
+        let guard = &epoch::pin();
+        records.iter().for_each(|&record| assert!(insert(&index, record, guard, &mut ignore)));
+        check(&index, guard);
+        match seed % 4 {
+            0 => records.sort_unstable_by_key(|&record| key_of(record, guard)),
+            1 => records.sort_unstable_by_key(|&record| std::cmp::Reverse(key_of(record, guard))),
+            _ => random.shuffle(&mut records),
+        }
+        for record in records {
+            remove(&index, record, guard);
+            check(&index, guard);
+        }
+        assert_eq!(check(&index, guard), Shape { leaves: 1, inners: 0, entries: 0 });
+    }
+    census.settle(0);
+}
+
+#[test]
+fn a_drop_frees_the_nodes_and_leaves_the_records() {
+    let census = Census::default();
+    let index = Index::new();
+    let records: Vec<_> = (0..100u64).map(|key| Record::new(key, &census)).collect();
+    records.iter().for_each(|&record| assert!(insert(&index, record, &epoch::pin(), &mut ignore)));
+    drop(index);
+    assert_eq!(census.alive(), 100);
+    // SAFETY: the index is gone.
+    records.into_iter().for_each(|record| unsafe { free(record) });
+    census.settle(0);
+}

@@ -1,0 +1,246 @@
+//! What transactions learn from versions: every phantom, and little else.
+
+use super::*;
+use crate::index::testing::Observer;
+use hotrow_sync::random::Random;
+use std::collections::BTreeMap;
+
+fn observe_scan(
+    index: &Index<u64>,
+    low: Bound<u64>,
+    high: Bound<u64>,
+    direction: Direction,
+    limit: usize,
+    guard: &Guard,
+) -> (Observer, Vec<u64>) {
+    let mut observer = Observer::default();
+    let mut keys = Vec::new();
+    let mut cursor = index.cursor(low, high, direction);
+    while keys.len() < limit
+        && let Some(leaf) = cursor.next(guard)
+    {
+        observer.observe(leaf.observed);
+        keys.extend(leaf.records.iter().map(|&record| key_of(record, guard)));
+    }
+    keys.truncate(limit);
+    (observer, keys)
+}
+
+fn observe_absence(index: &Index<u64>, key: u64, guard: &Guard) -> Observer {
+    let mut observer = Observer::default();
+    match index.get(&key, guard) {
+        Lookup::Absent(observed) => observer.observe(observed),
+        Lookup::Found(_) => panic!("{key} is there"),
+    }
+    observer
+}
+
+fn even_keys(count: u64, census: &Census, guard: &Guard) -> (Index<u64>, BTreeMap<u64, Pointer<u64>>) {
+    let index = Index::new();
+    let mut records = BTreeMap::new();
+    for key in (0..count).map(|n| 2 * n) {
+        let record = Record::new(key, census);
+        assert!(insert(&index, record, guard, &mut ignore));
+        records.insert(key, record);
+    }
+    (index, records)
+}
+
+#[test]
+fn an_insertion_is_noticed_by_whoever_observed_the_absence_of_its_key() {
+    let census = Census::default();
+    let guard = epoch::pin();
+    let (index, _) = even_keys(100, &census, &guard);
+    for key in (0..100).map(|n| 2 * n + 1) {
+        let observer = observe_absence(&index, key, &guard);
+        assert!(observer.unchanged(&guard));
+        assert!(insert(&index, Record::new(key, &census), &guard, &mut ignore));
+        assert!(!observer.unchanged(&guard), "{key}");
+    }
+    empty(index, guard, &census);
+}
+
+#[test]
+fn a_change_far_away_is_not_noticed() {
+    let census = Census::default();
+    let guard = epoch::pin();
+    let (index, records) = even_keys(200, &census, &guard);
+    let (scanned, _) =
+        observe_scan(&index, Bound::Included(20), Bound::Excluded(40), Direction::Ascending, 100, &guard);
+    let absent = observe_absence(&index, 31, &guard);
+    // Splits, and removals of leaves.
+    for key in (301..400).step_by(2) {
+        assert!(insert(&index, Record::new(key, &census), &guard, &mut ignore));
+    }
+    for key in (100..200).step_by(2) {
+        remove(&index, records[&key], &guard);
+    }
+    assert!(scanned.unchanged(&guard));
+    assert!(absent.unchanged(&guard));
+    empty(index, guard, &census);
+}
+
+/// Scans at random, then one change at random: if it is in the part that was scanned, it must be noticed.
+#[test]
+fn a_scan_notices_every_insertion_and_removal_in_its_range() {
+    let census = Census::default();
+    for seed in 0..30 {
+        let mut random = Random::seeded(seed);
+        let index = Index::new();
+        let mut model = BTreeMap::new();
+        let (mut noticed, mut in_range) = (0, 0);
+        for round in 0..400 {
+            let guard = &epoch::pin();
+            let keys = 60;
+            let bound = |random: &mut Random| match random.below(3) {
+                0 => Bound::Unbounded,
+                1 => Bound::Included(random.below(keys)),
+                _ => Bound::Excluded(random.below(keys)),
+            };
+            let (low, high) = (bound(&mut random), bound(&mut random));
+            let direction = if random.chance(0.5) { Direction::Ascending } else { Direction::Descending };
+            let limit = if random.chance(0.5) { 1 + random.below(10) as usize } else { usize::MAX };
+            let (observer, found) = observe_scan(&index, low, high, direction, limit, guard);
+            assert!(observer.unchanged(guard));
+            // What a transaction that stops at the limit has read: up to the last key found.
+            let (low, high) = match (found.len() == limit, direction) {
+                (false, _) => (low, high),
+                (true, Direction::Ascending) => (low, Bound::Included(found[limit - 1])),
+                (true, Direction::Descending) => (Bound::Included(found[limit - 1]), high),
+            };
+            let changes = 1 + random.below(3);
+            let mut must_notice = false;
+            let shrinks = seed % 2 == 0 && round % 100 > 50;
+            for _ in 0..changes {
+                let key = random.below(keys);
+                let changed = match model.remove(&key) {
+                    Some(record) => {
+                        remove(&index, record, guard);
+                        true
+                    }
+                    None if !shrinks => {
+                        let record = Record::new(key, &census);
+                        model.insert(key, record);
+                        insert(&index, record, guard, &mut ignore)
+                    }
+                    None => false,
+                };
+                must_notice |= changed && std::ops::RangeBounds::contains(&(low, high), &key);
+            }
+            if must_notice {
+                in_range += 1;
+                noticed += usize::from(!observer.unchanged(guard));
+                assert!(
+                    !observer.unchanged(guard),
+                    "seed {seed} round {round} {low:?} {high:?} {direction:?}"
+                );
+            }
+        }
+        assert!(in_range > 50 && noticed == in_range);
+        empty(index, epoch::pin(), &census);
+    }
+}
+
+#[test]
+fn an_emptied_range_is_still_observed() {
+    let census = Census::default();
+    let guard = epoch::pin();
+    let (index, records) = even_keys(100, &census, &guard);
+    for key in (60..140).step_by(2) {
+        remove(&index, records[&key], &guard);
+    }
+    shape::check(&index, &guard);
+    for direction in [Direction::Ascending, Direction::Descending] {
+        for key in 60..140u64 {
+            let (observer, found) =
+                observe_scan(&index, Bound::Included(60), Bound::Excluded(140), direction, 1, &guard);
+            assert_eq!(found, []);
+            let record = Record::new(key, &census);
+            assert!(insert(&index, record, &guard, &mut ignore));
+            assert!(!observer.unchanged(&guard), "{key}");
+            let (observer, found) =
+                observe_scan(&index, Bound::Included(60), Bound::Excluded(140), direction, 9, &guard);
+            assert_eq!(found, [key]);
+            remove(&index, record, &guard);
+            assert!(!observer.unchanged(&guard), "{key}");
+        }
+    }
+    empty(index, guard, &census);
+}
+
+#[test]
+fn an_observer_follows_its_own_insertions_across_splits() {
+    let census = Census::default();
+    for seed in 0..20 {
+        let mut random = Random::seeded(seed);
+        let index = Index::new();
+        let guard = epoch::pin();
+        let (mut observer, _) =
+            observe_scan(&index, Bound::Unbounded, Bound::Unbounded, Direction::Ascending, 1, &guard);
+        for _ in 0..200 {
+            let key = random.below(10_000);
+            let record = Record::new(key, &census);
+            insert(&index, record, &guard, &mut |change| observer.follow(change));
+            assert!(observer.unchanged(&guard), "a transaction that aborts itself");
+        }
+        // What it has followed covers everything still: an insertion by anyone else anywhere is noticed.
+        let key = 10_000 + random.below(10) * 5_000;
+        let key =
+            if random.chance(0.5) { key } else { (0..).find(|key| is_absent(&index, *key, &guard)).unwrap() };
+        assert!(insert(&index, Record::new(key, &census), &guard, &mut ignore));
+        assert!(!observer.unchanged(&guard));
+        empty(index, guard, &census);
+    }
+}
+
+fn is_absent(index: &Index<u64>, key: u64, guard: &Guard) -> bool {
+    matches!(index.get(&key, guard), Lookup::Absent(_))
+}
+
+#[test]
+fn following_covers_every_part_of_a_split_range() {
+    let census = Census::default();
+    for other in (1..100).step_by(2) {
+        let index = Index::new();
+        let guard = epoch::pin();
+        let (mut observer, _) =
+            observe_scan(&index, Bound::Unbounded, Bound::Unbounded, Direction::Descending, 1, &guard);
+        for key in [50u64, 20, 22, 24, 26, 28, 30, 80, 78, 76, 74, 72, 2, 4, 6, 90, 92, 94, 96] {
+            assert!(insert(&index, Record::new(key, &census), &guard, &mut |change| observer.follow(change)));
+            assert!(observer.unchanged(&guard));
+        }
+        assert!(insert(&index, Record::new(other, &census), &guard, &mut ignore));
+        assert!(!observer.unchanged(&guard), "{other}");
+        empty(index, guard, &census);
+    }
+}
+
+#[test]
+fn a_change_by_another_thread_is_not_followed() {
+    let census = Census::default();
+    let guard = epoch::pin();
+    let (index, _) = even_keys(10, &census, &guard);
+    let mut observer = observe_absence(&index, 101, &guard);
+    assert!(insert(&index, Record::new(101, &census), &guard, &mut ignore));
+    for key in (103..200).step_by(2) {
+        assert!(insert(&index, Record::new(key, &census), &guard, &mut |change| observer.follow(change)));
+    }
+    assert!(!observer.unchanged(&guard));
+    empty(index, guard, &census);
+}
+
+#[test]
+fn an_observer_follows_its_own_removals_as_long_as_no_leaf_becomes_empty() {
+    let census = Census::default();
+    let guard = epoch::pin();
+    let (index, records) = even_keys(60, &census, &guard);
+    let (mut observer, _) =
+        observe_scan(&index, Bound::Unbounded, Bound::Unbounded, Direction::Ascending, 1_000, &guard);
+    // Of each full leaf of four one goes.
+    for key in (0..120).step_by(8) {
+        assert!(index.remove(records[&key], &guard, &mut |change| observer.follow(change)));
+        retire(records[&key], &guard);
+        assert!(observer.unchanged(&guard), "{key}");
+    }
+    empty(index, guard, &census);
+}

@@ -1,0 +1,408 @@
+//! The operations on rows.
+
+use crate::index::{Direction, Insertion, Keyed, Lookup};
+use crate::key::Key;
+use crate::record::{Pending, Record, Snapshot, State};
+use crate::storage::{Shared, tag};
+use hotrow_core::{
+    Abort, Cell, Found, ItemId, Misuse, Pin, Protocol, StructureChange, Transaction, Value,
+};
+use std::ops::{Bound, ControlFlow};
+use std::ptr::NonNull;
+
+type Tx<'w, P> = Transaction<'w, P>;
+
+/// A row as an attempt sees it.
+enum Seen<R: Value> {
+    /// Its own pending write, or a record that it made.
+    Own(ItemId),
+    /// A present row.
+    Present(Snapshot<R>),
+    /// A record that others have killed.
+    Dead,
+}
+
+impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
+    #[inline(always)]
+    fn see(&self, tx: &mut Tx<'_, P>, record: NonNull<Record<K, R, P>>) -> Result<Seen<R>, Abort> {
+        // SAFETY: found in the index under the attempt's pinned epoch, so it is in memory until the attempt
+        // ends, and it is this table's; the operation called `enter`.
+        let found = unsafe { tx.read(self, Record::address(record), || record.as_ref().load()) }?;
+        Ok(match found {
+            Found::Own(id) => Seen::Own(id),
+            Found::Shared(snapshot) if snapshot.state == State::Present => Seen::Present(snapshot),
+            Found::Shared(_) => Seen::Dead,
+        })
+    }
+
+    /// Takes a dead record that its killer has not removed yet out of the index.
+    #[cold]
+    fn bury(&self, tx: &mut Tx<'_, P>, record: NonNull<Record<K, R, P>>) {
+        let mut changes = Changes::default();
+        self.index.remove(record, tx.pin(), &mut |change| changes.add(change));
+        // The removal changes nothing that anybody can see, so who observed the node before may go on.
+        // SAFETY: the nodes are this table's; the operation called `enter`.
+        changes.each(|change| unsafe { tx.follow(self, change) });
+    }
+
+    /// The record of a key that is not dead, or `None` after its absence was observed.
+    #[inline(always)]
+    fn find(
+        &self,
+        tx: &mut Tx<'_, P>,
+        key: &K,
+    ) -> Result<Option<NonNull<Record<K, R, P>>>, Abort> {
+        match self.index.get(key, tx.pin()) {
+            Lookup::Found(record) => Ok(Some(record)),
+            Lookup::Absent(observed) => {
+                // SAFETY: the node is this table's; the operation called `enter`.
+                unsafe { tx.observe(self, observed) }?;
+                Ok(None)
+            }
+        }
+    }
+
+    /// What `look` sees of an own pending write; `None` if it is a delete.
+    #[inline]
+    fn look_at_own<O>(
+        &self,
+        tx: &mut Tx<'_, P>,
+        record: NonNull<Record<K, R, P>>,
+        id: ItemId,
+        look: impl FnOnce(&R) -> O,
+    ) -> Option<O> {
+        match tx.tag(id) {
+            // SAFETY: an update has a payload of this type.
+            tag::UPDATE => Some(look(R::Cell::pending(unsafe { tx.payload::<Pending<R>>(id) }))),
+            // SAFETY: the attempt holds the lock of a record that it made, so nothing is installed.
+            tag::BORN => Some(look(unsafe { record.as_ref().row() })),
+            _ => None,
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn read<O>(
+        &self,
+        tx: &mut Tx<'_, P>,
+        key: &K,
+        look: impl FnOnce(&R) -> O,
+    ) -> Result<Option<O>, Abort> {
+        tx.enter(&self.label)?;
+        if self.fixed {
+            return Ok(self.read_fixed(tx, key, look));
+        }
+        loop {
+            let Some(record) = self.find(tx, key)? else { return Ok(None) };
+            match self.see(tx, record)? {
+                // SAFETY: stable and present, loaded while the attempt was pinned.
+                Seen::Present(snapshot) => return Ok(Some(look(unsafe { snapshot.row(tx.pin()) }))),
+                Seen::Own(id) => return Ok(self.look_at_own(tx, record, id, look)),
+                Seen::Dead => self.bury(tx, record),
+            }
+        }
+    }
+
+    #[inline]
+    fn read_fixed<O>(&self, tx: &Tx<'_, P>, key: &K, look: impl FnOnce(&R) -> O) -> Option<O> {
+        match self.index.get(key, tx.pin()) {
+            // SAFETY: rows of a fixed table are never installed again; the record lives as long as the table.
+            Lookup::Found(record) => Some(look(unsafe { record.as_ref().row() })),
+            Lookup::Absent(_) => None,
+        }
+    }
+
+    #[inline]
+    fn enter_to_write(&self, tx: &mut Tx<'_, P>) -> Result<(), Abort> {
+        tx.enter(&self.label)?;
+        if self.fixed {
+            return Err(tx.misuse(Misuse::StaticTable { table: self.label.name().to_owned() }));
+        }
+        Ok(())
+    }
+
+    #[inline]
+    pub(crate) fn update<O>(
+        &self,
+        tx: &mut Tx<'_, P>,
+        key: &K,
+        change: impl FnOnce(&mut R) -> O,
+    ) -> Result<Option<O>, Abort> {
+        self.enter_to_write(tx)?;
+        loop {
+            let Some(record) = self.find(tx, key)? else { return Ok(None) };
+            // SAFETY: as in `see`.
+            let (id, snapshot) = unsafe {
+                let load = || record.as_ref().load();
+                tx.read_for_update(self, Record::address(record), load)?
+            };
+            let Some(snapshot) = snapshot else {
+                return self.update_own(tx, record, id, change);
+            };
+            if snapshot.state != State::Present {
+                self.bury(tx, record);
+                continue;
+            }
+            // SAFETY: stable and present.
+            let row = unsafe { snapshot.row(tx.pin()) }.clone();
+            let before = (!self.secondaries.is_empty()).then(|| row.clone());
+            tx.set_tag(id, tag::UPDATE);
+            // SAFETY: announced just now; the tag says what the payload is.
+            let pending = unsafe { tx.set_write(id, R::Cell::pend(row)) };
+            let output = change(R::Cell::pending_mut(pending));
+            if let Some(before) = before {
+                self.follow_change(tx, record, id, &before)?;
+            }
+            return Ok(Some(output));
+        }
+    }
+
+    #[inline]
+    fn update_own<O>(
+        &self,
+        tx: &mut Tx<'_, P>,
+        record: NonNull<Record<K, R, P>>,
+        id: ItemId,
+        change: impl FnOnce(&mut R) -> O,
+    ) -> Result<Option<O>, Abort> {
+        let Some(before) = self.look_at_own(tx, record, id, R::clone) else { return Ok(None) };
+        let output = if tx.tag(id) == tag::UPDATE {
+            // SAFETY: an update has a payload of this type.
+            change(R::Cell::pending_mut(unsafe { tx.payload::<Pending<R>>(id) }))
+        } else {
+            let mut pending = R::Cell::pend(before.clone());
+            let output = change(R::Cell::pending_mut(&mut pending));
+            // SAFETY: this attempt made the record, which is in memory until it ends. It holds the lock.
+            unsafe { record.as_ref() }.install(pending, tx.pin());
+            output
+        };
+        if !self.secondaries.is_empty() {
+            self.follow_change(tx, record, id, &before)?;
+        }
+        Ok(Some(output))
+    }
+
+    /// Moves a changed row's entries in the secondary indexes.
+    fn follow_change(
+        &self,
+        tx: &mut Tx<'_, P>,
+        record: NonNull<Record<K, R, P>>,
+        id: ItemId,
+        before: &R,
+    ) -> Result<(), Abort> {
+        let Some(after) = self.look_at_own(tx, record, id, R::clone) else { return Ok(()) };
+        // SAFETY: the attempt has an item of the record, so it is in memory until the attempt ends.
+        let key = unsafe { record.as_ref() }.key();
+        for secondary in &self.secondaries {
+            secondary.change(tx, key, before, &after)?;
+        }
+        Ok(())
+    }
+
+    /// True if the row was inserted, false if there is one with this key.
+    pub(crate) fn insert(&self, tx: &mut Tx<'_, P>, key: K, row: R) -> Result<bool, Abort> {
+        self.enter_to_write(tx)?;
+        let fresh = Fresh::new(Record::boxed(tx.born_header(), State::Reserved, key, row));
+        loop {
+            let record = fresh.0;
+            let mut changes = Changes::default();
+            // SAFETY: the record is valid, and once it is in the index it is freed through the epoch only
+            // (its item's cleanup sees to that), or when the table is dropped.
+            let inserted = unsafe { self.index.insert(record, tx.pin(), &mut |change| changes.add(change)) };
+            let existing = match inserted {
+                Insertion::Inserted => {
+                    std::mem::forget(fresh);
+                    // SAFETY: the record is this table's, its header was born in this attempt, and the
+                    // nodes are this table's.
+                    unsafe {
+                        tx.enter_born(self, Record::address(record), tag::BORN);
+                        changes.each(|change| tx.follow(self, change));
+                    }
+                    // SAFETY: in memory until the attempt ends.
+                    let record = unsafe { record.as_ref() };
+                    for secondary in &self.secondaries {
+                        // SAFETY: the attempt holds the record's lock; nothing is installed meanwhile.
+                        secondary.insert(tx, record.key(), unsafe { record.row() })?;
+                    }
+                    return Ok(true);
+                }
+                Insertion::Exists(existing) => existing,
+            };
+            match self.see(tx, existing)? {
+                Seen::Present(_) => return Ok(false),
+                Seen::Own(id) => return self.insert_again(tx, existing, id, fresh.row()),
+                Seen::Dead => self.bury(tx, existing),
+            }
+        }
+    }
+
+    /// Inserts under a key whose record has a pending write of this attempt.
+    fn insert_again(
+        &self,
+        tx: &mut Tx<'_, P>,
+        record: NonNull<Record<K, R, P>>,
+        id: ItemId,
+        row: &R,
+    ) -> Result<bool, Abort> {
+        let pending = R::Cell::pend(row.clone());
+        match tx.tag(id) {
+            tag::DELETE => {
+                tx.set_tag(id, tag::UPDATE);
+                // SAFETY: payloads of records are of this type.
+                unsafe { tx.replace_payload(id, pending) };
+            }
+            tag::BORN_DELETED => {
+                tx.set_tag(id, tag::BORN);
+                // SAFETY: this attempt made the record, which is in memory until it ends.
+                unsafe { record.as_ref() }.install(pending, tx.pin());
+            }
+            _ => return Ok(false),
+        }
+        for secondary in &self.secondaries {
+            // SAFETY: the attempt has an item of the record, so it is in memory until the attempt ends.
+            secondary.insert(tx, unsafe { record.as_ref() }.key(), row)?;
+        }
+        Ok(true)
+    }
+
+    /// True if there was a row with this key.
+    pub(crate) fn delete(&self, tx: &mut Tx<'_, P>, key: &K) -> Result<bool, Abort> {
+        self.enter_to_write(tx)?;
+        loop {
+            let Some(record) = self.find(tx, key)? else { return Ok(false) };
+            // SAFETY: as in `see`.
+            let (id, snapshot) = unsafe {
+                let load = || record.as_ref().load();
+                tx.read_for_update(self, Record::address(record), load)?
+            };
+            let keep = !self.secondaries.is_empty();
+            let row = match snapshot {
+                None => {
+                    let Some(row) = self.look_at_own(tx, record, id, |row| keep.then(|| row.clone())) else {
+                        return Ok(false);
+                    };
+                    let born = tx.tag(id) == tag::BORN;
+                    tx.set_tag(id, if born { tag::BORN_DELETED } else { tag::DELETE });
+                    row
+                }
+                Some(snapshot) if snapshot.state != State::Present => {
+                    self.bury(tx, record);
+                    continue;
+                }
+                Some(snapshot) => {
+                    // SAFETY: stable and present.
+                    let row = keep.then(|| unsafe { snapshot.row(tx.pin()) }.clone());
+                    tx.set_tag(id, tag::DELETE);
+                    // SAFETY: announced just now; a delete needs no payload.
+                    unsafe { tx.set_write_without_payload(id) };
+                    row
+                }
+            };
+            if let Some(row) = row {
+                for secondary in &self.secondaries {
+                    secondary.remove(tx, key, &row)?;
+                }
+            }
+            return Ok(true);
+        }
+    }
+
+    /// Visits the rows of a range, own changes included, until the visitor has enough.
+    pub(crate) fn scan_images(
+        &self,
+        tx: &mut Tx<'_, P>,
+        low: Bound<K::Image>,
+        high: Bound<K::Image>,
+        direction: Direction,
+        mut visit: impl FnMut(&K, &R) -> ControlFlow<()>,
+    ) -> Result<(), Abort> {
+        tx.enter(&self.label)?;
+        let Some(mut cursor) = self.index.cursor(low, high, direction) else {
+            let table = self.label.name();
+            return Err(tx.misuse(Misuse::Unsupported(format!("table {table} has no order to scan in"))));
+        };
+        while let Some(leaf) = cursor.next(tx.pin().guard()) {
+            if !self.fixed {
+                // SAFETY: the node is this table's.
+                unsafe { tx.observe(self, leaf.observed) }?;
+            }
+            for &record in leaf.records {
+                // SAFETY: found in the index under the attempt's pinned epoch.
+                let key = unsafe { record.as_ref() }.key();
+                let seen = if self.fixed {
+                    // SAFETY: rows of a fixed table are never installed again.
+                    Some(visit(key, unsafe { record.as_ref().row() }))
+                } else {
+                    match self.see(tx, record)? {
+                        // SAFETY: stable and present.
+                        Seen::Present(snapshot) => Some(visit(key, unsafe { snapshot.row(tx.pin()) })),
+                        Seen::Own(id) => self.look_at_own(tx, record, id, |row| visit(key, row)),
+                        // The leaf, observed, stands for its absence.
+                        Seen::Dead => None,
+                    }
+                };
+                if seen.is_some_and(|flow| flow.is_break()) {
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Puts a row in outside of any transaction. False if the key exists.
+    pub(crate) fn load(&self, key: K, row: R, pin: &Pin) -> bool {
+        let entry = (!self.secondaries.is_empty()).then(|| (key.clone(), row.clone()));
+        let fresh = Fresh::new(Record::boxed(P::Header::default(), State::Present, key, row));
+        // SAFETY: as in `insert`.
+        let Insertion::Inserted = (unsafe { self.index.insert(fresh.0, pin, &mut |_| ()) }) else {
+            return false;
+        };
+        std::mem::forget(fresh);
+        if let Some((key, row)) = entry {
+            for secondary in &self.secondaries {
+                secondary.load(&key, &row, pin);
+            }
+        }
+        true
+    }
+}
+
+/// A record that is in no index yet.
+struct Fresh<K: Key, R: Value, P: Protocol>(NonNull<Record<K, R, P>>);
+
+impl<K: Key, R: Value, P: Protocol> Fresh<K, R, P> {
+    fn new(record: Box<Record<K, R, P>>) -> Self {
+        Self(NonNull::from(Box::leak(record)))
+    }
+
+    fn row(&self) -> &R {
+        // SAFETY: valid, and nobody else's.
+        unsafe { self.0.as_ref().row() }
+    }
+}
+
+impl<K: Key, R: Value, P: Protocol> Drop for Fresh<K, R, P> {
+    fn drop(&mut self) {
+        // SAFETY: made with `Box`; forgotten once an index has it.
+        drop(unsafe { Box::from_raw(self.0.as_ptr()) });
+    }
+}
+
+/// The few changes of structure that one insertion makes.
+#[derive(Default)]
+struct Changes {
+    first: [Option<StructureChange>; 2],
+    more: Vec<StructureChange>,
+}
+
+impl Changes {
+    fn add(&mut self, change: StructureChange) {
+        match self.first.iter_mut().find(|place| place.is_none()) {
+            Some(place) if self.more.is_empty() => *place = Some(change),
+            _ => self.more.push(change),
+        }
+    }
+
+    fn each(self, visit: impl FnMut(StructureChange)) {
+        self.first.into_iter().flatten().chain(self.more).for_each(visit);
+    }
+}

@@ -1,0 +1,132 @@
+//! Records: a key, a row, and what the protocol keeps beside them.
+//!
+//! # Life of a record
+//!
+//! A record is *reserved* when an insert puts it into the index, locked by the inserting attempt from birth
+//! ("poisoned", sto §4.1): others find it but cannot read it. The inserter's commit makes it *present*; its
+//! abort makes it *dead*. A committed delete makes a present record dead. A dead record never comes back:
+//! whoever killed it takes it out of the index in its cleanup and retires it through the epoch; an insert of
+//! the same key makes a new record.
+//!
+//! Who meets a dead record that is still in the index (its killer is between commit and cleanup) takes it
+//! out himself and looks again, so that what he observes next is the bucket or leaf without it.
+
+use crate::index::Keyed;
+use crate::key::Key;
+use hotrow_core::{Cell, Pin, Protocol, Value};
+use hotrow_sync::atomic::{AtomicU8, Ordering};
+use std::ptr::NonNull;
+
+#[repr(C)]
+pub(crate) struct Record<K: Key, R: Value, P: Protocol> {
+    header: P::Header,
+    body: Body<K, R>,
+}
+
+/// In the order that the compiler finds best.
+struct Body<K: Key, R: Value> {
+    key: K,
+    cell: R::Cell,
+    state: AtomicU8,
+}
+
+/// Where a record is in its life.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum State {
+    Reserved = 0,
+    Present = 1,
+    Dead = 2,
+}
+
+/// A state and a raw copy of the row, possibly torn until the protocol says otherwise.
+pub(crate) struct Snapshot<R: Value> {
+    pub(crate) state: State,
+    row: <R::Cell as Cell<R>>::Snapshot,
+}
+
+pub(crate) type Pending<R> = <<R as Value>::Cell as Cell<R>>::Pending;
+
+impl<K: Key, R: Value, P: Protocol> Record<K, R, P> {
+    pub(crate) fn boxed(header: P::Header, state: State, key: K, row: R) -> Box<Self> {
+        let body = Body { key, cell: R::Cell::new(row), state: AtomicU8::new(state as u8) };
+        Box::new(Self { header, body })
+    }
+
+    /// The record's address, as items know it.
+    pub(crate) fn address(record: NonNull<Self>) -> NonNull<P::Header> {
+        // The header is the first field of a `repr(C)` struct.
+        record.cast()
+    }
+
+    /// The record at an address that items know.
+    ///
+    /// # Safety
+    ///
+    /// `address` comes from [`address`](Self::address), and the record is still in memory.
+    #[inline(always)]
+    pub(crate) unsafe fn at<'a>(address: NonNull<P::Header>) -> &'a Self {
+        // SAFETY: the caller's promise.
+        unsafe { address.cast::<Self>().as_ref() }
+    }
+
+    #[inline(always)]
+    pub(crate) fn state(&self) -> State {
+        // Relaxed: ordered by the header, like the words of the row.
+        match self.body.state.load(Ordering::Relaxed) {
+            0 => State::Reserved,
+            1 => State::Present,
+            _ => State::Dead,
+        }
+    }
+
+    /// Moves the record on in its life. Only under the segment's lock.
+    #[inline(always)]
+    pub(crate) fn set_state(&self, state: State) {
+        self.body.state.store(state as u8, Ordering::Relaxed);
+    }
+
+    #[inline(always)]
+    pub(crate) fn load(&self) -> Snapshot<R> {
+        Snapshot { state: self.state(), row: self.body.cell.load() }
+    }
+
+    #[inline(always)]
+    pub(crate) fn install(&self, pending: Pending<R>, pin: &Pin) {
+        self.body.cell.install(pending, pin);
+    }
+
+    /// The row in place.
+    ///
+    /// # Safety
+    ///
+    /// Nothing is installed while the reference lives.
+    #[inline(always)]
+    pub(crate) unsafe fn row(&self) -> &R {
+        // SAFETY: the caller's promise.
+        unsafe { self.body.cell.in_place() }
+    }
+}
+
+impl<R: Value> Snapshot<R> {
+    /// The row.
+    ///
+    /// # Safety
+    ///
+    /// The snapshot is stable, its state is present (or reserved by the caller's attempt), and `pin` was
+    /// pinned before it was loaded.
+    #[inline(always)]
+    pub(crate) unsafe fn row<'a>(&'a self, pin: &'a Pin) -> &'a R {
+        // SAFETY: the caller's promise.
+        unsafe { R::Cell::view(&self.row, pin) }
+    }
+}
+
+impl<K: Key, R: Value, P: Protocol> Keyed for Record<K, R, P> {
+    type Key = K;
+
+    #[inline(always)]
+    fn key(&self) -> &K {
+        &self.body.key
+    }
+}

@@ -1,0 +1,185 @@
+//! Secondary indexes: rows found by something else than their key.
+//!
+//! A secondary index is an ordered table of its own, whose keys are pairs of secondary key and primary key,
+//! and whose rows are empty. The primary table's operations keep it in the same transaction: an insert adds
+//! the entry, a delete deletes it, an update that changes the secondary key does both. Phantom protection,
+//! invisibility before commit and cleanup are therefore those of any table.
+//!
+//! An entry names its row by key, not by address: nothing that a user's key function returns can lead to
+//! memory that is gone.
+
+use crate::index::Direction;
+use crate::key::{Image, Key};
+use crate::storage::{Index, Shared};
+use hotrow_core::{Abort, EpochBox, Pin, Protocol, Transaction, Value};
+use hotrow_sync::Arc;
+use std::ops::{Bound, ControlFlow, RangeBounds};
+
+/// What a primary table's operations do to one of its secondary indexes.
+pub(crate) trait Maintained<K: Key, R: Value, P: Protocol>: Send + Sync {
+    fn insert(
+        &self,
+        tx: &mut Transaction<'_, P>,
+        key: &K,
+        row: &R,
+    ) -> Result<(), Abort>;
+
+    fn remove(
+        &self,
+        tx: &mut Transaction<'_, P>,
+        key: &K,
+        row: &R,
+    ) -> Result<(), Abort>;
+
+    fn change(
+        &self,
+        tx: &mut Transaction<'_, P>,
+        key: &K,
+        before: &R,
+        after: &R,
+    ) -> Result<(), Abort>;
+
+    fn load(&self, key: &K, row: &R, pin: &Pin);
+
+    fn memory_bytes(&self) -> usize;
+}
+
+type Entries<S, K, P> = Shared<(S, K), (), P>;
+
+/// The index itself, shared by the table and by the handles.
+pub(crate) struct Kept<S: Key, K: Key, R: Value, P: Protocol> {
+    entries: EpochBox<Entries<S, K, P>>,
+    key_of: Box<dyn Fn(&K, &R) -> S + Send + Sync>,
+}
+
+/// A secondary index of a [`Table`](crate::Table): finds rows by a key made from key and row.
+///
+/// Several rows may have the same secondary key; they come in the order of their primary keys.
+pub struct SecondaryIndex<S: Key, K: Key, R: Value, P: Protocol> {
+    pub(crate) kept: Arc<Kept<S, K, R, P>>,
+}
+
+impl<S: Key, K: Key, R: Value, P: Protocol> Clone for SecondaryIndex<S, K, R, P> {
+    fn clone(&self) -> Self {
+        Self { kept: self.kept.clone() }
+    }
+}
+
+impl<S: Key, K: Key, R: Value, P: Protocol> SecondaryIndex<S, K, R, P> {
+    pub(crate) fn new(
+        engine: hotrow_core::EngineId,
+        name: String,
+        key_of: Box<dyn Fn(&K, &R) -> S + Send + Sync>,
+    ) -> Self {
+        let index = Index::Ordered(crate::index::OrderedIndex::new());
+        let entries = EpochBox::new(Shared::new(engine, name, index, false, Vec::new()));
+        Self { kept: Arc::new(Kept { entries, key_of }) }
+    }
+
+    /// The index's name: the table's and its own.
+    pub fn name(&self) -> &str {
+        self.kept.entries.label.name()
+    }
+
+    /// Visits secondary and primary keys in a range of secondary keys, without reading the rows, until the
+    /// visitor has enough. Changes of the rows that do not change the secondary key are no conflict.
+    ///
+    /// # Errors
+    ///
+    /// [`Abort`] when the attempt cannot go on; pass it up with `?`.
+    pub fn scan_keys(
+        &self,
+        tx: &mut Transaction<'_, P>,
+        range: impl RangeBounds<S>,
+        direction: Direction,
+        mut visit: impl FnMut(&S, &K) -> ControlFlow<()>,
+    ) -> Result<(), Abort> {
+        let low = match range.start_bound() {
+            Bound::Included(key) => Bound::Included((key.image(), K::Image::LEAST)),
+            Bound::Excluded(key) => Bound::Excluded((key.image(), K::Image::GREATEST)),
+            Bound::Unbounded => Bound::Unbounded,
+        };
+        let high = match range.end_bound() {
+            Bound::Included(key) => Bound::Included((key.image(), K::Image::GREATEST)),
+            Bound::Excluded(key) => Bound::Excluded((key.image(), K::Image::LEAST)),
+            Bound::Unbounded => Bound::Unbounded,
+        };
+        self.kept.entries.scan_images(tx, low, high, direction, |(secondary, key), ()| visit(secondary, key))
+    }
+
+    /// Visits the rows in a range of secondary keys until the visitor has enough.
+    ///
+    /// # Errors
+    ///
+    /// As [`scan_keys`](Self::scan_keys).
+    pub fn scan(
+        &self,
+        tx: &mut Transaction<'_, P>,
+        range: impl RangeBounds<S>,
+        direction: Direction,
+        table: &crate::Table<K, R, P>,
+        mut visit: impl FnMut(&S, &K, &R) -> ControlFlow<()>,
+    ) -> Result<(), Abort> {
+        let mut found = Vec::new();
+        self.scan_keys(tx, range, direction, |secondary, key| {
+            found.push((secondary.clone(), key.clone()));
+            ControlFlow::Continue(())
+        })?;
+        for (secondary, key) in found {
+            let flow = table.read(tx, &key, |row| visit(&secondary, &key, row))?;
+            if flow.is_some_and(|flow| flow.is_break()) {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<S: Key, K: Key, R: Value, P: Protocol> Kept<S, K, R, P> {
+    fn entry(&self, key: &K, row: &R) -> (S, K) {
+        ((self.key_of)(key, row), key.clone())
+    }
+}
+
+impl<S: Key, K: Key, R: Value, P: Protocol> Maintained<K, R, P> for Arc<Kept<S, K, R, P>> {
+    fn insert(
+        &self,
+        tx: &mut Transaction<'_, P>,
+        key: &K,
+        row: &R,
+    ) -> Result<(), Abort> {
+        self.entries.insert(tx, self.entry(key, row), ()).map(|_| ())
+    }
+
+    fn remove(
+        &self,
+        tx: &mut Transaction<'_, P>,
+        key: &K,
+        row: &R,
+    ) -> Result<(), Abort> {
+        self.entries.delete(tx, &self.entry(key, row)).map(|_| ())
+    }
+
+    fn change(
+        &self,
+        tx: &mut Transaction<'_, P>,
+        key: &K,
+        before: &R,
+        after: &R,
+    ) -> Result<(), Abort> {
+        let (before, after) = (self.entry(key, before), self.entry(key, after));
+        if before != after {
+            self.entries.delete(tx, &before)?;
+            self.entries.insert(tx, after, ())?;
+        }
+        Ok(())
+    }
+
+    fn load(&self, key: &K, row: &R, pin: &Pin) {
+        self.entries.load(self.entry(key, row), (), pin);
+    }
+
+    fn memory_bytes(&self) -> usize {
+        self.entries.memory_bytes()
+    }
+}

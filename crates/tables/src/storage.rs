@@ -1,0 +1,222 @@
+//! What a table is: index, records, and the [`Object`] that the commit talks to.
+//!
+//! # How a table is a transactional object
+//!
+//! Each row is a segment (its [`Record`]); each bucket or leaf of the index is one too, through its version
+//! word, and stands for the keys that are *not* there. So:
+//!
+//! - a lookup that finds a row reads the record; one that finds nothing observes the bucket or leaf;
+//! - a scan observes each leaf it covers and reads each record in range;
+//! - an insert puts a locked record into the index at once, which bumps the leaf, so that who observed the
+//!   key's absence fails; the record's version guards everything after that;
+//! - an update, and a delete, is a pending write of the record; the delete's commit kills the record, which
+//!   its cleanup takes out of the index.
+//!
+//! The sources are sto §4.1 (inserted and absent elements, read-my-writes) and Silo's node set. Deviation
+//! from STO: its bucket versions change when an insert commits, ours (as Silo's) when the record enters the
+//! index, so an aborted insert can fail an observer, too.
+
+use crate::index::{Cursor, Direction, HashIndex, Insertion, Keyed, Lookup, OrderedIndex};
+use crate::key::Key;
+use crate::record::{Pending, Record, State};
+use crate::secondary::Maintained;
+use hotrow_core::{Cell, EngineId, Item, Label, Object, Pin, Protocol, StructureChange, Value};
+use std::ops::Bound;
+use std::ptr::NonNull;
+
+/// What a pending write of a record does; the item's tag.
+pub(crate) mod tag {
+    /// Replaces the row with the payload.
+    pub(crate) const UPDATE: u16 = 1;
+    /// Kills the record. A payload, if any, is dropped.
+    pub(crate) const DELETE: u16 = 2;
+    /// The attempt made the record, and its row is in place.
+    pub(crate) const BORN: u16 = 3;
+    /// The attempt made the record and deleted it again.
+    pub(crate) const BORN_DELETED: u16 = 4;
+}
+
+pub(crate) enum Index<K: Key, R: Value, P: Protocol> {
+    Hash(HashIndex<Record<K, R, P>>),
+    Ordered(OrderedIndex<Record<K, R, P>>),
+}
+
+impl<K: Key, R: Value, P: Protocol> Index<K, R, P> {
+    #[inline(always)]
+    pub(crate) fn get(&self, key: &K, pin: &Pin) -> Lookup<Record<K, R, P>> {
+        match self {
+            Index::Hash(index) => index.get(key, pin.guard()),
+            Index::Ordered(index) => index.get(key, pin.guard()),
+        }
+    }
+
+    /// # Safety
+    ///
+    /// The record is valid and is freed only through the epoch after its removal.
+    #[inline]
+    pub(crate) unsafe fn insert(
+        &self,
+        record: NonNull<Record<K, R, P>>,
+        pin: &Pin,
+        changed: &mut dyn FnMut(StructureChange),
+    ) -> Insertion<Record<K, R, P>> {
+        // SAFETY: the caller's promise.
+        unsafe {
+            match self {
+                Index::Hash(index) => index.insert(record, pin.guard(), changed),
+                Index::Ordered(index) => index.insert(record, pin.guard(), changed),
+            }
+        }
+    }
+
+    pub(crate) fn remove(
+        &self,
+        record: NonNull<Record<K, R, P>>,
+        pin: &Pin,
+        changed: &mut dyn FnMut(StructureChange),
+    ) -> bool {
+        match self {
+            Index::Hash(index) => index.remove(record, pin.guard(), changed),
+            Index::Ordered(index) => index.remove(record, pin.guard(), changed),
+        }
+    }
+
+    /// A scan, if the index has an order.
+    pub(crate) fn cursor(
+        &self,
+        low: Bound<K::Image>,
+        high: Bound<K::Image>,
+        direction: Direction,
+    ) -> Option<Cursor<'_, Record<K, R, P>>> {
+        match self {
+            Index::Hash(_) => None,
+            Index::Ordered(index) => Some(index.cursor(low, high, direction)),
+        }
+    }
+
+    fn memory_bytes(&self) -> usize {
+        match self {
+            Index::Hash(index) => index.memory_bytes(),
+            Index::Ordered(index) => index.memory_bytes(),
+        }
+    }
+
+    fn drain(&mut self, visit: &mut dyn FnMut(NonNull<Record<K, R, P>>)) {
+        match self {
+            Index::Hash(index) => index.drain(visit),
+            Index::Ordered(index) => index.drain(visit),
+        }
+    }
+}
+
+/// What the handles of a table share; freed through the epoch.
+pub(crate) struct Shared<K: Key, R: Value, P: Protocol> {
+    pub(crate) label: Label,
+    pub(crate) index: Index<K, R, P>,
+    /// Rows never change once loaded: they are read in place, without tracking, by every protocol.
+    pub(crate) fixed: bool,
+    pub(crate) secondaries: Vec<Box<dyn Maintained<K, R, P>>>,
+}
+
+impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
+    pub(crate) fn new(
+        engine: EngineId,
+        name: String,
+        index: Index<K, R, P>,
+        fixed: bool,
+        secondaries: Vec<Box<dyn Maintained<K, R, P>>>,
+    ) -> Self {
+        Self { label: Label::new(engine, name), index, fixed, secondaries }
+    }
+
+    pub(crate) fn memory_bytes(&self) -> usize {
+        let secondaries: usize = self.secondaries.iter().map(|index| index.memory_bytes()).sum();
+        self.index.memory_bytes() + secondaries
+    }
+}
+
+impl<K: Key, R: Value, P: Protocol> Drop for Shared<K, R, P> {
+    fn drop(&mut self) {
+        self.index.drain(&mut |record| {
+            // SAFETY: every record is made with `Box`, and one in the index has not been retired. Nobody
+            // else can reach the table: it is freed through the epoch after its last handle is gone.
+            drop(unsafe { Box::from_raw(record.as_ptr()) });
+        });
+    }
+}
+
+// SAFETY: all items of a table are for its records, with payloads of type `Pending<R>` or none, as the tags
+// say; records and the shared state are freed through the epoch only; operations call `enter`.
+unsafe impl<K: Key, R: Value, P: Protocol> Object<P> for Shared<K, R, P> {
+    fn label(&self) -> &Label {
+        &self.label
+    }
+
+    unsafe fn describe(&self, segment: NonNull<P::Header>) -> String {
+        // SAFETY: the caller's promise.
+        format!("{:?}", unsafe { Record::<K, R, P>::at(segment) }.key())
+    }
+
+    unsafe fn identify(&self, segment: NonNull<P::Header>) -> u64 {
+        use foldhash::fast::FixedState;
+        use std::hash::BuildHasher;
+        // SAFETY: the caller's promise.
+        FixedState::default().hash_one(unsafe { Record::<K, R, P>::at(segment) }.key())
+    }
+
+    #[inline]
+    unsafe fn install(&self, item: &mut Item<P>, pin: &Pin) {
+        // SAFETY: items of this object are for its records, which live until the attempt ends.
+        let record = unsafe { Record::<K, R, P>::at(item.segment()) };
+        match item.tag {
+            tag::UPDATE => {
+                // SAFETY: an update has a payload, consumed here and nowhere else.
+                record.install(unsafe { item.payload().cast::<Pending<R>>().read() }, pin);
+            }
+            tag::BORN => record.set_state(State::Present),
+            _ => {
+                record.set_state(State::Dead);
+                // SAFETY: not installed, hence not consumed yet.
+                unsafe { discard_payload::<R, P>(item, pin) };
+            }
+        }
+    }
+
+    unsafe fn undo(&self, item: &mut Item<P>, pin: &Pin) {
+        if matches!(item.tag, tag::BORN | tag::BORN_DELETED) {
+            // The attempt holds the lock from birth, so nobody reads while the state changes.
+            // SAFETY: as in `install`.
+            unsafe { Record::<K, R, P>::at(item.segment()) }.set_state(State::Dead);
+        }
+        // SAFETY: an attempt that is undone has installed nothing.
+        unsafe { discard_payload::<R, P>(item, pin) };
+    }
+
+    #[inline]
+    unsafe fn cleanup(&self, item: &mut Item<P>, committed: bool, pin: &Pin) {
+        let killed = match item.tag {
+            tag::DELETE => committed,
+            tag::BORN => !committed,
+            tag::BORN_DELETED => true,
+            _ => false,
+        };
+        if killed {
+            let record = item.segment().cast::<Record<K, R, P>>();
+            // Another who met the dead record may have taken it out before; either way it is out afterwards.
+            self.index.remove(record, pin, &mut |_| ());
+            // SAFETY: made with `Box`; only the attempt that killed it, under its lock, comes here; it is out
+            // of the index, and dead records are never put back.
+            unsafe { pin.retire(record.as_ptr()) };
+        }
+    }
+}
+
+/// # Safety
+///
+/// The item's payload, if any, is a `Pending<R>` that was not consumed and is not used again.
+unsafe fn discard_payload<R: Value, P: Protocol>(item: &Item<P>, pin: &Pin) {
+    if !item.payload().is_null() {
+        // SAFETY: the caller's promise.
+        R::Cell::discard(unsafe { item.payload().cast::<Pending<R>>().read() }, pin);
+    }
+}

@@ -1,0 +1,321 @@
+//! The driver: runs a workload on several threads for a time and counts.
+//!
+//! # Phases
+//!
+//! A shared word says which phase it is: *waiting* until every thread is ready, *warm-up*, *measured*,
+//! *over*. The driver advances it, and clients look at it after each transaction. A transaction counts if it
+//! ends while the phase is *measured*: of the two that straddle a border, one counts and one does not, so
+//! that neither end of the time is favoured.
+//!
+//! # Ends
+//!
+//! Every thread ends by itself. A transaction that fails, or a panic, makes the phase *over* at once; the
+//! other threads finish the transaction they are in, and the run ends with one error.
+
+use crate::error::BenchError;
+use crate::latency::Latencies;
+use crate::observer::Observer;
+use crate::workload::{End, Workload};
+use hotrow::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use hotrow::sync::clock::{self, Instant};
+use hotrow::sync::event::Event;
+use hotrow::sync::{Mutex, lock, thread};
+use hotrow::{Engine, Protocol, Reason, Statistics, Worker};
+use std::any::Any;
+use std::time::Duration;
+
+/// How to run a workload.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Settings {
+    /// Threads, each with a worker and a client of its own.
+    pub threads: usize,
+    /// How long to run before measuring.
+    pub warmup: Duration,
+    /// How long to measure.
+    pub measured: Duration,
+    /// The seed of the clients' inputs.
+    pub seed: u64,
+}
+
+/// What the threads did while measured.
+#[derive(Debug)]
+pub struct Measurement<C> {
+    /// How long was measured.
+    pub elapsed: Duration,
+    /// Counts by type of transaction, in the order of [`Workload::kinds`].
+    pub kinds: Vec<KindCounts>,
+    /// Aborts by reason, in the order of [`Reason::ALL`].
+    pub reasons: [u64; Reason::ALL.len()],
+    /// The most attempts that a transaction took.
+    pub attempts_max: u64,
+    /// The clients of all workers.
+    pub clients: Vec<C>,
+}
+
+/// Counts for one type of transaction.
+#[derive(Debug, Clone, Default)]
+pub struct KindCounts {
+    /// Transactions committed.
+    pub commits: u64,
+    /// Transactions rolled back as the workload wanted.
+    pub rollbacks: u64,
+    /// Attempts lost.
+    pub aborts: u64,
+    /// Latencies of those committed.
+    pub latencies: Latencies,
+}
+
+/// What one worker counts.
+struct Counts {
+    kinds: Vec<KindCounts>,
+    reasons: [u64; Reason::ALL.len()],
+    attempts_max: u64,
+}
+
+impl Counts {
+    fn new(kinds: usize) -> Self {
+        Self { kinds: vec![KindCounts::default(); kinds], reasons: [0; Reason::ALL.len()], attempts_max: 0 }
+    }
+
+    /// Counts the attempts lost between two readings of a worker's statistics. Returns how many.
+    fn count_aborts(&mut self, before: &Statistics, after: &Statistics) -> u64 {
+        let aborts = after.aborts - before.aborts;
+        if aborts != 0 {
+            for (count, (before, after)) in self.reasons.iter_mut().zip(before.reasons.iter().zip(after.reasons)) {
+                *count += after - before;
+            }
+        }
+        self.attempts_max = self.attempts_max.max(aborts + 1);
+        aborts
+    }
+
+    fn add(&mut self, other: &Counts) {
+        for (mine, others) in self.kinds.iter_mut().zip(&other.kinds) {
+            mine.commits += others.commits;
+            mine.rollbacks += others.rollbacks;
+            mine.aborts += others.aborts;
+            mine.latencies.add(&others.latencies);
+        }
+        for (mine, others) in self.reasons.iter_mut().zip(other.reasons) {
+            *mine += others;
+        }
+        self.attempts_max = self.attempts_max.max(other.attempts_max);
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u32)]
+enum Phase {
+    Waiting,
+    Warmup,
+    Measured,
+    Over,
+}
+
+/// What the driver and its threads share.
+struct Control {
+    phase: AtomicU32,
+    ready: AtomicUsize,
+    event: Event,
+    failure: Mutex<Option<BenchError>>,
+}
+
+impl Control {
+    fn new() -> Self {
+        Self {
+            phase: AtomicU32::new(Phase::Waiting as u32),
+            ready: AtomicUsize::new(0),
+            event: Event::new(),
+            failure: Mutex::new(None),
+        }
+    }
+
+    /// Goes on to a phase, unless a later one has come already.
+    fn advance(&self, phase: Phase) {
+        // Relaxed: the phase orders no other data; what threads return is ordered by joining them.
+        self.phase.fetch_max(phase as u32, Ordering::Relaxed);
+        self.event.notify_all();
+    }
+
+    #[inline]
+    fn is(&self, phase: Phase) -> bool {
+        self.phase.load(Ordering::Relaxed) == phase as u32
+    }
+
+    fn fail(&self, error: BenchError) {
+        lock(&self.failure).get_or_insert(error);
+        self.advance(Phase::Over);
+    }
+
+    /// A thread is ready: waits for the others.
+    fn wait_for_start(&self) {
+        // Relaxed: a count.
+        self.ready.fetch_add(1, Ordering::Relaxed);
+        self.event.notify_all();
+        self.event.wait_until(|| !self.is(Phase::Waiting));
+    }
+
+    fn wait_until_ready(&self, threads: usize) {
+        self.event.wait_until(|| self.ready.load(Ordering::Relaxed) == threads || self.is(Phase::Over));
+    }
+}
+
+/// Ends the run if the thread that holds it panics.
+struct EndIfPanicking<'a>(&'a Control);
+
+impl Drop for EndIfPanicking<'_> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.0.advance(Phase::Over);
+        }
+    }
+}
+
+/// How often the observer hears of a run.
+const REPORT_EVERY: Duration = Duration::from_millis(100);
+
+/// Runs `workload` on `settings.threads` threads, warms up, measures.
+///
+/// Returns one of the workers, to check the data with; the others are gone.
+///
+/// # Errors
+///
+/// [`BenchError::Misuse`] if the protocol admits fewer workers, [`BenchError::Transaction`] and
+/// [`BenchError::Panicked`] for what ended the run early, [`BenchError::Thread`] if the system has no thread.
+pub fn measure<P: Protocol, W: Workload<P>>(
+    engine: &Engine<P>,
+    workload: &W,
+    settings: &Settings,
+    observer: &dyn Observer,
+) -> Result<(Measurement<W::Client>, Worker<P>), BenchError> {
+    let threads = settings.threads.max(1);
+    let mut crew = Vec::with_capacity(threads);
+    for number in 0..threads {
+        crew.push((engine.worker()?, workload.client(number, threads, settings.seed)));
+    }
+    let control = Control::new();
+    let kinds = workload.kinds();
+    let (elapsed, ended) = thread::scope(|scope| {
+        let mut handles = Vec::with_capacity(threads);
+        for (number, (worker, client)) in crew.into_iter().enumerate() {
+            let control = &control;
+            let run = move || work(control, workload, kinds, number, worker, client);
+            match thread::Builder::new().name(format!("worker {number}")).spawn_scoped(scope, run) {
+                Ok(handle) => handles.push(handle),
+                Err(reason) => {
+                    control.fail(BenchError::Thread { worker: number, reason });
+                    break;
+                }
+            }
+        }
+        control.wait_until_ready(threads);
+        let elapsed = conduct(&control, engine, settings, observer);
+        let ended: Vec<_> = handles.into_iter().map(thread::ScopedJoinHandle::join).collect();
+        (elapsed, ended)
+    });
+
+    let mut sum = Counts::new(kinds.len());
+    let mut clients = Vec::with_capacity(threads);
+    let mut first = None;
+    for (number, ended) in ended.into_iter().enumerate() {
+        match ended {
+            Ok((worker, client, counts)) => {
+                sum.add(&counts);
+                clients.push(client);
+                first.get_or_insert(worker);
+            }
+            Err(panic) => {
+                let message = panic_message(&*panic);
+                lock(&control.failure).get_or_insert(BenchError::Panicked { worker: number, message });
+            }
+        }
+    }
+    if let Some(error) = lock(&control.failure).take() {
+        return Err(error);
+    }
+    let Counts { kinds, reasons, attempts_max } = sum;
+    let worker = first.expect("without an error, every thread gave its worker back");
+    Ok((Measurement { elapsed, kinds, reasons, attempts_max, clients }, worker))
+}
+
+/// Advances the phases in time. Returns how long was measured.
+fn conduct<P: Protocol>(
+    control: &Control,
+    engine: &Engine<P>,
+    settings: &Settings,
+    observer: &dyn Observer,
+) -> Duration {
+    let commits_before = engine.statistics().commits;
+    let begin = clock::now();
+    let total = settings.warmup + settings.measured;
+    let pass = |from: Instant, duration: Duration| {
+        loop {
+            let left = duration.saturating_sub(from.elapsed());
+            if left.is_zero() || control.is(Phase::Over) {
+                return;
+            }
+            control.event.wait_timeout(left.min(REPORT_EVERY), || control.is(Phase::Over));
+            let commits = engine.statistics().commits - commits_before;
+            observer.running(begin.elapsed().min(total), total, commits);
+        }
+    };
+    control.advance(Phase::Warmup);
+    pass(begin, settings.warmup);
+    control.advance(Phase::Measured);
+    let measured = clock::now();
+    pass(measured, settings.measured);
+    control.advance(Phase::Over);
+    measured.elapsed()
+}
+
+/// What each thread does: one transaction after the other until the run is over.
+fn work<P: Protocol, W: Workload<P>>(
+    control: &Control,
+    workload: &W,
+    kinds: &'static [&'static str],
+    number: usize,
+    mut worker: Worker<P>,
+    mut client: W::Client,
+) -> (Worker<P>, W::Client, Counts) {
+    let _end = EndIfPanicking(control);
+    let mut counts = Counts::new(kinds.len());
+    control.wait_for_start();
+    let mut before = worker.statistics();
+    while !control.is(Phase::Over) {
+        workload.prepare(&mut client);
+        let begin = clock::now();
+        let ran = workload.run_one(&mut worker, &mut client);
+        let end = clock::now();
+        if let End::Failed(message) = ran.end {
+            control.fail(BenchError::Transaction { kind: kinds[ran.kind], worker: number, message });
+            break;
+        }
+        let after = worker.statistics();
+        if control.is(Phase::Measured) {
+            let aborts = counts.count_aborts(&before, &after);
+            let kind = &mut counts.kinds[ran.kind];
+            kind.aborts += aborts;
+            if ran.end == End::Committed {
+                kind.commits += 1;
+                kind.latencies.record(end - begin);
+            } else {
+                kind.rollbacks += 1;
+            }
+        }
+        before = after;
+    }
+    (worker, client, counts)
+}
+
+fn panic_message(panic: &(dyn Any + Send)) -> String {
+    if let Some(message) = panic.downcast_ref::<&str>() {
+        (*message).to_owned()
+    } else if let Some(message) = panic.downcast_ref::<String>() {
+        message.clone()
+    } else {
+        "(no message)".to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests;

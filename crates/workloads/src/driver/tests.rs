@@ -1,0 +1,171 @@
+//! The driver on a toy: one counter that every transaction increments.
+
+use super::*;
+use crate::observer::Unobserved;
+use crate::workload::{Check, Ran};
+use hotrow::protocols::{Visitor, with_protocol};
+use hotrow::sync::atomic::AtomicU64;
+use hotrow::{Abort, Error, TBox};
+
+/// What the toy's transactions do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Mood {
+    Well,
+    /// The hundredth transaction of each client fails.
+    Failing,
+    /// The hundredth transaction of worker 1 panics.
+    Panicking,
+}
+
+struct Toy<P: Protocol> {
+    counter: TBox<u64, P>,
+    mood: Mood,
+}
+
+struct Client {
+    worker: usize,
+    ran: u64,
+    committed: u64,
+    prepared: u64,
+}
+
+impl<P: Protocol> Workload<P> for Toy<P> {
+    type Client = Client;
+
+    fn kinds(&self) -> &'static [&'static str] {
+        &["increment", "rolled_back"]
+    }
+
+    fn client(&self, worker: usize, _workers: usize, _seed: u64) -> Client {
+        Client { worker, ran: 0, committed: 0, prepared: 0 }
+    }
+
+    fn prepare(&self, client: &mut Client) {
+        client.prepared += 1;
+    }
+
+    fn run_one(&self, worker: &mut Worker<P>, client: &mut Client) -> Ran {
+        client.ran += 1;
+        assert_eq!(client.ran, client.prepared);
+        if client.ran == 100 {
+            match self.mood {
+                Mood::Well => {}
+                Mood::Failing => return Ran { kind: 1, end: End::Failed("out of luck".into()) },
+                Mood::Panicking => assert_ne!(client.worker, 1, "no more of this"),
+            }
+        }
+        let kind = usize::from(client.ran.is_multiple_of(4));
+        let done = worker.run(|tx| {
+            self.counter.update(tx, |counter| *counter += 1)?;
+            if kind == 1 { Err(Abort::rollback()) } else { Ok(()) }
+        });
+        let end = match done {
+            Ok(()) => {
+                client.committed += 1;
+                End::Committed
+            }
+            Err(Error::Rollback(_)) => End::RolledBack,
+            Err(error) => End::Failed(error.to_string()),
+        };
+        Ran { kind, end }
+    }
+
+    fn checks(&self, worker: &mut Worker<P>, clients: Vec<Client>) -> Vec<Check> {
+        let counted: u64 = clients.iter().map(|client| client.committed).sum();
+        let counter = worker.run(|tx| self.counter.get(tx)).unwrap();
+        let found = if counter == counted { Ok(()) } else { Err(format!("{counter} instead of {counted}")) };
+        vec![Check::new("every commit counts", found)]
+    }
+
+    fn payload_bytes(&self, _worker: &mut Worker<P>) -> u64 {
+        8
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Run<'a> {
+    threads: usize,
+    mood: Mood,
+    observer: &'a dyn Observer,
+}
+
+const SETTINGS: Settings = Settings {
+    threads: 1,
+    warmup: Duration::from_millis(20),
+    measured: Duration::from_millis(60),
+    seed: 1,
+};
+
+impl Visitor for Run<'_> {
+    type Output = Result<(Measurement<()>, Vec<Check>), BenchError>;
+
+    fn visit<P: Protocol>(self) -> Self::Output {
+        let engine = Engine::<P>::new();
+        let toy = Toy { counter: TBox::new(&engine, 0u64), mood: self.mood };
+        let settings = Settings { threads: self.threads, ..SETTINGS };
+        let (measurement, mut worker) = measure(&engine, &toy, &settings, self.observer)?;
+        let Measurement { elapsed, kinds, reasons, attempts_max, clients } = measurement;
+        assert_eq!(clients.len(), self.threads);
+        let checks = toy.checks(&mut worker, clients);
+        Ok((Measurement { elapsed, kinds, reasons, attempts_max, clients: Vec::new() }, checks))
+    }
+}
+
+fn run(protocol: &str, threads: usize, mood: Mood) -> Result<(Measurement<()>, Vec<Check>), BenchError> {
+    with_protocol(protocol, Run { threads, mood, observer: &Unobserved }).unwrap()
+}
+
+#[test]
+fn a_run_counts_what_ended_while_measured() {
+    let (measurement, checks) = run("occ", 2, Mood::Well).unwrap();
+    assert!(measurement.elapsed >= SETTINGS.measured);
+    assert_eq!(checks, [Check::new("every commit counts", Ok(()))]);
+    let [increments, rolled_back] = &measurement.kinds[..] else { panic!("two kinds") };
+    assert!(increments.commits > 0 && increments.rollbacks == 0);
+    assert!(rolled_back.rollbacks > 0 && rolled_back.commits == 0);
+    assert!(increments.latencies.summary().unwrap().max > 0.0);
+    assert_eq!(rolled_back.latencies.summary(), None, "the latency is that of commits");
+    let reasons: u64 = measurement.reasons.iter().sum();
+    assert_eq!(reasons, increments.aborts + rolled_back.aborts, "every abort has one reason");
+    assert!(measurement.attempts_max >= 1 + u64::from(reasons > 0));
+}
+
+#[test]
+fn a_transaction_that_fails_stops_the_run() {
+    let error = run("occ", 2, Mood::Failing).unwrap_err().to_string();
+    assert!(error.starts_with("a rolled_back transaction failed on worker "), "{error}");
+    assert!(error.ends_with(": out of luck"), "{error}");
+}
+
+#[test]
+fn a_panic_of_one_worker_ends_the_run_with_one_error() {
+    match run("occ", 2, Mood::Panicking).unwrap_err() {
+        BenchError::Panicked { worker: 1, message } => assert!(message.contains("no more of this"), "{message}"),
+        other => panic!("{other}"),
+    }
+}
+
+#[test]
+fn more_threads_than_the_protocol_admits_are_refused() {
+    let error = run("none", 2, Mood::Well).unwrap_err();
+    assert!(error.is_bad_input(), "{error}");
+    let (measurement, _) = run("none", 1, Mood::Well).unwrap();
+    assert!(measurement.kinds[0].commits > 0);
+}
+
+#[test]
+fn the_observer_hears_of_progress() {
+    struct Ears {
+        commits: AtomicU64,
+    }
+    impl Observer for Ears {
+        fn loading(&self, _done: u64, _total: u64) {}
+        fn running(&self, elapsed: Duration, total: Duration, commits: u64) {
+            assert!(elapsed <= total && total == SETTINGS.warmup + SETTINGS.measured);
+            self.commits.fetch_max(commits, Ordering::Relaxed);
+        }
+    }
+    let ears = Ears { commits: AtomicU64::new(0) };
+    with_protocol("occ", Run { threads: 1, mood: Mood::Well, observer: &ears }).unwrap().unwrap();
+    assert!(ears.commits.into_inner() > 0);
+}

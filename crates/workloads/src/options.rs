@@ -1,0 +1,163 @@
+//! Options of workloads: one description serves the parser, the help and the lists.
+
+use std::fmt::Display;
+use std::ops::RangeInclusive;
+use std::str::FromStr;
+
+/// An option of a workload.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OptionInfo {
+    /// The name, without the dashes.
+    pub name: &'static str,
+    /// What stands for the value in help: `N`.
+    pub value: &'static str,
+    /// The value when none is given.
+    pub default: &'static str,
+    /// One line, with the unit and the values it can have.
+    pub summary: &'static str,
+}
+
+/// An option that a workload cannot have.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum OptionError {
+    /// There is no workload of this name.
+    #[error("unknown workload {name:?}; there are: {}", crate::registry::names().join(", "))]
+    UnknownWorkload {
+        /// The name asked for.
+        name: String,
+    },
+    /// The workload has no option of this name.
+    #[error("{workload} has no option --{name}")]
+    Unknown {
+        /// The workload.
+        workload: &'static str,
+        /// The name asked for.
+        name: String,
+    },
+    /// The option cannot have this value.
+    #[error("--{name} {value}: {reason}")]
+    Invalid {
+        /// The option.
+        name: &'static str,
+        /// The value asked for.
+        value: String,
+        /// What it can have.
+        reason: String,
+    },
+}
+
+/// The values of a workload's options: those given, defaults for the rest.
+#[derive(Debug, Clone)]
+pub(crate) struct Values<'a> {
+    values: Vec<(&'static str, &'a str)>,
+}
+
+impl<'a> Values<'a> {
+    /// The values of the options `infos`, of which `given` are given. The last of several values counts.
+    pub(crate) fn new(
+        workload: &'static str,
+        infos: &'static [OptionInfo],
+        given: &'a [(String, String)],
+    ) -> Result<Self, OptionError> {
+        let mut values: Vec<(&'static str, &'a str)> =
+            infos.iter().map(|info| (info.name, info.default)).collect();
+        for (name, value) in given {
+            match values.iter_mut().find(|(known, _)| known == name) {
+                Some((_, current)) => *current = value,
+                None => return Err(OptionError::Unknown { workload, name: name.clone() }),
+            }
+        }
+        Ok(Self { values })
+    }
+
+    fn text(&self, name: &str) -> (&'static str, &'a str) {
+        let value = self.values.iter().find(|(known, _)| *known == name);
+        *value.expect("a workload asks for the options it has declared")
+    }
+
+    /// A value that says itself what is wrong with it.
+    pub(crate) fn parsed<T: FromStr<Err: Display>>(&self, name: &str) -> Result<T, OptionError> {
+        let (name, value) = self.text(name);
+        value.parse().map_err(|error: T::Err| invalid(name, value, error.to_string()))
+    }
+
+    /// A number within bounds.
+    pub(crate) fn number<T>(&self, name: &str, bounds: RangeInclusive<T>) -> Result<T, OptionError>
+    where
+        T: FromStr + PartialOrd + Display,
+    {
+        let (name, value) = self.text(name);
+        match value.parse() {
+            // A number that is none (NaN) is within no bounds.
+            Ok(number) if bounds.contains(&number) => Ok(number),
+            _ => {
+                let (low, high) = bounds.into_inner();
+                Err(invalid(name, value, format!("expected a number from {low} to {high}")))
+            }
+        }
+    }
+
+    /// One of several words.
+    pub(crate) fn one_of<T: Copy>(&self, name: &str, words: &[(&str, T)]) -> Result<T, OptionError> {
+        let (name, value) = self.text(name);
+        match words.iter().find(|(word, _)| *word == value) {
+            Some((_, meaning)) => Ok(*meaning),
+            None => {
+                let words: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
+                Err(invalid(name, value, format!("expected {}", words.join(" or "))))
+            }
+        }
+    }
+}
+
+fn invalid(name: &'static str, value: &str, reason: String) -> OptionError {
+    OptionError::Invalid { name, value: value.to_owned(), reason }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const INFOS: &[OptionInfo] = &[
+        OptionInfo { name: "size", value: "N", default: "10", summary: "" },
+        OptionInfo { name: "share", value: "S", default: "0.5", summary: "" },
+        OptionInfo { name: "mode", value: "M", default: "fast", summary: "" },
+    ];
+
+    fn given(options: &[(&str, &str)]) -> Vec<(String, String)> {
+        options.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+    }
+
+    #[test]
+    fn options_not_given_have_their_defaults() {
+        let values = Values::new("toy", INFOS, &[]).unwrap();
+        assert_eq!(values.number("size", 1..=20), Ok(10));
+        assert_eq!(values.number("share", 0.0..=1.0), Ok(0.5));
+        assert_eq!(values.one_of("mode", &[("slow", 1), ("fast", 2)]), Ok(2));
+        assert_eq!(values.parsed::<String>("mode"), Ok("fast".to_owned()));
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused_in_words() {
+        let refused = |options: &[(&str, &str)]| {
+            let given = given(options);
+            let values = Values::new("toy", INFOS, &given)?;
+            values.number("size", 1..=20)?;
+            values.number("share", 0.0..=1.0)?;
+            values.one_of("mode", &[("slow", 1), ("fast", 2)])
+        };
+        for (options, words) in [
+            ([("size", "0")], "--size 0: expected a number from 1 to 20"),
+            ([("size", "-1")], "--size -1: expected a number from 1 to 20"),
+            ([("size", "many")], "--size many: expected a number from 1 to 20"),
+            ([("share", "NaN")], "--share NaN: expected a number from 0 to 1"),
+            ([("share", "1.5")], "--share 1.5: expected a number from 0 to 1"),
+            ([("mode", "quick")], "--mode quick: expected slow or fast"),
+            ([("sise", "1")], "toy has no option --sise"),
+        ] {
+            assert_eq!(refused(&options).unwrap_err().to_string(), words);
+        }
+        assert_eq!(refused(&[("size", "3"), ("size", "4"), ("mode", "slow")]), Ok(1));
+    }
+}

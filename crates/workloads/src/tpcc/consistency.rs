@@ -1,0 +1,216 @@
+//! The twelve consistency conditions of TPC-C, revision 5.11, clause 3.3.2.
+//!
+//! An [`Audit`] is fed with all rows of seven tables (ITEM and STOCK are in no condition), in any order, and
+//! then says of each condition whether it holds, for every warehouse, district, customer and order: where the
+//! specification is content with a sample (conditions 10 and 12), the audit looks at all customers.
+//!
+//! The audit knows nothing of how the rows were read. Only a state in which no transaction is under way can
+//! be expected to pass.
+//!
+//! A row that another row refers to and that is missing counts as a failure of the condition that compares
+//! the two. So does a database without warehouses: an audit that nobody fed does not pass.
+
+mod conditions;
+#[cfg(test)]
+mod tests;
+
+use super::population::Scale;
+use super::schema::{
+    Customer, CustomerKey, District, DistrictKey, History, HistoryKey, NewOrder, NewOrderKey, Order,
+    OrderKey, OrderLine, OrderLineKey, Warehouse, WarehouseKey,
+};
+use std::collections::BTreeMap;
+
+/// How many orders the committed Delivery transactions of a run have delivered, by district.
+///
+/// Whoever runs the transactions counts, from their results and not from the tables: condition 11 compares
+/// the two.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct DeliveredCounts {
+    by_district: BTreeMap<DistrictKey, u64>,
+}
+
+impl DeliveredCounts {
+    /// Nothing delivered.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Counts one order that was delivered in a district.
+    pub fn count(&mut self, district: DistrictKey) {
+        *self.by_district.entry(district).or_default() += 1;
+    }
+
+    /// Adds what another worker has counted.
+    pub fn merge(&mut self, other: &Self) {
+        for (district, count) in &other.by_district {
+            *self.by_district.entry(*district).or_default() += count;
+        }
+    }
+
+    /// How many orders were delivered in a district.
+    pub fn of(&self, district: &DistrictKey) -> u64 {
+        self.by_district.get(district).copied().unwrap_or_default()
+    }
+}
+
+/// What the audit has seen of a warehouse.
+#[derive(Debug, Default)]
+struct WarehouseTally {
+    /// `W_YTD`, if the row was seen.
+    year_to_date: Option<i64>,
+    /// The sum of `H_AMOUNT` of the payments to the warehouse.
+    paid: i64,
+}
+
+/// What the audit has seen of a district.
+#[derive(Debug, Default)]
+struct DistrictTally {
+    row: Option<DistrictColumns>,
+    /// The sum of `H_AMOUNT` of the payments to the district.
+    paid: i64,
+    customers: BTreeMap<u16, CustomerTally>,
+    orders: BTreeMap<u32, OrderTally>,
+    /// Rows in ORDER.
+    order_rows: u64,
+    /// Rows in NEW-ORDER.
+    new_order_rows: u64,
+    /// Rows in ORDER-LINE.
+    order_line_rows: u64,
+    /// The sum of `O_OL_CNT`.
+    line_counts: u64,
+}
+
+/// The columns of DISTRICT in the conditions.
+#[derive(Debug)]
+struct DistrictColumns {
+    year_to_date: i64,
+    next_order: u32,
+}
+
+/// What the audit has seen of a customer.
+#[derive(Debug, Default)]
+struct CustomerTally {
+    row: Option<CustomerColumns>,
+    /// The sum of `H_AMOUNT` of the customer's payments.
+    paid: i64,
+}
+
+/// The columns of CUSTOMER in the conditions.
+#[derive(Debug)]
+struct CustomerColumns {
+    balance: i64,
+    year_to_date_payment: i64,
+}
+
+/// What the audit has seen of an order.
+#[derive(Debug, Default)]
+struct OrderTally {
+    row: Option<OrderColumns>,
+    /// Whether the order is in NEW-ORDER.
+    waits: bool,
+    /// Rows in ORDER-LINE.
+    lines: u32,
+    /// Those with a delivery date.
+    delivered_lines: u32,
+    /// The sum of `OL_AMOUNT` of those with a delivery date.
+    delivered_amount: i64,
+}
+
+/// The columns of ORDER in the conditions.
+#[derive(Debug)]
+struct OrderColumns {
+    carrier: u32,
+    customer: u16,
+    line_count: u8,
+}
+
+/// The audit of a database: what the conditions need to know of its rows.
+///
+/// It takes some hundred bytes for each customer and each order.
+#[derive(Debug)]
+pub struct Audit {
+    scale: Scale,
+    warehouses: BTreeMap<u16, WarehouseTally>,
+    districts: BTreeMap<DistrictKey, DistrictTally>,
+}
+
+impl Audit {
+    /// The audit of a database that was loaded at a given scale.
+    pub fn new(scale: Scale) -> Self {
+        Self { scale, warehouses: BTreeMap::new(), districts: BTreeMap::new() }
+    }
+
+    /// Takes a row of WAREHOUSE.
+    pub fn warehouse(&mut self, key: &WarehouseKey, row: &Warehouse) {
+        self.warehouses.entry(key.warehouse).or_default().year_to_date = Some(row.year_to_date);
+    }
+
+    /// Takes a row of DISTRICT.
+    pub fn district(&mut self, key: &DistrictKey, row: &District) {
+        let columns = DistrictColumns { year_to_date: row.year_to_date, next_order: row.next_order };
+        self.tally(key.warehouse, key.district).row = Some(columns);
+    }
+
+    /// Takes a row of CUSTOMER.
+    pub fn customer(&mut self, key: &CustomerKey, row: &Customer) {
+        let district = self.tally(key.warehouse, key.district);
+        let columns =
+            CustomerColumns { balance: row.balance, year_to_date_payment: row.year_to_date_payment };
+        district.customers.entry(key.customer).or_default().row = Some(columns);
+    }
+
+    /// Takes a row of HISTORY.
+    pub fn history(&mut self, _key: &HistoryKey, row: &History) {
+        let warehouse = self.warehouses.entry(row.warehouse).or_default();
+        warehouse.paid = warehouse.paid.saturating_add(row.amount);
+        let district = self.tally(row.warehouse, row.district);
+        district.paid = district.paid.saturating_add(row.amount);
+        let customers = &mut self.tally(row.customer_warehouse, row.customer_district).customers;
+        let customer = customers.entry(row.customer).or_default();
+        customer.paid = customer.paid.saturating_add(row.amount);
+    }
+
+    /// Takes a row of NEW-ORDER.
+    pub fn new_order(&mut self, key: &NewOrderKey, _row: &NewOrder) {
+        let district = self.tally(key.warehouse, key.district);
+        district.new_order_rows += 1;
+        district.orders.entry(key.order).or_default().waits = true;
+    }
+
+    /// Takes a row of ORDER.
+    pub fn order(&mut self, key: &OrderKey, row: &Order) {
+        let district = self.tally(key.warehouse, key.district);
+        district.order_rows += 1;
+        district.line_counts += u64::from(row.line_count);
+        let columns =
+            OrderColumns { carrier: row.carrier, customer: row.customer, line_count: row.line_count };
+        district.orders.entry(key.order).or_default().row = Some(columns);
+    }
+
+    /// Takes a row of ORDER-LINE.
+    pub fn order_line(&mut self, key: &OrderLineKey, row: &OrderLine) {
+        let district = self.tally(key.warehouse, key.district);
+        district.order_line_rows += 1;
+        let order = district.orders.entry(key.order).or_default();
+        order.lines += 1;
+        if row.is_delivered() {
+            order.delivered_lines += 1;
+            order.delivered_amount = order.delivered_amount.saturating_add(row.amount);
+        }
+    }
+
+    /// Says of each of the twelve conditions, in the specification's order, its name and whether it holds.
+    /// The text of a failure names the first place where the condition does not hold, with what was expected
+    /// there and what was found, and says how many such places there are.
+    ///
+    /// Condition 11 holds only before the first transaction as the specification puts it; after a run, the
+    /// orders delivered in it come on top.
+    pub fn finish(self, delivered_in_run: &DeliveredCounts) -> Vec<(String, Result<(), String>)> {
+        conditions::check(&self, delivered_in_run)
+    }
+
+    fn tally(&mut self, warehouse: u16, district: u8) -> &mut DistrictTally {
+        self.districts.entry(DistrictKey { warehouse, district }).or_default()
+    }
+}
