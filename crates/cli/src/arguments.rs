@@ -3,7 +3,7 @@
 //! Each workload is a subcommand of `bench` and of `compare`, made from the workloads' own registry, with the
 //! options that all workloads share.
 
-use crate::host::{REVISION, ThisHost};
+use crate::host::ThisHost;
 use crate::text;
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches as _, ValueEnum};
 use hotrow::protocols::{PROTOCOLS, ProtocolInfo, UnknownProtocol};
@@ -77,15 +77,15 @@ struct RunArguments {
     /// Runs of each protocol, each on new data
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000), allow_negative_numbers = true)]
     repeat: u32,
-    /// How to print: tables, or one JSON object per run and line
-    #[arg(long, value_enum, default_value_t = Format::Table)]
+    /// How to print: "table", or "json" for one object per run and line
+    #[arg(long, value_enum, default_value_t = Format::Table, hide_possible_values = true)]
     format: Format,
 }
 
 #[derive(Debug, Args)]
 struct ListArguments {
-    /// How to print: tables, or one JSON object
-    #[arg(long, value_enum, default_value_t = Format::Table)]
+    /// How to print: "table", or "json" for one object
+    #[arg(long, value_enum, default_value_t = Format::Table, hide_possible_values = true)]
     format: Format,
 }
 
@@ -121,34 +121,31 @@ const COMPARE: Runner = Runner {
 fn command() -> Command {
     Command::new("hotrow")
         .about("Measures transactions on shared memory, under every protocol of Hotrow")
-        .version(const_version())
+        .version(concat!(env!("CARGO_PKG_VERSION"), " (", env!("HOTROW_REVISION"), ")"))
         .subcommand_required(true)
         .arg_required_else_help(true)
         .disable_help_subcommand(true)
+        // So that an unknown command is answered with those there are.
+        .allow_external_subcommands(true)
         .subcommand(runner(&BENCH))
         .subcommand(runner(&COMPARE))
-        .subcommand(ListArguments::augment_args(
-            Command::new("list")
+        .subcommand(
+            ListArguments::augment_args(Command::new("list"))
                 .about("Lists protocols and workloads")
                 .after_help("Example:\n  hotrow list --format json"),
-        ))
+        )
         .after_help("Example:\n  hotrow bench tpcc --warehouses 1 --protocol all")
-}
-
-fn const_version() -> String {
-    format!("{} ({REVISION})", env!("CARGO_PKG_VERSION"))
 }
 
 fn runner(runner: &Runner) -> Command {
     let first = WORKLOADS.first().map_or("", |workload| workload.name);
     Command::new(runner.name)
         .about(runner.about)
-        .long_about(format!("{}\n\n{}", runner.about, runner.details))
-        .after_help(format!("Example:\n  hotrow {} {first} {}", runner.name, runner.example))
+        .after_help(help_end(runner, &format!("{first} {}", runner.example)))
         .subcommand_value_name("WORKLOAD")
         .subcommand_help_heading("Workloads")
-        .arg_required_else_help(true)
         .subcommand_required(true)
+        .arg_required_else_help(true)
         .disable_help_subcommand(true)
         // So that an unknown workload is answered with those there are.
         .allow_external_subcommands(true)
@@ -157,10 +154,6 @@ fn runner(runner: &Runner) -> Command {
 
 fn workload_command(runner: &Runner, workload: &WorkloadInfo) -> Command {
     let WorkloadInfo { name, summary, source, options, example } = *workload;
-    let command = Command::new(name)
-        .about(summary)
-        .long_about(format!("{}: {summary} ({source})\n\n{}", runner.about, runner.details))
-        .after_help(format!("Example:\n  hotrow {} {name} {example} {}", runner.name, runner.example));
     let own = options.iter().map(|option| {
         Arg::new(option.name)
             .long(option.name)
@@ -170,9 +163,15 @@ fn workload_command(runner: &Runner, workload: &WorkloadInfo) -> Command {
             .allow_negative_numbers(true)
             .help_heading("Options of the workload")
     });
-    RunArguments::augment_args(command.args(own))
-        .mut_arg("protocol", |arg| arg.default_value(runner.protocol))
-        .mut_arg("repeat", |arg| arg.default_value(runner.repeat))
+    RunArguments::augment_args(Command::new(name).args(own))
+        .mut_arg("protocol", |arg| arg.required(false).default_value(runner.protocol))
+        .mut_arg("repeat", |arg| arg.required(false).default_value(runner.repeat))
+        .about(format!("{summary} ({source})"))
+        .after_help(help_end(runner, &format!("{name} {example} {}", runner.example)))
+}
+
+fn help_end(runner: &Runner, example: &str) -> String {
+    format!("{}\n\nExample:\n  hotrow {} {example}", runner.details, runner.name)
 }
 
 /// Why a request is not carried out.
@@ -197,13 +196,19 @@ pub(crate) fn parse(host: &ThisHost) -> Result<Request, Refusal> {
     match name {
         "bench" => Ok(Request::Bench(plan(matches, host)?)),
         "compare" => Ok(Request::Compare(plan(matches, host)?)),
-        _ => Ok(Request::List(ListArguments::from_arg_matches(matches).map_err(shortened)?.format)),
+        "list" => Ok(Request::List(ListArguments::from_arg_matches(matches).map_err(shortened)?.format)),
+        _ => {
+            let known: Vec<String> =
+                command().get_subcommands().map(|known| known.get_name().to_owned()).collect();
+            Err(Refusal::Words(format!("unknown command {name:?}; there are: {}", known.join(", "))))
+        }
     }
 }
 
 /// The first paragraph of clap's message, in one line.
 fn shortened(error: clap::Error) -> Refusal {
-    if !error.use_stderr() || error.kind() == clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+    if !error.use_stderr() || error.kind() == clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
+    {
         return Refusal::Answer(error);
     }
     let message = error.to_string();
@@ -226,9 +231,9 @@ fn plan(matches: &ArgMatches, host: &ThisHost) -> Result<Plan, Refusal> {
     let arguments = RunArguments::from_arg_matches(matches).map_err(shortened)?;
     let cores = hotrow::sync::thread::parallelism();
     let (protocols, left_out) = protocols(&arguments.protocol, arguments.threads, cores)?;
-    let (needed, available) = (workload.resident_bytes_estimate(), host.available_bytes());
-    if needed > available {
-        let (needed, available) = (text::megabytes(needed), text::megabytes(available));
+    let needed = workload.resident_bytes_estimate();
+    if let Some(available) = host.available_bytes().filter(|available| needed > *available) {
+        let (needed, available) = (text::memory(needed), text::memory(available));
         return Err(Refusal::Words(format!(
             "{name} with these options needs about {needed} of memory, and {available} are available"
         )));
@@ -246,7 +251,8 @@ fn protocols(
     let admits = |protocol: &ProtocolInfo, threads: usize| threads <= protocol.workers_max as usize;
     if names == "all" {
         let threads = threads.unwrap_or(cores);
-        let (fit, left_out): (Vec<_>, Vec<_>) = PROTOCOLS.iter().partition(|protocol| admits(protocol, threads));
+        let (fit, left_out): (Vec<_>, Vec<_>) =
+            PROTOCOLS.iter().partition(|protocol| admits(protocol, threads));
         if fit.is_empty() {
             return Err(Refusal::Words(format!("no protocol admits {threads} threads")));
         }
@@ -292,7 +298,9 @@ fn parse_warmup(text: &str) -> Result<Duration, String> {
 fn parse_seconds(text: &str, least: f64) -> Result<Duration, String> {
     // What is not a number (NaN) is in no range.
     let seconds = text.parse().ok().filter(|seconds| (least..=SECONDS_MAX).contains(seconds));
-    seconds.map(Duration::from_secs_f64).ok_or_else(|| format!("expected seconds from {least} to {SECONDS_MAX}"))
+    seconds
+        .map(Duration::from_secs_f64)
+        .ok_or_else(|| format!("expected seconds from {least} to {SECONDS_MAX}"))
 }
 
 #[cfg(test)]

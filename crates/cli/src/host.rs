@@ -6,41 +6,53 @@ use sysinfo::{CpuRefreshKind, MemoryRefreshKind, Pid, ProcessRefreshKind, Proces
 
 /// What the operating system says.
 pub(crate) struct ThisHost {
-    system: RefCell<System>,
+    /// None where the operating system tells nothing.
+    system: Option<RefCell<System>>,
     process: Option<Pid>,
     machine: Machine,
 }
 
 impl ThisHost {
     pub(crate) fn new() -> Self {
-        let mut system = System::new();
-        system.refresh_memory_specifics(MemoryRefreshKind::nothing().with_ram());
-        system.refresh_cpu_specifics(CpuRefreshKind::nothing());
+        let mut system = System::new().ok();
+        let mut memory_bytes = 0;
+        let mut cpu = None;
+        if let Some(system) = &mut system {
+            system.refresh_memory_specifics(MemoryRefreshKind::nothing().with_ram());
+            memory_bytes = system.total_memory();
+            system.refresh_cpu_specifics(CpuRefreshKind::nothing());
+            cpu = system
+                .cpus()
+                .first()
+                .map(|cpu| cpu.brand().trim().to_owned())
+                .filter(|name| !name.is_empty());
+        }
         let unknown = || "unknown".to_owned();
-        let cpu = system.cpus().first().map(|cpu| cpu.brand().trim().to_owned());
         let machine = Machine {
             cores: hotrow::sync::thread::parallelism(),
-            memory_bytes: system.total_memory(),
-            cpu: cpu.filter(|name| !name.is_empty()).unwrap_or_else(unknown),
-            os: System::long_os_version().unwrap_or_else(unknown),
+            memory_bytes,
+            cpu: cpu.unwrap_or_else(unknown),
+            os: System::long_os_version().unwrap_or_else(|_| unknown()),
         };
-        Self { system: RefCell::new(system), process: sysinfo::get_current_pid().ok(), machine }
+        Self { system: system.map(RefCell::new), process: sysinfo::get_current_pid().ok(), machine }
     }
 
-    /// The memory that this process could still get, in bytes.
-    pub(crate) fn available_bytes(&self) -> u64 {
-        let mut system = self.system.borrow_mut();
+    /// The memory that this process could still get, in bytes; none if the system does not tell.
+    pub(crate) fn available_bytes(&self) -> Option<u64> {
+        let mut system = self.system.as_ref()?.borrow_mut();
         system.refresh_memory_specifics(MemoryRefreshKind::nothing().with_ram());
         let available = system.available_memory();
-        // In a container the limit is the container's.
-        system.cgroup_limits().map_or(available, |limits| available.min(limits.free_memory))
+        // In a container the limit is the container's. (Its free memory would not count the page cache,
+        // which gives way.)
+        let limits = system.cgroup_limits();
+        Some(limits.map_or(available, |limits| available.min(limits.total_memory.saturating_sub(limits.rss))))
     }
 }
 
 impl Host for ThisHost {
     fn resident_bytes(&self) -> u64 {
-        let Some(process) = self.process else { return 0 };
-        let mut system = self.system.borrow_mut();
+        let (Some(system), Some(process)) = (&self.system, self.process) else { return 0 };
+        let mut system = system.borrow_mut();
         system.refresh_processes_specifics(
             ProcessesToUpdate::Some(&[process]),
             false,
@@ -54,9 +66,6 @@ impl Host for ThisHost {
     }
 
     fn revision(&self) -> &str {
-        REVISION
+        env!("HOTROW_REVISION")
     }
 }
-
-/// The source revision of this build.
-pub(crate) const REVISION: &str = env!("HOTROW_REVISION");

@@ -17,7 +17,11 @@ pub(crate) fn print(format: Format) -> io::Result<()> {
 
 fn in_words() -> String {
     let protocols = PROTOCOLS.iter().map(|protocol| {
-        let threads = if protocol.workers_max == u32::MAX { "any".to_owned() } else { protocol.workers_max.to_string() };
+        let threads = if protocol.workers_max == u32::MAX {
+            "any".to_owned()
+        } else {
+            protocol.workers_max.to_string()
+        };
         let opaque = if protocol.opaque { "yes" } else { "no" };
         [protocol.name, protocol.summary, opaque, &threads, protocol.source].map(str::to_owned).to_vec()
     });
@@ -35,7 +39,8 @@ fn in_words() -> String {
                 .map(str::to_owned)
                 .to_vec()
         });
-        words += &format!("\nOptions of {}\n{}", workload.name, text::table(3, &["name", "", "default"], options));
+        words +=
+            &format!("\nOptions of {}\n{}", workload.name, text::table(3, &["name", "", "default"], options));
     }
     words
 }
@@ -51,9 +56,9 @@ fn in_json() -> Value {
         })
     });
     let workloads = WORKLOADS.iter().map(|workload| {
-        let options = workload.options.iter().map(|option| {
-            json!({ "name": option.name, "summary": option.summary, "default": option.default })
-        });
+        let options = workload.options.iter().map(
+            |option| json!({ "name": option.name, "summary": option.summary, "default": option.default }),
+        );
         json!({
             "name": workload.name,
             "summary": workload.summary,

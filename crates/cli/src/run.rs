@@ -46,8 +46,9 @@ impl fmt::Display for Stop {
 
 /// `hotrow bench`: protocol by protocol, the repetitions of each one after the other.
 pub(crate) fn bench(plan: &Plan, host: &ThisHost) -> Result<(), Stop> {
-    let runs = (0..plan.protocols.len()).flat_map(|protocol| (0..plan.repeat).map(move |round| (protocol, round)));
-    let reports = run_all(plan, host, runs, |report| summary::run(report))?;
+    let runs =
+        (0..plan.protocols.len()).flat_map(|protocol| (0..plan.repeat).map(move |round| (protocol, round)));
+    let reports = run_all(plan, host, runs, summary::run)?;
     if plan.format == Format::Table && plan.repeat > 1 {
         print(&summary::comparison(plan, &reports))?;
     }
@@ -56,7 +57,8 @@ pub(crate) fn bench(plan: &Plan, host: &ThisHost) -> Result<(), Stop> {
 
 /// `hotrow compare`: round by round, each protocol once in a round.
 pub(crate) fn compare(plan: &Plan, host: &ThisHost) -> Result<(), Stop> {
-    let runs = (0..plan.repeat).flat_map(|round| (0..plan.protocols.len()).map(move |protocol| (protocol, round)));
+    let runs =
+        (0..plan.repeat).flat_map(|round| (0..plan.protocols.len()).map(move |protocol| (protocol, round)));
     let reports = run_all(plan, host, runs, |_| String::new())?;
     if plan.format == Format::Table {
         print(&summary::comparison(plan, &reports))?;
@@ -76,8 +78,10 @@ fn run_all(
 ) -> Result<Reports, Stop> {
     for protocol in &plan.left_out {
         eprintln!(
-            "hotrow: {} is left out: it admits at most {} at a time; name it to run it alone",
-            protocol.name, protocol.workers_max
+            "hotrow: {} is left out: it admits at most {} thread{}",
+            protocol.name,
+            protocol.workers_max,
+            if protocol.workers_max == 1 { "" } else { "s" },
         );
     }
     let mut reports = Reports::new();
@@ -88,7 +92,8 @@ fn run_all(
             protocol: info.name.to_owned(),
             settings: plan.settings(threads, round),
         };
-        let label = format!("{} {}, run {} of {}", plan.workload.info().name, info.name, round + 1, plan.repeat);
+        let label =
+            format!("{} {}, run {} of {}", plan.workload.info().name, info.name, round + 1, plan.repeat);
         let progress = Progress::new(label);
         let report = prepare_and_run(&spec, host, &progress)?;
         drop(progress);
@@ -118,4 +123,18 @@ pub(crate) fn print(text: &str) -> io::Result<()> {
     let mut output = io::stdout().lock();
     output.write_all(text.as_bytes())?;
     output.flush()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::summary::tests::report;
+
+    #[test]
+    fn a_failed_check_is_named_and_is_no_success() {
+        assert!(verdict(&vec![(0, report(true))]).is_ok());
+        let stop = verdict(&vec![(0, report(true)), (1, report(false))]).unwrap_err();
+        let words = "checks failed: money is kept under occ (seed 7): 3 instead of 4";
+        assert_eq!(stop.to_string(), words);
+    }
 }

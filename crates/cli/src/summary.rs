@@ -100,11 +100,7 @@ fn checks(report: &RunReport) -> String {
 /// Memory: what is held in keys and rows, and what the process takes for it.
 fn held(payload: u64, resident: u64) -> String {
     let times = text::ratio(resident as f64, payload as f64);
-    format!(
-        "{} in keys and rows, {} resident ({times})",
-        text::megabytes(payload),
-        text::megabytes(resident)
-    )
+    format!("{} in keys and rows, {} resident ({times})", text::memory(payload), text::memory(resident))
 }
 
 /// The protocols of a plan side by side: medians over the rounds, and ratios to the first.
@@ -146,11 +142,25 @@ pub(crate) fn comparison(plan: &Plan, reports: &Reports) -> String {
         row
     });
     let header = [
-        "protocol", "threads", "commits/s", "", "min", "max", "p50 µs", "", "p99 µs", "", "p99.9 µs", "",
-        "aborts/commit", "", "checks",
+        "protocol",
+        "threads",
+        "commits/s",
+        "",
+        "min",
+        "max",
+        "p50 µs",
+        "",
+        "p99 µs",
+        "",
+        "p99.9 µs",
+        "",
+        "aborts/commit",
+        "",
+        "checks",
     ];
     let heading = reports.first().map_or(String::new(), |(_, report)| {
-        let runs = if plan.repeat == 1 { "one run".to_owned() } else { format!("medians of {} runs", plan.repeat) };
+        let runs =
+            if plan.repeat == 1 { "one run".to_owned() } else { format!("medians of {} runs", plan.repeat) };
         format!("{}: {runs} each, ratios to {}\n\n", report.workload, report.protocol)
     });
     format!("{heading}{}", text::table(1, &header, rows))
@@ -163,4 +173,66 @@ struct Measures {
     throughput_min: f64,
     throughput_max: f64,
     checks_failed: usize,
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use hotrow_workloads::{Check, HotRow, KindReport, Machine, Memory};
+
+    /// A report of a run whose only check has passed or not.
+    pub(crate) fn report(passed: bool) -> RunReport {
+        let latency_us = Some(LatencySummary { p50: 1.5, p90: 2.5, p99: 30.0, p999: 400.25, max: 5_000.0 });
+        let found = if passed { Ok(()) } else { Err("3 instead of 4".to_owned()) };
+        RunReport {
+            workload: "toy",
+            protocol: "occ",
+            threads: 2,
+            seconds: 2.0,
+            seed: 7,
+            virtual_time: false,
+            commits: 4_000,
+            aborts: 1_000,
+            rollbacks: 40,
+            throughput_per_s: 2_000.0,
+            latency_us,
+            by_transaction: vec![
+                ("move", KindReport { commits: 4_000, aborts: 1_000, latency_us }),
+                ("never", KindReport { commits: 0, aborts: 0, latency_us: None }),
+            ],
+            abort_reasons: vec![("read_changed", 1_000), ("write_locked", 0)],
+            attempts_max: 9,
+            hot_rows: vec![HotRow { table: "box".to_owned(), key: "3".to_owned(), conflicts: 900 }],
+            checks: vec![Check::new("money is kept", found)],
+            memory_bytes: 3_000_000,
+            memory: Memory {
+                payload_bytes_loaded: 1_000_000,
+                resident_bytes_loaded: 2_000_000,
+                payload_bytes_end: 1_000_000,
+                resident_bytes_end: 3_000_000,
+            },
+            options: [("boxes".to_owned(), 5.into())].into_iter().collect(),
+            revision: "unknown".to_owned(),
+            machine: Machine { cores: 2, memory_bytes: 1, cpu: String::new(), os: String::new() },
+        }
+    }
+
+    #[test]
+    fn a_run_is_told_with_units_and_checks() {
+        let words = run(&report(false));
+        for expected in [
+            "toy under occ: 2 threads, 2.00 s, seed 7, boxes 5",
+            "2,000 commits/s",
+            "1,000 (0.250 per commit)",
+            "read_changed 1,000\n",
+            "box[3] 900\n",
+            "0 passed, 1 FAILED: money is kept: 3 instead of 4",
+            "1.00 MB in keys and rows, 3.00 MB resident (3.00x) at the end",
+            "move             4,000   1,000  1.50  2.50  30.0    400  5,000\n",
+        ] {
+            assert!(words.contains(expected), "{expected:?} in {words}");
+        }
+        assert!(!words.contains("never"), "a type that did not run is left out: {words}");
+        assert!(run(&report(true)).contains("1 passed\n"));
+    }
 }

@@ -32,9 +32,14 @@ pub(crate) fn quantity(number: f64) -> String {
     }
 }
 
-/// Bytes, in megabytes.
-pub(crate) fn megabytes(bytes: u64) -> String {
-    format!("{} MB", quantity(bytes as f64 / 1e6))
+/// Memory, in megabytes, or in gigabytes from ten of them on.
+pub(crate) fn memory(bytes: u64) -> String {
+    let bytes = bytes as f64;
+    if bytes < 1e10 {
+        format!("{} MB", quantity(bytes / 1e6))
+    } else {
+        format!("{} GB", quantity(bytes / 1e9))
+    }
 }
 
 /// One number relative to another: `1.25x`.
@@ -55,11 +60,7 @@ pub(crate) fn median(numbers: impl IntoIterator<Item = f64>) -> f64 {
 }
 
 /// A table whose first `names` columns are words and whose others are numbers.
-pub(crate) fn table(
-    names: usize,
-    header: &[&str],
-    rows: impl IntoIterator<Item = Vec<String>>,
-) -> String {
+pub(crate) fn table(names: usize, header: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
     let mut table = Table::new();
     table.load_preset(presets::NOTHING).set_header(header.to_vec());
     for row in rows {
@@ -82,7 +83,10 @@ mod tests {
         let quantities = [0.0, 0.01234, 0.9996, 1.234, 9.999, 12.34, 99.96, 123.4, 1_234_567.8];
         assert_eq!(quantities.map(quantity).join(" "), "0.000 0.012 1.00 1.23 10.0 12.3 100 123 1,234,568");
         assert_eq!(quantity(f64::INFINITY), "-");
-        assert_eq!(megabytes(1_500_000), "1.50 MB");
+        assert_eq!(
+            [1_500_000, 9_000_000_000, 24_700_000_000].map(memory).join(" "),
+            "1.50 MB 9,000 MB 24.7 GB"
+        );
         assert_eq!(ratio(3.0, 2.0), "1.50x");
         assert_eq!(ratio(0.0, 0.0), "1.00x");
         assert_eq!(ratio(1.0, 0.0), "-");

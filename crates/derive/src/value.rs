@@ -78,9 +78,8 @@ fn struct_checks(input: &DeriveInput, fields: &Fields, facade: &Path) -> TokenSt
     // The bound's failure is reported where the field's type stands.
     let plain = types.iter().map(|ty| quote_spanned! { ty.span() => __field_is_plain::<#ty>(); });
     let padded = format!(
-        "`{name}` has padding, which an inline value must not have: make the sizes of its fields add up to a \
-         multiple of the largest alignment (order the fields by size, and fill the rest with a field such as \
-         `reserved: [u8; N]`), or use `#[value(boxed)]`"
+        "`{name}` has padding, which an inline value must not have: fill it with a field such as \
+         `reserved: [u8; N]` (under `repr(C)`, also order the fields by size), or use `#[value(boxed)]`"
     );
     quote! {
         const fn __field_is_plain<F: #facade::cell::Plain>() {}

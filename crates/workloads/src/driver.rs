@@ -81,7 +81,9 @@ impl Counts {
     fn count_aborts(&mut self, before: &Statistics, after: &Statistics) -> u64 {
         let aborts = after.aborts - before.aborts;
         if aborts != 0 {
-            for (count, (before, after)) in self.reasons.iter_mut().zip(before.reasons.iter().zip(after.reasons)) {
+            for (count, (before, after)) in
+                self.reasons.iter_mut().zip(before.reasons.iter().zip(after.reasons))
+            {
                 *count += after - before;
             }
         }
@@ -180,15 +182,19 @@ const REPORT_EVERY: Duration = Duration::from_millis(100);
 ///
 /// # Errors
 ///
-/// [`BenchError::Misuse`] if the protocol admits fewer workers, [`BenchError::Transaction`] and
-/// [`BenchError::Panicked`] for what ended the run early, [`BenchError::Thread`] if the system has no thread.
+/// [`BenchError::NoThreads`] without threads; [`BenchError::Misuse`] if the protocol admits fewer workers;
+/// [`BenchError::Transaction`] and [`BenchError::Panicked`] for what ended the run early;
+/// [`BenchError::Thread`] if the system has no thread.
 pub fn measure<P: Protocol, W: Workload<P>>(
     engine: &Engine<P>,
     workload: &W,
     settings: &Settings,
     observer: &dyn Observer,
 ) -> Result<(Measurement<W::Client>, Worker<P>), BenchError> {
-    let threads = settings.threads.max(1);
+    let threads = settings.threads;
+    if threads == 0 {
+        return Err(BenchError::NoThreads);
+    }
     let mut crew = Vec::with_capacity(threads);
     for number in 0..threads {
         crew.push((engine.worker()?, workload.client(number, threads, settings.seed)));

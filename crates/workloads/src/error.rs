@@ -14,6 +14,9 @@ pub enum BenchError {
     /// No protocol has the name.
     #[error(transparent)]
     UnknownProtocol(#[from] UnknownProtocol),
+    /// A run without threads.
+    #[error("a run needs at least one thread")]
+    NoThreads,
     /// The engine was asked for what it cannot do (more workers than the protocol admits).
     #[error(transparent)]
     Misuse(#[from] Misuse),
@@ -51,6 +54,12 @@ pub enum BenchError {
 impl BenchError {
     /// Whether other arguments would have avoided it.
     pub fn is_bad_input(&self) -> bool {
-        matches!(self, Self::Option(_) | Self::UnknownProtocol(_) | Self::Misuse(Misuse::TooManyWorkers { .. }))
+        matches!(
+            self,
+            Self::Option(_)
+                | Self::UnknownProtocol(_)
+                | Self::NoThreads
+                | Self::Misuse(Misuse::TooManyWorkers { .. })
+        )
     }
 }

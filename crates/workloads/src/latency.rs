@@ -82,9 +82,13 @@ mod tests {
         }
         low.add(&high);
         let summary = low.summary().unwrap();
-        for (found, expected) in
-            [(summary.p50, 50.0), (summary.p90, 90.0), (summary.p99, 99.0), (summary.p999, 99.9), (summary.max, 100.0)]
-        {
+        for (found, expected) in [
+            (summary.p50, 50.0),
+            (summary.p90, 90.0),
+            (summary.p99, 99.0),
+            (summary.p999, 99.9),
+            (summary.max, 100.0),
+        ] {
             assert!((found - expected).abs() <= expected / 1_000.0, "{found} instead of {expected}");
         }
     }

@@ -14,6 +14,7 @@ mod observer;
 mod options;
 mod registry;
 mod report;
+mod run;
 pub mod tpcc;
 mod workload;
 
@@ -22,6 +23,7 @@ pub use error::BenchError;
 pub use latency::{Latencies, LatencySummary};
 pub use observer::{Host, Observer, Unobserved};
 pub use options::{OptionError, OptionInfo};
-pub use registry::{RunSpec, WORKLOADS, WorkloadInfo, WorkloadOptions, prepare_and_run};
+pub use registry::{WORKLOADS, WorkloadInfo, WorkloadOptions};
 pub use report::{HotRow, KindReport, Machine, Memory, RunReport};
+pub use run::{RunSpec, prepare_and_run};
 pub use workload::{Check, End, Ran, Workload};

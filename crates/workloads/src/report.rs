@@ -126,7 +126,10 @@ pub(crate) fn named_reasons(counts: &[u64; Reason::ALL.len()]) -> Vec<(&'static 
 }
 
 /// Pairs as an object, in their order.
-fn as_map<S: Serializer, V: Serialize>(pairs: &[(&'static str, V)], serializer: S) -> Result<S::Ok, S::Error> {
+fn as_map<S: Serializer, V: Serialize>(
+    pairs: &[(&'static str, V)],
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
     let mut map = serializer.serialize_map(Some(pairs.len()))?;
     for (name, value) in pairs {
         map.serialize_entry(name, value)?;

@@ -33,7 +33,7 @@ pub struct CustomerKey {
 
 /// Secondary key of CUSTOMER: by last name, in the order of first names (clauses 2.5.2.2 and 2.6.2.2).
 ///
-/// The customer number comes last, so that customers of the same name have different keys.
+/// Customers of the same name come in the order of their primary keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Key)]
 pub struct CustomerByNameKey {
     /// `C_W_ID`.
@@ -44,8 +44,6 @@ pub struct CustomerByNameKey {
     pub last: Text<16>,
     /// `C_FIRST`.
     pub first: Text<16>,
-    /// `C_ID`.
-    pub customer: u16,
 }
 
 impl CustomerByNameKey {
@@ -56,19 +54,13 @@ impl CustomerByNameKey {
             district: key.district,
             last: row.last,
             first: row.first,
-            customer: key.customer,
         }
     }
 
     /// All keys of one last name in one district, in the order of first names.
     pub fn named(warehouse: u16, district: u8, last: Text<16>) -> RangeInclusive<Self> {
-        let lowest = Self { warehouse, district, last, first: Text::EMPTY, customer: 0 };
-        lowest..=Self { first: Text::MAX, customer: u16::MAX, ..lowest }
-    }
-
-    /// The primary key of the same customer.
-    pub fn primary(&self) -> CustomerKey {
-        CustomerKey { warehouse: self.warehouse, district: self.district, customer: self.customer }
+        let lowest = Self { warehouse, district, last, first: Text::EMPTY };
+        lowest..=Self { first: Text::MAX, ..lowest }
     }
 }
 
@@ -125,7 +117,7 @@ pub struct OrderKey {
     pub order: u32,
 }
 
-/// Secondary key of ORDER: a customer's orders from the oldest to the latest (clause 2.6.2.2).
+/// Secondary key of ORDER: the customer whose order it is (clause 2.6.2.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Key)]
 pub struct OrderByCustomerKey {
     /// `O_W_ID`.
@@ -134,26 +126,18 @@ pub struct OrderByCustomerKey {
     pub district: u8,
     /// `O_C_ID`.
     pub customer: u16,
-    /// `O_ID`.
-    pub order: u32,
 }
 
 impl OrderByCustomerKey {
     /// The secondary key of an order.
     pub fn of(key: &OrderKey, row: &Order) -> Self {
-        Self { warehouse: key.warehouse, district: key.district, customer: row.customer, order: key.order }
+        Self { warehouse: key.warehouse, district: key.district, customer: row.customer }
     }
 
-    /// All keys of a customer's orders: the last that is present is the latest order.
-    pub fn of_customer(customer: &CustomerKey) -> RangeInclusive<Self> {
+    /// The key of a customer's orders; among them the latest has the greatest primary key.
+    pub fn of_customer(customer: &CustomerKey) -> Self {
         let CustomerKey { warehouse, district, customer } = *customer;
-        let lowest = Self { warehouse, district, customer, order: 0 };
-        lowest..=Self { order: u32::MAX, ..lowest }
-    }
-
-    /// The primary key of the same order.
-    pub fn primary(&self) -> OrderKey {
-        OrderKey { warehouse: self.warehouse, district: self.district, order: self.order }
+        Self { warehouse, district, customer }
     }
 }
 
@@ -210,18 +194,17 @@ mod tests {
 
     #[test]
     fn ranges_hold_the_keys_they_name_and_no_others() {
-        let name = |last: &str, first: &str, customer| CustomerByNameKey {
+        let name = |last: &str, first: &str| CustomerByNameKey {
             warehouse: 1,
             district: 2,
             last: Text::truncated(last),
             first: Text::truncated(first),
-            customer,
         };
         let bars = CustomerByNameKey::named(1, 2, Text::truncated("BAR"));
-        assert!(bars.contains(&name("BAR", "", 0)));
-        assert!(bars.contains(&name("BAR", "zzzzzzzzzzzzzzzz", 3_000)));
-        assert!(!bars.contains(&name("BARBAR", "a", 1)));
-        assert!(!bars.contains(&name("BAQ", "zzz", 1)));
+        assert!(bars.contains(&name("BAR", "")));
+        assert!(bars.contains(&name("BAR", "zzzzzzzzzzzzzzzz")));
+        assert!(!bars.contains(&name("BARBAR", "a")));
+        assert!(!bars.contains(&name("BAQ", "zzz")));
 
         let order = OrderKey { warehouse: 1, district: 2, order: 3 };
         let lines = OrderLineKey::of_order(&order);

@@ -1,0 +1,202 @@
+//! The command as its users meet it: arguments in, lines and exit status out.
+
+use serde_json::Value;
+use std::process::{Command, Output};
+
+fn hotrow(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_hotrow")).args(arguments).output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+/// What a successful command prints; nothing but results, as it writes into a pipe.
+fn printed(arguments: &[&str]) -> String {
+    let output = hotrow(arguments);
+    let errors = text(&output.stderr);
+    assert!(output.status.success(), "{arguments:?}: {errors}");
+    assert!(errors.lines().all(|line| line.contains("is left out")), "{arguments:?}: {errors}");
+    text(&output.stdout)
+}
+
+fn json_lines(arguments: &[&str]) -> Vec<Value> {
+    printed(arguments).lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+/// A run that takes no time to load and little to run.
+const SHORT: [&str; 6] = ["--seconds", "0.2", "--warmup", "0", "--format", "json"];
+
+fn short<'a>(arguments: &[&'a str]) -> Vec<&'a str> {
+    [arguments, &SHORT].concat()
+}
+
+#[test]
+fn bad_input_gets_one_line_and_status_2() {
+    for (arguments, words) in [
+        (&["bench", "nothing"][..], "unknown workload \"nothing\"; there are: tpcc, array"),
+        (&["compare", "nothing"], "unknown workload \"nothing\"; there are: tpcc, array"),
+        (&["benhc", "tpcc"], "unknown command \"benhc\"; there are: bench, compare, list"),
+        (&["bench", "tpcc", "--protocol", "ocm"], "unknown protocol \"ocm\"; there are: occ"),
+        (&["bench", "tpcc", "--protocol", "occ,"], "unknown protocol \"\"; there are: occ"),
+        (
+            &["bench", "tpcc", "--protocol", "none", "--threads", "2"],
+            "protocol none admits at most 1 thread, not 2",
+        ),
+        (&["bench", "tpcc", "--warehouses", "0"], "--warehouses 0: expected a number from 1 to"),
+        (&["bench", "tpcc", "--warehouses", "-3"], "--warehouses -3: expected a number from 1 to"),
+        (&["bench", "tpcc", "--mix", "none"], "new-order+payment"),
+        (&["bench", "array", "--size", "0"], "--size 0: expected a number from 1 to"),
+        (
+            &["bench", "array", "--increment-share", "NaN"],
+            "--increment-share NaN: expected a number from 0 to 1",
+        ),
+        (&["bench", "array", "--threads", "0"], "expected a number from 1 to"),
+        (&["bench", "array", "--threads", "many"], "expected a number from 1 to"),
+        (&["bench", "array", "--seconds", "0"], "expected seconds from 0.001 to 86400"),
+        (&["bench", "array", "--seconds", "-1"], "expected seconds from 0.001 to 86400"),
+        (&["bench", "array", "--seconds", "NaN"], "expected seconds from 0.001 to 86400"),
+        (&["bench", "array", "--seconds", "1e9"], "expected seconds from 0.001 to 86400"),
+        (&["bench", "array", "--repeat", "0"], "'0' for '--repeat <N>'"),
+        (&["bench", "array", "--warehouses", "1"], "unexpected argument '--warehouses'"),
+        (&["bench", "array", "--format", "xml"], "possible values: table, json"),
+        (&["bench", "array", "--record", "file"], "unexpected argument '--record'"),
+        (&["list", "everything"], "unexpected argument 'everything'"),
+    ] {
+        let output = hotrow(arguments);
+        let errors = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {errors}");
+        assert_eq!(text(&output.stdout), "", "{arguments:?}");
+        assert!(errors.contains(words), "{arguments:?}: {errors}");
+        assert!(errors.starts_with("hotrow: ") && errors.lines().count() == 1, "{arguments:?}: {errors}");
+    }
+}
+
+#[test]
+fn more_memory_than_there_is_is_refused_with_both_figures() {
+    for arguments in
+        [&["bench", "array", "--size", "1000000000000"][..], &["bench", "tpcc", "--warehouses", "65535"]]
+    {
+        let output = hotrow(arguments);
+        let errors = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{errors}");
+        assert!(errors.contains(" needs about ") && errors.contains(" are available"), "{errors}");
+        assert_eq!(errors.matches(" GB").count() + errors.matches(" MB").count(), 2, "{errors}");
+    }
+}
+
+#[test]
+fn help_has_an_example_for_every_subcommand() {
+    for arguments in [
+        &["--help"][..],
+        &["list", "--help"],
+        &["bench", "--help"],
+        &["compare", "--help"],
+        &["bench", "tpcc", "--help"],
+        &["compare", "array", "--help"],
+    ] {
+        let help = printed(arguments);
+        assert!(help.contains("Example:\n  hotrow "), "{arguments:?}: {help}");
+    }
+    let help = printed(&["bench", "tpcc", "--help"]);
+    assert!(help.contains("--warehouses <N>") && help.contains("--threads <N>"), "{help}");
+}
+
+#[test]
+fn without_a_workload_help_is_shown_and_the_status_is_2() {
+    for arguments in [&[][..], &["bench"], &["compare"]] {
+        let output = hotrow(arguments);
+        assert_eq!(output.status.code(), Some(2));
+        assert!(text(&output.stderr).contains("Example:"));
+    }
+}
+
+#[test]
+fn list_names_every_protocol_and_workload() {
+    let list = json_lines(&["list", "--format", "json"]).remove(0);
+    let names = |key: &str| -> Vec<String> {
+        let entries = list[key].as_array().unwrap().iter();
+        entries.map(|entry| entry["name"].as_str().unwrap().to_owned()).collect()
+    };
+    assert!(names("protocols").contains(&"occ".to_owned()));
+    assert_eq!(names("workloads"), ["tpcc", "array"]);
+    let words = printed(&["list"]);
+    for name in names("protocols").iter().chain(&names("workloads")) {
+        assert!(words.contains(name), "{name} in {words}");
+    }
+    assert!(words.contains("--warehouses N"));
+}
+
+#[test]
+fn a_run_of_the_array_is_reported_as_one_object() {
+    let reports = json_lines(&short(&["bench", "array", "--size", "100", "--ops", "4", "--threads", "2"]));
+    let [report] = &reports[..] else { panic!("{reports:?}") };
+    assert_eq!((&report["workload"], &report["protocol"]), (&"array".into(), &"occ".into()));
+    assert_eq!((&report["threads"], &report["virtual"]), (&2.into(), &false.into()));
+    assert_eq!((&report["options"]["size"], &report["options"]["ops"]), (&100.into(), &4.into()));
+    let number = |value: &Value| value.as_f64().unwrap();
+    let (commits, seconds) = (number(&report["commits"]), number(&report["seconds"]));
+    assert!(commits > 0.0 && seconds >= 0.2);
+    assert!((number(&report["throughput_per_s"]) - commits / seconds).abs() < 1.0);
+    let latency = &report["latency_us"];
+    let percentiles = ["p50", "p90", "p99", "p999", "max"].map(|name| number(&latency[name]));
+    assert!(percentiles[0] > 0.0 && percentiles.is_sorted(), "{latency}");
+    let reasons = report["abort_reasons"].as_object().unwrap().values().map(number).sum::<f64>();
+    assert_eq!(reasons, number(&report["aborts"]));
+    let kinds = report["by_transaction"].as_object().unwrap().values();
+    assert_eq!(kinds.map(|kind| number(&kind["commits"])).sum::<f64>(), commits);
+    let checks = report["checks"].as_array().unwrap();
+    assert!(!checks.is_empty() && checks.iter().all(|check| check["passed"] == true), "{checks:?}");
+    assert_eq!(report["memory_bytes"], report["memory"]["resident_bytes_end"]);
+    assert!(number(&report["memory"]["resident_bytes_loaded"]) > 0.0);
+    assert!(number(&report["memory"]["payload_bytes_loaded"]) >= 800.0);
+    assert!(!report["revision"].as_str().unwrap().is_empty());
+    assert!(number(&report["machine"]["cores"]) >= 1.0);
+}
+
+#[test]
+fn tpcc_passes_its_twelve_conditions_under_every_protocol() {
+    let reports =
+        json_lines(&short(&["bench", "tpcc", "--scale", "small", "--protocol", "all", "--threads", "2"]));
+    assert!(reports.len() >= 2);
+    for report in reports {
+        let checks = report["checks"].as_array().unwrap();
+        assert!(checks.len() >= 12, "{checks:?}");
+        assert!(report["commits"].as_u64().unwrap() > 0, "{report}");
+        for kind in ["new_order", "payment", "order_status", "delivery", "stock_level"] {
+            assert!(report["by_transaction"].get(kind).is_some(), "{kind} in {report}");
+        }
+    }
+}
+
+#[test]
+fn a_protocol_for_one_worker_runs_on_one_thread_unless_told_otherwise() {
+    let reports = json_lines(&short(&["bench", "array", "--size", "100", "--protocol", "none"]));
+    assert_eq!(reports[0]["threads"], 1);
+}
+
+#[test]
+fn compare_interleaves_protocols_and_gives_each_round_a_seed() {
+    let run =
+        ["compare", "array", "--size", "100", "--protocol", "tl2,occ", "--threads", "1", "--repeat", "2"];
+    let reports = json_lines(&short(&run));
+    let order: Vec<(&str, u64)> = reports
+        .iter()
+        .map(|report| (report["protocol"].as_str().unwrap(), report["seed"].as_u64().unwrap()))
+        .collect();
+    assert_eq!(order, [("tl2", 1), ("occ", 1), ("tl2", 2), ("occ", 2)]);
+}
+
+#[test]
+fn tables_for_people_name_their_units_and_carry_no_colours() {
+    let run = ["array", "--size", "100", "--threads", "1", "--seconds", "0.2", "--warmup", "0"];
+    let bench = printed(&[&["bench"], &run[..]].concat());
+    assert!(
+        bench.contains("commits/s") && bench.contains("latency in µs") && bench.contains(" MB "),
+        "{bench}"
+    );
+    assert!(bench.contains(" passed"), "{bench}");
+    let compare = printed(&[&["compare"], &run[..], &["--protocol", "occ,tl2", "--repeat", "1"]].concat());
+    assert!(compare.contains("ratios to occ") && compare.contains("1.00x"), "{compare}");
+    assert!(!bench.contains('\u{1b}') && !compare.contains('\u{1b}'));
+}

@@ -1,0 +1,188 @@
+//! The rules of the house that no compiler enforces, read from the sources of all crates.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The crate that owns threads, atomics and the clock.
+const OWNER: &str = "sync";
+
+/// What only the owner names.
+const OWNED: [&str; 4] = ["std::sync::atomic", "core::sync::atomic", "std::thread", "std::time::Instant"];
+
+/// Lines of the longest file.
+const LINES_MAX: usize = 800;
+
+/// Names that say nothing about a module.
+const NAMES_OF_NOTHING: [&str; 7] = ["util", "utils", "common", "misc", "types", "helper", "helpers"];
+
+fn crates() -> PathBuf {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the crate lies beside the others");
+    crates.to_owned()
+}
+
+/// All files below a directory with this ending, with their text.
+fn files(directory: &Path, ending: &str) -> Vec<(PathBuf, String)> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        if path.is_dir() {
+            if name != "target" && !name.starts_with('.') {
+                found.extend(files(&path, ending));
+            }
+        } else if name.ends_with(ending) {
+            let text = fs::read_to_string(&path).unwrap();
+            found.push((path, text));
+        }
+    }
+    found
+}
+
+fn sources() -> Vec<(PathBuf, String)> {
+    let sources = files(&crates(), ".rs");
+    assert!(sources.len() > 20, "the sources are found");
+    sources
+}
+
+/// The crate that a file belongs to: the name of its directory.
+fn crate_of(path: &Path) -> String {
+    let inside = path.strip_prefix(crates()).unwrap();
+    inside.iter().next().unwrap().to_string_lossy().into_owned()
+}
+
+/// The code without comments and literals, and without white space except between words.
+fn code(text: &str) -> String {
+    let mut code = String::new();
+    let mut characters = text.chars().peekable();
+    while let Some(character) = characters.next() {
+        match character {
+            '/' if characters.peek() == Some(&'/') => {
+                while characters.next_if(|next| *next != '\n').is_some() {}
+            }
+            '"' => {
+                while let Some(next) = characters.next() {
+                    match next {
+                        '\\' => drop(characters.next()),
+                        '"' => break,
+                        _ => {}
+                    }
+                }
+                code.push_str("\"\"");
+            }
+            // A literal quotation mark, which would look like the start of a string.
+            '\'' if characters.peek() == Some(&'"') => drop(characters.next()),
+            _ if character.is_whitespace() => {
+                let word = |character: &char| character.is_alphanumeric() || *character == '_';
+                while characters.next_if(|next| next.is_whitespace()).is_some() {}
+                if code.chars().next_back().as_ref().is_some_and(word) && characters.peek().is_some_and(word)
+                {
+                    code.push(' ');
+                }
+            }
+            _ => code.push(character),
+        }
+    }
+    code
+}
+
+/// The paths that a use tree names: `a::{b,c::d}` is `a::b` and `a::c::d`.
+fn paths(tree: &str) -> Vec<String> {
+    let Some(open) = tree.find('{') else { return vec![tree.to_owned()] };
+    let prefix = &tree[..open];
+    let inside = tree[open + 1..].strip_suffix('}').unwrap_or(&tree[open + 1..]);
+    let mut depth = 0;
+    let parts = inside.split(|character| {
+        depth += i32::from(character == '{') - i32::from(character == '}');
+        character == ',' && depth == 0
+    });
+    parts.flat_map(paths).map(|path| format!("{prefix}{path}")).collect()
+}
+
+/// Which of the owned paths a source names.
+fn owned_paths(text: &str) -> Vec<&'static str> {
+    let code = code(text);
+    let used = code.split(';').filter_map(|statement| {
+        let at = statement.rfind("use ")?;
+        Some(paths(&statement[at + 4..]))
+    });
+    let named: Vec<String> = used.flatten().chain([code.clone()]).collect();
+    let ends = |rest: &str| !rest.starts_with(|next: char| next.is_alphanumeric() || next == '_');
+    let names =
+        |text: &String, owned: &str| text.match_indices(owned).any(|(at, _)| ends(&text[at + owned.len()..]));
+    OWNED.into_iter().filter(|owned| named.iter().any(|text| names(text, owned))).collect()
+}
+
+#[test]
+fn owned_paths_are_found_however_they_are_named() {
+    let found = |text: &str| owned_paths(text).join(" ");
+    assert_eq!(found("fn f() { std::thread::yield_now() }"), "std::thread");
+    assert_eq!(
+        found("pub use std::{fmt, sync::{Arc, atomic::{AtomicU8, Ordering}},\n thread};"),
+        "std::sync::atomic std::thread"
+    );
+    assert_eq!(found("use std::time::{Duration, Instant};"), "std::time::Instant");
+    assert_eq!(found("let a = core :: sync :: atomic::AtomicU8::new(0);"), "core::sync::atomic");
+    assert_eq!(
+        found("use std::{time::Duration, sync::Arc}; std::thread_local!(); // std::thread\n\"std::thread\""),
+        ""
+    );
+    assert_eq!(
+        found("use hotrow::sync::{thread, atomic::Ordering}; let c = '\"'; use std::thread;"),
+        "std::thread"
+    );
+}
+
+#[test]
+fn only_sync_names_threads_atomics_and_the_clock() {
+    let mut found = Vec::new();
+    for (path, text) in sources() {
+        if crate_of(&path) != OWNER {
+            found.extend(owned_paths(&text).into_iter().map(|owned| format!("{}: {owned}", path.display())));
+        }
+    }
+    assert!(found.is_empty(), "these belong to crate {OWNER}:\n{}", found.join("\n"));
+}
+
+#[test]
+fn only_sync_depends_on_the_clocks_crate() {
+    let manifests = files(&crates(), "Cargo.toml");
+    let dependents: Vec<String> = manifests
+        .iter()
+        .filter(|(_, text)| text.lines().any(|line| line.trim_start().starts_with("quanta")))
+        .map(|(path, _)| crate_of(path))
+        .collect();
+    assert_eq!(dependents, [OWNER]);
+}
+
+#[test]
+fn no_file_is_a_giant() {
+    let giants: Vec<String> = sources()
+        .iter()
+        .map(|(path, text)| (path, text.lines().count()))
+        .filter(|(_, lines)| *lines > LINES_MAX)
+        .map(|(path, lines)| format!("{}: {lines} lines", path.display()))
+        .collect();
+    assert!(giants.is_empty(), "above {LINES_MAX} lines a file is two things:\n{}", giants.join("\n"));
+}
+
+#[test]
+fn every_module_has_a_name_that_says_what_it_is() {
+    let mut nameless = Vec::new();
+    for (path, text) in sources() {
+        let inside = path.strip_prefix(crates()).unwrap().with_extension("");
+        let in_path = inside.iter().skip(1).any(|part| NAMES_OF_NOTHING.iter().any(|name| part == *name));
+        let code = code(&text);
+        let in_code = NAMES_OF_NOTHING.iter().any(|name| {
+            [';', '{'].iter().any(|end| {
+                let declaration = format!("mod {name}{end}");
+                code.match_indices(&declaration).any(|(at, _)| {
+                    !code[..at].ends_with(|before: char| before.is_alphanumeric() || before == '_')
+                })
+            })
+        });
+        if in_path || in_code {
+            nameless.push(path.display().to_string());
+        }
+    }
+    assert!(nameless.is_empty(), "{}", nameless.join("\n"));
+}

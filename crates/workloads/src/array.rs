@@ -1,0 +1,125 @@
+//! The microbenchmark of sto §5.1: reads and increments of random elements of an array of integers.
+
+use crate::error::BenchError;
+use crate::observer::Observer;
+use crate::workload::{Check, End, Ran, Workload};
+use hotrow::sync::random::Random;
+use hotrow::{Engine, Protocol, TArray, Worker};
+
+/// What to load and run.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ArrayOptions {
+    /// Elements, at least 1. The paper has a million.
+    pub size: usize,
+    /// Operations in a transaction. The paper has 10 and 50.
+    pub ops: usize,
+    /// The share of operations that increment, from 0 to 1; the others read. The paper has a half.
+    pub increment_share: f64,
+}
+
+/// An array of integers, all zero at first.
+pub struct Array<P: Protocol> {
+    array: TArray<u64, P>,
+    options: ArrayOptions,
+}
+
+/// One worker's next transaction, and how many increments it has committed.
+pub struct ArrayClient {
+    random: Random,
+    /// Elements, and whether each is incremented.
+    operations: Vec<(usize, bool)>,
+    increments: u64,
+}
+
+impl<P: Protocol> Array<P> {
+    /// Makes the array.
+    ///
+    /// # Errors
+    ///
+    /// None today; the signature is that of all workloads.
+    pub fn load(
+        engine: &Engine<P>,
+        options: &ArrayOptions,
+        _threads: usize,
+        _seed: u64,
+        observer: &dyn Observer,
+    ) -> Result<Self, BenchError> {
+        observer.loading(0, 1);
+        let array = TArray::named(engine, "array", options.size, |_| 0);
+        observer.loading(1, 1);
+        Ok(Self { array, options: *options })
+    }
+}
+
+impl<P: Protocol> Workload<P> for Array<P> {
+    type Client = ArrayClient;
+
+    fn kinds(&self) -> &'static [&'static str] {
+        &["array"]
+    }
+
+    fn client(&self, worker: usize, _workers: usize, seed: u64) -> ArrayClient {
+        let operations = Vec::with_capacity(self.options.ops);
+        ArrayClient { random: Random::stream(seed, worker as u64), operations, increments: 0 }
+    }
+
+    fn prepare(&self, client: &mut ArrayClient) {
+        let ArrayOptions { size, ops, increment_share } = self.options;
+        let ArrayClient { random, operations, .. } = client;
+        operations.clear();
+        operations.extend(
+            (0..ops).map(|_| (random.below(size as u64) as usize, random.chance(increment_share))),
+        );
+    }
+
+    fn run_one(&self, worker: &mut Worker<P>, client: &mut ArrayClient) -> Ran {
+        let operations = &client.operations;
+        let ran = worker.run(|tx| {
+            let mut sum: u64 = 0;
+            for (element, increments) in operations {
+                if *increments {
+                    self.array.update(tx, *element, |value| *value += 1)?;
+                } else {
+                    sum = sum.wrapping_add(self.array.get(tx, *element)?);
+                }
+            }
+            Ok(sum)
+        });
+        let end = match ran {
+            Ok(sum) => {
+                // The sum is of no use; a compiler that knew it would not read.
+                std::hint::black_box(sum);
+                client.increments += operations.iter().filter(|(_, increments)| *increments).count() as u64;
+                End::Committed
+            }
+            Err(error) => End::Failed(error.to_string()),
+        };
+        Ran { kind: 0, end }
+    }
+
+    fn checks(&self, worker: &mut Worker<P>, clients: Vec<ArrayClient>) -> Vec<Check> {
+        const BATCH: usize = 1_024;
+        let committed: u64 = clients.iter().map(|client| client.increments).sum();
+        let mut sum: u64 = 0;
+        for begin in (0..self.array.len()).step_by(BATCH) {
+            let end = (begin + BATCH).min(self.array.len());
+            let batch = worker.run(|tx| {
+                (begin..end).try_fold(0u64, |sum, element| Ok(sum.wrapping_add(self.array.get(tx, element)?)))
+            });
+            match batch {
+                Ok(batch) => sum = sum.wrapping_add(batch),
+                Err(error) => return vec![Check::new("reading all elements", Err(error.to_string()))],
+            }
+        }
+        let found = if sum == committed {
+            Ok(())
+        } else {
+            Err(format!("the elements' sum is {sum}, the committed increments are {committed}"))
+        };
+        vec![Check::new("sum of elements = committed increments", found)]
+    }
+
+    fn payload_bytes(&self, _worker: &mut Worker<P>) -> u64 {
+        (self.array.len() * size_of::<u64>()) as u64
+    }
+}

@@ -1,0 +1,228 @@
+//! TPC-C, revision 5.11: the main workload.
+//!
+//! Nine tables at the specification's cardinalities, five transactions with the specification's inputs, and
+//! after each run the twelve consistency conditions of clause 3.3.2. What is left out is what the
+//! specification asks of a system with terminals: keying and think times (clause 5.2.5; workers run one
+//! transaction after the other), the deferred queue of Delivery (clause 2.7.2; it is run like the others)
+//! and durability.
+
+pub mod client;
+pub mod consistency;
+pub mod input;
+pub mod population;
+pub mod procedures;
+pub mod random;
+pub mod schema;
+pub mod tables;
+
+use crate::error::BenchError;
+use crate::observer::Observer;
+use crate::workload::{Check, End, Ran, Workload};
+use client::Client;
+use consistency::{Audit, DeliveredCounts};
+use hotrow::sync::clock;
+use hotrow::{Database, Engine, Error, Key, Protocol, TableRef, Value, Worker};
+use input::{Input, Mix, TransactionKind};
+use population::{Population, Scale};
+use procedures::{
+    DeliveryProcedure, NewOrderProcedure, OrderStatusProcedure, PaymentProcedure, StockLevelProcedure,
+};
+use schema::{DistrictKey, HistoryKey};
+use tables::Tables;
+
+/// What to load and run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TpccOptions {
+    /// Warehouses, from 1 to 65,535.
+    pub warehouses: u32,
+    /// Which transactions, in which proportion.
+    pub mix: Mix,
+    /// Rows per warehouse.
+    pub scale: Scale,
+}
+
+/// A loaded TPC-C database.
+pub struct Tpcc<P: Protocol> {
+    database: Database<P>,
+    tables: Tables,
+    options: TpccOptions,
+    population: Population,
+    begin: clock::Instant,
+}
+
+/// One worker's terminal.
+pub struct Terminal {
+    client: Client,
+    worker: u32,
+    payments: u32,
+    delivered: DeliveredCounts,
+    next: Option<Input>,
+}
+
+impl<P: Protocol> Tpcc<P> {
+    /// Loads the initial population (clause 4.3.3) with `threads` threads.
+    ///
+    /// # Errors
+    ///
+    /// [`BenchError::Load`], if the population contradicts itself or a thread panics.
+    pub fn load(
+        engine: &Engine<P>,
+        options: &TpccOptions,
+        threads: usize,
+        seed: u64,
+        observer: &dyn Observer,
+    ) -> Result<Self, BenchError> {
+        let (database, tables) = tables::create(engine, options);
+        let population = Population::new(options.scale, seed, 1);
+        // The registry's option admits no more warehouses than the keys have room for.
+        let warehouses = u16::try_from(options.warehouses)
+            .map_err(|_| BenchError::Load(format!("{} warehouses are too many", options.warehouses)))?;
+        tables::load(&database, &tables, population, warehouses, threads, observer)
+            .map_err(BenchError::Load)?;
+        Ok(Self { database, tables, options: *options, population, begin: clock::now() })
+    }
+
+    /// The database.
+    pub fn database(&self) -> &Database<P> {
+        &self.database
+    }
+
+    /// The tables.
+    pub fn tables(&self) -> &Tables {
+        &self.tables
+    }
+
+    fn run_input(&self, worker: &mut Worker<P>, terminal: &mut Terminal, input: Input) -> End {
+        let Self { database, tables, .. } = self;
+        let tables = *tables;
+        match input {
+            Input::NewOrder(input) => {
+                let ended = database.execute(worker, &NewOrderProcedure { tables, input });
+                match ended {
+                    Err(Error::Rollback(_)) if input.rolls_back => End::RolledBack,
+                    Ok(_) if input.rolls_back => {
+                        End::Failed(String::from("an order for an item that does not exist committed"))
+                    }
+                    other => end(other),
+                }
+            }
+            Input::Payment(input) => {
+                let history = HistoryKey { worker: terminal.worker, sequence: terminal.payments };
+                let ended = database.execute(worker, &PaymentProcedure { tables, input, history });
+                terminal.payments += 1;
+                end(ended)
+            }
+            Input::OrderStatus(input) => {
+                end(database.execute(worker, &OrderStatusProcedure { tables, input }))
+            }
+            Input::Delivery(input) => {
+                let ended = database.execute(worker, &DeliveryProcedure { tables, input });
+                if let Ok(delivered) = &ended {
+                    for (district, order) in (1..).zip(delivered) {
+                        if *order != 0 {
+                            let warehouse = input.warehouse.warehouse;
+                            terminal.delivered.count(DistrictKey { warehouse, district });
+                        }
+                    }
+                }
+                end(ended)
+            }
+            Input::StockLevel(input) => {
+                end(database.execute(worker, &StockLevelProcedure { tables, input }))
+            }
+        }
+    }
+
+    fn audit(&self, worker: &mut Worker<P>) -> Result<Audit, Error> {
+        let mut audit = Audit::new(self.options.scale);
+        let Self { database, tables, .. } = self;
+        database.table(tables.warehouse).for_each(worker, |key, row| audit.warehouse(key, row))?;
+        database.table(tables.district).for_each(worker, |key, row| audit.district(key, row))?;
+        database.table(tables.customer).for_each(worker, |key, row| audit.customer(key, row))?;
+        database.table(tables.history).for_each(worker, |key, row| audit.history(key, row))?;
+        database.table(tables.new_order).for_each(worker, |key, row| audit.new_order(key, row))?;
+        database.table(tables.order).for_each(worker, |key, row| audit.order(key, row))?;
+        database.table(tables.order_line).for_each(worker, |key, row| audit.order_line(key, row))?;
+        Ok(audit)
+    }
+}
+
+fn end<T>(ended: Result<T, Error>) -> End {
+    match ended {
+        Ok(_) => End::Committed,
+        Err(error) => End::Failed(error.to_string()),
+    }
+}
+
+impl<P: Protocol> Workload<P> for Tpcc<P> {
+    type Client = Terminal;
+
+    fn kinds(&self) -> &'static [&'static str] {
+        &["new_order", "payment", "order_status", "delivery", "stock_level"]
+    }
+
+    fn client(&self, worker: usize, _workers: usize, seed: u64) -> Terminal {
+        let TpccOptions { warehouses, mix, scale } = self.options;
+        let warehouses = warehouses.min(u32::from(u16::MAX)) as u16;
+        Terminal {
+            client: Client::new(worker, warehouses, scale, self.population.constants(), mix, seed),
+            worker: worker as u32,
+            payments: 0,
+            delivered: DeliveredCounts::new(),
+            next: None,
+        }
+    }
+
+    fn prepare(&self, terminal: &mut Terminal) {
+        let now = self.begin.elapsed().as_micros() as i64 + 2;
+        terminal.next = Some(terminal.client.next_input(now));
+    }
+
+    fn run_one(&self, worker: &mut Worker<P>, terminal: &mut Terminal) -> Ran {
+        let input = match terminal.next.take() {
+            Some(input) => input,
+            None => terminal.client.next_input(1),
+        };
+        let kind = match input.kind() {
+            TransactionKind::NewOrder => 0,
+            TransactionKind::Payment => 1,
+            TransactionKind::OrderStatus => 2,
+            TransactionKind::Delivery => 3,
+            TransactionKind::StockLevel => 4,
+        };
+        Ran { kind, end: self.run_input(worker, terminal, input) }
+    }
+
+    fn checks(&self, worker: &mut Worker<P>, terminals: Vec<Terminal>) -> Vec<Check> {
+        let mut delivered = DeliveredCounts::new();
+        for terminal in &terminals {
+            delivered.merge(&terminal.delivered);
+        }
+        match self.audit(worker) {
+            Ok(audit) => {
+                audit.finish(&delivered).into_iter().map(|(name, found)| Check::new(name, found)).collect()
+            }
+            Err(error) => vec![Check::new("3.3.2 reading all rows", Err(error.to_string()))],
+        }
+    }
+
+    fn payload_bytes(&self, worker: &mut Worker<P>) -> u64 {
+        fn bytes<K: Key, R: Value, P: Protocol>(
+            database: &Database<P>,
+            table: TableRef<K, R>,
+            worker: &mut Worker<P>,
+        ) -> u64 {
+            database.table(table).memory(worker).map_or(0, |memory| memory.payload_bytes)
+        }
+        let Self { database, tables, .. } = self;
+        bytes(database, tables.warehouse, worker)
+            + bytes(database, tables.district, worker)
+            + bytes(database, tables.customer, worker)
+            + bytes(database, tables.history, worker)
+            + bytes(database, tables.new_order, worker)
+            + bytes(database, tables.order, worker)
+            + bytes(database, tables.order_line, worker)
+            + bytes(database, tables.item, worker)
+            + bytes(database, tables.stock, worker)
+    }
+}

@@ -1,0 +1,60 @@
+//! Stock-Level (clause 2.8): how many items of a district's last 20 orders are low in stock. Reads only.
+
+use crate::tpcc::input::StockLevelInput;
+use crate::tpcc::schema::{OrderLine, OrderLineKey, StockKey};
+use crate::tpcc::tables::Tables;
+use hotrow::{Context, Direction, Procedure};
+use std::ops::ControlFlow;
+
+/// The Stock-Level transaction (clause 2.8.2). Returns how many distinct items are below the threshold.
+#[derive(Debug, Clone, Copy)]
+pub struct StockLevelProcedure {
+    /// Where.
+    pub tables: Tables,
+    /// What.
+    pub input: StockLevelInput,
+}
+
+/// Orders looked at (clause 2.8.2.2).
+const LAST_ORDERS: u32 = 20;
+
+impl Procedure for StockLevelProcedure {
+    type Output = u32;
+
+    fn run<C: Context>(&self, cx: &mut C) -> Result<C::Val<u32>, C::Stop> {
+        let Self { tables, input } = self;
+        let StockLevelInput { district, threshold } = *input;
+        let key = cx.value(district);
+        let next = cx.read(tables.district, key, |row| row.next_order)?;
+        let range = cx.map(next, move |next| {
+            let next = next.unwrap_or(1);
+            let orders = next.saturating_sub(LAST_ORDERS)..=next.saturating_sub(1);
+            OrderLineKey::of_orders(&district, orders).into()
+        });
+        let items = cx.scan(
+            tables.order_line,
+            range,
+            Direction::Ascending,
+            Vec::with_capacity(256),
+            |items: &mut Vec<u32>, _, row: &OrderLine| {
+                items.push(row.item);
+                ControlFlow::Continue(())
+            },
+        )?;
+        let items = cx.map(items, |mut items| {
+            items.sort_unstable();
+            items.dedup();
+            items
+        });
+        let mut low = cx.value(0u32);
+        for item in cx.force(items)? {
+            let key = cx.value(StockKey { warehouse: district.warehouse, item });
+            let quantity = cx.read(tables.stock, key, |row| row.quantity)?;
+            let both = cx.zip(low, quantity);
+            low = cx.map(both, move |(low, quantity)| {
+                low + u32::from(quantity.is_some_and(|quantity| quantity < threshold))
+            });
+        }
+        Ok(low)
+    }
+}

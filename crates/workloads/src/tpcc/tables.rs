@@ -1,0 +1,163 @@
+//! The nine tables in a database, and their loading.
+
+use super::TpccOptions;
+use super::population::{Population, Scale};
+use super::schema::{
+    Customer, CustomerByNameKey, CustomerKey, DISTRICTS_PER_WAREHOUSE, District, DistrictKey, History,
+    HistoryKey, Item, ItemKey, NewOrder, NewOrderKey, Order, OrderByCustomerKey, OrderKey, OrderLine,
+    OrderLineKey, Stock, StockKey, Warehouse, WarehouseKey,
+};
+use crate::observer::Observer;
+use hotrow::sync::atomic::{AtomicU64, Ordering};
+use hotrow::sync::thread;
+use hotrow::{Database, Engine, IndexRef, Key, Protocol, TableRef, Value};
+
+/// The tables and secondary indexes, as procedures name them.
+#[derive(Debug, Clone, Copy)]
+pub struct Tables {
+    /// WAREHOUSE.
+    pub warehouse: TableRef<WarehouseKey, Warehouse>,
+    /// DISTRICT.
+    pub district: TableRef<DistrictKey, District>,
+    /// CUSTOMER.
+    pub customer: TableRef<CustomerKey, Customer>,
+    /// CUSTOMER by last and first name.
+    pub customer_by_name: IndexRef<CustomerByNameKey, CustomerKey, Customer>,
+    /// HISTORY.
+    pub history: TableRef<HistoryKey, History>,
+    /// NEW-ORDER.
+    pub new_order: TableRef<NewOrderKey, NewOrder>,
+    /// ORDER.
+    pub order: TableRef<OrderKey, Order>,
+    /// ORDER by customer.
+    pub order_by_customer: IndexRef<OrderByCustomerKey, OrderKey, Order>,
+    /// ORDER-LINE.
+    pub order_line: TableRef<OrderLineKey, OrderLine>,
+    /// ITEM, which is static.
+    pub item: TableRef<ItemKey, Item>,
+    /// STOCK.
+    pub stock: TableRef<StockKey, Stock>,
+}
+
+/// Makes the tables: hashed where rows are only looked up by key, ordered where they are scanned (clauses
+/// 2.6.2.2, 2.7.4.2 and 2.8.2.2 scan ORDER, NEW-ORDER and ORDER-LINE).
+pub(super) fn create<P: Protocol>(engine: &Engine<P>, options: &TpccOptions) -> (Database<P>, Tables) {
+    let Scale { items, customers_per_district, .. } = options.scale;
+    let warehouses = options.warehouses as usize;
+    let districts = warehouses * usize::from(DISTRICTS_PER_WAREHOUSE);
+    let customers = districts * usize::from(customers_per_district);
+    let mut database = Database::new(engine);
+
+    let mut customer = database.builder("CUSTOMER").hash(customers);
+    let by_name = customer.secondary("by_name", CustomerByNameKey::of);
+    let customer = customer.build();
+    let mut order = database.builder("ORDER");
+    let by_customer = order.secondary("by_customer", OrderByCustomerKey::of);
+    let order = order.build();
+
+    let warehouse = database.builder("WAREHOUSE").hash(warehouses).build();
+    let district = database.builder("DISTRICT").hash(districts).build();
+    let history = database.builder("HISTORY").hash(customers).build();
+    let new_order = database.builder("NEW-ORDER").build();
+    let order_line = database.builder("ORDER-LINE").build();
+    let item = database.builder("ITEM").hash(items as usize).fixed().build();
+    let stock = database.builder("STOCK").hash(warehouses * items as usize).build();
+
+    let tables = Tables {
+        warehouse: database.add(warehouse),
+        district: database.add(district),
+        customer: database.add(customer),
+        customer_by_name: database.add_index(by_name),
+        history: database.add(history),
+        new_order: database.add(new_order),
+        order: database.add(order),
+        order_by_customer: database.add_index(by_customer),
+        order_line: database.add(order_line),
+        item: database.add(item),
+        stock: database.add(stock),
+    };
+    (database, tables)
+}
+
+/// Something that one thread loads at a time.
+#[derive(Debug, Clone, Copy)]
+enum Part {
+    Items,
+    Stock(u16),
+    District(DistrictKey),
+}
+
+/// Loads the initial population with several threads.
+pub(super) fn load<P: Protocol>(
+    database: &Database<P>,
+    tables: &Tables,
+    population: Population,
+    warehouses: u16,
+    threads: usize,
+    observer: &dyn Observer,
+) -> Result<(), String> {
+    let mut parts = vec![Part::Items];
+    for warehouse in 1..=warehouses {
+        parts.push(Part::Stock(warehouse));
+        for district in 1..=DISTRICTS_PER_WAREHOUSE {
+            parts.push(Part::District(DistrictKey { warehouse, district }));
+        }
+    }
+    let (next, done) = (AtomicU64::new(0), AtomicU64::new(0));
+    let total = parts.len() as u64;
+    observer.loading(0, total);
+    let work = || -> Result<(), String> {
+        loop {
+            // Relaxed, both: the counters hand out numbers; joining the threads orders the data.
+            let number = next.fetch_add(1, Ordering::Relaxed);
+            let Some(part) = parts.get(number as usize) else { return Ok(()) };
+            load_part(database, tables, &population, *part)?;
+            observer.loading(done.fetch_add(1, Ordering::Relaxed) + 1, total);
+        }
+    };
+    thread::scope(|scope| {
+        let threads: Vec<_> = (0..threads.max(1)).map(|_| scope.spawn(work)).collect();
+        for thread in threads {
+            thread.join().map_err(|_| String::from("a loading thread panicked"))??;
+        }
+        Ok(())
+    })
+}
+
+fn load_part<P: Protocol>(
+    database: &Database<P>,
+    tables: &Tables,
+    population: &Population,
+    part: Part,
+) -> Result<(), String> {
+    match part {
+        Part::Items => fill(database, tables.item, population.items()),
+        Part::Stock(warehouse) => {
+            fill(database, tables.warehouse, [population.warehouse(warehouse)])?;
+            fill(database, tables.district, population.districts(warehouse))?;
+            fill(database, tables.stock, population.stock(warehouse))
+        }
+        Part::District(district) => {
+            fill(database, tables.customer, population.customers(district))?;
+            fill(database, tables.history, population.history(district))?;
+            fill(database, tables.order, population.orders(district))?;
+            fill(database, tables.order_line, population.order_lines(district))?;
+            fill(database, tables.new_order, population.new_orders(district))
+        }
+    }
+}
+
+fn fill<K: Key, R: Value, P: Protocol>(
+    database: &Database<P>,
+    table: TableRef<K, R>,
+    rows: impl IntoIterator<Item = (K, R)>,
+) -> Result<(), String> {
+    let table = database.table(table);
+    for (key, row) in rows {
+        let place = key.clone();
+        if !table.load(key, row) {
+            return Err(format!("{}[{place:?}] is there twice", table.name()));
+        }
+    }
+    Ok(())
+}
