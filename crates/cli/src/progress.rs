@@ -15,7 +15,7 @@ impl Progress {
     pub(crate) fn new(what: String) -> Self {
         // Hidden unless standard error is a terminal.
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
-        let style = ProgressStyle::with_template("{prefix} {bar:30} {percent:>3} % {msg}");
+        let style = ProgressStyle::with_template("{prefix} {bar:30} {percent:>3} % {wide_msg}");
         bar.set_style(style.expect("the template is a constant that parses"));
         bar.set_prefix(what);
         Self { bar }

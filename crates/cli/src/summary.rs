@@ -19,7 +19,9 @@ pub(crate) fn run(report: &RunReport) -> String {
     line("attempts", format!("{} for one transaction at most", text::count(report.attempts_max)));
     line("rollbacks", text::count(report.rollbacks));
     line("abort reasons", abort_reasons(report));
-    line("hottest rows", hottest_rows(report));
+    for (at, row) in hottest_rows(report).into_iter().enumerate() {
+        line(if at == 0 { "hottest rows" } else { "" }, row);
+    }
     line("checks", checks(report));
     let memory = &report.memory;
     line("memory", format!("{} loaded", held(memory.payload_bytes_loaded, memory.resident_bytes_loaded)));
@@ -71,17 +73,19 @@ fn latencies(report: &RunReport) -> String {
 
 fn abort_reasons(report: &RunReport) -> String {
     let counted = report.abort_reasons.iter().filter(|(_, count)| *count != 0);
-    or_none(counted.map(|(reason, count)| format!("{reason} {}", text::count(*count))))
+    let words: Vec<String> =
+        counted.map(|(reason, count)| format!("{reason} {}", text::count(*count))).collect();
+    if words.is_empty() { "none".to_owned() } else { words.join(", ") }
 }
 
-fn hottest_rows(report: &RunReport) -> String {
+/// A line for each of the hottest rows.
+fn hottest_rows(report: &RunReport) -> Vec<String> {
+    if report.hot_rows.is_empty() {
+        return vec!["none".to_owned()];
+    }
     let rows = report.hot_rows.iter().take(5);
-    or_none(rows.map(|row| format!("{}[{}] {}", row.table, row.key, text::count(row.conflicts))))
-}
-
-fn or_none(words: impl Iterator<Item = String>) -> String {
-    let words = words.collect::<Vec<_>>().join(", ");
-    if words.is_empty() { "none".to_owned() } else { words }
+    rows.map(|row| format!("{} conflicts over {} {}", text::count(row.conflicts), row.table, row.key))
+        .collect()
 }
 
 fn checks(report: &RunReport) -> String {
@@ -225,7 +229,7 @@ pub(crate) mod tests {
             "2,000 commits/s",
             "1,000 (0.250 per commit)",
             "read_changed 1,000\n",
-            "box[3] 900\n",
+            "900 conflicts over box 3\n",
             "0 passed, 1 FAILED: money is kept: 3 instead of 4",
             "1.00 MB in keys and rows, 3.00 MB resident (3.00x) at the end",
             "move             4,000   1,000  1.50  2.50  30.0    400  5,000\n",

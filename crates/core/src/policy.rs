@@ -17,8 +17,9 @@ pub struct RetryPolicy {
     /// The longest sleep between two attempts. A longer one wastes less work under contention and makes the
     /// tail of the latency longer. Default: 100 microseconds.
     pub backoff_max: Duration,
-    /// After how many aborts a transaction asks the others to let it through (see [`Elders`]). Fewer make
-    /// the tail shorter and stop other transactions more often. Default: 24.
+    /// After how many aborts a transaction asks the others to let it through: from then on no attempt
+    /// begins but its own, once no older one is waiting. Fewer make the tail shorter and stop other
+    /// transactions more often. Default: 24.
     pub escalate_after: u32,
 }
 

@@ -1,17 +1,533 @@
 //! Transactions on shared memory that stay fast, fair and correct when every thread wants the same row.
+//!
+//! ```
+//! use hotrow::{Engine, Error, Occ, Table};
+//!
+//! fn main() -> Result<(), Error> {
+//!     let engine = Engine::<Occ>::new(); // The protocol is a type: `Tl2` would do as well.
+//!     let accounts = Table::<u32, i64, Occ>::hash(&engine, "accounts", 4);
+//!     for account in 0..4 {
+//!         accounts.load(account, 1_000);
+//!     }
+//!     std::thread::scope(|scope| {
+//!         for payer in 1..4 {
+//!             let (engine, accounts) = (&engine, &accounts);
+//!             scope.spawn(move || {
+//!                 for _ in 0..1_000 {
+//!                     let paid = engine.run(|tx| {
+//!                         accounts.update(tx, &payer, |balance| *balance -= 1)?;
+//!                         accounts.update(tx, &0, |balance| *balance += 1) // Everybody's hot row.
+//!                     });
+//!                     paid.expect("tried again until it commits");
+//!                 }
+//!             });
+//!         }
+//!     });
+//!     assert_eq!(engine.run(|tx| accounts.get(tx, &0))?, Some(4_000));
+//!     Ok(())
+//! }
+//! ```
+//!
+//! The rest of this page is the guide; every block in it is a test.
+//!
+//! 1. [Engines and protocols](#engines-and-protocols)
+//! 2. [Boxes, arrays, counters](#boxes-arrays-counters)
+//! 3. [Tables, keys, rows](#tables-keys-rows)
+//! 4. [Procedures and contexts](#procedures-and-contexts)
+//! 5. [Errors, retries, rollback, panics](#errors-retries-rollback-panics)
+//! 6. [Workers and threads](#workers-and-threads)
+//! 7. [The conflict report](#the-conflict-report)
+//! 8. [What is guaranteed, and what bodies must not do](#what-is-guaranteed-and-what-bodies-must-not-do)
+//!
+//! # Engines and protocols
+//!
+//! An [`Engine`] has one protocol for its whole life: the type parameter. Objects and tables are made for an
+//! engine and belong to it. Three protocols exist:
+//!
+//! | type | name | what it does | choose it when |
+//! |---|---|---|---|
+//! | [`Occ`] | `occ` | reads lock nothing; at commit it locks the writes and checks the reads; no shared clock | first |
+//! | [`Tl2`] | `tl2` | the same with a global clock: even an attempt that will abort has seen one consistent state | bodies rely on what they have read before they commit |
+//! | [`NoProtocol`] | `none` | no concurrency control, one worker only | one thread is enough, or as the limit to measure against |
+//!
+//! Code that is generic over [`Protocol`] serves all of them. Where the name comes from outside (an argument,
+//! a configuration), a [`Visitor`](protocols::Visitor) turns it into the type:
+//!
+//! ```
+//! use hotrow::protocols::{Visitor, with_protocol};
+//! use hotrow::{Engine, Error, Protocol, TBox};
+//!
+//! struct CountToTen;
+//!
+//! impl Visitor for CountToTen {
+//!     type Output = Result<u64, Error>;
+//!     fn visit<P: Protocol>(self) -> Self::Output {
+//!         let engine = Engine::<P>::new();
+//!         let number = TBox::new(&engine, 0u64);
+//!         for _ in 0..10 {
+//!             engine.run(|tx| number.update(tx, |number| *number += 1))?;
+//!         }
+//!         engine.run(|tx| number.get(tx))
+//!     }
+//! }
+//!
+//! for name in ["occ", "tl2", "none"] {
+//!     assert_eq!(with_protocol(name, CountToTen).unwrap(), Ok(10));
+//! }
+//! let unknown = with_protocol("2pl", CountToTen).unwrap_err();
+//! assert!(unknown.to_string().contains("occ, tl2, none"));
+//! ```
+//!
+//! # Boxes, arrays, counters
+//!
+//! [`TBox`] holds one value, [`TArray`] a fixed number of them, each of which conflicts on its own.
+//! Transactions see their own writes; others see them once the transaction has committed, all or none.
+//!
+//! ```
+//! use hotrow::{Engine, Occ, TArray, TBox};
+//!
+//! let engine = Engine::<Occ>::new();
+//! let title = TBox::new(&engine, String::from("draft"));
+//! let votes = TArray::new(&engine, 3, |_| 0u64);
+//!
+//! let seen = engine.run(|tx| {
+//!     title.set(tx, String::from("final"))?;
+//!     votes.update(tx, 2, |votes| *votes += 1)?;
+//!     let length = title.read(tx, |title| title.len())?; // Looks at the value without copying it.
+//!     Ok((length, votes.get(tx, 2)?))
+//! })?;
+//! assert_eq!(seen, (5, 1));
+//! # Ok::<(), hotrow::Error>(())
+//! ```
+//!
+//! [`TCounter`] is for what many threads change and few read exactly. Increments do not look at the counter,
+//! so they never make each other abort. Tests ([`is_at_least`](TCounter::is_at_least) and its siblings) are
+//! *predicates*: what the transaction depends on is the answer, not the value. An exact
+//! [`get`](TCounter::get) conflicts with every change.
+//!
+//! ```
+//! use hotrow::{Engine, Occ, TCounter};
+//!
+//! let engine = Engine::<Occ>::new();
+//! let tickets = TCounter::new(&engine, 2);
+//! let mut buy = || {
+//!     engine.run(|tx| {
+//!         if !tickets.is_at_least(tx, 1)? {
+//!             return Ok(false);
+//!         }
+//!         tickets.add(tx, -1)?;
+//!         Ok(true)
+//!     })
+//! };
+//! assert_eq!([buy()?, buy()?, buy()?], [true, true, false]);
+//! # Ok::<(), hotrow::Error>(())
+//! ```
+//!
+//! # Tables, keys, rows
+//!
+//! A [`Table`] maps keys of one type to rows of one type, under a hash index or an ordered one. Integers,
+//! tuples of up to four keys and [`Text`] are keys as they are; for a struct, derive [`Key`](macro@Key). A
+//! key has a fixed size: there are no `String` keys, a [`Text`] takes their place.
+//!
+//! Rows derive [`Value`](macro@Value), which decides how they are held:
+//!
+//! - *inline* (`#[value(inline)]`): plain `Copy` data without padding, kept in the record itself and copied
+//!   to be read. For small rows that change often. What is not plain, or has padding, does not compile.
+//! - *boxed* (the default): behind a pointer that a commit swaps, so that a large row is never copied to be
+//!   read. A change copies the row. For large rows, strings, vectors, anything that is `Clone + Send + Sync`.
+//!
+//! ```
+//! use hotrow::{Direction, Engine, Key, Occ, Table, Text, Value};
+//! use std::ops::ControlFlow;
+//!
+//! /// Ordered by the first field, then the second.
+//! #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Key)]
+//! struct OrderKey {
+//!     district: u16,
+//!     order: u32,
+//! }
+//!
+//! #[derive(Debug, Clone, Copy, PartialEq, Value)]
+//! #[value(inline)]
+//! struct Order {
+//!     amount: i64,
+//!     customer: Text<8>,
+//! }
+//!
+//! let engine = Engine::<Occ>::new();
+//! let orders = Table::<OrderKey, Order, Occ>::ordered(&engine, "orders");
+//! let anna = Order { amount: 30, customer: "anna".try_into()? };
+//! let ben = Order { amount: 50, customer: "ben".try_into()? };
+//!
+//! engine.run(|tx| {
+//!     // Keys that exist and rows that are missing are ordinary results, not errors.
+//!     assert!(orders.insert(tx, OrderKey { district: 1, order: 1 }, anna)?);
+//!     assert!(!orders.insert(tx, OrderKey { district: 1, order: 1 }, ben)?);
+//!     assert!(orders.upsert(tx, OrderKey { district: 1, order: 2 }, ben)?);
+//!     let raised = orders.update(tx, &OrderKey { district: 1, order: 2 }, |order| {
+//!         order.amount += 1;
+//!         order.amount
+//!     })?;
+//!     assert_eq!(raised, Some(51));
+//!     assert_eq!(orders.get(tx, &OrderKey { district: 9, order: 9 })?, None);
+//!     assert!(!orders.delete(tx, &OrderKey { district: 9, order: 9 })?);
+//!     Ok(())
+//! })?;
+//!
+//! // The newest order of district 1: a scan downwards that stops at the first row.
+//! let newest = engine.run(|tx| {
+//!     let district = OrderKey { district: 1, order: 0 }..=OrderKey { district: 1, order: u32::MAX };
+//!     let mut newest = None;
+//!     orders.scan(tx, district, Direction::Descending, |key, order| {
+//!         newest = Some((key.order, order.amount));
+//!         ControlFlow::Break(())
+//!     })?;
+//!     Ok(newest)
+//! })?;
+//! assert_eq!(newest, Some((2, 51)));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! That a key is missing, and that a range holds no other keys than those visited, are facts like any other:
+//! if another transaction inserts or deletes there, the commit fails and the body runs again. There are no
+//! phantoms, in either index. Only an ordered table can be scanned ([`Table::scan`], or
+//! [`Table::collect`] with a limit). The conflicts of such facts are as wide as a bucket or a leaf, so a failed
+//! lookup may also be disturbed by an insert of a neighbouring key.
+//!
+//! A *secondary index* finds rows by something else. It is kept up to date in the same transaction as the
+//! row, and several rows may have the same secondary key. A table declared *fixed* is loaded once and then
+//! read without any tracking; whoever tries to change it gets [`Misuse::StaticTable`].
+//!
+//! ```
+//! use hotrow::{Direction, Engine, Error, Misuse, Occ, Table, Text};
+//! use std::ops::ControlFlow;
+//!
+//! let engine = Engine::<Occ>::new();
+//! let mut builder = Table::<u32, Text<16>, Occ>::builder(&engine, "people").hash(1_000);
+//! let by_name = builder.secondary("by_name", |_number, name| *name);
+//! let people = builder.build();
+//! for (number, name) in [(1, "cole"), (2, "able"), (3, "cole")] {
+//!     people.load(number, Text::truncated(name)); // Outside of any transaction, to fill the table.
+//! }
+//! let coles = engine.run(|tx| {
+//!     let name = Text::truncated("cole");
+//!     let mut numbers = Vec::new();
+//!     by_name.scan_keys(tx, name..=name, Direction::Ascending, |_name, number| {
+//!         numbers.push(*number);
+//!         ControlFlow::Continue(())
+//!     })?;
+//!     Ok(numbers)
+//! })?;
+//! assert_eq!(coles, [1, 3]);
+//!
+//! let prices = Table::<u32, u64, Occ>::builder(&engine, "prices").hash(10).fixed().build();
+//! prices.load(7, 99);
+//! assert_eq!(engine.run(|tx| prices.get(tx, &7))?, Some(99));
+//! let refused = engine.run(|tx| prices.insert(tx, 8, 100));
+//! assert!(matches!(refused, Err(Error::Misuse(Misuse::StaticTable { .. }))));
+//! # Ok::<(), hotrow::Error>(())
+//! ```
+//!
+//! # Procedures and contexts
+//!
+//! A closure is the short form of a transaction. A [`Procedure`] is the long one: written once against an
+//! abstract [`Context`], so that something other than the CPU can read it. It names tables by references that
+//! a [`Database`] hands out and that know nothing of protocols. Values inside it are the context's
+//! ([`Context::Val`]); [`force`](Context::force) turns one into a plain value where a key or a branch depends
+//! on it.
+//!
+//! Two contexts exist. *Eager* runs each operation at once, as a closure would, and the compiler leaves
+//! nothing of the detour; [`commute`](Context::commute) is an ordinary update there. *Recording* runs the
+//! procedure, rolls it back, and yields its operations in order: table, key, kind, and which operations'
+//! results each depends on.
+//!
+//! ```
+//! use hotrow::{Context, Database, Engine, Occ, Procedure, Table, TableRef};
+//!
+//! /// Moves money; says whether there was enough of it.
+//! struct Transfer {
+//!     accounts: TableRef<u32, i64>,
+//!     from: u32,
+//!     to: u32,
+//!     amount: i64,
+//! }
+//!
+//! impl Procedure for Transfer {
+//!     type Output = bool;
+//!     fn run<C: Context>(&self, cx: &mut C) -> Result<C::Val<bool>, C::Stop> {
+//!         let (key, amount) = (cx.value(self.from), cx.value(self.amount));
+//!         let covered = cx.update(self.accounts, key, amount.clone(), |balance, amount| {
+//!             let covered = *balance >= amount;
+//!             if covered {
+//!                 *balance -= amount;
+//!             }
+//!             covered
+//!         })?;
+//!         let covered = cx.map(covered, |covered| covered == Some(true));
+//!         cx.require(covered.clone())?; // Rolls back unless it holds.
+//!         let key = cx.value(self.to);
+//!         cx.commute(self.accounts, key, amount, |balance, amount| *balance += amount)?;
+//!         Ok(covered)
+//!     }
+//! }
+//!
+//! let engine = Engine::<Occ>::new();
+//! let mut database = Database::new(&engine);
+//! let accounts = database.add(Table::hash(&engine, "accounts", 10));
+//! database.table(accounts).load(1, 100);
+//! database.table(accounts).load(2, 0);
+//!
+//! let mut worker = engine.worker()?;
+//! let transfer = Transfer { accounts, from: 1, to: 2, amount: 70 };
+//! let recorded = database.record(&mut worker, &transfer)?; // Changes nothing.
+//! assert_eq!(recorded.to_string(), "  0 Write accounts[1]\n  1 Commutative accounts[2] if 0\n");
+//! assert_eq!(database.execute(&mut worker, &transfer), Ok(true));
+//! assert!(database.execute(&mut worker, &transfer).is_err(), "30 are left");
+//! assert_eq!(engine.run(|tx| database.table(accounts).get(tx, &2))?, Some(70));
+//! # Ok::<(), hotrow::Error>(())
+//! ```
+//!
+//! Closures given to a context must depend on their arguments and on plain captured data only, and have no
+//! effects of their own: a context may run them late or more than once.
+//!
+//! # Errors, retries, rollback, panics
+//!
+//! Operations return [`Abort`] when the attempt cannot go on; pass it up with `?`. The engine then rolls
+//! the attempt back and runs the body again, as its [`RetryPolicy`] says: by default for ever, first
+//! after a short spin, then after random pauses of at most 100 microseconds, during all of which the
+//! transaction holds nothing. One
+//! that was aborted 24 times asks the others to let it through: from then on no attempt begins but those
+//! of the oldest such transaction (nobody waits longer than 100 milliseconds for that, in case its body never
+//! ends).
+//!
+//! What comes out of [`Engine::run`] is an [`Error`] only if the transaction did not commit:
+//!
+//! | error | when | worth running again |
+//! |---|---|---|
+//! | [`Error::Conflict`] | the policy's attempts are used up; says what was lost last, and over which key | yes |
+//! | [`Error::Timeout`] | the policy's time is used up; likewise | yes |
+//! | [`Error::Rollback`] | the body returned an error of its own, which is inside | no |
+//! | [`Error::Misuse`] | it can never work: a nested transaction, an object of another engine, an index out of bounds, a change of a fixed table, a scan of a hash table, too many workers | no |
+//!
+//! A body with an error type of its own runs with [`try_run`](Engine::try_run); the type must be
+//! `From<Abort>` for the sake of `?`.
+//!
+//! ```
+//! use hotrow::{Abort, Engine, Error, Occ, RetryPolicy, TBox};
+//! use std::time::Duration;
+//!
+//! #[derive(Debug, PartialEq)]
+//! enum Refused {
+//!     TooLittle { balance: i64 },
+//!     Aborted,
+//! }
+//!
+//! impl From<Abort> for Refused {
+//!     fn from(_: Abort) -> Self {
+//!         Refused::Aborted // The engine runs the body again: this comes back only for `Abort::rollback`.
+//!     }
+//! }
+//!
+//! let policy = RetryPolicy {
+//!     attempts_max: 1_000,
+//!     deadline: Some(Duration::from_secs(1)),
+//!     ..RetryPolicy::default()
+//! };
+//! let engine = Engine::<Occ>::with_policy(policy);
+//! let account = TBox::new(&engine, 10i64);
+//!
+//! let refused = engine.try_run(|tx| {
+//!     account.update(tx, |balance| *balance -= 30)?;
+//!     match account.get(tx)? {
+//!         balance if balance < 0 => Err(Refused::TooLittle { balance }),
+//!         balance => Ok(balance),
+//!     }
+//! });
+//! assert_eq!(refused, Err(Error::Rollback(Refused::TooLittle { balance: -20 })));
+//! assert_eq!(engine.run(|tx| account.get(tx)), Ok(10), "rolled back");
+//!
+//! // Without a reason of one's own:
+//! let refused: Result<(), Error> = engine.run(|_| Err(Abort::rollback()));
+//! assert!(matches!(refused, Err(Error::Rollback(_))));
+//! ```
+//!
+//! A panic in a body rolls the attempt back, releases everything, and passes on to the caller. The engine,
+//! and other threads, go on.
+//!
+//! ```
+//! # use hotrow::{Engine, Occ, TBox};
+//! # use std::panic::{AssertUnwindSafe, catch_unwind};
+//! # let engine = Engine::<Occ>::new();
+//! # let number = TBox::new(&engine, 1);
+//! let panicked = catch_unwind(AssertUnwindSafe(|| {
+//!     engine.run(|tx| {
+//!         number.set(tx, 2)?;
+//!         if number.get(tx)? == 2 {
+//!             panic!("on second thoughts");
+//!         }
+//!         Ok(())
+//!     })
+//! }));
+//! assert!(panicked.is_err());
+//! assert_eq!(engine.run(|tx| number.get(tx)), Ok(1));
+//! ```
+//!
+//! # Workers and threads
+//!
+//! A [`Worker`] owns what an attempt needs (item set, arena, the protocol's state) and runs one transaction
+//! at a time. [`Engine::run`] keeps one for each thread that calls it, until the thread ends. A thread that
+//! runs many transactions can hold its own and save the look-up:
+//!
+//! ```
+//! use hotrow::{Engine, Error, Misuse, NoProtocol, Occ, TArray};
+//!
+//! let engine = Engine::<Occ>::new();
+//! let slots = TArray::new(&engine, 8, |_| 0u32);
+//! std::thread::scope(|scope| {
+//!     for slot in 0..8 {
+//!         let (mut worker, slots) = (engine.worker().expect("occ admits many"), &slots);
+//!         scope.spawn(move || {
+//!             for _ in 0..100 {
+//!                 worker.run(|tx| slots.update(tx, slot, |value| *value += 1)).unwrap();
+//!             }
+//!         });
+//!     }
+//! });
+//! assert_eq!(engine.statistics().commits, 800);
+//!
+//! // A transaction inside another one is an error, not a deadlock.
+//! engine.run(|tx| {
+//!     assert_eq!(engine.run(|tx| slots.get(tx, 0)), Err(Error::Misuse(Misuse::Nested)));
+//!     slots.get(tx, 0)
+//! })?;
+//!
+//! // `none` admits one worker at a time.
+//! let single = Engine::<NoProtocol>::new();
+//! let only = single.worker()?;
+//! assert!(matches!(single.worker(), Err(Misuse::TooManyWorkers { workers_max: 1, .. })));
+//! drop(only);
+//! assert!(single.worker().is_ok());
+//! # Ok::<(), hotrow::Error>(())
+//! ```
+//!
+//! More threads than cores is normal: a wait for a lock spins briefly and then gives the attempt up, pauses
+//! yield or sleep, and whoever waits for an older transaction parks. Objects and tables may be dropped at
+//! any time, in the middle of a transaction too: their memory is freed through the epoch, when nobody can
+//! still look at it. Memory that a transaction replaced or deleted is freed in the same way, so a body that
+//! never ends keeps the process from freeing anything.
+//!
+//! # The conflict report
+//!
+//! Every engine counts, in release builds too, and always: commits, aborts by [`Reason`], and the
+//! keys that attempts were lost over. Names given to objects and tables appear here.
+//!
+//! ```
+//! use hotrow::{Engine, Occ, Reason, Table};
+//!
+//! let engine = Engine::<Occ>::new();
+//! let stock = Table::<(u16, u32), u64, Occ>::hash(&engine, "stock", 10);
+//! stock.load((1, 77), 0);
+//!
+//! // A transaction that another one overtakes once.
+//! let mut overtaken = false;
+//! engine.run(|tx| {
+//!     let seen = stock.get(tx, &(1, 77))?.unwrap_or(0);
+//!     if !std::mem::replace(&mut overtaken, true) {
+//!         let overtake = || engine.run(|tx| stock.update(tx, &(1, 77), |row| *row = 10));
+//!         std::thread::scope(|scope| scope.spawn(overtake).join().unwrap().unwrap());
+//!     }
+//!     stock.update(tx, &(1, 77), |row| *row = seen + 1)
+//! })?;
+//! assert_eq!(engine.run(|tx| stock.get(tx, &(1, 77)))?, Some(11));
+//!
+//! let statistics = engine.statistics();
+//! assert_eq!((statistics.aborts, statistics.aborts_for(Reason::ReadChanged)), (1, 1));
+//! let hottest = &engine.hot_keys(10)[0];
+//! assert_eq!((hottest.object.as_str(), hottest.key.as_str()), ("stock", "(1, 77)"));
+//! assert_eq!(hottest.conflicts, 1);
+//! # Ok::<(), hotrow::Error>(())
+//! ```
+//!
+//! # What is guaranteed, and what bodies must not do
+//!
+//! - **Serializability**, under every protocol: committed transactions have the effects, and their bodies
+//!   the results, of some order in which they ran one after the other. Failed lookups and scanned ranges are
+//!   included.
+//! - **No torn values**, under every protocol: a body never sees half of another transaction's write of one
+//!   value or row, not even in an attempt that aborts.
+//! - **Opacity** only where [`Protocol::OPAQUE`] says so (`tl2`, and trivially `none`): an attempt sees one
+//!   consistent state from its first read to its end, even if it aborts.
+//!
+//! Under `occ` an attempt that is going to abort may have read two values that never were there together.
+//! The commit finds out. Until then the body must not do anything that only makes sense in a consistent
+//! state, because what it does before the commit is not checked first:
+//!
+//! - **No endless loops** on an assumption such as "these two are equal".
+//! - **No panics** on such an assumption: an `assert!` about two rows, an index computed from one of them
+//!   into a vector sized by the other, a subtraction that "cannot" underflow. The panic would pass on.
+//! - **No rollback with an error** that is more than a hint: a body that returns its own error is rolled back
+//!   without a check of what it had read, so under `occ` the error may speak of a state that never was.
+//!   Where that matters, return the verdict as an `Ok` value (then the commit checks it), or use `tl2`.
+//!
+//! And under every protocol, as a body may run several times:
+//!
+//! - **No effects outside** (files, messages, plain shared variables) that may not happen more than once.
+//! - **No waiting** for a transaction of another thread: it may be held back until this one has ended. (The
+//!   example of the conflict report does so to show a conflict, and only because nothing else is going on.)
+//!
+//! # What is not there
+//!
+//! Nothing is durable: data live in the memory of one process. There is no network, no SQL, no distribution,
+//! and no way yet to wait in a transaction until something changes. Keys have a fixed size.
 
-pub use hotrow_core::{
-    Abort, Conflict, Engine, EngineId, Error, HotKey, Misuse, Protocol, Reason, RetryPolicy, Statistics,
-    Transaction, Value, Worker, WorkerId,
-};
-pub use hotrow_core::{cell, cell::Plain};
-pub use hotrow_derive::{Key, Value};
-pub use hotrow_objects::{TArray, TBox, TCounter};
-pub use hotrow_protocols::{NoProtocol, Occ, Tl2};
+/// How values are held: the cells behind [`Value`] and the plain data that can be inline.
+pub use hotrow_core::cell;
+/// All protocols: their types, and the registry that finds them by name.
 pub use hotrow_protocols as protocols;
+/// Atomics, waiting, time, random numbers and threads, as Hotrow itself uses them.
 pub use hotrow_sync as sync;
+/// What a procedure is interpreted by: the contexts there are.
+pub use hotrow_tables::context;
+/// What keys are made of: order-preserving images, and how structs are packed into them.
+pub use hotrow_tables::key;
+
+#[doc(inline)]
+pub use hotrow_core::{
+    Abort, Conflict, Engine, EngineId, Error, HotKey, Misuse, Plain, Protocol, Reason, RetryPolicy,
+    Statistics, Transaction, Value, Worker, WorkerId,
+};
+#[doc(inline)]
+pub use hotrow_derive::{Key, Value};
+#[doc(inline)]
+pub use hotrow_objects::{TArray, TBox, TCounter};
+#[doc(inline)]
+pub use hotrow_protocols::{NoProtocol, Occ, Tl2};
+#[doc(inline)]
 pub use hotrow_tables::{
     Context, Data, Database, Direction, IndexRef, Key, KeyRange, Operation, OperationId, OperationKind,
     Procedure, Recorded, SecondaryIndex, Table, TableBuilder, TableMemory, TableRef, Text, TextError,
 };
-pub use hotrow_tables::{context, key};
+
+/// What most programs name: `use hotrow::prelude::*;`.
+///
+/// [`Error`](crate::Error) is not in it, as programs have errors of their own.
+///
+/// ```
+/// use hotrow::prelude::*;
+///
+/// let engine = Engine::<Tl2>::new();
+/// let words = Table::<u32, String, Tl2>::ordered(&engine, "words");
+/// let inserted = engine.run(|tx| words.insert(tx, 1, "one".into()));
+/// assert_eq!(inserted, Ok(true));
+/// ```
+pub mod prelude {
+    pub use crate::{
+        Abort, Context, Database, Direction, Engine, Key, Occ, Procedure, Protocol, TArray, TBox, TCounter,
+        Table, TableRef, Text, Tl2, Transaction, Value, Worker,
+    };
+}
+
+/// The README's program, tested.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

@@ -32,7 +32,7 @@ impl<T: Value, P: Protocol> TArray<T, P> {
     ) -> Self {
         let segments = (0..length).map(|index| Segment::new(element(index))).collect();
         let shared = Shared { label: Label::new(engine.id(), name), segments };
-        Self { shared: EpochBox::new(shared) }
+        Self { shared: EpochBox::bulky(shared) }
     }
 
     /// The number of elements.

@@ -23,11 +23,12 @@ pub(crate) struct Record<K: Key, R: Value, P: Protocol> {
     body: Body<K, R>,
 }
 
-/// In the order that the compiler finds best.
+/// The key beside the header: a lookup that compares it has then fetched what a read needs first.
+#[repr(C)]
 struct Body<K: Key, R: Value> {
     key: K,
-    cell: R::Cell,
     state: AtomicU8,
+    cell: R::Cell,
 }
 
 /// Where a record is in its life.

@@ -94,6 +94,17 @@ impl<K: Key, R: Value, P: Protocol> Index<K, R, P> {
         }
     }
 
+    /// Asks the processor for the records of several keys at once.
+    #[inline]
+    pub(crate) fn prefetch(&self, keys: impl Iterator<Item = K> + Clone, pin: &Pin) {
+        // The ordered index has nothing to offer: its inner nodes are in the cache, and which leaf a key is
+        // in it cannot tell without waiting for them.
+        if let Index::Hash(index) = self {
+            keys.clone().for_each(|key| index.prefetch_bucket(&key, pin.guard()));
+            keys.for_each(|key| index.prefetch_record(&key, pin.guard()));
+        }
+    }
+
     fn memory_bytes(&self) -> usize {
         match self {
             Index::Hash(index) => index.memory_bytes(),

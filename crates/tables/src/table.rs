@@ -57,7 +57,8 @@ impl<K: Key, R: Value, P: Protocol> TableBuilder<'_, K, R, P> {
     }
 
     /// Declares that rows, once loaded, never change: every protocol reads them without tracking, and
-    /// transactions that would change them end with [`Misuse::StaticTable`].
+    /// transactions that would change them end with
+    /// [`Misuse::StaticTable`](hotrow_core::Misuse::StaticTable).
     #[must_use]
     pub fn fixed(mut self) -> Self {
         self.fixed = true;
@@ -84,7 +85,7 @@ impl<K: Key, R: Value, P: Protocol> TableBuilder<'_, K, R, P> {
             None => Index::Ordered(OrderedIndex::new()),
         };
         let shared = Shared::new(self.engine.id(), self.name, index, self.fixed, self.secondaries);
-        Table { shared: Arc::new(EpochBox::new(shared)) }
+        Table { shared: Arc::new(EpochBox::bulky(shared)) }
     }
 }
 
@@ -165,6 +166,14 @@ impl<K: Key, R: Value, P: Protocol> Table<K, R, P> {
         self.shared.read(tx, key, look)
     }
 
+    /// Asks the processor for rows that will be read or changed soon: a hint, which changes no result and is
+    /// no part of what the transaction has read. Worth it from about three keys on, when the table is larger
+    /// than the processor's cache. Tables with an ordered index ignore it.
+    #[inline]
+    pub fn prefetch(&self, tx: &Transaction<'_, P>, keys: impl Iterator<Item = K> + Clone) {
+        self.shared.index.prefetch(keys, tx.pin());
+    }
+
     /// Changes a row. `None` if there is none with this key.
     ///
     /// # Errors
@@ -222,7 +231,8 @@ impl<K: Key, R: Value, P: Protocol> Table<K, R, P> {
     ///
     /// # Errors
     ///
-    /// As [`get`](Self::get). A table with a hash index ends the transaction with [`Misuse::Unsupported`].
+    /// As [`get`](Self::get). A table with a hash index ends the transaction with
+    /// [`Misuse::Unsupported`](hotrow_core::Misuse::Unsupported).
     #[inline]
     pub fn scan(
         &self,

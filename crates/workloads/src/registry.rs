@@ -76,10 +76,12 @@ pub(crate) fn names() -> Vec<&'static str> {
     WORKLOADS.iter().map(|workload| workload.name).collect()
 }
 
-/// Memory in use for each warehouse of TPC-C at full scale, in bytes: an estimate on the high side.
+/// Memory in use for each warehouse of TPC-C at full scale, in bytes: 100 million once it is loaded, and room
+/// for the orders of some seconds.
 const WAREHOUSE_BYTES: u64 = 160_000_000;
 
-/// Memory in use for each element of the array, in bytes: the integer and what a protocol keeps beside it.
+/// Memory in use for each element of the array, in bytes: the integer and what a protocol keeps beside it, at
+/// most.
 const ELEMENT_BYTES: u64 = 32;
 
 /// Memory in use whatever the workload, in bytes.
@@ -159,5 +161,49 @@ impl WorkloadOptions {
             Self::Array(ArrayOptions { size, .. }) => (*size as u64).saturating_mul(ELEMENT_BYTES),
         };
         data.saturating_add(BASE_BYTES)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(name: &str, options: &[(&str, &str)]) -> Result<WorkloadOptions, OptionError> {
+        let given: Vec<_> =
+            options.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        WorkloadOptions::parse(name, &given)
+    }
+
+    #[test]
+    fn every_workload_can_be_had_with_its_defaults_and_reports_all_its_options() {
+        for workload in WORKLOADS {
+            let options = parse(workload.name, &[]).unwrap();
+            assert_eq!(options.info(), workload);
+            let reported = options.to_json();
+            let names = workload.options.iter().map(|option| option.name.replace('-', "_"));
+            assert!(names.eq(reported.keys().cloned()), "{reported:?}");
+        }
+    }
+
+    #[test]
+    fn options_reach_their_workload() {
+        let tpcc = parse("tpcc", &[("warehouses", "3"), ("mix", "new-order"), ("scale", "small")]).unwrap();
+        assert_eq!(
+            Value::from(tpcc.to_json()),
+            json!({ "warehouses": 3, "mix": "new-order", "scale": "small" })
+        );
+        let array = parse("array", &[("size", "7"), ("ops", "2"), ("increment-share", "0.25")]).unwrap();
+        assert_eq!(Value::from(array.to_json()), json!({ "size": 7, "ops": 2, "increment_share": 0.25 }));
+        let words = parse("ycsb", &[]).unwrap_err().to_string();
+        assert_eq!(words, "unknown workload \"ycsb\"; there are: tpcc, array");
+    }
+
+    #[test]
+    fn more_data_is_expected_to_take_more_memory() {
+        let estimate =
+            |name, options: &[(&str, &str)]| parse(name, options).unwrap().resident_bytes_estimate();
+        assert!(estimate("tpcc", &[("warehouses", "2")]) > estimate("tpcc", &[]));
+        assert!(estimate("tpcc", &[("scale", "small")]) < estimate("tpcc", &[]));
+        assert!(estimate("array", &[("size", "1000000000000")]) > 16_000_000_000_000);
     }
 }

@@ -31,6 +31,15 @@ impl<P: Protocol> Context for Eager<'_, '_, P> {
     }
 
     #[inline(always)]
+    fn prefetch<K: Key, R: Value>(
+        &mut self,
+        table: TableRef<K, R>,
+        keys: impl Iterator<Item = K> + Clone,
+    ) {
+        self.database.table(table).prefetch(self.tx, keys);
+    }
+
+    #[inline(always)]
     fn read<K: Key, R: Value, O: Data>(
         &mut self,
         table: TableRef<K, R>,

@@ -44,6 +44,7 @@
 //! elsewhere. A transaction that observed a parent fails its validation though the key may still be absent:
 //! that is rare, and its next attempt observes a child.
 
+mod ahead;
 mod array;
 mod bucket;
 mod growth;

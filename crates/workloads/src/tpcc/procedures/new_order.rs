@@ -37,6 +37,13 @@ impl Procedure for NewOrderProcedure {
         let (entry_date, line_count) = (input.entry_date, input.lines.len() as u8);
         let all_local = input.all_local();
 
+        let lines = input.lines.iter();
+        let stock = lines
+            .clone()
+            .map(|line| StockKey { warehouse: line.supply_warehouse, item: line.item });
+        cx.prefetch(tables.stock, stock);
+        cx.prefetch(tables.item, lines.map(|line| ItemKey { item: line.item }));
+
         let key = cx.value(WarehouseKey { warehouse });
         let warehouse_tax = cx.read(tables.warehouse, key, |row| row.tax)?;
         let (key, nothing) = (cx.value(district_key), cx.value(()));

@@ -18,6 +18,9 @@ pub struct StockLevelProcedure {
 /// Orders looked at (clause 2.8.2.2).
 const LAST_ORDERS: u32 = 20;
 
+/// Rows of STOCK fetched together.
+const FETCHED_TOGETHER: usize = 8;
+
 impl Procedure for StockLevelProcedure {
     type Output = u32;
 
@@ -47,13 +50,17 @@ impl Procedure for StockLevelProcedure {
             items
         });
         let mut low = cx.value(0u32);
-        for item in cx.force(items)? {
-            let key = cx.value(StockKey { warehouse: district.warehouse, item });
-            let quantity = cx.read(tables.stock, key, |row| row.quantity)?;
-            let both = cx.zip(low, quantity);
-            low = cx.map(both, move |(low, quantity)| {
-                low + u32::from(quantity.is_some_and(|quantity| quantity < threshold))
-            });
+        let stock_key = |item: &u32| StockKey { warehouse: district.warehouse, item: *item };
+        for items in cx.force(items)?.chunks(FETCHED_TOGETHER) {
+            cx.prefetch(tables.stock, items.iter().map(stock_key));
+            for item in items {
+                let key = cx.value(stock_key(item));
+                let quantity = cx.read(tables.stock, key, |row| row.quantity)?;
+                let both = cx.zip(low, quantity);
+                low = cx.map(both, move |(low, quantity)| {
+                    low + u32::from(quantity.is_some_and(|quantity| quantity < threshold))
+                });
+            }
         }
         Ok(low)
     }

@@ -1,0 +1,294 @@
+//! Safe code that misbehaves: it may get wrong answers and panics, but no dangling memory, no second drop, no
+//! lock left behind.
+
+mod support;
+
+use hotrow::key::Key;
+use hotrow::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use hotrow::sync::thread;
+use hotrow::{Database, Engine, Occ, TBox, Table, TableRef, Transaction};
+use std::cell::RefCell;
+use std::hash::{Hash, Hasher};
+use std::marker::PhantomData;
+use support::{Census, Counted, elsewhere, for_each_protocol, panic_of};
+
+/// Tells whether a type is `Send`: the inherent function, where it applies, goes before the trait's.
+struct Probe<T>(PhantomData<T>);
+impl<T: Send> Probe<T> {
+    fn is_send(&self) -> bool {
+        true
+    }
+}
+trait NotSend {
+    fn is_send(&self) -> bool {
+        false
+    }
+}
+impl<T> NotSend for Probe<T> {}
+
+#[test]
+fn a_transaction_cannot_be_sent_to_another_thread() {
+    // It pins its thread's epoch, which the thread may use at the same time.
+    assert!(!Probe::<Transaction<'static, Occ>>(PhantomData).is_send());
+    assert!(!Probe::<&mut Transaction<'static, Occ>>(PhantomData).is_send());
+    assert!(Probe::<hotrow::Worker<Occ>>(PhantomData).is_send());
+}
+
+/// What the keys of one test see beside their number.
+#[derive(Debug)]
+struct Mood {
+    salt: AtomicU64,
+    panics: AtomicBool,
+}
+
+impl Mood {
+    const fn new() -> Self {
+        Self { salt: AtomicU64::new(0), panics: AtomicBool::new(false) }
+    }
+
+    fn salt(&self, salt: u64) {
+        self.salt.store(salt, Ordering::SeqCst);
+    }
+
+    fn panics(&self, panics: bool) {
+        self.panics.store(panics, Ordering::SeqCst);
+    }
+}
+
+/// A key whose hash and image depend on more than itself.
+#[derive(Clone, Copy)]
+struct Fickle {
+    number: u64,
+    mood: &'static Mood,
+}
+
+impl Fickle {
+    fn seen(&self) -> u64 {
+        assert!(!self.mood.panics.load(Ordering::SeqCst), "a key that panics");
+        self.number.wrapping_add(self.mood.salt.load(Ordering::SeqCst))
+    }
+}
+
+impl std::fmt::Debug for Fickle {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.number.fmt(f)
+    }
+}
+impl PartialEq for Fickle {
+    fn eq(&self, other: &Self) -> bool {
+        self.number == other.number
+    }
+}
+impl Eq for Fickle {}
+impl PartialOrd for Fickle {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl Ord for Fickle {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.number.cmp(&other.number)
+    }
+}
+impl Hash for Fickle {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_u64(self.seen());
+    }
+}
+impl Key for Fickle {
+    type Image = u64;
+    fn image(&self) -> u64 {
+        self.seen()
+    }
+}
+
+/// A hash table and an ordered table, in turn.
+fn tables<P: hotrow::Protocol>(engine: &Engine<P>) -> [Table<Fickle, Counted, P>; 2] {
+    [Table::hash(engine, "hash", 100), Table::ordered(engine, "ordered")]
+}
+
+#[test]
+fn a_key_whose_hash_changes_before_cleanup_leaves_no_freed_row_in_the_index() {
+    static MOOD: Mood = Mood::new();
+    for_each_protocol!(1, |P| {
+        let engine = Engine::<P>::new();
+        for table in tables(&engine) {
+            let census = Census::default();
+            let key = |number| Fickle { number, mood: &MOOD };
+            for number in 0..200 {
+                assert!(engine.run(|tx| table.insert(tx, key(number), census.value(number))).unwrap());
+            }
+            for number in 0..100 {
+                let deleted = engine.run(|tx| {
+                    let deleted = table.delete(tx, &key(number))?;
+                    // The commit's cleanup looks for the record elsewhere.
+                    MOOD.salt(77_777);
+                    Ok(deleted)
+                });
+                MOOD.salt(0);
+                assert!(deleted.unwrap());
+            }
+            for number in 200..300 {
+                let rolled_back = engine.run(|tx| {
+                    table.insert(tx, key(number), census.value(number))?;
+                    MOOD.salt(77_777);
+                    Err::<(), _>(hotrow::Abort::rollback())
+                });
+                MOOD.salt(0);
+                rolled_back.unwrap_err();
+            }
+            // Epochs pass, so that whatever was retired too early is gone.
+            let other = Census::default();
+            drop(TBox::new(&engine, other.value(0)));
+            other.settle(&engine, 0);
+            for number in 0..300 {
+                let found = engine.run(|tx| table.read(tx, &key(number), |row| row.clone().number)).unwrap();
+                assert_eq!(found, (100..200).contains(&number).then_some(number));
+            }
+            for number in 0..300 {
+                let fresh = !(100..200).contains(&number);
+                assert_eq!(engine.run(|tx| table.insert(tx, key(number), census.value(0))).unwrap(), fresh);
+            }
+            drop(table);
+            census.settle(&engine, 0);
+        }
+    });
+}
+
+#[test]
+fn a_key_whose_hash_changes_while_the_index_grows_leaves_no_latch_behind() {
+    static MOOD: Mood = Mood::new();
+    for_each_protocol!(1, |P| {
+        MOOD.salt(0);
+        let engine = Engine::<P>::new();
+        let census = Census::default();
+        let table = Table::<Fickle, Counted, P>::hash(&engine, "grows", 1);
+        for number in 0..3_000 {
+            if number % 50 == 0 {
+                MOOD.salt(number);
+            }
+            engine.run(|tx| table.insert(tx, Fickle { number, mood: &MOOD }, census.value(number))).unwrap();
+        }
+        let mut worker = engine.worker();
+        if P::WORKERS_MAX > 1 {
+            // Nothing hangs, and every row is there once, wherever it is.
+            let mut rows = 0;
+            table.for_each(worker.as_mut().unwrap(), |_, _| rows += 1).unwrap();
+            assert!(rows <= 3_000);
+        }
+        drop(table);
+        census.settle(&engine, 0);
+    });
+}
+
+#[test]
+fn a_panic_in_a_keys_hash_during_cleanup_leaves_no_epoch_pinned() {
+    static MOOD: Mood = Mood::new();
+    for_each_protocol!(1, |P| {
+        MOOD.panics(false);
+        let engine = Engine::<P>::new();
+        for table in tables(&engine) {
+            let census = Census::default();
+            let key = |number| Fickle { number, mood: &MOOD };
+            let mut worker = Engine::<P>::worker(&engine).unwrap();
+            worker.run(|tx| table.insert(tx, key(1), census.value(1))).unwrap();
+            let message = panic_of(|| {
+                worker.run(|tx| {
+                    let deleted = table.delete(tx, &key(1))?;
+                    MOOD.panics(true);
+                    Ok(deleted)
+                })
+            });
+            assert_eq!(message, "a key that panics");
+            MOOD.panics(false);
+            // The worker is kept, idle; garbage made by others is collected all the same.
+            let (other, another) = (Census::default(), Engine::<P>::new());
+            elsewhere(|| {
+                drop(TBox::new(&another, other.value(0)));
+                other.settle(&another, 0);
+            });
+            // The delete was committed before the panic; and the worker goes on, on whatever thread.
+            let worker = &mut worker;
+            elsewhere(|| {
+                assert!(worker.run(|tx| table.get(tx, &key(1))).unwrap().is_none());
+                assert!(worker.run(|tx| table.insert(tx, key(1), census.value(2))).unwrap());
+                assert_eq!(worker.run(|tx| table.get(tx, &key(1))).unwrap().unwrap().number, 2);
+            });
+        }
+    });
+}
+
+#[test]
+fn a_panic_in_a_keys_hash_during_an_operation_rolls_back() {
+    static MOOD: Mood = Mood::new();
+    for_each_protocol!(1, |P| {
+        MOOD.panics(false);
+        let engine = Engine::<P>::new();
+        for table in tables(&engine) {
+            let census = Census::default();
+            let key = |number| Fickle { number, mood: &MOOD };
+            engine.run(|tx| table.insert(tx, key(1), census.value(1))).unwrap();
+            panic_of(|| {
+                engine.run(|tx| {
+                    table.update(tx, &key(1), |row| row.number = 9)?;
+                    MOOD.panics(true);
+                    let read = table.get(tx, &key(1));
+                    MOOD.panics(false);
+                    read
+                })
+            });
+            MOOD.panics(false);
+            assert_eq!(engine.run(|tx| table.get(tx, &key(1))).unwrap().unwrap().number, 1);
+            drop(table);
+            census.settle(&engine, 0);
+        }
+    });
+}
+
+/// Runs a closure when its thread's local values are dropped.
+struct AtExit(RefCell<Option<Box<dyn FnOnce()>>>);
+impl Drop for AtExit {
+    fn drop(&mut self) {
+        if let Some(last) = self.0.take() {
+            last();
+        }
+    }
+}
+thread_local! {
+    static EARLY: AtExit = const { AtExit(RefCell::new(None)) };
+    static LATE: AtExit = const { AtExit(RefCell::new(None)) };
+}
+
+#[test]
+fn a_transaction_may_run_while_a_threads_local_values_are_dropped() {
+    for_each_protocol!(1, |P| {
+        let engine = Engine::<P>::new();
+        let counter = hotrow::sync::Arc::new(TBox::new(&engine, 0u64));
+        let (engine, seen) = (&engine, &counter);
+        let add = || {
+            let (engine, counter) = (engine.clone(), seen.clone());
+            move || engine.run(|tx| counter.update(tx, |n| *n += 1)).unwrap()
+        };
+        let (early, now, late) = (add(), add(), add());
+        // Whatever the order in which the system drops them, one is dropped after the thread's worker.
+        thread::spawn(move || {
+            EARLY.with(|at_exit| at_exit.0.replace(Some(Box::new(early))));
+            now();
+            LATE.with(|at_exit| at_exit.0.replace(Some(Box::new(late))));
+        })
+        .join()
+        .unwrap();
+        assert_eq!(engine.run(|tx| counter.get(tx)).unwrap(), 3);
+    });
+}
+
+#[test]
+fn a_table_reference_serves_its_own_database_only() {
+    for_each_protocol!(1, |P| {
+        let engine = Engine::<P>::new();
+        let (mut first, second) = (Database::new(&engine), Database::new(&engine));
+        let rows: TableRef<u64, u64> = first.add(first.builder("rows").build());
+        assert_eq!(first.table(rows).name(), "rows");
+        panic_of(|| second.table(rows).name().to_owned());
+    });
+}

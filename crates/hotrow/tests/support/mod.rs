@@ -1,0 +1,120 @@
+//! What the tests of the facade share: every protocol, other threads, and rows that are counted.
+
+#![allow(dead_code, unused_macros, unused_imports, reason = "each test binary uses a part of it")]
+
+use hotrow::sync::Arc;
+use hotrow::sync::atomic::{AtomicU64, Ordering};
+use hotrow::sync::thread;
+use hotrow::{Engine, Protocol, Table, Value, Worker};
+
+/// Runs a block once for every protocol that admits so many workers, with the protocol as a type:
+/// `for_each_protocol!(1, |P| { ... })`. A failure names the protocol.
+macro_rules! for_each_protocol {
+    ($workers:expr, |$protocol:ident| $body:block) => {{
+        #[derive(Clone, Copy)]
+        struct EachProtocol;
+        impl hotrow::protocols::Visitor for EachProtocol {
+            type Output = ();
+            fn visit<$protocol: hotrow::Protocol>(self) {
+                // Shown only if the test fails.
+                eprintln!("protocol {}", <$protocol as hotrow::Protocol>::NAME);
+                $body
+            }
+        }
+        let ran = hotrow::protocols::for_each_protocol($workers, EachProtocol);
+        assert!(!ran.is_empty(), "no protocol admits so many workers");
+    }};
+}
+pub(crate) use for_each_protocol;
+
+/// Does something on another thread and waits for it: the other transaction of a hand-stepped interleaving.
+pub(crate) fn elsewhere<R: Send>(work: impl FnOnce() -> R + Send) -> R {
+    thread::scope(|scope| scope.spawn(work).join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+}
+
+/// Runs `work` on so many threads, each with a worker and a number of its own, and returns what they return.
+pub(crate) fn on_threads<P: Protocol, R: Send>(
+    engine: &Engine<P>,
+    threads: u64,
+    work: impl Fn(u64, &mut Worker<P>) -> R + Sync,
+) -> Vec<R> {
+    thread::scope(|scope| {
+        let started: Vec<_> = (0..threads)
+            .map(|number| {
+                let work = &work;
+                scope.spawn(move || work(number, &mut engine.worker().unwrap()))
+            })
+            .collect();
+        started
+            .into_iter()
+            .map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+            .collect()
+    })
+}
+
+/// Runs `work` and returns the message it panicked with.
+pub(crate) fn panic_of<R>(work: impl FnOnce() -> R) -> String {
+    match std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)) {
+        Ok(_) => panic!("it should have panicked"),
+        Err(panic) => match panic.downcast::<String>() {
+            Ok(message) => *message,
+            Err(panic) => (*panic.downcast::<&str>().expect("a message")).to_owned(),
+        },
+    }
+}
+
+/// How many counted values are alive: clones and drops balance out, so what is left is what is held.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Census(Arc<AtomicU64>);
+
+impl Census {
+    pub(crate) fn alive(&self) -> i64 {
+        self.0.load(Ordering::SeqCst).cast_signed()
+    }
+
+    /// A new value that is counted.
+    pub(crate) fn value(&self, number: u64) -> Counted {
+        self.0.fetch_add(1, Ordering::SeqCst);
+        Counted { number, mark: ALIVE, census: self.clone() }
+    }
+
+    /// Lets epochs pass until exactly `expected` values are alive.
+    pub(crate) fn settle<P: Protocol>(&self, engine: &Engine<P>, expected: i64) {
+        let churn = Table::<u64, String, P>::ordered(engine, "churn");
+        for round in 0..200_000u64 {
+            if self.alive() == expected {
+                return;
+            }
+            // Each transaction pins an epoch, and retired values make the epoch move on.
+            engine.run(|tx| churn.upsert(tx, round % 4, String::new())).unwrap();
+            if round % 64 == 0 {
+                thread::yield_now();
+            }
+        }
+        assert_eq!(self.alive(), expected, "values that nobody dropped, or that were dropped twice");
+    }
+}
+
+/// A boxed value that knows how many of its kind are alive and notices a second drop.
+#[derive(Debug, Value)]
+pub(crate) struct Counted {
+    pub(crate) number: u64,
+    mark: u64,
+    census: Census,
+}
+
+const ALIVE: u64 = 0xa11_5e11;
+
+impl Clone for Counted {
+    fn clone(&self) -> Self {
+        assert_eq!(self.mark, ALIVE, "cloned after it was dropped");
+        self.census.value(self.number)
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        assert_eq!(std::mem::replace(&mut self.mark, 0), ALIVE, "dropped twice");
+        self.census.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
