@@ -67,12 +67,15 @@ impl<P: Protocol> Attempt<P> {
 
     #[inline]
     pub(crate) fn open(&mut self, number: u32) {
-        if self.pin.is_some() {
-            // A panic (in a key's own code) cut the last attempt's cleanup short.
-            self.close();
-        }
+        debug_assert!(!self.is_open());
         self.number = number;
         self.pin = Some(Pin::new());
+    }
+
+    /// Whether there is an attempt in progress.
+    #[inline]
+    pub(crate) fn is_open(&self) -> bool {
+        self.pin.is_some()
     }
 
     /// Forgets everything and unpins. Pending writes have been consumed.

@@ -116,7 +116,7 @@ unsafe fn copy_out(shared: *mut u8, private: *mut u8, size: usize) {
     // Relaxed throughout: the header's version, read before (acquire) and after (acquire fence), or the
     // lock held, orders the words; see docs/memory-model.md.
     let mut at = 0;
-    // SAFETY (all four): `at` stays below `size`, and each access is aligned because the base is aligned
+    // SAFETY: for all four, `at` stays below `size`, and each access is aligned because the base is aligned
     // to 8 and narrower accesses follow wider ones.
     unsafe {
         while at + 8 <= size {
@@ -148,7 +148,7 @@ unsafe fn copy_out(shared: *mut u8, private: *mut u8, size: usize) {
 #[inline(always)]
 unsafe fn copy_in(private: *const u8, shared: *mut u8, size: usize) {
     let mut at = 0;
-    // SAFETY (all four): as in `copy_out`.
+    // SAFETY: for all four as in `copy_out`.
     unsafe {
         while at + 8 <= size {
             AtomicU64::from_ptr(shared.add(at).cast())

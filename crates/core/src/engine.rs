@@ -184,12 +184,18 @@ thread_local! {
 const THREAD_WORKERS_MAX: usize = 8;
 
 impl ThreadWorkers {
+    /// Works on the thread's list; `None` once the thread is ending and the list is gone (a transaction run by
+    /// the `Drop` of another thread-local value).
+    fn with<R>(work: impl FnOnce(&mut Vec<(EngineId, Box<dyn Any>)>) -> R) -> Option<R> {
+        WORKERS.try_with(|workers| work(&mut workers.borrow_mut())).ok()
+    }
+
     fn take<P: Protocol>(engine: &Engine<P>) -> Result<Box<Worker<P>>, Misuse> {
-        let kept = WORKERS.with_borrow_mut(|workers| {
+        let kept = Self::with(|workers| {
             let at = workers.iter().position(|(id, _)| *id == engine.shared.id)?;
             Some(workers.remove(at).1)
         });
-        match kept.and_then(|worker| worker.downcast::<Worker<P>>().ok()) {
+        match kept.flatten().and_then(|worker| worker.downcast::<Worker<P>>().ok()) {
             Some(worker) => Ok(worker),
             None if crate::worker::in_transaction() => Err(Misuse::Nested),
             None => Ok(Box::new(engine.worker()?)),
@@ -197,7 +203,7 @@ impl ThreadWorkers {
     }
 
     fn put_back<P: Protocol>(id: EngineId, worker: Box<Worker<P>>) {
-        let evicted = WORKERS.with_borrow_mut(|workers| {
+        let evicted = Self::with(|workers| {
             let evicted = (workers.len() >= THREAD_WORKERS_MAX).then(|| workers.remove(0));
             workers.push((id, worker));
             evicted

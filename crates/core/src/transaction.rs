@@ -10,6 +10,7 @@ use crate::protocol::{Lost, Over, Protocol};
 use crate::structure::{Observed, StructureChange};
 use crate::worker::Loss;
 use hotrow_sync::lock;
+use std::marker::PhantomData;
 use std::ptr::NonNull;
 
 /// One attempt at a transaction, handed to its body.
@@ -26,6 +27,8 @@ pub struct Transaction<'w, P: Protocol> {
     stop: Option<Stop>,
     describe: bool,
     open: bool,
+    /// The attempt's pinned epoch is its thread's: a transaction must not be sent to another one.
+    _thread: PhantomData<*const ()>,
 }
 
 /// Why an attempt cannot commit.
@@ -69,7 +72,7 @@ impl<'w, P: Protocol> Transaction<'w, P> {
     ) -> Self {
         attempt.open(number);
         protocol.begin(attempt);
-        Self { protocol, attempt, slot, engine, stop: None, describe, open: true }
+        Self { protocol, attempt, slot, engine, stop: None, describe, open: true, _thread: PhantomData }
     }
 
     /// The number of the worker that runs the transaction.
@@ -519,6 +522,10 @@ impl<P: Protocol> Drop for Transaction<'_, P> {
         if self.open {
             self.roll_back();
             self.slot.counters.rollback();
+        } else if self.attempt.is_open() {
+            // A panic (in a key's own code) cut the cleanup short. The pin must not outlive the transaction:
+            // the worker may be sent to another thread.
+            self.attempt.close();
         }
     }
 }

@@ -273,7 +273,7 @@
 //!
 //! let engine = Engine::<Occ>::new();
 //! let mut database = Database::new(&engine);
-//! let accounts = database.add(Table::hash(&engine, "accounts", 10));
+//! let accounts = database.add_table(Table::hash(&engine, "accounts", 10));
 //! database.table(accounts).load(1, 100);
 //! database.table(accounts).load(2, 0);
 //!

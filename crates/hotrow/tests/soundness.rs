@@ -102,9 +102,9 @@ impl Key for Fickle {
     }
 }
 
-/// A hash table and an ordered table, in turn.
+/// A hash table, so large that it need not grow, and an ordered one.
 fn tables<P: hotrow::Protocol>(engine: &Engine<P>) -> [Table<Fickle, Counted, P>; 2] {
-    [Table::hash(engine, "hash", 100), Table::ordered(engine, "ordered")]
+    [Table::hash(engine, "hash", 1_000), Table::ordered(engine, "ordered")]
 }
 
 #[test]
@@ -287,7 +287,7 @@ fn a_table_reference_serves_its_own_database_only() {
     for_each_protocol!(1, |P| {
         let engine = Engine::<P>::new();
         let (mut first, second) = (Database::new(&engine), Database::new(&engine));
-        let rows: TableRef<u64, u64> = first.add(first.builder("rows").build());
+        let rows: TableRef<u64, u64> = first.add_table(first.builder("rows").build());
         assert_eq!(first.table(rows).name(), "rows");
         panic_of(|| second.table(rows).name().to_owned());
     });

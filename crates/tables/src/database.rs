@@ -17,13 +17,14 @@ use std::marker::PhantomData;
 /// It says nothing of protocols, so one procedure serves every one of them.
 pub struct TableRef<K, R> {
     place: Place,
-    types: PhantomData<fn() -> (K, R)>,
+    /// Invariant: a reference must not become one to a table of a subtype or supertype.
+    types: PhantomData<fn(K, R) -> (K, R)>,
 }
 
 /// A secondary index of a database, likewise.
 pub struct IndexRef<S, K, R> {
     place: Place,
-    types: PhantomData<fn() -> (S, K, R)>,
+    types: PhantomData<fn(S, K, R) -> (S, K, R)>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,13 +80,13 @@ impl<P: Protocol> Database<P> {
         &self.engine
     }
 
-    /// Begins to describe a table; pass the result of `build` to [`add`](Self::add).
+    /// Begins to describe a table; pass the result of `build` to [`add_table`](Self::add_table).
     pub fn builder<K: Key, R: Value>(&self, name: impl Into<String>) -> TableBuilder<'_, K, R, P> {
         Table::builder(&self.engine, name)
     }
 
     /// Adds a table.
-    pub fn add<K: Key, R: Value>(&mut self, table: Table<K, R, P>) -> TableRef<K, R> {
+    pub fn add_table<K: Key, R: Value>(&mut self, table: Table<K, R, P>) -> TableRef<K, R> {
         TableRef { place: self.push(Box::new(table)), types: PhantomData }
     }
 
@@ -107,7 +108,7 @@ impl<P: Protocol> Database<P> {
         assert!(place.database == self.number, "a table reference of another database");
         let part = &*self.parts[place.number as usize];
         debug_assert!(part.is::<T>());
-        // SAFETY: references are made by `add` and `add_index` only, with the types of the part at their
+        // SAFETY: references are made by `add_table` and `add_index` only, with the types of the part at their
         // place, and their fields are private; the database's number says that it was this one's.
         unsafe { &*std::ptr::from_ref(part).cast::<T>() }
     }
@@ -128,7 +129,7 @@ impl<P: Protocol> Database<P> {
     ///
     /// If the reference is another database's.
     #[inline(always)]
-    pub fn index<S: Key, K: Key, R: Value>(
+    pub fn secondary<S: Key, K: Key, R: Value>(
         &self,
         index: IndexRef<S, K, R>,
     ) -> &SecondaryIndex<S, K, R, P> {

@@ -39,7 +39,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     #[cold]
     fn bury(&self, tx: &mut Tx<'_, P>, record: NonNull<Record<K, R, P>>) {
         let mut changes = Changes::default();
-        self.index.remove(record, tx.pin(), &mut |change| changes.add(change));
+        self.remove_dead(record, tx.pin(), &mut |change| changes.add(change));
         // The removal changes nothing that anybody can see, so who observed the node before may go on.
         // SAFETY: the nodes are this table's; the operation called `enter`.
         changes.each(|change| unsafe { tx.follow(self, change) });

@@ -5,8 +5,8 @@
 //! A record is *reserved* when an insert puts it into the index, locked by the inserting attempt from birth
 //! ("poisoned", sto §4.1): others find it but cannot read it. The inserter's commit makes it *present*; its
 //! abort makes it *dead*. A committed delete makes a present record dead. A dead record never comes back:
-//! whoever killed it takes it out of the index in its cleanup and retires it through the epoch; an insert of
-//! the same key makes a new record.
+//! whoever killed it takes it out of the index in its cleanup; an insert of the same key makes a new record.
+//! Whoever takes a record out retires it through the epoch.
 //!
 //! Who meets a dead record that is still in the index (its killer is between commit and cleanup) takes it
 //! out himself and looks again, so that what he observes next is the bucket or leaf without it.

@@ -36,6 +36,7 @@ pub(crate) mod tag {
     pub(crate) const BORN_DELETED: u16 = 4;
 }
 
+#[expect(clippy::large_enum_variant, reason = "one per table, behind a pointer; both are padded")]
 pub(crate) enum Index<K: Key, R: Value, P: Protocol> {
     Hash(HashIndex<Record<K, R, P>>),
     Ordered(OrderedIndex<Record<K, R, P>>),
@@ -140,6 +141,24 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         Self { label: Label::new(engine, name), index, fixed, secondaries }
     }
 
+    /// Takes a dead record out of the index, unless somebody else has done so, and retires it.
+    ///
+    /// Its killer and others who meet it may come here at the same time. Who took it out retires it, and
+    /// nobody else: a record that is not found (because its key's hash or image is not always the same) stays
+    /// with the index until the table is dropped.
+    pub(crate) fn remove_dead(
+        &self,
+        record: NonNull<Record<K, R, P>>,
+        pin: &Pin,
+        changed: &mut dyn FnMut(StructureChange),
+    ) {
+        if self.index.remove(record, pin, changed) {
+            // SAFETY: made with `Box`; a removal succeeds only once, as dead records are never put back, and
+            // now nobody finds it any more.
+            unsafe { pin.retire(record.as_ptr()) };
+        }
+    }
+
     pub(crate) fn memory_bytes(&self) -> usize {
         let secondaries: usize = self.secondaries.iter().map(|index| index.memory_bytes()).sum();
         self.index.memory_bytes() + secondaries
@@ -212,12 +231,7 @@ unsafe impl<K: Key, R: Value, P: Protocol> Object<P> for Shared<K, R, P> {
             _ => false,
         };
         if killed {
-            let record = item.segment().cast::<Record<K, R, P>>();
-            // Another who met the dead record may have taken it out before; either way it is out afterwards.
-            self.index.remove(record, pin, &mut |_| ());
-            // SAFETY: made with `Box`; only the attempt that killed it, under its lock, comes here; it is out
-            // of the index, and dead records are never put back.
-            unsafe { pin.retire(record.as_ptr()) };
+            self.remove_dead(item.segment().cast(), pin, &mut |_| ());
         }
     }
 }

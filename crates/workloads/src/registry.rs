@@ -78,11 +78,11 @@ pub(crate) fn names() -> Vec<&'static str> {
 
 /// Memory in use for each warehouse of TPC-C at full scale, in bytes: 100 million once it is loaded, and room
 /// for the orders of some seconds.
-const WAREHOUSE_BYTES: u64 = 160_000_000;
+const WAREHOUSE_BYTES: u64 = 110_000_000;
 
 /// Memory in use for each element of the array, in bytes: the integer and what a protocol keeps beside it, at
 /// most.
-const ELEMENT_BYTES: u64 = 32;
+const ELEMENT_BYTES: u64 = 16;
 
 /// Memory in use whatever the workload, in bytes.
 const BASE_BYTES: u64 = 20_000_000;

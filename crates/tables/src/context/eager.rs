@@ -122,7 +122,7 @@ impl<P: Protocol> Context for Eager<'_, '_, P> {
         mut fold: impl FnMut(&mut A, &S, &K) -> ControlFlow<()> + Send + 'static,
     ) -> Result<A, Abort> {
         let mut sum = initial;
-        let index = self.database.index(index);
+        let index = self.database.secondary(index);
         index.scan_keys(self.tx, (range.low, range.high), direction, |secondary, key| {
             fold(&mut sum, secondary, key)
         })?;
@@ -161,7 +161,7 @@ impl<P: Protocol> Eager<'_, '_, P> {
     }
 
     pub(crate) fn index_name<S: Key, K: Key, R: Value>(&self, index: IndexRef<S, K, R>) -> String {
-        self.database.index(index).name().to_owned()
+        self.database.secondary(index).name().to_owned()
     }
 
     pub(crate) fn is_fixed<K: Key, R: Value>(&self, table: TableRef<K, R>) -> bool {

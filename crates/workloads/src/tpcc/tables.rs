@@ -64,17 +64,17 @@ pub(super) fn create<P: Protocol>(engine: &Engine<P>, options: &TpccOptions) -> 
     let stock = database.builder("STOCK").hash(warehouses * items as usize).build();
 
     let tables = Tables {
-        warehouse: database.add(warehouse),
-        district: database.add(district),
-        customer: database.add(customer),
+        warehouse: database.add_table(warehouse),
+        district: database.add_table(district),
+        customer: database.add_table(customer),
         customer_by_name: database.add_index(by_name),
-        history: database.add(history),
-        new_order: database.add(new_order),
-        order: database.add(order),
+        history: database.add_table(history),
+        new_order: database.add_table(new_order),
+        order: database.add_table(order),
         order_by_customer: database.add_index(by_customer),
-        order_line: database.add(order_line),
-        item: database.add(item),
-        stock: database.add(stock),
+        order_line: database.add_table(order_line),
+        item: database.add_table(item),
+        stock: database.add_table(stock),
     };
     (database, tables)
 }

@@ -56,7 +56,7 @@ mod scan;
 mod tests;
 
 pub use scan::Direction;
-pub(crate) use scan::{Cursor, ScannedLeaf};
+pub(crate) use scan::Cursor;
 
 use super::{Keyed, Lookup};
 use crate::key::{Image, Key};

@@ -139,7 +139,7 @@ fn payments_and_deliveries_keep_all_twelve_conditions() {
     }
     assert_eq!(database.delivered.of(&DISTRICT), 9);
     assert!(!database.new_orders.contains_key(&new_order(30)), "all orders of the district are delivered");
-    assert_eq!(database.failures(), []);
+    assert_eq!(database.failures(), [0usize; 0]);
 }
 
 #[test]
@@ -182,7 +182,7 @@ fn condition_5_a_carrier_of_an_order_that_waits() {
     database.orders.get_mut(&order(28)).unwrap().carrier = 9;
     database.assert_fails(&[5], &["warehouse 2, district 3, order 28:", "should be null", "is 9"]);
     database.orders.get_mut(&order(28)).unwrap().carrier = NO_CARRIER;
-    assert_eq!(database.failures(), []);
+    assert_eq!(database.failures(), [0usize; 0]);
     database.orders.get_mut(&order(2)).unwrap().carrier = NO_CARRIER;
     database.assert_fails(&[5, 7], &["district 3, order 2:", "is null, but the order is not in NEW-ORDER"]);
 }

@@ -174,3 +174,53 @@ fn threads_that_insert_the_same_key_do_not_both_succeed() {
     assert!(all(&index, &guard).into_iter().eq(0..3_000));
     empty(index, guard, &census);
 }
+
+/// Two threads empty and refill small ranges, so that neighbours take ranges over and get keys in them at once;
+/// two others scan everything.
+fn refill(rounds: u64) {
+    let census = Census::default();
+    let index = Index::<u64>::new();
+    let writing = hotrow_sync::atomic::AtomicUsize::new(2);
+    thread::scope(|scope| {
+        for number in 0..2u64 {
+            let (index, census, writing) = (&index, &census, &writing);
+            scope.spawn(move || {
+                let mut random = Random::stream(8, number);
+                for _ in 0..rounds {
+                    let from = 2 * random.below(60) + number;
+                    let keys: Vec<u64> = (0..12).map(|n| from + 2 * n).collect();
+                    let guard = &epoch::pin();
+                    let records: Vec<_> = keys
+                        .iter()
+                        .map(|&key| {
+                            let record = Record::new(key, census);
+                            assert!(insert(index, record, guard, &mut ignore));
+                            record
+                        })
+                        .collect();
+                    records.into_iter().for_each(|record| remove(index, record, guard));
+                }
+                writing.fetch_sub(1, Ordering::Relaxed);
+            });
+        }
+        for direction in [Direction::Ascending, Direction::Descending] {
+            let (index, writing) = (&index, &writing);
+            scope.spawn(move || {
+                while writing.load(Ordering::Relaxed) > 0 {
+                    let guard = &epoch::pin();
+                    let mut found = scan(index, Unbounded, Unbounded, direction, guard);
+                    if direction == Direction::Descending {
+                        found.reverse();
+                    }
+                    assert!(found.is_sorted_by(|a, b| a < b), "{direction:?} {found:?}");
+                }
+            });
+        }
+    });
+    empty(index, epoch::pin(), &census);
+}
+
+#[test]
+fn a_scan_shows_no_record_twice_while_leaves_are_emptied_and_refilled() {
+    refill(60_000);
+}

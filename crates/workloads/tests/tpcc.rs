@@ -1,0 +1,205 @@
+//! TPC-C at a small scale, under every protocol.
+
+use hotrow::protocols::{Visitor, for_each_protocol};
+use hotrow::sync::thread;
+use hotrow::{Engine, OperationKind, Protocol, Recorded};
+use hotrow_workloads::tpcc::input::{
+    CustomerChoice, DeliveryInput, LineInput, Mix, NewOrderInput, PaymentInput, StockLevelInput,
+};
+use hotrow_workloads::tpcc::population::Scale;
+use hotrow_workloads::tpcc::procedures::{
+    DeliveryProcedure, NewOrderProcedure, PaymentProcedure, StockLevelProcedure,
+};
+use hotrow_workloads::tpcc::schema::{CustomerKey, DistrictKey, HistoryKey, WarehouseKey};
+use hotrow_workloads::tpcc::{Tpcc, TpccOptions};
+use hotrow_workloads::{End, Unobserved, Workload};
+
+const OPTIONS: TpccOptions = TpccOptions { warehouses: 2, mix: Mix::Full, scale: Scale::SMALL };
+
+fn load<P: Protocol>(engine: &Engine<P>) -> Tpcc<P> {
+    Tpcc::load(engine, &OPTIONS, 2, 7, &Unobserved).expect("the population is consistent")
+}
+
+/// Runs `transactions` on each of `threads` workers and returns the names of the checks that failed.
+#[derive(Clone, Copy)]
+struct Run {
+    threads: usize,
+    transactions: usize,
+}
+
+impl Visitor for Run {
+    type Output = Vec<String>;
+
+    fn visit<P: Protocol>(self) -> Vec<String> {
+        let engine = Engine::<P>::new();
+        let tpcc = load(&engine);
+        let mut ends = vec![[0usize; 2]; tpcc.kinds().len()];
+        let clients: Vec<_> = thread::scope(|scope| {
+            let workers: Vec<_> = (0..self.threads)
+                .map(|number| {
+                    let (engine, tpcc) = (&engine, &tpcc);
+                    scope.spawn(move || {
+                        let mut worker = engine.worker().expect("few workers");
+                        let mut client = tpcc.client(number, self.threads, 11);
+                        let mut ends = vec![[0usize; 2]; tpcc.kinds().len()];
+                        for _ in 0..self.transactions {
+                            tpcc.prepare(&mut client);
+                            let ran = tpcc.run_one(&mut worker, &mut client);
+                            match ran.end {
+                                End::Committed => ends[ran.kind][0] += 1,
+                                End::RolledBack => ends[ran.kind][1] += 1,
+                                End::Failed(message) => panic!("{}: {message}", tpcc.kinds()[ran.kind]),
+                            }
+                        }
+                        (client, ends)
+                    })
+                })
+                .collect();
+            let mut clients = Vec::new();
+            for worker in workers {
+                let (client, counted) = worker.join().expect("no worker panics");
+                clients.push(client);
+                for (sum, counted) in ends.iter_mut().zip(counted) {
+                    sum[0] += counted[0];
+                    sum[1] += counted[1];
+                }
+            }
+            clients
+        });
+        for (kind, [committed, rolled_back]) in tpcc.kinds().iter().zip(&ends) {
+            assert!(*committed > 0, "{kind} was never run");
+            assert_eq!(*rolled_back > 0, *kind == "new_order", "only New-Order rolls back, and some do");
+        }
+        let mut worker = engine.worker().expect("all other workers are gone");
+        let checks = tpcc.checks(&mut worker, clients);
+        assert_eq!(checks.len(), 12);
+        let failed = checks.into_iter().filter(|check| !check.passed);
+        failed.map(|check| format!("{}: {}", check.name, check.detail.unwrap_or_default())).collect()
+    }
+}
+
+#[test]
+fn one_worker_leaves_a_consistent_database() {
+    for (protocol, failed) in for_each_protocol(1, Run { threads: 1, transactions: 2_000 }) {
+        assert_eq!(failed, Vec::<String>::new(), "{protocol}");
+    }
+}
+
+#[test]
+fn eight_workers_leave_a_consistent_database() {
+    for (protocol, failed) in for_each_protocol(8, Run { threads: 8, transactions: 1_500 }) {
+        assert_eq!(failed, Vec::<String>::new(), "{protocol}");
+    }
+}
+
+#[test]
+#[ignore = "long: run with -- --ignored"]
+fn sixteen_workers_leave_a_consistent_database_for_long() {
+    for (protocol, failed) in for_each_protocol(16, Run { threads: 16, transactions: 100_000 }) {
+        assert_eq!(failed, Vec::<String>::new(), "{protocol}");
+    }
+}
+
+fn kinds(recorded: &Recorded) -> Vec<(&str, OperationKind)> {
+    recorded.operations.iter().map(|operation| (operation.table.as_str(), operation.kind)).collect()
+}
+
+fn new_order(items: &[u32]) -> NewOrderInput {
+    NewOrderInput {
+        customer: CustomerKey { warehouse: 1, district: 2, customer: 3 },
+        lines: items
+            .iter()
+            .map(|item| LineInput { item: *item, supply_warehouse: 1, quantity: 5 })
+            .collect(),
+        rolls_back: false,
+        entry_date: 1,
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Record;
+
+impl Visitor for Record {
+    type Output = ();
+
+    fn visit<P: Protocol>(self) {
+        use OperationKind::{Commutative, Delete, Insert, Read, Scan, Write};
+        let engine = Engine::<P>::new();
+        let tpcc = load(&engine);
+        let tables = *tpcc.tables();
+        let mut worker = engine.worker().expect("the first worker");
+        let mut record = |procedure: &NewOrderProcedure| {
+            tpcc.database().record(&mut worker, procedure).expect("nobody else is there")
+        };
+
+        let recorded = record(&NewOrderProcedure { tables, input: new_order(&[4, 9]) });
+        let expected = [
+            ("WAREHOUSE", Read),
+            ("DISTRICT", Write),
+            ("CUSTOMER", Read),
+            ("ORDER", Insert),
+            ("NEW-ORDER", Insert),
+            ("ITEM", Read),
+            ("STOCK", Write),
+            ("ORDER-LINE", Insert),
+            ("ITEM", Read),
+            ("STOCK", Write),
+            ("ORDER-LINE", Insert),
+        ];
+        assert_eq!(kinds(&recorded), expected, "\n{recorded}");
+        let operation = |at: usize| &recorded.operations[at];
+        let sources = |at: usize| operation(at).data.iter().map(|id| id.0).collect::<Vec<_>>();
+        // The order's number comes from the district; a line also needs the price and the stock's text.
+        assert_eq!(sources(3), [1]);
+        assert_eq!(sources(7), [1, 5, 6]);
+        assert_eq!(sources(6), [0u32; 0]);
+        assert!(operation(5).fixed && !operation(6).fixed);
+        assert_eq!(operation(3).group, Some(1 << 8 | 2));
+        assert_eq!(operation(6).key, "StockKey { warehouse: 1, item: 4 }");
+        // What comes after a line depends on the item's existence.
+        assert!(operation(5).control.is_empty());
+        assert_eq!(operation(8).control.iter().map(|id| id.0).collect::<Vec<_>>(), [5]);
+        assert_eq!(recorded.output.iter().map(|id| id.0).collect::<Vec<_>>(), [0, 1, 2, 5, 8]);
+        assert!(!recorded.rolls_back);
+
+        // Recording left nothing behind: the same order number is given out again.
+        let again = record(&NewOrderProcedure { tables, input: new_order(&[4]) });
+        assert_eq!(again.operations[3].key, recorded.operations[3].key);
+
+        let missing = record(&NewOrderProcedure { tables, input: new_order(&[4, u32::MAX]) });
+        assert!(missing.rolls_back);
+        assert_eq!(missing.operations.last().map(|operation| operation.table.as_str()), Some("ITEM"));
+
+        let input = PaymentInput {
+            district: DistrictKey { warehouse: 1, district: 1 },
+            customer_district: DistrictKey { warehouse: 2, district: 3 },
+            customer: CustomerChoice::Number(4),
+            amount: 100,
+            date: 1,
+        };
+        let history = HistoryKey { worker: 0, sequence: 0 };
+        let payment = PaymentProcedure { tables, input, history };
+        let recorded = tpcc.database().record(&mut worker, &payment).expect("nobody else is there");
+        let expected = [("WAREHOUSE", Write), ("DISTRICT", Write), ("CUSTOMER", Write), ("HISTORY", Insert)];
+        assert_eq!(kinds(&recorded), expected);
+        assert!(recorded.is_tame(), "a payment by number forces nothing\n{recorded}");
+
+        let input = DeliveryInput { warehouse: WarehouseKey { warehouse: 1 }, carrier: 3, delivery_date: 9 };
+        let delivery = DeliveryProcedure { tables, input };
+        let recorded = tpcc.database().record(&mut worker, &delivery).expect("nobody else is there");
+        assert!(!recorded.is_tame());
+        for kind in [Scan, Delete, Write, Commutative] {
+            assert!(kinds(&recorded).iter().any(|(_, found)| *found == kind), "{kind:?}");
+        }
+
+        let input = StockLevelInput { district: DistrictKey { warehouse: 1, district: 1 }, threshold: 15 };
+        let stock_level = StockLevelProcedure { tables, input };
+        let recorded = tpcc.database().record(&mut worker, &stock_level).expect("nobody else is there");
+        assert!(kinds(&recorded).iter().all(|(_, kind)| matches!(kind, Read | Scan)));
+    }
+}
+
+#[test]
+fn recordings_name_tables_kinds_and_dependencies() {
+    for_each_protocol(1, Record);
+}
