@@ -157,13 +157,27 @@ impl<P: Protocol> Engine<P> {
         for slot in &lock(&self.shared.registry).slots {
             lock(&slot.conflicts).add_to(&mut report);
         }
-        let mut keys: Vec<HotKey> = report.into_values().collect();
+        let mut keys = merge_same_words(report.into_values());
         keys.sort_by(|a, b| {
             b.conflicts.cmp(&a.conflicts).then_with(|| (&a.object, &a.key).cmp(&(&b.object, &b.key)))
         });
         keys.truncate(limit);
         keys
     }
+}
+
+/// One entry for what reads the same: several leaves may have begun with the same key, one after the other.
+fn merge_same_words(keys: impl Iterator<Item = HotKey>) -> Vec<HotKey> {
+    let mut merged: HashMap<(String, String), HotKey> = HashMap::new();
+    for key in keys {
+        match merged.get_mut(&(key.object.clone(), key.key.clone())) {
+            Some(sum) => sum.add(&key),
+            None => {
+                merged.insert((key.object.clone(), key.key.clone()), key);
+            }
+        }
+    }
+    merged.into_values().collect()
 }
 
 impl<P: Protocol> Shared<P> {

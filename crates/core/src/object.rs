@@ -72,9 +72,13 @@ pub unsafe trait Object<P: Protocol>: Send + Sync {
         segment.addr().get() as u64
     }
 
-    /// A bucket or leaf, as text.
-    fn describe_structure(&self, _node: NonNull<StructureVersion>) -> String {
-        String::from("(range or absence)")
+    /// A bucket or leaf, as text for errors and reports.
+    ///
+    /// # Safety
+    ///
+    /// `node` was observed by this object under the pin.
+    unsafe fn describe_structure(&self, _node: NonNull<StructureVersion>, _pin: &Pin) -> String {
+        String::from("range or absence")
     }
 
     /// Makes a pending write the segment's value. Called at commit while the segment is locked.

@@ -100,6 +100,16 @@ pub struct HotKey {
     pub reasons: [u64; Reason::ALL.len()],
 }
 
+impl HotKey {
+    /// Adds the counts of the same key.
+    pub(crate) fn add(&mut self, other: &HotKey) {
+        self.conflicts += other.conflicts;
+        for (mine, others) in self.reasons.iter_mut().zip(other.reasons) {
+            *mine += others;
+        }
+    }
+}
+
 /// Keys that one worker's report keeps. Beyond that the least frequent one gives way to the new one, which
 /// inherits its count (the space-saving sketch): a hot key is never missed.
 const KEYS_MAX: usize = if cfg!(test) { 4 } else { 256 };
@@ -143,12 +153,7 @@ impl ConflictTable {
                 None => {
                     report.insert(*at, key.clone());
                 }
-                Some(sum) => {
-                    sum.conflicts += key.conflicts;
-                    for (mine, others) in sum.reasons.iter_mut().zip(key.reasons) {
-                        *mine += others;
-                    }
-                }
+                Some(sum) => sum.add(key),
             }
         }
     }

@@ -457,7 +457,8 @@ impl<'w, P: Protocol> Transaction<'w, P> {
             let key = match segment {
                 // SAFETY: as above.
                 Ok(segment) => unsafe { object.describe(segment) },
-                Err(node) => object.describe_structure(node),
+                // SAFETY: observed by this object in this attempt.
+                Err(node) => unsafe { object.describe_structure(node, self.attempt.pin()) },
             };
             (object.label().name().to_owned(), key)
         };

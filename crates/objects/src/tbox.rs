@@ -35,9 +35,11 @@ pub struct TBox<T: Value, P: Protocol> {
     shared: EpochBox<Shared<T, P>>,
 }
 
+/// The segment comes first: one of size zero would otherwise lie behind the box, at the address of something else.
+#[repr(C)]
 struct Shared<T: Value, P: Protocol> {
-    label: Label,
     segment: Segment<T, P>,
+    label: Label,
 }
 
 impl<T: Value, P: Protocol> TBox<T, P> {

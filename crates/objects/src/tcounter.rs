@@ -157,9 +157,9 @@ impl<P: Protocol> TCounter<P> {
         } else {
             (high + 1, i64::MAX)
         };
-        // Ends of the range stay ends; other borders are moved by what the attempt itself has added.
-        let low = if least == i64::MIN { i64::MIN } else { least.saturating_sub(kept.delta) };
-        let high = if most == i64::MAX { i64::MAX } else { most.saturating_sub(kept.delta) };
+        // The borders are moved by what the attempt itself has added. Moving the ends of the range leaves the
+        // values out with which the sum would wrap around.
+        let (low, high) = (least.saturating_sub(kept.delta), most.saturating_sub(kept.delta));
         let kept = Kept { low: kept.low.max(low), high: kept.high.min(high), ..kept };
         if kept.low > kept.high {
             // The counter has changed between two tests such that no value satisfies both.

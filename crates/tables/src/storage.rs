@@ -20,7 +20,7 @@ use crate::index::{Cursor, Direction, HashIndex, Insertion, Keyed, Lookup, Order
 use crate::key::Key;
 use crate::record::{Pending, Record, State};
 use crate::secondary::Maintained;
-use hotrow_core::{Cell, EngineId, Item, Label, Object, Pin, Protocol, StructureChange, Value};
+use hotrow_core::{Cell, EngineId, Item, Label, Object, Pin, Protocol, StructureChange, StructureVersion, Value};
 use std::ops::Bound;
 use std::ptr::NonNull;
 
@@ -185,6 +185,21 @@ unsafe impl<K: Key, R: Value, P: Protocol> Object<P> for Shared<K, R, P> {
     unsafe fn describe(&self, segment: NonNull<P::Header>) -> String {
         // SAFETY: the caller's promise.
         format!("{:?}", unsafe { Record::<K, R, P>::at(segment) }.key())
+    }
+
+    unsafe fn describe_structure(&self, node: NonNull<StructureVersion>, pin: &Pin) -> String {
+        // SAFETY: the caller's promise: this table's bucket or leaf, observed under the pin.
+        let (record, place) = unsafe {
+            match &self.index {
+                Index::Hash(index) => (index.record_at(node, pin.guard()), "absence in the bucket of"),
+                Index::Ordered(index) => (index.record_at(node, pin.guard()), "range from"),
+            }
+        };
+        match record {
+            // SAFETY: found in the index under the pin.
+            Some(record) => format!("{place} {:?}", unsafe { record.as_ref() }.key()),
+            None => String::from("range or absence"),
+        }
     }
 
     unsafe fn identify(&self, segment: NonNull<P::Header>) -> u64 {

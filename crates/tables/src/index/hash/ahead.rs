@@ -5,11 +5,14 @@
 //! all instead of two for each key.
 
 use super::HashIndex;
+use super::bucket::Bucket;
 use super::hashing::Hash64;
 use crate::index::Keyed;
 use crate::index::prefetch::prefetch;
+use hotrow_core::StructureVersion;
 use hotrow_core::epoch::Guard;
 use std::hash::Hash;
+use std::ptr::NonNull;
 
 /// Bytes of a record that are asked for: what a processor can have under way without stalling, about.
 const RECORD_BYTES_MAX: usize = 512;
@@ -19,6 +22,20 @@ where
     T: Keyed,
     T::Key: Hash + Eq,
 {
+    /// Some record of an observed bucket, if there is one: for saying where the bucket is.
+    ///
+    /// # Safety
+    ///
+    /// `node` is of a bucket of this index, observed under the guard.
+    pub(crate) unsafe fn record_at(
+        &self,
+        node: NonNull<StructureVersion>,
+        _guard: &Guard,
+    ) -> Option<NonNull<T>> {
+        // SAFETY: the caller's promise.
+        unsafe { Bucket::record_at(node) }
+    }
+
     /// Asks for a key's bucket.
     #[inline]
     pub(crate) fn prefetch_bucket(&self, key: &T::Key, guard: &Guard) {

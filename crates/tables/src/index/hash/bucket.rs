@@ -92,6 +92,26 @@ impl<T> Bucket<T> {
         NonNull::from(Box::leak(Box::new(bucket)))
     }
 
+    /// The version word's address, with which [`record_at`](Self::record_at) finds the bucket again.
+    #[inline(always)]
+    pub(super) fn word(&self) -> NonNull<StructureVersion> {
+        // The first field of a `repr(C)` struct, from a pointer to all of it.
+        NonNull::from(self).cast()
+    }
+
+    /// Some record of the chain, if there is one and the chain is not being changed.
+    ///
+    /// # Safety
+    ///
+    /// `word` comes from [`word`](Self::word) of such a bucket that is still in memory.
+    pub(super) unsafe fn record_at(word: NonNull<StructureVersion>) -> Option<NonNull<T>> {
+        // SAFETY: the caller's promise.
+        let bucket = unsafe { word.cast::<Self>().as_ref() };
+        let version = bucket.version.stable()?;
+        let record = NonNull::new(untagged(bucket.slots[0].load(Ordering::Relaxed)));
+        if bucket.version.unchanged(version) { record } else { None }
+    }
+
     /// Whether the bucket has taken its entries over from its parent.
     #[inline(always)]
     pub(super) fn is_ready(&self) -> bool {

@@ -118,7 +118,7 @@ where
                 return Lookup::Found(record);
             }
             if bucket.version.unchanged(version) {
-                return Lookup::Absent(Observed { node: NonNull::from(&bucket.version), version });
+                return Lookup::Absent(Observed { node: bucket.word(), version });
             }
         }
     }
@@ -159,7 +159,7 @@ where
             }
             let full = bucket.push(entry) == Pushed::Bucket && array.overflow_added(at);
             let after = bucket.version.unlock_changed();
-            changed(StructureChange::Bumped { node: NonNull::from(&bucket.version), before, after });
+            changed(StructureChange::Bumped { node: bucket.word(), before, after });
             if full {
                 self.grow(array);
             }
@@ -197,7 +197,7 @@ where
                 // SAFETY: `take` took the bucket out of the chain, and it is deferred once.
                 unsafe { guard.defer_unchecked(move || free_chain(emptied)) };
             }
-            changed(StructureChange::Bumped { node: NonNull::from(&bucket.version), before, after });
+            changed(StructureChange::Bumped { node: bucket.word(), before, after });
             return true;
         }
     }

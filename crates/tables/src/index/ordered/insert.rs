@@ -4,7 +4,7 @@ use super::node::{CHILDREN, Inner, LEAF_ENTRIES, Leaf, Node};
 use super::{ImageOf, Keyed, Landing, OrderedIndex, Step};
 use crate::index::Insertion;
 use crate::key::{Image, Key};
-use hotrow_core::StructureChange;
+use hotrow_core::{StructureChange, StructureVersion};
 use hotrow_core::epoch::Guard;
 use hotrow_sync::atomic::Ordering;
 use std::ptr::NonNull;
@@ -39,7 +39,7 @@ where
                 if leaf.node.version.try_lock_at(version) {
                     leaf.insert_at(position, image, record);
                     let after = leaf.node.version.unlock_changed();
-                    changed(bumped(&leaf.node, version, after));
+                    changed(bumped(leaf.word(), version, after));
                     return Insertion::Inserted;
                 }
                 continue;
@@ -102,12 +102,12 @@ where
         self.attach(below.as_ref(), pointer, separator, right_pointer.cast());
         let after = leaf.node.version.unlock_changed();
         changed(StructureChange::Split {
-            from: NonNull::from(&leaf.node.version),
+            from: leaf.word(),
             before: version,
-            node: NonNull::from(&right.node.version),
+            node: right.word(),
             version: right_version,
         });
-        changed(bumped(&leaf.node, version, after));
+        changed(bumped(leaf.word(), version, after));
         true
     }
 
@@ -150,8 +150,8 @@ where
     }
 }
 
-pub(super) fn bumped(node: &Node, before: u64, after: u64) -> StructureChange {
-    StructureChange::Bumped { node: NonNull::from(&node.version), before, after }
+pub(super) fn bumped(node: NonNull<StructureVersion>, before: u64, after: u64) -> StructureChange {
+    StructureChange::Bumped { node, before, after }
 }
 
 /// Latches a node and its parent, if both are at the versions read.

@@ -32,7 +32,7 @@
 //! So a transaction that has observed all leaves of a range learns at commit of every key that came or went
 //! within (Silo's node set; sto §4.1 keeps the versions of the leaves that a scan visits in the same way). A
 //! reader that is on its way while a neighbour's range is added may still take the range for the smaller one
-//! that it was; then it looks at the leaf twice and has missed nothing.
+//! that it was; then it looks at the leaf twice, each time at a part of its range, and has missed nothing.
 //!
 //! # Writers
 //!
@@ -61,6 +61,7 @@ pub(crate) use scan::Cursor;
 use super::{Keyed, Lookup};
 use crate::key::{Image, Key};
 use crossbeam_utils::CachePadded;
+use hotrow_core::StructureVersion;
 use hotrow_core::epoch::Guard;
 use hotrow_sync::Mutex;
 use hotrow_sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
@@ -189,7 +190,7 @@ where
             if leaf.node.version.unchanged(version) {
                 return match record {
                     Some(record) => Lookup::Found(record),
-                    None => Lookup::Absent(leaf.node.observed(version)),
+                    None => Lookup::Absent(leaf.observed(version)),
                 };
             }
         }
@@ -213,6 +214,20 @@ where
         size_of::<Self>()
             + leaves * size_of::<Leaf<ImageOf<T>, T>>()
             + inners * size_of::<Inner<ImageOf<T>>>()
+    }
+
+    /// The first record of an observed leaf, if there is one: for saying where the leaf is.
+    ///
+    /// # Safety
+    ///
+    /// `node` is of a leaf of this index, observed under the guard.
+    pub(crate) unsafe fn record_at(
+        &self,
+        node: NonNull<StructureVersion>,
+        _guard: &Guard,
+    ) -> Option<NonNull<T>> {
+        // SAFETY: the caller's promise.
+        unsafe { Leaf::<ImageOf<T>, T>::record_at(node) }
     }
 
     /// Takes all records out and shows each, in order, for the owner to free.

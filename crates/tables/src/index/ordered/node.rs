@@ -51,11 +51,6 @@ impl Node {
         self.count.store(count as u32, Ordering::Relaxed);
     }
 
-    /// The node as an observation.
-    #[inline(always)]
-    pub(super) fn observed(&self, version: u64) -> Observed {
-        Observed { node: NonNull::from(&self.version), version }
-    }
 }
 
 /// A leaf: sorted images and the records they stand for.
@@ -151,6 +146,32 @@ impl<I: Image, T> Leaf<I, T> {
     #[inline(always)]
     pub(super) fn image(&self, position: usize) -> I {
         I::load(&self.images[position])
+    }
+
+    /// The version word's address, with which [`record_at`](Self::record_at) finds the leaf again.
+    #[inline(always)]
+    pub(super) fn word(&self) -> NonNull<StructureVersion> {
+        // The first field of `repr(C)` structs, from a pointer to all of the leaf.
+        NonNull::from(self).cast()
+    }
+
+    /// The leaf as an observation.
+    #[inline(always)]
+    pub(super) fn observed(&self, version: u64) -> Observed {
+        Observed { node: self.word(), version }
+    }
+
+    /// The leaf's first record, if it has one and is not being changed.
+    ///
+    /// # Safety
+    ///
+    /// `word` comes from [`word`](Self::word) of such a leaf that is still in memory.
+    pub(super) unsafe fn record_at(word: NonNull<StructureVersion>) -> Option<NonNull<T>> {
+        // SAFETY: the caller's promise.
+        let leaf = unsafe { word.cast::<Self>().as_ref() };
+        let version = leaf.node.version.stable()?;
+        let record = if leaf.node.count() == 0 { None } else { leaf.record(0) };
+        if leaf.node.version.unchanged(version) { record } else { None }
     }
 
     /// Where `image` is or would be, and its record.

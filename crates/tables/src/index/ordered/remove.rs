@@ -58,7 +58,7 @@ where
             leaf.remove_at(position);
             let emptied = leaf.node.count() == 0;
             let after = leaf.node.version.unlock_changed();
-            changed(bumped(&leaf.node, version, after));
+            changed(bumped(leaf.word(), version, after));
             if emptied {
                 self.unlink_empty(&image, guard, changed);
             }
@@ -125,7 +125,7 @@ where
             // SAFETY: no node of the tree leads to it any more, and it is deferred once.
             unsafe { guard.defer_unchecked(move || free::<ImageOf<T>, T>(pointer)) };
         }
-        Some(bumped(&neighbour.node, before, after))
+        Some(bumped(neighbour.word(), before, after))
     }
 
     /// Latches the leaf next to the anchor's child on the way: before it, or after it if it is the first.

@@ -106,7 +106,12 @@ where
                 border = step.inner.borders(step.child).1.or(border);
             });
             let Some(Landing { leaf, version, .. }) = found else { continue };
-            let (from, to) = self.positions(leaf);
+            let (from, mut to) = self.positions(leaf);
+            // If the leaf has taken over a neighbour's range meanwhile, it may hold keys beyond the border. They
+            // are the next step's, or they would be delivered twice.
+            while border.is_some_and(|border| to > from && leaf.image(to - 1) >= border) {
+                to -= 1;
+            }
             let mut count = 0;
             for at in from..to {
                 count += self.take(leaf, at, count);
@@ -119,7 +124,7 @@ where
                 None => self.done = true,
             }
             self.done |= is_empty(&self.low, &self.high);
-            return (leaf.node.observed(version), count);
+            return (leaf.observed(version), count);
         }
     }
 
@@ -136,7 +141,11 @@ where
                 border = step.inner.borders(step.child).0.or(border);
             });
             let Some(Landing { leaf, version, .. }) = found else { continue };
-            let (from, to) = self.positions(leaf);
+            let (mut from, to) = self.positions(leaf);
+            // As in `ascend`.
+            while border.is_some_and(|border| from < to && leaf.image(from) < border) {
+                from += 1;
+            }
             let mut count = 0;
             for at in (from..to).rev() {
                 count += self.take(leaf, at, count);
@@ -149,7 +158,7 @@ where
                 None => self.done = true,
             }
             self.done |= is_empty(&self.low, &self.high);
-            return (leaf.node.observed(version), count);
+            return (leaf.observed(version), count);
         }
     }
 

@@ -1,0 +1,290 @@
+//! Boxes, arrays and counters: what each does, one transaction at a time, and what makes them conflict.
+
+mod support;
+
+use hotrow::{Abort, Engine, Error, Misuse, Reason, TArray, TBox, TCounter, Value};
+use support::{elsewhere, for_each_protocol};
+
+#[test]
+fn a_box_holds_what_the_last_committed_transaction_wrote() {
+    for_each_protocol!(1, |P| {
+        let engine = Engine::<P>::new();
+        let number = TBox::new(&engine, 1u64);
+        let text = TBox::new(&engine, String::from("one"));
+        let seen = engine.run(|tx| {
+            number.set(tx, 2)?;
+            assert_eq!(number.get(tx)?, 2, "its own write");
+            let length = text.update(tx, |text| {
+                text.push_str(", two");
+                text.len()
+            })?;
+            assert_eq!(text.read(tx, String::len)?, length);
+            text.set(tx, String::from("two"))?;
+            assert_eq!(text.get(tx)?, "two");
+            number.update(tx, |number| *number += 40)?;
+            number.get(tx)
+        });
+        assert_eq!(seen, Ok(42));
+        assert_eq!(engine.run(|tx| Ok((number.get(tx)?, text.get(tx)?))), Ok((42, "two".to_owned())));
+        let rolled_back = engine.run(|tx| {
+            number.set(tx, 0)?;
+            text.update(tx, String::clear)?;
+            Err::<(), _>(Abort::rollback())
+        });
+        assert_eq!(rolled_back, Err(Error::Rollback(Abort::rollback())));
+        assert_eq!(engine.run(|tx| Ok((number.get(tx)?, text.get(tx)?))), Ok((42, "two".to_owned())));
+    });
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Value)]
+#[value(inline)]
+struct Nothing {}
+
+#[test]
+fn boxes_and_arrays_of_nothing_disturb_nobody() {
+    for_each_protocol!(1, |P| {
+        let engine = Engine::<P>::new();
+        let boxes: Vec<_> = (0..10).map(|n| (TBox::new(&engine, Nothing {}), TBox::new(&engine, n))).collect();
+        let units = TArray::new(&engine, 5, |_| ());
+        let empty = TArray::<u64, P>::new(&engine, 0, |_| unreachable!("there is no element"));
+        assert!(empty.is_empty() && !units.is_empty());
+        engine
+            .run(|tx| {
+                for (nothing, number) in &boxes {
+                    nothing.set(tx, Nothing {})?;
+                    number.update(tx, |number| *number += 100u64)?;
+                    assert_eq!(nothing.get(tx)?, Nothing {});
+                }
+                (0..5).try_for_each(|at| units.update(tx, at, |_| ()))
+            })
+            .unwrap();
+        for (n, (_, number)) in boxes.iter().enumerate() {
+            assert_eq!(engine.run(|tx| number.get(tx)), Ok(n as u64 + 100));
+        }
+    });
+}
+
+#[test]
+fn values_of_every_shape_come_back_as_they_were_written() {
+    fn check<P: hotrow::Protocol, T: Value + PartialEq + std::fmt::Debug>(engine: &Engine<P>, a: T, b: T) {
+        let kept = TBox::new(engine, a.clone());
+        assert_eq!(engine.run(|tx| kept.get(tx)), Ok(a.clone()));
+        engine.run(|tx| kept.set(tx, b.clone())).unwrap();
+        assert_eq!(engine.run(|tx| kept.get(tx)), Ok(b.clone()));
+        let copied = engine.run(|tx| {
+            kept.set(tx, a.clone())?;
+            kept.update(tx, |value| *value = b.clone())?;
+            kept.get(tx)
+        });
+        assert_eq!(copied, Ok(b));
+    }
+    for_each_protocol!(1, |P| {
+        let engine = &Engine::<P>::new();
+        check(engine, true, false);
+        check(engine, 'x', char::MAX);
+        check(engine, i8::MIN, 3);
+        check(engine, f64::INFINITY, -0.5);
+        check(engine, [1u8; 3], [255; 3]);
+        check(engine, [7u16; 21], [0xfffe; 21]);
+        check(engine, [u64::MAX; 32], [3; 32]);
+        check(engine, vec![1, 2], Vec::<u8>::new());
+        check(engine, Some(String::from("text")), None);
+        check(engine, (1u8, String::from("pair")), (2, String::new()));
+        check(engine, hotrow::sync::Arc::<str>::from("shared"), hotrow::sync::Arc::from("other"));
+    });
+}
+
+#[test]
+fn elements_of_an_array_change_each_on_its_own() {
+    for_each_protocol!(1, |P| {
+        let engine = Engine::<P>::new();
+        let array = TArray::new(&engine, 100, |index| index as u64 * 10);
+        assert_eq!((array.len(), array.is_empty()), (100, false));
+        engine
+            .run(|tx| {
+                for index in (0..100).step_by(2) {
+                    array.update(tx, index, |element| *element += 1)?;
+                }
+                array.set(tx, 99, 7)?;
+                array.read(tx, 99, |element| assert_eq!(*element, 7))
+            })
+            .unwrap();
+        for index in 0..99 {
+            let expected = index as u64 * 10 + u64::from(index % 2 == 0);
+            assert_eq!(engine.run(|tx| array.get(tx, index)), Ok(expected));
+        }
+    });
+}
+
+#[test]
+fn an_index_out_of_bounds_is_a_misuse_that_says_where() {
+    for_each_protocol!(1, |P| {
+        let engine = Engine::<P>::new();
+        let array = TArray::named(&engine, "slots", 3, |_| 0u64);
+        let expected = |index| {
+            Err(Error::Misuse(Misuse::OutOfBounds { object: "slots".to_owned(), index, length: 3 }))
+        };
+        assert_eq!(engine.run(|tx| array.get(tx, 3)), expected(3));
+        assert_eq!(
+            engine.run(|tx| {
+                array.set(tx, 0, 9)?;
+                array.set(tx, usize::MAX, 9)
+            }),
+            expected(usize::MAX).map(|_| ())
+        );
+        // A body that goes on all the same cannot commit.
+        let swallowed = engine.run(|tx| {
+            array.set(tx, 1, 9)?;
+            let _ = array.update(tx, 4, |_| ());
+            Ok(0)
+        });
+        assert_eq!(swallowed, expected(4));
+        assert_eq!(engine.run(|tx| (0..3).map(|index| array.get(tx, index)).sum::<Result<u64, _>>()), Ok(0));
+    });
+}
+
+#[test]
+fn a_counter_adds_sets_and_tests_as_arithmetic_says() {
+    for_each_protocol!(1, |P| {
+        let engine = Engine::<P>::new();
+        let counter = TCounter::new(&engine, 5);
+        engine
+            .run(|tx| {
+                counter.add(tx, 10)?;
+                assert_eq!(counter.get(tx)?, 15);
+                assert!(counter.is_at_least(tx, 15)? && !counter.is_at_least(tx, 16)?);
+                assert!(counter.is_at_most(tx, 15)? && !counter.is_at_most(tx, 14)?);
+                assert!(counter.is_between(tx, 15, 15)? && !counter.is_between(tx, 20, 10)?);
+                counter.add(tx, -20)?;
+                assert_eq!(counter.get(tx)?, -5);
+                counter.set(tx, 100)?;
+                counter.add(tx, 1)?;
+                assert!(counter.is_between(tx, 101, 101)?);
+                assert_eq!(counter.get(tx)?, 101);
+                Ok(())
+            })
+            .unwrap();
+        engine.run(|tx| counter.add(tx, 7).and(Err::<(), _>(Abort::rollback()))).unwrap_err();
+        assert_eq!(engine.run(|tx| counter.get(tx)), Ok(101));
+        // At the ends of the range.
+        engine
+            .run(|tx| {
+                counter.set(tx, i64::MAX)?;
+                counter.add(tx, 1)?;
+                assert_eq!(counter.get(tx)?, i64::MIN);
+                assert!(counter.is_at_most(tx, i64::MIN)?);
+                assert!(counter.is_between(tx, i64::MIN, i64::MAX)?);
+                Ok(())
+            })
+            .unwrap();
+        engine
+            .run(|tx| {
+                counter.add(tx, -1)?;
+                assert!(counter.is_at_least(tx, i64::MAX)?);
+                counter.add(tx, i64::MIN)?;
+                assert_eq!(counter.get(tx)?, -1);
+                Ok(())
+            })
+            .unwrap();
+    });
+}
+
+/// Runs a transaction that is overtaken by another thread's on its first attempt, and returns how many
+/// attempts it took.
+fn attempts<P: hotrow::Protocol>(
+    engine: &Engine<P>,
+    mut body: impl FnMut(&mut hotrow::Transaction<'_, P>) -> Result<(), Abort>,
+    overtake: impl Fn(&mut hotrow::Transaction<'_, P>) -> Result<(), Abort> + Sync,
+) -> u32 {
+    engine
+        .run(|tx| {
+            body(tx)?;
+            if tx.attempt_number() == 0 {
+                elsewhere(|| engine.run(&overtake)).unwrap();
+            }
+            Ok(tx.attempt_number() + 1)
+        })
+        .unwrap()
+}
+
+#[test]
+fn a_test_of_a_counter_fails_only_if_its_answer_changes() {
+    for_each_protocol!(2, |P| {
+        let engine = Engine::<P>::new();
+        let counter = TCounter::new(&engine, 0);
+        // The example of sto §3.5: a test, ten increments, the same test; the counter may be in [-9, 0].
+        let body = |tx: &mut hotrow::Transaction<'_, P>| {
+            if tx.attempt_number() == 0 {
+                assert!(!counter.is_at_least(tx, 1)?);
+                (0..10).try_for_each(|_| counter.add(tx, 1))?;
+                assert!(counter.is_at_least(tx, 1)?);
+            }
+            Ok(())
+        };
+        for (value, expected) in [(0, 1), (-9, 1), (-5, 1), (1, 2), (-10, 2), (i64::MIN, 2), (i64::MAX, 2)] {
+            engine.run(|tx| counter.set(tx, 0)).unwrap();
+            assert_eq!(attempts(&engine, body, |tx| counter.set(tx, value)), expected, "{value}");
+            let kept = engine.run(|tx| counter.get(tx)).unwrap();
+            assert_eq!(kept, if expected == 1 { value + 10 } else { value });
+        }
+        let statistics = engine.statistics();
+        assert_eq!((statistics.aborts, statistics.aborts_for(Reason::PredicateFailed)), (4, 4));
+    });
+}
+
+#[test]
+fn a_test_holds_also_where_a_sum_would_wrap_around() {
+    for_each_protocol!(2, |P| {
+        let engine = Engine::<P>::new();
+        let (counter, verdict) = (TCounter::new(&engine, 0), TBox::new(&engine, false));
+        for (amount, overtaking) in [(10, i64::MAX - 5), (-10, i64::MIN + 5)] {
+            engine.run(|tx| counter.set(tx, 0)).unwrap();
+            let body = |tx: &mut hotrow::Transaction<'_, P>| {
+                counter.add(tx, amount)?;
+                let holds =
+                    if amount > 0 { counter.is_at_least(tx, 0) } else { counter.is_at_most(tx, 0) }?;
+                verdict.set(tx, holds)
+            };
+            attempts(&engine, body, |tx| counter.set(tx, overtaking));
+            let (value, holds) = engine.run(|tx| Ok((counter.get(tx)?, verdict.get(tx)?))).unwrap();
+            assert_eq!(value, overtaking.wrapping_add(amount));
+            assert_eq!(holds, if amount > 0 { value >= 0 } else { value <= 0 });
+        }
+    });
+}
+
+#[test]
+fn an_exact_look_at_a_counter_conflicts_with_every_change_of_it() {
+    for_each_protocol!(2, |P| {
+        let engine = Engine::<P>::new();
+        let counter = TCounter::new(&engine, 0);
+        let other = TBox::new(&engine, 0);
+        let look = |tx: &mut hotrow::Transaction<'_, P>| {
+            let seen = counter.get(tx)?;
+            other.set(tx, seen)
+        };
+        assert_eq!(attempts(&engine, look, |tx| counter.add(tx, 1)), 2);
+        assert_eq!(engine.run(|tx| other.get(tx)), Ok(1));
+        // Increments alone commute, with each other and with what is set.
+        assert_eq!(attempts(&engine, |tx| counter.add(tx, 5), |tx| counter.add(tx, 10)), 1);
+        assert_eq!(attempts(&engine, |tx| counter.add(tx, 5), |tx| counter.set(tx, 100)), 1);
+        assert_eq!(engine.run(|tx| counter.get(tx)), Ok(105));
+        assert_eq!(attempts(&engine, |tx| counter.set(tx, 1), |tx| counter.add(tx, 10)), 1);
+        assert_eq!(engine.run(|tx| counter.get(tx)), Ok(1));
+    });
+}
+
+#[test]
+fn transactions_on_different_elements_do_not_conflict() {
+    for_each_protocol!(2, |P| {
+        let engine = Engine::<P>::new();
+        let array = TArray::new(&engine, 2, |_| 0u64);
+        let first = |tx: &mut hotrow::Transaction<'_, P>| array.update(tx, 0, |element| *element += 1);
+        assert_eq!(attempts(&engine, first, |tx| array.update(tx, 1, |element| *element += 1)), 1);
+        assert_eq!(attempts(&engine, first, |tx| array.update(tx, 0, |element| *element += 1)), 2);
+        assert_eq!(engine.run(|tx| Ok((array.get(tx, 0)?, array.get(tx, 1)?))), Ok((3, 1)));
+        // A blind write depends on nothing.
+        assert_eq!(attempts(&engine, |tx| array.set(tx, 0, 9), |tx| array.set(tx, 0, 8)), 1);
+        assert_eq!(engine.run(|tx| array.get(tx, 0)), Ok(9));
+    });
+}
