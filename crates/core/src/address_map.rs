@@ -42,49 +42,63 @@ impl AddressMap {
         (product >> 32) as usize & (self.slots.len() - 1)
     }
 
+    /// The slot of an address, or the empty slot where it would be.
+    #[inline(always)]
+    fn probe(&self, address: usize, address_of: impl Fn(usize) -> usize) -> Result<u32, usize> {
+        let mut at = self.first_slot(address);
+        loop {
+            // SAFETY: `at` is below the power of two that is the number of slots, as it was masked with it.
+            let slot = unsafe { self.slots.get_unchecked(at) };
+            if slot.stamp != self.stamp {
+                return Err(at);
+            }
+            if address_of(slot.index as usize) == address {
+                return Ok(slot.index);
+            }
+            at = (at + 1) & (self.slots.len() - 1);
+        }
+    }
+
     /// The number entered for an address; `address_of` tells the address of a number.
     #[inline(always)]
     pub(crate) fn find(&self, address: usize, address_of: impl Fn(usize) -> usize) -> Option<u32> {
-        let mut at = self.first_slot(address);
-        loop {
-            let slot = self.slots[at];
-            if slot.stamp != self.stamp {
-                return None;
-            }
-            if address_of(slot.index as usize) == address {
-                return Some(slot.index);
-            }
-            at = (at + 1) & (self.slots.len() - 1);
-        }
+        self.probe(address, address_of).ok()
     }
 
-    /// Enters the next number (0, 1, 2, …) for an address that has none.
+    /// The number entered for an address, or the next number (0, 1, 2, …) after entering it as `Err`.
     #[inline(always)]
-    pub(crate) fn enter(&mut self, address: usize, address_of: impl Fn(usize) -> usize) -> u32 {
-        if (self.used + 1) * 2 > self.slots.len() {
-            self.grow(address_of);
+    pub(crate) fn find_or_enter(
+        &mut self,
+        address: usize,
+        address_of: impl Fn(usize) -> usize + Copy,
+    ) -> Result<u32, u32> {
+        match self.probe(address, address_of) {
+            Ok(index) => Ok(index),
+            Err(at) => {
+                let index = self.used as u32;
+                self.used += 1;
+                // SAFETY: `probe` returns numbers of slots.
+                *unsafe { self.slots.get_unchecked_mut(at) } = Slot { stamp: self.stamp, index };
+                if self.used * 2 > self.slots.len() {
+                    self.grow(address, address_of);
+                }
+                Err(index)
+            }
         }
-        let index = self.used as u32;
-        self.used += 1;
-        self.place(address, index);
-        index
     }
 
-    #[inline(always)]
-    fn place(&mut self, address: usize, index: u32) {
-        let mut at = self.first_slot(address);
-        while self.slots[at].stamp == self.stamp {
-            at = (at + 1) & (self.slots.len() - 1);
-        }
-        self.slots[at] = Slot { stamp: self.stamp, index };
-    }
-
+    /// Doubles the table, whose last number is `newest`'s.
     #[cold]
-    fn grow(&mut self, address_of: impl Fn(usize) -> usize) {
+    fn grow(&mut self, newest: usize, address_of: impl Fn(usize) -> usize) {
         self.slots = vec![Slot::default(); self.slots.len() * 2].into_boxed_slice();
         self.stamp = 1;
         for index in 0..self.used {
-            self.place(address_of(index), index as u32);
+            let address = if index + 1 == self.used { newest } else { address_of(index) };
+            let mut at = self.first_slot(address);
+            while self.slots[at].stamp == self.stamp {
+                at = (at + 1) & (self.slots.len() - 1);
+            }
+            self.slots[at] = Slot { stamp: self.stamp, index: index as u32 };
         }
     }
 }
@@ -100,7 +114,7 @@ mod tests {
         for round in 0..3 {
             for (at, address) in addresses.iter().enumerate() {
                 assert_eq!(map.find(*address, |index| addresses[index]), None, "round {round}");
-                assert_eq!(map.enter(*address, |index| addresses[index]), at as u32);
+                assert_eq!(map.find_or_enter(*address, |index| addresses[index]), Err(at as u32));
             }
             for (at, address) in addresses.iter().enumerate() {
                 assert_eq!(map.find(*address, |index| addresses[index]), Some(at as u32));
@@ -113,7 +127,7 @@ mod tests {
     fn the_stamp_wraps_without_bringing_old_entries_back() {
         let mut map = AddressMap::new(4);
         map.stamp = u32::MAX;
-        map.enter(64, |_| 64);
+        assert_eq!(map.find_or_enter(64, |_| 64), Err(0));
         map.clear();
         assert_eq!(map.stamp, 1);
         assert_eq!(map.find(64, |_| 64), None);

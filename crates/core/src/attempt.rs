@@ -31,6 +31,8 @@ pub struct Attempt<P: Protocol> {
     arena: Bump,
     worker: WorkerId,
     number: u32,
+    /// Whether any item has `Flags::CLEANUP`.
+    pub(crate) wants_cleanup: bool,
     pin: Option<Pin>,
 }
 
@@ -49,6 +51,7 @@ impl<P: Protocol> Attempt<P> {
             arena: Bump::new(),
             worker,
             number: 0,
+            wants_cleanup: false,
             pin: None,
         }
     }
@@ -85,6 +88,7 @@ impl<P: Protocol> Attempt<P> {
         self.structures.clear();
         self.observers.clear();
         self.arena.reset();
+        self.wants_cleanup = false;
         self.pin = None;
     }
 
@@ -176,13 +180,17 @@ impl<P: Protocol> Attempt<P> {
         });
     }
 
-    /// Runs the cleanup of all writes, the last first (sto §3.7).
+    /// Runs the cleanup of the writes that want one, the last first (sto §3.7).
     #[inline]
     pub(crate) fn cleanup(&mut self, committed: bool) {
-        self.visit_writes(|object, item, pin| {
-            // SAFETY: the item's write was installed or undone.
-            unsafe { object.cleanup(item, committed, pin) };
-        });
+        if self.wants_cleanup {
+            self.visit_writes(|object, item, pin| {
+                if item.is(Flags::CLEANUP) {
+                    // SAFETY: the item's write was installed or undone.
+                    unsafe { object.cleanup(item, committed, pin) };
+                }
+            });
+        }
     }
 
     #[inline]

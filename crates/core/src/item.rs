@@ -34,6 +34,8 @@ impl Flags {
     pub const LOCKED: Flags = Flags(8);
     /// The attempt made the segment: its lock was held from the start, and nobody else has seen a value.
     pub const BORN: Flags = Flags(16);
+    /// The object's `cleanup` wants to be called.
+    pub const CLEANUP: Flags = Flags(32);
 }
 
 /// What one attempt knows of one segment (sto §3.2, `TItem`).
@@ -170,18 +172,23 @@ impl<P: Protocol> Items<P> {
         self.map.find(segment.addr().get(), |index| items[index].segment.addr().get()).map(ItemId)
     }
 
-    /// Adds an item for a segment that has none.
-    #[inline]
-    pub(crate) fn add(
+    /// The item of a segment; a new one if the segment was not touched yet.
+    #[inline(always)]
+    pub(crate) fn find_or_add(
         &mut self,
         segment: NonNull<P::Header>,
         object: NonNull<dyn Object<P>>,
-        mark: P::Mark,
     ) -> ItemId {
         let Self { items, map, .. } = self;
-        let index = map.enter(segment.addr().get(), |index| items[index].segment.addr().get());
-        items.push(Item { segment, object, payload: std::ptr::null_mut(), mark, flags: 0, tag: 0 });
-        ItemId(index)
+        let found = map.find_or_enter(segment.addr().get(), |index| items[index].segment.addr().get());
+        match found {
+            Ok(index) => ItemId(index),
+            Err(index) => {
+                let (payload, mark) = (std::ptr::null_mut(), P::Mark::default());
+                items.push(Item { segment, object, payload, mark, flags: 0, tag: 0 });
+                ItemId(index)
+            }
+        }
     }
 
     #[inline]
@@ -221,7 +228,7 @@ mod tests {
         let segment = 0u64;
         let object = Silent::default();
         let mut items = Items::<Unprotected>::new();
-        let id = items.add(NonNull::from(&segment), NonNull::from(&object as &dyn Object<Unprotected>), 0);
+        let id = items.find_or_add(NonNull::from(&segment), NonNull::from(&object as &dyn Object<Unprotected>));
         assert!(items.mark_write(id));
         assert!(!items.mark_write(id));
         assert_eq!(items.writes(), &[id]);

@@ -97,6 +97,8 @@ pub unsafe trait Object<P: Protocol>: Send + Sync {
     unsafe fn undo(&self, item: &mut Item<P>, pin: &Pin);
 
     /// Cleans up after a commit or an abort, when nothing is locked any more: unlink, retire, rebalance.
+    /// Called for items that asked for it ([`Transaction::want_cleanup`](crate::Transaction::want_cleanup))
+    /// and for segments that the attempt made.
     ///
     /// # Safety
     ///

@@ -177,12 +177,6 @@ impl StructureSet {
         Self { entries: Vec::new(), map: AddressMap::new(if cfg!(test) { 2 } else { 64 }) }
     }
 
-    fn push(&mut self, observed: Observed) {
-        let Self { entries, map } = self;
-        map.enter(observed.node.addr().get(), |index| entries[index].node.addr().get());
-        entries.push(observed);
-    }
-
     pub(crate) fn clear(&mut self) {
         self.entries.clear();
         self.map.clear();
@@ -199,13 +193,14 @@ impl StructureSet {
 
     /// Adds an observation. True if the node was not observed before.
     pub(crate) fn observe(&mut self, observed: Observed) -> Result<bool, Contradiction> {
-        match self.position(observed.node) {
-            None => {
-                self.push(observed);
+        let Self { entries, map } = self;
+        match map.find_or_enter(observed.node.addr().get(), |index| entries[index].node.addr().get()) {
+            Err(_) => {
+                entries.push(observed);
                 Ok(true)
             }
-            Some(at) if self.entries[at].version == observed.version => Ok(false),
-            Some(position) => Err(Contradiction { position }),
+            Ok(at) if entries[at as usize].version == observed.version => Ok(false),
+            Ok(at) => Err(Contradiction { position: at as usize }),
         }
     }
 
@@ -223,7 +218,9 @@ impl StructureSet {
                 if let Some(at) = self.position(from)
                     && self.entries[at].version == before
                 {
-                    self.push(Observed { node, version });
+                    // A new node was not observed before, so nothing is contradicted.
+                    let first = self.observe(Observed { node, version });
+                    debug_assert_eq!(first, Ok(true));
                 }
             }
         }

@@ -136,11 +136,11 @@ impl<'w, P: Protocol> Transaction<'w, P> {
                 None => return Ok(Found::Shared(load())),
             }
         } else {
-            match self.attempt.items.find(segment) {
-                Some(id) if self.attempt.items.get(id).is(Flags::WRITE) => return Ok(Found::Own(id)),
-                Some(id) => id,
-                None => self.attempt.items.add(segment, NonNull::from(object), P::Mark::default()),
+            let id = self.attempt.items.find_or_add(segment, NonNull::from(object));
+            if self.attempt.items.get(id).is(Flags::WRITE) {
+                return Ok(Found::Own(id));
             }
+            id
         };
         match self.protocol.read(self.attempt, id, load) {
             Ok(value) => Ok(Found::Shared(value)),
@@ -210,10 +210,7 @@ impl<'w, P: Protocol> Transaction<'w, P> {
     /// As for [`read`](Self::read).
     #[inline(always)]
     pub unsafe fn item<O: Object<P> + 'static>(&mut self, object: &O, segment: NonNull<P::Header>) -> ItemId {
-        match self.attempt.items.find(segment) {
-            Some(id) => id,
-            None => self.attempt.items.add(segment, NonNull::from(object), P::Mark::default()),
-        }
+        self.attempt.items.find_or_add(segment, NonNull::from(object))
     }
 
     /// Gives an item its pending write, which the object's `install` or `undo` will consume.
@@ -229,6 +226,14 @@ impl<'w, P: Protocol> Transaction<'w, P> {
         self.attempt.items.mark_write(id);
         // SAFETY: freshly allocated in the arena, which lives until the attempt ends.
         unsafe { &mut *payload.cast::<T>() }
+    }
+
+    /// Asks for [`Object::cleanup`] to be called for an item with a pending write. Born items have it called
+    /// anyway.
+    #[inline]
+    pub fn want_cleanup(&mut self, id: ItemId) {
+        self.attempt.items.get_mut(id).set(Flags::CLEANUP);
+        self.attempt.wants_cleanup = true;
     }
 
     /// Marks an item as written although its write needs no payload (a delete).
@@ -278,12 +283,14 @@ impl<'w, P: Protocol> Transaction<'w, P> {
         tag: u16,
     ) -> ItemId {
         let items = &mut self.attempt.items;
-        let id = items.add(segment, NonNull::from(object), P::Mark::default());
+        let id = items.find_or_add(segment, NonNull::from(object));
         let item = items.get_mut(id);
         item.set(Flags::BORN);
         item.set(Flags::LOCKED);
+        item.set(Flags::CLEANUP);
         item.tag = tag;
         items.mark_write(id);
+        self.attempt.wants_cleanup = true;
         id
     }
 

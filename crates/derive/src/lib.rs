@@ -29,7 +29,7 @@ use syn::{DeriveInput, parse_macro_input};
 /// All of this is checked when compiling. A struct with padding is mended by a further field that fills the
 /// gap, or by fields whose sizes leave none.
 ///
-/// ```ignore
+/// ```
 /// use hotrow::Value;
 ///
 /// #[derive(Clone, Copy, Value)]
@@ -64,7 +64,7 @@ pub fn derive_value(input: TokenStream) -> TokenStream {
 /// same, so derive it (`#[derive(PartialOrd, Ord)]`); a hand-written `Ord` that compares otherwise makes an
 /// ordered table misplace its rows.
 ///
-/// ```ignore
+/// ```
 /// use hotrow::Key;
 ///
 /// #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Key)]

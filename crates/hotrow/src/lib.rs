@@ -192,7 +192,8 @@
 //! if another transaction inserts or deletes there, the commit fails and the body runs again. There are no
 //! phantoms, in either index. Only an ordered table can be scanned ([`Table::scan`], or
 //! [`Table::collect`] with a limit). The conflicts of such facts are as wide as a bucket or a leaf, so a failed
-//! lookup may also be disturbed by an insert of a neighbouring key.
+//! lookup may also be disturbed by an insert of a neighbouring key. Where several keys of a large hash table
+//! are known beforehand, [`Table::prefetch`] fetches them together; it changes no result.
 //!
 //! A *secondary index* finds rows by something else. It is kept up to date in the same transaction as the
 //! row, and several rows may have the same secondary key. A table declared *fixed* is loaded once and then
@@ -483,8 +484,10 @@
 /// How values are held: the cells behind [`Value`] and the plain data that can be inline.
 pub use hotrow_core::cell;
 /// All protocols: their types, and the registry that finds them by name.
+#[doc(inline)]
 pub use hotrow_protocols as protocols;
 /// Atomics, waiting, time, random numbers and threads, as Hotrow itself uses them.
+#[doc(inline)]
 pub use hotrow_sync as sync;
 /// What a procedure is interpreted by: the contexts there are.
 pub use hotrow_tables::context;
@@ -510,7 +513,7 @@ pub use hotrow_tables::{
 
 /// What most programs name: `use hotrow::prelude::*;`.
 ///
-/// [`Error`](crate::Error) is not in it, as programs have errors of their own.
+/// [`crate::Error`] is not in it, as programs have errors of their own.
 ///
 /// ```
 /// use hotrow::prelude::*;

@@ -91,9 +91,9 @@ impl VersionWord {
     }
 
     /// Locks the word with bounded spinning (sto §3.3). If `expected` is given and the version is another
-    /// one, there is no use in locking.
+    /// one, there is no use in locking. Returns the version below the lock.
     #[inline(always)]
-    fn lock(&self, expected: Option<Version>) -> Result<(), Reason> {
+    fn lock(&self, expected: Option<Version>) -> Result<Version, Reason> {
         let mut spin = Spin::new();
         loop {
             let seen = self.load();
@@ -101,7 +101,7 @@ impl VersionWord {
                 return Err(Reason::ReadChanged);
             }
             if !seen.is_locked() && self.try_lock(seen) {
-                return Ok(());
+                return Ok(seen);
             }
             if !spin.turn() {
                 return Err(Reason::WriteLocked);
@@ -178,9 +178,9 @@ pub(crate) fn lock_writes<P: Versioned>(attempt: &mut Attempt<P>) -> Result<u64,
         let item = attempt.items.get_mut(id);
         if !item.is(Flags::BORN) {
             let expected = item.is(Flags::READ).then_some(item.mark);
-            item.header().lock(expected).map_err(|reason| Lost::item(reason, id))?;
+            let overwritten = item.header().lock(expected).map_err(|reason| Lost::item(reason, id))?;
             item.set(Flags::LOCKED);
-            highest = highest.max(item.header().held().number());
+            highest = highest.max(overwritten.number());
         }
     }
     Ok(highest)

@@ -282,6 +282,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
                     };
                     let born = tx.tag(id) == tag::BORN;
                     tx.set_tag(id, if born { tag::BORN_DELETED } else { tag::DELETE });
+                    tx.want_cleanup(id);
                     row
                 }
                 Some(snapshot) if snapshot.state != State::Present => {
@@ -292,6 +293,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
                     // SAFETY: stable and present.
                     let row = keep.then(|| unsafe { snapshot.row(tx.pin()) }.clone());
                     tx.set_tag(id, tag::DELETE);
+                    tx.want_cleanup(id);
                     // SAFETY: announced just now; a delete needs no payload.
                     unsafe { tx.set_write_without_payload(id) };
                     row

@@ -5,7 +5,7 @@
 use hotrow::sync::Arc;
 use hotrow::sync::atomic::{AtomicU64, Ordering};
 use hotrow::sync::thread;
-use hotrow::{Engine, Protocol, Table, Value, Worker};
+use hotrow::{Abort, Engine, Protocol, RetryPolicy, Table, Transaction, Value, Worker};
 use std::time::Duration;
 
 /// Runs a block once for every protocol that admits so many workers, with the protocol as a type:
@@ -31,6 +31,48 @@ pub(crate) use for_each_protocol;
 /// Does something on another thread and waits for it: the other transaction of a hand-stepped interleaving.
 pub(crate) fn elsewhere<R: Send>(work: impl FnOnce() -> R + Send) -> R {
     thread::scope(|scope| scope.spawn(work).join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+}
+
+/// An engine whose transactions give up after a while, for interleavings that are stepped by hand.
+pub(crate) fn impatient<P: Protocol>() -> Engine<P> {
+    Engine::with_policy(RetryPolicy {
+        attempts_max: 40,
+        deadline: Some(Duration::from_secs(5)),
+        ..RetryPolicy::default()
+    })
+}
+
+/// Runs a transaction on another thread, in the midst of one on this thread. False if the protocol held it off
+/// until it gave up (the engine is [`impatient`]): what it wants is locked.
+pub(crate) fn overtake<P: Protocol>(
+    engine: &Engine<P>,
+    body: impl Fn(&mut Transaction<'_, P>) -> Result<(), Abort> + Sync,
+) -> bool {
+    match elsewhere(|| engine.run(&body)) {
+        Ok(()) => true,
+        Err(error) if error.is_retryable() => false,
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// Runs a transaction whose first attempt is overtaken by another thread's when its body is at its end, and
+/// returns how many attempts it took; `None` if the other one was held off.
+pub(crate) fn attempts<P: Protocol>(
+    engine: &Engine<P>,
+    mut body: impl FnMut(&mut Transaction<'_, P>) -> Result<(), Abort>,
+    other: impl Fn(&mut Transaction<'_, P>) -> Result<(), Abort> + Sync,
+) -> Option<u32> {
+    let mut overtaken = false;
+    let attempts = engine.run(|tx| {
+        body(tx)?;
+        if tx.attempt_number() == 0 {
+            overtaken = overtake(engine, &other);
+        }
+        Ok(tx.attempt_number() + 1)
+    });
+    let attempts = attempts.unwrap();
+    assert!(overtaken || attempts == 1, "held off and yet in the way");
+    overtaken.then_some(attempts)
 }
 
 /// Runs `work` on so many threads, each with a worker and a number of its own, and returns what they return.

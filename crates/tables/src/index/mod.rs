@@ -2,12 +2,14 @@
 //!
 //! An index maps a key to a pointer to a record and knows nothing of transactions, protocols or rows. What
 //! it gives the transaction layer is the version word of each bucket or leaf that it looked at
-//! ([`Observed`]) or changed ([`StructureChange`](hotrow_core::StructureChange)); with those every protocol rules out phantoms.
+//! ([`Observed`]) or changed ([`StructureChange`](hotrow_core::StructureChange)); with those every protocol
+//! rules out phantoms.
 //!
 //! Both indexes keep pointers only. The table owns the records: it frees them, through the epoch, after it
 //! has removed them.
 
 mod hash;
+mod moment;
 mod ordered;
 mod prefetch;
 #[cfg(test)]

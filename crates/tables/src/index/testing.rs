@@ -5,6 +5,7 @@ use hotrow_core::epoch::Guard;
 use hotrow_core::{Observed, StructureChange};
 use hotrow_sync::Arc;
 use hotrow_sync::atomic::{AtomicUsize, Ordering};
+use std::cell::RefCell;
 use std::ptr::NonNull;
 
 /// How many records are alive.
@@ -117,5 +118,39 @@ impl Observer {
     pub(super) fn unchanged(&self, _guard: &Guard) -> bool {
         // SAFETY: observed under the pinned epoch.
         self.entries.iter().all(|entry| unsafe { entry.node.as_ref() }.unchanged(entry.version))
+    }
+}
+
+/// What "another thread" does, and after how many moments.
+type Deed = (usize, Box<dyn FnOnce()>);
+
+thread_local! {
+    static DEED: RefCell<Option<Deed>> = const { RefCell::new(None) };
+}
+
+/// Runs `operation`; at its moment number `at` runs `deed`. False if there were not so many moments (and the
+/// deed is dropped).
+pub(super) fn meanwhile<R>(
+    at: usize,
+    deed: impl FnOnce() + 'static,
+    operation: impl FnOnce() -> R,
+) -> (R, bool) {
+    DEED.set(Some((at, Box::new(deed))));
+    let result = operation();
+    (result, DEED.take().is_none())
+}
+
+/// A moment at which the deed may be due.
+pub(super) fn moment() {
+    let due = DEED.with_borrow_mut(|deed| match deed {
+        Some((0, _)) => deed.take(),
+        Some((left, _)) => {
+            *left -= 1;
+            None
+        }
+        None => None,
+    });
+    if let Some((_, deed)) = due {
+        deed();
     }
 }

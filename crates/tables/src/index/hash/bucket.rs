@@ -92,24 +92,11 @@ impl<T> Bucket<T> {
         NonNull::from(Box::leak(Box::new(bucket)))
     }
 
-    /// The version word's address, with which [`record_at`](Self::record_at) finds the bucket again.
+    /// The version word, as transactions know the bucket. It leads back to the bucket.
     #[inline(always)]
     pub(super) fn word(&self) -> NonNull<StructureVersion> {
-        // The first field of a `repr(C)` struct, from a pointer to all of it.
+        // The version is the first field; a pointer made from it alone could not be used for the others.
         NonNull::from(self).cast()
-    }
-
-    /// Some record of the chain, if there is one and the chain is not being changed.
-    ///
-    /// # Safety
-    ///
-    /// `word` comes from [`word`](Self::word) of such a bucket that is still in memory.
-    pub(super) unsafe fn record_at(word: NonNull<StructureVersion>) -> Option<NonNull<T>> {
-        // SAFETY: the caller's promise.
-        let bucket = unsafe { word.cast::<Self>().as_ref() };
-        let version = bucket.version.stable()?;
-        let record = NonNull::new(untagged(bucket.slots[0].load(Ordering::Relaxed)));
-        if bucket.version.unchanged(version) { record } else { None }
     }
 
     /// Whether the bucket has taken its entries over from its parent.
@@ -191,10 +178,14 @@ impl<T> Bucket<T> {
         }
     }
 
-    /// Asks for the cache lines of all records in the chain's first bucket.
-    pub(super) fn prefetch_records(&self) {
+    /// Asks for the cache lines of the records in the chain's first bucket: all, or those whose tag fits.
+    #[inline(always)]
+    pub(super) fn prefetch_records(&self, hash: Option<Hash64>) {
         for slot in &self.slots {
-            prefetch(untagged(slot.load(Ordering::Relaxed)));
+            let entry = slot.load(Ordering::Relaxed);
+            if hash.is_none_or(|hash| entry.addr() >> ADDRESS_BITS == hash.tag()) {
+                prefetch(untagged(entry));
+            }
         }
     }
 

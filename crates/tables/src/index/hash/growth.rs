@@ -4,6 +4,7 @@ use super::array::Array;
 use super::bucket::{Entry, Pushed, free_chain};
 use super::hashing::Hash64;
 use super::{HashIndex, Keyed};
+use crate::index::moment::moment;
 use hotrow_core::epoch::Guard;
 use hotrow_sync::atomic::Ordering;
 use std::hash::Hash;
@@ -80,7 +81,7 @@ where
     /// Gives the entries of bucket `at` of `parent` to its two children, unless that has been done.
     fn migrate(array: &Array<T>, parent: &Array<T>, at: usize, guard: &Guard) {
         let bucket = &parent.buckets()[at];
-        bucket.prefetch_records();
+        bucket.prefetch_records(None);
         let mut entries: Vec<(Entry<T>, Hash64)> = Vec::new();
         loop {
             // Retired: somebody else has migrated it, and the acquire in `stable` shows the children ready.
@@ -102,11 +103,12 @@ where
             debug_assert_eq!(fresh, Some(0));
         }
         for (entry, hash) in entries.drain(..) {
-            // Of two children, whatever a hash says that is not what it was when the record was inserted.
-            let child = array.position(hash).clamp(2 * at, 2 * at + 1);
+            let child = array.position(hash);
             if children[child - 2 * at].push(entry) == Pushed::Bucket {
                 array.overflow_added(child);
             }
+            // Latched, so whoever acts here must not wait for the parent or the children.
+            moment();
         }
         for child in children {
             child.make_ready();

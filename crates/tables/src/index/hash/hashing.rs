@@ -1,6 +1,6 @@
 //! A key's hash: which bucket, and which tag.
 
-use foldhash::fast::FixedState;
+use foldhash::quality::FixedState;
 use std::hash::{BuildHasher, Hash};
 
 /// The seed of all hash indexes: a run can be repeated exactly.

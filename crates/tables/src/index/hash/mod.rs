@@ -44,7 +44,6 @@
 //! elsewhere. A transaction that observed a parent fails its validation though the key may still be absent:
 //! that is rare, and its next attempt observes a child.
 
-mod ahead;
 mod array;
 mod bucket;
 mod growth;
@@ -52,13 +51,15 @@ mod hashing;
 #[cfg(test)]
 mod tests;
 
+use super::moment::moment;
+use super::prefetch::prefetch;
 use super::{Insertion, Keyed, Lookup};
 use array::Array;
 use bucket::{Bucket, Entry, Pushed, Taken, free_chain};
 use crossbeam_utils::CachePadded;
 use hashing::Hash64;
 use hotrow_core::epoch::{self, Guard};
-use hotrow_core::{Observed, StructureChange};
+use hotrow_core::{Observed, StructureChange, StructureVersion};
 use hotrow_sync::atomic::{AtomicPtr, Ordering};
 use std::hash::Hash;
 use std::ptr::{NonNull, null_mut};
@@ -113,14 +114,33 @@ where
         let hash = Hash64::of(key);
         loop {
             let (_, _, bucket) = self.bucket_of(hash, guard);
+            moment();
             let Some(version) = bucket.version.stable() else { continue };
+            moment();
             if let Some(record) = Self::find(bucket, hash, key, guard) {
                 return Lookup::Found(record);
             }
+            moment();
             if bucket.version.unchanged(version) {
                 return Lookup::Absent(Observed { node: bucket.word(), version });
             }
         }
+    }
+
+    /// Asks the processor for the cache line that a lookup of `key` begins with.
+    #[inline]
+    pub(crate) fn prefetch_bucket(&self, key: &T::Key, guard: &Guard) {
+        let array = self.current(guard);
+        prefetch(&raw const array.buckets()[array.position(Hash64::of(key))]);
+    }
+
+    /// Asks the processor for the record of `key`. Some time after [`prefetch_bucket`](Self::prefetch_bucket):
+    /// this one waits for the bucket.
+    #[inline]
+    pub(crate) fn prefetch_record(&self, key: &T::Key, guard: &Guard) {
+        let hash = Hash64::of(key);
+        let array = self.current(guard);
+        array.buckets()[array.position(hash)].prefetch_records(Some(hash));
     }
 
     #[inline(always)]
@@ -149,10 +169,12 @@ where
         self.help_to_grow(guard);
         loop {
             let (array, at, bucket) = self.bucket_of(hash, guard);
+            moment();
             let Some(before) = bucket.version.stable() else { continue };
             if let Some(existing) = Self::find(bucket, hash, key, guard) {
                 return Insertion::Exists(existing);
             }
+            moment();
             let entry = Entry::new(record, hash);
             if !bucket.version.try_lock_at(before) {
                 continue;
@@ -180,6 +202,7 @@ where
         let hash = Hash64::of(unsafe { record.as_ref() }.key());
         loop {
             let (array, at, bucket) = self.bucket_of(hash, guard);
+            moment();
             let Some(before) = bucket.version.lock() else { continue };
             let emptied = match bucket.take(record) {
                 Taken::Nothing => {
@@ -239,6 +262,24 @@ where
         let child = unsafe { &*array.child.load(Ordering::Acquire) };
         Self::for_each_from(child, 2 * at, guard, records, visit);
         Self::for_each_from(child, 2 * at + 1, guard, records, visit);
+    }
+
+    /// Any record in an observed bucket, to describe the bucket by. `None` if it is empty or has been replaced.
+    ///
+    /// # Safety
+    ///
+    /// The node is a bucket of this index, observed since the guard was pinned.
+    pub(crate) unsafe fn record_at(
+        &self,
+        node: NonNull<StructureVersion>,
+        _guard: &Guard,
+    ) -> Option<NonNull<T>> {
+        // SAFETY: the bucket is in memory as long as the epoch is pinned, and an observation leads to all of it.
+        let bucket = unsafe { node.cast::<Bucket<T>>().as_ref() };
+        bucket.version.stable()?;
+        let mut found = None;
+        bucket.for_each(|record| found = found.or(Some(record)));
+        found
     }
 
     /// Bytes of memory that the index itself takes: buckets, not records.

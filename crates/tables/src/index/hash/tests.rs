@@ -1,8 +1,10 @@
 use super::*;
-use crate::index::testing::{Census, Observer, Record, free, key_of, retire};
+use crate::index::testing::{Census, Observer, Record, free, key_of, meanwhile, retire};
+use hotrow_sync::atomic::AtomicBool;
 use hotrow_sync::random::Random;
-use hotrow_sync::thread;
+use hotrow_sync::{Mutex, lock, thread};
 use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
 
 type Index<K> = HashIndex<Record<K>>;
 
@@ -122,6 +124,228 @@ fn keys_of_one_hash_are_told_apart_along_the_chain() {
         assert_eq!(matches!(index.get(&Same(n), guard), Lookup::Found(_)), !removed);
     }
     assert_eq!(all(&index, guard).len(), 34);
+    empty(index, pin, &census);
+}
+
+/// A key whose first comparison does something to the index, as another thread might at that moment.
+struct Meddling {
+    number: u64,
+    deed: Mutex<Option<Box<dyn FnOnce() + Send>>>,
+}
+
+impl Meddling {
+    fn harmless(number: u64) -> Self {
+        Self { number, deed: Mutex::new(None) }
+    }
+
+    fn with(number: u64, deed: impl FnOnce() + Send + 'static) -> Self {
+        Self { number, deed: Mutex::new(Some(Box::new(deed))) }
+    }
+}
+
+impl PartialEq for Meddling {
+    fn eq(&self, other: &Self) -> bool {
+        for key in [self, other] {
+            let deed = lock(&key.deed).take();
+            if let Some(deed) = deed {
+                deed();
+            }
+        }
+        self.number == other.number
+    }
+}
+
+impl Eq for Meddling {}
+
+impl Hash for Meddling {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        state.write_u64(0);
+    }
+}
+
+/// An index of `count` keys in one chain, which lives as long as the process: the deeds are not bounded.
+fn meddling(count: u64) -> (&'static Index<Meddling>, Vec<NonNull<Record<Meddling>>>, Census) {
+    let census = Census::default();
+    let index = Box::leak(Box::new(Index::with_capacity(100)));
+    let records: Vec<_> = (0..count).map(|n| Record::new(Meddling::harmless(n), &census)).collect();
+    for &record in &records {
+        assert!(insert(index, record, &epoch::pin(), &mut |_| ()));
+    }
+    (index, records, census)
+}
+
+#[test]
+fn an_entry_that_is_moved_behind_a_readers_back_is_found() {
+    let (index, records, _) = meddling(10);
+    let first = records[0].addr();
+    // The last entry takes the first one's place while the reader is comparing the first.
+    let key = Meddling::with(9, move || {
+        let first = NonNull::new(std::ptr::with_exposed_provenance_mut(first.get())).unwrap();
+        assert!(index.remove(first, &epoch::pin(), &mut |_| ()));
+    });
+    records[0].as_ptr().expose_provenance();
+    match index.get(&key, &epoch::pin()) {
+        Lookup::Found(found) => assert_eq!(found, records[9]),
+        Lookup::Absent(_) => panic!("missed"),
+    }
+}
+
+#[test]
+fn a_key_inserted_behind_a_lookups_back_does_not_leave_an_observation_that_holds() {
+    let (index, _, census) = meddling(5);
+    let key = Meddling::with(77, move || {
+        assert!(insert(index, Record::new(Meddling::harmless(77), &census), &epoch::pin(), &mut |_| ()));
+    });
+    assert!(matches!(index.get(&key, &epoch::pin()), Lookup::Found(_)));
+}
+
+#[test]
+fn a_key_inserted_behind_an_insertions_back_is_not_inserted_twice() {
+    let (index, _, census) = meddling(5);
+    let deeds = census.clone();
+    let key = Meddling::with(77, move || {
+        assert!(insert(index, Record::new(Meddling::harmless(77), &deeds), &epoch::pin(), &mut |_| ()));
+    });
+    assert!(!insert(index, Record::new(key, &census), &epoch::pin(), &mut |_| ()));
+}
+
+#[test]
+fn an_observation_made_while_the_index_grew_behind_it_does_not_hold() {
+    let (index, _, census) = meddling(5);
+    let (at, deeds) = (Hash64::of(&Meddling::harmless(0)), census.clone());
+    let key = Meddling::with(77, move || {
+        let guard = &epoch::pin();
+        let array = index.current(guard);
+        index.grow(array);
+        assert!(insert(index, Record::new(Meddling::harmless(77), &deeds), guard, &mut |_| ()));
+        assert_eq!(array.buckets()[array.position(at)].version.stable(), None);
+    });
+    assert!(matches!(index.get(&key, &epoch::pin()), Lookup::Found(_)));
+}
+
+#[test]
+fn insertions_finish_a_migration() {
+    let census = Census::default();
+    let index = Index::with_capacity(4_000);
+    let pin = epoch::pin();
+    let before = index.current(&pin).buckets().len();
+    index.grow(index.current(&pin));
+    let array = index.current(&pin);
+    assert_eq!(array.buckets().len(), 2 * before);
+    // One key over and over: it touches one bucket.
+    let mut insertions = 0;
+    while !array.parent.load(Ordering::Relaxed).is_null() {
+        let record = Record::new(1u64, &census);
+        assert!(insert(&index, record, &pin, &mut |_| ()));
+        assert!(index.remove(record, &pin, &mut |_| ()));
+        retire(record, &pin);
+        insertions += 1;
+        assert!(insertions <= before);
+    }
+    assert!(array.buckets().iter().all(Bucket::is_ready));
+    empty(index, pin, &census);
+}
+
+/// Keys of which thirteen share a hash.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Grouped(u64);
+
+impl Hash for Grouped {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        state.write_u64(self.0 / 13);
+    }
+}
+
+/// An overflow bucket makes a bucket look ready; the latch must keep readers out until it is.
+#[test]
+fn a_bucket_is_latched_while_it_is_being_filled() {
+    let census = Census::default();
+    for at in 0..41 {
+        let index = Rc::new(Index::with_capacity(1));
+        let pin = epoch::pin();
+        for n in 0..41 {
+            assert!(insert(&index, Record::new(Same(n), &census), &pin, &mut |_| ()));
+        }
+        index.grow(index.current(&pin));
+        let array = index.current(&pin);
+        let position = array.position(Hash64::of(&Same(0)));
+        assert!(!array.buckets()[position].is_ready());
+        let other = Rc::clone(&index);
+        let deed = move || {
+            let guard = epoch::pin();
+            let bucket = &other.current(&guard).buckets()[position];
+            assert!(!bucket.is_ready() || !bucket.version.try_lock_at(0));
+        };
+        let ((), did) = meanwhile(at, deed, || Index::make_ready(array, position, &pin));
+        assert!(did);
+        assert!(matches!(index.get(&Same(40), &pin), Lookup::Found(_)));
+        empty(Rc::into_inner(index).unwrap(), pin, &census);
+    }
+}
+
+#[test]
+fn long_chains_are_found_while_they_migrate() {
+    let census = Census::default();
+    let stop = AtomicBool::new(false);
+    let pin = epoch::pin();
+    let index = Index::with_capacity(1);
+    for n in 0..13 * 64 {
+        assert!(insert(&index, Record::new(Grouped(n), &census), &pin, &mut |_| ()));
+    }
+    thread::scope(|scope| {
+        for thread in 0..2 {
+            let (index, stop) = (&index, &stop);
+            scope.spawn(move || {
+                let mut random = Random::stream(7, thread);
+                while !stop.load(Ordering::Relaxed) {
+                    let key = Grouped(13 * random.below(64) + 12);
+                    assert!(matches!(index.get(&key, &epoch::pin()), Lookup::Found(_)), "{key:?} is lost");
+                }
+            });
+        }
+        for _ in 0..6 {
+            index.grow(index.current(&pin));
+            while !index.current(&pin).parent.load(Ordering::Relaxed).is_null() {
+                index.help_to_grow(&pin);
+            }
+        }
+        stop.store(true, Ordering::Relaxed);
+    });
+    empty(index, pin, &census);
+}
+
+#[test]
+fn keys_at_any_distance_spread_over_the_buckets() {
+    let census = Census::default();
+    for shift in 0..50 {
+        let index = Index::with_capacity(4_096);
+        let pin = epoch::pin();
+        for n in 0..4_096u64 {
+            assert!(insert(&index, Record::new(n << shift, &census), &pin, &mut |_| ()));
+        }
+        let per_entry = index.memory_bytes() as f64 / 4_096.0;
+        assert!(per_entry < 22.0, "{per_entry} bytes for keys {} apart", 1u64 << shift);
+        empty(index, pin, &census);
+    }
+}
+
+#[test]
+fn an_observed_bucket_is_described_by_a_record_of_its() {
+    let census = Census::default();
+    let index = Index::with_capacity(1_000);
+    let pin = epoch::pin();
+    let record = Record::new(Same(1), &census);
+    let Lookup::Absent(observed) = index.get(&Same(2), &pin) else { panic!("never inserted") };
+    // SAFETY: observed under the pin.
+    let described = || unsafe { index.record_at(observed.node, &pin) };
+    assert_eq!(described(), None);
+    assert!(insert(&index, record, &pin, &mut |_| ()));
+    assert_eq!(described(), Some(record));
+    index.prefetch_bucket(&Same(1), &pin);
+    index.prefetch_record(&Same(1), &pin);
+    index.grow(index.current(&pin));
+    assert!(matches!(index.get(&Same(1), &pin), Lookup::Found(_)));
+    assert_eq!(described(), None, "the bucket has been replaced");
     empty(index, pin, &census);
 }
 

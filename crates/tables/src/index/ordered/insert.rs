@@ -3,8 +3,9 @@
 use super::node::{CHILDREN, Inner, LEAF_ENTRIES, Leaf, Node};
 use super::{ImageOf, Keyed, Landing, OrderedIndex, Step};
 use crate::index::Insertion;
+use crate::index::moment::moment;
 use crate::key::{Image, Key};
-use hotrow_core::{StructureChange, StructureVersion};
+use hotrow_core::StructureChange;
 use hotrow_core::epoch::Guard;
 use hotrow_sync::atomic::Ordering;
 use std::ptr::NonNull;
@@ -34,12 +35,13 @@ where
             let Some(Landing { leaf, version, .. }) = self.leaf_of(&image, guard) else { continue };
             let (position, existing) = leaf.search(&image);
             let full = leaf.is_full();
+            moment();
             if existing.is_none() && !full {
                 // What was read before the latch was taken at the same version is as if read under it.
                 if leaf.node.version.try_lock_at(version) {
                     leaf.insert_at(position, image, record);
                     let after = leaf.node.version.unlock_changed();
-                    changed(bumped(leaf.word(), version, after));
+                    changed(bumped(leaf, version, after));
                     return Insertion::Inserted;
                 }
                 continue;
@@ -81,6 +83,7 @@ where
             },
         );
         let Some(Landing { leaf, pointer, version }) = found else { return false };
+        moment();
         if full_inner {
             if let Some(step) = below {
                 self.split_inner(above.as_ref(), &step);
@@ -88,6 +91,7 @@ where
             return false;
         }
         let (position, existing) = leaf.search(&image);
+        moment();
         // What was read before the latches were taken at the same versions is as if read under them; and so
         // there is room in the parent.
         if existing.is_some() || !leaf.is_full() || !latch(below.as_ref(), &leaf.node, version) {
@@ -107,7 +111,7 @@ where
             node: right.word(),
             version: right_version,
         });
-        changed(bumped(leaf.word(), version, after));
+        changed(bumped(leaf, version, after));
         true
     }
 
@@ -150,8 +154,8 @@ where
     }
 }
 
-pub(super) fn bumped(node: NonNull<StructureVersion>, before: u64, after: u64) -> StructureChange {
-    StructureChange::Bumped { node, before, after }
+pub(super) fn bumped<I: Image, T>(leaf: &Leaf<I, T>, before: u64, after: u64) -> StructureChange {
+    StructureChange::Bumped { node: leaf.word(), before, after }
 }
 
 /// Latches a node and its parent, if both are at the versions read.

@@ -23,30 +23,39 @@
 //!
 //! # What a leaf covers
 //!
-//! No node stores the border of its range. The separators beside the way down say it, and by point 2 they say
-//! it of the leaf at the version noted. The invariant that scans and transactions stand on:
+//! No node stores the borders of its range. The separators beside the way down say them, and by point 2 they
+//! say them of the leaf at the version noted. The invariant that scans and transactions stand on:
 //!
-//! *Whenever the range of a leaf changes, so does its version*: a split bumps it, and so does the removal of
-//! a neighbour whose range it takes over.
+//! *The range of a leaf shrinks only when its version changes.*
 //!
-//! So a transaction that has observed all leaves of a range learns at commit of every key that came or went
-//! within (Silo's node set; sto §4.1 keeps the versions of the leaves that a scan visits in the same way). A
-//! reader that is on its way while a neighbour's range is added may still take the range for the smaller one
-//! that it was; then it looks at the leaf twice, each time at a part of its range, and has missed nothing.
+//! A split changes the version. A range grows, and the version stays, when an empty neighbour is unlinked and
+//! its range falls to this leaf: whoever has observed the leaf takes its range for the smaller one that it was,
+//! and is still right about that. (Who is on the way down at that moment may also see the smaller range, and
+//! comes upon the same leaf twice.)
+//!
+//! So a transaction that has observed all leaves of a range learns at commit of every key that has come or gone
+//! within: Silo's node set, and the leaf versions that a scan keeps in sto §4.1.
 //!
 //! # Writers
 //!
-//! An insertion or removal finds its leaf as a reader does and latches it at the version it has seen.
+//! An insertion or removal finds its leaf as a reader does and latches it at the version it has seen; what was
+//! read before then is as good as read under the latch.
 //!
 //! A full leaf is [split](insert) under its latch and its parent's, after a way down on which full inner nodes
 //! were split, so that there is room in the parent. A leaf that becomes empty is [unlinked](remove), with the
-//! inner nodes that have no other child; its neighbour takes over its range.
+//! inner nodes that have no other child.
 //!
-//! Nobody waits for a latch while holding one, but for the unlinker, and there is one of those at a time. So
+//! Nobody waits for a latch while holding one: a second latch is taken at the version seen or not at all. So
 //! there is no deadlock.
 //!
 //! The root is whatever `root` points to. It is replaced only under the latch of the old root, which is bumped
 //! or retired by that; so a reader who finds the pointer still in place after noting the version holds a root.
+//!
+//! # What it does without
+//!
+//! Leaves are not linked to each other, as they are in the tree that sto uses (TMasstree): a scan goes down
+//! again for each leaf. That costs a few cached lines for thirty entries, and spares splits and removals the
+//! neighbour. Underfull nodes are not merged: a leaf goes when it is empty.
 
 mod insert;
 mod node;
@@ -55,14 +64,15 @@ mod scan;
 #[cfg(test)]
 mod tests;
 
-pub use scan::Direction;
 pub(crate) use scan::Cursor;
+pub use scan::Direction;
 
+use super::moment::moment;
 use super::{Keyed, Lookup};
 use crate::key::{Image, Key};
 use crossbeam_utils::CachePadded;
-use hotrow_core::StructureVersion;
 use hotrow_core::epoch::Guard;
+use hotrow_core::{Observed, StructureVersion};
 use hotrow_sync::Mutex;
 use hotrow_sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use node::{Inner, Kind, Leaf, Node, Reached};
@@ -146,7 +156,9 @@ where
         mut passing: impl FnMut(Step<'g, ImageOf<T>>),
     ) -> Option<Landing<'g, T>> {
         let mut here = self.root(guard);
+        moment();
         let mut version = here.node().version.stable()?;
+        moment();
         // Relaxed: ordered after the acquire in `stable`.
         if self.root.load(Ordering::Relaxed) != here.pointer().as_ptr() {
             return None;
@@ -158,13 +170,16 @@ where
                     let at = choose(inner);
                     let child = inner.child(at);
                     node::prefetch_node::<ImageOf<T>>(child);
+                    moment();
                     passing(Step { inner, pointer: here.pointer(), version, child: at });
                     if !inner.node.version.unchanged(version) {
                         return None;
                     }
                     // SAFETY: unchanged, so it was a child of a node of the tree while the epoch was pinned.
                     here = unsafe { Reached::new(NonNull::new_unchecked(child), guard) };
+                    moment();
                     let child_version = here.node().version.stable()?;
+                    moment();
                     if !inner.node.version.unchanged(version) {
                         return None;
                     }
@@ -187,10 +202,11 @@ where
         loop {
             let Some(Landing { leaf, version, .. }) = self.leaf_of(&image, guard) else { continue };
             let (_, record) = leaf.search(&image);
+            moment();
             if leaf.node.version.unchanged(version) {
                 return match record {
                     Some(record) => Lookup::Found(record),
-                    None => Lookup::Absent(leaf.observed(version)),
+                    None => Lookup::Absent(Observed { node: leaf.word(), version }),
                 };
             }
         }
@@ -206,6 +222,28 @@ where
         Cursor::new(self, low, high, direction)
     }
 
+    /// The first record in an observed leaf, to describe the leaf by. `None` if it is empty.
+    ///
+    /// # Safety
+    ///
+    /// The node is a leaf of this index, observed since the guard was pinned.
+    pub(crate) unsafe fn record_at(
+        &self,
+        node: NonNull<StructureVersion>,
+        _guard: &Guard,
+    ) -> Option<NonNull<T>> {
+        // SAFETY: the leaf is in memory as long as the epoch is pinned, and an observation leads to all of it.
+        let leaf = unsafe { node.cast::<Leaf<ImageOf<T>, T>>().as_ref() };
+        loop {
+            // A retired leaf is empty.
+            let version = leaf.node.version.stable()?;
+            let first = if leaf.node.count() > 0 { leaf.record(0) } else { None };
+            if leaf.node.version.unchanged(version) {
+                return first;
+            }
+        }
+    }
+
     /// Bytes of memory that the index itself takes: nodes, not records.
     pub(crate) fn memory_bytes(&self) -> usize {
         // Relaxed: statistics.
@@ -214,20 +252,6 @@ where
         size_of::<Self>()
             + leaves * size_of::<Leaf<ImageOf<T>, T>>()
             + inners * size_of::<Inner<ImageOf<T>>>()
-    }
-
-    /// The first record of an observed leaf, if there is one: for saying where the leaf is.
-    ///
-    /// # Safety
-    ///
-    /// `node` is of a leaf of this index, observed under the guard.
-    pub(crate) unsafe fn record_at(
-        &self,
-        node: NonNull<StructureVersion>,
-        _guard: &Guard,
-    ) -> Option<NonNull<T>> {
-        // SAFETY: the caller's promise.
-        unsafe { Leaf::<ImageOf<T>, T>::record_at(node) }
     }
 
     /// Takes all records out and shows each, in order, for the owner to free.

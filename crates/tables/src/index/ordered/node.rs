@@ -2,8 +2,8 @@
 
 use crate::index::prefetch::prefetch;
 use crate::key::Image;
+use hotrow_core::StructureVersion;
 use hotrow_core::epoch::Guard;
-use hotrow_core::{Observed, StructureVersion};
 use hotrow_sync::atomic::{AtomicPtr, AtomicU8, AtomicU32, Ordering};
 use std::hint::select_unpredictable;
 use std::marker::PhantomData;
@@ -50,7 +50,6 @@ impl Node {
     fn set_count(&self, count: usize) {
         self.count.store(count as u32, Ordering::Relaxed);
     }
-
 }
 
 /// A leaf: sorted images and the records they stand for.
@@ -120,6 +119,13 @@ impl<I: Image, T> Leaf<I, T> {
         NonNull::from(Box::leak(Box::new(leaf)))
     }
 
+    /// The version word, as transactions know the leaf. It leads back to the leaf.
+    #[inline(always)]
+    pub(super) fn word(&self) -> NonNull<StructureVersion> {
+        // The version is the first field; a pointer made from it alone could not be used for the others.
+        NonNull::from(self).cast()
+    }
+
     #[inline(always)]
     fn images(&self) -> &[I::Slot] {
         &self.images[..self.node.count()]
@@ -137,41 +143,22 @@ impl<I: Image, T> Leaf<I, T> {
         partition_point(self.images(), |other: I| other <= *image)
     }
 
-    /// The record at `position`, which is below the capacity.
+    /// The pointer at `position`, which is below the capacity: a record's, if the position is below the count
+    /// and the version turns out unchanged.
+    #[inline(always)]
+    pub(super) fn record_pointer(&self, position: usize) -> *mut T {
+        self.records[position].load(Ordering::Relaxed)
+    }
+
+    /// The same, null apart.
     #[inline(always)]
     pub(super) fn record(&self, position: usize) -> Option<NonNull<T>> {
-        NonNull::new(self.records[position].load(Ordering::Relaxed))
+        NonNull::new(self.record_pointer(position))
     }
 
     #[inline(always)]
     pub(super) fn image(&self, position: usize) -> I {
         I::load(&self.images[position])
-    }
-
-    /// The version word's address, with which [`record_at`](Self::record_at) finds the leaf again.
-    #[inline(always)]
-    pub(super) fn word(&self) -> NonNull<StructureVersion> {
-        // The first field of `repr(C)` structs, from a pointer to all of the leaf.
-        NonNull::from(self).cast()
-    }
-
-    /// The leaf as an observation.
-    #[inline(always)]
-    pub(super) fn observed(&self, version: u64) -> Observed {
-        Observed { node: self.word(), version }
-    }
-
-    /// The leaf's first record, if it has one and is not being changed.
-    ///
-    /// # Safety
-    ///
-    /// `word` comes from [`word`](Self::word) of such a leaf that is still in memory.
-    pub(super) unsafe fn record_at(word: NonNull<StructureVersion>) -> Option<NonNull<T>> {
-        // SAFETY: the caller's promise.
-        let leaf = unsafe { word.cast::<Self>().as_ref() };
-        let version = leaf.node.version.stable()?;
-        let record = if leaf.node.count() == 0 { None } else { leaf.record(0) };
-        if leaf.node.version.unchanged(version) { record } else { None }
     }
 
     /// Where `image` is or would be, and its record.
@@ -206,10 +193,6 @@ impl<I: Image, T> Leaf<I, T> {
         shift_down(&self.images, position, count, copy_image::<I>);
         shift_down(&self.records, position, count, copy_pointer);
         self.node.set_count(count - 1);
-        let run = self.node.run.load(Ordering::Relaxed);
-        if run != NO_RUN && usize::from(run) > position {
-            self.node.run.store(run - 1, Ordering::Relaxed);
-        }
     }
 
     /// Whether an insertion at `position` continues an ascending run.
@@ -393,7 +376,7 @@ pub(super) unsafe fn free<I: Image, T>(node: NonNull<Node>) {
 #[inline(always)]
 pub(super) fn prefetch_node<I: Image>(node: *mut Node) {
     // The images of a leaf and the separators of an inner node begin at the same place.
-    let bytes = (size_of::<Node>() + LEAF_ENTRIES * size_of::<I::Slot>()).min(6 * 64);
+    let bytes = (size_of::<Node>() + LEAF_ENTRIES * (8 + size_of::<I::Slot>())).min(16 * 64);
     for line in 0..bytes.div_ceil(64) {
         prefetch(node.cast::<u8>().wrapping_add(64 * line));
     }

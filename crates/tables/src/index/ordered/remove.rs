@@ -2,23 +2,23 @@
 //!
 //! # Unlinking
 //!
-//! One thread at a time, under a mutex that nobody else takes, so nothing empty is kept for ever and nobody
-//! else pays for it. It goes down to the empty leaf, noting the way; the *anchor* is the lowest inner node on it
-//! with a second child. It latches, at the versions noted, the anchor, the chain of inner nodes with one child
-//! below it, and the leaf; if any has changed it lets go and goes down again, for as long as the leaf is empty.
-//! Then it latches the neighbour: the last leaf under the child before (or the first leaf under the child after,
-//! if the leaf is first). It gets there latch by latch, and what it holds keeps the neighbour where it is: to
-//! change the range of either, somebody would have to latch the anchor or the leaf in question.
+//! One thread at a time, under a mutex that nobody else takes; so nothing empty is kept for ever, and nobody
+//! else pays for it. It goes down to the empty leaf, noting the way. The *anchor* is the lowest inner node on
+//! it with a second child. It latches, at the versions noted, the anchor, the chain of inner nodes with one
+//! child below it, and the leaf. If any of them has changed it lets go and goes down again, for as long as the
+//! leaf is empty. Then the chain leaves the anchor and is retired and handed to the epoch.
 //!
-//! Then the chain leaves the anchor, whose separators now give the range to the neighbour; the neighbour is
-//! bumped, because its range has grown; and the chain is retired and handed to the epoch.
-//!
-//! Waiting for a latch while holding others is safe here: whoever else holds a latch waits for none.
+//! The separator that leaves the anchor with it was the border to the neighbour before (or after, if the leaf
+//! is the first): the neighbour covers the range from now on. Nothing else says so, and nothing in the
+//! neighbour changes, its version included. That is sound: who observed the neighbour at this version knows
+//! what is in it, and no key of the range taken over was there when it was taken over, nor can one come
+//! without changing the version. Who observed the empty leaf finds it retired.
 
 use super::insert::bumped;
-use super::node::{Inner, Kind, Leaf, Node, Reached, free};
+use super::node::{Kind, Node, free};
 use super::{ImageOf, Keyed, Landing, OrderedIndex, Step};
-use crate::key::{Image, Key};
+use crate::index::moment::moment;
+use crate::key::Key;
 use hotrow_core::epoch::Guard;
 use hotrow_core::{StructureChange, StructureVersion};
 use hotrow_sync::atomic::Ordering;
@@ -32,7 +32,7 @@ where
 {
     /// Removes this very record. False if the index does not hold it.
     ///
-    /// `changed` is told every change of a leaf after the latches are released. If the leaf becomes empty it is
+    /// `changed` is told the leaf's change after the latch is released. If the leaf becomes empty it is also
     /// retired, and whoever has observed it fails validation, the caller included.
     pub(crate) fn remove(
         &self,
@@ -45,6 +45,7 @@ where
         loop {
             let Some(Landing { leaf, version, .. }) = self.leaf_of(&image, guard) else { continue };
             let (position, existing) = leaf.search(&image);
+            moment();
             if existing != Some(record) {
                 if leaf.node.version.unchanged(version) {
                     return false;
@@ -58,9 +59,10 @@ where
             leaf.remove_at(position);
             let emptied = leaf.node.count() == 0;
             let after = leaf.node.version.unlock_changed();
-            changed(bumped(leaf.word(), version, after));
+            changed(bumped(leaf, version, after));
             if emptied {
-                self.unlink_empty(&image, guard, changed);
+                moment();
+                self.unlink_empty(&image, guard);
             }
             return true;
         }
@@ -68,39 +70,28 @@ where
 
     /// Takes the leaf that covers `image` out of the tree if it is empty and not the root.
     #[cold]
-    fn unlink_empty(&self, image: &ImageOf<T>, guard: &Guard, changed: &mut dyn FnMut(StructureChange)) {
-        let change = {
-            let _one_at_a_time = lock(&self.unlinking);
-            loop {
-                let mut path = Vec::new();
-                let Some(landing) =
-                    self.descend(guard, |inner| inner.child_of(image), |step| path.push(step))
-                else {
-                    continue;
-                };
-                let empty = landing.leaf.node.count() == 0;
-                if !landing.leaf.node.version.unchanged(landing.version) {
-                    continue;
-                }
-                if !empty || path.is_empty() {
-                    return;
-                }
-                if let Some(change) = self.unlink(&path, &landing, guard) {
-                    self.shrink_root(guard);
-                    break change;
-                }
+    pub(super) fn unlink_empty(&self, image: &ImageOf<T>, guard: &Guard) {
+        let _one_at_a_time = lock(&self.unlinking);
+        let mut path = Vec::new();
+        loop {
+            path.clear();
+            let found = self.descend(guard, |inner| inner.child_of(image), |step| path.push(step));
+            let Some(landing) = found else { continue };
+            let empty = landing.leaf.node.count() == 0;
+            if !landing.leaf.node.version.unchanged(landing.version) {
+                continue;
             }
-        };
-        changed(change);
+            if !empty || path.is_empty() {
+                return;
+            }
+            if self.unlink(&path, &landing, guard).is_some() {
+                return self.shrink_root(guard);
+            }
+        }
     }
 
-    /// Unlinks the empty leaf at the end of `path`; returns the neighbour's change. `None`: start over.
-    fn unlink(
-        &self,
-        path: &[Step<'_, ImageOf<T>>],
-        landing: &Landing<'_, T>,
-        guard: &Guard,
-    ) -> Option<StructureChange> {
+    /// Unlinks the empty leaf at the end of `path`. `None`: start over.
+    fn unlink(&self, path: &[Step<'_, ImageOf<T>>], landing: &Landing<'_, T>, guard: &Guard) -> Option<()> {
         let anchor_at = path.iter().rposition(|step| step.inner.node.count() > 1)?;
         let (anchor, chain) = path[anchor_at..].split_first()?;
         let mut latches = Latches::default();
@@ -109,50 +100,20 @@ where
             latches.take(&step.inner.node, step.version)?;
         }
         latches.take(&landing.leaf.node, landing.version)?;
-        let (neighbour, before) = self.latch_neighbour(anchor, guard)?;
 
         anchor.inner.remove_child(anchor.child);
-        let after = neighbour.node.version.unlock_changed();
-        latches.keep_none();
-        anchor.inner.node.version.unlock_changed();
-        landing.leaf.node.version.unlock_retired();
-        for step in chain {
-            step.inner.node.version.unlock_retired();
-        }
+        latches.finish();
         self.leaves.fetch_sub(1, Ordering::Relaxed);
         self.inners.fetch_sub(chain.len(), Ordering::Relaxed);
         for pointer in chain.iter().map(|step| step.pointer).chain([landing.pointer]) {
             // SAFETY: no node of the tree leads to it any more, and it is deferred once.
             unsafe { guard.defer_unchecked(move || free::<ImageOf<T>, T>(pointer)) };
         }
-        Some(bumped(neighbour.word(), before, after))
-    }
-
-    /// Latches the leaf next to the anchor's child on the way: before it, or after it if it is the first.
-    /// Returns the leaf and its version. The caller holds the anchor's latch.
-    fn latch_neighbour<'g>(
-        &self,
-        anchor: &Step<'g, ImageOf<T>>,
-        guard: &'g Guard,
-    ) -> Option<(&'g Leaf<ImageOf<T>, T>, u64)> {
-        let is_before = anchor.child > 0;
-        let mut here = child(anchor.inner, if is_before { anchor.child - 1 } else { 1 }, guard)?;
-        let mut before = here.node().version.lock()?;
-        loop {
-            match here.kind() {
-                Kind::Leaf(leaf) => return Some((leaf, before)),
-                Kind::Inner(inner) => {
-                    let below = child(inner, if is_before { inner.last_child() } else { 0 }, guard);
-                    let next = below.and_then(|below| Some((below, below.node().version.lock()?)));
-                    inner.node.version.unlock_unchanged();
-                    (here, before) = next?;
-                }
-            }
-        }
+        Some(())
     }
 
     /// Makes the root's child the root while it is the only one. The caller holds the mutex.
-    fn shrink_root(&self, guard: &Guard) {
+    pub(super) fn shrink_root(&self, guard: &Guard) {
         loop {
             let root = self.root(guard);
             let Kind::Inner(inner) = root.kind() else { return };
@@ -160,8 +121,9 @@ where
                 return;
             }
             // Retired roots are replaced before they are retired, so another look finds the new one.
-            let Some(version) = inner.node.version.lock() else { continue };
-            let _ = version;
+            if inner.node.version.lock().is_none() {
+                continue;
+            }
             if self.root.load(Ordering::Relaxed) != root.pointer().as_ptr() || inner.node.count() > 1 {
                 inner.node.version.unlock_unchanged();
                 continue;
@@ -177,12 +139,6 @@ where
     }
 }
 
-/// A child of a latched node.
-fn child<'g, I: Image, T>(inner: &Inner<I>, at: usize, guard: &'g Guard) -> Option<Reached<'g, I, T>> {
-    // SAFETY: the parent's latch is held, so this is a part of the tree, and the epoch is pinned.
-    NonNull::new(inner.child(at)).map(|child| unsafe { Reached::new(child, guard) })
-}
-
 /// Latches that are given back, nothing changed, unless all goes well.
 #[derive(Default)]
 struct Latches<'g> {
@@ -195,9 +151,13 @@ impl<'g> Latches<'g> {
         node.version.try_lock_at(version).then(|| self.held.push(&node.version))
     }
 
-    /// Leaves it to the caller to give them back.
-    fn keep_none(&mut self) {
-        self.held.clear();
+    /// Gives all latches back: the first node has changed, and the others are retired.
+    fn finish(mut self) {
+        let mut held = std::mem::take(&mut self.held).into_iter();
+        if let Some(first) = held.next() {
+            first.unlock_changed();
+        }
+        held.for_each(StructureVersion::unlock_retired);
     }
 }
 

@@ -7,6 +7,7 @@
 
 use super::node::{Inner, LEAF_ENTRIES, Leaf};
 use super::{ImageOf, Keyed, Landing, OrderedIndex};
+use crate::index::moment::moment;
 use crate::index::prefetch::prefetch;
 use crate::key::{Image, Key};
 use hotrow_core::Observed;
@@ -15,7 +16,7 @@ use std::ops::Bound;
 use std::ptr::NonNull;
 
 /// How many records of a leaf the cursor asks the processor for ahead of their being read.
-const PREFETCHED: usize = 8;
+const PREFETCHED: usize = 4;
 
 /// Which way a scan goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,8 +39,8 @@ where
     high: Bound<ImageOf<T>>,
     direction: Direction,
     done: bool,
-    /// The records of the last leaf delivered.
-    records: [NonNull<T>; LEAF_ENTRIES],
+    /// The records of the last leaf delivered, as far as they count; not null.
+    records: [*mut T; LEAF_ENTRIES],
 }
 
 /// One leaf of a scan, as it was at one moment.
@@ -69,7 +70,7 @@ where
             low,
             high,
             direction,
-            records: [NonNull::dangling(); LEAF_ENTRIES],
+            records: [std::ptr::null_mut(); LEAF_ENTRIES],
         }
     }
 
@@ -87,9 +88,12 @@ where
             Direction::Descending => self.descend(guard),
         };
         let records = &self.records[..count];
-        for record in &records[..count.min(PREFETCHED)] {
-            prefetch(record.as_ptr());
+        for &record in &records[..count.min(PREFETCHED)] {
+            prefetch(record);
         }
+        // SAFETY: these pointers were read from positions within the count of a leaf whose version was then
+        // found unchanged, so they are records', and `NonNull` has the layout of a pointer.
+        let records = unsafe { std::slice::from_raw_parts(records.as_ptr().cast(), count) };
         Some(ScannedLeaf { observed, records })
     }
 
@@ -106,16 +110,12 @@ where
                 border = step.inner.borders(step.child).1.or(border);
             });
             let Some(Landing { leaf, version, .. }) = found else { continue };
-            let (from, mut to) = self.positions(leaf);
-            // If the leaf has taken over a neighbour's range meanwhile, it may hold keys beyond the border. They
-            // are the next step's, or they would be delivered twice.
-            while border.is_some_and(|border| to > from && leaf.image(to - 1) >= border) {
-                to -= 1;
-            }
-            let mut count = 0;
+            let (from, to) = self.positions(leaf);
+            moment();
             for at in from..to {
-                count += self.take(leaf, at, count);
+                self.records[at - from] = leaf.record_pointer(at);
             }
+            moment();
             if !leaf.node.version.unchanged(version) {
                 continue;
             }
@@ -124,7 +124,7 @@ where
                 None => self.done = true,
             }
             self.done |= is_empty(&self.low, &self.high);
-            return (leaf.observed(version), count);
+            return (Observed { node: leaf.word(), version }, to.saturating_sub(from));
         }
     }
 
@@ -141,15 +141,12 @@ where
                 border = step.inner.borders(step.child).0.or(border);
             });
             let Some(Landing { leaf, version, .. }) = found else { continue };
-            let (mut from, to) = self.positions(leaf);
-            // As in `ascend`.
-            while border.is_some_and(|border| from < to && leaf.image(from) < border) {
-                from += 1;
+            let (from, to) = self.positions(leaf);
+            moment();
+            for at in from..to {
+                self.records[to - 1 - at] = leaf.record_pointer(at);
             }
-            let mut count = 0;
-            for at in (from..to).rev() {
-                count += self.take(leaf, at, count);
-            }
+            moment();
             if !leaf.node.version.unchanged(version) {
                 continue;
             }
@@ -158,7 +155,7 @@ where
                 None => self.done = true,
             }
             self.done |= is_empty(&self.low, &self.high);
-            return (leaf.observed(version), count);
+            return (Observed { node: leaf.word(), version }, to.saturating_sub(from));
         }
     }
 
@@ -177,18 +174,6 @@ where
             Bound::Unbounded => leaf.node.count(),
         };
         (from, to)
-    }
-
-    /// Copies one record to the buffer. A leaf that is being changed may show none.
-    #[inline(always)]
-    fn take(&mut self, leaf: &Leaf<ImageOf<T>, T>, at: usize, count: usize) -> usize {
-        match leaf.record(at) {
-            Some(record) => {
-                self.records[count] = record;
-                1
-            }
-            None => 0,
-        }
     }
 }
 

@@ -2,6 +2,7 @@
 //! time.
 
 mod model;
+mod moments;
 mod shape;
 mod threads;
 mod versions;

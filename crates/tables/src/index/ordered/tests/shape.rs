@@ -136,6 +136,25 @@ fn ascending_runs_leave_full_leaves_behind() {
 }
 
 #[test]
+fn ascending_keys_leave_full_nodes_behind_on_every_level() {
+    let census = Census::default();
+    let index = Index::new();
+    let guard = epoch::pin();
+    (0..4_000u64).for_each(|key| assert!(insert(&index, Record::new(key, &census), &guard, &mut ignore)));
+    let shape = check(&index, &guard);
+    assert!(shape.leaves <= 4_000 / LEAF_ENTRIES + 1, "{shape:?}");
+    // One child fewer than fit, as a node is split before its last child is.
+    let mut inners_max = 0;
+    let mut below = shape.leaves;
+    while below > 1 {
+        below = below.div_ceil(CHILDREN - 1);
+        inners_max += below + 1;
+    }
+    assert!(shape.inners <= inners_max, "{shape:?} {inners_max}");
+    empty(index, guard, &census);
+}
+
+#[test]
 fn emptying_in_any_order_leaves_one_empty_leaf() {
     let census = Census::default();
     for seed in 0..20 {

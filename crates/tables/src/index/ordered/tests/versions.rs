@@ -61,6 +61,23 @@ fn an_insertion_is_noticed_by_whoever_observed_the_absence_of_its_key() {
 }
 
 #[test]
+fn an_observed_leaf_is_described_by_its_first_record() {
+    let census = Census::default();
+    let guard = epoch::pin();
+    let (index, records) = even_keys(30, &census, &guard);
+    let mut cursor = index.cursor(Bound::Unbounded, Bound::Unbounded, Direction::Ascending);
+    while let Some(leaf) = cursor.next(&guard) {
+        // SAFETY: observed under the pin.
+        assert_eq!(unsafe { index.record_at(leaf.observed.node, &guard) }, leaf.records.first().copied());
+    }
+    let Lookup::Absent(observed) = index.get(&9, &guard) else { panic!("an odd key") };
+    records.values().for_each(|&record| remove(&index, record, &guard));
+    // SAFETY: observed under the pin.
+    assert_eq!(unsafe { index.record_at(observed.node, &guard) }, None);
+    empty(index, guard, &census);
+}
+
+#[test]
 fn a_change_far_away_is_not_noticed() {
     let census = Census::default();
     let guard = epoch::pin();

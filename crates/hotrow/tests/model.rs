@@ -1,0 +1,154 @@
+//! Random transactions, committed and rolled back, compared with a `BTreeMap`.
+
+mod support;
+
+use hotrow::sync::random::Random;
+use hotrow::{Abort, Direction, Engine, Key, Protocol, Table, Transaction, Value};
+use std::collections::BTreeMap;
+use std::ops::{Bound, RangeBounds};
+use support::for_each_protocol;
+
+type Model<K, R> = BTreeMap<K, R>;
+
+struct Compared<K: Key, R: Value, P: Protocol> {
+    table: Table<K, R, P>,
+    /// Whether it can be scanned.
+    ordered: bool,
+    key: fn(u64) -> K,
+    row: fn(u64) -> R,
+    keys: u64,
+}
+
+impl<K: Key + Copy, R: Value + PartialEq + std::fmt::Debug, P: Protocol> Compared<K, R, P> {
+    /// One random operation on both.
+    fn operate(
+        &self,
+        tx: &mut Transaction<'_, P>,
+        model: &mut Model<K, R>,
+        random: &mut Random,
+    ) -> Result<(), Abort> {
+        let key = (self.key)(random.below(self.keys));
+        let row = (self.row)(random.bits());
+        let table = &self.table;
+        match random.below(if self.ordered { 9 } else { 7 }) {
+            0 => {
+                let inserted = table.insert(tx, key, row.clone())?;
+                assert_eq!(inserted, !model.contains_key(&key));
+                if inserted {
+                    model.insert(key, row);
+                }
+            }
+            1 => assert_eq!(table.upsert(tx, key, row.clone())?, model.insert(key, row).is_none()),
+            2 | 3 => {
+                let old = table.update(tx, &key, |old| std::mem::replace(old, row.clone()))?;
+                assert_eq!(old, model.get_mut(&key).map(|old| std::mem::replace(old, row)));
+            }
+            4 | 5 => assert_eq!(table.delete(tx, &key)?, model.remove(&key).is_some()),
+            6 => assert_eq!(table.get(tx, &key)?, model.get(&key).cloned()),
+            _ => self.scan(tx, model, random)?,
+        }
+        Ok(())
+    }
+
+    fn scan(
+        &self,
+        tx: &mut Transaction<'_, P>,
+        model: &Model<K, R>,
+        random: &mut Random,
+    ) -> Result<(), Abort> {
+        let mut bound = || match random.below(4) {
+            0 => Bound::Unbounded,
+            1 => Bound::Excluded((self.key)(random.below(self.keys))),
+            _ => Bound::Included((self.key)(random.below(self.keys))),
+        };
+        let range = (bound(), bound());
+        let limit = if random.chance(0.3) { 1 + random.below(20) as usize } else { usize::MAX };
+        let mut expected: Vec<_> = model.iter().filter(|(key, _)| range.contains(*key)).collect();
+        let direction = if random.chance(0.5) {
+            Direction::Ascending
+        } else {
+            expected.reverse();
+            Direction::Descending
+        };
+        expected.truncate(limit);
+        let found = self.table.collect(tx, range, direction, limit)?;
+        assert!(found.iter().map(|(key, row)| (key, row)).eq(expected), "{range:?} {direction:?} {limit}");
+        Ok(())
+    }
+
+    fn compare(&self, engine: &Engine<P>, seed: u64, transactions: u64) {
+        let mut random = Random::seeded(seed);
+        let mut model = Model::new();
+        for number in 0..transactions {
+            let operations = 1 + random.below(if random.chance(0.1) { 200 } else { 12 });
+            let commits = random.chance(0.7);
+            let start = random.clone();
+            let result = engine.run(|tx| {
+                // The same again if it is tried again.
+                random = start.clone();
+                let mut changed = model.clone();
+                for _ in 0..operations {
+                    self.operate(tx, &mut changed, &mut random)?;
+                }
+                if commits { Ok(changed) } else { Err(Abort::rollback()) }
+            });
+            match result {
+                Ok(changed) => model = changed,
+                Err(error) => assert!(!commits, "seed {seed}, transaction {number}: {error}"),
+            }
+        }
+        for number in 0..self.keys {
+            let key = (self.key)(number);
+            let found = engine.run(|tx| self.table.get(tx, &key)).unwrap();
+            assert_eq!(found, model.get(&key).cloned(), "seed {seed}, {key:?}");
+        }
+        if self.ordered {
+            let all = engine.run(|tx| self.table.collect(tx, .., Direction::Ascending, usize::MAX)).unwrap();
+            assert_eq!(all, model.into_iter().collect::<Vec<_>>(), "seed {seed}");
+        }
+    }
+}
+
+/// Compares a hash table and an ordered one of these keys and rows.
+fn compare<K: Key + Copy, R: Value + PartialEq + std::fmt::Debug, P: Protocol>(
+    key: fn(u64) -> K,
+    row: fn(u64) -> R,
+    (keys, transactions, seeds): (u64, u64, std::ops::Range<u64>),
+) {
+    for seed in seeds {
+        for ordered in [false, true] {
+            let engine = Engine::<P>::new();
+            let table =
+                if ordered { Table::ordered(&engine, "model") } else { Table::hash(&engine, "model", 1) };
+            Compared { table, ordered, key, row, keys }.compare(&engine, seed, transactions);
+        }
+    }
+}
+
+fn compare_all<P: Protocol>(transactions: u64, seeds: std::ops::Range<u64>) {
+    let few = (20, transactions, seeds.clone());
+    let many = (2_000, transactions, seeds);
+    compare::<u64, u64, P>(|n| n, |bits| bits, few.clone());
+    compare::<i16, String, P>(|n| n as i16 - 1_000, |bits| format!("{bits:x}"), many.clone());
+    compare::<(u8, u32), [u32; 5], P>(|n| ((n % 5) as u8, n as u32), |bits| [bits as u32; 5], many);
+    compare::<[u8; 11], Vec<u64>, P>(
+        |n| std::array::from_fn(|at| if at < 9 { 7 } else { n.to_be_bytes()[at - 3] }),
+        |bits| vec![bits; (bits % 9) as usize],
+        few,
+    );
+}
+
+#[test]
+fn random_transactions_do_to_tables_what_they_do_to_a_map() {
+    for_each_protocol!(1, |P| {
+        compare_all::<P>(250, 0..2);
+    });
+}
+
+#[test]
+#[ignore = "long: run with -- --ignored"]
+fn many_random_transactions_do_to_tables_what_they_do_to_a_map() {
+    for_each_protocol!(1, |P| {
+        compare_all::<P>(2_000, 2..20);
+    });
+}

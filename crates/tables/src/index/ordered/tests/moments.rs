@@ -1,0 +1,289 @@
+//! Every interleaving of an optimistic operation with a change by "another thread", stepped on one thread: the
+//! change happens at the first moment at which it can, then at the second, and so on.
+
+use super::*;
+use crate::index::testing::{Observer, meanwhile};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::ops::Bound::{Excluded, Included, Unbounded};
+use std::ops::RangeBounds as _;
+use std::rc::Rc;
+
+/// A tree and what is in it.
+struct World {
+    index: Index<u64>,
+    model: RefCell<BTreeMap<u64, Pointer<u64>>>,
+    census: Census,
+}
+
+impl World {
+    /// Even keys. Inserted upwards, they fill leaves; downwards, they fill them by halves.
+    fn new(count: u64, upwards: bool, census: &Census) -> Rc<Self> {
+        let world = Self { index: Index::new(), model: RefCell::default(), census: census.clone() };
+        for n in 0..count {
+            world.insert(2 * if upwards { n } else { count - 1 - n });
+        }
+        Rc::new(world)
+    }
+
+    fn insert(&self, key: u64) -> bool {
+        let record = Record::new(key, &self.census);
+        let inserted = insert(&self.index, record, &epoch::pin(), &mut ignore);
+        if inserted {
+            assert!(self.model.borrow_mut().insert(key, record).is_none(), "{key} is there twice");
+        }
+        inserted
+    }
+
+    fn remove(&self, key: u64) {
+        let record = self.model.borrow_mut().remove(&key);
+        if let Some(record) = record {
+            remove(&self.index, record, &epoch::pin());
+        }
+    }
+
+    fn keys(&self) -> Vec<u64> {
+        self.model.borrow().keys().copied().collect()
+    }
+
+    /// Compares all of the tree with the model, and frees everything.
+    fn end(self: Rc<Self>) {
+        let world = Rc::into_inner(self).expect("the deed is done");
+        let guard = epoch::pin();
+        shape::check(&world.index, &guard);
+        assert_eq!(all(&world.index, &guard), world.keys());
+        let mut index = world.index;
+        // SAFETY: the index is the test's own.
+        index.drain(&mut |record| unsafe { free(record) });
+    }
+}
+
+/// What the other thread does.
+type Deed = fn(&World);
+
+const INSERTIONS: &[Deed] = &[
+    |world| assert!(world.insert(5)),
+    |world| [1, 3, 5, 7, 9, 11].into_iter().for_each(|key| assert!(world.insert(key))),
+    |world| (0..20).rev().for_each(|n| assert!(world.insert(2 * n + 1))),
+];
+
+const REMOVALS: &[Deed] = &[
+    |world| world.remove(4),
+    |world| [4, 6, 8, 10].into_iter().for_each(|key| world.remove(key)),
+    |world| world.keys().into_iter().for_each(|key| world.remove(key)),
+    |world| {
+        world.keys().into_iter().for_each(|key| world.remove(key));
+        (0..20).for_each(|key| assert!(world.insert(key)));
+    },
+    |world| {
+        (0..20).for_each(|key| _ = world.insert(key));
+        (3..18).for_each(|key| world.remove(key));
+    },
+];
+
+/// Tries `operation` on small trees, with each deed at each of its moments. It gets the tree, the keys before the
+/// deed, and a way to run something with the deed.
+fn for_each_interleaving(
+    deeds: &[Deed],
+    operation: impl Fn(&Rc<World>, &[u64], &dyn Fn(&mut dyn FnMut()) -> bool),
+) {
+    let census = Census::default();
+    for (count, upwards) in [(2, true), (4, true), (5, true), (9, false), (17, true), (17, false)] {
+        for &deed in deeds {
+            for at in 0.. {
+                let world = World::new(count, upwards, &census);
+                let before = world.keys();
+                let done = Rc::new(RefCell::new(false));
+                operation(&world, &before, &|something| {
+                    let other = Rc::clone(&world);
+                    let ((), did) = meanwhile(at, move || deed(&other), something);
+                    done.replace(did);
+                    did
+                });
+                world.end();
+                if !*done.borrow() {
+                    break;
+                }
+            }
+        }
+    }
+    census.settle(0);
+}
+
+fn all_deeds() -> Vec<Deed> {
+    [INSERTIONS, REMOVALS].concat()
+}
+
+#[test]
+fn a_lookup_is_right_whatever_happens_meanwhile() {
+    for key in 0..20 {
+        for_each_interleaving(&all_deeds(), |world, _, with_deed| {
+            let guard = &epoch::pin();
+            let mut result = None;
+            with_deed(&mut || result = Some(world.index.get(&key, guard)));
+            // The deed was before the last check.
+            match (result, world.model.borrow().get(&key)) {
+                (Some(Lookup::Found(found)), Some(expected)) => assert_eq!(found, *expected),
+                (Some(Lookup::Absent(_)), None) => (),
+                (result, expected) => panic!("{key}: {result:?} {expected:?}"),
+            }
+        });
+    }
+}
+
+#[test]
+fn a_scan_is_right_or_its_observations_do_not_hold_whatever_happens_meanwhile() {
+    for direction in [Direction::Ascending, Direction::Descending] {
+        for (low, high) in [
+            (Unbounded, Unbounded),
+            (Included(4), Excluded(10)),
+            (Excluded(4), Included(12)),
+            (Included(3), Included(6)),
+            (Excluded(8), Unbounded),
+        ] {
+            for_each_interleaving(&all_deeds(), |world, before, with_deed| {
+                let guard = &epoch::pin();
+                let mut observer = Observer::default();
+                let mut found = Vec::new();
+                with_deed(&mut || {
+                    let mut cursor = world.index.cursor(low, high, direction);
+                    while let Some(leaf) = cursor.next(guard) {
+                        observer.observe(leaf.observed);
+                        found.extend(leaf.records.iter().map(|&record| key_of(record, guard)));
+                    }
+                });
+                if direction == Direction::Descending {
+                    found.reverse();
+                }
+                assert!(found.is_sorted_by(|a, b| a < b), "{found:?}");
+                let mut after = world.keys();
+                after.retain(|key| (low, high).contains(key));
+                if observer.unchanged(guard) {
+                    assert_eq!(found, after);
+                }
+                for key in after {
+                    assert!(found.contains(&key) || !before.contains(&key), "{key} was there all the time");
+                }
+            });
+        }
+    }
+}
+
+#[test]
+fn an_insertion_is_right_whatever_happens_meanwhile() {
+    for key in 0..20 {
+        for_each_interleaving(&all_deeds(), |world, _, with_deed| {
+            let guard = &epoch::pin();
+            let record = Record::new(key, &world.census);
+            let mut inserted = false;
+            with_deed(&mut || inserted = insert(&world.index, record, guard, &mut ignore));
+            let mut model = world.model.borrow_mut();
+            assert_eq!(inserted, !model.contains_key(&key));
+            if inserted {
+                model.insert(key, record);
+            }
+        });
+    }
+}
+
+#[test]
+fn a_removal_is_right_whatever_is_inserted_meanwhile() {
+    for key in 0..12 {
+        for_each_interleaving(INSERTIONS, |world, _, with_deed| {
+            let Some(record) = world.model.borrow_mut().remove(&(2 * key)) else { return };
+            let guard = &epoch::pin();
+            with_deed(&mut || assert!(world.index.remove(record, guard, &mut ignore)));
+            retire(record, guard);
+        });
+    }
+}
+
+#[test]
+fn an_absence_observed_in_a_leaf_about_to_go_does_not_hold_for_ever() {
+    let census = Census::default();
+    for absent in 0..40 {
+        for at in 0.. {
+            let world = World::new(17, true, &census);
+            let guard = epoch::pin();
+            // Full leaves of four: 8, 10, 12 and 14 share one.
+            [8, 10, 14].into_iter().for_each(|key| world.remove(key));
+            let record = world.model.borrow_mut().remove(&12).unwrap();
+            let observed = Rc::new(RefCell::new(Observer::default()));
+            let (other, observer) = (Rc::clone(&world), Rc::clone(&observed));
+            let deed = move || {
+                if let Lookup::Absent(observed) = other.index.get(&absent, &epoch::pin()) {
+                    observer.borrow_mut().observe(observed);
+                }
+            };
+            let (removed, did) = meanwhile(at, deed, || world.index.remove(record, &guard, &mut ignore));
+            assert!(removed);
+            retire(record, &guard);
+            let observed = observed.take();
+            if world.insert(absent) && did && absent != 12 {
+                assert!(!observed.unchanged(&guard), "the insertion of {absent} goes unnoticed");
+            }
+            drop(guard);
+            world.end();
+            if !did {
+                break;
+            }
+        }
+    }
+    census.settle(0);
+}
+
+/// Between a removal and the unlinking of the leaf that it has emptied.
+#[test]
+fn an_insertion_into_a_leaf_about_to_go_is_not_lost() {
+    let census = Census::default();
+    for key in 8..15 {
+        for at in 0.. {
+            let world = World::new(17, true, &census);
+            let guard = epoch::pin();
+            for n in [8, 10, 12, 14u64] {
+                let record = world.model.borrow_mut().remove(&n).unwrap();
+                let Landing { leaf, .. } = world.index.leaf_of(&n, &guard).unwrap();
+                leaf.node.version.lock().unwrap();
+                leaf.remove_at(leaf.search(&n).0);
+                leaf.node.version.unlock_changed();
+                retire(record, &guard);
+            }
+            let other = Rc::clone(&world);
+            let deed = move || other.index.unlink_empty(&10, &epoch::pin());
+            let (inserted, did) = meanwhile(at, deed, || world.insert(key));
+            assert!(inserted);
+            drop(guard);
+            world.end();
+            if !did {
+                break;
+            }
+        }
+    }
+    census.settle(0);
+}
+
+/// Between the unlinking of its second child and its being replaced by the first.
+#[test]
+fn a_split_below_a_root_about_to_go_is_not_lost() {
+    let census = Census::default();
+    for (count, key) in [(4, 3), (4, 9), (13, 9), (13, 31)] {
+        for at in 0.. {
+            let world = World::new(count, true, &census);
+            let guard = epoch::pin();
+            let root = Inner::<u64>::allocate(world.index.root(&guard).pointer());
+            world.index.root.store(root.cast().as_ptr(), Ordering::Relaxed);
+            world.index.inners.fetch_add(1, Ordering::Relaxed);
+            let other = Rc::clone(&world);
+            let deed = move || other.index.shrink_root(&epoch::pin());
+            let (inserted, did) = meanwhile(at, deed, || world.insert(key));
+            assert!(inserted);
+            world.index.shrink_root(&guard);
+            drop(guard);
+            world.end();
+            if !did {
+                break;
+            }
+        }
+    }
+    census.settle(0);
+}
