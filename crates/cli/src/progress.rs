@@ -1,14 +1,21 @@
 //! The progress bar: on a terminal, none in a pipe. It is drawn on standard error, apart from the results.
 
+use crate::host::ThisHost;
 use crate::text;
+use hotrow::sync::{Mutex, lock};
 use hotrow_workloads::Observer;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::time::Duration;
 
-/// Shows how far one run is, until dropped.
+/// Shows how far one run is, until dropped, and ends it before it uses up the machine's memory.
 pub(crate) struct Progress {
     bar: ProgressBar,
+    host: Mutex<ThisHost>,
 }
+
+/// A run whose machine has less memory left than this, in bytes, is ended: what comes next is the system
+/// ending the process without a word.
+const MEMORY_LEFT_MIN: u64 = 256_000_000;
 
 impl Progress {
     /// A bar that begins with what is run.
@@ -18,7 +25,7 @@ impl Progress {
         let style = ProgressStyle::with_template("{prefix} {bar:30} {percent:>3} % {wide_msg}");
         bar.set_style(style.expect("the template is a constant that parses"));
         bar.set_prefix(what);
-        Self { bar }
+        Self { bar, host: Mutex::new(ThisHost::new()) }
     }
 }
 
@@ -34,6 +41,11 @@ impl Observer for Progress {
         self.bar.set_position(elapsed.as_millis() as u64);
         let left = total.saturating_sub(elapsed).as_secs();
         self.bar.set_message(format!("{} commits, {left} s left", text::count(commits)));
+    }
+
+    fn must_end(&self) -> Option<String> {
+        let left = lock(&self.host).available_bytes().filter(|left| *left < MEMORY_LEFT_MIN)?;
+        Some(format!("the machine has {} of memory left; run for fewer seconds", text::memory(left)))
     }
 }
 

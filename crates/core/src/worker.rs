@@ -9,7 +9,7 @@ use crate::statistics::Statistics;
 use crate::transaction::{Outcome, Transaction};
 use hotrow_sync::backoff::Backoff;
 use hotrow_sync::random::Random;
-use hotrow_sync::{Arc, clock};
+use hotrow_sync::{Arc, clock, thread};
 use std::cell::Cell;
 
 thread_local! {
@@ -133,7 +133,12 @@ impl<P: Protocol> Worker<P> {
             if attempts >= policy.escalate_after && elder.is_none() {
                 elder = Some(shared.elders.escalate());
             }
-            backoff.wait(&mut self.random);
+            if elder.is_none() {
+                backoff.wait(&mut self.random);
+            } else {
+                // Nobody new comes in its way; those who are in it only need the processor to end.
+                thread::yield_now();
+            }
             shared.elders.pass(elder.as_ref());
             attempts += 1;
             match self.one_attempt(attempts - 1, body) {

@@ -80,7 +80,8 @@ impl<K: Key + Copy, R: Value + PartialEq + std::fmt::Debug, P: Protocol> Compare
         let mut random = Random::seeded(seed);
         let mut model = Model::new();
         for number in 0..transactions {
-            let operations = 1 + random.below(if random.chance(0.1) { 200 } else { 12 });
+            let most = if random.chance(0.1) { 200 } else { 12 };
+            let operations = random.between(1, most);
             let commits = random.chance(0.7);
             let start = random.clone();
             let result = engine.run(|tx| {

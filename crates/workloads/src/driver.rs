@@ -263,6 +263,9 @@ fn conduct<P: Protocol>(
             control.event.wait_timeout(left.min(REPORT_EVERY), || control.is(Phase::Over));
             let commits = engine.statistics().commits - commits_before;
             observer.running(begin.elapsed().min(total), total, commits);
+            if let Some(reason) = observer.must_end() {
+                control.fail(BenchError::Ended { after: begin.elapsed(), reason });
+            }
         }
     };
     control.advance(Phase::Warmup);

@@ -33,6 +33,14 @@ pub enum BenchError {
         /// What went wrong.
         message: String,
     },
+    /// The observer ended the run.
+    #[error("ended after {:.1} s: {reason}", after.as_secs_f64())]
+    Ended {
+        /// How long the run had gone on, warm-up included.
+        after: std::time::Duration,
+        /// Why.
+        reason: String,
+    },
     /// A worker's thread panicked.
     #[error("worker {worker} panicked: {message}")]
     Panicked {

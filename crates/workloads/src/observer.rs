@@ -10,6 +10,11 @@ pub trait Observer: Sync {
 
     /// The run has gone on for `elapsed` of `total`, warm-up included, with so many commits since it began.
     fn running(&self, elapsed: Duration, total: Duration, commits: u64);
+
+    /// Why the run must end at once, if it must: the machine's memory is used up. Asked ten times a second.
+    fn must_end(&self) -> Option<String> {
+        None
+    }
 }
 
 /// An observer who looks away.

@@ -168,3 +168,21 @@ fn the_observer_hears_of_progress() {
     with_protocol("occ", Run { threads: 1, mood: Mood::Well, observer: &ears }).unwrap().unwrap();
     assert!(ears.commits.into_inner() > 0);
 }
+
+#[test]
+fn an_observer_may_end_the_run() {
+    struct Alarm;
+    impl Observer for Alarm {
+        fn loading(&self, _done: u64, _total: u64) {}
+        fn running(&self, _elapsed: Duration, _total: Duration, _commits: u64) {}
+        fn must_end(&self) -> Option<String> {
+            Some(String::from("enough"))
+        }
+    }
+    let run = Run { threads: 2, mood: Mood::Well, observer: &Alarm };
+    match with_protocol("occ", run).unwrap() {
+        Err(BenchError::Ended { reason, .. }) => assert_eq!(reason, "enough"),
+        Err(other) => panic!("{other}"),
+        Ok(_) => panic!("the run went on"),
+    }
+}

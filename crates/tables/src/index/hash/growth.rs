@@ -103,7 +103,8 @@ where
             debug_assert_eq!(fresh, Some(0));
         }
         for (entry, hash) in entries.drain(..) {
-            let child = array.position(hash);
+            // Of two children, whatever a hash says that is not what it was when the record was inserted.
+            let child = array.position(hash).clamp(2 * at, 2 * at + 1);
             if children[child - 2 * at].push(entry) == Pushed::Bucket {
                 array.overflow_added(child);
             }

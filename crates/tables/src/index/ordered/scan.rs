@@ -110,7 +110,12 @@ where
                 border = step.inner.borders(step.child).1.or(border);
             });
             let Some(Landing { leaf, version, .. }) = found else { continue };
-            let (from, to) = self.positions(leaf);
+            let (from, mut to) = self.positions(leaf);
+            // If the leaf has taken over a neighbour's range meanwhile, it may hold keys beyond the border. They
+            // are the next step's, or they would be delivered twice.
+            while border.is_some_and(|border| from < to && leaf.image(to - 1) >= border) {
+                to -= 1;
+            }
             moment();
             for at in from..to {
                 self.records[at - from] = leaf.record_pointer(at);
@@ -141,7 +146,11 @@ where
                 border = step.inner.borders(step.child).0.or(border);
             });
             let Some(Landing { leaf, version, .. }) = found else { continue };
-            let (from, to) = self.positions(leaf);
+            let (mut from, to) = self.positions(leaf);
+            // As in `ascend`.
+            while border.is_some_and(|border| from < to && leaf.image(from) < border) {
+                from += 1;
+            }
             moment();
             for at in from..to {
                 self.records[to - 1 - at] = leaf.record_pointer(at);

@@ -79,6 +79,15 @@ const REMOVALS: &[Deed] = &[
         (0..20).for_each(|key| _ = world.insert(key));
         (3..18).for_each(|key| world.remove(key));
     },
+    // In a tree of three levels a leaf takes over the range of all leaves beside its parent, and gets a key there.
+    |world| {
+        (18..40).for_each(|key| world.remove(key));
+        world.insert(25);
+    },
+    |world| {
+        (0..24).chain(26..32).for_each(|key| world.remove(key));
+        world.insert(5);
+    },
 ];
 
 /// Tries `operation` on small trees, with each deed at each of its moments. It gets the tree, the keys before the

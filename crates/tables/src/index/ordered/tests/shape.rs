@@ -18,14 +18,13 @@ pub(super) fn check<K: Key>(index: &Index<K>, guard: &Guard) -> Shape {
     if let Kind::Inner(inner) = root.kind() {
         assert!(inner.node.count() > 1, "a root with one child");
     }
-    check_below(index, root, (None, None), true, guard, &mut shape);
+    check_below(root, (None, None), true, guard, &mut shape);
     assert_eq!(shape.leaves, index.leaves.load(Ordering::Relaxed));
     assert_eq!(shape.inners, index.inners.load(Ordering::Relaxed));
     shape
 }
 
 fn check_below<K: Key>(
-    index: &Index<K>,
     node: Reached<'_, K::Image, Record<K>>,
     (low, high): (Option<K::Image>, Option<K::Image>),
     is_root: bool,
@@ -61,7 +60,7 @@ fn check_below<K: Key>(
                     let child = NonNull::new(inner.child(at)).unwrap();
                     // SAFETY: a child of a node of a tree at rest.
                     let child = unsafe { Reached::new(child, guard) };
-                    check_below(index, child, (left, right), false, guard, shape)
+                    check_below::<K>(child, (left, right), false, guard, shape)
                 })
                 .collect();
             assert!(heights.iter().all(|height| *height == heights[0]), "an unbalanced tree");

@@ -1,0 +1,55 @@
+//! The tests of the hash index.
+
+mod growth;
+mod model;
+mod moments;
+mod threads;
+mod versions;
+
+use super::*;
+use crate::index::testing::{Census, Observer, Record, free, key_of, meanwhile, retire};
+
+type Index<K> = HashIndex<Record<K>>;
+
+fn insert<K: Hash + Eq + Send + Sync + 'static>(
+    index: &Index<K>,
+    record: NonNull<Record<K>>,
+    guard: &Guard,
+    changed: &mut dyn FnMut(StructureChange),
+) -> bool {
+    // SAFETY: the tests free records only after they have removed them.
+    match unsafe { index.insert(record, guard, changed) } {
+        Insertion::Inserted => true,
+        Insertion::Exists(existing) => {
+            assert_ne!(existing, record);
+            // SAFETY: it did not get in.
+            unsafe { free(record) };
+            false
+        }
+    }
+}
+
+fn all<K: Hash + Eq + Clone + Send + Sync + 'static>(index: &Index<K>, guard: &Guard) -> Vec<K> {
+    let mut keys = Vec::new();
+    index.for_each_bucket(guard, &mut |records| keys.extend(records.iter().map(|&r| key_of(r, guard))));
+    keys
+}
+
+/// Frees everything, and sees that it was everything. Takes the guard, which would keep garbage alive.
+fn empty<K: Hash + Eq + Send + Sync + 'static>(mut index: Index<K>, guard: Guard, census: &Census) {
+    // SAFETY: the index is the tests' own.
+    index.drain(&mut |record| unsafe { free(record) });
+    index.for_each_bucket(&guard, &mut |records| assert!(records.is_empty()));
+    drop((guard, index));
+    census.settle(0);
+}
+
+/// A key whose hash is always the same.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Same(u64);
+
+impl Hash for Same {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        state.write_u64(0);
+    }
+}

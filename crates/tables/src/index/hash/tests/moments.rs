@@ -1,0 +1,136 @@
+//! Interleavings of an operation with a change by "another thread", stepped on one thread.
+
+use super::*;
+use hotrow_sync::{Arc, Mutex, lock};
+use std::rc::Rc;
+
+/// A key whose first comparison does something to the index, as another thread might at that moment.
+struct Meddling {
+    number: u64,
+    deed: Mutex<Option<Box<dyn FnOnce() + Send>>>,
+}
+
+impl Meddling {
+    fn harmless(number: u64) -> Self {
+        Self { number, deed: Mutex::new(None) }
+    }
+
+    fn with(number: u64, deed: impl FnOnce() + Send + 'static) -> Self {
+        Self { number, deed: Mutex::new(Some(Box::new(deed))) }
+    }
+}
+
+impl PartialEq for Meddling {
+    fn eq(&self, other: &Self) -> bool {
+        for key in [self, other] {
+            let deed = lock(&key.deed).take();
+            if let Some(deed) = deed {
+                deed();
+            }
+        }
+        self.number == other.number
+    }
+}
+
+impl Eq for Meddling {}
+
+impl Hash for Meddling {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        state.write_u64(0);
+    }
+}
+
+/// An index of `count` keys in one chain.
+fn chain(count: u64) -> (Arc<Index<Meddling>>, Census) {
+    let census = Census::default();
+    let index = Index::with_capacity(100);
+    for n in 0..count {
+        assert!(insert(&index, Record::new(Meddling::harmless(n), &census), &epoch::pin(), &mut |_| ()));
+    }
+    (Arc::new(index), census)
+}
+
+/// Ends a test whose deed is done.
+fn end(index: Arc<Index<Meddling>>, census: &Census) {
+    empty(Arc::into_inner(index).expect("the deed is done"), epoch::pin(), census);
+}
+
+#[test]
+fn an_entry_that_is_moved_behind_a_readers_back_is_found() {
+    let (index, census) = chain(10);
+    let other = Arc::clone(&index);
+    // The last entry takes the first one's place while the reader is comparing the first.
+    let key = Meddling::with(9, move || {
+        let guard = &epoch::pin();
+        let Lookup::Found(first) = other.get(&Meddling::harmless(0), guard) else { panic!("the first") };
+        assert!(other.remove(first, guard, &mut |_| ()));
+        retire(first, guard);
+    });
+    assert!(matches!(index.get(&key, &epoch::pin()), Lookup::Found(_)), "missed");
+    end(index, &census);
+}
+
+#[test]
+fn a_key_inserted_behind_a_lookups_back_is_found() {
+    let (index, census) = chain(5);
+    let (other, deeds) = (Arc::clone(&index), census.clone());
+    let key = Meddling::with(77, move || {
+        assert!(insert(&other, Record::new(Meddling::harmless(77), &deeds), &epoch::pin(), &mut |_| ()));
+    });
+    assert!(matches!(index.get(&key, &epoch::pin()), Lookup::Found(_)));
+    end(index, &census);
+}
+
+#[test]
+fn a_key_inserted_behind_an_insertions_back_is_not_inserted_twice() {
+    let (index, census) = chain(5);
+    let (other, deeds) = (Arc::clone(&index), census.clone());
+    let key = Meddling::with(77, move || {
+        assert!(insert(&other, Record::new(Meddling::harmless(77), &deeds), &epoch::pin(), &mut |_| ()));
+    });
+    assert!(!insert(&index, Record::new(key, &census), &epoch::pin(), &mut |_| ()));
+    end(index, &census);
+}
+
+#[test]
+fn a_key_inserted_into_the_larger_array_behind_a_lookups_back_is_found() {
+    let (index, census) = chain(5);
+    let (other, deeds) = (Arc::clone(&index), census.clone());
+    let key = Meddling::with(77, move || {
+        let guard = &epoch::pin();
+        let array = other.current(guard);
+        other.grow(array);
+        assert!(insert(&other, Record::new(Meddling::harmless(77), &deeds), guard, &mut |_| ()));
+        let at = array.position(Hash64::of(&Meddling::harmless(77)));
+        assert_eq!(array.buckets()[at].version.stable(), None, "retired");
+    });
+    assert!(matches!(index.get(&key, &epoch::pin()), Lookup::Found(_)));
+    end(index, &census);
+}
+
+/// An overflow bucket makes a bucket look ready; the latch must keep readers out until it is.
+#[test]
+fn a_bucket_is_latched_while_it_is_being_filled() {
+    let census = Census::default();
+    for at in 0..41 {
+        let index = Rc::new(Index::with_capacity(1));
+        let pin = epoch::pin();
+        for n in 0..41 {
+            assert!(insert(&index, Record::new(Same(n), &census), &pin, &mut |_| ()));
+        }
+        index.grow(index.current(&pin));
+        let array = index.current(&pin);
+        let position = array.position(Hash64::of(&Same(0)));
+        assert!(!array.buckets()[position].is_ready());
+        let other = Rc::clone(&index);
+        let deed = move || {
+            let guard = epoch::pin();
+            let bucket = &other.current(&guard).buckets()[position];
+            assert!(!bucket.is_ready() || !bucket.version.try_lock_at(0));
+        };
+        let ((), did) = meanwhile(at, deed, || Index::make_ready(array, position, &pin));
+        assert!(did);
+        assert!(matches!(index.get(&Same(40), &pin), Lookup::Found(_)));
+        empty(Rc::into_inner(index).unwrap(), pin, &census);
+    }
+}
