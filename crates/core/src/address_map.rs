@@ -35,7 +35,7 @@ impl AddressMap {
         }
     }
 
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn first_slot(&self, address: usize) -> usize {
         // Fibonacci hashing: the upper half of the product depends on all lower bits of the address.
         let product = (address as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -43,7 +43,7 @@ impl AddressMap {
     }
 
     /// The slot of an address, or the empty slot where it would be.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn probe(&self, address: usize, address_of: impl Fn(usize) -> usize) -> Result<u32, usize> {
         let mut at = self.first_slot(address);
         loop {
@@ -60,13 +60,13 @@ impl AddressMap {
     }
 
     /// The number entered for an address; `address_of` tells the address of a number.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(crate) fn find(&self, address: usize, address_of: impl Fn(usize) -> usize) -> Option<u32> {
         self.probe(address, address_of).ok()
     }
 
     /// The number entered for an address, or the next number (0, 1, 2, …) after entering it as `Err`.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(crate) fn find_or_enter(
         &mut self,
         address: usize,

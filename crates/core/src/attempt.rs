@@ -57,13 +57,13 @@ impl<P: Protocol> Attempt<P> {
     }
 
     /// The worker that makes the attempt.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn worker(&self) -> WorkerId {
         self.worker
     }
 
     /// How many attempts of the same transaction came before.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn number(&self) -> u32 {
         self.number
     }
@@ -93,13 +93,13 @@ impl<P: Protocol> Attempt<P> {
     }
 
     /// The attempt's pinned epoch.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn pin(&self) -> &Pin {
         self.pin.as_ref().expect("an attempt in progress is pinned")
     }
 
     /// Memory that lives until the attempt ends. Nothing in it is dropped.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(crate) fn allocate<T>(&self, value: T) -> *mut u8 {
         std::ptr::from_mut(self.arena.alloc(value)).cast()
     }
@@ -131,7 +131,7 @@ impl<P: Protocol> Attempt<P> {
     }
 
     /// Whether all observed buckets and leaves are as they were observed.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn check_structures(&self) -> Result<(), Lost> {
         if self.structures.is_empty() {
             return Ok(());
@@ -145,7 +145,7 @@ impl<P: Protocol> Attempt<P> {
     }
 
     /// Whether no bucket or leaf was observed.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn has_structures(&self) -> bool {
         !self.structures.is_empty()
     }
@@ -161,7 +161,7 @@ impl<P: Protocol> Attempt<P> {
     /// Installs the pending write of an item.
     ///
     /// The protocol calls it at commit, once for each of [`Items::writes`], while it holds the lock.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn install(&mut self, id: ItemId) {
         let Self { items, pin, .. } = self;
         let item = items.get_mut(id);

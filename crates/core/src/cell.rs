@@ -111,7 +111,7 @@ pub struct InlinePending<T>(T);
 ///
 /// Both pointers must be aligned to 8 and valid for `size` bytes; the shared bytes must be initialised and
 /// accessed by other threads only through [`copy_in`] and [`copy_out`] of the same size.
-#[inline(always)]
+#[cfg_attr(not(debug_assertions), inline(always))]
 unsafe fn copy_out(shared: *mut u8, private: *mut u8, size: usize) {
     // Relaxed throughout: the header's version, read before (acquire) and after (acquire fence), or the
     // lock held, orders the words; see docs/memory-model.md.
@@ -145,7 +145,7 @@ unsafe fn copy_out(shared: *mut u8, private: *mut u8, size: usize) {
 /// # Safety
 ///
 /// As for [`copy_out`]; the private bytes must be initialised.
-#[inline(always)]
+#[cfg_attr(not(debug_assertions), inline(always))]
 unsafe fn copy_in(private: *const u8, shared: *mut u8, size: usize) {
     let mut at = 0;
     // SAFETY: for all four as in `copy_out`.
@@ -183,7 +183,7 @@ unsafe impl<T: Plain> Cell<T> for Inline<T> {
         Self(UnsafeCell::new(MaybeUninit::new(value)))
     }
 
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn load(&self) -> InlineSnapshot<T> {
         let mut snapshot = InlineSnapshot(MaybeUninit::<T>::uninit());
         // SAFETY: both are `repr(C, align(8))` around one `T`; a `Plain` value has no uninitialised bytes;
@@ -192,34 +192,34 @@ unsafe impl<T: Plain> Cell<T> for Inline<T> {
         snapshot
     }
 
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     unsafe fn view<'a>(snapshot: &'a InlineSnapshot<T>, _pin: &'a Pin) -> &'a T {
         // SAFETY: the caller promises that the snapshot is not torn, so these are the bytes of a value.
         unsafe { snapshot.0.assume_init_ref() }
     }
 
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     unsafe fn in_place(&self) -> &T {
         // SAFETY: initialised by `new`; the caller promises that nothing is installed meanwhile.
         unsafe { (*self.0.get()).assume_init_ref() }
     }
 
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn pend(value: T) -> InlinePending<T> {
         InlinePending(value)
     }
 
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn pending(pending: &InlinePending<T>) -> &T {
         &pending.0
     }
 
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn pending_mut(pending: &mut InlinePending<T>) -> &mut T {
         &mut pending.0
     }
 
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn install(&self, pending: InlinePending<T>, _pin: &Pin) {
         let private = std::ptr::from_ref(&pending.0);
         // SAFETY: as in `load`; the value starts at an address aligned to 8, is initialised, and has no
@@ -227,7 +227,7 @@ unsafe impl<T: Plain> Cell<T> for Inline<T> {
         unsafe { copy_in(private.cast(), self.0.get().cast(), size_of::<T>()) };
     }
 
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn discard(_pending: InlinePending<T>, _pin: &Pin) {}
 }
 
@@ -246,20 +246,20 @@ unsafe impl<T: Send + Sync + 'static> Cell<T> for Boxed<T> {
         Self { pointer: AtomicPtr::new(Box::into_raw(Box::new(value))) }
     }
 
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn load(&self) -> *const T {
         // Acquire: pairs with the release in `install`, which publishes the value behind the pointer.
         self.pointer.load(Ordering::Acquire)
     }
 
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     unsafe fn view<'a>(snapshot: &'a *const T, _pin: &'a Pin) -> &'a T {
         // SAFETY: the pointer was current at a moment when the caller's epoch was pinned, and the value is
         // retired through the epoch.
         unsafe { &**snapshot }
     }
 
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     unsafe fn in_place(&self) -> &T {
         // SAFETY: the caller promises that nothing is installed, hence nothing retired, meanwhile.
         unsafe { &*self.pointer.load(Ordering::Acquire) }

@@ -228,7 +228,8 @@ mod tests {
         let segment = 0u64;
         let object = Silent::default();
         let mut items = Items::<Unprotected>::new();
-        let id = items.find_or_add(NonNull::from(&segment), NonNull::from(&object as &dyn Object<Unprotected>));
+        let id =
+            items.find_or_add(NonNull::from(&segment), NonNull::from(&object as &dyn Object<Unprotected>));
         assert!(items.mark_write(id));
         assert!(!items.mark_write(id));
         assert_eq!(items.writes(), &[id]);

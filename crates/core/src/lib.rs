@@ -3,6 +3,9 @@
 //! This crate names no protocol and no datatype. A protocol implements [`Protocol`], a datatype implements
 //! [`Object`]; neither knows the other, and every protocol serves every datatype.
 //!
+//! The hot path is forced inline where `debug_assertions` are off. In test builds that would multiply the
+//! time to compile: every operation of every datatype exists once per protocol.
+//!
 //! Reading order: [`Segment`] and [`cell`] (what is shared), [`Item`] (what an attempt knows of it),
 //! [`Object`] and [`Protocol`] (the two sides of a commit), [`Transaction`] (where they meet), [`Worker`]
 //! (attempts and retries), [`Engine`].

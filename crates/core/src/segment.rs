@@ -29,7 +29,7 @@ impl<T: Value, P: Protocol> Segment<T, P> {
     }
 
     /// The segment's address, as items know it.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn address(&self) -> NonNull<P::Header> {
         // The header is the first field of a `repr(C)` struct; the pointer keeps the whole segment's
         // provenance, so `from_address` may go back.
@@ -41,7 +41,7 @@ impl<T: Value, P: Protocol> Segment<T, P> {
     /// # Safety
     ///
     /// `address` comes from [`address`](Self::address) of a segment of this type that is still in memory.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub unsafe fn from_address<'a>(address: NonNull<P::Header>) -> &'a Self {
         // SAFETY: the caller's promise.
         unsafe { address.cast::<Self>().as_ref() }
@@ -53,7 +53,7 @@ impl<T: Value, P: Protocol> Segment<T, P> {
     ///
     /// As for [`Transaction::read`]: the segment is `object`'s, whose `install` and `undo` pass on to this
     /// type's; both are freed through the epoch only; and the operation began with `enter`.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub unsafe fn read<R, O: Object<P> + 'static>(
         &self,
         tx: &mut Transaction<'_, P>,
@@ -74,7 +74,7 @@ impl<T: Value, P: Protocol> Segment<T, P> {
     /// # Safety
     ///
     /// As for [`read`](Self::read).
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub unsafe fn write<O: Object<P> + 'static>(
         &self,
         tx: &mut Transaction<'_, P>,
@@ -98,7 +98,7 @@ impl<T: Value, P: Protocol> Segment<T, P> {
     /// # Safety
     ///
     /// As for [`read`](Self::read).
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub unsafe fn update<R, O: Object<P> + 'static>(
         &self,
         tx: &mut Transaction<'_, P>,
@@ -124,7 +124,7 @@ impl<T: Value, P: Protocol> Segment<T, P> {
     /// # Safety
     ///
     /// The item is for a segment of this type and has a pending write, and the caller holds the lock.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub unsafe fn install(item: &mut Item<P>, pin: &Pin) {
         // SAFETY: the caller's promise; the payload is consumed here and nowhere else.
         unsafe {

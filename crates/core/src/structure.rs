@@ -60,18 +60,20 @@ impl StructureVersion {
     #[inline]
     pub fn unchanged(&self, seen: u64) -> bool {
         // Orders the reader's relaxed loads of the content before the load below. It pairs with the
-        // release fence in `lock` and `try_lock_at`: a reader that saw a word written under the latch sees
-        // the latch too.
+        // release fence in `try_lock_at`: a reader that saw a word written under the latch sees the latch
+        // too.
         fence(Ordering::Acquire);
-        self.0.load(Ordering::Relaxed) == seen
+        // Sequentially consistent, as `try_lock_at`: an attempt that has changed this node's structure and
+        // then checks what another writes, and the other, which wrote and then checks this node, must not
+        // both miss each other. Costs nothing over relaxed on x86-64.
+        self.0.load(Ordering::SeqCst) == seen
     }
 
     /// Takes the latch if the version is still `seen`.
     #[inline]
     pub fn try_lock_at(&self, seen: u64) -> bool {
-        // Acquire: pairs with the release in `unlock_*`.
-        let taken =
-            self.0.compare_exchange(seen, seen | LOCKED, Ordering::Acquire, Ordering::Relaxed).is_ok();
+        // Acquire: pairs with the release in `unlock_*`. Sequentially consistent besides: see `unchanged`.
+        let taken = self.0.compare_exchange(seen, seen | LOCKED, Ordering::SeqCst, Ordering::Relaxed).is_ok();
         if taken {
             // Orders the latch before the relaxed stores to the content; pairs with `unchanged`.
             fence(Ordering::Release);

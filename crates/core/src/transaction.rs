@@ -86,14 +86,14 @@ impl<'w, P: Protocol> Transaction<'w, P> {
     }
 
     /// The attempt's pinned epoch.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn pin(&self) -> &Pin {
         self.attempt.pin()
     }
 
     /// Begins an operation of an object: fails if the object belongs to another engine, or if the attempt
     /// has been aborted and the body went on all the same.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn enter(&mut self, label: &Label) -> Result<(), Abort> {
         if label.engine == self.engine { Ok(()) } else { Err(self.refuse(label)) }
     }
@@ -123,7 +123,7 @@ impl<'w, P: Protocol> Transaction<'w, P> {
     /// - `segment` belongs to `object`: the object's [`Object`] functions can work with it;
     /// - both stay in memory until the attempt ends: they are freed through the epoch only;
     /// - [`enter`](Self::enter) was called with the object's label in this operation.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub unsafe fn read<V, O: Object<P> + 'static>(
         &mut self,
         object: &O,
@@ -148,7 +148,7 @@ impl<'w, P: Protocol> Transaction<'w, P> {
         }
     }
 
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn own_write(&self, segment: NonNull<P::Header>) -> Option<ItemId> {
         if self.attempt.items.is_empty() {
             return None;
@@ -162,7 +162,7 @@ impl<'w, P: Protocol> Transaction<'w, P> {
     /// # Safety
     ///
     /// As for [`read`](Self::read).
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub unsafe fn read_for_update<V, O: Object<P> + 'static>(
         &mut self,
         object: &O,
@@ -186,7 +186,7 @@ impl<'w, P: Protocol> Transaction<'w, P> {
     /// # Safety
     ///
     /// As for [`read`](Self::read).
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub unsafe fn write<O: Object<P> + 'static>(
         &mut self,
         object: &O,
@@ -208,7 +208,7 @@ impl<'w, P: Protocol> Transaction<'w, P> {
     /// # Safety
     ///
     /// As for [`read`](Self::read).
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub unsafe fn item<O: Object<P> + 'static>(&mut self, object: &O, segment: NonNull<P::Header>) -> ItemId {
         self.attempt.items.find_or_add(segment, NonNull::from(object))
     }
@@ -219,7 +219,7 @@ impl<'w, P: Protocol> Transaction<'w, P> {
     ///
     /// The item has no pending write yet; its object's functions expect a payload of type `T`; and the
     /// write was announced ([`write`](Self::write), [`read_for_update`](Self::read_for_update)).
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub unsafe fn set_write<T>(&mut self, id: ItemId, pending: T) -> &mut T {
         let payload = self.attempt.allocate(pending);
         self.attempt.items.set_payload(id, payload);
@@ -317,7 +317,7 @@ impl<'w, P: Protocol> Transaction<'w, P> {
     /// # Safety
     ///
     /// The item has a payload, of type `T`.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub unsafe fn payload<T>(&mut self, id: ItemId) -> &mut T {
         // SAFETY: the caller's promise; the arena lives until the attempt ends, and `&mut self` makes the
         // reference exclusive.
@@ -325,19 +325,19 @@ impl<'w, P: Protocol> Transaction<'w, P> {
     }
 
     /// Whether an item has a pending write.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn has_write(&self, id: ItemId) -> bool {
         self.attempt.items.get(id).is(Flags::WRITE)
     }
 
     /// Whether an item has a predicate.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn has_predicate(&self, id: ItemId) -> bool {
         self.attempt.items.get(id).is(Flags::PREDICATE)
     }
 
     /// Whether the segment's value was read in this attempt.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn has_read(&self, id: ItemId) -> bool {
         self.attempt.items.get(id).is(Flags::READ)
     }

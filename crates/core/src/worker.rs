@@ -109,13 +109,14 @@ impl<P: Protocol> Worker<P> {
         }
     }
 
-    /// The attempts after the first.
+    /// The attempts after the first. They call the body through a pointer, so that it is compiled into one place
+    /// only and the rest of this once for each type of result.
     #[cold]
     #[inline(never)]
     fn retry<R, E: From<Abort>>(
         &mut self,
         mut lost: Loss,
-        body: &mut impl FnMut(&mut Transaction<'_, P>) -> Result<R, E>,
+        body: &mut dyn FnMut(&mut Transaction<'_, P>) -> Result<R, E>,
     ) -> Result<R, Error<E>> {
         let policy: RetryPolicy = self.shared.policy;
         let shared = self.shared.clone();
@@ -155,7 +156,7 @@ impl<P: Protocol> Worker<P> {
     fn one_attempt<R, E: From<Abort>>(
         &mut self,
         number: u32,
-        body: &mut impl FnMut(&mut Transaction<'_, P>) -> Result<R, E>,
+        body: &mut (impl FnMut(&mut Transaction<'_, P>) -> Result<R, E> + ?Sized),
     ) -> Attempted<R, E> {
         let Self { shared, slot, attempt, .. } = self;
         let describe = shared.policy.may_give_up_after(number + 1);

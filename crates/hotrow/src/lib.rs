@@ -411,8 +411,8 @@
 //! # Ok::<(), hotrow::Error>(())
 //! ```
 //!
-//! More threads than cores is normal: a wait for a lock spins briefly and then gives the attempt up, pauses
-//! yield or sleep, and whoever waits for an older transaction parks. Objects and tables may be dropped at
+//! More threads than cores is normal: a wait for a lock is short and ends with the attempt given up,
+//! pauses yield or sleep, and whoever waits for an older transaction parks. Objects and tables may be dropped at
 //! any time, in the middle of a transaction too: their memory is freed through the epoch, when nobody can
 //! still look at it. Memory that a transaction replaced or deleted is freed in the same way, so a body that
 //! never ends keeps the process from freeing anything.

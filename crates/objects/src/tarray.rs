@@ -45,7 +45,7 @@ impl<T: Value, P: Protocol> TArray<T, P> {
         self.shared.segments.is_empty()
     }
 
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn segment(&self, tx: &mut Transaction<'_, P>, index: usize) -> Result<&Segment<T, P>, Abort> {
         let shared = &*self.shared;
         tx.enter(&shared.label)?;

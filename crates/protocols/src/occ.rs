@@ -15,8 +15,9 @@
 //! All locks are held while the reads are checked, so the moment between the two phases is the
 //! transaction's place in the serial order: its reads are unchanged then, and its writes can be seen by
 //! nobody before and by all after. Two transactions that each write what the other reads cannot both pass:
-//! the fence between the phases orders each one's locks (and its early inserts) before its checks, so one
-//! of them sees the other's.
+//! locks (and the latches of early inserts) are taken, and versions checked, by sequentially consistent
+//! accesses, so in their one order each one's locks come before its checks, and one of the two sees the
+//! other's.
 //!
 //! # Deviations
 //!
@@ -58,15 +59,15 @@ impl Protocol for Occ {
         Self
     }
 
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn begin(&self, _attempt: &mut Attempt<Self>) {}
 
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn read<V>(&self, attempt: &mut Attempt<Self>, item: ItemId, load: impl FnMut() -> V) -> Result<V, Lost> {
         version::read(attempt, item, load).map(|(_, value)| value)
     }
 
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn write(&self, _attempt: &mut Attempt<Self>, _item: ItemId) -> Result<(), Lost> {
         Ok(())
     }
@@ -91,9 +92,6 @@ impl Protocol for Occ {
         }
         let overwritten = version::lock_writes(attempt)?;
         version::upgrade_predicates(attempt)?;
-        // Orders this attempt's locks and early inserts before its checks; pairs with the same fence in
-        // another committing worker.
-        fence(Ordering::SeqCst);
         let read = version::validate(attempt)?;
         let number = overwritten.max(read).max(attempt.local.last) + 1;
         attempt.local.last = number;

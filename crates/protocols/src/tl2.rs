@@ -31,7 +31,7 @@
 use crate::version::{self, Version, VersionWord};
 use crossbeam_utils::CachePadded;
 use hotrow_core::{Attempt, Flags, ItemId, Lost, Protocol, Reason};
-use hotrow_sync::atomic::{AtomicU64, Ordering, fence};
+use hotrow_sync::atomic::{AtomicU64, Ordering};
 
 /// Opaque optimistic concurrency control: TL2 with revalidation, sto §3.6.
 #[derive(Debug)]
@@ -49,7 +49,7 @@ pub struct Tl2Local {
 const ROUNDS: usize = 4;
 
 impl Tl2 {
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn now(&self) -> u64 {
         // Sequentially consistent: see the module's "Why the bound is enough".
         self.clock.load(Ordering::SeqCst)
@@ -117,12 +117,12 @@ impl Protocol for Tl2 {
         Self { clock: CachePadded::new(AtomicU64::new(0)) }
     }
 
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn begin(&self, attempt: &mut Attempt<Self>) {
         attempt.local.bound = self.now();
     }
 
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn read<V>(&self, attempt: &mut Attempt<Self>, item: ItemId, load: impl FnMut() -> V) -> Result<V, Lost> {
         let (version, value) = version::read(attempt, item, load)?;
         if version.number() > attempt.local.bound {
@@ -131,7 +131,7 @@ impl Protocol for Tl2 {
         Ok(value)
     }
 
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn write(&self, _attempt: &mut Attempt<Self>, _item: ItemId) -> Result<(), Lost> {
         Ok(())
     }
@@ -159,7 +159,7 @@ impl Protocol for Tl2 {
         VersionWord::born_locked()
     }
 
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn observed(&self, attempt: &mut Attempt<Self>) -> Result<(), Lost> {
         if self.now() == attempt.local.bound { Ok(()) } else { self.extend(attempt) }
     }
@@ -173,9 +173,6 @@ impl Protocol for Tl2 {
         let (clock, alone) = self.advance(attempt.local.bound);
         if !alone {
             version::upgrade_predicates(attempt)?;
-            // Orders this attempt's locks and early inserts before its checks; pairs with the same fence in
-            // another committing worker.
-            fence(Ordering::SeqCst);
             version::validate(attempt)?;
         }
         version::install_writes(attempt, Version::new(clock, attempt.worker()));

@@ -20,23 +20,23 @@ const LOCKED: u64 = 1;
 
 impl Version {
     /// The version of a number and a worker.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn new(number: u64, worker: WorkerId) -> Self {
         Self((number << (WORKER_BITS + 1)) | (u64::from(worker.number()) << 1))
     }
 
     /// The number.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn number(self) -> u64 {
         self.0 >> (WORKER_BITS + 1)
     }
 
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn is_locked(self) -> bool {
         self.0 & LOCKED != 0
     }
 
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn unlocked(self) -> Self {
         Self(self.0 & !LOCKED)
     }
@@ -52,8 +52,9 @@ impl Version {
 /// lock, the writer's release fence and the reader's acquire fence order the locked word before the second
 /// load, which therefore differs from the first.
 ///
-/// Loads and locks are sequentially consistent besides, for the sake of `tl2`, whose clock needs a total
-/// order (see there); on x86-64 that costs nothing over acquire.
+/// Loads and locks are sequentially consistent besides: of two committing attempts that each lock what the
+/// other then checks, one must see the other's lock (no reordering of a store with a later load), and the
+/// clock of `tl2` needs a total order (see there). On x86-64 that costs nothing over acquire.
 #[derive(Debug, Default)]
 pub struct VersionWord(AtomicU64);
 
@@ -63,13 +64,13 @@ impl VersionWord {
         Self(AtomicU64::new(LOCKED))
     }
 
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn load(&self) -> Version {
         Version(self.0.load(Ordering::SeqCst))
     }
 
     /// Runs `load` until its result is one that no writer touched meanwhile.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn stable<V>(&self, mut load: impl FnMut() -> V) -> Result<(Version, V), Reason> {
         let mut spin = Spin::new();
         let mut seen = Reason::ReadLocked;
@@ -92,7 +93,7 @@ impl VersionWord {
 
     /// Locks the word with bounded spinning (sto §3.3). If `expected` is given and the version is another
     /// one, there is no use in locking. Returns the version below the lock.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn lock(&self, expected: Option<Version>) -> Result<Version, Reason> {
         let mut spin = Spin::new();
         loop {
@@ -109,7 +110,7 @@ impl VersionWord {
         }
     }
 
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn try_lock(&self, seen: Version) -> bool {
         let locked =
             self.0.compare_exchange(seen.0, seen.0 | LOCKED, Ordering::SeqCst, Ordering::Relaxed).is_ok();
@@ -121,14 +122,14 @@ impl VersionWord {
     }
 
     /// The version below a lock that this attempt holds.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn held(&self) -> Version {
         // Relaxed: nobody else changes a locked word.
         Version(self.0.load(Ordering::Relaxed)).unlocked()
     }
 
     /// Publishes what was stored under the lock, with its version.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn unlock_as(&self, version: Version) {
         // Release: pairs with the load in `stable` and with `try_lock`.
         self.0.store(version.0, Ordering::Release);
@@ -141,7 +142,7 @@ pub(crate) trait Versioned: Protocol<Header = VersionWord, Mark = Version> {}
 impl<P: Protocol<Header = VersionWord, Mark = Version>> Versioned for P {}
 
 /// A stable read that leaves its version in the item. Reading an item again must find the same version.
-#[inline(always)]
+#[cfg_attr(not(debug_assertions), inline(always))]
 pub(crate) fn read<P: Versioned, V>(
     attempt: &mut Attempt<P>,
     id: ItemId,
@@ -159,7 +160,7 @@ pub(crate) fn read<P: Versioned, V>(
 }
 
 /// A stable read that leaves nothing.
-#[inline(always)]
+#[cfg_attr(not(debug_assertions), inline(always))]
 pub(crate) fn peek<P: Versioned, V>(
     attempt: &Attempt<P>,
     id: ItemId,
@@ -170,7 +171,7 @@ pub(crate) fn peek<P: Versioned, V>(
 
 /// Phase 1 (sto §3.3): locks what will be written, in the order of first write, and returns the highest
 /// number among the versions below the locks.
-#[inline(always)]
+#[cfg_attr(not(debug_assertions), inline(always))]
 pub(crate) fn lock_writes<P: Versioned>(attempt: &mut Attempt<P>) -> Result<u64, Lost> {
     let mut highest = 0;
     for at in 0..attempt.items.writes().len() {
@@ -218,7 +219,7 @@ pub(crate) fn upgrade_predicates<P: Versioned>(attempt: &mut Attempt<P>) -> Resu
 
 /// Phase 2 (sto §3.3): every version read is still there and not locked by others, and so is every bucket
 /// and leaf. Returns the highest number among the versions read.
-#[inline(always)]
+#[cfg_attr(not(debug_assertions), inline(always))]
 pub(crate) fn validate<P: Versioned>(attempt: &Attempt<P>) -> Result<u64, Lost> {
     let mut highest = 0;
     for (at, item) in attempt.items.iter().enumerate() {
@@ -236,7 +237,7 @@ pub(crate) fn validate<P: Versioned>(attempt: &Attempt<P>) -> Result<u64, Lost> 
 }
 
 /// Phase 3 (sto §3.3): installs each write and unlocks it with its new version.
-#[inline(always)]
+#[cfg_attr(not(debug_assertions), inline(always))]
 pub(crate) fn install_writes<P: Versioned>(attempt: &mut Attempt<P>, version: Version) {
     for at in 0..attempt.items.writes().len() {
         let id = attempt.items.writes()[at];

@@ -6,6 +6,12 @@
 /// much shorter than the time slice that is lost when its thread does not.
 pub const TURNS: u32 = if cfg!(test) { 16 } else { 96 };
 
+/// How many of the last turns give the processor away.
+///
+/// Who still waits then waits for a thread that is not running, most likely. A few of these let it run on;
+/// an attempt thrown away instead would have to be made again.
+pub const YIELDS: u32 = 8;
+
 /// A bounded busy wait: `while blocked() { if !spin.turn() { give up } }`.
 ///
 /// STO bounds spinning to rule out deadlock (sto §3.3); here the bound also keeps a waiter from burning
@@ -16,7 +22,7 @@ pub struct Spin {
 }
 
 impl Spin {
-    /// A wait of [`TURNS`] turns.
+    /// A wait of [`TURNS`] turns, the last [`YIELDS`] of which yield.
     #[inline]
     pub fn new() -> Self {
         Self { left: TURNS }
@@ -25,11 +31,21 @@ impl Spin {
     /// Spends one turn. False when none is left.
     #[inline]
     pub fn turn(&mut self) -> bool {
+        if self.left <= YIELDS {
+            return self.turn_slowly();
+        }
+        self.left -= 1;
+        std::hint::spin_loop();
+        true
+    }
+
+    #[cold]
+    fn turn_slowly(&mut self) -> bool {
         if self.left == 0 {
             return false;
         }
         self.left -= 1;
-        std::hint::spin_loop();
+        crate::thread::yield_now();
         true
     }
 

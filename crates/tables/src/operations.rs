@@ -4,9 +4,7 @@ use crate::index::{Direction, Insertion, Keyed, Lookup};
 use crate::key::Key;
 use crate::record::{Pending, Record, Snapshot, State};
 use crate::storage::{Shared, tag};
-use hotrow_core::{
-    Abort, Cell, Found, ItemId, Misuse, Pin, Protocol, StructureChange, Transaction, Value,
-};
+use hotrow_core::{Abort, Cell, Found, ItemId, Misuse, Pin, Protocol, StructureChange, Transaction, Value};
 use std::ops::{Bound, ControlFlow};
 use std::ptr::NonNull;
 
@@ -23,7 +21,7 @@ enum Seen<R: Value> {
 }
 
 impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn see(&self, tx: &mut Tx<'_, P>, record: NonNull<Record<K, R, P>>) -> Result<Seen<R>, Abort> {
         // SAFETY: found in the index under the attempt's pinned epoch, so it is in memory until the attempt
         // ends, and it is this table's; the operation called `enter`.
@@ -46,12 +44,8 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     }
 
     /// The record of a key that is not dead, or `None` after its absence was observed.
-    #[inline(always)]
-    fn find(
-        &self,
-        tx: &mut Tx<'_, P>,
-        key: &K,
-    ) -> Result<Option<NonNull<Record<K, R, P>>>, Abort> {
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    fn find(&self, tx: &mut Tx<'_, P>, key: &K) -> Result<Option<NonNull<Record<K, R, P>>>, Abort> {
         match self.index.get(key, tx.pin()) {
             Lookup::Found(record) => Ok(Some(record)),
             Lookup::Absent(observed) => {
@@ -80,7 +74,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         }
     }
 
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(crate) fn read<O>(
         &self,
         tx: &mut Tx<'_, P>,

@@ -82,11 +82,7 @@ pub trait Context: Sized {
 
     /// Says which rows of a table will be touched soon, so that they can be fetched together: a hint, which
     /// contexts that do not run operations at once ignore.
-    fn prefetch<K: Key, R: Value>(
-        &mut self,
-        _table: TableRef<K, R>,
-        _keys: impl Iterator<Item = K> + Clone,
-    ) {
+    fn prefetch<K: Key, R: Value>(&mut self, _table: TableRef<K, R>, _keys: impl Iterator<Item = K> + Clone) {
     }
 
     /// Looks at a row; `None` if it is missing.

@@ -64,9 +64,7 @@ impl Recorded {
 
 impl fmt::Display for Recorded {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let list = |ids: &[OperationId]| {
-            ids.iter().map(|id| id.0.to_string()).collect::<Vec<_>>().join(" ")
-        };
+        let list = |ids: &[OperationId]| ids.iter().map(|id| id.0.to_string()).collect::<Vec<_>>().join(" ");
         for (number, operation) in self.operations.iter().enumerate() {
             let Operation { table, key, kind, fixed, group, data, control } = operation;
             write!(f, "{number:3} {kind:?} {table}[{key}]")?;

@@ -17,27 +17,11 @@ use std::ops::{Bound, ControlFlow, RangeBounds};
 
 /// What a primary table's operations do to one of its secondary indexes.
 pub(crate) trait Maintained<K: Key, R: Value, P: Protocol>: Send + Sync {
-    fn insert(
-        &self,
-        tx: &mut Transaction<'_, P>,
-        key: &K,
-        row: &R,
-    ) -> Result<(), Abort>;
+    fn insert(&self, tx: &mut Transaction<'_, P>, key: &K, row: &R) -> Result<(), Abort>;
 
-    fn remove(
-        &self,
-        tx: &mut Transaction<'_, P>,
-        key: &K,
-        row: &R,
-    ) -> Result<(), Abort>;
+    fn remove(&self, tx: &mut Transaction<'_, P>, key: &K, row: &R) -> Result<(), Abort>;
 
-    fn change(
-        &self,
-        tx: &mut Transaction<'_, P>,
-        key: &K,
-        before: &R,
-        after: &R,
-    ) -> Result<(), Abort>;
+    fn change(&self, tx: &mut Transaction<'_, P>, key: &K, before: &R, after: &R) -> Result<(), Abort>;
 
     fn load(&self, key: &K, row: &R, pin: &Pin);
 
@@ -142,31 +126,15 @@ impl<S: Key, K: Key, R: Value, P: Protocol> Kept<S, K, R, P> {
 }
 
 impl<S: Key, K: Key, R: Value, P: Protocol> Maintained<K, R, P> for Arc<Kept<S, K, R, P>> {
-    fn insert(
-        &self,
-        tx: &mut Transaction<'_, P>,
-        key: &K,
-        row: &R,
-    ) -> Result<(), Abort> {
+    fn insert(&self, tx: &mut Transaction<'_, P>, key: &K, row: &R) -> Result<(), Abort> {
         self.entries.insert(tx, self.entry(key, row), ()).map(|_| ())
     }
 
-    fn remove(
-        &self,
-        tx: &mut Transaction<'_, P>,
-        key: &K,
-        row: &R,
-    ) -> Result<(), Abort> {
+    fn remove(&self, tx: &mut Transaction<'_, P>, key: &K, row: &R) -> Result<(), Abort> {
         self.entries.delete(tx, &self.entry(key, row)).map(|_| ())
     }
 
-    fn change(
-        &self,
-        tx: &mut Transaction<'_, P>,
-        key: &K,
-        before: &R,
-        after: &R,
-    ) -> Result<(), Abort> {
+    fn change(&self, tx: &mut Transaction<'_, P>, key: &K, before: &R, after: &R) -> Result<(), Abort> {
         let (before, after) = (self.entry(key, before), self.entry(key, after));
         if before != after {
             self.entries.delete(tx, &before)?;

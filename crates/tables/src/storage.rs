@@ -20,7 +20,9 @@ use crate::index::{Cursor, Direction, HashIndex, Insertion, Keyed, Lookup, Order
 use crate::key::Key;
 use crate::record::{Pending, Record, State};
 use crate::secondary::Maintained;
-use hotrow_core::{Cell, EngineId, Item, Label, Object, Pin, Protocol, StructureChange, StructureVersion, Value};
+use hotrow_core::{
+    Cell, EngineId, Item, Label, Object, Pin, Protocol, StructureChange, StructureVersion, Value,
+};
 use std::ops::Bound;
 use std::ptr::NonNull;
 
@@ -43,7 +45,7 @@ pub(crate) enum Index<K: Key, R: Value, P: Protocol> {
 }
 
 impl<K: Key, R: Value, P: Protocol> Index<K, R, P> {
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(crate) fn get(&self, key: &K, pin: &Pin) -> Lookup<Record<K, R, P>> {
         match self {
             Index::Hash(index) => index.get(key, pin.guard()),

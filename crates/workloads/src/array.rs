@@ -67,9 +67,8 @@ impl<P: Protocol> Workload<P> for Array<P> {
         let ArrayOptions { size, ops, increment_share } = self.options;
         let ArrayClient { random, operations, .. } = client;
         operations.clear();
-        operations.extend(
-            (0..ops).map(|_| (random.below(size as u64) as usize, random.chance(increment_share))),
-        );
+        operations
+            .extend((0..ops).map(|_| (random.below(size as u64) as usize, random.chance(increment_share))));
     }
 
     fn run_one(&self, worker: &mut Worker<P>, client: &mut ArrayClient) -> Ran {

@@ -107,10 +107,7 @@ fn kinds(recorded: &Recorded) -> Vec<(&str, OperationKind)> {
 fn new_order(items: &[u32]) -> NewOrderInput {
     NewOrderInput {
         customer: CustomerKey { warehouse: 1, district: 2, customer: 3 },
-        lines: items
-            .iter()
-            .map(|item| LineInput { item: *item, supply_warehouse: 1, quantity: 5 })
-            .collect(),
+        lines: items.iter().map(|item| LineInput { item: *item, supply_warehouse: 1, quantity: 5 }).collect(),
         rolls_back: false,
         entry_date: 1,
     }

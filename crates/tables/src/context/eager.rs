@@ -31,11 +31,7 @@ impl<P: Protocol> Context for Eager<'_, '_, P> {
     }
 
     #[inline(always)]
-    fn prefetch<K: Key, R: Value>(
-        &mut self,
-        table: TableRef<K, R>,
-        keys: impl Iterator<Item = K> + Clone,
-    ) {
+    fn prefetch<K: Key, R: Value>(&mut self, table: TableRef<K, R>, keys: impl Iterator<Item = K> + Clone) {
         self.database.table(table).prefetch(self.tx, keys);
     }
 
@@ -72,12 +68,7 @@ impl<P: Protocol> Context for Eager<'_, '_, P> {
     }
 
     #[inline(always)]
-    fn insert<K: Key, R: Value>(
-        &mut self,
-        table: TableRef<K, R>,
-        key: K,
-        row: R,
-    ) -> Result<bool, Abort> {
+    fn insert<K: Key, R: Value>(&mut self, table: TableRef<K, R>, key: K, row: R) -> Result<bool, Abort> {
         self.database.table(table).insert(self.tx, key, row)
     }
 

@@ -127,9 +127,7 @@ impl<P: Protocol> Tpcc<P> {
                 }
                 end(ended)
             }
-            Input::StockLevel(input) => {
-                end(database.execute(worker, &StockLevelProcedure { tables, input }))
-            }
+            Input::StockLevel(input) => end(database.execute(worker, &StockLevelProcedure { tables, input })),
         }
     }
 

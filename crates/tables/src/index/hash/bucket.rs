@@ -56,7 +56,7 @@ impl<T> Entry<T> {
     }
 }
 
-#[inline(always)]
+#[cfg_attr(not(debug_assertions), inline(always))]
 fn untagged<T>(entry: *mut T) -> *mut T {
     entry.map_addr(|address| address & ADDRESS)
 }
@@ -93,14 +93,14 @@ impl<T> Bucket<T> {
     }
 
     /// The version word, as transactions know the bucket. It leads back to the bucket.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn word(&self) -> NonNull<StructureVersion> {
         // The version is the first field; a pointer made from it alone could not be used for the others.
         NonNull::from(self).cast()
     }
 
     /// Whether the bucket has taken its entries over from its parent.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn is_ready(&self) -> bool {
         // Acquire: pairs with the release in `make_ready` and `push`, so the latch under which the bucket was
         // filled is seen too.
@@ -116,7 +116,7 @@ impl<T> Bucket<T> {
     }
 
     /// The next bucket of the chain. The caller has pinned the epoch, or owns the chain.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn next(&self) -> Option<&Self> {
         // Acquire: pairs with the release in `push`, so the bucket's content is there.
         let next = self.overflow.load(Ordering::Acquire);
@@ -132,7 +132,7 @@ impl<T> Bucket<T> {
     ///
     /// Without the latch an entry that is being moved may be missed, so a `None` counts only if the version
     /// is unchanged. A record found was in the chain at some moment since the version was last stable.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn find(
         &self,
         hash: Hash64,
@@ -179,7 +179,7 @@ impl<T> Bucket<T> {
     }
 
     /// Asks for the cache lines of the records in the chain's first bucket: all, or those whose tag fits.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn prefetch_records(&self, hash: Option<Hash64>) {
         for slot in &self.slots {
             let entry = slot.load(Ordering::Relaxed);

@@ -88,7 +88,7 @@ where
         Self { current: CachePadded::new(AtomicPtr::new(Box::into_raw(Box::new(array)))) }
     }
 
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn current<'g>(&self, _guard: &'g Guard) -> &'g Array<T> {
         // Acquire: pairs with the release in `grow`, so the array's fields are there.
         // SAFETY: the array was current after the guard was pinned, and an array is freed through the epoch
@@ -97,7 +97,7 @@ where
     }
 
     /// The bucket of a key in the newest array, made ready if it was not.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn bucket_of<'g>(&self, hash: Hash64, guard: &'g Guard) -> (&'g Array<T>, usize, &'g Bucket<T>) {
         let array = self.current(guard);
         let at = array.position(hash);
@@ -143,7 +143,7 @@ where
         array.buckets()[array.position(hash)].prefetch_records(Some(hash));
     }
 
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn find(bucket: &Bucket<T>, hash: Hash64, key: &T::Key, guard: &Guard) -> Option<NonNull<T>> {
         // SAFETY: a record found in a chain under a pinned epoch has not been freed (`insert`'s contract).
         bucket.find(hash, |record| unsafe { record.as_ref() }.key() == key, guard)

@@ -136,7 +136,7 @@ where
         }
     }
 
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn root<'g>(&self, guard: &'g Guard) -> Reached<'g, ImageOf<T>, T> {
         // Acquire: pairs with the release in `insert` and `remove`, so the node's kind is there.
         let root = self.root.load(Ordering::Acquire);
@@ -148,7 +148,7 @@ where
     ///
     /// Each inner node is shown to `passing` before its version is checked, so what `passing` keeps counts
     /// only if a leaf is returned.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn descend<'g>(
         &self,
         guard: &'g Guard,
@@ -190,7 +190,7 @@ where
     }
 
     /// The leaf that covers `image`. `None`: start over.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn leaf_of<'g>(&self, image: &ImageOf<T>, guard: &'g Guard) -> Option<Landing<'g, T>> {
         self.descend(guard, |inner| inner.child_of(image), |_| ())
     }

@@ -42,7 +42,7 @@ impl Node {
 
     // All content is read and written relaxed: `version` orders it (`StructureVersion`).
 
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn count(&self) -> usize {
         self.count.load(Ordering::Relaxed) as usize
     }
@@ -71,7 +71,7 @@ pub(super) struct Inner<I: Image> {
 /// How many of the sorted `slots` come before the first for which `before` is false.
 ///
 /// The comparisons' outcomes cannot be predicted, so there is no branch on them.
-#[inline(always)]
+#[cfg_attr(not(debug_assertions), inline(always))]
 fn partition_point<I: Image>(slots: &[I::Slot], before: impl Fn(I) -> bool) -> usize {
     let mut base = 0;
     let mut len = slots.len();
@@ -120,49 +120,49 @@ impl<I: Image, T> Leaf<I, T> {
     }
 
     /// The version word, as transactions know the leaf. It leads back to the leaf.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn word(&self) -> NonNull<StructureVersion> {
         // The version is the first field; a pointer made from it alone could not be used for the others.
         NonNull::from(self).cast()
     }
 
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn images(&self) -> &[I::Slot] {
         &self.images[..self.node.count()]
     }
 
     /// How many images are below `image`.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn lower_bound(&self, image: &I) -> usize {
         partition_point(self.images(), |other: I| other < *image)
     }
 
     /// How many images are not above `image`.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn upper_bound(&self, image: &I) -> usize {
         partition_point(self.images(), |other: I| other <= *image)
     }
 
     /// The pointer at `position`, which is below the capacity: a record's, if the position is below the count
     /// and the version turns out unchanged.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn record_pointer(&self, position: usize) -> *mut T {
         self.records[position].load(Ordering::Relaxed)
     }
 
     /// The same, null apart.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn record(&self, position: usize) -> Option<NonNull<T>> {
         NonNull::new(self.record_pointer(position))
     }
 
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn image(&self, position: usize) -> I {
         I::load(&self.images[position])
     }
 
     /// Where `image` is or would be, and its record.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn search(&self, image: &I) -> (usize, Option<NonNull<T>>) {
         let position = self.lower_bound(image);
         if position < self.node.count() && self.image(position) == *image {
@@ -171,7 +171,7 @@ impl<I: Image, T> Leaf<I, T> {
         (position, None)
     }
 
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn is_full(&self) -> bool {
         self.node.count() == LEAF_ENTRIES
     }
@@ -226,14 +226,14 @@ impl<I: Image> Inner<I> {
         NonNull::from(Box::leak(Box::new(inner)))
     }
 
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn separators(&self) -> &[I::Slot] {
         // A count read before the first child is stored does not occur; the compiler cannot know.
         &self.separators[..self.node.count().saturating_sub(1)]
     }
 
     /// The child that covers `image`.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn child_of(&self, image: &I) -> usize {
         partition_point(self.separators(), |separator: I| separator <= *image)
     }
@@ -249,7 +249,7 @@ impl<I: Image> Inner<I> {
     }
 
     /// The child at `at`; it may be followed only after the node's version was found unchanged.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn child(&self, at: usize) -> *mut Node {
         self.children[at].load(Ordering::Relaxed)
     }
@@ -328,23 +328,23 @@ impl<'g, I: Image, T> Reached<'g, I, T> {
     ///
     /// The node belongs to a tree of `I` and `T`, and was part of it at some moment since the guard was
     /// pinned; or nobody frees it for the time of `'g`.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) unsafe fn new(node: NonNull<Node>, _guard: &'g Guard) -> Self {
         Self { node, _guard: PhantomData }
     }
 
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn pointer(self) -> NonNull<Node> {
         self.node
     }
 
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn node(self) -> &'g Node {
         // SAFETY: the witness says that the node is in memory.
         unsafe { self.node.as_ref() }
     }
 
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn kind(self) -> Kind<'g, I, T> {
         if self.node().is_leaf {
             // SAFETY: as above; a node marked so was allocated as a leaf of this tree's types.
@@ -373,7 +373,7 @@ pub(super) unsafe fn free<I: Image, T>(node: NonNull<Node>) {
 }
 
 /// Asks for the lines of a node that a search looks at.
-#[inline(always)]
+#[cfg_attr(not(debug_assertions), inline(always))]
 pub(super) fn prefetch_node<I: Image>(node: *mut Node) {
     // The images of a leaf and the separators of an inner node begin at the same place.
     let bytes = (size_of::<Node>() + LEAF_ENTRIES * (8 + size_of::<I::Slot>())).min(16 * 64);

@@ -38,9 +38,7 @@ impl Procedure for NewOrderProcedure {
         let all_local = input.all_local();
 
         let lines = input.lines.iter();
-        let stock = lines
-            .clone()
-            .map(|line| StockKey { warehouse: line.supply_warehouse, item: line.item });
+        let stock = lines.clone().map(|line| StockKey { warehouse: line.supply_warehouse, item: line.item });
         cx.prefetch(tables.stock, stock);
         cx.prefetch(tables.item, lines.map(|line| ItemKey { item: line.item }));
 

@@ -49,12 +49,7 @@ pub struct CustomerByNameKey {
 impl CustomerByNameKey {
     /// The secondary key of a customer.
     pub fn of(key: &CustomerKey, row: &Customer) -> Self {
-        Self {
-            warehouse: key.warehouse,
-            district: key.district,
-            last: row.last,
-            first: row.first,
-        }
+        Self { warehouse: key.warehouse, district: key.district, last: row.last, first: row.first }
     }
 
     /// All keys of one last name in one district, in the order of first names.

@@ -1,9 +1,7 @@
 //! Boxes, arrays and counters: what each does, one transaction at a time, and what makes them conflict.
 
-mod support;
-
+use crate::support::{attempts, for_each_protocol, impatient};
 use hotrow::{Abort, Engine, Error, Misuse, Reason, TArray, TBox, TCounter, Transaction, Value};
-use support::{attempts, for_each_protocol, impatient};
 
 #[test]
 fn a_box_holds_what_the_last_committed_transaction_wrote() {
@@ -44,7 +42,8 @@ struct Nothing {}
 fn boxes_and_arrays_of_nothing_disturb_nobody() {
     for_each_protocol!(1, |P| {
         let engine = Engine::<P>::new();
-        let boxes: Vec<_> = (0..10).map(|n| (TBox::new(&engine, Nothing {}), TBox::new(&engine, n))).collect();
+        let boxes: Vec<_> =
+            (0..10).map(|n| (TBox::new(&engine, Nothing {}), TBox::new(&engine, n))).collect();
         let units = TArray::new(&engine, 5, |_| ());
         let empty = TArray::<u64, P>::new(&engine, 0, |_| unreachable!("there is no element"));
         assert!(empty.is_empty() && !units.is_empty());
@@ -121,9 +120,8 @@ fn an_index_out_of_bounds_is_a_misuse_that_says_where() {
     for_each_protocol!(1, |P| {
         let engine = Engine::<P>::new();
         let array = TArray::named(&engine, "slots", 3, |_| 0u64);
-        let expected = |index| {
-            Err(Error::Misuse(Misuse::OutOfBounds { object: "slots".to_owned(), index, length: 3 }))
-        };
+        let expected =
+            |index| Err(Error::Misuse(Misuse::OutOfBounds { object: "slots".to_owned(), index, length: 3 }));
         assert_eq!(engine.run(|tx| array.get(tx, 3)), expected(3));
         assert_eq!(
             engine.run(|tx| {
@@ -225,8 +223,7 @@ fn a_test_holds_also_where_a_sum_would_wrap_around() {
             engine.run(|tx| counter.set(tx, 0)).unwrap();
             let body = |tx: &mut Transaction<'_, P>| {
                 counter.add(tx, amount)?;
-                let holds =
-                    if amount > 0 { counter.is_at_least(tx, 0) } else { counter.is_at_most(tx, 0) }?;
+                let holds = if amount > 0 { counter.is_at_least(tx, 0) } else { counter.is_at_most(tx, 0) }?;
                 verdict.set(tx, holds)
             };
             attempts(&engine, body, |tx| counter.set(tx, overtaking));

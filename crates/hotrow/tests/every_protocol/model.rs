@@ -1,12 +1,10 @@
 //! Random transactions, committed and rolled back, compared with a `BTreeMap`.
 
-mod support;
-
+use crate::support::for_each_protocol;
 use hotrow::sync::random::Random;
 use hotrow::{Abort, Direction, Engine, Key, Protocol, Table, Transaction, Value};
 use std::collections::BTreeMap;
 use std::ops::{Bound, RangeBounds};
-use support::for_each_protocol;
 
 type Model<K, R> = BTreeMap<K, R>;
 

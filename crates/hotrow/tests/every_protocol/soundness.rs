@@ -1,8 +1,7 @@
 //! Safe code that misbehaves: it may get wrong answers and panics, but no dangling memory, no second drop, no
 //! lock left behind.
 
-mod support;
-
+use crate::support::{Census, Counted, elsewhere, for_each_protocol, panic_of};
 use hotrow::key::Key;
 use hotrow::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use hotrow::sync::thread;
@@ -10,7 +9,6 @@ use hotrow::{Database, Engine, Occ, TBox, Table, TableRef, Transaction};
 use std::cell::RefCell;
 use std::hash::{Hash, Hasher};
 use std::marker::PhantomData;
-use support::{Census, Counted, elsewhere, for_each_protocol, panic_of};
 
 /// Tells whether a type is `Send`: the inherent function, where it applies, goes before the trait's.
 struct Probe<T>(PhantomData<T>);

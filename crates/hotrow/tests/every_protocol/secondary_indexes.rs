@@ -1,12 +1,10 @@
 //! Secondary indexes, one transaction at a time: they follow whatever happens to the rows.
 
-mod support;
-
+use crate::support::for_each_protocol;
 use hotrow::sync::random::Random;
 use hotrow::{Abort, Direction, Engine, Protocol, SecondaryIndex, Table, Text, Transaction, Value};
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
-use support::for_each_protocol;
 
 #[derive(Debug, Clone, PartialEq, Eq, Value)]
 struct Person {
@@ -42,7 +40,8 @@ impl<P: Protocol> People<P> {
             names.push((*name, *key));
             ControlFlow::Continue(())
         })?;
-        let expected: BTreeSet<_> = rows.iter().map(|(key, row)| (Name::truncated(&row.name), *key)).collect();
+        let expected: BTreeSet<_> =
+            rows.iter().map(|(key, row)| (Name::truncated(&row.name), *key)).collect();
         assert_eq!(names, expected.into_iter().collect::<Vec<_>>());
         let mut ages = Vec::new();
         self.by_age.scan(tx, .., Direction::Descending, &self.table, |age, key, row| {

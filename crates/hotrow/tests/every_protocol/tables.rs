@@ -1,10 +1,8 @@
 //! Tables, one transaction at a time: rows under a hash and under an ordered index.
 
-mod support;
-
+use crate::support::for_each_protocol;
 use hotrow::{Abort, Direction, Engine, Error, Misuse, Protocol, Table, Transaction, Value};
 use std::ops::{Bound, ControlFlow};
-use support::for_each_protocol;
 
 type Tx<'w, P> = Transaction<'w, P>;
 
@@ -68,69 +66,117 @@ type Steps<P> = (&'static str, fn(&Table<u64, u64, P>, &mut Tx<'_, P>) -> Result
 /// Sequences of own changes to key 1, for a table that has it with 10, or not.
 fn own_changes<P: Protocol>(exists: bool) -> Vec<Steps<P>> {
     let present: &[Steps<P>] = &[
-        ("update, update", |t, tx| {
-            t.update(tx, &1, |row| *row = 11)?;
-            t.update(tx, &1, |row| *row += 1).map(|_| ())
-        }, Some(12)),
-        ("update, delete, insert", |t, tx| {
-            t.update(tx, &1, |row| *row = 11)?;
-            assert!(t.delete(tx, &1)? && !t.delete(tx, &1)?);
-            assert_eq!(t.get(tx, &1)?, None);
-            assert!(t.insert(tx, 1, 12)?);
-            Ok(())
-        }, Some(12)),
-        ("delete, insert, update", |t, tx| {
-            assert!(t.delete(tx, &1)?);
-            assert_eq!(t.update(tx, &1, |_| ())?, None);
-            assert!(t.insert(tx, 1, 11)? && !t.insert(tx, 1, 99)?);
-            t.update(tx, &1, |row| *row += 1).map(|_| ())
-        }, Some(12)),
-        ("delete, insert, delete", |t, tx| {
-            assert!(t.delete(tx, &1)? && t.insert(tx, 1, 11)? && t.delete(tx, &1)?);
-            Ok(())
-        }, None),
-        ("update, delete, upsert, upsert", |t, tx| {
-            t.update(tx, &1, |row| *row = 11)?;
-            assert!(t.delete(tx, &1)? && t.upsert(tx, 1, 12)? && !t.upsert(tx, 1, 13)?);
-            Ok(())
-        }, Some(13)),
-        ("refused insert, update", |t, tx| {
-            assert!(!t.insert(tx, 1, 99)?);
-            t.update(tx, &1, |row| *row += 5).map(|_| ())
-        }, Some(15)),
+        (
+            "update, update",
+            |t, tx| {
+                t.update(tx, &1, |row| *row = 11)?;
+                t.update(tx, &1, |row| *row += 1).map(|_| ())
+            },
+            Some(12),
+        ),
+        (
+            "update, delete, insert",
+            |t, tx| {
+                t.update(tx, &1, |row| *row = 11)?;
+                assert!(t.delete(tx, &1)? && !t.delete(tx, &1)?);
+                assert_eq!(t.get(tx, &1)?, None);
+                assert!(t.insert(tx, 1, 12)?);
+                Ok(())
+            },
+            Some(12),
+        ),
+        (
+            "delete, insert, update",
+            |t, tx| {
+                assert!(t.delete(tx, &1)?);
+                assert_eq!(t.update(tx, &1, |_| ())?, None);
+                assert!(t.insert(tx, 1, 11)? && !t.insert(tx, 1, 99)?);
+                t.update(tx, &1, |row| *row += 1).map(|_| ())
+            },
+            Some(12),
+        ),
+        (
+            "delete, insert, delete",
+            |t, tx| {
+                assert!(t.delete(tx, &1)? && t.insert(tx, 1, 11)? && t.delete(tx, &1)?);
+                Ok(())
+            },
+            None,
+        ),
+        (
+            "update, delete, upsert, upsert",
+            |t, tx| {
+                t.update(tx, &1, |row| *row = 11)?;
+                assert!(t.delete(tx, &1)? && t.upsert(tx, 1, 12)? && !t.upsert(tx, 1, 13)?);
+                Ok(())
+            },
+            Some(13),
+        ),
+        (
+            "refused insert, update",
+            |t, tx| {
+                assert!(!t.insert(tx, 1, 99)?);
+                t.update(tx, &1, |row| *row += 5).map(|_| ())
+            },
+            Some(15),
+        ),
     ];
     let absent: &[Steps<P>] = &[
         ("insert", |t, tx| t.insert(tx, 1, 11).map(|_| ()), Some(11)),
-        ("insert, update, update", |t, tx| {
-            assert!(t.insert(tx, 1, 11)?);
-            t.update(tx, &1, |row| *row += 1)?;
-            t.update(tx, &1, |row| *row *= 2).map(|_| ())
-        }, Some(24)),
-        ("insert, delete", |t, tx| {
-            assert!(t.insert(tx, 1, 11)? && t.delete(tx, &1)? && !t.delete(tx, &1)?);
-            assert_eq!(t.update(tx, &1, |_| ())?, None);
-            Ok(())
-        }, None),
-        ("insert, delete, insert", |t, tx| {
-            assert!(t.insert(tx, 1, 11)? && t.delete(tx, &1)? && t.insert(tx, 1, 12)?);
-            Ok(())
-        }, Some(12)),
-        ("insert, update, delete, insert, update", |t, tx| {
-            assert!(t.insert(tx, 1, 11)?);
-            t.update(tx, &1, |row| *row += 1)?;
-            assert!(t.delete(tx, &1)? && t.insert(tx, 1, 20)?);
-            t.update(tx, &1, |row| *row += 1).map(|_| ())
-        }, Some(21)),
-        ("missed, insert, refused insert", |t, tx| {
-            assert_eq!(t.get(tx, &1)?, None);
-            assert!(t.insert(tx, 1, 11)? && !t.insert(tx, 1, 99)?);
-            Ok(())
-        }, Some(11)),
-        ("upsert, delete, missed, upsert", |t, tx| {
-            assert!(t.upsert(tx, 1, 11)? && t.delete(tx, &1)?);
-            assert_eq!(t.get(tx, &1)?, None);
-            t.upsert(tx, 1, 12).map(|_| ())
-        }, Some(12)),
+        (
+            "insert, update, update",
+            |t, tx| {
+                assert!(t.insert(tx, 1, 11)?);
+                t.update(tx, &1, |row| *row += 1)?;
+                t.update(tx, &1, |row| *row *= 2).map(|_| ())
+            },
+            Some(24),
+        ),
+        (
+            "insert, delete",
+            |t, tx| {
+                assert!(t.insert(tx, 1, 11)? && t.delete(tx, &1)? && !t.delete(tx, &1)?);
+                assert_eq!(t.update(tx, &1, |_| ())?, None);
+                Ok(())
+            },
+            None,
+        ),
+        (
+            "insert, delete, insert",
+            |t, tx| {
+                assert!(t.insert(tx, 1, 11)? && t.delete(tx, &1)? && t.insert(tx, 1, 12)?);
+                Ok(())
+            },
+            Some(12),
+        ),
+        (
+            "insert, update, delete, insert, update",
+            |t, tx| {
+                assert!(t.insert(tx, 1, 11)?);
+                t.update(tx, &1, |row| *row += 1)?;
+                assert!(t.delete(tx, &1)? && t.insert(tx, 1, 20)?);
+                t.update(tx, &1, |row| *row += 1).map(|_| ())
+            },
+            Some(21),
+        ),
+        (
+            "missed, insert, refused insert",
+            |t, tx| {
+                assert_eq!(t.get(tx, &1)?, None);
+                assert!(t.insert(tx, 1, 11)? && !t.insert(tx, 1, 99)?);
+                Ok(())
+            },
+            Some(11),
+        ),
+        (
+            "upsert, delete, missed, upsert",
+            |t, tx| {
+                assert!(t.upsert(tx, 1, 11)? && t.delete(tx, &1)?);
+                assert_eq!(t.get(tx, &1)?, None);
+                t.upsert(tx, 1, 12).map(|_| ())
+            },
+            Some(12),
+        ),
     ];
     if exists { present.to_vec() } else { absent.to_vec() }
 }

@@ -1,0 +1,372 @@
+//! The anomalies, stepped by hand: a transaction, and another one that commits in its midst.
+//!
+//! Where the other one gets through and changes what the first has read, the first must run again; a protocol
+//! may also hold the other one off. Either way both must be as if one had run after the other.
+
+use crate::support::{attempts, elsewhere, for_each_protocol, impatient, overtake};
+use hotrow::{Abort, Direction, Error, Protocol, TBox, Table, Transaction};
+use std::ops::ControlFlow;
+
+type Tx<'w, P> = Transaction<'w, P>;
+
+#[test]
+fn no_update_is_lost() {
+    for_each_protocol!(2, |P| {
+        let engine = impatient::<P>();
+        let number = TBox::new(&engine, 0u64);
+        let by_hand = |tx: &mut Tx<'_, P>| {
+            let seen = number.get(tx)?;
+            number.set(tx, seen + 1)
+        };
+        let in_place = |tx: &mut Tx<'_, P>| number.update(tx, |number| *number += 1);
+        let overtaken = [
+            attempts(&engine, by_hand, by_hand),
+            attempts(&engine, in_place, in_place),
+            attempts(&engine, by_hand, in_place),
+        ];
+        assert!(overtaken.iter().flatten().all(|attempts| *attempts == 2));
+        let others = overtaken.iter().flatten().count() as u64;
+        assert_eq!(engine.run(|tx| number.get(tx)), Ok(3 + others));
+    });
+}
+
+#[test]
+fn two_withdrawals_do_not_both_trust_the_same_sum() {
+    for_each_protocol!(2, |P| {
+        let engine = impatient::<P>();
+        let (x, y) = (TBox::new(&engine, 50i64), TBox::new(&engine, 50i64));
+        let withdraw = |tx: &mut Tx<'_, P>, account: &TBox<i64, P>| {
+            if x.get(tx)? + y.get(tx)? >= 100 {
+                account.update(tx, |balance| *balance -= 100)?;
+            }
+            Ok(())
+        };
+        attempts(&engine, |tx| withdraw(tx, &x), |tx| withdraw(tx, &y));
+        let sum = engine.run(|tx| Ok(x.get(tx)? + y.get(tx)?)).unwrap();
+        assert_eq!(sum, 0, "a write skew");
+    });
+}
+
+#[test]
+fn a_read_only_transaction_commits_one_state() {
+    for_each_protocol!(2, |P| {
+        let engine = impatient::<P>();
+        let (x, y) = (TBox::new(&engine, 0u64), TBox::new(&engine, 0u64));
+        let mut both = Vec::new();
+        let committed = engine.run(|tx| {
+            let first = x.get(tx)?;
+            if tx.attempt_number() == 0 {
+                overtake(&engine, |tx| {
+                    x.set(tx, 1)?;
+                    y.set(tx, 1)
+                });
+            }
+            let second = y.get(tx)?;
+            both.push((first, second));
+            Ok((first, second))
+        });
+        assert!(matches!(committed, Ok((0, 0) | (1, 1))), "{committed:?}");
+        if P::OPAQUE {
+            assert!(both.iter().all(|(first, second)| first == second), "{both:?}");
+        }
+    });
+}
+
+#[test]
+fn a_value_read_twice_is_the_same_or_the_second_read_aborts() {
+    for_each_protocol!(2, |P| {
+        let engine = impatient::<P>();
+        let number = TBox::new(&engine, 0u64);
+        let table = Table::<u64, u64, P>::hash(&engine, "rows", 10);
+        table.load(1, 0);
+        let result = engine.run(|tx| {
+            let before = (number.get(tx)?, table.get(tx, &1)?, table.get(tx, &2)?);
+            if tx.attempt_number() == 0 {
+                overtake(&engine, |tx| {
+                    number.set(tx, 1)?;
+                    table.delete(tx, &1)?;
+                    table.insert(tx, 2, 2).map(drop)
+                });
+            }
+            // Each by itself, since the first abort would hide the others.
+            for second in 0..3 {
+                match second {
+                    0 => _ = number.get(tx).map(|again| assert_eq!(again, before.0)),
+                    1 => _ = table.get(tx, &1).map(|again| assert_eq!(again, before.1)),
+                    _ => _ = table.get(tx, &2).map(|again| assert_eq!(again, before.2)),
+                }
+            }
+            Ok(before)
+        });
+        assert!(matches!(result, Ok((0, Some(0), None) | (1, None, Some(2)))), "{result:?}");
+    });
+}
+
+#[test]
+fn nobody_sees_what_is_not_committed() {
+    for_each_protocol!(2, |P| {
+        let engine = impatient::<P>();
+        for table in [Table::hash(&engine, "hash", 10), Table::<u64, u64, P>::ordered(&engine, "ordered")] {
+            (0..4).for_each(|key| assert!(table.load(key, 10)));
+            // What another transaction makes of the rows; it may be told to come back later.
+            let seen = || match elsewhere(|| {
+                engine.run(|tx| (0..6).map(|key| table.get(tx, &key)).collect::<Result<Vec<_>, _>>())
+            }) {
+                Ok(rows) => Some(rows),
+                Err(error) => {
+                    assert!(error.is_retryable(), "{error}");
+                    None
+                }
+            };
+            let before = seen().unwrap();
+            let change = |tx: &mut Tx<'_, P>| {
+                table.update(tx, &0, |row| *row = 11)?;
+                table.delete(tx, &1)?;
+                table.insert(tx, 4, 12)?;
+                table.insert(tx, 5, 13)?;
+                table.delete(tx, &5)?;
+                assert!(seen().is_none_or(|rows| rows == before), "a dirty read");
+                Ok(())
+            };
+            engine.run(|tx| change(tx).and(Err::<(), _>(Abort::rollback()))).unwrap_err();
+            assert_eq!(seen().unwrap(), before);
+            engine.run(change).unwrap();
+            assert_eq!(seen().unwrap(), [Some(11), None, Some(10), Some(10), Some(12), None]);
+        }
+    });
+}
+
+#[test]
+fn what_was_not_there_is_still_not_there_at_commit() {
+    for_each_protocol!(2, |P| {
+        let engine = impatient::<P>();
+        let note = TBox::new(&engine, 0u64);
+        for (hash, rows) in [0u64, 1, 40, 1_000].into_iter().flat_map(|rows| [(true, rows), (false, rows)]) {
+            let table: Table<u64, u64, P> =
+                if hash { Table::hash(&engine, "hash", 1) } else { Table::ordered(&engine, "ordered") };
+            (0..rows).for_each(|key| assert!(table.load(key * 2, 0)));
+            for key in [1, 17, rows * 2 + 1, u64::MAX] {
+                type Look<P> = fn(&Table<u64, u64, P>, &mut Tx<'_, P>, u64) -> Result<bool, Abort>;
+                let looks: [Look<P>; 4] = [
+                    |table, tx, key| Ok(table.get(tx, &key)?.is_some()),
+                    |table, tx, key| Ok(table.update(tx, &key, |_| ())?.is_some()),
+                    |table, tx, key| table.delete(tx, &key),
+                    // Its own insertion nearby must not hide the other's.
+                    |table, tx, key| {
+                        let found = table.get(tx, &key)?.is_some();
+                        table.upsert(tx, key - 1, 7)?;
+                        Ok(found)
+                    },
+                ];
+                for look in looks {
+                    engine.run(|tx| table.delete(tx, &key)).unwrap();
+                    let taken = attempts(
+                        &engine,
+                        |tx| {
+                            let found = look(&table, tx, key)?;
+                            note.set(tx, u64::from(found))
+                        },
+                        |tx| {
+                            // The other one says that it was first, unless it reads the note.
+                            table.insert(tx, key, 1).map(drop)
+                        },
+                    );
+                    assert!(taken.is_none_or(|attempts| attempts == 2), "a phantom at {key} of {rows}");
+                    assert_eq!(engine.run(|tx| note.get(tx)), Ok(u64::from(taken.is_some())));
+                }
+            }
+        }
+    });
+}
+
+/// The number of rows in a range, by a scan.
+fn count<P: Protocol>(
+    table: &Table<u64, u64, P>,
+    tx: &mut Tx<'_, P>,
+    (low, high): (u64, u64),
+    direction: Direction,
+) -> Result<u64, Abort> {
+    let mut count = 0;
+    table.scan(tx, low..high, direction, |_, _| {
+        count += 1;
+        ControlFlow::Continue(())
+    })?;
+    Ok(count)
+}
+
+#[test]
+fn a_range_that_was_scanned_is_the_same_at_commit() {
+    for_each_protocol!(2, |P| {
+        let engine = impatient::<P>();
+        let note = TBox::new(&engine, 0u64);
+        for rows in [0u64, 3, 31, 32, 700] {
+            let table = Table::<u64, u64, P>::ordered(&engine, "ordered");
+            (0..rows).for_each(|key| assert!(table.load(key * 2, 0)));
+            let last = rows * 2;
+            for range in [(0, last + 10), (3, 9), (last / 2, last / 2 + 40), (last, last + 5)] {
+                for key in [range.0, range.0 + 1, (range.0 + range.1) / 2 | 1, range.1 - 1] {
+                    for direction in [Direction::Ascending, Direction::Descending] {
+                        let existed = engine.run(|tx| Ok(table.get(tx, &key)?.is_some())).unwrap();
+                        let taken = attempts(
+                            &engine,
+                            |tx| {
+                                let count = count(&table, tx, range, direction)?;
+                                note.set(tx, count)
+                            },
+                            |tx| {
+                                if existed {
+                                    table.delete(tx, &key).map(drop)
+                                } else {
+                                    table.insert(tx, key, 0).map(drop)
+                                }
+                            },
+                        );
+                        assert!(taken.is_none_or(|attempts| attempts == 2), "{rows} {range:?} {key}");
+                        if taken.is_some() {
+                            let counted = engine.run(|tx| count(&table, tx, range, direction));
+                            assert_eq!(counted, engine.run(|tx| note.get(tx)));
+                        }
+                    }
+                }
+            }
+        }
+    });
+}
+
+#[test]
+fn a_scan_that_stops_early_depends_on_nothing_far_beyond() {
+    for_each_protocol!(2, |P| {
+        let engine = impatient::<P>();
+        let table = Table::<u64, u64, P>::ordered(&engine, "ordered");
+        (0..2_000).for_each(|key| assert!(table.load(key * 2, 0)));
+        let note = TBox::new(&engine, 0u64);
+        let first = |tx: &mut Tx<'_, P>| {
+            let found = table.collect(tx, 100.., Direction::Ascending, 3)?;
+            note.set(tx, found.len() as u64)
+        };
+        assert_eq!(attempts(&engine, first, |tx| table.insert(tx, 3_001, 0).map(drop)), Some(1));
+        assert_eq!(attempts(&engine, first, |tx| table.update(tx, &106, |row| *row += 1).map(drop)), Some(1));
+        let within = attempts(&engine, first, |tx| table.insert(tx, 101, 0).map(drop));
+        assert!(within.is_none_or(|attempts| attempts == 2));
+        let read = attempts(&engine, first, |tx| table.update(tx, &102, |row| *row += 1).map(drop));
+        assert!(read.is_none_or(|attempts| attempts == 2));
+    });
+}
+
+#[test]
+fn a_range_of_a_secondary_index_is_the_same_at_commit() {
+    for_each_protocol!(2, |P| {
+        let engine = impatient::<P>();
+        let mut builder = Table::<u64, u64, P>::builder(&engine, "rows");
+        let by_row = builder.secondary("by_row", |_, row| *row / 10);
+        let table = builder.hash(10).build();
+        (0..50).for_each(|key| assert!(table.load(key, key)));
+        let note = TBox::new(&engine, 0u64);
+        let body = |tx: &mut Tx<'_, P>| {
+            let mut count = 0;
+            by_row.scan_keys(tx, 2..=2, Direction::Ascending, |_, _| {
+                count += 1;
+                ControlFlow::Continue(())
+            })?;
+            note.set(tx, count)
+        };
+        type Change<P> = fn(&Table<u64, u64, P>, &mut Tx<'_, P>) -> Result<(), Abort>;
+        let changes: [(Change<P>, u64); 5] = [
+            (|table, tx| table.insert(tx, 100, 25).map(drop), 2),
+            (|table, tx| table.update(tx, &100, |row| *row = 99).map(drop), 2),
+            (|table, tx| table.update(tx, &3, |row| *row = 20).map(drop), 2),
+            (|table, tx| table.delete(tx, &22).map(drop), 2),
+            // The entry stays the same.
+            (|table, tx| table.update(tx, &23, |row| *row = 24).map(drop), 1),
+        ];
+        for (change, expected) in changes {
+            let taken = attempts(&engine, body, |tx| change(&table, tx));
+            assert!(taken.is_none_or(|attempts| u64::from(attempts) == expected));
+            if taken.is_some() {
+                let noted = engine.run(|tx| note.get(tx)).unwrap();
+                let rows =
+                    engine.run(|tx| (0..101).map(|key| table.get(tx, &key)).collect::<Result<Vec<_>, _>>());
+                let counted = rows.unwrap().into_iter().flatten().filter(|row| row / 10 == 2).count();
+                assert_eq!(noted, counted as u64);
+            }
+        }
+    });
+}
+
+#[test]
+fn of_two_that_insert_the_same_key_one_is_told_that_it_exists() {
+    for_each_protocol!(2, |P| {
+        let engine = impatient::<P>();
+        for table in [Table::hash(&engine, "hash", 10), Table::<u64, u64, P>::ordered(&engine, "ordered")] {
+            // The first one looks, the other one inserts, the first one inserts.
+            let mut overtaken = false;
+            let inserted = engine.run(|tx| {
+                let there = table.get(tx, &1)?.is_some();
+                if tx.attempt_number() == 0 {
+                    overtaken = overtake(&engine, |tx| table.insert(tx, 1, 2).map(drop));
+                }
+                let inserted = table.insert(tx, 1, 1)?;
+                Ok((there, inserted))
+            });
+            assert_eq!(inserted, Ok((overtaken, !overtaken)));
+            let expected = if overtaken { 2 } else { 1 };
+            assert_eq!(engine.run(|tx| table.get(tx, &1)), Ok(Some(expected)));
+            // While the first one's insertion is not committed, the other one cannot insert, nor say that it exists.
+            let result = engine.run(|tx| {
+                assert!(table.insert(tx, 5, 1)?);
+                match elsewhere(|| engine.run(|tx| table.insert(tx, 5, 2))) {
+                    Err(error) if error.is_retryable() => Ok(()),
+                    outcome => panic!("{outcome:?}"),
+                }
+            });
+            assert_eq!(result, Ok(()));
+            assert_eq!(engine.run(|tx| table.get(tx, &5)), Ok(Some(1)));
+        }
+    });
+}
+
+#[test]
+fn a_row_deleted_and_inserted_again_by_others_is_not_the_row_that_was_read() {
+    for_each_protocol!(2, |P| {
+        let engine = impatient::<P>();
+        for table in [Table::hash(&engine, "hash", 10), Table::<u64, u64, P>::ordered(&engine, "ordered")] {
+            table.load(1, 1);
+            let mut overtaken = false;
+            let committed = engine.run(|tx| {
+                let seen = table.get(tx, &1)?;
+                if tx.attempt_number() == 0 {
+                    // Two transactions, so that the record is another one.
+                    overtaken = overtake(&engine, |tx| table.delete(tx, &1).map(drop))
+                        && overtake(&engine, |tx| table.insert(tx, 1, 1).map(drop));
+                }
+                table.update(tx, &1, |row| *row += seen.unwrap_or(50))?;
+                Ok(tx.attempt_number())
+            });
+            assert_eq!(committed, Ok(u32::from(overtaken)));
+            assert_eq!(engine.run(|tx| table.get(tx, &1)), Ok(Some(2)));
+        }
+    });
+}
+
+#[test]
+fn an_opaque_attempt_rolls_back_only_over_what_was_there_at_one_time() {
+    for_each_protocol!(2, |P| {
+        if !P::OPAQUE {
+            return;
+        }
+        let engine = impatient::<P>();
+        let (x, y) = (TBox::new(&engine, 50u64), TBox::new(&engine, 50u64));
+        let checked = engine.run(|tx| {
+            let first = x.get(tx)?;
+            if tx.attempt_number() == 0 {
+                overtake(&engine, |tx| {
+                    x.update(tx, |x| *x -= 20)?;
+                    y.update(tx, |y| *y += 20)
+                });
+            }
+            // Never seen, so never said.
+            if first + y.get(tx)? == 100 { Ok(()) } else { Err(Abort::rollback()) }
+        });
+        assert_eq!(checked, Ok::<_, Error>(()));
+    });
+}

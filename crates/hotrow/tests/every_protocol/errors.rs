@@ -1,0 +1,341 @@
+//! Errors: one for each failure, of the right kind, and with names in it.
+
+use crate::support::{attempts, elsewhere, for_each_protocol, impatient, overtake};
+use hotrow::{
+    Abort, Direction, Engine, Error, Misuse, Protocol, Reason, RetryPolicy, TArray, TBox, TCounter, Table,
+    Transaction,
+};
+use std::time::Duration;
+
+#[test]
+fn a_transaction_inside_another_one_is_refused_and_the_outer_one_goes_on() {
+    for_each_protocol!(1, |P| {
+        let (engine, other) = (Engine::<P>::new(), Engine::<P>::new());
+        let (number, others) = (TBox::new(&engine, 0), TBox::new(&other, 0));
+        other.run(|tx| others.set(tx, 1)).unwrap();
+        // The second time, this thread keeps workers of both engines.
+        for round in 1..=2 {
+            engine
+                .run(|tx| {
+                    number.set(tx, round)?;
+                    assert_eq!(engine.run(|tx| number.set(tx, 77)), Err(Error::Misuse(Misuse::Nested)));
+                    assert_eq!(other.run(|tx| others.set(tx, 77)), Err(Error::Misuse(Misuse::Nested)));
+                    if let Ok(mut worker) = other.worker() {
+                        let nested = worker.run(|tx| others.set(tx, 77));
+                        assert_eq!(nested, Err(Error::Misuse(Misuse::Nested)));
+                    }
+                    Ok(())
+                })
+                .unwrap();
+            assert_eq!(engine.run(|tx| number.get(tx)), Ok(round));
+            assert_eq!(other.run(|tx| others.get(tx)), Ok(1));
+        }
+    });
+}
+
+#[test]
+fn an_object_of_another_engine_is_refused_by_name() {
+    for_each_protocol!(1, |P| {
+        let (engine, other) = (Engine::<P>::new(), Engine::<P>::new());
+        let own = TBox::new(&engine, 0);
+        let array = TArray::named(&other, "slots", 3, |_| 0u64);
+        let kept = TBox::named(&other, "flag", false);
+        let counter = TCounter::named(&other, "hits", 0);
+        let table = Table::<u64, u64, P>::ordered(&other, "rows");
+        let fixed = Table::<u64, u64, P>::builder(&other, "prices").fixed().build();
+        let mut builder = Table::<u64, u64, P>::builder(&other, "people");
+        let index = builder.secondary("by_age", |_, row| *row);
+        type Body<'a, P> = Box<dyn Fn(&mut Transaction<'_, P>) -> Result<(), Abort> + 'a>;
+        let uses: Vec<(&str, Body<'_, P>)> = vec![
+            ("slots", Box::new(|tx| array.get(tx, 0).map(drop))),
+            ("slots", Box::new(|tx| array.set(tx, 0, 1))),
+            ("flag", Box::new(|tx| kept.update(tx, |_| ()))),
+            ("hits", Box::new(|tx| counter.add(tx, 1))),
+            ("hits", Box::new(|tx| counter.is_at_least(tx, 0).map(drop))),
+            ("hits", Box::new(|tx| counter.get(tx).map(drop))),
+            ("rows", Box::new(|tx| table.get(tx, &1).map(drop))),
+            ("rows", Box::new(|tx| table.insert(tx, 1, 1).map(drop))),
+            ("rows", Box::new(|tx| table.delete(tx, &1).map(drop))),
+            ("rows", Box::new(|tx| table.upsert(tx, 1, 1).map(drop))),
+            ("rows", Box::new(|tx| table.collect(tx, .., Direction::Ascending, 1).map(drop))),
+            ("prices", Box::new(|tx| fixed.get(tx, &1).map(drop))),
+            (
+                "people.by_age",
+                Box::new(|tx| {
+                    index.scan_keys(tx, .., Direction::Ascending, |_, _| std::ops::ControlFlow::Break(()))
+                }),
+            ),
+        ];
+        for (name, operation) in uses {
+            let refused = engine.run(|tx| {
+                own.set(tx, 1)?;
+                operation(tx)
+            });
+            let misuse = Misuse::ForeignObject { object: name.to_owned() };
+            assert_eq!(refused, Err(Error::Misuse(misuse.clone())));
+            // Nor can a body that goes on all the same commit.
+            let swallowed = engine.run(|tx| {
+                own.set(tx, 1)?;
+                assert!(operation(tx).is_err());
+                assert!(own.get(tx).is_err(), "every further operation is refused");
+                Ok(())
+            });
+            assert_eq!(swallowed, Err(Error::Misuse(misuse)));
+        }
+        assert_eq!(engine.run(|tx| own.get(tx)), Ok(0));
+    });
+}
+
+#[test]
+fn as_many_workers_as_a_protocol_admits_and_no_more() {
+    for_each_protocol!(1, |P| {
+        let engine = Engine::<P>::new();
+        if P::WORKERS_MAX <= 64 {
+            let workers: Vec<_> = (0..P::WORKERS_MAX).map(|_| engine.worker().unwrap()).collect();
+            let misuse = Misuse::TooManyWorkers { protocol: P::NAME, workers_max: P::WORKERS_MAX };
+            assert_eq!(engine.worker().err(), Some(misuse.clone()));
+            assert_eq!(engine.run(|_| Ok(())), Err(Error::Misuse(misuse)));
+            drop(workers);
+        }
+        let numbers: Vec<_> = (0..100).map(|_| engine.worker().unwrap().id().number()).collect();
+        assert!(numbers.iter().all(|number| *number < P::WORKERS_MAX));
+        assert!(numbers.windows(2).all(|pair| pair[0] == pair[1]), "a number is given to the next worker");
+        assert_eq!(engine.run(|_| Ok(1)), Ok(1));
+    });
+}
+
+#[test]
+fn the_workers_that_a_thread_keeps_are_given_back_when_it_ends_or_uses_many_engines() {
+    for_each_protocol!(1, |P| {
+        let engines: Vec<_> = (0..30).map(|_| Engine::<P>::new()).collect();
+        for _ in 0..3 {
+            for engine in &engines {
+                let engine = engine.clone();
+                hotrow::sync::thread::spawn(move || engine.run(|_| Ok(())).unwrap()).join().unwrap();
+                hotrow::sync::thread::spawn(|| ()).join().unwrap();
+            }
+        }
+        // More engines than a thread keeps workers for.
+        for round in 0..3 {
+            for engine in &engines {
+                assert_eq!(engine.run(|_| Ok(round)), Ok(round));
+            }
+        }
+        assert!(engines.iter().all(|engine| engine.statistics().commits == 6));
+    });
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Refusal {
+    TooLittle { missing: u64 },
+    Aborted(Abort),
+}
+
+impl From<Abort> for Refusal {
+    fn from(abort: Abort) -> Self {
+        Refusal::Aborted(abort)
+    }
+}
+
+#[test]
+fn a_users_own_error_comes_back_unchanged_and_rolls_back() {
+    for_each_protocol!(1, |P| {
+        let engine = Engine::<P>::new();
+        let balance = TBox::new(&engine, 10u64);
+        let withdraw = |amount: u64| {
+            engine.try_run(|tx| {
+                let rest = balance.update(tx, |balance| {
+                    let old = *balance;
+                    *balance = old.wrapping_sub(amount);
+                    old.checked_sub(amount)
+                })?;
+                rest.ok_or_else(|| Refusal::TooLittle { missing: amount - 10 })
+            })
+        };
+        assert_eq!(withdraw(15), Err(Error::Rollback(Refusal::TooLittle { missing: 5 })));
+        assert_eq!(engine.run(|tx| balance.get(tx)), Ok(10));
+        let asked = engine.try_run(|_| Err::<(), _>(Refusal::from(Abort::rollback())));
+        assert_eq!(asked, Err(Error::Rollback(Refusal::Aborted(Abort::rollback()))));
+        assert!(!asked.unwrap_err().is_retryable());
+        assert_eq!(engine.statistics().rollbacks, 2);
+        assert_eq!(withdraw(10), Ok(0));
+    });
+}
+
+#[test]
+fn a_users_own_error_after_a_lost_conflict_is_a_retry() {
+    for_each_protocol!(2, |P| {
+        let engine = impatient::<P>();
+        let number = TBox::new(&engine, 0u64);
+        let mut seen = Vec::new();
+        let result = engine.try_run(|tx| {
+            let first = number.get(tx)?;
+            if tx.attempt_number() == 0 && !overtake(&engine, |tx| number.set(tx, 1)) {
+                return Ok::<_, Refusal>(first);
+            }
+            let second = number.get(tx).map_err(|abort| {
+                seen.push(abort);
+                Refusal::TooLittle { missing: 99 }
+            })?;
+            assert_eq!(first, second);
+            Ok(second)
+        });
+        assert!(matches!(result, Ok(0 | 1)), "{result:?}");
+        assert_eq!(
+            seen.len() as u64,
+            result.unwrap(),
+            "the first attempt's error was for the engine to handle"
+        );
+    });
+}
+
+#[test]
+fn an_attempt_that_swallows_its_abort_cannot_commit() {
+    for_each_protocol!(2, |P| {
+        let engine = impatient::<P>();
+        let (number, written) = (TBox::new(&engine, 0u64), TBox::new(&engine, 0u64));
+        let result = engine.run(|tx| {
+            let first = number.get(tx)?;
+            if tx.attempt_number() > 0 || !overtake(&engine, |tx| number.set(tx, 1)) {
+                return Ok(first);
+            }
+            if let Ok(second) = number.get(tx) {
+                // A protocol that shows the value as it was would be right, too.
+                assert_eq!(second, first);
+            } else {
+                assert!(written.get(tx).is_err() && number.set(tx, 5).is_err());
+            }
+            let _ = written.set(tx, 7);
+            Ok(100)
+        });
+        assert_ne!(result, Ok(100), "it had read what was no longer true");
+        assert_eq!(engine.run(|tx| written.get(tx)), Ok(0));
+    });
+}
+
+/// Runs a transaction that is overtaken in each of its attempts, and returns what it says in the end.
+fn always_overtaken<P: Protocol>(
+    policy: RetryPolicy,
+    object: impl FnOnce(&Engine<P>) -> (Body<P>, Body<P>),
+) -> Option<Error> {
+    let engine = Engine::with_policy(policy);
+    let (body, other) = object(&engine);
+    let result = engine.run(|tx| {
+        body(tx)?;
+        Ok(overtake(&engine, &other))
+    });
+    match result {
+        Ok(overtaken) => {
+            assert!(!overtaken, "a lost update");
+            None
+        }
+        Err(error) => Some(error),
+    }
+}
+
+type Body<P> = Box<dyn Fn(&mut Transaction<'_, P>) -> Result<(), Abort> + Sync>;
+
+#[test]
+fn when_attempts_are_used_up_the_conflict_names_object_and_key() {
+    for_each_protocol!(2, |P| {
+        for attempts_max in [1, 3, 30] {
+            let policy = RetryPolicy { attempts_max, ..RetryPolicy::default() };
+            let error = always_overtaken::<P>(policy, |engine| {
+                let table = Table::<(u8, u32), u64, P>::hash(engine, "stock", 10);
+                table.load((7, 1_234), 0);
+                let other = table.clone();
+                let change = |table: Table<(u8, u32), u64, P>| -> Body<P> {
+                    Box::new(move |tx| table.update(tx, &(7, 1_234), |row| *row += 1).map(drop))
+                };
+                (change(table), change(other))
+            });
+            let Some(error) = error else { continue };
+            assert!(error.is_retryable());
+            let Error::Conflict(conflict) = error else { panic!("{error:?}") };
+            assert_eq!((conflict.object.as_str(), conflict.key.as_str()), ("stock", "(7, 1234)"));
+            assert_eq!(conflict.attempts, attempts_max);
+            let text = conflict.to_string();
+            assert!(text.contains("stock[(7, 1234)]"), "{text}");
+        }
+    });
+}
+
+#[test]
+fn a_conflict_over_a_range_names_the_table() {
+    for_each_protocol!(2, |P| {
+        let policy = RetryPolicy { attempts_max: 2, ..RetryPolicy::default() };
+        let error = always_overtaken::<P>(policy, |engine| {
+            let table = Table::<u64, u64, P>::ordered(engine, "queue");
+            let (count, other) = (TBox::new(engine, 0), table.clone());
+            let next = hotrow::sync::atomic::AtomicU64::new(0);
+            (
+                Box::new(move |tx| {
+                    let rows = table.collect(tx, .., Direction::Ascending, usize::MAX)?;
+                    count.set(tx, rows.len())
+                }),
+                Box::new(move |tx| {
+                    let key = next.fetch_add(1, hotrow::sync::atomic::Ordering::Relaxed);
+                    other.insert(tx, key, 0).map(drop)
+                }),
+            )
+        });
+        match error {
+            None => (),
+            Some(Error::Conflict(conflict)) => {
+                assert_eq!((conflict.object.as_str(), conflict.reason), ("queue", Reason::StructureChanged));
+                assert!(!conflict.key.is_empty());
+            }
+            Some(error) => panic!("{error}"),
+        }
+    });
+}
+
+#[test]
+fn when_the_time_is_used_up_the_error_is_a_timeout() {
+    for_each_protocol!(2, |P| {
+        for deadline in [Duration::ZERO, Duration::from_millis(5)] {
+            let policy = RetryPolicy { deadline: Some(deadline), ..RetryPolicy::default() };
+            let error = always_overtaken::<P>(policy, |engine| {
+                let number = hotrow::sync::Arc::new(TBox::named(engine, "hot", 0u64));
+                let other = number.clone();
+                (
+                    Box::new(move |tx| number.update(tx, |number| *number += 1)),
+                    Box::new(move |tx| other.update(tx, |number| *number += 1)),
+                )
+            });
+            let Some(error) = error else { continue };
+            assert!(error.is_retryable());
+            let Error::Timeout(conflict) = error else { panic!("{error:?}") };
+            assert_eq!((conflict.object.as_str(), conflict.key.as_str()), ("hot", "value"));
+        }
+    });
+}
+
+#[test]
+fn conflicts_are_counted_by_reason_and_by_key() {
+    for_each_protocol!(2, |P| {
+        let engine = impatient::<P>();
+        let table = Table::<u64, u64, P>::ordered(&engine, "rows");
+        (0..10).for_each(|key| assert!(table.load(key, 0)));
+        let mut lost = [0; 10];
+        for key in [3, 3, 3, 5] {
+            let change = |tx: &mut Transaction<'_, P>| table.update(tx, &key, |row| *row += 1).map(drop);
+            lost[key as usize] += attempts(&engine, change, change).map_or(0, |attempts| attempts as u64 - 1);
+        }
+        let statistics = engine.statistics();
+        if lost[3] == 0 {
+            return;
+        }
+        assert_eq!(statistics.aborts, lost.iter().sum::<u64>());
+        assert_eq!(statistics.reasons.iter().sum::<u64>(), statistics.aborts);
+        assert_eq!((statistics.commits, statistics.attempts_max), (8, 2));
+        let hot = engine.hot_keys(10);
+        let named: Vec<_> =
+            hot.iter().map(|hot| (hot.object.as_str(), hot.key.as_str(), hot.conflicts)).collect();
+        assert_eq!(named, [("rows", "3", lost[3]), ("rows", "5", lost[5])]);
+        assert_eq!(engine.hot_keys(1).len(), 1);
+        // A worker's number, counts included, goes to the next one.
+        let sum = elsewhere(|| engine.worker().unwrap().statistics().commits);
+        assert!(sum <= 8);
+    });
+}

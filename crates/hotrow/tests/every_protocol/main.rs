@@ -1,0 +1,18 @@
+//! The facade under every protocol. One test binary: what is generic over the protocol is compiled once for it.
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod anomalies;
+mod churn;
+mod contention;
+mod errors;
+mod model;
+mod objects;
+mod panics;
+mod ranges;
+mod reclamation;
+mod secondary_indexes;
+mod soundness;
+mod tables;
+mod transfers;
