@@ -204,7 +204,7 @@ fn a_range_that_was_scanned_is_the_same_at_commit() {
             (0..rows).for_each(|key| assert!(table.load(key * 2, 0)));
             let last = rows * 2;
             for range in [(0, last + 10), (3, 9), (last / 2, last / 2 + 40), (last, last + 5)] {
-                for key in [range.0, range.0 + 1, (range.0 + range.1) / 2 | 1, range.1 - 1] {
+                for key in [range.0, range.0 + 1, ((range.0 + range.1) / 2) | 1, range.1 - 1] {
                     for direction in [Direction::Ascending, Direction::Descending] {
                         let existed = engine.run(|tx| Ok(table.get(tx, &key)?.is_some())).unwrap();
                         let taken = attempts(

@@ -54,7 +54,7 @@ impl<P: Protocol> Twins<P> {
                 let first = self.first.delete(tx, &key)?;
                 self.first.insert(tx, key, row)?;
                 self.second.upsert(tx, key, row)?;
-                if first && row % 2 == 0 {
+                if first && row.is_multiple_of(2) {
                     self.first.delete(tx, &key)?;
                     self.second.delete(tx, &key)?;
                 }
