@@ -9,7 +9,7 @@ use crate::statistics::Statistics;
 use crate::transaction::{Outcome, Transaction};
 use hotrow_sync::backoff::Backoff;
 use hotrow_sync::random::Random;
-use hotrow_sync::{Arc, clock, thread};
+use hotrow_sync::{Arc, clock};
 use std::cell::Cell;
 
 thread_local! {
@@ -133,13 +133,10 @@ impl<P: Protocol> Worker<P> {
             }
             if attempts >= policy.escalate_after && elder.is_none() {
                 elder = Some(shared.elders.escalate());
+                // Nobody new comes in its way; those who are in it end soon, if they are running at all.
+                backoff = Backoff::new(policy.backoff_max);
             }
-            if elder.is_none() {
-                backoff.wait(&mut self.random);
-            } else {
-                // Nobody new comes in its way; those who are in it only need the processor to end.
-                thread::yield_now();
-            }
+            backoff.wait(&mut self.random);
             shared.elders.pass(elder.as_ref());
             attempts += 1;
             match self.one_attempt(attempts - 1, body) {

@@ -234,6 +234,37 @@ fn a_range_that_was_scanned_is_the_same_at_commit() {
 }
 
 #[test]
+fn a_leaf_observed_before_it_covered_a_key_does_not_vouch_for_the_keys_absence() {
+    for_each_protocol!(2, |P| {
+        let engine = impatient::<P>();
+        let number = TBox::new(&engine, 0u64);
+        // Ascending keys fill leaves, so that for some number of rows the last one has a leaf of its own.
+        for rows in 2..140u64 {
+            let table = Table::<u64, u64, P>::ordered(&engine, "ordered");
+            (0..rows).for_each(|key| assert!(table.load(key, 0)));
+            engine.run(|tx| table.delete(tx, &(rows - 2))).unwrap();
+            let before = engine.run(|tx| number.get(tx)).unwrap();
+            let committed = engine.run(|tx| {
+                let seen = number.get(tx)?;
+                // Observes the leaf before the last key's.
+                assert_eq!(table.get(tx, &(rows - 2))?, None);
+                if tx.attempt_number() == 0 {
+                    overtake(&engine, |tx| {
+                        table.delete(tx, &(rows - 1))?;
+                        number.update(tx, |number| *number += 1)
+                    });
+                }
+                let there = table.get(tx, &(rows - 1))?.is_some();
+                assert!(!P::OPAQUE || there == (seen == before), "an attempt that saw two states");
+                Ok((seen, there))
+            });
+            let states = [(before, true), (before + 1, false)];
+            assert!(committed.as_ref().is_ok_and(|seen| states.contains(seen)), "{rows} rows: {committed:?}");
+        }
+    });
+}
+
+#[test]
 fn a_scan_that_stops_early_depends_on_nothing_far_beyond() {
     for_each_protocol!(2, |P| {
         let engine = impatient::<P>();
