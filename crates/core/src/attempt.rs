@@ -105,13 +105,13 @@ impl<P: Protocol> Attempt<P> {
     }
 
     #[inline]
-    pub(crate) fn observe(&mut self, observed: Observed, by: NonNull<dyn Object<P>>) -> Result<bool, Lost> {
+    pub(crate) fn observe(&mut self, observed: Observed, by: NonNull<dyn Object<P>>) -> Result<(), Lost> {
         match self.structures.observe(observed) {
             Ok(first) => {
                 if first {
                     self.observers.push(by);
                 }
-                Ok(first)
+                Ok(())
             }
             Err(Contradiction { position }) => {
                 Err(Lost { reason: Reason::StructureChanged, over: Over::Structure(position as u32) })

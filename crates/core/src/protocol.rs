@@ -102,7 +102,10 @@ pub trait Protocol: Sized + Send + Sync + 'static {
     /// The header of a segment that this attempt makes: locked by it from the start.
     fn born_locked(&self, attempt: &Attempt<Self>) -> Self::Header;
 
-    /// A bucket or leaf was observed for the first time in this attempt.
+    /// A key, or keys of a range, were found absent: a bucket or leaf was observed, or an insertion succeeded.
+    ///
+    /// Also called if the bucket or leaf was observed before: a leaf's range may have grown since, its version
+    /// unchanged, and so it may stand for the absence of a key that was elsewhere then.
     #[inline(always)]
     fn observed(&self, _attempt: &mut Attempt<Self>) -> Result<(), Lost> {
         Ok(())

@@ -410,11 +410,16 @@ impl<'w, P: Protocol> Transaction<'w, P> {
             return Ok(());
         }
         match self.attempt.observe(observed, NonNull::from(object)) {
-            Ok(false) => Ok(()),
-            Ok(true) => match self.protocol.observed(self.attempt) {
-                Ok(()) => Ok(()),
-                Err(lost) => Err(self.lose(lost)),
-            },
+            Ok(()) => self.learn_absence(),
+            Err(lost) => Err(self.lose(lost)),
+        }
+    }
+
+    /// Says that something was found absent: by an observation, or because an insertion succeeded.
+    #[inline]
+    pub fn learn_absence(&mut self) -> Result<(), Abort> {
+        match self.protocol.observed(self.attempt) {
+            Ok(()) => Ok(()),
             Err(lost) => Err(self.lose(lost)),
         }
     }

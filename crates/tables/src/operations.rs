@@ -211,6 +211,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
                         tx.enter_born(self, Record::address(record), tag::BORN);
                         changes.each(|change| tx.follow(self, change));
                     }
+                    tx.learn_absence()?;
                     // SAFETY: in memory until the attempt ends.
                     let record = unsafe { record.as_ref() };
                     for secondary in &self.secondaries {

@@ -265,6 +265,30 @@ fn a_leaf_observed_before_it_covered_a_key_does_not_vouch_for_the_keys_absence()
 }
 
 #[test]
+fn an_insertion_that_succeeds_is_a_look_at_what_was_not_there() {
+    for_each_protocol!(2, |P| {
+        let engine = impatient::<P>();
+        for table in [Table::hash(&engine, "hash", 10), Table::<u64, u64, P>::ordered(&engine, "ordered")] {
+            let number = TBox::new(&engine, 0u64);
+            table.load(1, 0);
+            let committed = engine.run(|tx| {
+                let seen = number.get(tx)?;
+                if tx.attempt_number() == 0 {
+                    overtake(&engine, |tx| {
+                        table.delete(tx, &1)?;
+                        number.set(tx, 1)
+                    });
+                }
+                let inserted = table.insert(tx, 1, 1)?;
+                assert!(!P::OPAQUE || inserted == (seen == 1), "an attempt that saw two states");
+                Ok((seen, inserted))
+            });
+            assert!(matches!(committed, Ok((0, false) | (1, true))), "{committed:?}");
+        }
+    });
+}
+
+#[test]
 fn a_scan_that_stops_early_depends_on_nothing_far_beyond() {
     for_each_protocol!(2, |P| {
         let engine = impatient::<P>();
