@@ -78,16 +78,7 @@ impl<S: Key, K: Key, R: Value, P: Protocol> SecondaryIndex<S, K, R, P> {
         direction: Direction,
         mut visit: impl FnMut(&S, &K) -> ControlFlow<()>,
     ) -> Result<(), Abort> {
-        let low = match range.start_bound() {
-            Bound::Included(key) => Bound::Included((key.image(), K::Image::LEAST)),
-            Bound::Excluded(key) => Bound::Excluded((key.image(), K::Image::GREATEST)),
-            Bound::Unbounded => Bound::Unbounded,
-        };
-        let high = match range.end_bound() {
-            Bound::Included(key) => Bound::Included((key.image(), K::Image::GREATEST)),
-            Bound::Excluded(key) => Bound::Excluded((key.image(), K::Image::LEAST)),
-            Bound::Unbounded => Bound::Unbounded,
-        };
+        let (low, high) = images::<S, K>(&range);
         self.kept.entries.scan_images(tx, low, high, direction, |(secondary, key), ()| visit(secondary, key))
     }
 
@@ -104,19 +95,52 @@ impl<S: Key, K: Key, R: Value, P: Protocol> SecondaryIndex<S, K, R, P> {
         table: &crate::Table<K, R, P>,
         mut visit: impl FnMut(&S, &K, &R) -> ControlFlow<()>,
     ) -> Result<(), Abort> {
-        let mut found = Vec::new();
-        self.scan_keys(tx, range, direction, |secondary, key| {
-            found.push((secondary.clone(), key.clone()));
-            ControlFlow::Continue(())
-        })?;
-        for (secondary, key) in found {
-            let flow = table.read(tx, &key, |row| visit(&secondary, &key, row))?;
-            if flow.is_some_and(|flow| flow.is_break()) {
-                break;
+        let (mut low, mut high) = images::<S, K>(&range);
+        let mut found: Vec<(S, K)> = Vec::with_capacity(BATCH);
+        loop {
+            found.clear();
+            self.kept.entries.scan_images(tx, low, high, direction, |entry, ()| {
+                found.push(entry.clone());
+                if found.len() < BATCH { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+            })?;
+            for (secondary, key) in &found {
+                let flow = table.read(tx, key, |row| visit(secondary, key, row))?;
+                if flow.is_some_and(|flow| flow.is_break()) {
+                    return Ok(());
+                }
+            }
+            match (found.last(), direction) {
+                (Some(last), Direction::Ascending) if found.len() == BATCH => {
+                    low = Bound::Excluded(last.image())
+                }
+                (Some(last), Direction::Descending) if found.len() == BATCH => {
+                    high = Bound::Excluded(last.image());
+                }
+                _ => return Ok(()),
             }
         }
-        Ok(())
     }
+}
+
+/// How many entries a scan of rows reads before their rows: what lies beyond is no concern of a visitor that
+/// breaks.
+const BATCH: usize = if cfg!(test) { 3 } else { 16 };
+
+type Images<S, K> = (<S as Key>::Image, <K as Key>::Image);
+
+/// The entries in a range of secondary keys.
+fn images<S: Key, K: Key>(range: &impl RangeBounds<S>) -> (Bound<Images<S, K>>, Bound<Images<S, K>>) {
+    let low = match range.start_bound() {
+        Bound::Included(key) => Bound::Included((key.image(), K::Image::LEAST)),
+        Bound::Excluded(key) => Bound::Excluded((key.image(), K::Image::GREATEST)),
+        Bound::Unbounded => Bound::Unbounded,
+    };
+    let high = match range.end_bound() {
+        Bound::Included(key) => Bound::Included((key.image(), K::Image::GREATEST)),
+        Bound::Excluded(key) => Bound::Excluded((key.image(), K::Image::LEAST)),
+        Bound::Unbounded => Bound::Unbounded,
+    };
+    (low, high)
 }
 
 impl<S: Key, K: Key, R: Value, P: Protocol> Kept<S, K, R, P> {

@@ -349,6 +349,36 @@ fn a_range_of_a_secondary_index_is_the_same_at_commit() {
 }
 
 #[test]
+fn the_first_row_by_a_secondary_index_does_not_depend_on_the_last() {
+    for_each_protocol!(2, |P| {
+        let engine = impatient::<P>();
+        let mut builder = Table::<u64, u64, P>::builder(&engine, "rows");
+        let by_row = builder.secondary("by_row", |_, row| *row);
+        let table = builder.build();
+        (0..1_000).for_each(|key| assert!(table.load(key, key * 2)));
+        let note = TBox::new(&engine, 0u64);
+        for direction in [Direction::Ascending, Direction::Descending] {
+            let first = |tx: &mut Tx<'_, P>| {
+                let mut found = 0;
+                by_row.scan(tx, 10..=1_900, direction, &table, |row, _, _| {
+                    found = *row;
+                    ControlFlow::Break(())
+                })?;
+                note.set(tx, found)
+            };
+            // What comes before the first row found, and what is at the other end.
+            let (before, far) =
+                if direction == Direction::Ascending { ((3, 10), 1_899) } else { ((2_000, 1_900), 11) };
+            let unmoved = attempts(&engine, first, |tx| table.insert(tx, 5_000 + far, far).map(drop));
+            assert_eq!(unmoved, Some(1), "{direction:?}");
+            engine.run(|tx| table.delete(tx, &(5_000 + far))).unwrap();
+            let moved = attempts(&engine, first, |tx| table.upsert(tx, before.0, before.1).map(drop));
+            assert!(moved.is_none_or(|attempts| attempts == 2), "{direction:?}");
+        }
+    });
+}
+
+#[test]
 fn of_two_that_insert_the_same_key_one_is_told_that_it_exists() {
     for_each_protocol!(2, |P| {
         let engine = impatient::<P>();

@@ -32,7 +32,7 @@ fn changes_bound(threads: u64) -> u64 {
 
 /// A transaction among many others: each part of it lets others run.
 fn pause(row: usize) {
-    if row.is_multiple_of(20) {
+    if row.is_multiple_of(50) {
         thread::yield_now();
     }
 }
@@ -87,12 +87,12 @@ fn long_among_short<P: Protocol>(long: u64, short: u64, transactions: u64) {
 
 #[test]
 fn a_long_transaction_gets_through_among_short_ones() {
-    for_each_protocol!(4, |P| { long_among_short::<P>(1, 3, 8) });
+    for_each_protocol!(4, |P| { long_among_short::<P>(1, 3, 5) });
 }
 
 #[test]
 fn long_transactions_get_through_among_each_other_and_short_ones() {
-    for_each_protocol!(6, |P| { long_among_short::<P>(3, 3, 4) });
+    for_each_protocol!(6, |P| { long_among_short::<P>(3, 3, 3) });
 }
 
 #[test]
