@@ -15,6 +15,7 @@ mod address_map;
 mod attempt;
 pub mod cell;
 mod engine;
+pub mod history;
 mod item;
 mod object;
 mod pin;

@@ -1,0 +1,350 @@
+//! The events of a history and their bytes.
+//!
+//! # Bytes
+//!
+//! An event is one byte that says what it is, and then numbers: LEB128, seven bits a byte, least significant
+//! first. A bound of a range is one byte (0 unbounded, 1 included, 2 excluded) and, unless unbounded, a length
+//! and so many bytes. `docs/history-format.md` has the table.
+
+use crate::abort::Reason;
+use std::ops::Bound;
+
+/// Something that an attempt did.
+///
+/// Keys and objects are numbers in their history's tables. Version 0 of a key is the state that it had before
+/// anything was recorded. Stamps and versions come from one counter, so they compare.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Event<'a> {
+    /// An attempt began.
+    Begin {
+        /// How many attempts of the same transaction came before.
+        attempt: u32,
+        /// The counter when it began: an attempt that ended with a smaller stamp ended before.
+        stamp: u64,
+    },
+    /// It learned one version of a key.
+    Read {
+        /// The key.
+        key: u32,
+        /// The version.
+        version: u64,
+        /// What it learned of it.
+        kind: ReadKind,
+    },
+    /// It learned which keys of an ordered object exist between two bounds; those that exist have reads of their
+    /// own. What it did not read was absent at some moment between `from` and `to`.
+    Range {
+        /// The object.
+        object: u32,
+        /// The lowest key, as order-preserving bytes.
+        low: Bound<&'a [u8]>,
+        /// The highest key.
+        high: Bound<&'a [u8]>,
+        /// The counter before the scan.
+        from: u64,
+        /// The counter after it.
+        to: u64,
+    },
+    /// It installed a version of a key, replacing another one.
+    Write {
+        /// The key.
+        key: u32,
+        /// The version that was there.
+        replaced: u64,
+        /// The version that is there now.
+        version: u64,
+        /// What became of the key.
+        kind: WriteKind,
+    },
+    /// It ended.
+    End {
+        /// How.
+        outcome: Ended,
+        /// The counter when it had ended: an attempt that begins with this stamp or a later one began after.
+        stamp: u64,
+    },
+}
+
+/// What a read learned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReadKind {
+    /// The value.
+    Value,
+    /// That there is none: a lookup failed, or an insertion found the key free.
+    Absent,
+    /// Whether a condition holds. Recorded for committed attempts only: others may have seen it hold of a version
+    /// and rely on its holding of a later one.
+    Predicate,
+}
+
+/// What a write did to its key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WriteKind {
+    /// It exists as before, with another value.
+    Update,
+    /// It exists now.
+    Insert,
+    /// It exists no longer.
+    Delete,
+}
+
+/// How an attempt ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ended {
+    /// It committed.
+    Committed,
+    /// It lost a conflict.
+    Aborted(Reason),
+    /// Its body wanted it undone, or panicked.
+    RolledBack,
+}
+
+mod tag {
+    pub(super) const BEGIN: u8 = 1;
+    pub(super) const READ_VALUE: u8 = 2;
+    pub(super) const READ_ABSENT: u8 = 3;
+    pub(super) const READ_PREDICATE: u8 = 4;
+    pub(super) const RANGE: u8 = 5;
+    pub(super) const UPDATE: u8 = 6;
+    pub(super) const INSERT: u8 = 7;
+    pub(super) const DELETE: u8 = 8;
+    pub(super) const COMMITTED: u8 = 9;
+    pub(super) const ABORTED: u8 = 10;
+    pub(super) const ROLLED_BACK: u8 = 11;
+}
+
+fn put_number(bytes: &mut Vec<u8>, mut number: u64) {
+    while number >= 0x80 {
+        bytes.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    bytes.push(number as u8);
+}
+
+fn put_bound(bytes: &mut Vec<u8>, bound: Bound<&[u8]>) {
+    let (kind, key) = match bound {
+        Bound::Unbounded => return bytes.push(0),
+        Bound::Included(key) => (1, key),
+        Bound::Excluded(key) => (2, key),
+    };
+    bytes.push(kind);
+    put_number(bytes, key.len() as u64);
+    bytes.extend_from_slice(key);
+}
+
+impl Event<'_> {
+    /// Appends the event's bytes.
+    pub fn encode(&self, bytes: &mut Vec<u8>) {
+        let mut put = |tag: u8, numbers: &[u64]| {
+            bytes.push(tag);
+            numbers.iter().for_each(|number| put_number(bytes, *number));
+        };
+        match *self {
+            Event::Begin { attempt, stamp } => put(tag::BEGIN, &[attempt.into(), stamp]),
+            Event::Read { key, version, kind } => {
+                let tag = match kind {
+                    ReadKind::Value => tag::READ_VALUE,
+                    ReadKind::Absent => tag::READ_ABSENT,
+                    ReadKind::Predicate => tag::READ_PREDICATE,
+                };
+                put(tag, &[key.into(), version]);
+            }
+            Event::Range { object, low, high, from, to } => {
+                put(tag::RANGE, &[object.into(), from, to]);
+                put_bound(bytes, low);
+                put_bound(bytes, high);
+            }
+            Event::Write { key, replaced, version, kind } => {
+                let tag = match kind {
+                    WriteKind::Update => tag::UPDATE,
+                    WriteKind::Insert => tag::INSERT,
+                    WriteKind::Delete => tag::DELETE,
+                };
+                put(tag, &[key.into(), replaced, version]);
+            }
+            Event::End { outcome: Ended::Committed, stamp } => put(tag::COMMITTED, &[stamp]),
+            Event::End { outcome: Ended::Aborted(reason), stamp } => {
+                put(tag::ABORTED, &[stamp, reason as u64]);
+            }
+            Event::End { outcome: Ended::RolledBack, stamp } => put(tag::ROLLED_BACK, &[stamp]),
+        }
+    }
+}
+
+/// Bytes that are no event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("no event at byte {offset}")]
+pub struct Malformed {
+    /// Where the event begins.
+    pub offset: usize,
+}
+
+/// The events in some bytes, one after the other. Ends at the first that is malformed.
+#[derive(Debug, Clone)]
+pub struct Events<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Events<'a> {
+    /// The events in `bytes`.
+    pub fn new(bytes: &'a [u8]) -> Self {
+        Self { bytes, at: 0 }
+    }
+
+    fn byte(&mut self) -> Option<u8> {
+        let byte = *self.bytes.get(self.at)?;
+        self.at += 1;
+        Some(byte)
+    }
+
+    fn number(&mut self) -> Option<u64> {
+        let mut number = 0u64;
+        for shift in (0..64).step_by(7) {
+            let byte = self.byte()?;
+            let part = u64::from(byte & 0x7f);
+            // The tenth byte has room for one bit.
+            if shift == 63 && part > 1 {
+                return None;
+            }
+            number |= part << shift;
+            if byte & 0x80 == 0 {
+                return Some(number);
+            }
+        }
+        None
+    }
+
+    fn small(&mut self) -> Option<u32> {
+        self.number()?.try_into().ok()
+    }
+
+    fn bound(&mut self) -> Option<Bound<&'a [u8]>> {
+        let kind = self.byte()?;
+        if kind == 0 {
+            return Some(Bound::Unbounded);
+        }
+        let length = usize::try_from(self.number()?).ok()?;
+        let key = self.bytes.get(self.at..self.at.checked_add(length)?)?;
+        self.at += length;
+        match kind {
+            1 => Some(Bound::Included(key)),
+            2 => Some(Bound::Excluded(key)),
+            _ => None,
+        }
+    }
+
+    fn event(&mut self) -> Option<Event<'a>> {
+        Some(match self.byte()? {
+            tag::BEGIN => Event::Begin { attempt: self.small()?, stamp: self.number()? },
+            tag::READ_VALUE => self.read(ReadKind::Value)?,
+            tag::READ_ABSENT => self.read(ReadKind::Absent)?,
+            tag::READ_PREDICATE => self.read(ReadKind::Predicate)?,
+            tag::RANGE => {
+                let (object, from, to) = (self.small()?, self.number()?, self.number()?);
+                Event::Range { object, from, to, low: self.bound()?, high: self.bound()? }
+            }
+            tag::UPDATE => self.write(WriteKind::Update)?,
+            tag::INSERT => self.write(WriteKind::Insert)?,
+            tag::DELETE => self.write(WriteKind::Delete)?,
+            tag::COMMITTED => Event::End { outcome: Ended::Committed, stamp: self.number()? },
+            tag::ABORTED => {
+                let (stamp, reason) = (self.number()?, self.small()?);
+                let reason = *Reason::ALL.get(reason as usize)?;
+                Event::End { outcome: Ended::Aborted(reason), stamp }
+            }
+            tag::ROLLED_BACK => Event::End { outcome: Ended::RolledBack, stamp: self.number()? },
+            _ => return None,
+        })
+    }
+
+    fn read(&mut self, kind: ReadKind) -> Option<Event<'a>> {
+        Some(Event::Read { key: self.small()?, version: self.number()?, kind })
+    }
+
+    fn write(&mut self, kind: WriteKind) -> Option<Event<'a>> {
+        let (key, replaced, version) = (self.small()?, self.number()?, self.number()?);
+        Some(Event::Write { key, replaced, version, kind })
+    }
+}
+
+impl<'a> Iterator for Events<'a> {
+    type Item = Result<Event<'a>, Malformed>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.at >= self.bytes.len() {
+            return None;
+        }
+        let offset = self.at;
+        let event = self.event().ok_or(Malformed { offset });
+        if event.is_err() {
+            self.at = self.bytes.len();
+        }
+        Some(event)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn all() -> Vec<Event<'static>> {
+        let mut events = vec![
+            Event::Begin { attempt: 3, stamp: 127 },
+            Event::Range {
+                object: 1,
+                low: Bound::Included(b"a"),
+                high: Bound::Excluded(b""),
+                from: 128,
+                to: u64::MAX,
+            },
+            Event::Range { object: 1, low: Bound::Unbounded, high: Bound::Unbounded, from: 0, to: 0 },
+            Event::End { outcome: Ended::Committed, stamp: 1 },
+            Event::End { outcome: Ended::RolledBack, stamp: 2 },
+        ];
+        for kind in [ReadKind::Value, ReadKind::Absent, ReadKind::Predicate] {
+            events.push(Event::Read { key: u32::MAX, version: 1 << 40, kind });
+        }
+        for kind in [WriteKind::Update, WriteKind::Insert, WriteKind::Delete] {
+            events.push(Event::Write { key: 0, replaced: 0, version: 300, kind });
+        }
+        events.extend(
+            Reason::ALL.map(|reason| Event::End { outcome: Ended::Aborted(reason), stamp: u64::MAX }),
+        );
+        events
+    }
+
+    #[test]
+    fn what_is_written_is_read_again() {
+        let mut bytes = Vec::new();
+        all().iter().for_each(|event| event.encode(&mut bytes));
+        let read: Vec<_> = Events::new(&bytes).collect::<Result<_, _>>().unwrap();
+        assert_eq!(read, all());
+    }
+
+    #[test]
+    fn an_event_cut_short_is_malformed_where_it_begins() {
+        for event in all() {
+            let mut bytes = Vec::new();
+            Event::Begin { attempt: 0, stamp: 0 }.encode(&mut bytes);
+            let offset = bytes.len();
+            event.encode(&mut bytes);
+            for length in offset + 1..bytes.len() {
+                let mut events = Events::new(&bytes[..length]);
+                assert!(events.next().unwrap().is_ok());
+                assert_eq!(events.next(), Some(Err(Malformed { offset })), "{event:?}");
+                assert_eq!(events.next(), None);
+            }
+        }
+    }
+
+    #[test]
+    fn nonsense_is_malformed() {
+        let eleven = [vec![tag::COMMITTED], vec![0xff; 10], vec![1]].concat();
+        let too_much = [vec![tag::COMMITTED], vec![0xff; 9], vec![2]].concat();
+        let reason = [tag::ABORTED, 1, Reason::ALL.len() as u8].to_vec();
+        for bytes in [vec![0], vec![99], eleven, too_much, reason] {
+            assert_eq!(Events::new(&bytes).next(), Some(Err(Malformed { offset: 0 })), "{bytes:?}");
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! Histories: what each attempt of a run read and wrote, by version.
+//!
+//! # How it is recorded
+//!
+//! A history is about *keys*: an object's number and bytes that name a segment of it for good (a table's key,
+//! an array's index), whatever record or address holds it at the time. While an engine records, each key that
+//! was touched has one word beside the data, the recorder's own: the number of the version that is installed.
+//! A write takes a new number from the engine's counter and swaps it into the word right after it has installed
+//! the value, under the lock that the protocol holds for that; a read looks at the word in the same `load` as
+//! at the value, so the protocol's own check makes the two stable together. What is recorded is therefore which
+//! value was *really* seen, not what the protocol's own version words say: a protocol that publishes a version
+//! before its value is caught.
+//!
+//! Absence is a version too: the one that the last delete made, or version 0. A failed lookup looks at the word
+//! between the lookup and a second look at the version of the bucket or leaf. A scan records its bounds and the
+//! counter before and after it; the keys that it found have reads of their own, and `check` works out what it
+//! must have found absent.
+//!
+//! # What it costs
+//!
+//! Nothing measurable while off: a test of one word an attempt and of another one an operation. While on, each
+//! operation looks up its key's word under a mutex (one of many), so recording slows a run down and changes its
+//! interleavings, but no more than another cache miss per operation would.
+
+mod event;
+
+pub use event::{Ended, Event, Events, Malformed, ReadKind, WriteKind};
+
+use std::fmt;
+
+/// What was recorded of an engine.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct History {
+    /// The protocol's name.
+    pub protocol: String,
+    /// Whether the protocol claims to be opaque.
+    pub opaque: bool,
+    /// Whether all attempts were recorded; otherwise those that began before the bound on memory was reached.
+    pub complete: bool,
+    /// The names of the objects, by their numbers.
+    pub objects: Vec<String>,
+    /// The keys, by their numbers.
+    pub keys: Keys,
+    /// What each worker did.
+    pub workers: Vec<WorkerEvents>,
+}
+
+/// The events of one worker, in their order.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct WorkerEvents {
+    /// The worker's number.
+    pub worker: u32,
+    /// Its events, encoded.
+    pub bytes: Vec<u8>,
+}
+
+impl WorkerEvents {
+    /// The events.
+    pub fn events(&self) -> Events<'_> {
+        Events::new(&self.bytes)
+    }
+}
+
+/// The keys of a history.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Keys {
+    /// Of each key: its object, where its order ends in `bytes`, and where its text ends.
+    places: Vec<(u32, usize, usize)>,
+    bytes: Vec<u8>,
+}
+
+/// One key of a history.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct KeyName<'a> {
+    /// The number of its object.
+    pub object: u32,
+    /// Bytes that differ between the keys of an object and, if the object has an order, compare as the keys do.
+    pub order: &'a [u8],
+    /// The key for people; UTF-8 if it was recorded by an engine.
+    pub text: &'a [u8],
+}
+
+impl fmt::Debug for KeyName<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}[{}]", self.object, String::from_utf8_lossy(self.text))
+    }
+}
+
+impl Keys {
+    /// How many keys there are.
+    pub fn len(&self) -> usize {
+        self.places.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.places.is_empty()
+    }
+
+    /// A key by its number, if there is one.
+    pub fn get(&self, number: u32) -> Option<KeyName<'_>> {
+        let number = number as usize;
+        let &(object, order, text) = self.places.get(number)?;
+        let begin = number.checked_sub(1).map_or(0, |before| self.places[before].2);
+        Some(KeyName { object, order: &self.bytes[begin..order], text: &self.bytes[order..text] })
+    }
+
+    /// Adds a key and returns its number.
+    ///
+    /// # Panics
+    ///
+    /// After four billion keys.
+    pub fn push(&mut self, key: KeyName<'_>) -> u32 {
+        let number = u32::try_from(self.places.len()).expect("fewer than 2^32 keys");
+        self.bytes.extend_from_slice(key.order);
+        let order = self.bytes.len();
+        self.bytes.extend_from_slice(key.text);
+        self.places.push((key.object, order, self.bytes.len()));
+        number
+    }
+
+    /// All keys, in the order of their numbers.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = KeyName<'_>> {
+        (0..self.len()).map(|number| self.get(number as u32).expect("within the length"))
+    }
+}
