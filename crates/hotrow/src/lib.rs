@@ -494,10 +494,13 @@ pub use hotrow_tables::context;
 /// What keys are made of: order-preserving images, and how structs are packed into them.
 pub use hotrow_tables::key;
 
+/// What each attempt of a run read and wrote, by version.
+#[doc(inline)]
+pub use hotrow_core::history;
 #[doc(inline)]
 pub use hotrow_core::{
-    Abort, Conflict, Engine, EngineId, Error, HotKey, Misuse, Plain, Protocol, Reason, RetryPolicy,
-    Statistics, Transaction, Value, Worker, WorkerId,
+    Abort, Conflict, Engine, EngineId, Error, HotKey, Misuse, OpenTransaction, Plain, Protocol, Reason,
+    RetryPolicy, Statistics, Transaction, Value, Worker, WorkerId,
 };
 #[doc(inline)]
 pub use hotrow_derive::{Key, Value};

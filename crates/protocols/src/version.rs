@@ -195,15 +195,16 @@ pub(crate) fn upgrade_predicates<P: Versioned>(attempt: &mut Attempt<P>) -> Resu
         return Ok(());
     }
     for id in attempt.items.ids() {
-        let item = attempt.items.get_mut(id);
+        let item = attempt.items.get(id);
         if !item.is(Flags::PREDICATE) {
             continue;
         }
         let holds = if item.is(Flags::LOCKED) {
-            Attempt::predicate_holds(item)
+            attempt.predicate_holds(id)
         } else {
-            let stable = item.header().stable(|| Attempt::predicate_holds(item));
+            let stable = item.header().stable(|| attempt.predicate_holds(id));
             let (version, holds) = stable.map_err(|reason| Lost::item(reason, id))?;
+            let item = attempt.items.get_mut(id);
             if !item.is(Flags::READ) {
                 item.mark = version;
                 item.set(Flags::READ);

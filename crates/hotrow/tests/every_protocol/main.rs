@@ -7,6 +7,7 @@ mod anomalies;
 mod churn;
 mod contention;
 mod errors;
+mod histories;
 mod model;
 mod objects;
 mod panics;
