@@ -15,6 +15,7 @@ mod options;
 mod registry;
 mod report;
 mod run;
+pub mod stress;
 pub mod tpcc;
 mod workload;
 

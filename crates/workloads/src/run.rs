@@ -7,6 +7,7 @@ use crate::latency::Latencies;
 use crate::observer::{Host, Observer};
 use crate::registry::WorkloadOptions;
 use crate::report::{HotRow, KindReport, Memory, RunReport, named_reasons};
+use crate::stress::Stress;
 use crate::tpcc::Tpcc;
 use crate::workload::Workload;
 use hotrow::protocols::{Visitor, with_protocol};
@@ -55,6 +56,10 @@ impl Visitor for Runner<'_> {
             }
             WorkloadOptions::Array(options) => {
                 let workload = Array::<P>::load(&engine, options, threads, seed, self.observer)?;
+                self.run(&engine, &workload)
+            }
+            WorkloadOptions::Stress(options) => {
+                let workload = Stress::<P>::load(&engine, options, threads, seed, self.observer)?;
                 self.run(&engine, &workload)
             }
         }
