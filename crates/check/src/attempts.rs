@@ -1,0 +1,170 @@
+//! The attempts of a history: the nodes of the graph.
+//!
+//! An attempt's number counts the `Begin` events in the order of the history's workers. Events are not kept;
+//! [`walk`] decodes them again whenever they are needed, which costs less memory than any list of them and
+//! little time.
+
+use crate::report::{Counts, Outcome, Transaction};
+use crate::{Malformed, graph};
+use hotrow_core::history::{Ended, Event, History};
+
+/// What is known of each attempt, by its number.
+#[derive(Debug, Default)]
+pub(crate) struct Attempts {
+    pub(crate) begin: Vec<u64>,
+    /// `u64::MAX` if it has not ended.
+    pub(crate) end: Vec<u64>,
+    pub(crate) outcome: Vec<Outcome>,
+    /// Whether its writes count: it has committed, or it was in the middle of its commit and was seen.
+    pub(crate) effective: Vec<bool>,
+    /// Of each list of events: its first attempt, its worker, and the position of the first attempt there.
+    lists: Vec<(u32, u32, u32)>,
+}
+
+/// Visits all events of a history whose events are well-formed, with the number of their attempt.
+pub(crate) fn walk<'a>(history: &'a History, mut visit: impl FnMut(u32, Event<'a>)) {
+    let mut next = 0u32;
+    for worker in &history.workers {
+        for event in worker.events().map_while(Result::ok) {
+            if matches!(event, Event::Begin { .. }) {
+                next += 1;
+            }
+            visit(next.wrapping_sub(1), event);
+        }
+    }
+}
+
+impl Attempts {
+    /// Reads all attempts and checks all events on their own. Also gives all versions that were written, in no
+    /// particular order.
+    pub(crate) fn read(history: &History, counts: &mut Counts) -> Result<(Self, Vec<u64>), Malformed> {
+        let mut attempts = Attempts::default();
+        let mut written = Vec::new();
+        for worker in &history.workers {
+            let position = attempts.positions_of(worker.worker);
+            attempts.lists.push((attempts.begin.len() as u32, worker.worker, position));
+            let mut inside = false;
+            for (count, event) in worker.events().enumerate() {
+                let event = event.map_err(|malformed| Malformed::Event {
+                    worker: worker.worker,
+                    offset: malformed.offset,
+                })?;
+                if let Event::Begin { stamp, .. } = event {
+                    attempts.begin.push(stamp);
+                    attempts.end.push(u64::MAX);
+                    attempts.outcome.push(Outcome::Unfinished);
+                    inside = true;
+                    if attempts.begin.len() > graph::NODES_MAX {
+                        return Err(Malformed::TooLarge { what: "attempts", most: graph::NODES_MAX });
+                    }
+                    continue;
+                }
+                if !inside {
+                    return Err(Malformed::OutsideAttempt { worker: worker.worker, event: count + 1 });
+                }
+                inside = attempts.event(history, event, counts, &mut written)?;
+            }
+        }
+        attempts.effective = attempts.outcome.iter().map(|outcome| *outcome == Outcome::Committed).collect();
+        for outcome in &attempts.outcome {
+            *match outcome {
+                Outcome::Committed => &mut counts.committed,
+                Outcome::Aborted => &mut counts.aborted,
+                Outcome::RolledBack => &mut counts.rolled_back,
+                Outcome::Unfinished => &mut counts.unfinished,
+            } += 1;
+        }
+        counts.attempts = attempts.begin.len() as u64;
+        Ok((attempts, written))
+    }
+
+    /// Takes up one event of the latest attempt; says whether the attempt goes on.
+    fn event(
+        &mut self,
+        history: &History,
+        event: Event<'_>,
+        counts: &mut Counts,
+        written: &mut Vec<u64>,
+    ) -> Result<bool, Malformed> {
+        let attempt = self.begin.len() - 1;
+        let known = |key: u32| {
+            let keys = history.keys.len();
+            if (key as usize) < keys {
+                return Ok(());
+            }
+            Err(Malformed::UnknownKey { transaction: self.transaction(attempt as u32), key, keys })
+        };
+        match event {
+            Event::Begin { .. } => {}
+            Event::Read { key, .. } => {
+                counts.reads += 1;
+                known(key)?;
+            }
+            Event::Write { key, version, .. } => {
+                counts.writes += 1;
+                known(key)?;
+                if version == 0 {
+                    let transaction = self.transaction(attempt as u32);
+                    return Err(Malformed::VersionZero { transaction, key: key_name(history, key) });
+                }
+                written.push(version);
+            }
+            Event::Range { object, from, to, .. } => {
+                counts.range_reads += 1;
+                let objects = history.objects.len();
+                if object as usize >= objects {
+                    return Err(Malformed::UnknownObject { object, objects });
+                }
+                self.forwards(attempt, from, to)?;
+            }
+            Event::End { outcome, stamp } => {
+                self.forwards(attempt, self.begin[attempt], stamp)?;
+                self.end[attempt] = stamp;
+                self.outcome[attempt] = match outcome {
+                    Ended::Committed => Outcome::Committed,
+                    Ended::Aborted(_) => Outcome::Aborted,
+                    Ended::RolledBack => Outcome::RolledBack,
+                };
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    fn forwards(&self, attempt: usize, from: u64, to: u64) -> Result<(), Malformed> {
+        if from <= to {
+            return Ok(());
+        }
+        Err(Malformed::Backwards { transaction: self.transaction(attempt as u32), from, to })
+    }
+
+    /// How many attempts of this worker there are already.
+    fn positions_of(&self, worker: u32) -> u32 {
+        let ends = self.lists.iter().skip(1).map(|list| list.0).chain([self.begin.len() as u32]);
+        let counted = self.lists.iter().zip(ends).filter(|(list, _)| list.1 == worker);
+        counted.map(|(list, end)| end - list.0).sum()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.begin.len()
+    }
+
+    /// The name of an attempt.
+    pub(crate) fn transaction(&self, attempt: u32) -> Transaction {
+        // Lists without attempts share their first attempt with the next list; the last of them has it.
+        let list = self.lists.partition_point(|list| list.0 <= attempt) - 1;
+        let (first, worker, position) = self.lists[list];
+        let outcome = self.outcome[attempt as usize];
+        Transaction { worker, position: position + (attempt - first) + 1, outcome }
+    }
+}
+
+/// A key for people.
+pub(crate) fn key_name(history: &History, key: u32) -> String {
+    let Some(name) = history.keys.get(key) else { return format!("key number {key}") };
+    let text = String::from_utf8_lossy(name.text);
+    match history.objects.get(name.object as usize) {
+        Some(object) => format!("{object}[{text}]"),
+        None => format!("object number {}[{text}]", name.object),
+    }
+}

@@ -1,0 +1,190 @@
+//! Histories made by hand, or by somebody else's system.
+
+use crate::ordered::within;
+use hotrow_core::Reason;
+use hotrow_core::history::{Ended, Event, History, KeyName, ReadKind, WorkerEvents, WriteKind};
+use std::ops::Bound;
+
+/// Makes a history step by step, in the order in which things happened.
+///
+/// It keeps the counter that versions and stamps come from, and the latest version of each key, as a store with
+/// one version of each key would: [`read`](Self::read) sees it and [`write`](Self::write) replaces it. What such
+/// a store would not do is recorded with [`event`](Self::event).
+///
+/// ```
+/// use hotrow_check::{AnomalyKind, HistoryBuilder, check};
+///
+/// let mut history = HistoryBuilder::new("mine");
+/// let accounts = history.object("accounts");
+/// let account = history.key(accounts, &[7], "7");
+/// let (one, other) = (history.begin(1), history.begin(2));
+/// history.read(one, account);
+/// history.read(other, account);
+/// history.write(one, account);
+/// history.write(other, account);
+/// history.commit(one);
+/// history.commit(other);
+/// let report = check(&history.finish())?;
+/// assert!(!report.serializable);
+/// assert_eq!(report.anomalies[0].kind, AnomalyKind::LostUpdate);
+/// # Ok::<(), hotrow_check::Malformed>(())
+/// ```
+#[derive(Debug)]
+pub struct HistoryBuilder {
+    history: History,
+    /// The next number.
+    next: u64,
+    /// Of each key: its latest version and whether it is there.
+    states: Vec<(u64, bool)>,
+}
+
+/// An attempt of a history that is being made. It stands for its worker's latest one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AttemptInProgress {
+    list: usize,
+}
+
+impl HistoryBuilder {
+    /// An empty history, complete, of a protocol that does not claim to be opaque.
+    pub fn new(protocol: &str) -> Self {
+        let history = History { protocol: protocol.to_owned(), complete: true, ..History::default() };
+        HistoryBuilder { history, next: 1, states: Vec::new() }
+    }
+
+    /// Declares that not all attempts are recorded.
+    pub fn incomplete(&mut self) {
+        self.history.complete = false;
+    }
+
+    /// Declares that the protocol claims to be opaque.
+    pub fn claim_opacity(&mut self) {
+        self.history.opaque = true;
+    }
+
+    /// Adds an object and returns its number.
+    pub fn object(&mut self, name: &str) -> u32 {
+        self.history.objects.push(name.to_owned());
+        self.history.objects.len() as u32 - 1
+    }
+
+    /// Adds a key that is there from the beginning, and returns its number. `order` differs between the keys of
+    /// an object, and ranges compare it.
+    pub fn key(&mut self, object: u32, order: &[u8], text: &str) -> u32 {
+        self.states.push((0, true));
+        self.history.keys.push(KeyName { object, order, text: text.as_bytes() })
+    }
+
+    /// Adds a key that is not there at the beginning, and returns its number.
+    pub fn absent_key(&mut self, object: u32, order: &[u8], text: &str) -> u32 {
+        let key = self.key(object, order, text);
+        self.states[key as usize].1 = false;
+        key
+    }
+
+    /// What the counter is at: the number that is taken next.
+    pub fn now(&self) -> u64 {
+        self.next
+    }
+
+    /// Takes a number from the counter.
+    pub fn take_number(&mut self) -> u64 {
+        self.next += 1;
+        self.next - 1
+    }
+
+    /// A worker begins an attempt. One that it has not ended stays unfinished.
+    pub fn begin(&mut self, worker: u32) -> AttemptInProgress {
+        let lists = &mut self.history.workers;
+        let list = lists.iter().position(|list| list.worker == worker).unwrap_or_else(|| {
+            lists.push(WorkerEvents { worker, bytes: Vec::new() });
+            lists.len() - 1
+        });
+        let attempt = AttemptInProgress { list };
+        self.event(attempt, Event::Begin { attempt: 0, stamp: self.next });
+        attempt
+    }
+
+    /// Records an event as it is given.
+    pub fn event(&mut self, attempt: AttemptInProgress, event: Event<'_>) {
+        event.encode(&mut self.history.workers[attempt.list].bytes);
+    }
+
+    /// The attempt reads the latest version of a key, or that there is none. Returns the version.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such key, here as in the other methods that take one.
+    pub fn read(&mut self, attempt: AttemptInProgress, key: u32) -> u64 {
+        let (version, there) = self.states[key as usize];
+        let kind = if there { ReadKind::Value } else { ReadKind::Absent };
+        self.event(attempt, Event::Read { key, version, kind });
+        version
+    }
+
+    /// The attempt reads some version of a key.
+    pub fn read_version(&mut self, attempt: AttemptInProgress, key: u32, version: u64) {
+        self.event(attempt, Event::Read { key, version, kind: ReadKind::Value });
+    }
+
+    /// The attempt reads all keys of an object between two bounds: those that are there, and that there are no
+    /// others.
+    pub fn scan(&mut self, attempt: AttemptInProgress, object: u32, low: Bound<&[u8]>, high: Bound<&[u8]>) {
+        let now = self.next;
+        self.event(attempt, Event::Range { object, low, high, from: now, to: now });
+        for key in 0..self.states.len() as u32 {
+            let name = self.history.keys.get(key).expect("each state is a key's");
+            let found = name.object == object && within(name.order, low, high);
+            if found && self.states[key as usize].1 {
+                self.read(attempt, key);
+            }
+        }
+    }
+
+    /// The attempt replaces the latest version of a key with a new one, which is returned.
+    pub fn write(&mut self, attempt: AttemptInProgress, key: u32) -> u64 {
+        self.install(attempt, key, WriteKind::Update)
+    }
+
+    /// The attempt inserts a key. Returns the version.
+    pub fn insert(&mut self, attempt: AttemptInProgress, key: u32) -> u64 {
+        self.install(attempt, key, WriteKind::Insert)
+    }
+
+    /// The attempt deletes a key. Returns the version.
+    pub fn delete(&mut self, attempt: AttemptInProgress, key: u32) -> u64 {
+        self.install(attempt, key, WriteKind::Delete)
+    }
+
+    fn install(&mut self, attempt: AttemptInProgress, key: u32, kind: WriteKind) -> u64 {
+        let version = self.take_number();
+        let state = (version, kind != WriteKind::Delete);
+        let (replaced, _) = std::mem::replace(&mut self.states[key as usize], state);
+        self.event(attempt, Event::Write { key, replaced, version, kind });
+        version
+    }
+
+    fn end(&mut self, attempt: AttemptInProgress, outcome: Ended) {
+        let stamp = self.take_number();
+        self.event(attempt, Event::End { outcome, stamp });
+    }
+
+    /// The attempt commits.
+    pub fn commit(&mut self, attempt: AttemptInProgress) {
+        self.end(attempt, Ended::Committed);
+    }
+
+    /// The attempt loses a conflict.
+    pub fn abort(&mut self, attempt: AttemptInProgress) {
+        self.end(attempt, Ended::Aborted(Reason::ReadChanged));
+    }
+
+    /// The attempt's body wants it undone.
+    pub fn roll_back(&mut self, attempt: AttemptInProgress) {
+        self.end(attempt, Ended::RolledBack);
+    }
+
+    /// The history.
+    pub fn finish(self) -> History {
+        self.history
+    }
+}

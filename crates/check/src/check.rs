@@ -1,0 +1,188 @@
+//! A history's way to its report.
+
+use crate::attempts::{Attempts, key_name, walk};
+use crate::explain::Explainer;
+use crate::graph::{Edges, Kind};
+use crate::judge::judge;
+use crate::ranges::{Lost, Ranges};
+use crate::report::{Anomaly, AnomalyKind, Counts, Dependency, Level, Report, Step};
+use crate::versions::{Source, Versions};
+use crate::{Malformed, versions::NONE};
+use hotrow_core::history::{Event, History};
+
+/// Anomalies of one level that are kept.
+const KEPT: usize = 100;
+
+/// Judges a history.
+///
+/// Takes time linear in its events, apart from sorting (the keys of objects with range reads, and events within
+/// blocks of them) and from a logarithm for each range read; see the crate's documentation for what is checked.
+///
+/// # Errors
+///
+/// If the history contradicts itself. Then nothing is said about the system that made it.
+pub fn check(history: &History) -> Result<Report, Malformed> {
+    let mut counts = Counts::default();
+    let (mut attempts, written) = Attempts::read(history, &mut counts)?;
+    let versions = Versions::read(history, &mut attempts, written)?;
+    let mut edges = Edges::between(attempts.len());
+    for rank in versions.effective(&attempts) {
+        if let Some(before) = versions.before(rank) {
+            edges.add(versions.writer(before), versions.writer(rank), Kind::WriteWrite);
+        }
+    }
+    let mut singles = Singles { history, attempts: &attempts, found: Default::default(), more: 0 };
+    add_reads(history, &attempts, &versions, &mut edges, &mut singles)?;
+    if counts.range_reads > 0 {
+        for lost in add_ranges(history, &versions, &mut edges) {
+            singles.lost(lost);
+        }
+    }
+    add_time(&attempts, &mut edges);
+    counts.write_write_edges = edges.count(Kind::WriteWrite);
+    counts.write_read_edges = edges.count(Kind::WriteRead);
+    counts.read_write_edges = edges.count(Kind::ReadWrite);
+    counts.range_edges = edges.count(Kind::WriteRange) + edges.count(Kind::RangeWrite);
+    counts.time_edges = edges.count(Kind::Time);
+    let graph = edges.into_graph()?;
+    let judgement = judge(&graph, &attempts.effective, (&attempts.begin, &attempts.end));
+    drop(graph);
+
+    let Singles { mut found, mut more, .. } = singles;
+    let mut broken = judgement.broken;
+    for level in 0..3 {
+        broken[level] |= !found[level].is_empty();
+    }
+    let explainer = Explainer::new(history, &attempts, &versions, &judgement.cycles);
+    for cycle in &judgement.cycles {
+        let level = &mut found[cycle.violates as usize];
+        if level.len() < KEPT {
+            level.push(explainer.anomaly(cycle));
+        } else {
+            more += 1;
+        }
+    }
+    Ok(Report {
+        protocol: history.protocol.clone(),
+        claims_opacity: history.opaque,
+        complete: history.complete,
+        serializable: !broken[0],
+        strictly_serializable: !broken[0] && !broken[1],
+        opaque: !broken.contains(&true),
+        counts,
+        anomalies: found.into_iter().flatten().collect(),
+        not_listed: more,
+    })
+}
+
+/// Anomalies that are no cycles, by the level that they violate.
+struct Singles<'a> {
+    history: &'a History,
+    attempts: &'a Attempts,
+    found: [Vec<Anomaly>; 3],
+    more: u64,
+}
+
+impl Singles<'_> {
+    fn push(&mut self, kind: AnomalyKind, first: u32, second: u32, dependency: impl FnOnce() -> Dependency) {
+        let effective = self.attempts.effective[second as usize];
+        let violates = if effective { Level::Serializable } else { Level::Opaque };
+        let level = &mut self.found[violates as usize];
+        if level.len() == KEPT {
+            self.more += 1;
+            return;
+        }
+        let (first, second) = (self.attempts.transaction(first), self.attempts.transaction(second));
+        let steps = vec![Step { first, second, dependency: dependency() }];
+        level.push(Anomaly { kind, violates, steps });
+    }
+
+    fn lost(&mut self, Lost { attempt, key }: Lost) {
+        let history = self.history;
+        let dependency = || Dependency::LostKey { key: key_name(history, key) };
+        self.push(AnomalyKind::LostKey, attempt, attempt, dependency);
+    }
+}
+
+/// Adds the edges of reads of single keys.
+fn add_reads(
+    history: &History,
+    attempts: &Attempts,
+    versions: &Versions,
+    edges: &mut Edges,
+    singles: &mut Singles<'_>,
+) -> Result<(), Malformed> {
+    let mut failed = None;
+    walk(history, |reader, event| {
+        let Event::Read { key, version, .. } = event else { return };
+        let (source, next) = match versions.source(history, key, version) {
+            Ok(source) => source,
+            Err(error) => {
+                failed.get_or_insert(error);
+                return;
+            }
+        };
+        if let Source::Written(rank) = source {
+            let writer = versions.writer(rank);
+            if writer == reader {
+                return;
+            }
+            let key = || key_name(history, key);
+            if !attempts.effective[writer as usize] {
+                let dependency = || Dependency::AbortedRead { key: key(), version };
+                return singles.push(AnomalyKind::AbortedRead, writer, reader, dependency);
+            }
+            edges.add(writer, reader, Kind::WriteRead);
+            if next != NONE && versions.writer(next) == writer {
+                let later = versions.index.version(next);
+                let dependency = || Dependency::IntermediateRead { key: key(), version, later };
+                return singles.push(AnomalyKind::IntermediateRead, writer, reader, dependency);
+            }
+        }
+        if next != NONE {
+            edges.add(reader, versions.writer(next), Kind::ReadWrite);
+        }
+    });
+    failed.map_or(Ok(()), Err)
+}
+
+/// Adds the edges of range reads. Returns the keys that they lost.
+fn add_ranges(history: &History, versions: &Versions, edges: &mut Edges) -> Vec<Lost> {
+    let mut ranges = Ranges::new(history, versions);
+    let mut current = NONE;
+    walk(history, |attempt, event| {
+        if attempt != current {
+            ranges.end_attempt(edges);
+            current = attempt;
+        }
+        ranges.event(attempt, event);
+    });
+    ranges.end_attempt(edges);
+    ranges.lost(edges)
+}
+
+/// Adds the order in real time: a line of auxiliary nodes, one for each end in the order of their stamps. An
+/// edge leads from an attempt to its end's node, and one to each attempt from the last end before it began.
+fn add_time(attempts: &Attempts, edges: &mut Edges) {
+    let ended = |attempt: &u32| attempts.end[*attempt as usize] != u64::MAX;
+    let mut ends: Vec<u32> = (0..attempts.len() as u32).filter(ended).collect();
+    ends.sort_unstable_by_key(|attempt| attempts.end[*attempt as usize]);
+    let mut stamps = Vec::with_capacity(ends.len());
+    let mut nodes: Vec<u32> = Vec::with_capacity(ends.len());
+    for attempt in ends {
+        let node = edges.node();
+        edges.add(attempt, node, Kind::Time);
+        if let Some(before) = nodes.last() {
+            edges.add(*before, node, Kind::Wire);
+        }
+        stamps.push(attempts.end[attempt as usize]);
+        nodes.push(node);
+    }
+    for (attempt, begin) in attempts.begin.iter().enumerate() {
+        // A stamp was taken before a beginning if it is smaller than the counter was then.
+        let before = stamps.partition_point(|stamp| stamp < begin);
+        if let Some(last) = before.checked_sub(1) {
+            edges.add(nodes[last], attempt as u32, Kind::Wire);
+        }
+    }
+}

@@ -1,0 +1,239 @@
+//! From cycles of the graph to anomalies with names and reasons.
+//!
+//! The graph's edges do not say which key they come from. The events of the few attempts that are in cycles are
+//! decoded once more, and each edge's reasons are looked up: all of them, as a name may depend on whether one
+//! key is at the bottom of every edge.
+
+use crate::attempts::{Attempts, key_name, walk};
+use crate::graph::Kind;
+use crate::judge::Cycle;
+use crate::ordered::within;
+use crate::report::{Anomaly, AnomalyKind, Dependency, Level, Step};
+use crate::versions::{NONE, Source, Versions};
+use hotrow_core::history::{Event, History, WriteKind};
+use std::collections::HashMap;
+
+/// Reasons of one edge that are looked at.
+const REASONS_MAX: usize = 64;
+
+/// The reason of an edge, by numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Reason {
+    kind: Kind,
+    key: u32,
+    /// The version that was read or replaced, if any.
+    old: u64,
+    /// The version that was written.
+    new: u64,
+}
+
+/// Explains the edges of cycles.
+pub(crate) struct Explainer<'a> {
+    history: &'a History,
+    attempts: &'a Attempts,
+    versions: &'a Versions,
+    /// The events of the attempts in cycles.
+    events: HashMap<u32, Vec<Event<'a>>>,
+}
+
+impl<'a> Explainer<'a> {
+    pub(crate) fn new(
+        history: &'a History,
+        attempts: &'a Attempts,
+        versions: &'a Versions,
+        cycles: &[Cycle],
+    ) -> Self {
+        let nodes = cycles.iter().flat_map(|cycle| &cycle.path);
+        let mut events: HashMap<u32, Vec<Event<'a>>> = nodes.map(|(node, _)| (*node, Vec::new())).collect();
+        if !events.is_empty() {
+            walk(history, |attempt, event| {
+                if let Some(events) = events.get_mut(&attempt) {
+                    events.push(event);
+                }
+            });
+        }
+        Explainer { history, attempts, versions, events }
+    }
+
+    pub(crate) fn anomaly(&self, cycle: &Cycle) -> Anomaly {
+        let path = &cycle.path;
+        let ends = path.iter().skip(1).chain(path.first());
+        let edges: Vec<_> = path.iter().zip(ends).map(|(from, to)| (from.0, to.0, from.1)).collect();
+        let reasons: Vec<Vec<Reason>> = edges.iter().map(|edge| self.reasons(*edge)).collect();
+        let key = reasons.first().and_then(|first| {
+            let everywhere =
+                |reason: &&Reason| reasons.iter().all(|all| all.iter().any(|r| r.key == reason.key));
+            first.iter().find(everywhere).map(|reason| reason.key)
+        });
+        // Of each edge: its reason over the one key, if there is one, otherwise the first.
+        let chosen: Vec<Option<Reason>> = reasons
+            .iter()
+            .map(|all| all.iter().find(|reason| Some(reason.key) == key).or(all.first()).copied())
+            .collect();
+        let kinds: Vec<Kind> = edges
+            .iter()
+            .zip(&chosen)
+            .map(|(edge, reason)| reason.map_or(edge.2, |reason| reason.kind))
+            .collect();
+        let kind = self.name(cycle.violates, &edges, &kinds, key);
+        let steps = edges.iter().zip(&chosen).map(|(edge, reason)| self.step(*edge, *reason)).collect();
+        Anomaly { kind, violates: cycle.violates, steps }
+    }
+
+    fn name(
+        &self,
+        violates: Level,
+        edges: &[(u32, u32, Kind)],
+        kinds: &[Kind],
+        key: Option<u32>,
+    ) -> AnomalyKind {
+        let count = |wanted: Kind| kinds.iter().filter(|kind| **kind == wanted).count();
+        let (plain, range) = (count(Kind::ReadWrite), count(Kind::RangeWrite));
+        let flow = count(Kind::WriteRead) + count(Kind::WriteRange);
+        match violates {
+            Level::Opaque => return AnomalyKind::InconsistentState,
+            Level::Strict if kinds.len() == 2 && plain + range == 1 => return AnomalyKind::StaleRead,
+            Level::Strict => return AnomalyKind::RealTime,
+            Level::Serializable => {}
+        }
+        match (plain, range) {
+            (0, 0) if flow == 0 => AnomalyKind::DirtyWrite,
+            (0, 0) => AnomalyKind::CircularInformationFlow,
+            (0, 1) => AnomalyKind::PhantomRead,
+            (1, 0) => {
+                let at = kinds.iter().position(|kind| *kind == Kind::ReadWrite).unwrap_or(0);
+                let reader = edges[at].0;
+                let writes = |key: u32| {
+                    let events = self.events.get(&reader).into_iter().flatten();
+                    events.into_iter().any(|event| matches!(event, Event::Write { key: k, .. } if *k == key))
+                };
+                match key {
+                    Some(key) if writes(key) => AnomalyKind::LostUpdate,
+                    Some(_) if kinds.len() == 2 => AnomalyKind::UnrepeatableRead,
+                    _ => AnomalyKind::ReadSkew,
+                }
+            }
+            (_, 0) => AnomalyKind::WriteSkew,
+            _ => AnomalyKind::Phantom,
+        }
+    }
+
+    fn step(&self, (from, to, _): (u32, u32, Kind), reason: Option<Reason>) -> Step {
+        let dependency = match reason {
+            None => Dependency::Unexplained,
+            Some(Reason { kind, key, old, new }) => {
+                let key = || key_name(self.history, key);
+                match kind {
+                    Kind::WriteWrite => Dependency::WriteWrite { key: key(), replaced: old, version: new },
+                    Kind::WriteRead => Dependency::WriteRead { key: key(), version: new },
+                    Kind::ReadWrite => Dependency::ReadWrite { key: key(), read: old, version: new },
+                    Kind::WriteRange => Dependency::WriteRange { key: key(), version: new },
+                    Kind::RangeWrite => Dependency::RangeWrite { key: key(), version: new },
+                    Kind::Time | Kind::Wire => Dependency::Time { ended: old, began: new },
+                }
+            }
+        };
+        let (first, second) = (self.attempts.transaction(from), self.attempts.transaction(to));
+        Step { first, second, dependency }
+    }
+
+    fn events(&self, attempt: u32) -> &[Event<'a>] {
+        self.events.get(&attempt).map_or(&[], Vec::as_slice)
+    }
+
+    /// Why there is this edge. A range read is not blamed where a plain read does as well.
+    fn reasons(&self, (from, to, kind): (u32, u32, Kind)) -> Vec<Reason> {
+        let mut found = Vec::new();
+        match kind {
+            Kind::WriteWrite => self.write_write(from, to, &mut found),
+            Kind::WriteRead => self.write_read(from, to, &mut found),
+            Kind::ReadWrite => self.read_write(from, to, &mut found),
+            Kind::WriteRange => {
+                self.write_read(from, to, &mut found);
+                self.range(to, from, Kind::WriteRange, &mut found);
+            }
+            Kind::RangeWrite => {
+                self.read_write(from, to, &mut found);
+                self.range(from, to, Kind::RangeWrite, &mut found);
+            }
+            Kind::Time | Kind::Wire => {
+                let (old, new) = (self.attempts.end[from as usize], self.attempts.begin[to as usize]);
+                // No key has this number: the event that named it would have been refused.
+                found.push(Reason { kind: Kind::Time, key: NONE, old, new });
+            }
+        }
+        found.truncate(REASONS_MAX);
+        found
+    }
+
+    fn write_write(&self, from: u32, to: u32, found: &mut Vec<Reason>) {
+        for event in self.events(from) {
+            let Event::Write { key, version, .. } = *event else { continue };
+            let Ok((_, next)) = self.versions.source(self.history, key, version) else { continue };
+            if next != NONE && self.versions.writer(next) == to {
+                let new = self.versions.index.version(next);
+                found.push(Reason { kind: Kind::WriteWrite, key, old: version, new });
+            }
+        }
+    }
+
+    fn write_read(&self, from: u32, to: u32, found: &mut Vec<Reason>) {
+        for event in self.events(to) {
+            let Event::Read { key, version, .. } = *event else { continue };
+            if let Ok((Source::Written(rank), _)) = self.versions.source(self.history, key, version)
+                && self.versions.writer(rank) == from
+            {
+                found.push(Reason { kind: Kind::WriteRead, key, old: 0, new: version });
+            }
+        }
+    }
+
+    fn read_write(&self, from: u32, to: u32, found: &mut Vec<Reason>) {
+        for event in self.events(from) {
+            let Event::Read { key, version, .. } = *event else { continue };
+            let Ok((_, next)) = self.versions.source(self.history, key, version) else { continue };
+            if next != NONE && self.versions.writer(next) == to {
+                let new = self.versions.index.version(next);
+                found.push(Reason { kind: Kind::ReadWrite, key, old: version, new });
+            }
+        }
+    }
+
+    /// Keys that the writer deleted or inserted in ranges that the scanner read, without a read of their own.
+    fn range(&self, scanner: u32, writer: u32, kind: Kind, found: &mut Vec<Reason>) {
+        let wanted = if kind == Kind::WriteRange { WriteKind::Delete } else { WriteKind::Insert };
+        let read: std::collections::HashSet<u32> = self.events(scanner).iter().filter_map(key_read).collect();
+        // Keys that were lost are the last resort: inserted long before, and not found all the same.
+        let mut lost = Vec::new();
+        for event in self.events(writer) {
+            let Event::Write { key, version, kind: written, .. } = *event else { continue };
+            let Some(name) = self.history.keys.get(key) else { continue };
+            if written != wanted || self.versions.is_odd(key) {
+                continue;
+            }
+            for scan in self.events(scanner) {
+                let Event::Range { object, low, high, from, to } = *scan else { continue };
+                if object != name.object || !within(name.order, low, high) {
+                    continue;
+                }
+                let reason = Reason { kind, key, old: 0, new: version };
+                match kind {
+                    Kind::WriteRange if version >= to => {}
+                    Kind::RangeWrite if version < from => lost.push(reason),
+                    _ if found.contains(&reason) => {}
+                    _ => found.push(reason),
+                }
+            }
+        }
+        found.extend(lost);
+        // Found keys are in the blocks too, and true reasons; those that were not found say more.
+        found.sort_by_key(|reason| reason.kind == kind && read.contains(&reason.key));
+    }
+}
+
+fn key_read(event: &Event<'_>) -> Option<u32> {
+    match event {
+        Event::Read { key, .. } => Some(*key),
+        _ => None,
+    }
+}

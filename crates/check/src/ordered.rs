@@ -1,0 +1,180 @@
+//! The keys of objects that ranges were read of, in their order, with what came and went there.
+//!
+//! Positions number these keys, object by object and sorted by their order bytes. An *event* of a key is an
+//! effective version that changed whether the key exists, so a key's events are insertions and deletions in
+//! turn. (A transaction that inserts a key and deletes it again may leave a deletion of an absent key, which is
+//! no event.) Odd keys have no position and take no part in what ranges tell: those whose chain is not in the
+//! order of its versions' numbers, has gaps or versions without effect, or inserts a key that is there.
+
+use crate::attempts::walk;
+use crate::versions::{NONE, Versions};
+use hotrow_core::history::{Event, History, ReadKind, WriteKind};
+use std::ops::Bound;
+
+/// What reads say of the initial version of a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Before {
+    Unknown,
+    There,
+    Absent,
+}
+
+/// Keys in order, and their events.
+#[derive(Debug)]
+pub(crate) struct Ordered {
+    /// Of each key: its position, or `NONE`.
+    position: Vec<u32>,
+    /// Of each position: its key.
+    keys: Vec<u32>,
+    /// Of each object: its positions.
+    objects: Vec<(u32, u32)>,
+    /// Of each position, and one more: where its events begin in `events`.
+    heads: Vec<u32>,
+    /// Ranks of versions, by position and then by rank.
+    events: Vec<u32>,
+    /// The same, by rank alone.
+    by_time: Vec<u32>,
+    /// Of each position: whether the key was there before the history.
+    initially: Vec<bool>,
+}
+
+impl Ordered {
+    /// Sorts the keys of all objects of which the history has range reads.
+    pub(crate) fn read(history: &History, versions: &Versions) -> Self {
+        let mut scanned = vec![false; history.objects.len()];
+        let mut seen = vec![Before::Unknown; history.keys.len()];
+        walk(history, |_, event| match event {
+            Event::Range { object, .. } => scanned[object as usize] = true,
+            Event::Read { key, version: 0, kind: ReadKind::Value } => seen[key as usize] = Before::There,
+            Event::Read { key, version: 0, kind: ReadKind::Absent } => seen[key as usize] = Before::Absent,
+            _ => {}
+        });
+        let mut ordered = Ordered {
+            position: vec![NONE; history.keys.len()],
+            keys: Vec::new(),
+            objects: vec![(0, 0); history.objects.len()],
+            heads: vec![0],
+            events: Vec::new(),
+            by_time: Vec::new(),
+            initially: Vec::new(),
+        };
+        let object = |key: u32| history.keys.get(key).map_or(0, |name| name.object as usize);
+        let order = |key: u32| history.keys.get(key).map_or(&[][..], |name| name.order);
+        let judged = |key: &u32| scanned.get(object(*key)) == Some(&true) && !versions.is_odd(*key);
+        let mut keys: Vec<u32> = (0..history.keys.len() as u32).filter(judged).collect();
+        keys.sort_unstable_by(|a, b| (object(*a), order(*a)).cmp(&(object(*b), order(*b))));
+        for key in keys {
+            let begin = ordered.events.len();
+            let Some(initially) = ordered.push_events(versions, key, seen[key as usize]) else {
+                ordered.events.truncate(begin);
+                continue;
+            };
+            let position = ordered.keys.len() as u32;
+            ordered.position[key as usize] = position;
+            ordered.keys.push(key);
+            ordered.initially.push(initially);
+            ordered.heads.push(ordered.events.len() as u32);
+            let place = &mut ordered.objects[object(key)];
+            if place.1 == 0 {
+                place.0 = position;
+            }
+            place.1 = position + 1;
+        }
+        ordered.by_time = ordered.events.clone();
+        ordered.by_time.sort_unstable();
+        ordered
+    }
+
+    /// Appends a key's events and says whether it was there before them. None if they make no sense.
+    fn push_events(&mut self, versions: &Versions, key: u32, seen: Before) -> Option<bool> {
+        let mut rank = versions.first(key);
+        let initially = match (rank != NONE).then(|| versions.kind(rank)) {
+            Some(WriteKind::Update) => true,
+            Some(WriteKind::Insert) => false,
+            Some(WriteKind::Delete) => seen != Before::Absent,
+            None => seen == Before::There,
+        };
+        let mut present = initially;
+        while rank != NONE {
+            match (versions.kind(rank), present) {
+                (WriteKind::Insert, false) | (WriteKind::Delete, true) => {
+                    present = !present;
+                    self.events.push(rank);
+                }
+                (WriteKind::Update, true) | (WriteKind::Delete, false) => {}
+                (WriteKind::Insert, true) | (WriteKind::Update, false) => return None,
+            }
+            rank = versions.get(rank).next;
+        }
+        Some(initially)
+    }
+
+    pub(crate) fn position(&self, key: u32) -> Option<u32> {
+        let position = self.position[key as usize];
+        (position != NONE).then_some(position)
+    }
+
+    pub(crate) fn key(&self, position: u32) -> u32 {
+        self.keys[position as usize]
+    }
+
+    /// How many positions there are.
+    pub(crate) fn len(&self) -> u32 {
+        self.keys.len() as u32
+    }
+
+    /// The events of some positions, by position and then by rank.
+    pub(crate) fn events(&self, begin: u32, end: u32) -> &[u32] {
+        &self.events[self.heads[begin as usize] as usize..self.heads[end as usize] as usize]
+    }
+
+    /// All events by rank.
+    pub(crate) fn by_time(&self) -> &[u32] {
+        &self.by_time
+    }
+
+    pub(crate) fn was_there(&self, position: u32) -> bool {
+        self.initially[position as usize]
+    }
+
+    /// The positions of an object's keys between two bounds.
+    pub(crate) fn range(
+        &self,
+        history: &History,
+        object: u32,
+        low: Bound<&[u8]>,
+        high: Bound<&[u8]>,
+    ) -> (u32, u32) {
+        let (begin, end) = self.objects[object as usize];
+        let keys = &self.keys[begin as usize..end as usize];
+        let order = |key: &u32| history.keys.get(*key).map_or(&[][..], |name| name.order);
+        let below = |bound: &[u8]| keys.partition_point(|key| order(key) < bound) as u32;
+        let up_to = |bound: &[u8]| keys.partition_point(|key| order(key) <= bound) as u32;
+        let first = match low {
+            Bound::Unbounded => 0,
+            Bound::Included(bound) => below(bound),
+            Bound::Excluded(bound) => up_to(bound),
+        };
+        let last = match high {
+            Bound::Unbounded => keys.len() as u32,
+            Bound::Included(bound) => up_to(bound),
+            Bound::Excluded(bound) => below(bound),
+        };
+        (begin + first, begin + last.max(first))
+    }
+}
+
+/// Whether a key's order lies between two bounds.
+pub(crate) fn within(order: &[u8], low: Bound<&[u8]>, high: Bound<&[u8]>) -> bool {
+    let above = match low {
+        Bound::Unbounded => true,
+        Bound::Included(bound) => order >= bound,
+        Bound::Excluded(bound) => order > bound,
+    };
+    above
+        && match high {
+            Bound::Unbounded => true,
+            Bound::Included(bound) => order <= bound,
+            Bound::Excluded(bound) => order < bound,
+        }
+}

@@ -1,0 +1,286 @@
+//! The versions of a history: who wrote each, and the order of each key's.
+//!
+//! A key's order is that of its chain: each write says which version it replaced. Versions of attempts without
+//! effect (aborted ones, should a protocol have let them install anything) are passed over, so a chain links
+//! effective versions only.
+//!
+//! An unfinished attempt counts as effective if somebody else has read a version of its: it was in the middle of
+//! its commit then, and opacity lets such an attempt be completed by its commit (Guerraoui and Kapałka 2008).
+
+use crate::Malformed;
+use crate::attempts::{Attempts, key_name, walk};
+use crate::report::Outcome;
+use crate::version_index::VersionIndex;
+use hotrow_core::history::{Event, History, WriteKind};
+use std::collections::HashMap;
+
+/// No version: the end of a chain, or the state before the history.
+pub(crate) const NONE: u32 = u32::MAX;
+
+/// A version that the history does not have, in [`Version::before`].
+const GAP: u32 = u32::MAX - 1;
+
+/// One version. Its number is its rank among all versions, so numbers compare as versions do.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Version {
+    pub(crate) writer: u32,
+    pub(crate) key: u32,
+    /// The effective version that replaced it, or `NONE`.
+    pub(crate) next: u32,
+    /// The effective version that it replaced, or `NONE`, or `GAP`.
+    before: u32,
+}
+
+/// All versions.
+#[derive(Debug)]
+pub(crate) struct Versions {
+    pub(crate) index: VersionIndex,
+    all: Vec<Version>,
+    kinds: Vec<WriteKind>,
+    /// Of each key: its first effective version.
+    first: Vec<u32>,
+    /// Effective versions that replaced one that is not recorded.
+    gaps: HashMap<(u32, u64), u32>,
+    /// Of each key: whether its chain is not the plain one that a correct store makes. Its order differs from
+    /// that of the versions' numbers, or it has gaps or versions without effect.
+    odd: Vec<bool>,
+}
+
+/// What is known of a version that was read.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Source {
+    /// It is the state before the history, or it was not recorded.
+    Before,
+    /// It was written in the history.
+    Written(u32),
+}
+
+impl Versions {
+    /// Finds the versions' writers and order, and completes `attempts.effective`.
+    pub(crate) fn read(
+        history: &History,
+        attempts: &mut Attempts,
+        written: Vec<u64>,
+    ) -> Result<Self, Malformed> {
+        if written.len() >= GAP as usize {
+            return Err(Malformed::TooLarge { what: "writes", most: GAP as usize });
+        }
+        let index = VersionIndex::new(written).map_err(|version| written_twice(history, version))?;
+        let blank = Version { writer: NONE, key: NONE, next: NONE, before: NONE };
+        let keys = history.keys.len();
+        let mut versions = Versions {
+            all: vec![blank; index.len()],
+            kinds: vec![WriteKind::Update; index.len()],
+            index,
+            first: vec![NONE; keys],
+            gaps: HashMap::new(),
+            odd: vec![false; keys],
+        };
+        let replaced = versions.take_writes(history)?;
+        versions.complete_seen_commits(history, attempts);
+        versions.link(history, attempts, &replaced)?;
+        Ok(versions)
+    }
+
+    /// Fills in what each write says. Returns the versions replaced that are not recorded.
+    fn take_writes(&mut self, history: &History) -> Result<HashMap<u32, u64>, Malformed> {
+        let mut replaced_gaps = HashMap::new();
+        let mut failed = None;
+        walk(history, |writer, event| {
+            let Event::Write { key, replaced, version, kind } = event else { return };
+            let Some(rank) = self.index.rank(version) else { return };
+            let before = match self.index.rank(replaced) {
+                _ if replaced == 0 => NONE,
+                Some(before) => before,
+                None if history.complete => {
+                    let key = key_name(history, key);
+                    failed.get_or_insert(Malformed::Incomplete { key, version: replaced });
+                    GAP
+                }
+                None => GAP,
+            };
+            if before == GAP {
+                replaced_gaps.insert(rank, replaced);
+                self.odd[key as usize] = true;
+            }
+            self.all[rank as usize] = Version { writer, key, next: NONE, before };
+            self.kinds[rank as usize] = kind;
+        });
+        failed.map_or(Ok(replaced_gaps), Err)
+    }
+
+    /// Unfinished attempts of which somebody else has read a version were committing.
+    fn complete_seen_commits(&self, history: &History, attempts: &mut Attempts) {
+        let unfinished = |version: &Version| attempts.outcome[version.writer as usize] == Outcome::Unfinished;
+        if !self.all.iter().any(unfinished) {
+            return;
+        }
+        walk(history, |reader, event| {
+            let Event::Read { version, .. } = event else { return };
+            let Some(rank) = self.index.rank(version) else { return };
+            let writer = self.all[rank as usize].writer;
+            if writer != reader && attempts.outcome[writer as usize] == Outcome::Unfinished {
+                attempts.effective[writer as usize] = true;
+            }
+        });
+    }
+
+    fn link(
+        &mut self,
+        history: &History,
+        attempts: &Attempts,
+        replaced: &HashMap<u32, u64>,
+    ) -> Result<(), Malformed> {
+        let mut backwards = false;
+        for rank in 0..self.all.len() as u32 {
+            let Version { writer, key, mut before, .. } = self.all[rank as usize];
+            if !attempts.effective[writer as usize] {
+                self.odd[key as usize] = true;
+                continue;
+            }
+            let mut replaced_by_us = rank;
+            let mut steps = 0;
+            while before < GAP {
+                let other = self.all[before as usize];
+                if other.key != key {
+                    return Err(self.other_key(history, before, key));
+                }
+                if attempts.effective[other.writer as usize] {
+                    break;
+                }
+                (replaced_by_us, before) = (before, other.before);
+                steps += 1;
+                if steps > self.all.len() {
+                    return Err(self.circle(history, rank));
+                }
+            }
+            self.all[rank as usize].before = before;
+            let (place, version) = match before {
+                NONE => (&mut self.first[key as usize], 0),
+                GAP => {
+                    let version = replaced[&replaced_by_us];
+                    (self.gaps.entry((key, version)).or_insert(NONE), version)
+                }
+                _ => {
+                    if before > rank {
+                        backwards = true;
+                        self.odd[key as usize] = true;
+                    }
+                    (&mut self.all[before as usize].next, self.index.version(before))
+                }
+            };
+            if *place != NONE {
+                let (first, second) = (*place, rank);
+                return Err(Malformed::ReplacedTwice {
+                    key: key_name(history, key),
+                    replaced: version,
+                    first: self.index.version(first),
+                    second: self.index.version(second),
+                });
+            }
+            *place = rank;
+        }
+        if backwards { self.find_circle(history, attempts) } else { Ok(()) }
+    }
+
+    /// Looks for versions that no chain from its beginning reaches. There is a step backwards in each circle.
+    fn find_circle(&self, history: &History, attempts: &Attempts) -> Result<(), Malformed> {
+        let mut reached = vec![false; self.all.len()];
+        for mut rank in self.first.iter().chain(self.gaps.values()).copied() {
+            while rank != NONE {
+                reached[rank as usize] = true;
+                rank = self.all[rank as usize].next;
+            }
+        }
+        let lost = |rank: &u32| {
+            let version = self.all[*rank as usize];
+            !reached[*rank as usize] && attempts.effective[version.writer as usize]
+        };
+        match (0..self.all.len() as u32).find(lost) {
+            Some(rank) => Err(self.circle(history, rank)),
+            None => Ok(()),
+        }
+    }
+
+    fn circle(&self, history: &History, rank: u32) -> Malformed {
+        let key = key_name(history, self.all[rank as usize].key);
+        Malformed::Circle { key, version: self.index.version(rank) }
+    }
+
+    fn other_key(&self, history: &History, rank: u32, named: u32) -> Malformed {
+        Malformed::OtherKey {
+            version: self.index.version(rank),
+            named: key_name(history, named),
+            written: key_name(history, self.all[rank as usize].key),
+        }
+    }
+
+    /// Where a version that was read comes from, and the effective version that replaced it.
+    pub(crate) fn source(
+        &self,
+        history: &History,
+        key: u32,
+        version: u64,
+    ) -> Result<(Source, u32), Malformed> {
+        if version == 0 {
+            return Ok((Source::Before, self.first[key as usize]));
+        }
+        match self.index.rank(version) {
+            Some(rank) => {
+                let found = self.all[rank as usize];
+                if found.key != key {
+                    return Err(self.other_key(history, rank, key));
+                }
+                Ok((Source::Written(rank), found.next))
+            }
+            None if history.complete => Err(Malformed::Incomplete { key: key_name(history, key), version }),
+            None => Ok((Source::Before, self.gaps.get(&(key, version)).copied().unwrap_or(NONE))),
+        }
+    }
+
+    pub(crate) fn get(&self, rank: u32) -> Version {
+        self.all[rank as usize]
+    }
+
+    pub(crate) fn kind(&self, rank: u32) -> WriteKind {
+        self.kinds[rank as usize]
+    }
+
+    pub(crate) fn writer(&self, rank: u32) -> u32 {
+        self.all[rank as usize].writer
+    }
+
+    /// The effective version that this one replaced, if it is recorded.
+    pub(crate) fn before(&self, rank: u32) -> Option<u32> {
+        let before = self.all[rank as usize].before;
+        (before < GAP).then_some(before)
+    }
+
+    pub(crate) fn first(&self, key: u32) -> u32 {
+        self.first[key as usize]
+    }
+
+    pub(crate) fn is_odd(&self, key: u32) -> bool {
+        self.odd[key as usize]
+    }
+
+    /// The numbers of all versions that are linked: those with an effect.
+    pub(crate) fn effective<'a>(&'a self, attempts: &'a Attempts) -> impl Iterator<Item = u32> + 'a {
+        let effective = |rank: &u32| attempts.effective[self.writer(*rank) as usize];
+        (0..self.all.len() as u32).filter(effective)
+    }
+}
+
+/// The error for a version that is there twice.
+fn written_twice(history: &History, twice: u64) -> Malformed {
+    let mut keys = Vec::new();
+    walk(history, |_, event| {
+        if let Event::Write { key, version, .. } = event
+            && version == twice
+        {
+            keys.push(key);
+        }
+    });
+    let name = |at: usize| keys.get(at).map(|key| key_name(history, *key)).unwrap_or_default();
+    Malformed::WrittenTwice { version: twice, first: name(0), second: name(1) }
+}
