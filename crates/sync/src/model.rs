@@ -11,12 +11,14 @@
 //!
 //! - By default they leave it at acquire and release. That is weaker than the language, so what a model
 //!   shows holds all the more; and no fence that the code forgot is put in.
-//! - In a model that is [`totally_ordered`](Model::totally_ordered) they put `fence(SeqCst)` before each such
-//!   load and read-modify-write and after each such store. So of any two of them on one thread the fence in
-//!   between orders them, which is what arguments from the total order use. It is stronger than the language
-//!   in two ways: the fence orders the relaxed accesses around it as well, and loom lets any two such fences
-//!   synchronize. A model that needs neither a fence nor an acquire beside the total order should not be
-//!   trusted to find that one of those is missing; that is for the models of the other kind.
+//! - In a model that is [`totally_ordered`](Model::totally_ordered) they put a `fence(SeqCst)` beside each, so
+//!   that of two such accesses on one thread the first is before the second for everybody; that is what
+//!   arguments from the total order use. The model is run twice, once with the fence before each access and
+//!   once with the fence behind it, for an access that is not sequentially consistent but should be is
+//!   noticed only where the fence is not its neighbour's. This is stronger than the language in two ways: the
+//!   fence orders the relaxed accesses around it as well, and loom lets any two such fences synchronize. So
+//!   such a model may not notice that an acquire or release is missing; that is for the models of the other
+//!   kind.
 //!
 //! # A model that cannot fail shows nothing
 //!
@@ -81,16 +83,24 @@ impl BitOr for Part {
     }
 }
 
+/// How sequentially consistent accesses are ordered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Order {
+    None,
+    FencesBefore,
+    FencesAfter,
+}
+
 /// What the words and fences of the model that runs on this thread do. (loom runs all threads of a model on
 /// the thread that started it.)
 #[derive(Clone, Copy)]
 struct Memory {
-    totally_ordered: bool,
+    order: Order,
     without: Part,
 }
 
 thread_local! {
-    static MEMORY: Cell<Memory> = const { Cell::new(Memory { totally_ordered: false, without: Part(0) }) };
+    static MEMORY: Cell<Memory> = const { Cell::new(Memory { order: Order::None, without: Part(0) }) };
 }
 
 /// Whether this run is the one that [`Part::STEP`] asks for.
@@ -136,12 +146,17 @@ impl Model {
     /// If an execution panics, deadlocks or has a data race on a word or an [`UnsafeCell`], or if none does
     /// without what the model needs.
     pub fn check(self, model: impl Fn() + Send + Sync + 'static) {
-        if let Ok(without) = env::var(WITHOUT) {
-            self.run(Part(without.parse().expect("set by `fails_without`")), model);
+        let orders: &[Order] =
+            if self.totally_ordered { &[Order::FencesBefore, Order::FencesAfter] } else { &[Order::None] };
+        let without = env::var(WITHOUT).map(|bits| bits.parse().expect("set by `fails_without`"));
+        let without = Part(without.unwrap_or(0));
+        let model = Arc::new(model);
+        let executions = orders.iter().map(|&order| self.run(Memory { order, without }, model.clone()));
+        let executions: usize = executions.sum();
+        if without != Part(0) {
             return;
         }
-        let executions = self.run(Part(0), model);
-        assert!(executions > 1, "there is only one execution: nothing in it is concurrent");
+        assert!(executions > orders.len(), "there is only one execution: nothing in it is concurrent");
         let mut shown = format!("{executions} executions");
         for &part in &self.needs {
             assert!(fails_without(part), "none of {executions} executions fails without {part:?}");
@@ -151,8 +166,8 @@ impl Model {
     }
 
     /// Returns the number of executions.
-    fn run(&self, without: Part, model: impl Fn() + Send + Sync + 'static) -> usize {
-        MEMORY.set(Memory { totally_ordered: self.totally_ordered, without });
+    fn run(&self, memory: Memory, model: Arc<impl Fn() + Send + Sync + 'static>) -> usize {
+        MEMORY.set(memory);
         let executions = Arc::new(AtomicUsize::new(0));
         let counted = executions.clone();
         let mut builder = loom::model::Builder::new();
@@ -186,7 +201,7 @@ fn fails_without(part: Part) -> bool {
 
 /// loom's atomic words and fences, with what the running [`Model`] says of their orderings.
 pub mod atomic {
-    use super::{MEMORY, Part};
+    use super::{MEMORY, Order, Part};
     use Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
     use loom::sync::atomic as words;
     pub use loom::sync::atomic::Ordering;
@@ -224,9 +239,16 @@ pub mod atomic {
         }
     }
 
-    /// The fence that gives a sequentially consistent access its place in the total order.
-    fn order(ordering: Ordering) {
-        if ordering == SeqCst && MEMORY.get().totally_ordered {
+    /// The fence before a sequentially consistent access.
+    fn before(ordering: Ordering) {
+        if ordering == SeqCst && MEMORY.get().order == Order::FencesBefore {
+            fence(SeqCst);
+        }
+    }
+
+    /// The fence behind a sequentially consistent access.
+    fn after(ordering: Ordering) {
+        if ordering == SeqCst && MEMORY.get().order == Order::FencesAfter {
             fence(SeqCst);
         }
     }
@@ -265,23 +287,28 @@ pub mod atomic {
                 /// Reads the word.
                 #[track_caller]
                 pub fn load(&self, ordering: Ordering) -> $value {
-                    order(ordering);
+                    before(ordering);
                     self.turn.take();
-                    self.word.load(without(Part::LOADS, ordering, Acquire))
+                    let value = self.word.load(without(Part::LOADS, ordering, Acquire));
+                    after(ordering);
+                    value
                 }
 
                 /// Writes the word.
                 #[track_caller]
                 pub fn store(&self, value: $value, ordering: Ordering) {
+                    before(ordering);
                     self.word.store(value, without(Part::STORES, ordering, Release));
-                    order(ordering);
+                    after(ordering);
                 }
 
                 /// Exchanges the word's value.
                 #[track_caller]
                 pub fn swap(&self, value: $value, ordering: Ordering) -> $value {
-                    order(ordering);
-                    self.word.swap(value, of_update(ordering))
+                    before(ordering);
+                    let old = self.word.swap(value, of_update(ordering));
+                    after(ordering);
+                    old
                 }
 
                 /// Writes the word if it has the value `current`.
@@ -293,8 +320,11 @@ pub mod atomic {
                     success: Ordering,
                     failure: Ordering,
                 ) -> Result<$value, $value> {
-                    order(success);
-                    self.word.compare_exchange(current, new, of_update(success), of_failure(failure))
+                    before(success);
+                    let result =
+                        self.word.compare_exchange(current, new, of_update(success), of_failure(failure));
+                    after(if result.is_ok() { success } else { failure });
+                    result
                 }
             }
 
@@ -315,15 +345,19 @@ pub mod atomic {
                 /// Adds to the word and returns what it was.
                 #[track_caller]
                 pub fn fetch_add(&self, value: $value, ordering: Ordering) -> $value {
-                    order(ordering);
-                    self.word.fetch_add(value, of_update(ordering))
+                    before(ordering);
+                    let old = self.word.fetch_add(value, of_update(ordering));
+                    after(ordering);
+                    old
                 }
 
                 /// Subtracts from the word and returns what it was.
                 #[track_caller]
                 pub fn fetch_sub(&self, value: $value, ordering: Ordering) -> $value {
-                    order(ordering);
-                    self.word.fetch_sub(value, of_update(ordering))
+                    before(ordering);
+                    let old = self.word.fetch_sub(value, of_update(ordering));
+                    after(ordering);
+                    old
                 }
             }
         };

@@ -145,7 +145,7 @@ fn who_finds_a_node_retired_finds_its_heir_filled() {
 /// and checks what it observed.
 #[test]
 fn of_two_inserts_that_each_observed_the_absence_of_the_other_one_at_most_commits() {
-    Model::totally_ordered().needs(Part::TOTAL_ORDER).check(|| {
+    Model::totally_ordered().preemptions(3).needs(Part::TOTAL_ORDER).check(|| {
         let nodes = Arc::new([Node::default(), Node::default()]);
         let attempt = |nodes: &[Node; 2], mine: usize| {
             let [mine, others] = [&nodes[mine], &nodes[1 - mine]];
