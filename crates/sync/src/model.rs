@@ -195,7 +195,9 @@ fn fails_without(part: Part) -> bool {
         .output()
         .expect("the test's program runs once more");
     let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success() || said.contains("panicked at"), "{said}");
+    // To be killed is not to fail, and neither is to run on for too long.
+    let has_panicked = said.contains("panicked at") && !said.contains("exceeded maximum number of branches");
+    assert!(output.status.success() || has_panicked, "{said}");
     !output.status.success()
 }
 
