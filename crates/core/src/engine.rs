@@ -8,7 +8,7 @@ use crate::protocol::Protocol;
 use crate::statistics::{ConflictTable, Counters, HotKey, Statistics};
 use crate::transaction::Transaction;
 use crate::worker::Worker;
-use hotrow_sync::atomic::{AtomicU64, Ordering};
+use hotrow_sync::atomic::{Ordering, unfollowed::AtomicU64};
 use hotrow_sync::{Arc, Mutex, OnceLock, lock};
 use std::any::Any;
 use std::cell::RefCell;

@@ -25,7 +25,7 @@ mod recorded;
 mod segment;
 mod statistics;
 mod structure;
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod testing;
 mod transaction;
 mod worker;

@@ -6,7 +6,7 @@ use crate::item::Item;
 use crate::pin::Pin;
 use crate::protocol::Protocol;
 use crate::structure::StructureVersion;
-use hotrow_sync::atomic::{AtomicU32, Ordering};
+use hotrow_sync::atomic::{Ordering, unfollowed::AtomicU32};
 use std::ptr::NonNull;
 
 /// Who an object is: its engine, its number, its name.

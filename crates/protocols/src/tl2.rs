@@ -184,3 +184,6 @@ impl Protocol for Tl2 {
         version::release(attempt);
     }
 }
+
+#[cfg(all(test, loom))]
+mod models;
