@@ -8,6 +8,7 @@ mod churn;
 mod contention;
 mod errors;
 mod histories;
+mod interleavings;
 mod model;
 mod objects;
 mod panics;
