@@ -174,8 +174,7 @@ fn two_withdrawals_do_not_both_trust_the_same_sum() {
     for_each_protocol!(3, |P| {
         Numbers::<P>::interleave_each(&[50, 50], |engine, numbers, [mut t1, mut t2]| {
             let mut withdrawn = 0;
-            let sums = [&mut t1, &mut t2]
-                .map(|t| t.step(|tx| Ok(numbers.get(tx, 0)? + numbers.get(tx, 1)?)));
+            let sums = [&mut t1, &mut t2].map(|t| t.step(|tx| Ok(numbers.get(tx, 0)? + numbers.get(tx, 1)?)));
             for (position, (t, sum)) in [&mut t1, &mut t2].into_iter().zip(sums).enumerate() {
                 t.step(|tx| match sum {
                     Some(100..) => numbers.add(tx, position, -100),
@@ -197,7 +196,8 @@ fn two_withdrawals_do_not_both_trust_the_same_sum() {
 fn a_condition_on_many_values_is_the_same_when_it_is_looked_at_again() {
     for_each_protocol!(3, |P| {
         Numbers::<P>::interleave_each(&[1, 2, 3], |engine, numbers, [mut t1, mut t2]| {
-            let least = |numbers: Vec<i64>, bound| numbers.into_iter().filter(|number| *number >= bound).count();
+            let least =
+                |numbers: Vec<i64>, bound| numbers.into_iter().filter(|number| *number >= bound).count();
             let before = t1.step(|tx| Ok(least(numbers.all(tx)?, 10)));
             t2.step(|tx| numbers.set(tx, 1, 30));
             t2.commit();
@@ -233,7 +233,9 @@ fn a_change_of_what_meets_a_condition_comes_before_or_after_a_change_of_all() {
                 }
                 let now = engine.run(|tx| numbers.all(tx)).unwrap();
                 match (t1.committed(), t2.committed()) {
-                    (true, true) => assert!([[0, 30], [20, 10]].iter().any(|serial| now == serial), "{now:?}"),
+                    (true, true) => {
+                        assert!([[0, 30], [20, 10]].iter().any(|serial| now == serial), "{now:?}")
+                    }
                     (true, false) => assert_eq!(now, [20, 30]),
                     (false, true) => assert_eq!(now, [10, 0]),
                     (false, false) => panic!("both aborted"),

@@ -36,10 +36,7 @@ impl<P: Protocol> Interleaving<P> {
 
     /// Hands out the engine and transactions to be stepped (`T1`, `T2`, ...), and judges the history at the end.
     /// A transaction that has not ended by then is rolled back.
-    pub(crate) fn run<const N: usize, R>(
-        self,
-        work: impl FnOnce(&Engine<P>, [Stepped<'_, P>; N]) -> R,
-    ) -> R {
+    pub(crate) fn run<const N: usize, R>(self, work: impl FnOnce(&Engine<P>, [Stepped<'_, P>; N]) -> R) -> R {
         let recording = self.engine.record_history(HISTORY_BYTES_MAX).unwrap();
         let mut workers: [Worker<P>; N] = std::array::from_fn(|_| self.engine.worker().unwrap());
         let mut number = 0;
