@@ -7,7 +7,7 @@ use hotrow::history::History;
 use hotrow_check::{Counts, Report};
 use serde_json::json;
 use std::fs::{self, File};
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufReader, BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
 
@@ -86,9 +86,9 @@ fn cannot(what: &str, path: &Path, error: &dyn std::fmt::Display) -> Stop {
 /// `hotrow check`.
 pub(crate) fn check(arguments: &CheckArguments) -> Result<(), Stop> {
     let CheckArguments { file, require, format } = arguments;
-    let bytes = fs::read(file).map_err(|error| cannot("read", file, &error))?;
-    let history = hotrow_check::file::read(&bytes).map_err(|error| cannot("read", file, &error))?;
-    drop(bytes);
+    let bytes = File::open(file).map_err(|error| cannot("read", file, &error))?;
+    let history = hotrow_check::file::read(&mut BufReader::new(bytes));
+    let history = history.map_err(|error| cannot("read", file, &error))?;
     let report = hotrow_check::check(&history).map_err(|error| cannot("judge", file, &error))?;
     print(&match format {
         Format::Table => report.to_string(),
@@ -125,9 +125,10 @@ fn name(level: Level) -> &'static str {
 fn in_json(file: &Path, report: &Report) -> serde_json::Value {
     let Counts { attempts, committed, aborted, rolled_back, unfinished, reads, writes, range_reads, .. } =
         report.counts;
-    let anomalies = report.anomalies.iter().map(|anomaly| {
-        json!({ "name": anomaly.kind.name(), "words": anomaly.to_string() })
-    });
+    let anomalies = report
+        .anomalies
+        .iter()
+        .map(|anomaly| json!({ "name": anomaly.kind.name(), "words": anomaly.to_string() }));
     json!({
         "file": file.display().to_string(),
         "protocol": report.protocol,
