@@ -14,6 +14,8 @@ mod malformed;
 mod ordered;
 mod ranges;
 mod report;
+#[cfg(test)]
+mod tests;
 mod version_index;
 mod versions;
 

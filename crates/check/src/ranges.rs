@@ -40,6 +40,9 @@
 //! Keys that the attempt has written itself are left out: a scan that comes after the write does not look at
 //! what others did to the key, and the blocks' auxiliary nodes would lead from the attempt back to itself.
 //!
+//! What an attempt without effect wanted to write is not recorded, so for those it is assumed that they have read
+//! each key of the object before they wrote it, if only to know whether it existed, as Hotrow's tables do.
+//!
 //! # Keys that were there all the time
 //!
 //! A key that existed at `from`, did not go until `to`, and was not found, fits no candidate. The index has lost

@@ -43,7 +43,7 @@ struct Totals {
 }
 
 /// The checksum of a block.
-fn checksum(kind: u8, payload: &[u8]) -> u32 {
+pub(crate) fn checksum(kind: u8, payload: &[u8]) -> u32 {
     let length = (payload.len() as u32).to_le_bytes();
     let head = crc32c::crc32c_append(crc32c::crc32c(&[kind]), &length);
     crc32c::crc32c_append(head, payload)

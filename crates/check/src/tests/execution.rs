@@ -1,0 +1,198 @@
+//! A store without any control of concurrency, whose executions are recorded as a recorder would.
+//!
+//! Reads see what is installed. Writes are kept and installed at the commit, one after the other. Executed one
+//! attempt at a time it makes right histories, otherwise all kinds of wrong ones.
+
+use crate::{AttemptInProgress, HistoryBuilder};
+use hotrow_core::history::{Event, History, ReadKind, WriteKind};
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+use std::ops::Bound::Included;
+
+/// The keys of the one object, by their order; every other one is there at the beginning.
+pub(super) const KEYS: u8 = 14;
+
+/// Something that a transaction does.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Action {
+    Read(u8),
+    Write(u8),
+    Delete(u8),
+    Scan(u8, u8),
+}
+
+/// How a transaction ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ending {
+    Commit,
+    Abort,
+    RollBack,
+    Never,
+}
+
+pub(super) fn action() -> impl Strategy<Value = Action> {
+    prop_oneof![
+        3 => (0..KEYS).prop_map(Action::Read),
+        3 => (0..KEYS).prop_map(Action::Write),
+        2 => (0..KEYS).prop_map(Action::Delete),
+        2 => (0..KEYS, 0..KEYS).prop_map(|(a, b)| Action::Scan(a.min(b), a.max(b))),
+    ]
+}
+
+pub(super) fn ending() -> impl Strategy<Value = Ending> {
+    prop_oneof![
+        6 => Just(Ending::Commit),
+        1 => Just(Ending::Abort),
+        1 => Just(Ending::RollBack),
+        1 => Just(Ending::Never),
+    ]
+}
+
+pub(super) fn body(actions_max: usize) -> impl Strategy<Value = (Vec<Action>, Ending)> {
+    (prop::collection::vec(action(), 1..=actions_max), ending())
+}
+
+/// A scan on its way: what it has to look at still, and since when.
+struct Scan {
+    next: u8,
+    low: u8,
+    high: u8,
+    from: u64,
+}
+
+/// A transaction on its way.
+pub(super) struct Running {
+    attempt: AttemptInProgress,
+    /// What it wants written: whether the key shall be there.
+    writes: BTreeMap<u8, bool>,
+    scan: Option<Scan>,
+    /// Whether it writes what is there without a look. Only for those that commit: of the others the checker
+    /// does not know what they wrote but by its reads.
+    pub(super) blind: bool,
+}
+
+/// The store.
+pub(super) struct Store {
+    builder: HistoryBuilder,
+    object: u32,
+    /// Of each key: its version and whether it is there.
+    states: Vec<(u64, bool)>,
+}
+
+impl Store {
+    pub(super) fn new() -> Self {
+        let mut builder = HistoryBuilder::new("none at all");
+        let object = builder.object("table");
+        for key in 0..KEYS {
+            builder.key(object, &[key], &key.to_string());
+        }
+        let states = (0..KEYS).map(|key| (0, key % 2 == 0)).collect();
+        Store { builder, object, states }
+    }
+
+    pub(super) fn begin(&mut self, worker: u32) -> Running {
+        Running { attempt: self.builder.begin(worker), writes: BTreeMap::new(), scan: None, blind: false }
+    }
+
+    fn see(&mut self, running: &Running, key: u8) -> bool {
+        if let Some(there) = running.writes.get(&key) {
+            return *there;
+        }
+        let (version, there) = self.states[key as usize];
+        let kind = if there { ReadKind::Value } else { ReadKind::Absent };
+        self.builder.event(running.attempt, Event::Read { key: key.into(), version, kind });
+        there
+    }
+
+    /// Does an action at once.
+    pub(super) fn act(&mut self, running: &mut Running, action: Action) {
+        match action {
+            Action::Read(key) => {
+                self.see(running, key);
+            }
+            // Over what is there it may be blind; otherwise it is an insertion, which looks first.
+            Action::Write(key) if running.blind && self.states[key as usize].1 => {
+                running.writes.insert(key, true);
+            }
+            Action::Write(key) => {
+                self.see(running, key);
+                running.writes.insert(key, true);
+            }
+            Action::Delete(key) => {
+                if self.see(running, key) {
+                    running.writes.insert(key, false);
+                }
+            }
+            Action::Scan(low, high) => {
+                self.begin_scan(running, low, high);
+                while self.step_scan(running) {}
+            }
+        }
+    }
+
+    pub(super) fn begin_scan(&mut self, running: &mut Running, low: u8, high: u8) {
+        running.scan = Some(Scan { next: low, low, high, from: self.builder.now() });
+    }
+
+    /// Looks at one more key; false if there was no scan, or it is over now.
+    pub(super) fn step_scan(&mut self, running: &mut Running) -> bool {
+        let Some(mut scan) = running.scan.take() else { return false };
+        if scan.next <= scan.high {
+            let seen = running.writes.contains_key(&scan.next) || self.states[scan.next as usize].1;
+            if seen {
+                self.see(running, scan.next);
+            }
+            scan.next += 1;
+            running.scan = Some(scan);
+            return true;
+        }
+        let (low, high) = ([scan.low], [scan.high]);
+        let (low, high, to) = (Included(&low[..]), Included(&high[..]), self.builder.now());
+        let event = Event::Range { object: self.object, low, high, from: scan.from, to };
+        self.builder.event(running.attempt, event);
+        false
+    }
+
+    /// Installs what is to be written.
+    pub(super) fn install(&mut self, running: &mut Running) {
+        for (key, wanted) in std::mem::take(&mut running.writes) {
+            let (replaced, there) = self.states[key as usize];
+            let kind = match (there, wanted) {
+                (true, true) => WriteKind::Update,
+                (false, true) => WriteKind::Insert,
+                (true, false) => WriteKind::Delete,
+                (false, false) => continue,
+            };
+            let version = self.builder.take_number();
+            self.states[key as usize] = (version, wanted);
+            self.builder.event(running.attempt, Event::Write { key: key.into(), replaced, version, kind });
+        }
+    }
+
+    /// Ends a transaction; installs first if it commits.
+    pub(super) fn end(&mut self, mut running: Running, ending: Ending) {
+        match ending {
+            Ending::Commit => {
+                self.install(&mut running);
+                self.builder.commit(running.attempt);
+            }
+            Ending::Abort => self.builder.abort(running.attempt),
+            Ending::RollBack => self.builder.roll_back(running.attempt),
+            Ending::Never => {}
+        }
+    }
+
+    pub(super) fn finish(self) -> History {
+        self.builder.finish()
+    }
+}
+
+/// A history with other events of each worker.
+pub(super) fn map_events<'a>(history: &'a History, mut map: impl FnMut(Event<'a>) -> Event<'a>) -> History {
+    let mut mapped = history.clone();
+    for (to, from) in mapped.workers.iter_mut().zip(&history.workers) {
+        to.bytes.clear();
+        from.events().for_each(|event| map(event.unwrap()).encode(&mut to.bytes));
+    }
+    mapped
+}

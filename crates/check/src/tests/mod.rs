@@ -1,0 +1,71 @@
+//! Tests of the whole checker. They are here and not beside the crate because its blocks are small in test builds.
+
+mod anomalies;
+mod execution;
+mod files;
+mod malformed;
+mod opacity;
+mod oracle;
+mod random;
+mod ranges;
+mod valid;
+
+use crate::{AnomalyKind, AttemptInProgress, HistoryBuilder, Level, Report, check};
+
+/// A history with an object of keys that are there from the beginning.
+struct Bench {
+    history: HistoryBuilder,
+    object: u32,
+    keys: Vec<u32>,
+}
+
+impl Bench {
+    /// So many keys are there, and so many after them are not.
+    fn new(there: u8, absent: u8) -> Self {
+        let mut history = HistoryBuilder::new("test");
+        let object = history.object("table");
+        let mut keys: Vec<u32> = (0..there).map(|n| history.key(object, &[n], &n.to_string())).collect();
+        keys.extend((there..there + absent).map(|n| history.absent_key(object, &[n], &n.to_string())));
+        Bench { history, object, keys }
+    }
+
+    fn begin<const N: usize>(&mut self) -> [AttemptInProgress; N] {
+        std::array::from_fn(|worker| self.history.begin(worker as u32 + 1))
+    }
+
+    fn commit(&mut self, attempts: &[AttemptInProgress]) {
+        attempts.iter().for_each(|attempt| self.history.commit(*attempt));
+    }
+
+    fn scan_all(&mut self, attempt: AttemptInProgress) {
+        self.history.scan(attempt, self.object, std::ops::Bound::Unbounded, std::ops::Bound::Unbounded);
+    }
+
+    fn report(self) -> Report {
+        check(&self.history.finish()).unwrap()
+    }
+
+    /// The one anomaly that there is must be this one.
+    #[track_caller]
+    fn finds(self, kind: AnomalyKind, violates: Level) -> Report {
+        let report = self.report();
+        let found: Vec<_> = report.anomalies.iter().map(|anomaly| anomaly.kind).collect();
+        assert_eq!(found, [kind], "{report}");
+        assert_eq!(report.anomalies[0].violates, violates, "{report}");
+        assert_eq!(report.serializable, violates > Level::Serializable, "{report}");
+        assert_eq!(report.strictly_serializable, violates > Level::Strict, "{report}");
+        assert!(!report.opaque, "{report}");
+        let text = report.to_string();
+        assert!(!text.contains("comes before"), "every edge is explained:\n{text}");
+        assert!(text.contains(kind.name()));
+        report
+    }
+
+    #[track_caller]
+    fn is_fine(self) -> Report {
+        let report = self.report();
+        assert!(report.anomalies.is_empty(), "{report}");
+        assert!(report.serializable && report.strictly_serializable && report.opaque, "{report}");
+        report
+    }
+}

@@ -1,0 +1,148 @@
+//! A second opinion on small histories: all orders are tried.
+//!
+//! An order is right if each attempt, executed at its place in it, would have seen the versions that it has
+//! seen and replaced those that it has replaced.
+
+use crate::ordered::within;
+use hotrow_core::history::{Ended, Event, History, WriteKind};
+use std::collections::HashMap;
+
+struct Attempt<'a> {
+    begin: u64,
+    end: u64,
+    committed: bool,
+    events: Vec<Event<'a>>,
+}
+
+/// Whether a history is serializable, strictly serializable, and opaque.
+pub(super) fn verdicts(history: &History) -> [bool; 3] {
+    let mut attempts = Vec::new();
+    for worker in &history.workers {
+        for event in worker.events() {
+            match event.unwrap() {
+                Event::Begin { stamp: begin, .. } => {
+                    attempts.push(Attempt { begin, end: u64::MAX, committed: false, events: Vec::new() });
+                }
+                Event::End { outcome, stamp } => {
+                    let attempt: &mut Attempt<'_> = attempts.last_mut().unwrap();
+                    (attempt.end, attempt.committed) = (stamp, outcome == Ended::Committed);
+                }
+                event => attempts.last_mut().unwrap().events.push(event),
+            }
+        }
+    }
+    let oracle = Oracle { history, chains: chains(&attempts), attempts };
+    let committed: Vec<usize> =
+        (0..oracle.attempts.len()).filter(|n| oracle.attempts[*n].committed).collect();
+    let all: Vec<usize> = (0..oracle.attempts.len()).collect();
+    [(&committed, false), (&committed, true), (&all, true)]
+        .map(|(attempts, timely)| oracle.some_order(&mut attempts.clone(), timely, &mut State::default()))
+}
+
+/// The versions of each key in their order, with what they did.
+type Chains = HashMap<u32, Vec<(u64, WriteKind)>>;
+
+fn chains(attempts: &[Attempt<'_>]) -> Chains {
+    let mut chains = Chains::new();
+    for event in attempts.iter().filter(|attempt| attempt.committed).flat_map(|attempt| &attempt.events) {
+        if let Event::Write { key, version, kind, .. } = *event {
+            chains.entry(key).or_default().push((version, kind));
+        }
+    }
+    chains.values_mut().for_each(|chain| chain.sort_by_key(|(version, _)| *version));
+    chains
+}
+
+/// The version of each key, 0 if it is not here.
+type State = HashMap<u32, u64>;
+
+struct Oracle<'a> {
+    history: &'a History,
+    chains: Chains,
+    attempts: Vec<Attempt<'a>>,
+}
+
+impl Oracle<'_> {
+    fn some_order(&self, left: &mut Vec<usize>, timely: bool, state: &mut State) -> bool {
+        if left.is_empty() {
+            return true;
+        }
+        for at in 0..left.len() {
+            let next = left[at];
+            let too_early = |other: &usize| self.attempts[*other].end < self.attempts[next].begin;
+            if timely && left.iter().any(too_early) {
+                continue;
+            }
+            let mut after = state.clone();
+            if self.execute(&self.attempts[next], &mut after) {
+                left.swap_remove(at);
+                let found = self.some_order(left, timely, &mut after);
+                left.push(next);
+                let last = left.len() - 1;
+                left.swap(at, last);
+                if found {
+                    return true;
+                }
+            }
+        }
+        false
+    }
+
+    /// Executes an attempt at its place, if what it saw was there.
+    fn execute(&self, attempt: &Attempt<'_>, state: &mut State) -> bool {
+        let own = |version: u64| {
+            attempt.events.iter().any(|e| matches!(e, Event::Write { version: v, .. } if *v == version))
+        };
+        for event in &attempt.events {
+            let fits = match *event {
+                Event::Read { key, version, .. } => own(version) || current(state, key) == version,
+                Event::Range { .. } => self.range_fits(attempt, event, state),
+                _ => true,
+            };
+            if !fits {
+                return false;
+            }
+        }
+        for event in attempt.events.iter().filter(|_| attempt.committed) {
+            if let Event::Write { key, replaced, version, .. } = *event {
+                if current(state, key) != replaced {
+                    return false;
+                }
+                state.insert(key, version);
+            }
+        }
+        true
+    }
+
+    fn range_fits(&self, attempt: &Attempt<'_>, range: &Event<'_>, state: &State) -> bool {
+        let Event::Range { object, low, high, from, to } = *range else { return true };
+        (0..self.history.keys.len() as u32).all(|key| {
+            let name = self.history.keys.get(key).unwrap();
+            let known = attempt.events.iter().any(|event| match *event {
+                Event::Read { key: k, version, .. } => k == key && version < to,
+                Event::Write { key: k, .. } => k == key,
+                _ => false,
+            });
+            if name.object != object || !within(name.order, low, high) || known {
+                return true;
+            }
+            let chain = self.chains.get(&key).map_or(&[][..], |chain| chain);
+            let at_from = chain.iter().rev().find(|(version, _)| *version < from).copied();
+            // A key that was never written and not seen either is taken to be absent.
+            let absent_first = chain.first().is_none_or(|(_, kind)| *kind == WriteKind::Insert);
+            let mut candidates = Vec::new();
+            match at_from {
+                Some((version, WriteKind::Delete)) => candidates.push(version),
+                None if absent_first => candidates.push(0),
+                _ => {}
+            }
+            let within = chain.iter().filter(|(version, _)| (from..to).contains(version));
+            candidates.extend(within.filter(|(_, kind)| *kind == WriteKind::Delete).map(|(v, _)| *v));
+            candidates.contains(&current(state, key))
+        })
+    }
+}
+
+fn current(state: &State, key: u32) -> u64 {
+    state.get(&key).copied().unwrap_or(0)
+}
