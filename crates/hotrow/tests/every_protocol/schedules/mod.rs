@@ -15,7 +15,7 @@ const STATES: [State; 3] = [[None, None], [Some(1), None], [Some(1), Some(2)]];
 
 const TABLES: [Place; 3] = [Place::Hash, Place::Ordered, Place::Secondary];
 
-/// Checks transactions that can run on a table, in a table of one kind.
+/// Checks transactions in a table of one kind, or in an ordered one if they scan and that kind has no order.
 fn check_rows<P: Protocol, const N: usize>(
     place: Place,
     before: State,
@@ -27,8 +27,7 @@ fn check_rows<P: Protocol, const N: usize>(
     Combination { place, before, programs, rolls_back }.check::<P>()
 }
 
-/// Pairs of transactions of two operations on rows, each with the kind of table and the state that the `number`th
-/// of them is tried with when not all are.
+/// Calls `visit` with all pairs of transactions of two operations on rows, numbered.
 fn each_pair_on_rows(mut visit: impl FnMut(usize, [&[Operation]; 2])) {
     let single = |key| [Get(key), Add(key), Insert(key), Delete(key)];
     let operations = [single(0).as_slice(), &single(1), &[UP, DOWN]].concat();
@@ -120,7 +119,7 @@ fn two_transactions_on_rows_are_serial_in_every_schedule() {
 }
 
 #[test]
-#[ignore = "long"]
+#[ignore = "long: run with -- --ignored"]
 fn any_two_transactions_on_rows_are_serial_in_every_schedule() {
     for_each_protocol!(3, |P| {
         each_pair_on_rows(|_, programs| {
