@@ -15,13 +15,11 @@ fn stepped() -> RetryPolicy {
 }
 
 /// What is said of every interleaving's history, whatever the test says of its outcome.
-fn judge(history: History) {
+fn judge(history: &History) {
     assert!(history.complete, "the bound on the history was reached");
-    for worker in &history.workers {
-        for event in worker.events() {
-            event.unwrap();
-        }
-    }
+    let report = hotrow_check::check(history).unwrap();
+    assert!(report.strictly_serializable, "{report}");
+    assert!(report.opaque || !history.opaque, "{report}");
 }
 
 /// An engine, its recorder running, for one interleaving.
@@ -46,7 +44,7 @@ impl<P: Protocol> Interleaving<P> {
         });
         let result = work(&self.engine, transactions);
         drop(workers);
-        judge(recording.finish());
+        judge(&recording.finish());
         result
     }
 }
