@@ -112,6 +112,9 @@ pub(crate) struct CheckArguments {
     /// have seen one state, too) [default: what the recorded protocol claims]
     #[arg(long, value_enum, value_name = "LEVEL", hide_possible_values = true)]
     pub(crate) require: Option<Level>,
+    /// The most anomalies to print
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    pub(crate) anomalies: u32,
     /// How to print: "table", or "json" for one object
     #[arg(long, value_enum, default_value_t = Format::Table, hide_possible_values = true)]
     pub(crate) format: Format,
@@ -176,11 +179,6 @@ fn command() -> Command {
         .subcommand(runner(&BENCH))
         .subcommand(runner(&COMPARE))
         .subcommand(
-            ListArguments::augment_args(Command::new("list"))
-                .about("Lists protocols and workloads")
-                .after_help("Example:\n  hotrow list --format json"),
-        )
-        .subcommand(
             CheckArguments::augment_args(Command::new("check"))
                 .about("Judges a recorded history: serializable, strictly serializable, opaque")
                 .after_help(
@@ -188,6 +186,11 @@ fn command() -> Command {
                      Example:\n  hotrow bench stress --threads 4 --seconds 1 --record stress.history\n  \
                      hotrow check stress.history",
                 ),
+        )
+        .subcommand(
+            ListArguments::augment_args(Command::new("list"))
+                .about("Lists protocols and workloads")
+                .after_help("Example:\n  hotrow list --format json"),
         )
         .after_help("Example:\n  hotrow bench tpcc --warehouses 1 --protocol all")
 }

@@ -85,13 +85,16 @@ fn cannot(what: &str, path: &Path, error: &dyn std::fmt::Display) -> Stop {
 
 /// `hotrow check`.
 pub(crate) fn check(arguments: &CheckArguments) -> Result<(), Stop> {
-    let CheckArguments { file, require, format } = arguments;
+    let CheckArguments { file, require, anomalies, format } = arguments;
     let bytes = File::open(file).map_err(|error| cannot("read", file, &error))?;
     let history = hotrow_check::file::read(&mut BufReader::new(bytes));
     let history = history.map_err(|error| cannot("read", file, &error))?;
-    let report = hotrow_check::check(&history).map_err(|error| cannot("judge", file, &error))?;
+    let mut report = hotrow_check::check(&history).map_err(|error| cannot("judge", file, &error))?;
+    let listed = report.anomalies.len();
+    report.anomalies.truncate(*anomalies as usize);
+    report.not_listed += (listed - report.anomalies.len()) as u64;
     print(&match format {
-        Format::Table => report.to_string(),
+        Format::Table => format!("{report}\n"),
         Format::Json => format!("{}\n", in_json(file, &report)),
     })?;
     let claimed = if report.claims_opacity { Level::Opaque } else { Level::Strict };
