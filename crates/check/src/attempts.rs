@@ -17,6 +17,8 @@ pub(crate) struct Attempts {
     pub(crate) outcome: Vec<Outcome>,
     /// Whether its writes count: it has committed, or it was in the middle of its commit and was seen.
     pub(crate) effective: Vec<bool>,
+    /// Whether it has range reads.
+    pub(crate) ranged: Vec<bool>,
     /// Of each list of events: its first attempt, its worker, and the position of the first attempt there.
     lists: Vec<(u32, u32, u32)>,
 }
@@ -53,6 +55,7 @@ impl Attempts {
                     attempts.begin.push(stamp);
                     attempts.end.push(u64::MAX);
                     attempts.outcome.push(Outcome::Unfinished);
+                    attempts.ranged.push(false);
                     inside = true;
                     if attempts.begin.len() > graph::NODES_MAX {
                         return Err(Malformed::TooLarge { what: "attempts", most: graph::NODES_MAX });
@@ -116,6 +119,7 @@ impl Attempts {
                     return Err(Malformed::UnknownObject { object, objects });
                 }
                 self.forwards(attempt, from, to)?;
+                self.ranged[attempt] = true;
             }
             Event::End { outcome, stamp } => {
                 self.forwards(attempt, self.begin[attempt], stamp)?;

@@ -32,11 +32,10 @@ pub fn check(history: &History) -> Result<Report, Malformed> {
         }
     }
     let mut singles = Singles { history, attempts: &attempts, found: Default::default(), more: 0 };
-    add_reads(history, &attempts, &versions, &mut edges, &mut singles)?;
-    if counts.range_reads > 0 {
-        for lost in add_ranges(history, &versions, &mut edges) {
-            singles.lost(lost);
-        }
+    let mut ranges = (counts.range_reads > 0).then(|| Ranges::new(history, &versions));
+    add_reads(history, &attempts, &versions, &mut edges, &mut singles, ranges.as_mut())?;
+    if let Some(ranges) = ranges {
+        ranges.lost(&mut edges).into_iter().for_each(|lost| singles.lost(lost));
     }
     add_time(&attempts, &mut edges);
     counts.write_write_edges = edges.count(Kind::WriteWrite);
@@ -104,61 +103,72 @@ impl Singles<'_> {
     }
 }
 
-/// Adds the edges of reads of single keys.
+/// Adds the edges of reads, of single keys and of ranges.
 fn add_reads(
     history: &History,
     attempts: &Attempts,
     versions: &Versions,
     edges: &mut Edges,
     singles: &mut Singles<'_>,
+    mut ranges: Option<&mut Ranges<'_>>,
 ) -> Result<(), Malformed> {
     let mut failed = None;
-    walk(history, |reader, event| {
-        let Event::Read { key, version, .. } = event else { return };
-        let (source, next) = match versions.source(history, key, version) {
-            Ok(source) => source,
-            Err(error) => {
-                failed.get_or_insert(error);
-                return;
+    let mut current = NONE;
+    walk(history, |attempt, event| {
+        if let Some(ranges) = ranges.as_deref_mut() {
+            if attempt != current {
+                ranges.end_attempt(edges);
+                current = attempt;
             }
-        };
-        if let Source::Written(rank) = source {
-            let writer = versions.writer(rank);
-            if writer == reader {
-                return;
-            }
-            let key = || key_name(history, key);
-            if !attempts.effective[writer as usize] {
-                let dependency = || Dependency::AbortedRead { key: key(), version };
-                return singles.push(AnomalyKind::AbortedRead, writer, reader, dependency);
-            }
-            edges.add(writer, reader, Kind::WriteRead);
-            if next != NONE && versions.writer(next) == writer {
-                let later = versions.index.version(next);
-                let dependency = || Dependency::IntermediateRead { key: key(), version, later };
-                return singles.push(AnomalyKind::IntermediateRead, writer, reader, dependency);
+            if attempts.ranged[attempt as usize] {
+                ranges.event(attempt, event);
             }
         }
-        if next != NONE {
-            edges.add(reader, versions.writer(next), Kind::ReadWrite);
+        if let Event::Read { key, version, .. } = event
+            && let Err(error) = add_read(history, attempts, versions, edges, singles, (attempt, key, version))
+        {
+            failed.get_or_insert(error);
         }
     });
+    if let Some(ranges) = ranges {
+        ranges.end_attempt(edges);
+    }
     failed.map_or(Ok(()), Err)
 }
 
-/// Adds the edges of range reads. Returns the keys that they lost.
-fn add_ranges(history: &History, versions: &Versions, edges: &mut Edges) -> Vec<Lost> {
-    let mut ranges = Ranges::new(history, versions);
-    let mut current = NONE;
-    walk(history, |attempt, event| {
-        if attempt != current {
-            ranges.end_attempt(edges);
-            current = attempt;
+/// Adds the edges of one read: who read, which key, and which version of it.
+fn add_read(
+    history: &History,
+    attempts: &Attempts,
+    versions: &Versions,
+    edges: &mut Edges,
+    singles: &mut Singles<'_>,
+    (reader, key, version): (u32, u32, u64),
+) -> Result<(), Malformed> {
+    let (source, next) = versions.source(history, key, version)?;
+    if let Source::Written(rank) = source {
+        let writer = versions.writer(rank);
+        if writer == reader {
+            return Ok(());
         }
-        ranges.event(attempt, event);
-    });
-    ranges.end_attempt(edges);
-    ranges.lost(edges)
+        let key = || key_name(history, key);
+        if !attempts.effective[writer as usize] {
+            let dependency = || Dependency::AbortedRead { key: key(), version };
+            singles.push(AnomalyKind::AbortedRead, writer, reader, dependency);
+            return Ok(());
+        }
+        edges.add(writer, reader, Kind::WriteRead);
+        if next != NONE && versions.writer(next) == writer {
+            let later = versions.index.version(next);
+            let dependency = || Dependency::IntermediateRead { key: key(), version, later };
+            singles.push(AnomalyKind::IntermediateRead, writer, reader, dependency);
+            return Ok(());
+        }
+    }
+    if next != NONE {
+        edges.add(reader, versions.writer(next), Kind::ReadWrite);
+    }
+    Ok(())
 }
 
 /// Adds the order in real time: a line of auxiliary nodes, one for each end in the order of their stamps. An

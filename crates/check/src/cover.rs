@@ -27,7 +27,7 @@ use hotrow_core::history::WriteKind;
 use std::collections::HashMap;
 
 /// Positions in a block.
-const BLOCK: u32 = if cfg!(test) { 2 } else { 64 };
+const BLOCK: u32 = if cfg!(test) { 2 } else { 16 };
 
 /// The longest range that is gone through key by key.
 const SHORT: u32 = 2 * BLOCK;
