@@ -49,7 +49,7 @@
 //!
 //! Time and memory are linear in the events, but for sorting the keys of objects with range reads, and a
 //! logarithm for each range read. Of a history with the shape of TPC-C, a million transactions with fifty
-//! million events take half a minute at most and two GiB, the history itself included (`examples/million.rs`).
+//! million events took some fifteen seconds of one processor and two GiB, the history itself included (`examples/million.rs`).
 //!
 //! # Sources
 //!
