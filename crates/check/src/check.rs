@@ -1,14 +1,17 @@
 //! A history's way to its report.
 
+use crate::Malformed;
 use crate::attempts::{Attempts, key_name, walk};
 use crate::explain::Explainer;
 use crate::graph::{Edges, Kind};
 use crate::judge::judge;
 use crate::ranges::{Lost, Ranges};
 use crate::report::{Anomaly, AnomalyKind, Counts, Dependency, Level, Report, Step};
-use crate::versions::{Source, Versions};
-use crate::{Malformed, versions::NONE};
+use crate::versions::{Known, NONE, Read, Source, Versions};
 use hotrow_core::history::{Event, History};
+
+/// Reads that are looked up together.
+const BATCH: usize = 256;
 
 /// Anomalies of one level that are kept.
 const KEPT: usize = 100;
@@ -114,6 +117,16 @@ fn add_reads(
 ) -> Result<(), Malformed> {
     let mut failed = None;
     let mut current = NONE;
+    let mut batch = Vec::with_capacity(BATCH);
+    let mut known = Vec::with_capacity(BATCH);
+    let mut flush = |batch: &mut Vec<Read>, edges: &mut Edges| {
+        versions.look_up(batch, &mut known);
+        for (read, known) in batch.drain(..).zip(known.drain(..)) {
+            if let Err(error) = add_read(history, attempts, versions, edges, singles, read, known) {
+                failed.get_or_insert(error);
+            }
+        }
+    };
     walk(history, |attempt, event| {
         if let Some(ranges) = ranges.as_deref_mut() {
             if attempt != current {
@@ -124,30 +137,35 @@ fn add_reads(
                 ranges.event(attempt, event);
             }
         }
-        if let Event::Read { key, version, .. } = event
-            && let Err(error) = add_read(history, attempts, versions, edges, singles, (attempt, key, version))
-        {
-            failed.get_or_insert(error);
+        if let Event::Read { key, version, .. } = event {
+            batch.push(Read { attempt, key, version });
+            if batch.len() == BATCH {
+                flush(&mut batch, edges);
+            }
         }
     });
+    flush(&mut batch, edges);
     if let Some(ranges) = ranges {
         ranges.end_attempt(edges);
     }
     failed.map_or(Ok(()), Err)
 }
 
-/// Adds the edges of one read: who read, which key, and which version of it.
+/// Adds the edges of one read.
 fn add_read(
     history: &History,
     attempts: &Attempts,
     versions: &Versions,
     edges: &mut Edges,
     singles: &mut Singles<'_>,
-    (reader, key, version): (u32, u32, u64),
+    Read { attempt: reader, key, version }: Read,
+    known: Option<Known>,
 ) -> Result<(), Malformed> {
-    let (source, next) = versions.source(history, key, version)?;
-    if let Source::Written(rank) = source {
-        let writer = versions.writer(rank);
+    let Known { source, next, replacer } = match known {
+        Some(known) => known,
+        None => versions.look_up_one(history, key, version)?,
+    };
+    if let Source::Written(_, writer) = source {
         if writer == reader {
             return Ok(());
         }
@@ -158,15 +176,15 @@ fn add_read(
             return Ok(());
         }
         edges.add(writer, reader, Kind::WriteRead);
-        if next != NONE && versions.writer(next) == writer {
+        if replacer == writer {
             let later = versions.index.version(next);
             let dependency = || Dependency::IntermediateRead { key: key(), version, later };
             singles.push(AnomalyKind::IntermediateRead, writer, reader, dependency);
             return Ok(());
         }
     }
-    if next != NONE {
-        edges.add(reader, versions.writer(next), Kind::ReadWrite);
+    if replacer != NONE {
+        edges.add(reader, replacer, Kind::ReadWrite);
     }
     Ok(())
 }

@@ -9,7 +9,7 @@ use crate::graph::Kind;
 use crate::judge::Cycle;
 use crate::ordered::within;
 use crate::report::{Anomaly, AnomalyKind, Dependency, Level, Step};
-use crate::versions::{NONE, Source, Versions};
+use crate::versions::{Known, NONE, Source, Versions};
 use hotrow_core::history::{Event, History, WriteKind};
 use std::collections::HashMap;
 
@@ -169,8 +169,9 @@ impl<'a> Explainer<'a> {
     fn write_write(&self, from: u32, to: u32, found: &mut Vec<Reason>) {
         for event in self.events(from) {
             let Event::Write { key, version, .. } = *event else { continue };
-            let Ok((_, next)) = self.versions.source(self.history, key, version) else { continue };
-            if next != NONE && self.versions.writer(next) == to {
+            let Ok(known) = self.versions.look_up_one(self.history, key, version) else { continue };
+            let Known { next, replacer, .. } = known;
+            if replacer == to {
                 let new = self.versions.index.version(next);
                 found.push(Reason { kind: Kind::WriteWrite, key, old: version, new });
             }
@@ -180,8 +181,9 @@ impl<'a> Explainer<'a> {
     fn write_read(&self, from: u32, to: u32, found: &mut Vec<Reason>) {
         for event in self.events(to) {
             let Event::Read { key, version, .. } = *event else { continue };
-            if let Ok((Source::Written(rank), _)) = self.versions.source(self.history, key, version)
-                && self.versions.writer(rank) == from
+            let known = self.versions.look_up_one(self.history, key, version);
+            if let Ok(Known { source: Source::Written(_, writer), .. }) = known
+                && writer == from
             {
                 found.push(Reason { kind: Kind::WriteRead, key, old: 0, new: version });
             }
@@ -191,8 +193,9 @@ impl<'a> Explainer<'a> {
     fn read_write(&self, from: u32, to: u32, found: &mut Vec<Reason>) {
         for event in self.events(from) {
             let Event::Read { key, version, .. } = *event else { continue };
-            let Ok((_, next)) = self.versions.source(self.history, key, version) else { continue };
-            if next != NONE && self.versions.writer(next) == to {
+            let Ok(known) = self.versions.look_up_one(self.history, key, version) else { continue };
+            let Known { next, replacer, .. } = known;
+            if replacer == to {
                 let new = self.versions.index.version(next);
                 found.push(Reason { kind: Kind::ReadWrite, key, old: version, new });
             }

@@ -26,6 +26,8 @@ pub(crate) struct Ordered {
     position: Vec<u32>,
     /// Of each position: its key.
     keys: Vec<u32>,
+    /// Of each position: the prefix of its key's order, so that few comparisons look at the key itself.
+    prefixes: Vec<u64>,
     /// Of each object: its positions.
     objects: Vec<(u32, u32)>,
     /// Of each position, and one more: where its events begin in `events`.
@@ -52,6 +54,7 @@ impl Ordered {
         let mut ordered = Ordered {
             position: vec![NONE; history.keys.len()],
             keys: Vec::new(),
+            prefixes: Vec::new(),
             objects: vec![(0, 0); history.objects.len()],
             heads: vec![0],
             events: Vec::new(),
@@ -61,9 +64,10 @@ impl Ordered {
         let object = |key: u32| history.keys.get(key).map_or(0, |name| name.object as usize);
         let order = |key: u32| history.keys.get(key).map_or(&[][..], |name| name.order);
         let judged = |key: &u32| scanned.get(object(*key)) == Some(&true) && !versions.is_odd(*key);
-        let mut keys: Vec<u32> = (0..history.keys.len() as u32).filter(judged).collect();
-        keys.sort_unstable_by(|a, b| (object(*a), order(*a)).cmp(&(object(*b), order(*b))));
-        for key in keys {
+        let keys = (0..history.keys.len() as u32).filter(judged);
+        let mut keys: Vec<_> = keys.map(|key| (object(key), prefix(order(key)), key)).collect();
+        keys.sort_unstable_by(|a, b| (a.0, a.1).cmp(&(b.0, b.1)).then_with(|| order(a.2).cmp(order(b.2))));
+        for (_, prefix, key) in keys {
             let begin = ordered.events.len();
             let Some(initially) = ordered.push_events(versions, key, seen[key as usize]) else {
                 ordered.events.truncate(begin);
@@ -72,6 +76,7 @@ impl Ordered {
             let position = ordered.keys.len() as u32;
             ordered.position[key as usize] = position;
             ordered.keys.push(key);
+            ordered.prefixes.push(prefix);
             ordered.initially.push(initially);
             ordered.heads.push(ordered.events.len() as u32);
             let place = &mut ordered.objects[object(key)];
@@ -146,22 +151,48 @@ impl Ordered {
         high: Bound<&[u8]>,
     ) -> (u32, u32) {
         let (begin, end) = self.objects[object as usize];
-        let keys = &self.keys[begin as usize..end as usize];
-        let order = |key: &u32| history.keys.get(*key).map_or(&[][..], |name| name.order);
-        let below = |bound: &[u8]| keys.partition_point(|key| order(key) < bound) as u32;
-        let up_to = |bound: &[u8]| keys.partition_point(|key| order(key) <= bound) as u32;
+        let compare = |position: &u32, bound: &[u8], short: u64| {
+            let key = self.keys[*position as usize];
+            let order = || history.keys.get(key).map_or(&[][..], |name| name.order);
+            self.prefixes[*position as usize].cmp(&short).then_with(|| order().cmp(bound))
+        };
+        let count = |below: &dyn Fn(&u32) -> bool| {
+            let (mut low, mut high) = (begin, end);
+            while low < high {
+                let middle = low + (high - low) / 2;
+                if below(&middle) { low = middle + 1 } else { high = middle }
+            }
+            low
+        };
+        let below = |bound: &[u8]| {
+            let short = prefix(bound);
+            count(&|position| compare(position, bound, short).is_lt())
+        };
+        let up_to = |bound: &[u8]| {
+            let short = prefix(bound);
+            count(&|position| compare(position, bound, short).is_le())
+        };
         let first = match low {
-            Bound::Unbounded => 0,
+            Bound::Unbounded => begin,
             Bound::Included(bound) => below(bound),
             Bound::Excluded(bound) => up_to(bound),
         };
         let last = match high {
-            Bound::Unbounded => keys.len() as u32,
+            Bound::Unbounded => end,
             Bound::Included(bound) => up_to(bound),
             Bound::Excluded(bound) => below(bound),
         };
-        (begin + first, begin + last.max(first))
+        (first, last.max(first))
     }
+}
+
+/// The first eight bytes of an order as a number, filled up with zeros. Where prefixes differ, orders compare as
+/// they do.
+fn prefix(order: &[u8]) -> u64 {
+    let mut bytes = [0; 8];
+    let length = order.len().min(8);
+    bytes[..length].copy_from_slice(&order[..length]);
+    u64::from_be_bytes(bytes)
 }
 
 /// Whether a key's order lies between two bounds.

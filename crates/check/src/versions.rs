@@ -46,13 +46,31 @@ pub(crate) struct Versions {
     odd: Vec<bool>,
 }
 
-/// What is known of a version that was read.
+/// A read of a version.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Read {
+    pub(crate) attempt: u32,
+    pub(crate) key: u32,
+    pub(crate) version: u64,
+}
+
+/// Where a version that was read comes from.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Source {
     /// It is the state before the history, or it was not recorded.
     Before,
-    /// It was written in the history.
-    Written(u32),
+    /// It was written in the history: its rank, and who wrote it.
+    Written(u32, u32),
+}
+
+/// What is known of a version that was read.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Known {
+    pub(crate) source: Source,
+    /// The effective version that replaced it, or `NONE`.
+    pub(crate) next: u32,
+    /// Who wrote that, or `NONE`.
+    pub(crate) replacer: u32,
 }
 
 impl Versions {
@@ -215,26 +233,47 @@ impl Versions {
         }
     }
 
-    /// Where a version that was read comes from, and the effective version that replaced it.
-    pub(crate) fn source(
-        &self,
-        history: &History,
-        key: u32,
-        version: u64,
-    ) -> Result<(Source, u32), Malformed> {
-        if version == 0 {
-            return Ok((Source::Before, self.first[key as usize]));
-        }
-        match self.index.rank(version) {
+    /// What is known of a version that is named as one of a key.
+    pub(crate) fn look_up_one(&self, history: &History, key: u32, version: u64) -> Result<Known, Malformed> {
+        let (source, next) = match self.index.rank(version) {
+            _ if version == 0 => (Source::Before, self.first[key as usize]),
             Some(rank) => {
                 let found = self.all[rank as usize];
                 if found.key != key {
                     return Err(self.other_key(history, rank, key));
                 }
-                Ok((Source::Written(rank), found.next))
+                (Source::Written(rank, found.writer), found.next)
             }
-            None if history.complete => Err(Malformed::Incomplete { key: key_name(history, key), version }),
-            None => Ok((Source::Before, self.gaps.get(&(key, version)).copied().unwrap_or(NONE))),
+            None if history.complete => {
+                return Err(Malformed::Incomplete { key: key_name(history, key), version });
+            }
+            None => (Source::Before, self.gaps.get(&(key, version)).copied().unwrap_or(NONE)),
+        };
+        let replacer = if next == NONE { NONE } else { self.writer(next) };
+        Ok(Known { source, next, replacer })
+    }
+
+    /// Looks up many reads, step by step, so that the processor fetches many places of memory at once: these
+    /// accesses, one after the other, would take longer than all the rest of the check. `None` is for
+    /// [`look_up_one`](Self::look_up_one) to explain.
+    pub(crate) fn look_up(&self, reads: &[Read], known: &mut Vec<Option<Known>>) {
+        known.clear();
+        known.extend(reads.iter().map(|read| {
+            let rank = if read.version == 0 { NONE } else { self.index.rank(read.version)? };
+            Some(Known { source: Source::Written(rank, NONE), next: NONE, replacer: NONE })
+        }));
+        for (read, place) in reads.iter().zip(known.iter_mut()) {
+            let Some(Known { source: Source::Written(rank, _), .. }) = *place else { continue };
+            *place = if rank == NONE {
+                Some(Known { source: Source::Before, next: self.first[read.key as usize], replacer: NONE })
+            } else {
+                let found = self.all[rank as usize];
+                let source = Source::Written(rank, found.writer);
+                (found.key == read.key).then_some(Known { source, next: found.next, replacer: NONE })
+            };
+        }
+        for known in known.iter_mut().flatten().filter(|known| known.next != NONE) {
+            known.replacer = self.writer(known.next);
         }
     }
 

@@ -155,7 +155,7 @@ fn an_attempt_that_ends_at_the_number_another_begins_at_is_not_before_it() {
     bench.history.read_version(b, bench.keys[0], 0);
     bench.history.commit(b);
     assert_eq!(version, 1);
-    bench.is_fine();
+    bench.finds_nothing();
 }
 
 #[test]

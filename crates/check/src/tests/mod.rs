@@ -62,7 +62,7 @@ impl Bench {
     }
 
     #[track_caller]
-    fn is_fine(self) -> Report {
+    fn finds_nothing(self) -> Report {
         let report = self.report();
         assert!(report.anomalies.is_empty(), "{report}");
         assert!(report.serializable && report.strictly_serializable && report.opaque, "{report}");

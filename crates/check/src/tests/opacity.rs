@@ -72,7 +72,7 @@ fn an_unfinished_attempt_that_was_seen_was_committing() {
     bench.history.write(a, bench.keys[0]);
     bench.history.read(b, bench.keys[0]);
     bench.commit(&[b]);
-    let report = bench.is_fine();
+    let report = bench.finds_nothing();
     assert_eq!((report.counts.unfinished, report.counts.committed), (1, 1));
 }
 

@@ -4,8 +4,8 @@ use super::Bench;
 use std::ops::Bound::{Included, Unbounded};
 
 #[test]
-fn nothing_is_fine() {
-    Bench::new(0, 0).is_fine();
+fn nothing_finds_nothing() {
+    Bench::new(0, 0).finds_nothing();
 }
 
 #[test]
@@ -16,7 +16,7 @@ fn blind_writes_commute() {
         bench.history.write(attempt, bench.keys[0]);
     }
     bench.commit(&attempts);
-    bench.is_fine();
+    bench.finds_nothing();
 }
 
 #[test]
@@ -37,7 +37,7 @@ fn what_an_aborted_attempt_installed_is_passed_over() {
             bench.history.event(b, hotrow_core::history::Event::Write { key, replaced: 0, version, kind });
         }
         bench.commit(&[b]);
-        bench.is_fine();
+        bench.finds_nothing();
     }
 }
 
@@ -56,7 +56,7 @@ fn own_writes_make_no_edges() {
     bench.scan_all(a);
     bench.history.insert(a, bench.keys[1]);
     bench.commit(&[a]);
-    bench.is_fine();
+    bench.finds_nothing();
 }
 
 #[test]
@@ -75,11 +75,11 @@ fn ranges_see_keys_come_and_go() {
         }
         bench.history.commit(attempt);
     }
-    bench.is_fine();
+    bench.finds_nothing();
 }
 
 #[test]
-fn a_queue_is_fine() {
+fn a_queue_finds_nothing() {
     let mut bench = Bench::new(0, 200);
     let object = bench.object;
     for n in 0..200usize {
@@ -95,7 +95,7 @@ fn a_queue_is_fine() {
             bench.history.commit(attempt);
         }
     }
-    let report = bench.is_fine();
+    let report = bench.finds_nothing();
     // One edge from a writer to each auxiliary node, and few to each scan.
     assert!(report.counts.range_edges < 200 * 30, "{report}");
 }
@@ -111,7 +111,7 @@ fn a_history_cut_at_its_bound_says_so() {
     let write = hotrow_core::history::Event::Write { key: bench.keys[0], replaced: 77, version: 99, kind };
     bench.history.event(b, write);
     bench.commit(&[a, b]);
-    let report = bench.is_fine();
+    let report = bench.finds_nothing();
     assert_eq!(report.counts.read_write_edges, 1);
     assert!(report.to_string().contains("cut at its bound"));
 }
