@@ -22,6 +22,9 @@ pub(crate) enum Request {
     List(Format),
     /// Judge a recorded history.
     Check(CheckArguments),
+    /// Measure on virtual cores.
+    #[cfg(feature = "sim")]
+    Sim(crate::sim::VirtualPlan),
 }
 
 /// What to measure.
@@ -192,6 +195,7 @@ fn command() -> Command {
                 .about("Lists protocols and workloads")
                 .after_help("Example:\n  hotrow list --format json"),
         )
+        .subcommand(crate::sim::command())
         .after_help("Example:\n  hotrow bench tpcc --warehouses 1 --protocol all")
 }
 
@@ -210,9 +214,9 @@ fn runner(runner: &Runner) -> Command {
         .subcommands(WORKLOADS.iter().map(|workload| workload_command(runner, workload)))
 }
 
-fn workload_command(runner: &Runner, workload: &WorkloadInfo) -> Command {
-    let WorkloadInfo { name, summary, source, options, example } = *workload;
-    let own = options.iter().map(|option| {
+/// The subcommand of a workload, with the workload's own options.
+pub(crate) fn own_options(workload: &WorkloadInfo) -> Command {
+    let own = workload.options.iter().map(|option| {
         Arg::new(option.name)
             .long(option.name)
             .value_name(option.value)
@@ -221,10 +225,15 @@ fn workload_command(runner: &Runner, workload: &WorkloadInfo) -> Command {
             .allow_negative_numbers(true)
             .help_heading("Options of the workload")
     });
-    RunArguments::augment_args(Command::new(name).args(own))
+    let WorkloadInfo { name, summary, source, .. } = *workload;
+    Command::new(name).args(own).about(format!("{summary} ({source})"))
+}
+
+fn workload_command(runner: &Runner, workload: &WorkloadInfo) -> Command {
+    let WorkloadInfo { name, example, .. } = *workload;
+    RunArguments::augment_args(own_options(workload))
         .mut_arg("protocol", |arg| arg.required(false).default_value(runner.protocol))
         .mut_arg("repeat", |arg| arg.required(false).default_value(runner.repeat))
-        .about(format!("{summary} ({source})"))
         .after_help(help_end(runner, &format!("{name} {example} {}", runner.example)))
 }
 
@@ -254,6 +263,10 @@ pub(crate) fn parse(host: &ThisHost) -> Result<Request, Refusal> {
     match name {
         "bench" => Ok(Request::Bench(plan(matches, host)?)),
         "compare" => Ok(Request::Compare(plan(matches, host)?)),
+        #[cfg(feature = "sim")]
+        "sim" => Ok(Request::Sim(crate::sim::plan(matches)?)),
+        #[cfg(not(feature = "sim"))]
+        "sim" => Err(crate::sim::refusal()),
         "check" => Ok(Request::Check(CheckArguments::from_arg_matches(matches).map_err(shortened)?)),
         "list" => Ok(Request::List(ListArguments::from_arg_matches(matches).map_err(shortened)?.format)),
         _ => {
@@ -265,7 +278,7 @@ pub(crate) fn parse(host: &ThisHost) -> Result<Request, Refusal> {
 }
 
 /// The first paragraph of clap's message, in one line.
-fn shortened(error: clap::Error) -> Refusal {
+pub(crate) fn shortened(error: clap::Error) -> Refusal {
     if !error.use_stderr() || error.kind() == clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
     {
         return Refusal::Answer(error);
@@ -276,7 +289,8 @@ fn shortened(error: clap::Error) -> Refusal {
     Refusal::Words(line.strip_prefix("error: ").unwrap_or(&line).to_owned())
 }
 
-fn plan(matches: &ArgMatches, host: &ThisHost) -> Result<Plan, Refusal> {
+/// The workload chosen below a subcommand, and what was said of it.
+pub(crate) fn workload(matches: &ArgMatches) -> Result<(WorkloadOptions, &ArgMatches), Refusal> {
     let (name, matches) = matches.subcommand().expect("clap demands a subcommand");
     let Some(info) = WORKLOADS.iter().find(|workload| workload.name == name) else {
         return Err(OptionError::UnknownWorkload { name: name.to_owned() }.into());
@@ -286,7 +300,12 @@ fn plan(matches: &ArgMatches, host: &ThisHost) -> Result<Plan, Refusal> {
         .iter()
         .filter_map(|option| Some((option.name.to_owned(), matches.get_one::<String>(option.name)?.clone())))
         .collect();
-    let workload = WorkloadOptions::parse(name, &given)?;
+    Ok((WorkloadOptions::parse(name, &given)?, matches))
+}
+
+fn plan(matches: &ArgMatches, host: &ThisHost) -> Result<Plan, Refusal> {
+    let (workload, matches) = workload(matches)?;
+    let name = workload.info().name;
     let arguments = RunArguments::from_arg_matches(matches).map_err(shortened)?;
     let cores = hotrow::sync::thread::parallelism();
     let (protocols, left_out) = protocols(&arguments.protocol, arguments.threads, cores)?;
@@ -309,7 +328,7 @@ fn plan(matches: &ArgMatches, host: &ThisHost) -> Result<Plan, Refusal> {
 }
 
 /// The protocols named, each with its number of threads; and those of `all` that do not admit the number.
-fn protocols(
+pub(crate) fn protocols(
     names: &str,
     threads: Option<usize>,
     cores: usize,

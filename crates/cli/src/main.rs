@@ -9,6 +9,7 @@ mod host;
 mod list;
 mod progress;
 mod run;
+mod sim;
 mod summary;
 mod text;
 
@@ -26,6 +27,8 @@ fn main() -> ExitCode {
         Ok(Request::Bench(plan)) => run::bench(&plan, &host),
         Ok(Request::Compare(plan)) => run::compare(&plan, &host),
         Ok(Request::Check(arguments)) => history::check(&arguments),
+        #[cfg(feature = "sim")]
+        Ok(Request::Sim(plan)) => sim::run(&plan, &host),
         Ok(Request::List(format)) => list::print(format).map_err(run::Stop::from),
         Err(Refusal::Answer(answer)) => answer.exit(),
         Err(Refusal::Words(words)) => Err(run::Stop::BadInput(words)),

@@ -5,7 +5,7 @@ use crate::history;
 use crate::host::ThisHost;
 use crate::progress::Progress;
 use crate::summary;
-use hotrow_workloads::{BenchError, Outcome, RunReport, RunSpec, prepare_and_run};
+use hotrow_workloads::{BenchError, On, Outcome, RunReport, RunSpec, prepare_and_run};
 use std::fmt;
 use std::io::{self, Write as _};
 
@@ -96,7 +96,7 @@ fn run_all(
         let spec = RunSpec {
             workload: plan.workload.clone(),
             protocol: info.name.to_owned(),
-            settings: plan.settings(threads, round),
+            on: On::Threads(plan.settings(threads, round)),
             record_bytes_max: plan.record.as_ref().map(|record| record.bytes_max),
         };
         let label =
@@ -119,7 +119,7 @@ fn run_all(
 }
 
 /// Success only if no check failed.
-fn verdict(reports: &Reports) -> Result<(), Stop> {
+pub(crate) fn verdict(reports: &Reports) -> Result<(), Stop> {
     let mut failed = Vec::new();
     for (_, report) in reports {
         for check in report.failed_checks() {

@@ -107,6 +107,42 @@ fn held(payload: u64, resident: u64) -> String {
     format!("{} in keys and rows, {} resident ({times})", text::memory(payload), text::memory(resident))
 }
 
+/// Runs on virtual cores, one line each.
+#[cfg(feature = "sim")]
+pub(crate) fn virtual_runs(machine: &str, reports: &Reports) -> String {
+    let Some((_, first)) = reports.first() else { return String::new() };
+    let rows = reports.iter().map(|(_, report)| {
+        let latency = |pick: fn(&LatencySummary) -> f64| match &report.latency_us {
+            Some(latency) => text::quantity(pick(latency)),
+            None => String::from("-"),
+        };
+        vec![
+            report.protocol.to_owned(),
+            report.threads.to_string(),
+            text::quantity(report.throughput_per_s),
+            latency(|latency| latency.p50),
+            latency(|latency| latency.p99),
+            latency(|latency| latency.p999),
+            text::quantity(report.aborts_per_commit()),
+            report.attempts_max.to_string(),
+            checks(report),
+        ]
+    });
+    let header = [
+        "protocol",
+        "cores",
+        "commits/s",
+        "p50 µs",
+        "p99 µs",
+        "p99.9 µs",
+        "aborts/commit",
+        "attempts",
+        "checks",
+    ];
+    let table = text::table(1, &header, rows.collect::<Vec<_>>());
+    format!("{} on virtual cores of {machine}, {} virtual s\n\n{table}\n", first.workload, first.seconds)
+}
+
 /// The protocols of a plan side by side: medians over the rounds, and ratios to the first.
 pub(crate) fn comparison(plan: &Plan, reports: &Reports) -> String {
     let measures = |protocol: usize| {

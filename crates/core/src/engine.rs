@@ -9,7 +9,7 @@ use crate::statistics::{ConflictTable, Counters, HotKey, Statistics};
 use crate::transaction::Transaction;
 use crate::worker::Worker;
 use hotrow_sync::atomic::{Ordering, unfollowed::AtomicU64};
-use hotrow_sync::{Arc, Mutex, OnceLock, lock};
+use hotrow_sync::{Arc, Mutex, OnceLock, local, lock};
 use std::any::Any;
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -207,8 +207,8 @@ impl<P: Protocol> Shared<P> {
 /// The workers that `Engine::run` keeps for the current thread, one per engine.
 struct ThreadWorkers;
 
-thread_local! {
-    static WORKERS: RefCell<Vec<(EngineId, Box<dyn Any>)>> = const { RefCell::new(Vec::new()) };
+local! {
+    static WORKERS: RefCell<Vec<(EngineId, Box<dyn Any>)>> = RefCell::new(Vec::new());
 }
 
 /// Engines whose workers a thread keeps at a time; the one used least recently goes first.
@@ -218,7 +218,7 @@ impl ThreadWorkers {
     /// Works on the thread's list; `None` once the thread is ending and the list is gone (a transaction run by
     /// the `Drop` of another thread-local value).
     fn with<R>(work: impl FnOnce(&mut Vec<(EngineId, Box<dyn Any>)>) -> R) -> Option<R> {
-        WORKERS.try_with(|workers| work(&mut workers.borrow_mut())).ok()
+        WORKERS.try_with(|workers| work(&mut workers.borrow_mut()))
     }
 
     fn take<P: Protocol>(engine: &Engine<P>) -> Result<Box<Worker<P>>, Misuse> {

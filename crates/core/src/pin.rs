@@ -5,6 +5,7 @@
 //! small dependency, a feature for loom, and pins for the price of one fence.
 
 use crossbeam_epoch::{self as epoch, Guard};
+use hotrow_sync::local;
 use std::cell::Cell;
 
 /// A pinned epoch: nothing retired after this moment is freed while it lives.
@@ -28,8 +29,8 @@ const RETIRED_MAX: u32 = if cfg!(loom) {
     256
 };
 
-thread_local! {
-    static RETIRED: Cell<u32> = const { Cell::new(0) };
+local! {
+    static RETIRED: Cell<u32> = Cell::new(0);
 }
 
 impl Pin {
@@ -81,12 +82,12 @@ impl Drop for Pin {
     fn drop(&mut self) {
         let retired = self.retired.get();
         if retired != 0 {
-            let total = RETIRED.get() + retired;
+            let total = RETIRED.with(Cell::get) + retired;
             if total >= RETIRED_MAX {
-                RETIRED.set(0);
+                RETIRED.with(|before| before.set(0));
                 self.guard.flush();
             } else {
-                RETIRED.set(total);
+                RETIRED.with(|before| before.set(total));
             }
         }
     }

@@ -9,17 +9,17 @@ use crate::statistics::Statistics;
 use crate::transaction::{Outcome, Transaction};
 use hotrow_sync::backoff::Backoff;
 use hotrow_sync::random::Random;
-use hotrow_sync::{Arc, clock};
+use hotrow_sync::{Arc, clock, local};
 use std::cell::Cell;
 use std::ops::{Deref, DerefMut};
 
-thread_local! {
-    static IN_TRANSACTION: Cell<bool> = const { Cell::new(false) };
+local! {
+    static IN_TRANSACTION: Cell<bool> = Cell::new(false);
 }
 
 /// Whether the current thread is inside a transaction.
 pub(crate) fn in_transaction() -> bool {
-    IN_TRANSACTION.get()
+    IN_TRANSACTION.with(Cell::get)
 }
 
 /// Marks the current thread as inside a transaction.
@@ -28,14 +28,14 @@ struct Inside;
 impl Inside {
     #[inline]
     fn enter() -> Result<Self, Misuse> {
-        if IN_TRANSACTION.replace(true) { Err(Misuse::Nested) } else { Ok(Self) }
+        if IN_TRANSACTION.with(|inside| inside.replace(true)) { Err(Misuse::Nested) } else { Ok(Self) }
     }
 }
 
 impl Drop for Inside {
     #[inline]
     fn drop(&mut self) {
-        IN_TRANSACTION.set(false);
+        IN_TRANSACTION.with(|inside| inside.set(false));
     }
 }
 
@@ -53,7 +53,8 @@ pub struct Worker<P: Protocol> {
 impl<P: Protocol> Worker<P> {
     pub(crate) fn new(shared: Arc<Shared<P>>, slot: Arc<Slot<P>>, local: P::Local) -> Self {
         let id = WorkerId(slot.number);
-        let random = Random::stream(shared.id.0, u64::from(slot.number));
+        // The same for each engine: a simulation is to be repeated exactly.
+        let random = Random::stream(0, u64::from(slot.number));
         Self { shared, slot, attempt: Attempt::new(id, local), random }
     }
 

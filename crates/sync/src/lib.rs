@@ -17,6 +17,11 @@
 //! `model` can run a kernel in every interleaving and under every outcome of its relaxed accesses. `.ci/loom`
 //! builds and runs the models; docs/memory-model.md says what they show.
 //!
+//! # Simulation
+//!
+//! With feature `sim` each operation is a step of the simulation that runs on its thread, if one does
+//! (`hotrow-sim`). Without the feature nothing of that is compiled.
+//!
 //! # What is not here
 //!
 //! Epoch reclamation (`crossbeam-epoch`, used by `hotrow-core`) brings its own atomics.
@@ -31,16 +36,34 @@ pub mod event;
 #[cfg(loom)]
 pub mod model;
 pub mod random;
+#[cfg(all(feature = "sim", not(loom)))]
+mod simulated;
 pub mod spin;
 pub mod thread;
 
 #[cfg(not(loom))]
-pub use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, Weak};
+pub use std::sync::{Arc, OnceLock, Weak};
+#[cfg(not(any(loom, feature = "sim")))]
+pub use std::sync::{Condvar, Mutex, MutexGuard};
+
+#[cfg(all(feature = "sim", not(loom)))]
+pub use simulated::{Condvar, Mutex, MutexGuard};
 
 #[cfg(loom)]
 pub use loom::sync::{Arc, Condvar, Mutex, MutexGuard};
 #[cfg(loom)]
 pub use std::sync::OnceLock;
+
+/// Locks of instruments, which nothing follows: what records a run must not be a part of what it records. No
+/// operation of [`atomic`] may happen while one is held.
+pub mod instrument {
+    pub use std::sync::{Mutex, MutexGuard};
+
+    /// As [`lock`](crate::lock).
+    pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+        mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
 
 /// Locks a mutex whether or not a thread panicked while holding it.
 ///

@@ -91,6 +91,43 @@ impl Counts {
         aborts
     }
 
+    /// Runs one transaction and counts it if it ended while `is_measured`. `before` is the worker's statistics as
+    /// they were, and as they are afterwards.
+    ///
+    /// # Errors
+    ///
+    /// The kind of a transaction that failed, and why.
+    fn run_one<P: Protocol, W: Workload<P>>(
+        &mut self,
+        workload: &W,
+        worker: &mut Worker<P>,
+        client: &mut W::Client,
+        before: &mut Statistics,
+        is_measured: impl FnOnce() -> bool,
+    ) -> Result<(), (usize, String)> {
+        workload.prepare(client);
+        let begin = clock::now();
+        let ran = workload.run_one(worker, client);
+        let end = clock::now();
+        if let End::Failed(message) = ran.end {
+            return Err((ran.kind, message));
+        }
+        let after = worker.statistics();
+        if is_measured() {
+            let aborts = self.count_aborts(before, &after);
+            let kind = &mut self.kinds[ran.kind];
+            kind.aborts += aborts;
+            if ran.end == End::Committed {
+                kind.commits += 1;
+                kind.latencies.record(end - begin);
+            } else {
+                kind.rollbacks += 1;
+            }
+        }
+        *before = after;
+        Ok(())
+    }
+
     fn add(&mut self, other: &Counts) {
         for (mine, others) in self.kinds.iter_mut().zip(&other.kinds) {
             mine.commits += others.commits;
@@ -291,27 +328,12 @@ fn work<P: Protocol, W: Workload<P>>(
     control.wait_for_start();
     let mut before = worker.statistics();
     while !control.is(Phase::Over) {
-        workload.prepare(&mut client);
-        let begin = clock::now();
-        let ran = workload.run_one(&mut worker, &mut client);
-        let end = clock::now();
-        if let End::Failed(message) = ran.end {
-            control.fail(BenchError::Transaction { kind: kinds[ran.kind], worker: number, message });
+        let is_measured = || control.is(Phase::Measured);
+        let ran = counts.run_one(workload, &mut worker, &mut client, &mut before, is_measured);
+        if let Err((kind, message)) = ran {
+            control.fail(BenchError::Transaction { kind: kinds[kind], worker: number, message });
             break;
         }
-        let after = worker.statistics();
-        if control.is(Phase::Measured) {
-            let aborts = counts.count_aborts(&before, &after);
-            let kind = &mut counts.kinds[ran.kind];
-            kind.aborts += aborts;
-            if ran.end == End::Committed {
-                kind.commits += 1;
-                kind.latencies.record(end - begin);
-            } else {
-                kind.rollbacks += 1;
-            }
-        }
-        before = after;
     }
     (worker, client, counts)
 }
@@ -326,5 +348,7 @@ fn panic_message(panic: &(dyn Any + Send)) -> String {
     }
 }
 
+#[cfg(feature = "sim")]
+pub(crate) mod simulated;
 #[cfg(test)]
 mod tests;

@@ -41,6 +41,9 @@ pub enum BenchError {
         /// Why.
         reason: String,
     },
+    /// A simulation could not begin, or did not come to its end.
+    #[error("simulation: {0}")]
+    Simulation(String),
     /// A worker's thread panicked.
     #[error("worker {worker} panicked: {message}")]
     Panicked {

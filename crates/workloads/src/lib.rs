@@ -19,6 +19,8 @@ pub mod stress;
 pub mod tpcc;
 mod workload;
 
+#[cfg(feature = "sim")]
+pub use driver::simulated::VirtualSettings;
 pub use driver::{KindCounts, Measurement, Settings, measure};
 pub use error::BenchError;
 pub use latency::{Latencies, LatencySummary};
@@ -26,5 +28,5 @@ pub use observer::{Host, Observer, Unobserved};
 pub use options::{OptionError, OptionInfo};
 pub use registry::{WORKLOADS, WorkloadInfo, WorkloadOptions};
 pub use report::{HotRow, KindReport, Machine, Memory, RunReport};
-pub use run::{Outcome, RunSpec, prepare_and_run};
+pub use run::{On, Outcome, RunSpec, prepare_and_run};
 pub use workload::{Check, End, Ran, Workload};

@@ -1,12 +1,14 @@
 //! One run from its names to its report: loads, runs, checks.
 
 use crate::array::Array;
+#[cfg(feature = "sim")]
+use crate::driver::simulated::{self, VirtualSettings};
 use crate::driver::{Measurement, Settings, measure};
 use crate::error::BenchError;
 use crate::latency::Latencies;
 use crate::observer::{Host, Observer};
 use crate::registry::WorkloadOptions;
-use crate::report::{HotRow, KindReport, Memory, RunReport, named_reasons};
+use crate::report::{HotRow, KindReport, Machine, Memory, RunReport, named_reasons};
 use crate::stress::Stress;
 use crate::tpcc::Tpcc;
 use crate::workload::Workload;
@@ -21,10 +23,57 @@ pub struct RunSpec {
     pub workload: WorkloadOptions,
     /// The protocol's name.
     pub protocol: String,
-    /// Threads, times and seed.
-    pub settings: Settings,
+    /// Where to run, how long, and with which seed.
+    pub on: On,
     /// How much memory a history of the run may take, in bytes; none if it is not to be recorded.
     pub record_bytes_max: Option<usize>,
+}
+
+/// Where a workload runs.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum On {
+    /// On threads of this machine.
+    Threads(Settings),
+    /// On virtual cores.
+    #[cfg(feature = "sim")]
+    Cores(VirtualSettings),
+}
+
+impl On {
+    fn workers(&self) -> usize {
+        match self {
+            On::Threads(settings) => settings.threads,
+            #[cfg(feature = "sim")]
+            On::Cores(settings) => settings.cores,
+        }
+    }
+
+    fn seed(&self) -> u64 {
+        match self {
+            On::Threads(settings) => settings.seed,
+            #[cfg(feature = "sim")]
+            On::Cores(settings) => settings.seed,
+        }
+    }
+
+    fn is_virtual(&self) -> bool {
+        !matches!(self, On::Threads(_))
+    }
+
+    /// The machine that results are about.
+    fn machine(&self, host: &dyn Host) -> Machine {
+        match self {
+            On::Threads(_) => host.machine(),
+            #[cfg(feature = "sim")]
+            On::Cores(VirtualSettings { machine, .. }) => Machine {
+                cores: machine.threads(),
+                memory_bytes: 0,
+                cpu: format!("{}: {}", machine.name, machine.description),
+                os: String::from("simulated"),
+            },
+        }
+    }
 }
 
 /// What came of a run.
@@ -60,7 +109,7 @@ impl Visitor for Runner<'_> {
 
     fn visit<P: Protocol>(self) -> Self::Output {
         let engine = Engine::<P>::new();
-        let Settings { threads, seed, .. } = self.spec.settings;
+        let (threads, seed) = (self.spec.on.workers(), self.spec.on.seed());
         match &self.spec.workload {
             WorkloadOptions::Tpcc(options) => {
                 let workload = Tpcc::<P>::load(&engine, options, threads, seed, self.observer)?;
@@ -87,12 +136,18 @@ impl Runner<'_> {
     ) -> Result<Outcome, BenchError> {
         let Self { spec, host, observer } = self;
         // Before the keys and rows are counted, which itself may take memory.
-        let resident_bytes_loaded = host.resident_bytes();
+        // (What the process of a simulation takes says nothing, and is not the same in each.)
+        let resident = || if spec.on.is_virtual() { 0 } else { host.resident_bytes() };
+        let resident_bytes_loaded = resident();
         let payload_bytes_loaded = workload.payload_bytes(&mut engine.worker()?);
         let recording = spec.record_bytes_max.map(|bytes| engine.record_history(bytes)).transpose()?;
-        let (measurement, mut worker) = measure(engine, workload, &spec.settings, *observer)?;
+        let (measurement, mut worker) = match &spec.on {
+            On::Threads(settings) => measure(engine, workload, settings, *observer)?,
+            #[cfg(feature = "sim")]
+            On::Cores(settings) => simulated::measure(engine, workload, settings)?,
+        };
         let history = recording.map(Recording::finish);
-        let resident_bytes_end = host.resident_bytes();
+        let resident_bytes_end = resident();
         let payload_bytes_end = workload.payload_bytes(&mut worker);
         let hot_rows = engine.hot_keys(HOT_ROWS).into_iter();
         let hot_rows = hot_rows
@@ -110,10 +165,10 @@ impl Runner<'_> {
         let report = RunReport {
             workload: spec.workload.info().name,
             protocol: P::NAME,
-            threads: spec.settings.threads,
+            threads: spec.on.workers(),
             seconds,
-            seed: spec.settings.seed,
-            virtual_time: false,
+            seed: spec.on.seed(),
+            virtual_time: spec.on.is_virtual(),
             commits,
             aborts: kinds.iter().map(|kind| kind.aborts).sum(),
             rollbacks: kinds.iter().map(|kind| kind.rollbacks).sum(),
@@ -141,7 +196,7 @@ impl Runner<'_> {
             },
             options: spec.workload.to_json(),
             revision: host.revision().to_owned(),
-            machine: host.machine(),
+            machine: spec.on.machine(*host),
         };
         Ok(Outcome { report, history })
     }

@@ -60,7 +60,8 @@ pub enum Event<'a> {
     End {
         /// How.
         outcome: Ended,
-        /// The counter when it had ended: an attempt that begins with this stamp or a later one began after.
+        /// The number it took from the counter when it had ended: an attempt that begins with a greater one began
+        /// after.
         stamp: u64,
     },
 }

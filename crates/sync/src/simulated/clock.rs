@@ -1,0 +1,57 @@
+//! Time: the virtual core's inside a simulation, the machine's outside.
+
+use crate::OnceLock;
+use std::ops::{Add, Sub};
+use std::time::Duration;
+
+/// A moment, inside a simulation or outside of one; the two do not compare.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Instant {
+    since_beginning: Duration,
+}
+
+/// Now.
+#[inline]
+pub fn now() -> Instant {
+    if hotrow_sim::is_active() {
+        return Instant { since_beginning: Duration::from_nanos(hotrow_sim::now()) };
+    }
+    static BEGINNING: OnceLock<quanta::Instant> = OnceLock::new();
+    Instant { since_beginning: BEGINNING.get_or_init(quanta::Instant::now).elapsed() }
+}
+
+impl Instant {
+    /// The time since then.
+    pub fn elapsed(&self) -> Duration {
+        now().saturating_duration_since(*self)
+    }
+
+    /// The time since an earlier moment; zero if it was not earlier.
+    pub fn saturating_duration_since(&self, earlier: Instant) -> Duration {
+        self.since_beginning.saturating_sub(earlier.since_beginning)
+    }
+
+    /// As [`saturating_duration_since`](Self::saturating_duration_since).
+    pub fn duration_since(&self, earlier: Instant) -> Duration {
+        self.saturating_duration_since(earlier)
+    }
+
+    /// Nanoseconds since the simulation, or the process, began.
+    pub(crate) fn nanoseconds(&self) -> u64 {
+        self.since_beginning.as_nanos() as u64
+    }
+}
+
+impl Add<Duration> for Instant {
+    type Output = Instant;
+    fn add(self, duration: Duration) -> Instant {
+        Instant { since_beginning: self.since_beginning.saturating_add(duration) }
+    }
+}
+
+impl Sub for Instant {
+    type Output = Duration;
+    fn sub(self, earlier: Instant) -> Duration {
+        self.saturating_duration_since(earlier)
+    }
+}

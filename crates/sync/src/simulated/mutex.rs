@@ -1,0 +1,172 @@
+//! A mutex and a condition variable on which cores park.
+
+use super::key;
+use hotrow_sim::{Kind, access};
+use std::mem::ManuallyDrop;
+use std::ops::{Deref, DerefMut};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{LockResult, PoisonError, TryLockError};
+use std::time::Duration;
+
+/// A mutex that cores of a simulation can wait for. All of them are one thread to the operating system, so the
+/// standard library's would wait for itself.
+#[derive(Debug, Default)]
+pub struct Mutex<T: ?Sized>(std::sync::Mutex<T>);
+
+/// The lock of a [`Mutex`].
+#[derive(Debug)]
+pub struct MutexGuard<'m, T: ?Sized> {
+    guard: ManuallyDrop<std::sync::MutexGuard<'m, T>>,
+    mutex: &'m Mutex<T>,
+}
+
+impl<T> Mutex<T> {
+    /// A mutex that guards `value`.
+    pub const fn new(value: T) -> Self {
+        Self(std::sync::Mutex::new(value))
+    }
+
+    /// The value, which is all that is left.
+    ///
+    /// # Errors
+    ///
+    /// As the standard library's.
+    pub fn into_inner(self) -> LockResult<T> {
+        self.0.into_inner()
+    }
+}
+
+impl<T: ?Sized> Mutex<T> {
+    /// Waits for the lock and takes it.
+    ///
+    /// # Errors
+    ///
+    /// As the standard library's. (In a simulation a panic of one core can poison what another one holds, as both
+    /// are one thread to the standard library.)
+    pub fn lock(&self) -> LockResult<MutexGuard<'_, T>> {
+        let key = key(self);
+        let held = |guard| MutexGuard { guard: ManuallyDrop::new(guard), mutex: self };
+        if !hotrow_sim::is_active() {
+            return self.0.lock().map(held).map_err(|error| PoisonError::new(held(error.into_inner())));
+        }
+        loop {
+            access(key, size_of::<u32>(), Kind::ReadModifyWrite);
+            match self.0.try_lock() {
+                Ok(guard) => return Ok(held(guard)),
+                Err(TryLockError::Poisoned(error)) => {
+                    return Err(PoisonError::new(held(error.into_inner())));
+                }
+                Err(TryLockError::WouldBlock) => {
+                    hotrow_sim::park_if(key, None, || {
+                        matches!(self.0.try_lock(), Err(TryLockError::WouldBlock))
+                    });
+                }
+            }
+        }
+    }
+
+    /// The value, which nobody else can reach.
+    ///
+    /// # Errors
+    ///
+    /// As the standard library's.
+    pub fn get_mut(&mut self) -> LockResult<&mut T> {
+        self.0.get_mut()
+    }
+}
+
+impl<T: ?Sized> Deref for MutexGuard<'_, T> {
+    type Target = T;
+    fn deref(&self) -> &T {
+        &self.guard
+    }
+}
+
+impl<T: ?Sized> DerefMut for MutexGuard<'_, T> {
+    fn deref_mut(&mut self) -> &mut T {
+        &mut self.guard
+    }
+}
+
+impl<T: ?Sized> Drop for MutexGuard<'_, T> {
+    fn drop(&mut self) {
+        let key = key(self.mutex);
+        access(key, size_of::<u32>(), Kind::Store);
+        // SAFETY: dropped here and nowhere else.
+        unsafe { ManuallyDrop::drop(&mut self.guard) };
+        hotrow_sim::unpark_one(key);
+    }
+}
+
+/// A condition variable on which cores of a simulation wait, as a futex does it: who waits parks unless somebody
+/// has notified since it looked.
+#[derive(Debug, Default)]
+pub struct Condvar {
+    outside: std::sync::Condvar,
+    /// Counts notifications. Not a step: it stands for what the operating system does in one.
+    notified: AtomicU32,
+}
+
+impl Condvar {
+    /// Gives the lock back, waits until somebody notifies (or for no reason), and takes the lock again.
+    ///
+    /// # Errors
+    ///
+    /// As the standard library's.
+    pub fn wait<'m, T>(&self, guard: MutexGuard<'m, T>) -> LockResult<MutexGuard<'m, T>> {
+        self.wait_until(guard, None)
+            .map_err(|error| PoisonError::new(error.into_inner().0))
+            .map(|(guard, ())| guard)
+    }
+
+    /// As [`wait`](Self::wait), for at most so long.
+    ///
+    /// # Errors
+    ///
+    /// As the standard library's.
+    pub fn wait_timeout<'m, T>(
+        &self,
+        guard: MutexGuard<'m, T>,
+        timeout: Duration,
+    ) -> LockResult<(MutexGuard<'m, T>, ())> {
+        self.wait_until(guard, Some(timeout))
+    }
+
+    fn wait_until<'m, T>(
+        &self,
+        mut guard: MutexGuard<'m, T>,
+        timeout: Option<Duration>,
+    ) -> LockResult<(MutexGuard<'m, T>, ())> {
+        let mutex = guard.mutex;
+        if !hotrow_sim::is_active() {
+            // SAFETY: the guard is forgotten right after, so it is not used or dropped again.
+            let inner = unsafe { ManuallyDrop::take(&mut guard.guard) };
+            std::mem::forget(guard);
+            let inner = match timeout {
+                None => self.outside.wait(inner),
+                Some(timeout) => match self.outside.wait_timeout(inner, timeout) {
+                    Ok((inner, _)) => Ok(inner),
+                    Err(error) => Err(PoisonError::new(error.into_inner().0)),
+                },
+            };
+            let held = |guard| (MutexGuard { guard: ManuallyDrop::new(guard), mutex }, ());
+            return inner.map(held).map_err(|error| PoisonError::new(held(error.into_inner())));
+        }
+        // Relaxed: all cores are one thread.
+        let seen = self.notified.load(Ordering::Relaxed);
+        let deadline = timeout.map(|timeout| (super::clock::now() + timeout).nanoseconds());
+        drop(guard);
+        hotrow_sim::park_if(key(self), deadline, || self.notified.load(Ordering::Relaxed) == seen);
+        match mutex.lock() {
+            Ok(guard) => Ok((guard, ())),
+            Err(error) => Err(PoisonError::new((error.into_inner(), ()))),
+        }
+    }
+
+    /// Wakes all who wait.
+    pub fn notify_all(&self) {
+        self.outside.notify_all();
+        self.notified.fetch_add(1, Ordering::Relaxed);
+        hotrow_sim::unpark_all(key(self));
+    }
+}

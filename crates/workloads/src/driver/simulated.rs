@@ -1,0 +1,87 @@
+//! The driver on virtual cores.
+//!
+//! Each core has a worker and a client, as each thread has in the real one. Which phase it is, the core's own
+//! clock says.
+
+use super::{Counts, Measurement};
+use crate::error::BenchError;
+use crate::workload::Workload;
+use hotrow::sync::clock::Duration;
+use hotrow::{Engine, Protocol, Worker};
+use hotrow_sim::{Config, End, Machine, Outcome, Simulation};
+use std::cell::RefCell;
+
+/// How to run a workload on virtual cores.
+#[derive(Debug, Clone)]
+pub struct VirtualSettings {
+    /// The machine.
+    pub machine: Machine,
+    /// How many of its cores run workers.
+    pub cores: usize,
+    /// How long to run before measuring, in virtual time: caches fill, conflicts begin.
+    pub warmup: Duration,
+    /// How long to measure, in virtual time.
+    pub measured: Duration,
+    /// The seed of the clients' inputs and of the simulation.
+    pub seed: u64,
+}
+
+/// Runs `workload` on virtual cores.
+///
+/// # Errors
+///
+/// As [`measure`](super::measure), and [`BenchError::Simulation`].
+pub(crate) fn measure<P: Protocol, W: Workload<P>>(
+    engine: &Engine<P>,
+    workload: &W,
+    settings: &VirtualSettings,
+) -> Result<(Measurement<W::Client>, Worker<P>), BenchError> {
+    let VirtualSettings { machine, cores, warmup, measured, seed } = settings;
+    let mut config = Config::new(machine.clone(), *cores);
+    let end = *warmup + *measured;
+    config.seed = *seed;
+    config.until_ns = Some(end.as_nanos() as u64);
+    // A transaction that has begun in time may end; it does not take longer than all the others together.
+    config.until_ns_hard = Some((end * 20).as_nanos() as u64);
+    let simulation = Simulation::new(config).map_err(|error| BenchError::Simulation(error.to_string()))?;
+
+    let kinds = workload.kinds();
+    let mut crew = Vec::with_capacity(*cores);
+    for number in 0..*cores {
+        crew.push(RefCell::new(Some((engine.worker()?, workload.client(number, *cores, *seed)))));
+    }
+    let outcome = simulation.try_run(|core| {
+        let (mut worker, mut client) = crew[core].take().expect("each core has its own");
+        let mut counts = Counts::new(kinds.len());
+        let mut before = worker.statistics();
+        while !hotrow_sim::should_stop() {
+            let is_measured = || {
+                let now = Duration::from_nanos(hotrow_sim::now());
+                *warmup <= now && now < end
+            };
+            counts.run_one(workload, &mut worker, &mut client, &mut before, is_measured).map_err(
+                |(kind, message)| BenchError::Transaction { kind: kinds[kind], worker: core, message },
+            )?;
+        }
+        Ok::<_, BenchError>((worker, client, counts))
+    });
+    let Outcome { end, results, .. } = outcome;
+    if let End::Panicked { core, .. } = end {
+        return Err(BenchError::Panicked { worker: core, message: end.to_string() });
+    }
+    if !end.is_finished() {
+        return Err(BenchError::Simulation(end.to_string()));
+    }
+    let mut sum = Counts::new(kinds.len());
+    let mut clients = Vec::with_capacity(*cores);
+    let mut first = None;
+    for result in results {
+        let (worker, client, counts) = result.expect("the core has finished")?;
+        sum.add(&counts);
+        clients.push(client);
+        first.get_or_insert(worker);
+    }
+    let Counts { kinds, reasons, attempts_max } = sum;
+    let worker = first.expect("there is at least one core");
+    Ok((Measurement { elapsed: *measured, kinds, reasons, attempts_max, clients }, worker))
+}
