@@ -402,7 +402,7 @@ impl fmt::Display for Report {
         self.anomalies.iter().try_for_each(|anomaly| write!(f, "\n\n{anomaly}"))?;
         match self.not_listed {
             0 => Ok(()),
-            more => write!(f, "\n\nand {more} more"),
+            more => write!(f, "\n\n{more} more found"),
         }
     }
 }

@@ -8,6 +8,7 @@ use crate::text;
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches as _, ValueEnum};
 use hotrow::protocols::{PROTOCOLS, ProtocolInfo, UnknownProtocol};
 use hotrow_workloads::{OptionError, Settings, WORKLOADS, WorkloadInfo, WorkloadOptions};
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// What is asked.
@@ -19,6 +20,8 @@ pub(crate) enum Request {
     Compare(Plan),
     /// Say what there is.
     List(Format),
+    /// Judge a recorded history.
+    Check(CheckArguments),
 }
 
 /// What to measure.
@@ -34,6 +37,8 @@ pub(crate) struct Plan {
     pub(crate) repeat: u32,
     /// How to print.
     pub(crate) format: Format,
+    /// Where the history of the one run goes.
+    pub(crate) record: Option<Record>,
     warmup: Duration,
     measured: Duration,
     seed: u64,
@@ -45,6 +50,15 @@ impl Plan {
         let seed = self.seed.wrapping_add(u64::from(round));
         Settings { threads, warmup: self.warmup, measured: self.measured, seed }
     }
+}
+
+/// Where a history goes, and how large it may be.
+#[derive(Debug, Clone)]
+pub(crate) struct Record {
+    /// The file.
+    pub(crate) path: PathBuf,
+    /// Memory for it, in bytes.
+    pub(crate) bytes_max: usize,
 }
 
 /// How results are printed.
@@ -80,6 +94,41 @@ struct RunArguments {
     /// How to print: "table", or "json" for one object per run and line
     #[arg(long, value_enum, default_value_t = Format::Table, hide_possible_values = true)]
     format: Format,
+    /// Record what each attempt reads and writes, for `hotrow check FILE`; one run only. Slows the run down
+    #[arg(long, value_name = "FILE")]
+    record: Option<PathBuf>,
+    /// Memory for the record, in MB; when it is used up, what begins later is not recorded
+    #[arg(long, value_name = "N", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(1..=1_000_000), allow_negative_numbers = true)]
+    record_mb: u32,
+}
+
+/// What to judge.
+#[derive(Debug, Args)]
+pub(crate) struct CheckArguments {
+    /// The history, as --record has written it
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+    /// The least that it must be: serializable, strict (serializable in real time), or opaque (aborted attempts
+    /// have seen one state, too) [default: what the recorded protocol claims]
+    #[arg(long, value_enum, value_name = "LEVEL", hide_possible_values = true)]
+    pub(crate) require: Option<Level>,
+    /// The most anomalies to print
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    pub(crate) anomalies: u32,
+    /// How to print: "table", or "json" for one object
+    #[arg(long, value_enum, default_value_t = Format::Table, hide_possible_values = true)]
+    pub(crate) format: Format,
+}
+
+/// What a history can be, each one more than the one before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
+pub(crate) enum Level {
+    /// Equivalent to some order of the committed transactions.
+    Serializable,
+    /// Equivalent to one that agrees with real time.
+    Strict,
+    /// The same with aborted attempts in it.
+    Opaque,
 }
 
 #[derive(Debug, Args)]
@@ -129,6 +178,15 @@ fn command() -> Command {
         .allow_external_subcommands(true)
         .subcommand(runner(&BENCH))
         .subcommand(runner(&COMPARE))
+        .subcommand(
+            CheckArguments::augment_args(Command::new("check"))
+                .about("Judges a recorded history: serializable, strictly serializable, opaque")
+                .after_help(
+                    "The exit status is 1 if the history is not what it must be, or cannot be read.\n\n\
+                     Example:\n  hotrow bench stress --threads 4 --seconds 1 --record stress.history\n  \
+                     hotrow check stress.history",
+                ),
+        )
         .subcommand(
             ListArguments::augment_args(Command::new("list"))
                 .about("Lists protocols and workloads")
@@ -196,6 +254,7 @@ pub(crate) fn parse(host: &ThisHost) -> Result<Request, Refusal> {
     match name {
         "bench" => Ok(Request::Bench(plan(matches, host)?)),
         "compare" => Ok(Request::Compare(plan(matches, host)?)),
+        "check" => Ok(Request::Check(CheckArguments::from_arg_matches(matches).map_err(shortened)?)),
         "list" => Ok(Request::List(ListArguments::from_arg_matches(matches).map_err(shortened)?.format)),
         _ => {
             let known: Vec<String> =
@@ -238,8 +297,15 @@ fn plan(matches: &ArgMatches, host: &ThisHost) -> Result<Plan, Refusal> {
             "{name} with these options needs about {needed} of memory, and {available} are available"
         )));
     }
-    let RunArguments { seconds, warmup, seed, repeat, format, .. } = arguments;
-    Ok(Plan { workload, protocols, left_out, repeat, format, warmup, measured: seconds, seed })
+    let RunArguments { seconds, warmup, seed, repeat, format, record, record_mb, .. } = arguments;
+    let runs = protocols.len() * repeat as usize;
+    if record.is_some() && runs != 1 {
+        return Err(Refusal::Words(format!(
+            "--record takes one run, not {runs}: name one protocol, and --repeat 1"
+        )));
+    }
+    let record = record.map(|path| Record { path, bytes_max: record_mb as usize * 1_000_000 });
+    Ok(Plan { workload, protocols, left_out, repeat, format, record, warmup, measured: seconds, seed })
 }
 
 /// The protocols named, each with its number of threads; and those of `all` that do not admit the number.

@@ -4,6 +4,7 @@
 //! cannot be. Results go to standard output; progress, notes and errors to standard error.
 
 mod arguments;
+mod history;
 mod host;
 mod list;
 mod progress;
@@ -24,6 +25,7 @@ fn main() -> ExitCode {
     let done = match arguments::parse(&host) {
         Ok(Request::Bench(plan)) => run::bench(&plan, &host),
         Ok(Request::Compare(plan)) => run::compare(&plan, &host),
+        Ok(Request::Check(arguments)) => history::check(&arguments),
         Ok(Request::List(format)) => list::print(format).map_err(run::Stop::from),
         Err(Refusal::Answer(answer)) => answer.exit(),
         Err(Refusal::Words(words)) => Err(run::Stop::BadInput(words)),

@@ -1,10 +1,11 @@
 //! `hotrow bench` and `hotrow compare`.
 
 use crate::arguments::{Format, Plan};
+use crate::history;
 use crate::host::ThisHost;
 use crate::progress::Progress;
 use crate::summary;
-use hotrow_workloads::{BenchError, RunReport, RunSpec, prepare_and_run};
+use hotrow_workloads::{BenchError, Outcome, RunReport, RunSpec, prepare_and_run};
 use std::fmt;
 use std::io::{self, Write as _};
 
@@ -19,6 +20,10 @@ pub(crate) enum Stop {
     Checks(Vec<String>),
     /// The results could not be written.
     Output(io::Error),
+    /// A history could not be written or read.
+    History(String),
+    /// A history is not what it must be.
+    Verdict(String),
 }
 
 impl From<BenchError> for Stop {
@@ -39,6 +44,7 @@ impl fmt::Display for Stop {
             Self::BadInput(words) => f.write_str(words),
             Self::Run(error) => write!(f, "{error}"),
             Self::Checks(failed) => write!(f, "checks failed: {}", failed.join("; ")),
+            Self::History(words) | Self::Verdict(words) => f.write_str(words),
             Self::Output(error) => write!(f, "cannot write the results: {error}"),
         }
     }
@@ -91,16 +97,22 @@ fn run_all(
             workload: plan.workload.clone(),
             protocol: info.name.to_owned(),
             settings: plan.settings(threads, round),
+            record_bytes_max: plan.record.as_ref().map(|record| record.bytes_max),
         };
         let label =
             format!("{} {}, run {} of {}", plan.workload.info().name, info.name, round + 1, plan.repeat);
         let progress = Progress::new(label);
-        let report = prepare_and_run(&spec, host, &progress)?;
+        // Opened before the run, which would be in vain if it cannot be.
+        let target = plan.record.as_ref().map(history::Target::open).transpose()?;
+        let Outcome { report, history } = prepare_and_run(&spec, host, &progress)?;
         drop(progress);
         print(&match plan.format {
             Format::Table => in_words(&report),
             Format::Json => format!("{}\n", serde_json::to_string(&report).map_err(io::Error::from)?),
         })?;
+        if let (Some(target), Some(history)) = (target, history) {
+            target.write(&history)?;
+        }
         reports.push((protocol, report));
     }
     Ok(reports)

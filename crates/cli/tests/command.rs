@@ -34,9 +34,9 @@ fn short<'a>(arguments: &[&'a str]) -> Vec<&'a str> {
 #[test]
 fn bad_input_gets_one_line_and_status_2() {
     for (arguments, words) in [
-        (&["bench", "nothing"][..], "unknown workload \"nothing\"; there are: tpcc, array"),
-        (&["compare", "nothing"], "unknown workload \"nothing\"; there are: tpcc, array"),
-        (&["benhc", "tpcc"], "unknown command \"benhc\"; there are: bench, compare, list"),
+        (&["bench", "nothing"][..], "unknown workload \"nothing\"; there are: tpcc, array, stress"),
+        (&["compare", "nothing"], "unknown workload \"nothing\"; there are: tpcc, array, stress"),
+        (&["benhc", "tpcc"], "unknown command \"benhc\"; there are: bench, compare, check, list"),
         (&["bench", "tpcc", "--protocol", "ocm"], "unknown protocol \"ocm\"; there are: occ"),
         (&["bench", "tpcc", "--protocol", "occ,"], "unknown protocol \"\"; there are: occ"),
         (
@@ -60,7 +60,8 @@ fn bad_input_gets_one_line_and_status_2() {
         (&["bench", "array", "--repeat", "0"], "'0' for '--repeat <N>'"),
         (&["bench", "array", "--warehouses", "1"], "unexpected argument '--warehouses'"),
         (&["bench", "array", "--format", "xml"], "possible values: table, json"),
-        (&["bench", "array", "--record", "file"], "unexpected argument '--record'"),
+        (&["check"], "not provided: <FILE>"),
+        (&["check", "file", "--require", "all"], "possible values: serializable, strict, opaque"),
         (&["list", "everything"], "unexpected argument 'everything'"),
     ] {
         let output = hotrow(arguments);
@@ -90,6 +91,7 @@ fn help_has_an_example_for_every_subcommand() {
     for arguments in [
         &["--help"][..],
         &["list", "--help"],
+        &["check", "--help"],
         &["bench", "--help"],
         &["compare", "--help"],
         &["bench", "tpcc", "--help"],
@@ -119,7 +121,7 @@ fn list_names_every_protocol_and_workload() {
         entries.map(|entry| entry["name"].as_str().unwrap().to_owned()).collect()
     };
     assert!(names("protocols").contains(&"occ".to_owned()));
-    assert_eq!(names("workloads"), ["tpcc", "array"]);
+    assert_eq!(names("workloads"), ["tpcc", "array", "stress"]);
     let words = printed(&["list"]);
     for name in names("protocols").iter().chain(&names("workloads")) {
         assert!(words.contains(name), "{name} in {words}");

@@ -144,14 +144,16 @@ fn only_sync_names_threads_atomics_and_the_clock() {
 }
 
 #[test]
-fn only_sync_depends_on_the_clocks_crate() {
+fn only_sync_depends_on_the_clock_and_on_the_model_checker() {
     let manifests = files(&crates(), "Cargo.toml");
-    let dependents: Vec<String> = manifests
-        .iter()
-        .filter(|(_, text)| text.lines().any(|line| line.trim_start().starts_with("quanta")))
-        .map(|(path, _)| crate_of(path))
-        .collect();
-    assert_eq!(dependents, [OWNER]);
+    for dependency in ["quanta", "loom"] {
+        let dependents: Vec<String> = manifests
+            .iter()
+            .filter(|(_, text)| text.lines().any(|line| line.trim_start().starts_with(dependency)))
+            .map(|(path, _)| crate_of(path))
+            .collect();
+        assert_eq!(dependents, [OWNER], "{dependency}");
+    }
 }
 
 #[test]

@@ -113,6 +113,9 @@ pub enum Misuse {
         /// The object's name.
         object: String,
     },
+    /// A history of the engine has been recorded, or is being recorded, already.
+    #[error("the engine's history is recorded already")]
+    AlreadyRecorded,
     /// The protocol admits no more workers.
     #[error("protocol {protocol} admits at most {workers_max} workers at a time")]
     TooManyWorkers {

@@ -1,12 +1,15 @@
 //! An attempt: one execution of a transaction's body, as its protocol sees it.
 
 use crate::abort::Reason;
+use crate::history::recorder::{Log, Named, Recorder, Slot};
+use crate::history::{Ended, ReadKind};
 use crate::item::{Flags, Item, ItemId, Items};
 use crate::object::Object;
 use crate::pin::Pin;
 use crate::protocol::{Lost, Over, Protocol};
 use crate::structure::{Contradiction, Observed, StructureChange, StructureSet};
 use bumpalo::Bump;
+use hotrow_sync::Arc;
 use std::ptr::NonNull;
 
 /// The number of a worker among those of its engine, from 0. A number is reused when its worker is gone.
@@ -34,6 +37,10 @@ pub struct Attempt<P: Protocol> {
     /// Whether any item has `Flags::CLEANUP`.
     pub(crate) wants_cleanup: bool,
     pin: Option<Pin>,
+    /// What it has done so far, if it is recorded.
+    log: Option<Box<Log>>,
+    /// The log of earlier attempts, to be used again.
+    spare_log: Option<Box<Log>>,
 }
 
 // SAFETY: the raw pointers in it (items, payloads, observers) belong to an attempt in progress, and a worker
@@ -53,6 +60,8 @@ impl<P: Protocol> Attempt<P> {
             number: 0,
             wants_cleanup: false,
             pin: None,
+            log: None,
+            spare_log: None,
         }
     }
 
@@ -69,10 +78,31 @@ impl<P: Protocol> Attempt<P> {
     }
 
     #[inline]
-    pub(crate) fn open(&mut self, number: u32) {
+    pub(crate) fn open(&mut self, number: u32, recorder: Option<&Arc<Recorder>>) {
         debug_assert!(!self.is_open());
         self.number = number;
         self.pin = Some(Pin::new());
+        if let Some(recorder) = recorder {
+            self.open_log(recorder);
+        }
+    }
+
+    #[cold]
+    fn open_log(&mut self, recorder: &Arc<Recorder>) {
+        if recorder.is_open() {
+            let log = self.spare_log.take();
+            let mut log = log.unwrap_or_else(|| Box::new(Log::new(recorder.clone(), self.worker)));
+            log.begin(self.number);
+            self.log = Some(log);
+        }
+    }
+
+    #[cold]
+    fn close_log(&mut self) {
+        if let Some(mut log) = self.log.take() {
+            log.close();
+            self.spare_log = Some(log);
+        }
     }
 
     /// Whether there is an attempt in progress.
@@ -89,7 +119,58 @@ impl<P: Protocol> Attempt<P> {
         self.observers.clear();
         self.arena.reset();
         self.wants_cleanup = false;
+        if self.is_recorded() {
+            self.close_log();
+        }
         self.pin = None;
+    }
+
+    /// Whether the attempt is recorded in a history.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    pub(crate) fn is_recorded(&self) -> bool {
+        self.log.is_some()
+    }
+
+    /// The attempt's log, if it is recorded.
+    pub(crate) fn log(&mut self) -> Option<&mut Log> {
+        self.log.as_deref_mut()
+    }
+
+    /// The history's word of a segment's key, if the attempt is recorded.
+    ///
+    /// # Safety
+    ///
+    /// The segment is the object's and in memory.
+    pub(crate) unsafe fn slot(
+        &self,
+        object: &dyn Object<P>,
+        segment: NonNull<P::Header>,
+    ) -> Option<Arc<Slot>> {
+        // SAFETY: the caller's promise.
+        self.log.as_deref().map(|log| unsafe { slot_in(log, object, segment) })
+    }
+
+    /// Records the end of the attempt.
+    pub(crate) fn record_end(&mut self, outcome: Ended) {
+        let Self { log: Some(log), items, .. } = self else { return };
+        if outcome == Ended::Committed {
+            log.read_predicates(|item| items.get(item).is(Flags::PREDICATE));
+        }
+        log.end(outcome);
+    }
+
+    /// Records a look at a predicate; the last one before a commit is what the transaction depends on.
+    pub(crate) fn record_predicate(&self, id: ItemId, slot: &Slot, version: u64) {
+        if let Some(log) = &self.log {
+            log.predicate(id, slot, version);
+        }
+    }
+
+    /// Records a read.
+    pub(crate) fn record_read(&mut self, slot: &Slot, version: u64, kind: ReadKind) {
+        if let Some(log) = &mut self.log {
+            log.read(slot, version, kind);
+        }
     }
 
     /// The attempt's pinned epoch.
@@ -152,10 +233,19 @@ impl<P: Protocol> Attempt<P> {
 
     /// Whether an item's predicate holds of the value that is there now. Run it inside a stable load.
     #[inline]
-    pub fn predicate_holds(item: &Item<P>) -> bool {
+    pub fn predicate_holds(&self, id: ItemId) -> bool {
+        let item = self.items.get(id);
         debug_assert!(item.is(Flags::PREDICATE));
         // SAFETY: the item has a predicate of its object.
-        unsafe { item.object().predicate_holds(item) }
+        let holds = unsafe { item.object().predicate_holds(item) };
+        if self.is_recorded() {
+            // SAFETY: the item's segment is its object's, and in memory until the attempt ends.
+            let slot = unsafe { self.slot(item.object(), item.segment()) };
+            if let Some(slot) = slot {
+                self.record_predicate(id, &slot, slot.version());
+            }
+        }
+        holds
     }
 
     /// Installs the pending write of an item.
@@ -163,13 +253,16 @@ impl<P: Protocol> Attempt<P> {
     /// The protocol calls it at commit, once for each of [`Items::writes`], while it holds the lock.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn install(&mut self, id: ItemId) {
-        let Self { items, pin, .. } = self;
+        let Self { items, pin, log, .. } = self;
         let item = items.get_mut(id);
         let object = item.object;
         let pin = pin.as_ref().expect("an attempt in progress is pinned");
         // SAFETY: the object outlives the attempt; the item has a pending write (it is in `writes`), and the
         // protocol, which alone calls this, holds the lock.
         unsafe { object.as_ref().install(item, pin) };
+        if let Some(log) = log {
+            record_install(log, item);
+        }
     }
 
     /// Undoes all pending writes, the last first.
@@ -205,4 +298,39 @@ impl<P: Protocol> Attempt<P> {
             visit(unsafe { object.as_ref() }, item, pin);
         }
     }
+}
+
+/// Records that an item's pending write was installed just now.
+#[cold]
+fn record_install<P: Protocol>(log: &mut Log, item: &Item<P>) {
+    if let Some(effect) = item.object().effect(item) {
+        // SAFETY: the item's segment is its object's, and in memory until the attempt ends.
+        let slot = unsafe { slot_in(log, item.object(), item.segment()) };
+        log.wrote(&slot, effect);
+    }
+}
+
+/// A segment's key, named by its object.
+struct NamedSegment<'o, P: Protocol> {
+    object: &'o dyn Object<P>,
+    segment: NonNull<P::Header>,
+}
+
+impl<P: Protocol> Named for NamedSegment<'_, P> {
+    fn bytes(&self, bytes: &mut Vec<u8>) {
+        // SAFETY: `slot_in`'s caller promised that the segment is the object's and in memory.
+        unsafe { self.object.name(self.segment, bytes) };
+    }
+
+    fn text(&self) -> String {
+        // SAFETY: as for `bytes`.
+        unsafe { self.object.describe(self.segment) }
+    }
+}
+
+/// # Safety
+///
+/// The segment is the object's and in memory.
+unsafe fn slot_in<P: Protocol>(log: &Log, object: &dyn Object<P>, segment: NonNull<P::Header>) -> Arc<Slot> {
+    log.slot(object.label(), &NamedSegment { object, segment })
 }

@@ -12,7 +12,8 @@
 //! The value's type decides, through [`Value`] and its derive macro.
 
 use crate::pin::Pin;
-use hotrow_sync::atomic::{AtomicPtr, AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
+use hotrow_sync::atomic::unfollowed::{AtomicU8, AtomicU16, AtomicU32, AtomicU64};
+use hotrow_sync::atomic::{AtomicPtr, Ordering};
 use std::cell::UnsafeCell;
 use std::mem::MaybeUninit;
 
@@ -335,7 +336,7 @@ impl<T: ?Sized + Send + Sync + 'static> Value for std::sync::Arc<T> {
     type Cell = Boxed<Self>;
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
 

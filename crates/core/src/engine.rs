@@ -1,13 +1,15 @@
 //! The engine: one protocol, its shared state, and its workers.
 
 use crate::abort::{Abort, Error, Misuse};
+use crate::history::Recording;
+use crate::history::recorder::Recorder;
 use crate::policy::{Elders, RetryPolicy};
 use crate::protocol::Protocol;
 use crate::statistics::{ConflictTable, Counters, HotKey, Statistics};
 use crate::transaction::Transaction;
 use crate::worker::Worker;
-use hotrow_sync::atomic::{AtomicU64, Ordering};
-use hotrow_sync::{Arc, Mutex, lock};
+use hotrow_sync::atomic::{Ordering, unfollowed::AtomicU64};
+use hotrow_sync::{Arc, Mutex, OnceLock, lock};
 use std::any::Any;
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -36,6 +38,7 @@ pub(crate) struct Shared<P: Protocol> {
     pub(crate) protocol: P,
     pub(crate) policy: RetryPolicy,
     pub(crate) elders: Elders,
+    pub(crate) recorder: OnceLock<Arc<Recorder>>,
     registry: Mutex<Registry<P>>,
 }
 
@@ -73,8 +76,9 @@ impl<P: Protocol> Engine<P> {
         // Relaxed: only uniqueness matters.
         let id = EngineId(NEXT.fetch_add(1, Ordering::Relaxed));
         let registry = Mutex::new(Registry { slots: Vec::new(), free: Vec::new() });
+        let (protocol, elders) = (P::new(), Elders::default());
         Self {
-            shared: Arc::new(Shared { id, protocol: P::new(), policy, elders: Elders::default(), registry }),
+            shared: Arc::new(Shared { id, protocol, policy, elders, recorder: OnceLock::new(), registry }),
         }
     }
 
@@ -140,6 +144,19 @@ impl<P: Protocol> Engine<P> {
         let result = worker.try_run(body);
         ThreadWorkers::put_back(self.shared.id, worker);
         result
+    }
+
+    /// Records what each attempt reads and writes from now on, in at most about `bytes_max` bytes of memory
+    /// (when they are used up, attempts in progress are still recorded whole, later ones not at all). What is
+    /// there now counts as the initial state. See [`history`](crate::history).
+    ///
+    /// # Errors
+    ///
+    /// [`Misuse::AlreadyRecorded`]: an engine is recorded once.
+    pub fn record_history(&self, bytes_max: usize) -> Result<Recording, Misuse> {
+        let recorder = Arc::new(Recorder::new(bytes_max));
+        self.shared.recorder.set(recorder.clone()).map_err(|_| Misuse::AlreadyRecorded)?;
+        Ok(Recording { recorder, protocol: P::NAME, opaque: P::OPAQUE })
     }
 
     /// Counts over all workers, past and present.

@@ -218,7 +218,7 @@ impl<P: Protocol> Items<P> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
     use crate::testing::{Silent, Unprotected};

@@ -21,10 +21,11 @@ mod object;
 mod pin;
 mod policy;
 mod protocol;
+mod recorded;
 mod segment;
 mod statistics;
 mod structure;
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod testing;
 mod transaction;
 mod worker;
@@ -43,4 +44,4 @@ pub use segment::Segment;
 pub use statistics::{HotKey, Statistics};
 pub use structure::{Observed, StructureChange, StructureVersion};
 pub use transaction::{Found, Transaction};
-pub use worker::Worker;
+pub use worker::{OpenTransaction, Worker};

@@ -1,11 +1,12 @@
 //! Objects: what a datatype tells the commit.
 
 use crate::engine::EngineId;
+use crate::history::WriteKind;
 use crate::item::Item;
 use crate::pin::Pin;
 use crate::protocol::Protocol;
 use crate::structure::StructureVersion;
-use hotrow_sync::atomic::{AtomicU32, Ordering};
+use hotrow_sync::atomic::{Ordering, unfollowed::AtomicU32};
 use std::ptr::NonNull;
 
 /// Who an object is: its engine, its number, its name.
@@ -70,6 +71,22 @@ pub unsafe trait Object<P: Protocol>: Send + Sync {
     /// As for [`describe`](Self::describe).
     unsafe fn identify(&self, segment: NonNull<P::Header>) -> u64 {
         segment.addr().get() as u64
+    }
+
+    /// Appends bytes that name a segment among the object's, for good: another segment that takes its place
+    /// later (a record inserted again) has the same. If the object has an order, they compare as its keys do.
+    ///
+    /// # Safety
+    ///
+    /// As for [`describe`](Self::describe).
+    unsafe fn name(&self, segment: NonNull<P::Header>, bytes: &mut Vec<u8>) {
+        // SAFETY: the caller's promise.
+        bytes.extend_from_slice(&unsafe { self.identify(segment) }.to_be_bytes());
+    }
+
+    /// What the pending write of an item does to its key; `None` if it changes nothing that others can see.
+    fn effect(&self, _item: &Item<P>) -> Option<WriteKind> {
+        Some(WriteKind::Update)
     }
 
     /// A bucket or leaf, as text for errors and reports.

@@ -18,7 +18,15 @@ pub struct Pin {
 ///
 /// crossbeam-epoch collects at every 128th pin, at most 8 bags of 64 values: four a transaction. A workload
 /// that retires more would keep garbage for ever, so a collection is asked for by count as well.
-const RETIRED_MAX: u32 = if cfg!(test) { 4 } else { 256 };
+///
+/// In a model every thread that has retired something asks.
+const RETIRED_MAX: u32 = if cfg!(loom) {
+    1
+} else if cfg!(test) {
+    4
+} else {
+    256
+};
 
 thread_local! {
     static RETIRED: Cell<u32> = const { Cell::new(0) };
@@ -142,7 +150,10 @@ impl<T: Send + Sync + 'static> Drop for EpochBox<T> {
 /// Collections that free what was retired just before them, if nobody else is pinned.
 const COLLECTIONS: usize = 4;
 
-#[cfg(test)]
+#[cfg(all(test, loom))]
+mod models;
+
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
     use hotrow_sync::Arc;

@@ -3,13 +3,15 @@
 use crate::abort::{Abort, Misuse, Reason};
 use crate::attempt::{Attempt, WorkerId};
 use crate::engine::{EngineId, Slot};
+use crate::history::Ended;
+use crate::history::recorder::Recorder;
 use crate::item::{Flags, ItemId};
 use crate::object::{Label, Object};
 use crate::pin::Pin;
 use crate::protocol::{Lost, Over, Protocol};
 use crate::structure::{Observed, StructureChange};
 use crate::worker::Loss;
-use hotrow_sync::lock;
+use hotrow_sync::{Arc, lock};
 use std::marker::PhantomData;
 use std::ptr::NonNull;
 
@@ -18,8 +20,8 @@ use std::ptr::NonNull;
 /// Users pass it to the operations of objects and tables. The methods here are for authors of datatypes;
 /// the unsafe ones share one contract, stated at [`read`](Self::read).
 pub struct Transaction<'w, P: Protocol> {
-    protocol: &'w P,
-    attempt: &'w mut Attempt<P>,
+    pub(crate) protocol: &'w P,
+    pub(crate) attempt: &'w mut Attempt<P>,
     slot: &'w Slot<P>,
     /// The engine while the attempt is in order; 0, which no object has, once it can no longer commit. One
     /// comparison at the start of each operation thus finds both kinds of trouble.
@@ -58,6 +60,14 @@ pub enum Found<V> {
     Shared(V),
 }
 
+/// How a protocol is asked to look at a segment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Look {
+    Read,
+    ReadForUpdate,
+    Peek,
+}
+
 const STOPPED: EngineId = EngineId(0);
 
 impl<'w, P: Protocol> Transaction<'w, P> {
@@ -69,8 +79,9 @@ impl<'w, P: Protocol> Transaction<'w, P> {
         slot: &'w Slot<P>,
         number: u32,
         describe: bool,
+        recorder: Option<&Arc<Recorder>>,
     ) -> Self {
-        attempt.open(number);
+        attempt.open(number, recorder);
         protocol.begin(attempt);
         Self { protocol, attempt, slot, engine, stop: None, describe, open: true, _thread: PhantomData }
     }
@@ -131,10 +142,14 @@ impl<'w, P: Protocol> Transaction<'w, P> {
         mut load: impl FnMut() -> V,
     ) -> Result<Found<V>, Abort> {
         let id = if !P::TRACKS_READS {
-            match self.own_write(segment) {
-                Some(id) => return Ok(Found::Own(id)),
-                None => return Ok(Found::Shared(load())),
-            }
+            return match self.own_write(segment) {
+                Some(id) => Ok(Found::Own(id)),
+                None if self.attempt.is_recorded() => {
+                    // SAFETY: the caller's promise.
+                    Ok(Found::Shared(unsafe { self.load_recorded(object, segment, &mut load) }))
+                }
+                None => Ok(Found::Shared(load())),
+            };
         } else {
             let id = self.attempt.items.find_or_add(segment, NonNull::from(object));
             if self.attempt.items.get(id).is(Flags::WRITE) {
@@ -142,7 +157,12 @@ impl<'w, P: Protocol> Transaction<'w, P> {
             }
             id
         };
-        match self.protocol.read(self.attempt, id, load) {
+        let result = if self.attempt.is_recorded() {
+            self.read_recorded(id, Look::Read, &mut load)
+        } else {
+            self.protocol.read(self.attempt, id, load)
+        };
+        match result {
             Ok(value) => Ok(Found::Shared(value)),
             Err(lost) => Err(self.lose(lost)),
         }
@@ -167,14 +187,19 @@ impl<'w, P: Protocol> Transaction<'w, P> {
         &mut self,
         object: &O,
         segment: NonNull<P::Header>,
-        load: impl FnMut() -> V,
+        mut load: impl FnMut() -> V,
     ) -> Result<(ItemId, Option<V>), Abort> {
         // SAFETY: the caller's promise.
         let id = unsafe { self.item(object, segment) };
         if self.attempt.items.get(id).is(Flags::WRITE) {
             return Ok((id, None));
         }
-        match self.protocol.read_for_update(self.attempt, id, load) {
+        let result = if self.attempt.is_recorded() {
+            self.read_recorded(id, Look::ReadForUpdate, &mut load)
+        } else {
+            self.protocol.read_for_update(self.attempt, id, load)
+        };
+        match result {
             Ok(value) => Ok((id, Some(value))),
             Err(lost) => Err(self.lose(lost)),
         }
@@ -348,8 +373,13 @@ impl<'w, P: Protocol> Transaction<'w, P> {
     ///
     /// The item's segment is the one that `load` looks at.
     #[inline]
-    pub unsafe fn peek<V>(&mut self, id: ItemId, load: impl FnMut() -> V) -> Result<V, Abort> {
-        match self.protocol.peek(self.attempt, id, load) {
+    pub unsafe fn peek<V>(&mut self, id: ItemId, mut load: impl FnMut() -> V) -> Result<V, Abort> {
+        let result = if self.attempt.is_recorded() {
+            self.read_recorded(id, Look::Peek, &mut load)
+        } else {
+            self.protocol.peek(self.attempt, id, load)
+        };
+        match result {
             Ok(value) => Ok(value),
             Err(lost) => Err(self.lose(lost)),
         }
@@ -362,8 +392,17 @@ impl<'w, P: Protocol> Transaction<'w, P> {
     ///
     /// The item's segment is the one that `load` looks at, and this attempt did not make it.
     #[inline]
-    pub unsafe fn read_beside_write<V>(&mut self, id: ItemId, load: impl FnMut() -> V) -> Result<V, Abort> {
-        match self.protocol.read(self.attempt, id, load) {
+    pub unsafe fn read_beside_write<V>(
+        &mut self,
+        id: ItemId,
+        mut load: impl FnMut() -> V,
+    ) -> Result<V, Abort> {
+        let result = if self.attempt.is_recorded() {
+            self.read_recorded(id, Look::Read, &mut load)
+        } else {
+            self.protocol.read(self.attempt, id, load)
+        };
+        match result {
             Ok(value) => Ok(value),
             Err(lost) => Err(self.lose(lost)),
         }
@@ -487,6 +526,9 @@ impl<'w, P: Protocol> Transaction<'w, P> {
             match self.protocol.commit(self.attempt) {
                 Ok(()) => {
                     self.open = false;
+                    if self.attempt.is_recorded() {
+                        self.attempt.record_end(Ended::Committed);
+                    }
                     self.attempt.cleanup(true);
                     self.attempt.close();
                     self.slot.counters.commit();
@@ -523,6 +565,12 @@ impl<'w, P: Protocol> Transaction<'w, P> {
         self.open = false;
         self.attempt.undo();
         self.protocol.abort(self.attempt);
+        if self.attempt.is_recorded() {
+            self.attempt.record_end(match &self.stop {
+                Some(Stop::Lost(loss)) => Ended::Aborted(loss.reason),
+                _ => Ended::RolledBack,
+            });
+        }
         self.attempt.cleanup(false);
         self.attempt.close();
     }

@@ -11,6 +11,7 @@ use hotrow_sync::backoff::Backoff;
 use hotrow_sync::random::Random;
 use hotrow_sync::{Arc, clock};
 use std::cell::Cell;
+use std::ops::{Deref, DerefMut};
 
 thread_local! {
     static IN_TRANSACTION: Cell<bool> = const { Cell::new(false) };
@@ -149,6 +150,16 @@ impl<P: Protocol> Worker<P> {
         result
     }
 
+    /// Begins one attempt and holds it open: for tools that step several transactions by hand on one thread,
+    /// operation by operation. There is no retry, no backoff and no check against nesting, and under a protocol
+    /// that waits, two transactions of one thread can wait for each other.
+    pub fn begin(&mut self) -> OpenTransaction<'_, P> {
+        let Self { shared, slot, attempt, .. } = self;
+        let recorder = shared.recorder.get();
+        let transaction = Transaction::begin(&shared.protocol, shared.id, attempt, slot, 0, true, recorder);
+        OpenTransaction { transaction }
+    }
+
     #[inline]
     fn one_attempt<R, E: From<Abort>>(
         &mut self,
@@ -157,8 +168,9 @@ impl<P: Protocol> Worker<P> {
     ) -> Attempted<R, E> {
         let Self { shared, slot, attempt, .. } = self;
         let describe = shared.policy.may_give_up_after(number + 1);
+        let recorder = shared.recorder.get();
         let mut transaction =
-            Transaction::begin(&shared.protocol, shared.id, attempt, slot, number, describe);
+            Transaction::begin(&shared.protocol, shared.id, attempt, slot, number, describe, recorder);
         let result = body(&mut transaction);
         match result {
             Ok(result) => match transaction.commit() {
@@ -172,6 +184,52 @@ impl<P: Protocol> Worker<P> {
                 Outcome::Lost(lost) => Attempted::Aborted(lost),
             },
         }
+    }
+}
+
+/// One attempt that is held open: see [`Worker::begin`]. Dropping it rolls back.
+pub struct OpenTransaction<'w, P: Protocol> {
+    transaction: Transaction<'w, P>,
+}
+
+impl<P: Protocol> OpenTransaction<'_, P> {
+    /// Tries to commit.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Conflict`] if the attempt lost, now or in one of its operations; [`Error::Misuse`].
+    pub fn commit(self) -> Result<(), Error> {
+        Self::result(self.transaction.commit())
+    }
+
+    /// Rolls back.
+    ///
+    /// # Errors
+    ///
+    /// As [`commit`](Self::commit), if the attempt had lost before.
+    pub fn roll_back(self) -> Result<(), Error> {
+        Self::result(self.transaction.give_up())
+    }
+
+    fn result(outcome: Outcome) -> Result<(), Error> {
+        match outcome {
+            Outcome::Done => Ok(()),
+            Outcome::Lost(loss) => Err(Error::Conflict(loss.into_conflict(1))),
+            Outcome::Misused(misuse) => Err(Error::Misuse(misuse)),
+        }
+    }
+}
+
+impl<'w, P: Protocol> Deref for OpenTransaction<'w, P> {
+    type Target = Transaction<'w, P>;
+    fn deref(&self) -> &Self::Target {
+        &self.transaction
+    }
+}
+
+impl<P: Protocol> DerefMut for OpenTransaction<'_, P> {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.transaction
     }
 }
 

@@ -449,6 +449,36 @@
 //! # Ok::<(), hotrow::Error>(())
 //! ```
 //!
+//! # Recording a run and having it judged
+//!
+//! An engine can record which version of which key each attempt read and wrote ([`history`]), failed lookups and
+//! scanned ranges included. Crate `hotrow-check` judges the result: is there an order of the committed
+//! transactions that explains it, does it agree with real time, and have aborted attempts seen one state, too?
+//!
+//! ```
+//! use hotrow::{Engine, Occ, TBox};
+//!
+//! let engine = Engine::<Occ>::new();
+//! let recording = engine.record_history(100_000_000)?; // At most about so many bytes of memory.
+//! let (left, right) = (TBox::named(&engine, "left", 0u64), TBox::named(&engine, "right", 0u64));
+//! std::thread::scope(|scope| {
+//!     for (from, to) in [(&left, &right), (&right, &left)] {
+//!         let engine = &engine;
+//!         scope.spawn(move || {
+//!             for _ in 0..100 {
+//!                 engine.run(|tx| { let seen = from.get(tx)?; to.set(tx, seen + 1) }).unwrap();
+//!             }
+//!         });
+//!     }
+//! });
+//! let report = hotrow_check::check(&recording.finish()).unwrap();
+//! assert!(report.strictly_serializable, "{report}"); // The report tells each violation in sentences.
+//! # Ok::<(), hotrow::Error>(())
+//! ```
+//!
+//! Until an engine records, recording costs nothing that could be measured. While it records, each operation looks
+//! up its key in a map, so such a run is slower and no benchmark.
+//!
 //! # What is guaranteed, and what bodies must not do
 //!
 //! - **Serializability**, under every protocol: committed transactions have the effects, and their bodies
@@ -494,10 +524,13 @@ pub use hotrow_tables::context;
 /// What keys are made of: order-preserving images, and how structs are packed into them.
 pub use hotrow_tables::key;
 
+/// What each attempt of a run read and wrote, by version.
+#[doc(inline)]
+pub use hotrow_core::history;
 #[doc(inline)]
 pub use hotrow_core::{
-    Abort, Conflict, Engine, EngineId, Error, HotKey, Misuse, Plain, Protocol, Reason, RetryPolicy,
-    Statistics, Transaction, Value, Worker, WorkerId,
+    Abort, Conflict, Engine, EngineId, Error, HotKey, Misuse, OpenTransaction, Plain, Protocol, Reason,
+    RetryPolicy, Statistics, Transaction, Value, Worker, WorkerId,
 };
 #[doc(inline)]
 pub use hotrow_derive::{Key, Value};

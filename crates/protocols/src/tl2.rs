@@ -78,7 +78,7 @@ impl Tl2 {
         for id in attempt.items.ids() {
             let item = attempt.items.get(id);
             if item.is(Flags::PREDICATE) {
-                let (version, holds) = version::peek(attempt, id, || Attempt::predicate_holds(item))?;
+                let (version, holds) = version::peek(attempt, id, || attempt.predicate_holds(id))?;
                 if !holds {
                     return Err(Lost::item(Reason::PredicateFailed, id));
                 }
@@ -184,3 +184,6 @@ impl Protocol for Tl2 {
         version::release(attempt);
     }
 }
+
+#[cfg(all(test, loom))]
+mod models;

@@ -65,13 +65,13 @@ impl VersionWord {
     }
 
     #[cfg_attr(not(debug_assertions), inline(always))]
-    fn load(&self) -> Version {
+    pub(crate) fn load(&self) -> Version {
         Version(self.0.load(Ordering::SeqCst))
     }
 
     /// Runs `load` until its result is one that no writer touched meanwhile.
     #[cfg_attr(not(debug_assertions), inline(always))]
-    fn stable<V>(&self, mut load: impl FnMut() -> V) -> Result<(Version, V), Reason> {
+    pub(crate) fn stable<V>(&self, mut load: impl FnMut() -> V) -> Result<(Version, V), Reason> {
         let mut spin = Spin::new();
         let mut seen = Reason::ReadLocked;
         loop {
@@ -94,7 +94,7 @@ impl VersionWord {
     /// Locks the word with bounded spinning (sto §3.3). If `expected` is given and the version is another
     /// one, there is no use in locking. Returns the version below the lock.
     #[cfg_attr(not(debug_assertions), inline(always))]
-    fn lock(&self, expected: Option<Version>) -> Result<Version, Reason> {
+    pub(crate) fn lock(&self, expected: Option<Version>) -> Result<Version, Reason> {
         let mut spin = Spin::new();
         loop {
             let seen = self.load();
@@ -130,7 +130,7 @@ impl VersionWord {
 
     /// Publishes what was stored under the lock, with its version.
     #[cfg_attr(not(debug_assertions), inline(always))]
-    fn unlock_as(&self, version: Version) {
+    pub(crate) fn unlock_as(&self, version: Version) {
         // Release: pairs with the load in `stable` and with `try_lock`.
         self.0.store(version.0, Ordering::Release);
     }
@@ -195,15 +195,16 @@ pub(crate) fn upgrade_predicates<P: Versioned>(attempt: &mut Attempt<P>) -> Resu
         return Ok(());
     }
     for id in attempt.items.ids() {
-        let item = attempt.items.get_mut(id);
+        let item = attempt.items.get(id);
         if !item.is(Flags::PREDICATE) {
             continue;
         }
         let holds = if item.is(Flags::LOCKED) {
-            Attempt::predicate_holds(item)
+            attempt.predicate_holds(id)
         } else {
-            let stable = item.header().stable(|| Attempt::predicate_holds(item));
+            let stable = item.header().stable(|| attempt.predicate_holds(id));
             let (version, holds) = stable.map_err(|reason| Lost::item(reason, id))?;
+            let item = attempt.items.get_mut(id);
             if !item.is(Flags::READ) {
                 item.mark = version;
                 item.set(Flags::READ);
@@ -256,7 +257,10 @@ pub(crate) fn release<P: Versioned>(attempt: &mut Attempt<P>) {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, loom))]
+pub(crate) mod models;
+
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
 

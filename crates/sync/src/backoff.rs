@@ -29,7 +29,7 @@ impl Backoff {
         self.round = round.saturating_add(1);
         if round < SPIN_ROUNDS {
             for _ in 0..random.below(u64::from(spin::TURNS << round)) {
-                std::hint::spin_loop();
+                thread::spin_loop();
             }
         } else if round < SPIN_ROUNDS + YIELD_ROUNDS {
             thread::yield_now();
@@ -41,7 +41,7 @@ impl Backoff {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
 

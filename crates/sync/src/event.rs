@@ -92,7 +92,10 @@ impl Event {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, loom))]
+mod models;
+
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
     use crate::atomic::AtomicU64;

@@ -11,6 +11,12 @@
 //! the processor go: a bounded wait gives up and its transaction aborts, an unbounded one parks
 //! ([`event::Event`]). Nobody holds anything while backing off ([`backoff::Backoff`]).
 //!
+//! # Model checking
+//!
+//! A build with `--cfg loom` takes all of this from loom instead of the standard library, so that module
+//! `model` can run a kernel in every interleaving and under every outcome of its relaxed accesses. `.ci/loom`
+//! builds and runs the models; docs/memory-model.md says what they show.
+//!
 //! # What is not here
 //!
 //! Epoch reclamation (`crossbeam-epoch`, used by `hotrow-core`) brings its own atomics.
@@ -18,21 +24,23 @@
 // What clippy.toml forbids everywhere else is this crate's to wrap.
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)]
 
+pub mod atomic;
 pub mod backoff;
 pub mod clock;
 pub mod event;
+#[cfg(loom)]
+pub mod model;
 pub mod random;
 pub mod spin;
 pub mod thread;
 
-/// Atomic words and fences.
-pub mod atomic {
-    pub use std::sync::atomic::{
-        AtomicBool, AtomicPtr, AtomicU8, AtomicU16, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
-    };
-}
-
+#[cfg(not(loom))]
 pub use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, Weak};
+
+#[cfg(loom)]
+pub use loom::sync::{Arc, Condvar, Mutex, MutexGuard};
+#[cfg(loom)]
+pub use std::sync::OnceLock;
 
 /// Locks a mutex whether or not a thread panicked while holding it.
 ///

@@ -7,7 +7,7 @@ use crate::recording::Recorded;
 use crate::secondary::SecondaryIndex;
 use crate::table::{Table, TableBuilder};
 use hotrow_core::{Abort, Engine, Error, Protocol, Value, Worker};
-use hotrow_sync::atomic::{AtomicU64, Ordering};
+use hotrow_sync::atomic::{Ordering, unfollowed::AtomicU64};
 use std::any::Any;
 use std::fmt;
 use std::marker::PhantomData;

@@ -34,6 +34,8 @@ pub trait Image: Copy + Ord + Debug + Send + Sync + 'static {
     fn load(slot: &Self::Slot) -> Self;
     /// Writes the words one by one.
     fn store(self, slot: &Self::Slot);
+    /// Appends the image as bytes that compare as images do.
+    fn put_bytes(&self, bytes: &mut Vec<u8>);
 }
 
 impl Image for u64 {
@@ -49,6 +51,9 @@ impl Image for u64 {
     fn store(self, slot: &AtomicU64) {
         slot.store(self, Ordering::Relaxed);
     }
+    fn put_bytes(&self, bytes: &mut Vec<u8>) {
+        bytes.extend_from_slice(&self.to_be_bytes());
+    }
 }
 
 /// The words of an image of `N` words in shared memory.
@@ -57,7 +62,7 @@ pub struct Words<const N: usize>([AtomicU64; N]);
 
 impl<const N: usize> Default for Words<N> {
     fn default() -> Self {
-        Self([const { AtomicU64::new(0) }; N])
+        Self(std::array::from_fn(|_| AtomicU64::new(0)))
     }
 }
 
@@ -75,6 +80,9 @@ impl<const N: usize> Image for [u64; N] {
             word.store(value, Ordering::Relaxed);
         }
     }
+    fn put_bytes(&self, bytes: &mut Vec<u8>) {
+        self.iter().for_each(|word| word.put_bytes(bytes));
+    }
 }
 
 impl<A: Image, B: Image> Image for (A, B) {
@@ -89,6 +97,10 @@ impl<A: Image, B: Image> Image for (A, B) {
     fn store(self, slot: &Self::Slot) {
         self.0.store(&slot.0);
         self.1.store(&slot.1);
+    }
+    fn put_bytes(&self, bytes: &mut Vec<u8>) {
+        self.0.put_bytes(bytes);
+        self.1.put_bytes(bytes);
     }
 }
 
@@ -231,7 +243,7 @@ impl<A: Key, B: Key, C: Key, D: Key> Key for (A, B, C, D) {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
 

@@ -11,6 +11,7 @@ mod operations;
 mod procedure;
 mod record;
 mod recording;
+mod scan;
 mod secondary;
 mod storage;
 mod table;

@@ -1,17 +1,18 @@
 //! The operations on rows.
 
-use crate::index::{Direction, Insertion, Keyed, Lookup};
-use crate::key::Key;
+use crate::index::{Insertion, Keyed, Lookup};
+use crate::key::{Image, Key};
 use crate::record::{Pending, Record, Snapshot, State};
 use crate::storage::{Shared, tag};
-use hotrow_core::{Abort, Cell, Found, ItemId, Misuse, Pin, Protocol, StructureChange, Transaction, Value};
-use std::ops::{Bound, ControlFlow};
+use hotrow_core::{
+    Abort, Cell, Found, ItemId, Misuse, Observed, Pin, Protocol, StructureChange, Transaction, Value,
+};
 use std::ptr::NonNull;
 
 type Tx<'w, P> = Transaction<'w, P>;
 
 /// A row as an attempt sees it.
-enum Seen<R: Value> {
+pub(crate) enum Seen<R: Value> {
     /// Its own pending write, or a record that it made.
     Own(ItemId),
     /// A present row.
@@ -22,15 +23,27 @@ enum Seen<R: Value> {
 
 impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     #[cfg_attr(not(debug_assertions), inline(always))]
-    fn see(&self, tx: &mut Tx<'_, P>, record: NonNull<Record<K, R, P>>) -> Result<Seen<R>, Abort> {
+    pub(crate) fn see(&self, tx: &mut Tx<'_, P>, record: NonNull<Record<K, R, P>>) -> Result<Seen<R>, Abort> {
         // SAFETY: found in the index under the attempt's pinned epoch, so it is in memory until the attempt
         // ends, and it is this table's; the operation called `enter`.
         let found = unsafe { tx.read(self, Record::address(record), || record.as_ref().load()) }?;
         Ok(match found {
             Found::Own(id) => Seen::Own(id),
             Found::Shared(snapshot) if snapshot.state == State::Present => Seen::Present(snapshot),
-            Found::Shared(_) => Seen::Dead,
+            Found::Shared(_) => {
+                Self::forget_dead(tx);
+                Seen::Dead
+            }
         })
+    }
+
+    /// Takes the read of a dead record out of the history: its key may have a new record by now, and what the
+    /// read found is the absence that the next look at the index, or the scan, stands for.
+    #[inline]
+    fn forget_dead(tx: &mut Tx<'_, P>) {
+        if tx.is_recorded() {
+            tx.forget_read();
+        }
     }
 
     /// Takes a dead record that its killer has not removed yet out of the index.
@@ -48,6 +61,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     fn find(&self, tx: &mut Tx<'_, P>, key: &K) -> Result<Option<NonNull<Record<K, R, P>>>, Abort> {
         match self.index.get(key, tx.pin()) {
             Lookup::Found(record) => Ok(Some(record)),
+            Lookup::Absent(observed) if tx.is_recorded() => self.find_recorded(tx, key, observed),
             Lookup::Absent(observed) => {
                 // SAFETY: the node is this table's; the operation called `enter`.
                 unsafe { tx.observe(self, observed) }?;
@@ -56,9 +70,31 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         }
     }
 
+    /// A failed lookup of an attempt that is recorded, which must know the version of the absence: looks again
+    /// as long as that changes.
+    #[cold]
+    fn find_recorded(
+        &self,
+        tx: &mut Tx<'_, P>,
+        key: &K,
+        mut observed: Observed,
+    ) -> Result<Option<NonNull<Record<K, R, P>>>, Abort> {
+        loop {
+            let name = |bytes: &mut Vec<u8>| key.image().put_bytes(bytes);
+            // SAFETY: the node is this table's; the operation called `enter`.
+            if unsafe { tx.observe_absence(self, observed, key, &name) }? {
+                return Ok(None);
+            }
+            match self.index.get(key, tx.pin()) {
+                Lookup::Found(record) => return Ok(Some(record)),
+                Lookup::Absent(again) => observed = again,
+            }
+        }
+    }
+
     /// What `look` sees of an own pending write; `None` if it is a delete.
     #[inline]
-    fn look_at_own<O>(
+    pub(crate) fn look_at_own<O>(
         &self,
         tx: &mut Tx<'_, P>,
         record: NonNull<Record<K, R, P>>,
@@ -133,6 +169,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
                 return self.update_own(tx, record, id, change);
             };
             if snapshot.state != State::Present {
+                Self::forget_dead(tx);
                 self.bury(tx, record);
                 continue;
             }
@@ -214,6 +251,10 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
                     tx.learn_absence()?;
                     // SAFETY: in memory until the attempt ends.
                     let record = unsafe { record.as_ref() };
+                    if tx.is_recorded() {
+                        let key = record.key();
+                        tx.record_free_key(&self.label, key, &|bytes| key.image().put_bytes(bytes));
+                    }
                     for secondary in &self.secondaries {
                         // SAFETY: the attempt holds the record's lock; nothing is installed meanwhile.
                         secondary.insert(tx, record.key(), unsafe { record.row() })?;
@@ -281,6 +322,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
                     row
                 }
                 Some(snapshot) if snapshot.state != State::Present => {
+                    Self::forget_dead(tx);
                     self.bury(tx, record);
                     continue;
                 }
@@ -301,48 +343,6 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
             }
             return Ok(true);
         }
-    }
-
-    /// Visits the rows of a range, own changes included, until the visitor has enough.
-    pub(crate) fn scan_images(
-        &self,
-        tx: &mut Tx<'_, P>,
-        low: Bound<K::Image>,
-        high: Bound<K::Image>,
-        direction: Direction,
-        mut visit: impl FnMut(&K, &R) -> ControlFlow<()>,
-    ) -> Result<(), Abort> {
-        tx.enter(&self.label)?;
-        let Some(mut cursor) = self.index.cursor(low, high, direction) else {
-            let table = self.label.name();
-            return Err(tx.misuse(Misuse::Unsupported(format!("table {table} has no order to scan in"))));
-        };
-        while let Some(leaf) = cursor.next(tx.pin().guard()) {
-            if !self.fixed {
-                // SAFETY: the node is this table's.
-                unsafe { tx.observe(self, leaf.observed) }?;
-            }
-            for &record in leaf.records {
-                // SAFETY: found in the index under the attempt's pinned epoch.
-                let key = unsafe { record.as_ref() }.key();
-                let seen = if self.fixed {
-                    // SAFETY: rows of a fixed table are never installed again.
-                    Some(visit(key, unsafe { record.as_ref().row() }))
-                } else {
-                    match self.see(tx, record)? {
-                        // SAFETY: stable and present.
-                        Seen::Present(snapshot) => Some(visit(key, unsafe { snapshot.row(tx.pin()) })),
-                        Seen::Own(id) => self.look_at_own(tx, record, id, |row| visit(key, row)),
-                        // The leaf, observed, stands for its absence.
-                        Seen::Dead => None,
-                    }
-                };
-                if seen.is_some_and(|flow| flow.is_break()) {
-                    return Ok(());
-                }
-            }
-        }
-        Ok(())
     }
 
     /// Puts a row in outside of any transaction. False if the key exists.

@@ -17,9 +17,10 @@
 //! index, so an aborted insert can fail an observer, too.
 
 use crate::index::{Cursor, Direction, HashIndex, Insertion, Keyed, Lookup, OrderedIndex};
-use crate::key::Key;
+use crate::key::{Image, Key};
 use crate::record::{Pending, Record, State};
 use crate::secondary::Maintained;
+use hotrow_core::history::WriteKind;
 use hotrow_core::{
     Cell, EngineId, Item, Label, Object, Pin, Protocol, StructureChange, StructureVersion, Value,
 };
@@ -209,6 +210,20 @@ unsafe impl<K: Key, R: Value, P: Protocol> Object<P> for Shared<K, R, P> {
         use std::hash::BuildHasher;
         // SAFETY: the caller's promise.
         FixedState::default().hash_one(unsafe { Record::<K, R, P>::at(segment) }.key())
+    }
+
+    unsafe fn name(&self, segment: NonNull<P::Header>, bytes: &mut Vec<u8>) {
+        // SAFETY: the caller's promise.
+        unsafe { Record::<K, R, P>::at(segment) }.key().image().put_bytes(bytes);
+    }
+
+    fn effect(&self, item: &Item<P>) -> Option<WriteKind> {
+        match item.tag {
+            tag::UPDATE => Some(WriteKind::Update),
+            tag::DELETE => Some(WriteKind::Delete),
+            tag::BORN => Some(WriteKind::Insert),
+            _ => None,
+        }
     }
 
     #[inline]

@@ -214,7 +214,7 @@ impl<const N: usize> Value for Text<N> {
     type Cell = Inline<Self>;
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
 

@@ -15,6 +15,7 @@ mod options;
 mod registry;
 mod report;
 mod run;
+pub mod stress;
 pub mod tpcc;
 mod workload;
 
@@ -25,5 +26,5 @@ pub use observer::{Host, Observer, Unobserved};
 pub use options::{OptionError, OptionInfo};
 pub use registry::{WORKLOADS, WorkloadInfo, WorkloadOptions};
 pub use report::{HotRow, KindReport, Machine, Memory, RunReport};
-pub use run::{RunSpec, prepare_and_run};
+pub use run::{Outcome, RunSpec, prepare_and_run};
 pub use workload::{Check, End, Ran, Workload};

@@ -5,6 +5,7 @@
 
 use crate::array::ArrayOptions;
 use crate::options::{OptionError, OptionInfo, Values};
+use crate::stress::StressOptions;
 use crate::tpcc::TpccOptions;
 use crate::tpcc::population::Scale;
 use serde_json::{Map, Value, json};
@@ -68,8 +69,53 @@ const ARRAY: WorkloadInfo = WorkloadInfo {
     example: "--size 1000 --increment-share 0.2",
 };
 
+const STRESS: WorkloadInfo = WorkloadInfo {
+    name: "stress",
+    summary: "random operations on a few hot keys of every kind of object, to be recorded and checked",
+    source: "Hotrow's own",
+    options: &[
+        OptionInfo {
+            name: "keys",
+            value: "N",
+            default: "8",
+            summary: "Keys of each object, from 1 to 1000000",
+        },
+        OptionInfo {
+            name: "ops",
+            value: "N",
+            default: "8",
+            summary: "The most operations in a transaction, from 1 to 10000",
+        },
+        OptionInfo {
+            name: "write-share",
+            value: "S",
+            default: "0.5",
+            summary: "The share of operations that write, from 0 to 1",
+        },
+        OptionInfo {
+            name: "rollback-share",
+            value: "S",
+            default: "0.05",
+            summary: "The share of transactions that roll back, from 0 to 1",
+        },
+        OptionInfo {
+            name: "panic-share",
+            value: "S",
+            default: "0.01",
+            summary: "The share of transactions whose body panics, from 0 to 1",
+        },
+        OptionInfo {
+            name: "yield-share",
+            value: "S",
+            default: "0.02",
+            summary: "The share of operations after which a thread gives the processor away, from 0 to 1",
+        },
+    ],
+    example: "--keys 2 --ops 4",
+};
+
 /// All workloads, the main one first.
-pub const WORKLOADS: &[WorkloadInfo] = &[TPCC, ARRAY];
+pub const WORKLOADS: &[WorkloadInfo] = &[TPCC, ARRAY, STRESS];
 
 /// The names of all workloads.
 pub(crate) fn names() -> Vec<&'static str> {
@@ -84,6 +130,9 @@ const WAREHOUSE_BYTES: u64 = 110_000_000;
 /// most.
 const ELEMENT_BYTES: u64 = 16;
 
+/// Memory in use for each key of stress, in bytes: two boxes, a counter, an element, two rows and their entries.
+const STRESS_KEY_BYTES: u64 = 2_000;
+
 /// Memory in use whatever the workload, in bytes.
 const BASE_BYTES: u64 = 20_000_000;
 
@@ -95,6 +144,8 @@ pub enum WorkloadOptions {
     Tpcc(TpccOptions),
     /// The array.
     Array(ArrayOptions),
+    /// Stress.
+    Stress(StressOptions),
 }
 
 const SCALES: [(&str, Scale); 2] = [("full", Scale::SPECIFICATION), ("small", Scale::SMALL)];
@@ -116,6 +167,15 @@ impl WorkloadOptions {
                 mix: values.parsed("mix")?,
                 scale: values.one_of("scale", &SCALES)?,
             }))
+        } else if info.name == STRESS.name {
+            Ok(Self::Stress(StressOptions {
+                keys: values.number("keys", 1..=1_000_000)?,
+                ops: values.number("ops", 1..=10_000)?,
+                write_share: values.number("write-share", 0.0..=1.0)?,
+                rollback_share: values.number("rollback-share", 0.0..=1.0)?,
+                panic_share: values.number("panic-share", 0.0..=1.0)?,
+                yield_share: values.number("yield-share", 0.0..=1.0)?,
+            }))
         } else {
             Ok(Self::Array(ArrayOptions {
                 size: values.number("size", 1..=1_000_000_000_000)?,
@@ -130,6 +190,7 @@ impl WorkloadOptions {
         match self {
             Self::Tpcc(_) => &TPCC,
             Self::Array(_) => &ARRAY,
+            Self::Stress(_) => &STRESS,
         }
     }
 
@@ -143,10 +204,25 @@ impl WorkloadOptions {
             Self::Array(ArrayOptions { size, ops, increment_share }) => {
                 json!({ "size": size, "ops": ops, "increment_share": increment_share })
             }
+            Self::Stress(StressOptions {
+                keys,
+                ops,
+                write_share,
+                rollback_share,
+                panic_share,
+                yield_share,
+            }) => json!({
+                "keys": keys,
+                "ops": ops,
+                "write_share": write_share,
+                "rollback_share": rollback_share,
+                "panic_share": panic_share,
+                "yield_share": yield_share,
+            }),
         };
         match options {
             Value::Object(map) => map,
-            _ => unreachable!("both are objects"),
+            _ => unreachable!("all are objects"),
         }
     }
 
@@ -159,6 +235,7 @@ impl WorkloadOptions {
             // A thousandth of the rows; even all possible warehouses are no trouble.
             Self::Tpcc(TpccOptions { warehouses, .. }) => u64::from(*warehouses) * WAREHOUSE_BYTES / 100,
             Self::Array(ArrayOptions { size, .. }) => (*size as u64).saturating_mul(ELEMENT_BYTES),
+            Self::Stress(StressOptions { keys, .. }) => u64::from(*keys) * STRESS_KEY_BYTES,
         };
         data.saturating_add(BASE_BYTES)
     }
@@ -195,7 +272,7 @@ mod tests {
         let array = parse("array", &[("size", "7"), ("ops", "2"), ("increment-share", "0.25")]).unwrap();
         assert_eq!(Value::from(array.to_json()), json!({ "size": 7, "ops": 2, "increment_share": 0.25 }));
         let words = parse("ycsb", &[]).unwrap_err().to_string();
-        assert_eq!(words, "unknown workload \"ycsb\"; there are: tpcc, array");
+        assert_eq!(words, "unknown workload \"ycsb\"; there are: tpcc, array, stress");
     }
 
     #[test]

@@ -7,8 +7,10 @@ use crate::latency::Latencies;
 use crate::observer::{Host, Observer};
 use crate::registry::WorkloadOptions;
 use crate::report::{HotRow, KindReport, Memory, RunReport, named_reasons};
+use crate::stress::Stress;
 use crate::tpcc::Tpcc;
 use crate::workload::Workload;
+use hotrow::history::{History, Recording};
 use hotrow::protocols::{Visitor, with_protocol};
 use hotrow::{Engine, Protocol};
 
@@ -21,6 +23,17 @@ pub struct RunSpec {
     pub protocol: String,
     /// Threads, times and seed.
     pub settings: Settings,
+    /// How much memory a history of the run may take, in bytes; none if it is not to be recorded.
+    pub record_bytes_max: Option<usize>,
+}
+
+/// What came of a run.
+#[derive(Debug)]
+pub struct Outcome {
+    /// The report.
+    pub report: RunReport,
+    /// What each attempt read and wrote after loading, if it was to be recorded; warm-up included, checks not.
+    pub history: Option<History>,
 }
 
 /// Loads the workload's data into a new engine, runs it, checks the data.
@@ -32,7 +45,7 @@ pub fn prepare_and_run(
     spec: &RunSpec,
     host: &dyn Host,
     observer: &dyn Observer,
-) -> Result<RunReport, BenchError> {
+) -> Result<Outcome, BenchError> {
     with_protocol(&spec.protocol, Runner { spec, host, observer })?
 }
 
@@ -43,7 +56,7 @@ struct Runner<'a> {
 }
 
 impl Visitor for Runner<'_> {
-    type Output = Result<RunReport, BenchError>;
+    type Output = Result<Outcome, BenchError>;
 
     fn visit<P: Protocol>(self) -> Self::Output {
         let engine = Engine::<P>::new();
@@ -57,6 +70,10 @@ impl Visitor for Runner<'_> {
                 let workload = Array::<P>::load(&engine, options, threads, seed, self.observer)?;
                 self.run(&engine, &workload)
             }
+            WorkloadOptions::Stress(options) => {
+                let workload = Stress::<P>::load(&engine, options, threads, seed, self.observer)?;
+                self.run(&engine, &workload)
+            }
         }
     }
 }
@@ -67,12 +84,14 @@ impl Runner<'_> {
         &self,
         engine: &Engine<P>,
         workload: &W,
-    ) -> Result<RunReport, BenchError> {
+    ) -> Result<Outcome, BenchError> {
         let Self { spec, host, observer } = self;
         // Before the keys and rows are counted, which itself may take memory.
         let resident_bytes_loaded = host.resident_bytes();
         let payload_bytes_loaded = workload.payload_bytes(&mut engine.worker()?);
+        let recording = spec.record_bytes_max.map(|bytes| engine.record_history(bytes)).transpose()?;
         let (measurement, mut worker) = measure(engine, workload, &spec.settings, *observer)?;
+        let history = recording.map(Recording::finish);
         let resident_bytes_end = host.resident_bytes();
         let payload_bytes_end = workload.payload_bytes(&mut worker);
         let hot_rows = engine.hot_keys(HOT_ROWS).into_iter();
@@ -88,7 +107,7 @@ impl Runner<'_> {
         }
         let commits: u64 = kinds.iter().map(|kind| kind.commits).sum();
         let seconds = elapsed.as_secs_f64();
-        Ok(RunReport {
+        let report = RunReport {
             workload: spec.workload.info().name,
             protocol: P::NAME,
             threads: spec.settings.threads,
@@ -123,7 +142,8 @@ impl Runner<'_> {
             options: spec.workload.to_json(),
             revision: host.revision().to_owned(),
             machine: host.machine(),
-        })
+        };
+        Ok(Outcome { report, history })
     }
 }
 

@@ -221,5 +221,5 @@ fn anomalies_beyond_the_bound_are_counted() {
     }
     let report = bench.report();
     assert_eq!((report.anomalies.len(), report.not_listed), (100, 50));
-    assert!(report.to_string().ends_with("and 50 more"));
+    assert!(report.to_string().ends_with("50 more found"));
 }

@@ -23,10 +23,35 @@
 //! interleavings, but no more than another cache miss per operation would.
 
 mod event;
+pub(crate) mod recorder;
 
 pub use event::{Ended, Event, Events, Malformed, ReadKind, WriteKind};
 
+use hotrow_sync::Arc;
 use std::fmt;
+
+/// A recording under way. See [`Engine::record_history`](crate::Engine::record_history).
+#[derive(Debug)]
+pub struct Recording {
+    pub(crate) recorder: Arc<recorder::Recorder>,
+    pub(crate) protocol: &'static str,
+    pub(crate) opaque: bool,
+}
+
+impl Recording {
+    /// Whether its bound on memory has been reached: transactions that begin now are not recorded.
+    pub fn is_full(&self) -> bool {
+        !self.recorder.is_open()
+    }
+
+    /// Ends the recording and gives out the history.
+    ///
+    /// Call it when no transaction is running: attempts in progress are left out, while others may have read
+    /// what they wrote.
+    pub fn finish(self) -> History {
+        self.recorder.finish(self.protocol, self.opaque)
+    }
+}
 
 /// What was recorded of an engine.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

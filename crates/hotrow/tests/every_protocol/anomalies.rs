@@ -1,76 +1,14 @@
-//! The anomalies, stepped by hand: a transaction, and another one that commits in its midst.
+//! Anomalies under retry: a transaction, and another thread's that commits in its midst. (Stepped on one thread,
+//! attempt by attempt, they are in `interleavings`, `phantoms` and `own_changes`.)
 //!
 //! Where the other one gets through and changes what the first has read, the first must run again; a protocol
 //! may also hold the other one off. Either way both must be as if one had run after the other.
 
-use crate::support::{attempts, elsewhere, for_each_protocol, impatient, overtake};
+use crate::support::{attempts, for_each_protocol, impatient, overtake};
 use hotrow::{Abort, Direction, Error, Protocol, TBox, Table, Transaction};
 use std::ops::ControlFlow;
 
 type Tx<'w, P> = Transaction<'w, P>;
-
-#[test]
-fn no_update_is_lost() {
-    for_each_protocol!(2, |P| {
-        let engine = impatient::<P>();
-        let number = TBox::new(&engine, 0u64);
-        let by_hand = |tx: &mut Tx<'_, P>| {
-            let seen = number.get(tx)?;
-            number.set(tx, seen + 1)
-        };
-        let in_place = |tx: &mut Tx<'_, P>| number.update(tx, |number| *number += 1);
-        let overtaken = [
-            attempts(&engine, by_hand, by_hand),
-            attempts(&engine, in_place, in_place),
-            attempts(&engine, by_hand, in_place),
-        ];
-        assert!(overtaken.iter().flatten().all(|attempts| *attempts == 2));
-        let others = overtaken.iter().flatten().count() as u64;
-        assert_eq!(engine.run(|tx| number.get(tx)), Ok(3 + others));
-    });
-}
-
-#[test]
-fn two_withdrawals_do_not_both_trust_the_same_sum() {
-    for_each_protocol!(2, |P| {
-        let engine = impatient::<P>();
-        let (x, y) = (TBox::new(&engine, 50i64), TBox::new(&engine, 50i64));
-        let withdraw = |tx: &mut Tx<'_, P>, account: &TBox<i64, P>| {
-            if x.get(tx)? + y.get(tx)? >= 100 {
-                account.update(tx, |balance| *balance -= 100)?;
-            }
-            Ok(())
-        };
-        attempts(&engine, |tx| withdraw(tx, &x), |tx| withdraw(tx, &y));
-        let sum = engine.run(|tx| Ok(x.get(tx)? + y.get(tx)?)).unwrap();
-        assert_eq!(sum, 0, "a write skew");
-    });
-}
-
-#[test]
-fn a_read_only_transaction_commits_one_state() {
-    for_each_protocol!(2, |P| {
-        let engine = impatient::<P>();
-        let (x, y) = (TBox::new(&engine, 0u64), TBox::new(&engine, 0u64));
-        let mut both = Vec::new();
-        let committed = engine.run(|tx| {
-            let first = x.get(tx)?;
-            if tx.attempt_number() == 0 {
-                overtake(&engine, |tx| {
-                    x.set(tx, 1)?;
-                    y.set(tx, 1)
-                });
-            }
-            let second = y.get(tx)?;
-            both.push((first, second));
-            Ok((first, second))
-        });
-        assert!(matches!(committed, Ok((0, 0) | (1, 1))), "{committed:?}");
-        if P::OPAQUE {
-            assert!(both.iter().all(|(first, second)| first == second), "{both:?}");
-        }
-    });
-}
 
 #[test]
 fn a_value_read_twice_is_the_same_or_the_second_read_aborts() {
@@ -99,40 +37,6 @@ fn a_value_read_twice_is_the_same_or_the_second_read_aborts() {
             Ok(before)
         });
         assert!(matches!(result, Ok((0, Some(0), None) | (1, None, Some(2)))), "{result:?}");
-    });
-}
-
-#[test]
-fn nobody_sees_what_is_not_committed() {
-    for_each_protocol!(2, |P| {
-        let engine = impatient::<P>();
-        for table in [Table::hash(&engine, "hash", 10), Table::<u64, u64, P>::ordered(&engine, "ordered")] {
-            (0..4).for_each(|key| assert!(table.load(key, 10)));
-            // What another transaction makes of the rows; it may be told to come back later.
-            let seen = || match elsewhere(|| {
-                engine.run(|tx| (0..6).map(|key| table.get(tx, &key)).collect::<Result<Vec<_>, _>>())
-            }) {
-                Ok(rows) => Some(rows),
-                Err(error) => {
-                    assert!(error.is_retryable(), "{error}");
-                    None
-                }
-            };
-            let before = seen().unwrap();
-            let change = |tx: &mut Tx<'_, P>| {
-                table.update(tx, &0, |row| *row = 11)?;
-                table.delete(tx, &1)?;
-                table.insert(tx, 4, 12)?;
-                table.insert(tx, 5, 13)?;
-                table.delete(tx, &5)?;
-                assert!(seen().is_none_or(|rows| rows == before), "a dirty read");
-                Ok(())
-            };
-            engine.run(|tx| change(tx).and(Err::<(), _>(Abort::rollback()))).unwrap_err();
-            assert_eq!(seen().unwrap(), before);
-            engine.run(change).unwrap();
-            assert_eq!(seen().unwrap(), [Some(11), None, Some(10), Some(10), Some(12), None]);
-        }
     });
 }
 
@@ -374,38 +278,6 @@ fn the_first_row_by_a_secondary_index_does_not_depend_on_the_last() {
             engine.run(|tx| table.delete(tx, &(5_000 + far))).unwrap();
             let moved = attempts(&engine, first, |tx| table.upsert(tx, before.0, before.1).map(drop));
             assert!(moved.is_none_or(|attempts| attempts == 2), "{direction:?}");
-        }
-    });
-}
-
-#[test]
-fn of_two_that_insert_the_same_key_one_is_told_that_it_exists() {
-    for_each_protocol!(2, |P| {
-        let engine = impatient::<P>();
-        for table in [Table::hash(&engine, "hash", 10), Table::<u64, u64, P>::ordered(&engine, "ordered")] {
-            // The first one looks, the other one inserts, the first one inserts.
-            let mut overtaken = false;
-            let inserted = engine.run(|tx| {
-                let there = table.get(tx, &1)?.is_some();
-                if tx.attempt_number() == 0 {
-                    overtaken = overtake(&engine, |tx| table.insert(tx, 1, 2).map(drop));
-                }
-                let inserted = table.insert(tx, 1, 1)?;
-                Ok((there, inserted))
-            });
-            assert_eq!(inserted, Ok((overtaken, !overtaken)));
-            let expected = if overtaken { 2 } else { 1 };
-            assert_eq!(engine.run(|tx| table.get(tx, &1)), Ok(Some(expected)));
-            // While the first one's insertion is not committed, the other one cannot insert, nor say that it exists.
-            let result = engine.run(|tx| {
-                assert!(table.insert(tx, 5, 1)?);
-                match elsewhere(|| engine.run(|tx| table.insert(tx, 5, 2))) {
-                    Err(error) if error.is_retryable() => Ok(()),
-                    outcome => panic!("{outcome:?}"),
-                }
-            });
-            assert_eq!(result, Ok(()));
-            assert_eq!(engine.run(|tx| table.get(tx, &5)), Ok(Some(1)));
         }
     });
 }

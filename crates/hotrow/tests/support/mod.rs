@@ -2,6 +2,9 @@
 
 #![allow(dead_code, unused_macros, unused_imports, reason = "each test binary uses a part of it")]
 
+pub(crate) mod numbers;
+pub(crate) mod steps;
+
 use hotrow::sync::Arc;
 use hotrow::sync::atomic::{AtomicU64, Ordering};
 use hotrow::sync::thread;

@@ -12,7 +12,7 @@ mod hash;
 mod moment;
 mod ordered;
 mod prefetch;
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod testing;
 
 pub(crate) use hash::HashIndex;

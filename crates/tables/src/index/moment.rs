@@ -7,6 +7,6 @@
 /// that every such interleaving is tried on one thread.
 #[inline(always)]
 pub(super) fn moment() {
-    #[cfg(test)]
+    #[cfg(all(test, not(loom)))]
     super::testing::moment();
 }

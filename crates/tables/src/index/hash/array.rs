@@ -51,9 +51,18 @@ impl<T> Array<T> {
         };
         let skip = allocation.align_offset(align_of::<Bucket<T>>());
         // The all-zero bucket is valid only as long as it is made of these words.
-        const { assert!(size_of::<Bucket<T>>() == 64 && align_of::<Bucket<T>>() == 64) };
+        #[cfg(not(loom))]
+        const {
+            assert!(size_of::<Bucket<T>>() == 64 && align_of::<Bucket<T>>() == 64)
+        };
         // SAFETY: less than one bucket is skipped, and the block is one bucket longer than the array.
         let first = unsafe { allocation.add(skip) }.cast();
+        // A model's words are more than their values.
+        #[cfg(loom)]
+        for at in 0..len {
+            // SAFETY: the block holds `len` buckets from `first` on, and nobody else has it yet.
+            unsafe { first.add(at).write(Bucket::unready()) };
+        }
         Self {
             first,
             len,

@@ -8,7 +8,9 @@ use hotrow_sync::atomic::{AtomicPtr, Ordering, fence};
 use std::ptr::NonNull;
 
 /// Entries in a bucket: what fits into a cache line beside the version and the overflow pointer.
-pub(super) const SLOTS: usize = 6;
+///
+/// In a model two, so that a chain is soon longer than a bucket.
+pub(super) const SLOTS: usize = if cfg!(loom) { 2 } else { 6 };
 
 /// Bits of an address; the tag takes the rest of the word.
 const ADDRESS_BITS: u32 = 48;
@@ -90,6 +92,16 @@ impl<T> Bucket<T> {
         // Relaxed: nobody else sees the bucket yet.
         bucket.slots[0].store(first, Ordering::Relaxed);
         NonNull::from(Box::leak(Box::new(bucket)))
+    }
+
+    /// What the all-zero bucket is in a real build.
+    #[cfg(loom)]
+    pub(super) fn unready() -> Self {
+        Self {
+            version: StructureVersion::new(),
+            slots: Default::default(),
+            overflow: AtomicPtr::new(std::ptr::null_mut()),
+        }
     }
 
     /// The version word, as transactions know the bucket. It leads back to the bucket.

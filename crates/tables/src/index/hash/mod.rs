@@ -48,7 +48,9 @@ mod array;
 mod bucket;
 mod growth;
 mod hashing;
-#[cfg(test)]
+#[cfg(all(test, loom))]
+mod models;
+#[cfg(all(test, not(loom)))]
 mod tests;
 
 use super::moment::moment;
@@ -62,7 +64,7 @@ use hotrow_core::epoch::{self, Guard};
 use hotrow_core::{Observed, StructureChange, StructureVersion};
 use hotrow_sync::atomic::{AtomicPtr, Ordering};
 use std::hash::Hash;
-use std::ptr::{NonNull, null_mut};
+use std::ptr::NonNull;
 
 /// Entries in a bucket that [`HashIndex::with_capacity`] aims at.
 const AIM: usize = 4;
@@ -296,11 +298,12 @@ where
 impl<T> HashIndex<T> {
     /// Takes all records out and shows each, for the owner to free.
     pub(crate) fn drain(&mut self, visit: &mut dyn FnMut(NonNull<T>)) {
-        // SAFETY: the index owns its arrays, and `&mut self` says that nobody else is using them.
-        let array = unsafe { &mut **self.current.get_mut() };
+        // Relaxed, here and below: `&mut self` says that nobody else is using the index.
+        // SAFETY: the index owns its arrays, and nobody else is using them.
+        let array = unsafe { &mut *self.current.load(Ordering::Relaxed) };
         array.drain(visit);
         // SAFETY: as above.
-        if let Some(parent) = unsafe { array.parent.get_mut().as_mut() } {
+        if let Some(parent) = unsafe { array.parent.load(Ordering::Relaxed).as_mut() } {
             parent.drain(visit);
         }
     }
@@ -309,8 +312,8 @@ impl<T> HashIndex<T> {
 impl<T> Drop for HashIndex<T> {
     fn drop(&mut self) {
         // SAFETY: made with `Box`; nobody else is using it, and arrays before its parent are the epoch's.
-        let mut array = unsafe { Box::from_raw(*self.current.get_mut()) };
-        let parent = std::mem::replace(array.parent.get_mut(), null_mut());
+        let array = unsafe { Box::from_raw(self.current.load(Ordering::Relaxed)) };
+        let parent = array.parent.load(Ordering::Relaxed);
         if !parent.is_null() {
             // SAFETY: the index owns a parent that is still linked.
             drop(unsafe { Box::from_raw(parent) });

@@ -61,7 +61,7 @@ mod insert;
 mod node;
 mod remove;
 mod scan;
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests;
 
 pub(crate) use scan::Cursor;
@@ -257,9 +257,11 @@ where
     /// Takes all records out and shows each, in order, for the owner to free.
     pub(crate) fn drain(&mut self, visit: &mut dyn FnMut(NonNull<T>)) {
         let empty = Leaf::<ImageOf<T>, T>::allocate().cast();
-        let root = std::mem::replace(self.root.get_mut(), empty.as_ptr());
-        *self.leaves.get_mut() = 1;
-        *self.inners.get_mut() = 0;
+        // Relaxed: `&mut self` says that nobody else is using the tree.
+        let root = self.root.load(Ordering::Relaxed);
+        self.root.store(empty.as_ptr(), Ordering::Relaxed);
+        self.leaves.store(1, Ordering::Relaxed);
+        self.inners.store(0, Ordering::Relaxed);
         // SAFETY: the tree is cut off, and `&mut self` says that nobody is in it.
         unsafe { free_below(NonNull::new_unchecked(root), visit) };
     }
@@ -298,7 +300,8 @@ where
     T::Key: Key,
 {
     fn drop(&mut self) {
+        // Relaxed: `&mut self` says that nobody else is using the tree.
         // SAFETY: never null, and nobody else can reach it.
-        unsafe { free_below::<T>(NonNull::new_unchecked(*self.root.get_mut()), &mut |_| ()) };
+        unsafe { free_below::<T>(NonNull::new_unchecked(self.root.load(Ordering::Relaxed)), &mut |_| ()) };
     }
 }

@@ -1,0 +1,264 @@
+//! Recording: the engine's part (keys, their words, the counter) and an attempt's part (its events so far).
+
+use super::event::{Ended, Event, ReadKind, WriteKind};
+use super::{History, KeyName, Keys, WorkerEvents};
+use crate::attempt::WorkerId;
+use crate::item::ItemId;
+use crate::object::Label;
+use hotrow_sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use hotrow_sync::{Arc, Mutex, lock};
+use std::cell::RefCell;
+use std::collections::{BTreeMap, HashMap};
+use std::fmt::Debug;
+use std::ops::Bound;
+
+/// The word that the recorder keeps beside a key.
+#[derive(Debug)]
+pub(crate) struct Slot {
+    key: u32,
+    /// The version installed. Loaded in the same `load` as the value and stored in the same installation, so
+    /// whatever orders the value's own words orders this one. The accesses are acquire and release besides, for
+    /// `Transaction::observe_absence`, which has no lock: who sees an insertion's version sees the change of
+    /// the bucket or leaf that came before it.
+    version: AtomicU64,
+}
+
+impl Slot {
+    pub(crate) fn version(&self) -> u64 {
+        self.version.load(Ordering::Acquire)
+    }
+}
+
+/// How the recorder is told a key's name.
+pub(crate) trait Named {
+    /// Appends the bytes for machines (see [`KeyName::order`]).
+    fn bytes(&self, bytes: &mut Vec<u8>);
+    /// The text for people; asked for only when the key is new.
+    fn text(&self) -> String;
+}
+
+/// A key named by what a datatype says of it.
+pub(crate) struct NamedKey<'k> {
+    pub(crate) key: &'k dyn Debug,
+    pub(crate) bytes: &'k dyn Fn(&mut Vec<u8>),
+}
+
+impl Named for NamedKey<'_> {
+    fn bytes(&self, bytes: &mut Vec<u8>) {
+        (self.bytes)(bytes);
+    }
+
+    fn text(&self) -> String {
+        format!("{:?}", self.key)
+    }
+}
+
+/// Mutexes over which keys are spread.
+const SHARDS: usize = 64;
+
+/// What a key costs in memory beside its bytes: its word, its place in the map.
+const KEY_BYTES: usize = 120;
+
+/// An engine's recorder.
+#[derive(Debug)]
+pub(crate) struct Recorder {
+    /// The next version or stamp. Begins at 1: version 0 is what was there before.
+    counter: AtomicU64,
+    closed: AtomicBool,
+    used: AtomicUsize,
+    bound: usize,
+    shards: [Mutex<HashMap<Box<[u8]>, Arc<Slot>>>; SHARDS],
+    names: Mutex<Names>,
+    workers: Mutex<BTreeMap<u32, Arc<Mutex<Vec<u8>>>>>,
+}
+
+#[derive(Debug, Default)]
+struct Names {
+    objects: Vec<String>,
+    /// From an object's number in the process to its number in the history.
+    numbers: HashMap<u32, u32>,
+    keys: Keys,
+}
+
+impl Names {
+    fn object(&mut self, label: &Label) -> u32 {
+        let Self { objects, numbers, .. } = self;
+        *numbers.entry(label.number()).or_insert_with(|| {
+            objects.push(label.name().to_owned());
+            objects.len() as u32 - 1
+        })
+    }
+}
+
+impl Recorder {
+    pub(crate) fn new(bound: usize) -> Self {
+        Self {
+            counter: AtomicU64::new(1),
+            closed: AtomicBool::new(false),
+            used: AtomicUsize::new(0),
+            bound,
+            shards: std::array::from_fn(|_| Mutex::default()),
+            names: Mutex::default(),
+            workers: Mutex::default(),
+        }
+    }
+
+    /// Whether attempts that begin now are recorded.
+    pub(crate) fn is_open(&self) -> bool {
+        // Relaxed: an attempt more or less is recorded.
+        !self.closed.load(Ordering::Relaxed)
+    }
+
+    /// The counter, for a moment before which and after which others took theirs.
+    fn stamp(&self) -> u64 {
+        // Sequentially consistent, like `next`: an attempt whose end took a smaller number had ended.
+        self.counter.load(Ordering::SeqCst)
+    }
+
+    /// A number that nobody else has.
+    fn next(&self) -> u64 {
+        self.counter.fetch_add(1, Ordering::SeqCst)
+    }
+
+    fn use_memory(&self, bytes: usize) {
+        // Relaxed: the bound is not exact.
+        if self.used.fetch_add(bytes, Ordering::Relaxed) + bytes > self.bound {
+            self.closed.store(true, Ordering::Relaxed);
+        }
+    }
+
+    fn slot(&self, label: &Label, bytes: &mut Vec<u8>, key: &dyn Named) -> Arc<Slot> {
+        bytes.clear();
+        bytes.extend_from_slice(&label.number().to_be_bytes());
+        key.bytes(bytes);
+        // The last bytes of a key differ most.
+        let shard = bytes.iter().rev().take(4).fold(0, |sum, byte| sum * 31 + usize::from(*byte)) % SHARDS;
+        let mut shard = lock(&self.shards[shard]);
+        if let Some(slot) = shard.get(bytes.as_slice()) {
+            return slot.clone();
+        }
+        let text = key.text();
+        let order = &bytes[4..];
+        let mut names = lock(&self.names);
+        let object = names.object(label);
+        let key = names.keys.push(KeyName { object, order, text: text.as_bytes() });
+        drop(names);
+        self.use_memory(KEY_BYTES + bytes.len() + order.len() + text.len());
+        let slot = Arc::new(Slot { key, version: AtomicU64::new(0) });
+        shard.insert(bytes.as_slice().into(), slot.clone());
+        slot
+    }
+
+    fn worker(&self, worker: WorkerId) -> Arc<Mutex<Vec<u8>>> {
+        lock(&self.workers).entry(worker.number()).or_default().clone()
+    }
+
+    /// Ends the recording and gives out what there is. `protocol` and `opaque` go into it.
+    pub(crate) fn finish(&self, protocol: &str, opaque: bool) -> History {
+        let complete = !self.closed.swap(true, Ordering::Relaxed);
+        let Names { objects, keys, .. } = std::mem::take(&mut *lock(&self.names));
+        let workers = lock(&self.workers)
+            .iter()
+            .map(|(worker, bytes)| WorkerEvents { worker: *worker, bytes: std::mem::take(&mut lock(bytes)) })
+            .collect();
+        History { protocol: protocol.to_owned(), opaque, complete, objects, keys, workers }
+    }
+}
+
+/// What one attempt has done so far.
+#[derive(Debug)]
+pub(crate) struct Log {
+    recorder: Arc<Recorder>,
+    worker: Arc<Mutex<Vec<u8>>>,
+    events: Vec<u8>,
+    /// Where the last read begins in `events`.
+    last_read: usize,
+    /// Predicates looked at, the last look at each counts. Shared access: a predicate is looked at in a `load`.
+    predicates: RefCell<Vec<(ItemId, u32, u64)>>,
+    bytes: RefCell<Vec<u8>>,
+}
+
+impl Log {
+    pub(crate) fn new(recorder: Arc<Recorder>, worker: WorkerId) -> Self {
+        let worker = recorder.worker(worker);
+        Self {
+            recorder,
+            worker,
+            events: Vec::new(),
+            last_read: 0,
+            predicates: RefCell::default(),
+            bytes: RefCell::default(),
+        }
+    }
+
+    fn add(&mut self, event: Event<'_>) {
+        event.encode(&mut self.events);
+    }
+
+    pub(crate) fn begin(&mut self, attempt: u32) {
+        let stamp = self.recorder.stamp();
+        self.add(Event::Begin { attempt, stamp });
+    }
+
+    pub(crate) fn end(&mut self, outcome: Ended) {
+        let stamp = self.recorder.next();
+        self.add(Event::End { outcome, stamp });
+    }
+
+    /// Hands the attempt's events over to the recorder.
+    pub(crate) fn close(&mut self) {
+        self.recorder.use_memory(self.events.len());
+        lock(&self.worker).extend_from_slice(&self.events);
+        self.events.clear();
+        self.predicates.get_mut().clear();
+    }
+
+    /// The word of a key.
+    pub(crate) fn slot(&self, label: &Label, key: &dyn Named) -> Arc<Slot> {
+        self.recorder.slot(label, &mut self.bytes.borrow_mut(), key)
+    }
+
+    pub(crate) fn read(&mut self, slot: &Slot, version: u64, kind: ReadKind) {
+        self.last_read = self.events.len();
+        self.add(Event::Read { key: slot.key, version, kind });
+    }
+
+    /// Takes the last read back: the datatype makes no use of what it found.
+    pub(crate) fn forget_read(&mut self) {
+        self.events.truncate(self.last_read);
+    }
+
+    pub(crate) fn predicate(&self, item: ItemId, slot: &Slot, version: u64) {
+        self.predicates.borrow_mut().push((item, slot.key, version));
+    }
+
+    /// Records the last look at each predicate that `counts`.
+    pub(crate) fn read_predicates(&mut self, counts: impl Fn(ItemId) -> bool) {
+        let mut looks = std::mem::take(self.predicates.get_mut());
+        looks.reverse();
+        looks.sort_by_key(|(item, ..)| *item);
+        looks.dedup_by_key(|(item, ..)| *item);
+        for (item, key, version) in looks {
+            if counts(item) {
+                self.add(Event::Read { key, version, kind: ReadKind::Predicate });
+            }
+        }
+    }
+
+    /// Gives a key a new version, which was installed just now.
+    pub(crate) fn wrote(&mut self, slot: &Slot, kind: WriteKind) {
+        let version = self.recorder.next();
+        let replaced = slot.version.swap(version, Ordering::AcqRel);
+        self.add(Event::Write { key: slot.key, replaced, version, kind });
+    }
+
+    pub(crate) fn stamp(&self) -> u64 {
+        self.recorder.stamp()
+    }
+
+    pub(crate) fn range(&mut self, label: &Label, low: Bound<&[u8]>, high: Bound<&[u8]>, from: u64) {
+        let to = self.recorder.stamp();
+        let object = lock(&self.recorder.names).object(label);
+        self.add(Event::Range { object, low, high, from, to });
+    }
+}

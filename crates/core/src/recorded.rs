@@ -1,0 +1,136 @@
+//! The operations of a transaction that is recorded in a history: as the others, and what they saw is noted.
+
+use crate::abort::Abort;
+use crate::history::ReadKind;
+use crate::history::recorder::NamedKey;
+use crate::item::ItemId;
+use crate::object::{Label, Object};
+use crate::protocol::{Lost, Protocol};
+use crate::structure::Observed;
+use crate::transaction::{Look, Transaction};
+use std::fmt::Debug;
+use std::ops::Bound;
+use std::ptr::NonNull;
+
+impl<P: Protocol> Transaction<'_, P> {
+    /// Looks at a segment as the protocol does it, and at its key's version in the same `load`.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn read_recorded<V>(
+        &mut self,
+        id: ItemId,
+        look: Look,
+        load: &mut dyn FnMut() -> V,
+    ) -> Result<V, Lost> {
+        let item = self.attempt.items.get(id);
+        // SAFETY: the item's segment is its object's, and in memory until the attempt ends.
+        let slot = unsafe { self.attempt.slot(item.object(), item.segment()) };
+        let slot = slot.expect("called for recorded attempts only");
+        let mut version = 0;
+        let load = || {
+            let value = load();
+            version = slot.version();
+            value
+        };
+        let value = match look {
+            Look::Read => self.protocol.read(self.attempt, id, load),
+            Look::ReadForUpdate => self.protocol.read_for_update(self.attempt, id, load),
+            Look::Peek => self.protocol.peek(self.attempt, id, load),
+        }?;
+        match look {
+            Look::Read | Look::ReadForUpdate => self.attempt.record_read(&slot, version, ReadKind::Value),
+            Look::Peek => self.attempt.record_predicate(id, &slot, version),
+        }
+        Ok(value)
+    }
+
+    /// As [`read_recorded`](Self::read_recorded), for protocols that leave no item.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Transaction::read`].
+    #[cold]
+    #[inline(never)]
+    pub(crate) unsafe fn load_recorded<V>(
+        &mut self,
+        object: &dyn Object<P>,
+        segment: NonNull<P::Header>,
+        load: &mut dyn FnMut() -> V,
+    ) -> V {
+        let value = load();
+        // SAFETY: the caller's promise.
+        if let Some(slot) = unsafe { self.attempt.slot(object, segment) } {
+            self.attempt.record_read(&slot, slot.version(), ReadKind::Value);
+        }
+        value
+    }
+
+    /// Whether the attempt is recorded in a [`history`](crate::history). A datatype asks before it does more for
+    /// the record than others would.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    pub fn is_recorded(&self) -> bool {
+        self.attempt.is_recorded()
+    }
+
+    /// Says that the last read is not to be recorded: what was found (a dead record) is looked for elsewhere.
+    pub fn forget_read(&mut self) {
+        if let Some(log) = self.attempt.log() {
+            log.forget_read();
+        }
+    }
+
+    /// As [`observe`](Self::observe), for the absence of one key, which is recorded. False if the bucket or leaf
+    /// has changed meanwhile, so that the version of the absence is not known: look the key up again.
+    ///
+    /// `bytes` appends the bytes that [`Object::name`] would append for a segment of the key.
+    ///
+    /// # Safety
+    ///
+    /// As for [`observe`](Self::observe).
+    #[cold]
+    pub unsafe fn observe_absence<O: Object<P> + 'static>(
+        &mut self,
+        object: &O,
+        observed: Observed,
+        key: &dyn Debug,
+        bytes: &dyn Fn(&mut Vec<u8>),
+    ) -> Result<bool, Abort> {
+        let slot = self.attempt.log().map(|log| log.slot(object.label(), &NamedKey { key, bytes }));
+        let version = slot.as_ref().map_or(0, |slot| slot.version());
+        // SAFETY: observed under the attempt's pinned epoch, so it is in memory until the attempt ends.
+        // An insertion of the key changes the node first and the key's version later, and a version that is seen
+        // makes that change visible (acquire): so the version belongs to the absence.
+        if slot.is_some() && !unsafe { observed.node.as_ref() }.unchanged(observed.version) {
+            return Ok(false);
+        }
+        // SAFETY: the caller's promise.
+        unsafe { self.observe(object, observed) }?;
+        if let Some(slot) = slot {
+            self.attempt.record_read(&slot, version, ReadKind::Absent);
+        }
+        Ok(true)
+    }
+
+    /// Records that an insertion found its key free. The key's record is in the index, locked by this attempt.
+    pub fn record_free_key(&mut self, label: &Label, key: &dyn Debug, bytes: &dyn Fn(&mut Vec<u8>)) {
+        if let Some(log) = self.attempt.log() {
+            let slot = log.slot(label, &NamedKey { key, bytes });
+            // Nobody else installs a version of the key while its new record is locked.
+            log.read(&slot, slot.version(), ReadKind::Absent);
+        }
+    }
+
+    /// The moment at which a scan begins, if the attempt is recorded.
+    #[inline]
+    pub fn begin_range(&mut self) -> Option<u64> {
+        if self.attempt.is_recorded() { self.attempt.log().map(|log| log.stamp()) } else { None }
+    }
+
+    /// Records a scan that began at `from` and covered what is between two bounds, given by the bytes that
+    /// [`Object::name`] would append.
+    pub fn record_range(&mut self, label: &Label, low: Bound<&[u8]>, high: Bound<&[u8]>, from: u64) {
+        if let Some(log) = self.attempt.log() {
+            log.range(label, low, high, from);
+        }
+    }
+}

@@ -1,0 +1,223 @@
+//! What a recorded history says.
+
+use crate::support::for_each_protocol;
+use hotrow::history::{Ended, Event, History, ReadKind, WriteKind};
+use hotrow::{Abort, Direction, Engine, Error, Misuse, TArray, TBox, TCounter, Table};
+use std::ops::{Bound, ControlFlow};
+
+/// Enough for every test here.
+const BOUND: usize = 1 << 20;
+
+/// The events of a history in words, stamps left out.
+fn words(history: &History) -> Vec<String> {
+    let key = |number| {
+        let key = history.keys.get(number).unwrap();
+        format!("{}[{}]", history.objects[key.object as usize], std::str::from_utf8(key.text).unwrap())
+    };
+    let mut words = Vec::new();
+    for worker in &history.workers {
+        for event in worker.events() {
+            words.push(match event.unwrap() {
+                Event::Begin { attempt, .. } => format!("begin {attempt}"),
+                Event::Read { key: number, kind, .. } => {
+                    let kind = match kind {
+                        ReadKind::Value => "read",
+                        ReadKind::Absent => "absent",
+                        ReadKind::Predicate => "predicate",
+                    };
+                    format!("{kind} {}", key(number))
+                }
+                Event::Range { object, .. } => format!("range {}", history.objects[object as usize]),
+                Event::Write { key: number, kind, .. } => {
+                    let kind = match kind {
+                        WriteKind::Update => "update",
+                        WriteKind::Insert => "insert",
+                        WriteKind::Delete => "delete",
+                    };
+                    format!("{kind} {}", key(number))
+                }
+                Event::End { outcome, .. } => match outcome {
+                    Ended::Committed => String::from("committed"),
+                    Ended::Aborted(reason) => format!("aborted {}", reason.name()),
+                    Ended::RolledBack => String::from("rolled back"),
+                },
+            });
+        }
+    }
+    words
+}
+
+#[test]
+fn each_operation_leaves_its_event() {
+    for_each_protocol!(1, |P| {
+        let engine = Engine::<P>::new();
+        let recording = engine.record_history(BOUND).unwrap();
+        let account = TBox::named(&engine, "account", 1u64);
+        let seats = TArray::<u64, P>::named(&engine, "seats", 3, |_| 0);
+        let sold = TCounter::named(&engine, "sold", 5);
+        let by_hash = Table::<u32, u64, P>::hash(&engine, "hash", 10);
+        let by_order = Table::<u32, u64, P>::ordered(&engine, "ordered");
+        engine
+            .run(|tx| {
+                account.update(tx, |balance| *balance += 1)?;
+                seats.set(tx, 2, 7)?;
+                seats.get(tx, 1)?;
+                assert!(sold.is_at_least(tx, 1)?);
+                sold.add(tx, 1)
+            })
+            .unwrap();
+        for table in [&by_hash, &by_order] {
+            engine
+                .run(|tx| {
+                    assert_eq!(table.get(tx, &4)?, None);
+                    assert!(table.insert(tx, 4, 40)?);
+                    // What an attempt has written itself, it learns nothing from.
+                    table.get(tx, &4)
+                })
+                .unwrap();
+            engine.run(|tx| table.insert(tx, 4, 41)).unwrap();
+            engine.run(|tx| table.update(tx, &4, |row| *row += 1)).unwrap();
+            engine.run(|tx| table.delete(tx, &4)).unwrap();
+            engine.run(|tx| table.get(tx, &4)).unwrap();
+            let rolled_back: Result<(), _> = engine.run(|tx| {
+                table.insert(tx, 4, 40)?;
+                Err(Abort::rollback())
+            });
+            assert!(matches!(rolled_back, Err(Error::Rollback(_))));
+        }
+        let history = recording.finish();
+        assert!(history.complete);
+        assert_eq!((history.protocol.as_str(), history.opaque), (P::NAME, P::OPAQUE));
+        let mut expected = vec![
+            "begin 0",
+            "read account[value]",
+            "read seats[1]",
+            "update account[value]",
+            "update seats[2]",
+            "update sold[value]",
+            "predicate sold[value]",
+            "committed",
+        ]
+        .into_iter()
+        .map(str::to_owned)
+        .collect::<Vec<_>>();
+        for table in ["hash", "ordered"] {
+            let events = [
+                "begin 0/absent T[4]/absent T[4]/insert T[4]/committed",
+                "begin 0/read T[4]/committed",
+                "begin 0/read T[4]/update T[4]/committed",
+                "begin 0/read T[4]/delete T[4]/committed",
+                "begin 0/absent T[4]/committed",
+                "begin 0/absent T[4]/rolled back",
+            ];
+            for transaction in events {
+                expected.extend(transaction.split('/').map(|event| event.replace('T', table)));
+            }
+        }
+        assert_eq!(words(&history), expected);
+    });
+}
+
+#[test]
+fn versions_of_a_key_form_a_chain_over_its_records() {
+    for_each_protocol!(1, |P| {
+        let engine = Engine::<P>::new();
+        let recording = engine.record_history(BOUND).unwrap();
+        let table = Table::<u32, u64, P>::ordered(&engine, "table");
+        for round in 0..10 {
+            engine.run(|tx| table.insert(tx, 1, round)).unwrap();
+            engine.run(|tx| table.update(tx, &1, |row| *row += 1)).unwrap();
+            engine.run(|tx| table.delete(tx, &1)).unwrap();
+            engine.run(|tx| table.get(tx, &1)).unwrap();
+        }
+        let history = recording.finish();
+        assert_eq!(history.keys.len(), 1, "a key is the same key when it is inserted again");
+        let (mut current, mut writes) = (0, 0);
+        for event in history.workers.iter().flat_map(|worker| worker.events()) {
+            match event.unwrap() {
+                Event::Read { version, .. } => assert_eq!(version, current),
+                Event::Write { replaced, version, .. } => {
+                    assert_eq!(replaced, current);
+                    assert!(version > current);
+                    (current, writes) = (version, writes + 1);
+                }
+                _ => {}
+            }
+        }
+        assert_eq!(writes, 30);
+    });
+}
+
+#[test]
+fn a_scan_leaves_the_bounds_that_it_has_covered() {
+    for_each_protocol!(1, |P| {
+        let engine = Engine::<P>::new();
+        let table = Table::<u64, u64, P>::ordered(&engine, "table");
+        for key in [10u64, 20, 30, 40] {
+            table.load(key, key);
+        }
+        let recording = engine.record_history(BOUND).unwrap();
+        for direction in [Direction::Ascending, Direction::Descending] {
+            for stop in [0, 20] {
+                engine
+                    .run(|tx| {
+                        table.scan(tx, 15..=35, direction, |key, _| {
+                            if *key == stop { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+                        })
+                    })
+                    .unwrap();
+            }
+        }
+        let history = recording.finish();
+        let mut ranges = Vec::new();
+        for event in history.workers[0].events() {
+            if let Event::Range { low, high, from, to, .. } = event.unwrap() {
+                assert!(from <= to);
+                let key = |bound: Bound<&[u8]>| match bound {
+                    Bound::Included(bytes) => u64::from_be_bytes(bytes.try_into().unwrap()),
+                    _ => panic!("the bounds were included"),
+                };
+                ranges.push((key(low), key(high)));
+            }
+        }
+        assert_eq!(ranges, [(15, 35), (15, 20), (15, 35), (20, 35)]);
+    });
+}
+
+#[test]
+fn what_exceeds_the_bound_is_left_out_and_the_history_says_so() {
+    for_each_protocol!(1, |P| {
+        let engine = Engine::<P>::new();
+        let recording = engine.record_history(2_000).unwrap();
+        let array = TArray::<u64, P>::new(&engine, 100, |_| 0);
+        for index in 0..100 {
+            engine.run(|tx| array.set(tx, index, 1)).unwrap();
+        }
+        assert!(recording.is_full());
+        assert_eq!(engine.record_history(1).unwrap_err(), Misuse::AlreadyRecorded);
+        let history = recording.finish();
+        assert!(!history.complete);
+        let events = words(&history);
+        assert!((10..150).contains(&events.len()), "{}", events.len());
+        assert_eq!(events.last().unwrap(), "committed", "attempts are recorded whole");
+    });
+}
+
+#[test]
+fn transactions_can_be_stepped_by_hand_on_one_thread() {
+    for_each_protocol!(2, |P| {
+        let engine = Engine::<P>::new();
+        let account = TBox::new(&engine, 1u64);
+        let (mut first, mut second) = (engine.worker().unwrap(), engine.worker().unwrap());
+        let (mut first, mut second) = (first.begin(), second.begin());
+        let mut increments = 0;
+        if account.get(&mut first) == Ok(1) && account.update(&mut second, |balance| *balance += 1).is_ok() {
+            increments += u64::from(second.commit().is_ok());
+        }
+        if account.update(&mut first, |balance| *balance += 1).is_ok() {
+            increments += u64::from(first.commit().is_ok());
+        }
+        assert_eq!(engine.run(|tx| account.get(tx)), Ok(1 + increments));
+        assert_eq!(increments, 1, "one of them gets through");
+    });
+}

@@ -1,0 +1,80 @@
+//! Faults: cores that stop for long, and cores that die.
+
+use crate::random::Random;
+
+/// Which faults a run gets. Where they strike is drawn by the run's seed.
+///
+/// A fault strikes the core that is about to make a certain step, counted over all cores; the steps are drawn
+/// evenly from the first [`within_steps`](Self::within_steps). So a core that makes many steps is struck more
+/// often, and always in the middle of something.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Faults {
+    /// How many times a core stops, as if the operating system had taken its processor away.
+    pub stops: u32,
+    /// The longest stop, in virtual nanoseconds; each is drawn evenly between a tenth of this and all of it.
+    pub stop_ns_max: u64,
+    /// How many cores die. Core 0 can die like any other; the last core alive does not.
+    ///
+    /// A dead core never makes another step. Its stack is neither unwound nor freed, because a thread that dies
+    /// (or a machine that fails) runs no destructor: locks that it held stay locked, and what it owned leaks.
+    /// What it borrowed is not touched any more and may go away.
+    pub kills: u32,
+    /// The steps among which the faults are drawn.
+    pub within_steps: u64,
+}
+
+impl Faults {
+    /// No faults.
+    pub const NONE: Self = Self { stops: 0, stop_ns_max: 0, kills: 0, within_steps: 0 };
+
+    /// The faults of one run, the last first.
+    pub(crate) fn draw(&self, seed: u64) -> Vec<(u64, Fault)> {
+        let mut random = Random::stream(seed, 3);
+        let mut drawn = Vec::new();
+        for _ in 0..self.stops {
+            let step = random.below(self.within_steps);
+            let shortest = self.stop_ns_max / 10;
+            let stop_ns = shortest + random.below(self.stop_ns_max - shortest + 1);
+            drawn.push((step, Fault::Stop(stop_ns.saturating_mul(1000))));
+        }
+        for _ in 0..self.kills {
+            drawn.push((random.below(self.within_steps), Fault::Kill));
+        }
+        drawn.sort_by_key(|(step, _)| std::cmp::Reverse(*step));
+        drawn
+    }
+}
+
+impl Default for Faults {
+    fn default() -> Self {
+        Self::NONE
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// For so many picoseconds.
+    Stop(u64),
+    Kill,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn faults_are_drawn_in_order_within_their_steps() {
+        let faults = Faults { stops: 5, stop_ns_max: 1000, kills: 2, within_steps: 100 };
+        let drawn = faults.draw(1);
+        assert_eq!(drawn.len(), 7);
+        assert!(drawn.is_sorted_by(|left, right| left.0 >= right.0));
+        assert!(drawn.iter().all(|(step, _)| *step < 100));
+        for (_, fault) in &drawn {
+            if let Fault::Stop(ps) = fault {
+                assert!((100_000..=1_000_000).contains(ps));
+            }
+        }
+        assert_eq!(drawn, faults.draw(1));
+        assert_ne!(drawn, faults.draw(2));
+    }
+}

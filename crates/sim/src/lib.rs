@@ -1,0 +1,68 @@
+//! Virtual cores in virtual time, on one thread of the operating system.
+//!
+//! A [`Simulation`] runs one closure on each of up to 1024 virtual cores. A core is a fiber with a clock. Code
+//! announces each operation on shared memory with [`access`] (and [`fence`], [`pause`], [`park_on`] ...) before
+//! it performs it; that is a *step*. The core with the least clock makes the next step, and the step costs what
+//! it would on a [`Machine`]: a model of caches and of the coherence between them says so. So contention on
+//! many cores can be measured on a machine that has two, and the same options give the same run, to the last
+//! step. Other [schedules](Order) ignore the clocks and look for bad interleavings, with [`Faults`] if wanted.
+//!
+//! Outside a simulation all of it does nothing. The crate depends on no other of the project: it is the ground
+//! on which `hotrow-sync` stands when its feature `sim` is on.
+//!
+//! ```
+//! use hotrow_sim::{Config, Kind, Machine, Simulation};
+//! use std::cell::Cell;
+//!
+//! let counter = Cell::new(0_u64);
+//! let machine = Machine::named("drp").unwrap();
+//! let simulation = Simulation::new(Config::new(machine, 4)).unwrap();
+//! let outcome = simulation.run(|_core| {
+//!     for _ in 0..100 {
+//!         hotrow_sim::access(counter.as_ptr() as usize, 8, Kind::ReadModifyWrite);
+//!         counter.set(counter.get() + 1);
+//!     }
+//! });
+//! assert_eq!(counter.get(), 400);
+//! assert!(outcome.virtual_ns() > 10_000, "a contended line takes tens of nanoseconds to move");
+//! ```
+//!
+//! docs/simulator.md says what the model leaves out.
+//!
+//! # Panics and switches
+//!
+//! A core may switch while it unwinds. `panicking()` of the standard library is then true for the other cores,
+//! too, since to the library they are one thread; what poisons itself by that (its `Mutex`) is not for use
+//! across cores.
+
+mod cache;
+mod core_local;
+mod directory;
+mod engine;
+mod fault;
+pub mod htm;
+mod machine;
+mod memory;
+mod operations;
+mod outcome;
+mod random;
+mod schedule;
+mod simulation;
+mod trace;
+
+pub use core_local::CoreLocal;
+pub use engine::Woken;
+pub use fault::Faults;
+pub use machine::{
+    CORES_MAX, Caches, Costs, LINE_BYTES, Machine, MachineError, Shares, Topology, Transactions,
+};
+pub use memory::{Accesses, Kind};
+pub use operations::{
+    access, cores, current_core, fence, is_active, label, now, park_if, park_on, pause, should_stop, sleep,
+    unpark_all, unpark_one, work, yield_now,
+};
+pub use outcome::{End, Fate, Outcome, Waiting};
+pub use random::Random;
+pub use schedule::{Choice, Priorities, RandomSwitches, Schedule};
+pub use simulation::{Config, ConfigError, Ending, Order, Simulation, free_abandoned_stacks};
+pub use trace::{Operation, Step, Trace};

@@ -1,0 +1,410 @@
+//! Machines: how many cores, which caches, and what each operation costs.
+//!
+//! A profile is a TOML file in `crates/sim/machines`; every number in it has its source in a comment. Those
+//! that come with the crate are listed by [`Machine::names`]. The fields of [`Machine`] are the file's keys.
+
+use std::path::Path;
+
+use serde::Deserialize;
+
+/// Bytes of a cache line. The same on all machines that Hotrow runs on.
+pub const LINE_BYTES: usize = 64;
+
+/// The most virtual cores a machine may have.
+pub const CORES_MAX: usize = 1024;
+
+/// The profiles that come with the crate.
+const EMBEDDED: [(&str, &str); 8] = [
+    ("drp", include_str!("../machines/drp.toml")),
+    ("plor", include_str!("../machines/plor.toml")),
+    ("stealdb", include_str!("../machines/stealdb.toml")),
+    ("sto", include_str!("../machines/sto.toml")),
+    ("dbx-tc", include_str!("../machines/dbx-tc.toml")),
+    ("server-128", include_str!("../machines/server-128.toml")),
+    ("mesh-1024", include_str!("../machines/mesh-1024.toml")),
+    ("this", include_str!("../machines/this.toml")),
+];
+
+/// A machine profile.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Machine {
+    /// The name by which it is asked for.
+    pub name: String,
+    /// What it is, in one line.
+    pub description: String,
+    /// Sockets, cores, threads.
+    pub topology: Topology,
+    /// Sizes of the caches.
+    pub caches: Caches,
+    /// What operations cost.
+    pub nanoseconds: Costs,
+    /// Which part of a cost is felt.
+    pub percent: Shares,
+    /// Hardware transactions, if the machine is to have them.
+    pub transactions: Option<Transactions>,
+}
+
+/// How the cores are arranged.
+///
+/// Virtual core `n` runs on physical core `n` modulo their number: one thread on each core of the first
+/// socket, then of the next, and second threads only when all cores have one.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Topology {
+    /// Sockets, at most 64.
+    pub sockets: usize,
+    /// Physical cores of a socket.
+    pub cores_per_socket: usize,
+    /// Hardware threads of a physical core. They share its private caches.
+    pub threads_per_core: usize,
+    /// Columns of the mesh on which the cores of a socket lie, row by row; 0 if all are equally far.
+    #[serde(default)]
+    pub mesh_columns: usize,
+}
+
+/// Sizes of the caches. The first two levels are private to a physical core, the third is a socket's.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Caches {
+    /// First level, data, in KiB.
+    pub l1_kib: usize,
+    /// Its associativity.
+    pub l1_ways: usize,
+    /// Second level, in KiB.
+    pub l2_kib: usize,
+    /// Its associativity.
+    pub l2_ways: usize,
+    /// Third level of one socket, in KiB.
+    pub l3_kib: usize,
+    /// Its associativity.
+    pub l3_ways: usize,
+}
+
+/// What operations cost, in nanoseconds.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Costs {
+    /// A hit in the first level.
+    pub l1: f64,
+    /// A hit in the second level.
+    pub l2: f64,
+    /// A line that the socket's third level has.
+    pub l3: f64,
+    /// A line that another core of the socket has modified.
+    pub same_socket: f64,
+    /// A line that a core of another socket has modified, or that only its third level has.
+    pub cross_socket: f64,
+    /// Making copies in the same socket invalid before a write.
+    pub invalidate_same_socket: f64,
+    /// The same with copies in another socket.
+    pub invalidate_cross_socket: f64,
+    /// A line that no cache has.
+    pub memory: f64,
+    /// For each hop on the mesh, on top of what a cache of the socket costs.
+    #[serde(default)]
+    pub mesh_hop: f64,
+    /// What an atomic read-modify-write costs on top of the access.
+    pub atomic: f64,
+    /// A full fence.
+    pub fence: f64,
+    /// The spin hint.
+    pub pause: f64,
+    /// One unit of plain work, see [`work`](crate::work).
+    pub work: f64,
+    /// Reading the clock.
+    pub clock: f64,
+    /// A yield to the operating system with nobody else to run.
+    #[serde(rename = "yield")]
+    pub yield_now: f64,
+    /// Going to sleep in the operating system, until the core is off.
+    pub park: f64,
+    /// Waking one sleeper, for the one who wakes.
+    pub unpark: f64,
+    /// From being woken until running again, for the sleeper.
+    pub wake: f64,
+}
+
+/// Which part of a cost is felt, in percent.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Shares {
+    /// How much of a load's miss stalls the core; the rest is hidden by other work.
+    pub load_stall: f64,
+    /// How much of a plain store's miss stalls the core; the rest is hidden by the store buffer.
+    pub store_stall: f64,
+    /// How much longer plain work takes while the core's other thread is in use.
+    pub sibling_slowdown: f64,
+}
+
+/// Hardware transactions: written lines live in the first level, read lines may leave it.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Transactions {
+    /// Beginning a region, in nanoseconds.
+    pub begin_ns: f64,
+    /// Committing it, in nanoseconds.
+    pub commit_ns: f64,
+    /// From the abort until the fallback runs, in nanoseconds.
+    pub abort_ns: f64,
+    /// The most a region may read, in KiB.
+    pub read_kib: usize,
+    /// Interrupts and other events that abort any region, per second of the core's time.
+    pub system_aborts_per_s: f64,
+    /// Neighbouring lines of the first level that the program itself keeps in use (its stack).
+    pub resident_lines: usize,
+    /// Lines of others that enter the first level for each line that does not follow the one before
+    /// (page walks, prefetches): each goes to a random set.
+    pub fills_per_random_line: f64,
+    /// The same for a line that follows the one before.
+    pub fills_per_sequential_line: f64,
+}
+
+/// Why there is no such machine.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum MachineError {
+    /// No profile of this name comes with the crate.
+    #[error("there is no machine {name:?}; there are {}", Machine::names().join(", "))]
+    Unknown {
+        /// The name asked for.
+        name: String,
+    },
+    /// The file could not be read.
+    #[error("cannot read the machine profile {path}: {source}")]
+    Unreadable {
+        /// The file.
+        path: String,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// The file is not a machine profile.
+    #[error("{origin} is not a machine profile: {problem}")]
+    Malformed {
+        /// The file, or what the text was called.
+        origin: String,
+        /// What is wrong, in one line.
+        problem: String,
+    },
+}
+
+impl Machine {
+    /// The names of the profiles that come with the crate.
+    pub fn names() -> Vec<&'static str> {
+        EMBEDDED.iter().map(|(name, _)| *name).collect()
+    }
+
+    /// The profile of this name.
+    ///
+    /// # Errors
+    ///
+    /// [`MachineError::Unknown`], which lists the names there are.
+    pub fn named(name: &str) -> Result<Self, MachineError> {
+        let (_, text) = EMBEDDED
+            .iter()
+            .find(|(known, _)| *known == name)
+            .ok_or_else(|| MachineError::Unknown { name: name.to_owned() })?;
+        Self::from_toml(text, name)
+    }
+
+    /// A profile from a file.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be read, is not TOML, lacks a key or has one too many, or has a number out of range.
+    pub fn from_file(path: &Path) -> Result<Self, MachineError> {
+        let shown = path.display().to_string();
+        match std::fs::read_to_string(path) {
+            Ok(text) => Self::from_toml(&text, &shown),
+            Err(source) => Err(MachineError::Unreadable { path: shown, source }),
+        }
+    }
+
+    /// A profile from a text; `origin` names it in the error.
+    ///
+    /// # Errors
+    ///
+    /// As [`from_file`](Self::from_file).
+    pub fn from_toml(text: &str, origin: &str) -> Result<Self, MachineError> {
+        let malformed = |problem: String| MachineError::Malformed { origin: origin.to_owned(), problem };
+        let machine: Self = toml::from_str(text).map_err(|error| {
+            let line = error.span().map(|span| text[..span.start.min(text.len())].matches('\n').count() + 1);
+            let place = line.map(|line| format!(" (line {line})")).unwrap_or_default();
+            malformed(format!("{}{place}", error.message().replace('\n', " ")))
+        })?;
+        machine.validate().map_err(malformed)?;
+        Ok(machine)
+    }
+
+    /// How many virtual cores it can run: its hardware threads.
+    pub fn threads(&self) -> usize {
+        self.physical_cores() * self.topology.threads_per_core
+    }
+
+    /// How many physical cores it has, each with private caches of its own.
+    pub fn physical_cores(&self) -> usize {
+        self.topology.sockets * self.topology.cores_per_socket
+    }
+
+    /// The same machine with all transfers between caches `factor` times as expensive.
+    ///
+    /// For asking which results survive an error in these numbers. Private hits, memory and the operating
+    /// system's costs stay.
+    #[must_use]
+    pub fn with_transfers_scaled(mut self, factor: f64) -> Self {
+        let costs = &mut self.nanoseconds;
+        for cost in [
+            &mut costs.same_socket,
+            &mut costs.cross_socket,
+            &mut costs.invalidate_same_socket,
+            &mut costs.invalidate_cross_socket,
+            &mut costs.mesh_hop,
+        ] {
+            *cost *= factor;
+        }
+        self
+    }
+
+    fn validate(&self) -> Result<(), String> {
+        let counts = [
+            ("topology.sockets", self.topology.sockets),
+            ("topology.cores_per_socket", self.topology.cores_per_socket),
+            ("topology.threads_per_core", self.topology.threads_per_core),
+            ("caches.l1_kib", self.caches.l1_kib),
+            ("caches.l1_ways", self.caches.l1_ways),
+            ("caches.l2_kib", self.caches.l2_kib),
+            ("caches.l2_ways", self.caches.l2_ways),
+            ("caches.l3_kib", self.caches.l3_kib),
+            ("caches.l3_ways", self.caches.l3_ways),
+        ];
+        for (key, count) in counts {
+            if count == 0 || count > 1 << 22 {
+                return Err(format!("{key} is {count}, it must be between 1 and {}", 1 << 22));
+            }
+        }
+        if self.topology.sockets > 64 {
+            return Err(format!("topology.sockets is {}, it must be at most 64", self.topology.sockets));
+        }
+        let threads = self
+            .topology
+            .sockets
+            .saturating_mul(self.topology.cores_per_socket)
+            .saturating_mul(self.topology.threads_per_core);
+        if threads > CORES_MAX {
+            return Err(format!("it has {threads} hardware threads, at most {CORES_MAX} can be simulated"));
+        }
+        let Costs { l1, l2, l3, same_socket, cross_socket, memory, .. } = self.nanoseconds;
+        let Costs { invalidate_same_socket, invalidate_cross_socket, mesh_hop, atomic, fence, .. } =
+            self.nanoseconds;
+        let Costs { pause, work, clock, yield_now, park, unpark, wake, .. } = self.nanoseconds;
+        let mut amounts = vec![
+            ("nanoseconds.l1", l1),
+            ("nanoseconds.l2", l2),
+            ("nanoseconds.l3", l3),
+            ("nanoseconds.same_socket", same_socket),
+            ("nanoseconds.cross_socket", cross_socket),
+            ("nanoseconds.invalidate_same_socket", invalidate_same_socket),
+            ("nanoseconds.invalidate_cross_socket", invalidate_cross_socket),
+            ("nanoseconds.memory", memory),
+            ("nanoseconds.mesh_hop", mesh_hop),
+            ("nanoseconds.atomic", atomic),
+            ("nanoseconds.fence", fence),
+            ("nanoseconds.pause", pause),
+            ("nanoseconds.work", work),
+            ("nanoseconds.clock", clock),
+            ("nanoseconds.yield", yield_now),
+            ("nanoseconds.park", park),
+            ("nanoseconds.unpark", unpark),
+            ("nanoseconds.wake", wake),
+            ("percent.load_stall", self.percent.load_stall),
+            ("percent.store_stall", self.percent.store_stall),
+            ("percent.sibling_slowdown", self.percent.sibling_slowdown),
+        ];
+        if let Some(transactions) = &self.transactions {
+            amounts.extend([
+                ("transactions.begin_ns", transactions.begin_ns),
+                ("transactions.commit_ns", transactions.commit_ns),
+                ("transactions.abort_ns", transactions.abort_ns),
+                ("transactions.system_aborts_per_s", transactions.system_aborts_per_s),
+                ("transactions.fills_per_random_line", transactions.fills_per_random_line),
+                ("transactions.fills_per_sequential_line", transactions.fills_per_sequential_line),
+            ]);
+        }
+        for (key, amount) in amounts {
+            if !(0.0..=1e6).contains(&amount) {
+                return Err(format!("{key} is {amount}, it must be between 0 and 1000000"));
+            }
+        }
+        // Time has to go on: a loop of these alone must reach any deadline.
+        for (key, amount) in [("l1", l1), ("pause", pause), ("clock", clock), ("yield", yield_now)] {
+            if amount < 0.001 {
+                return Err(format!("nanoseconds.{key} is {amount}, it must be at least 0.001"));
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_embedded_profile_is_valid_and_has_its_own_name() {
+        for name in Machine::names() {
+            let machine = Machine::named(name).unwrap_or_else(|error| panic!("{error}"));
+            assert_eq!(machine.name, name);
+        }
+    }
+
+    #[test]
+    fn the_papers_machines_have_their_cores() {
+        let threads = |name| Machine::named(name).unwrap().threads();
+        assert_eq!(threads("drp") / Machine::named("drp").unwrap().topology.threads_per_core, 60);
+        assert_eq!(Machine::named("plor").unwrap().physical_cores(), 36);
+        assert_eq!(Machine::named("stealdb").unwrap().physical_cores(), 32);
+        assert_eq!(threads("sto"), 24);
+        assert_eq!(threads("dbx-tc"), 8);
+        assert_eq!(threads("mesh-1024"), 1024);
+        assert_eq!(threads("this"), 2);
+    }
+
+    #[test]
+    fn every_number_of_every_profile_has_its_source_in_a_comment() {
+        for (name, text) in EMBEDDED {
+            for line in text.lines() {
+                let is_number = line.split_once('=').is_some_and(|(_, value)| {
+                    value.trim_start().starts_with(|first: char| first.is_ascii_digit())
+                });
+                assert!(!is_number || line.contains('#'), "{name}: {line}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_bad_profile_gets_one_clear_error() {
+        let text = EMBEDDED[0].1;
+        let error = |text: &str| Machine::from_toml(text, "bad.toml").unwrap_err().to_string();
+        assert!(error("name = ").starts_with("bad.toml is not a machine profile: "));
+        let surplus = error(&text.replace("[topology]", "[topology]\nfloors = 3"));
+        assert!(surplus.contains("floors"), "{surplus}");
+        let negative = error(&text.replace("\nmemory = ", "\nmemory = -"));
+        assert!(negative.contains("nanoseconds.memory is -"), "{negative}");
+        let many = error(&text.replace("\nsockets = ", "\nsockets = 60 #"));
+        assert!(many.contains("at most 1024"), "{many}");
+        for problem in [surplus, negative, many] {
+            assert_eq!(problem.lines().count(), 1, "{problem}");
+        }
+        assert!(Machine::named("abacus").unwrap_err().to_string().contains("drp, plor"));
+        let missing = Machine::from_file(Path::new("/nowhere.toml")).unwrap_err().to_string();
+        assert!(missing.contains("cannot read the machine profile /nowhere.toml"), "{missing}");
+    }
+
+    #[test]
+    fn scaled_transfers_leave_private_hits_alone() {
+        let machine = Machine::named("drp").unwrap();
+        let doubled = machine.clone().with_transfers_scaled(2.0);
+        assert_eq!(doubled.nanoseconds.cross_socket, machine.nanoseconds.cross_socket * 2.0);
+        assert_eq!(doubled.nanoseconds.l1, machine.nanoseconds.l1);
+    }
+}

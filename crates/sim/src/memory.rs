@@ -1,0 +1,417 @@
+//! What an access to memory costs: private caches, shared caches, and the directory between them.
+//!
+//! # The model
+//!
+//! A line is held by no cache, by some (shared), or by one alone (exclusive). A load takes a copy; a write
+//! makes all other copies invalid first. What an access costs depends on who has the line:
+//!
+//! | the line is | load | write |
+//! |---|---|---|
+//! | in the own private caches | hit | hit if exclusive, else the others' copies are invalidated |
+//! | exclusive to another core | transfer | transfer |
+//! | shared, or in a third level | hit in the third level, or transfer from another socket | the same, or the invalidation if that takes longer |
+//! | nowhere | memory | memory |
+//!
+//! While a line moves to a new owner it is busy. A request that comes in the meantime waits until the line has
+//! arrived and the operation it was fetched for is done; so contended words queue, and a word that all cores
+//! change has a throughput of one transfer each.
+//!
+//! What it leaves out is listed in docs/simulator.md.
+
+use crate::cache::Tags;
+use crate::directory::{Directory, NOBODY};
+use crate::machine::{LINE_BYTES, Machine};
+
+/// What an operation does to memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// Reads.
+    Load,
+    /// Writes without reading.
+    Store,
+    /// Reads and writes in one atomic step; also a compare-and-swap that fails.
+    ReadModifyWrite,
+}
+
+/// How many accesses were served from where.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Accesses {
+    /// From the core's own first level.
+    pub l1: u64,
+    /// From the core's own second level.
+    pub l2: u64,
+    /// From the socket's third level.
+    pub l3: u64,
+    /// From another core of the socket, invalidations included.
+    pub same_socket: u64,
+    /// From another socket, invalidations included.
+    pub cross_socket: u64,
+    /// From memory.
+    pub memory: u64,
+    /// How long requests waited for busy lines, all cores together, in virtual nanoseconds.
+    pub queued_ns: u64,
+}
+
+/// Costs in picoseconds.
+#[derive(Clone, Debug)]
+pub(crate) struct Picoseconds {
+    l1: u64,
+    l2: u64,
+    l3: u64,
+    same_socket: u64,
+    cross_socket: u64,
+    invalidate_same_socket: u64,
+    invalidate_cross_socket: u64,
+    memory: u64,
+    mesh_hop: u64,
+    atomic: u64,
+    pub(crate) fence: u64,
+    pub(crate) pause: u64,
+    pub(crate) work: u64,
+    pub(crate) clock: u64,
+    pub(crate) yield_now: u64,
+    pub(crate) park: u64,
+    pub(crate) unpark: u64,
+    pub(crate) wake: u64,
+}
+
+/// Nanoseconds as picoseconds.
+pub(crate) fn picoseconds(nanoseconds: f64) -> u64 {
+    (nanoseconds * 1000.0).round() as u64
+}
+
+#[derive(Debug)]
+struct Private {
+    l1: Tags,
+    l2: Tags,
+}
+
+/// The caches of a machine, as far as the cores in use need them.
+#[derive(Debug)]
+pub(crate) struct Memory {
+    pub(crate) costs: Picoseconds,
+    directory: Directory,
+    private: Vec<Private>,
+    shared: Vec<Tags>,
+    cores_per_socket: usize,
+    mesh_columns: usize,
+    load_stall: u64,
+    store_stall: u64,
+    accesses: Accesses,
+    queued_ps: u64,
+    /// Whether there are caches at all; without, every access costs a hit.
+    modelled: bool,
+}
+
+impl Memory {
+    /// The caches of `machine` that `cores` virtual cores use. Without a model, all accesses cost the same.
+    pub(crate) fn new(machine: &Machine, cores: usize, modelled: bool) -> Self {
+        let caches = cores.min(machine.physical_cores());
+        let sockets = caches.div_ceil(machine.topology.cores_per_socket);
+        let lines = |kib: usize| kib * 1024 / LINE_BYTES;
+        let private = || Private {
+            l1: Tags::new(lines(machine.caches.l1_kib), machine.caches.l1_ways),
+            l2: Tags::new(lines(machine.caches.l2_kib), machine.caches.l2_ways),
+        };
+        let shared = || Tags::new(lines(machine.caches.l3_kib), machine.caches.l3_ways);
+        let costs = &machine.nanoseconds;
+        Self {
+            costs: Picoseconds {
+                l1: picoseconds(costs.l1),
+                l2: picoseconds(costs.l2),
+                l3: picoseconds(costs.l3),
+                same_socket: picoseconds(costs.same_socket),
+                cross_socket: picoseconds(costs.cross_socket),
+                invalidate_same_socket: picoseconds(costs.invalidate_same_socket),
+                invalidate_cross_socket: picoseconds(costs.invalidate_cross_socket),
+                memory: picoseconds(costs.memory),
+                mesh_hop: picoseconds(costs.mesh_hop),
+                atomic: picoseconds(costs.atomic),
+                fence: picoseconds(costs.fence),
+                pause: picoseconds(costs.pause),
+                work: picoseconds(costs.work),
+                clock: picoseconds(costs.clock),
+                yield_now: picoseconds(costs.yield_now),
+                park: picoseconds(costs.park),
+                unpark: picoseconds(costs.unpark),
+                wake: picoseconds(costs.wake),
+            },
+            directory: Directory::new(caches),
+            private: (0..if modelled { caches } else { 0 }).map(|_| private()).collect(),
+            shared: (0..if modelled { sockets } else { 0 }).map(|_| shared()).collect(),
+            cores_per_socket: machine.topology.cores_per_socket,
+            mesh_columns: machine.topology.mesh_columns,
+            load_stall: machine.percent.load_stall.round() as u64,
+            store_stall: machine.percent.store_stall.round() as u64,
+            accesses: Accesses::default(),
+            queued_ps: 0,
+            modelled,
+        }
+    }
+
+    pub(crate) fn accesses(&self) -> Accesses {
+        Accesses { queued_ns: self.queued_ps / 1000, ..self.accesses }
+    }
+
+    /// How many lines were touched.
+    pub(crate) fn lines(&self) -> usize {
+        self.directory.touched()
+    }
+
+    /// One access to the line at this address (of the line), at `now`, through this private cache. Returns the
+    /// line's number and for how long the core stalls.
+    #[inline]
+    pub(crate) fn access(&mut self, cache: usize, line: u64, kind: Kind, now: u64) -> (u32, u64) {
+        let extra = if kind == Kind::ReadModifyWrite { self.costs.atomic } else { 0 };
+        if !self.modelled {
+            return (0, self.costs.l1 + extra);
+        }
+        let number = self.directory.number(line);
+        let held = self.directory.holds(number, cache);
+        if held && (kind == Kind::Load || self.directory.line(number).owner == cache as u16) {
+            return (number, self.hit(cache, number) + extra);
+        }
+        (number, self.miss(cache, number, kind, held, now))
+    }
+
+    /// The cost of a line that is in the private caches.
+    #[inline]
+    fn hit(&mut self, cache: usize, number: u32) -> u64 {
+        let private = &mut self.private[cache];
+        if private.l1.touch(number) {
+            self.accesses.l1 += 1;
+            return self.costs.l1;
+        }
+        private.l2.touch(number);
+        private.l1.insert(number);
+        self.accesses.l2 += 1;
+        self.costs.l2
+    }
+
+    fn miss(&mut self, cache: usize, number: u32, kind: Kind, held: bool, now: u64) -> u64 {
+        let socket = cache / self.cores_per_socket;
+        let line = *self.directory.line(number);
+        let arrives = line.busy_until_ps.max(now);
+        self.queued_ps += arrives - now;
+        let (cost, moves) = self.fetch(cache, number, kind, held);
+        let done = arrives + cost;
+        if kind == Kind::Load {
+            if line.owner != NOBODY {
+                self.share(number, line.owner);
+            }
+            let alone = self.directory.sharers(number).iter().all(|word| *word == 0) && line.sockets == 0;
+            self.directory.add_sharer(number, cache);
+            if alone {
+                self.directory.line(number).owner = cache as u16;
+            }
+            if moves {
+                self.directory.line(number).busy_until_ps = done;
+            }
+        } else {
+            self.directory.make_exclusive(number, cache, socket);
+            let extra = if kind == Kind::ReadModifyWrite { self.costs.atomic } else { self.costs.l1 };
+            self.directory.line(number).busy_until_ps = done + extra;
+        }
+        self.keep(cache, number);
+        let stall = done - now;
+        match kind {
+            Kind::Load => (stall * self.load_stall / 100).max(self.costs.l1),
+            Kind::Store => (stall * self.store_stall / 100).max(self.costs.l1),
+            Kind::ReadModifyWrite => stall + self.costs.atomic,
+        }
+    }
+
+    /// What it takes to get the line, and whether it moves from an owner (and is busy meanwhile).
+    fn fetch(&mut self, cache: usize, number: u32, kind: Kind, held: bool) -> (u64, bool) {
+        let socket = cache / self.cores_per_socket;
+        let line = *self.directory.line(number);
+        if line.owner != NOBODY {
+            let owner = usize::from(line.owner);
+            return if owner / self.cores_per_socket == socket {
+                self.accesses.same_socket += 1;
+                (self.costs.same_socket + self.hops(cache, owner), true)
+            } else {
+                self.accesses.cross_socket += 1;
+                (self.costs.cross_socket, true)
+            };
+        }
+        let (near, far) = self.copies(cache, number);
+        let here = near.is_some() || line.sockets >> socket & 1 == 1;
+        let elsewhere = far || line.sockets & !(1 << socket) != 0;
+        let home = number as usize % self.cores_per_socket;
+        let third_level = self.costs.l3 + self.hops(cache, home);
+        if kind != Kind::Load && elsewhere {
+            self.accesses.cross_socket += 1;
+            (self.costs.invalidate_cross_socket, true)
+        } else if kind != Kind::Load && near.is_some() {
+            self.accesses.same_socket += 1;
+            let farthest = near.map_or(0, |farthest| self.hops(cache, farthest));
+            (self.costs.invalidate_same_socket + farthest, true)
+        } else if held {
+            self.accesses.l1 += 1;
+            (self.costs.l1, false)
+        } else if here {
+            self.accesses.l3 += 1;
+            (third_level, false)
+        } else if elsewhere {
+            self.accesses.cross_socket += 1;
+            (self.costs.cross_socket, false)
+        } else {
+            self.accesses.memory += 1;
+            (self.costs.memory + self.hops(cache, home), false)
+        }
+    }
+
+    /// The farthest other cache of the same socket with a copy, and whether another socket's cache has one.
+    fn copies(&self, cache: usize, number: u32) -> (Option<usize>, bool) {
+        let first = cache / self.cores_per_socket * self.cores_per_socket;
+        let mut near: Option<usize> = None;
+        let mut far = false;
+        for (index, word) in self.directory.sharers(number).iter().enumerate() {
+            let mut left = *word;
+            while left != 0 {
+                let other = index * 64 + left.trailing_zeros() as usize;
+                left &= left - 1;
+                if other == cache {
+                    continue;
+                }
+                if !(first..first + self.cores_per_socket).contains(&other) {
+                    far = true;
+                } else if near.is_none_or(|near| self.hops(cache, other) > self.hops(cache, near)) {
+                    near = Some(other);
+                }
+            }
+        }
+        (near, far)
+    }
+
+    /// What the way between two caches of a socket adds on a mesh.
+    #[inline]
+    fn hops(&self, from: usize, to: usize) -> u64 {
+        if self.mesh_columns == 0 {
+            return 0;
+        }
+        let place = |cache: usize| {
+            let inside = cache % self.cores_per_socket;
+            (inside / self.mesh_columns, inside % self.mesh_columns)
+        };
+        let ((row, column), (to_row, to_column)) = (place(from), place(to));
+        (row.abs_diff(to_row) + column.abs_diff(to_column)) as u64 * self.costs.mesh_hop
+    }
+
+    /// The owner keeps a copy, and its socket's third level gets one.
+    fn share(&mut self, number: u32, owner: u16) {
+        self.directory.line(number).owner = NOBODY;
+        self.keep_in_socket(usize::from(owner) / self.cores_per_socket, number);
+    }
+
+    /// Puts a line that was fetched into the caches on its way.
+    fn keep(&mut self, cache: usize, number: u32) {
+        let private = &mut self.private[cache];
+        private.l1.insert(number);
+        if let Some(gone) = private.l2.insert(number) {
+            self.directory.drop_copy(gone, cache);
+        }
+        self.keep_in_socket(cache / self.cores_per_socket, number);
+    }
+
+    fn keep_in_socket(&mut self, socket: usize, number: u32) {
+        if let Some(gone) = self.shared[socket].insert(number) {
+            self.directory.line(gone).sockets &= !(1 << socket);
+        }
+        self.directory.line(number).sockets |= 1 << socket;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn memory(machine: &str, cores: usize) -> Memory {
+        Memory::new(&Machine::named(machine).unwrap(), cores, true)
+    }
+
+    fn cost(memory: &mut Memory, cache: usize, line: u64, kind: Kind, now: u64) -> u64 {
+        memory.access(cache, line, kind, now).1
+    }
+
+    #[test]
+    fn a_line_gets_dearer_with_the_distance_of_its_owner() {
+        let mut memory = memory("drp", 60);
+        let late = 1_000_000_000;
+        let from_memory = cost(&mut memory, 0, 1, Kind::ReadModifyWrite, 0);
+        let own = cost(&mut memory, 0, 1, Kind::ReadModifyWrite, late);
+        let near = cost(&mut memory, 1, 1, Kind::ReadModifyWrite, 2 * late);
+        let far = cost(&mut memory, 15, 1, Kind::ReadModifyWrite, 3 * late);
+        assert!(own < near && near < far, "{own} {near} {far}");
+        assert!(own < from_memory);
+        assert_eq!(own, memory.costs.l1 + memory.costs.atomic);
+        assert_eq!(far, memory.costs.cross_socket + memory.costs.atomic);
+    }
+
+    #[test]
+    fn requests_for_a_busy_line_queue() {
+        let mut memory = memory("drp", 60);
+        cost(&mut memory, 0, 1, Kind::Store, 0);
+        let late = 1_000_000_000;
+        let costs: Vec<u64> =
+            (1..5).map(|cache| cost(&mut memory, cache, 1, Kind::ReadModifyWrite, late)).collect();
+        let each = memory.costs.same_socket + memory.costs.atomic;
+        assert_eq!(costs, [each, 2 * each, 3 * each, 4 * each]);
+        assert!(memory.accesses().queued_ns > 0);
+    }
+
+    #[test]
+    fn readers_share_and_a_writer_pays_for_their_copies() {
+        let mut memory = memory("drp", 60);
+        cost(&mut memory, 0, 1, Kind::Store, 0);
+        let late = 1_000_000_000;
+        cost(&mut memory, 1, 1, Kind::Load, late);
+        let second = cost(&mut memory, 2, 1, Kind::Load, 2 * late);
+        assert_eq!(second, memory.costs.l3, "the third level has it now");
+        assert_eq!(cost(&mut memory, 1, 1, Kind::Load, 3 * late), memory.costs.l1);
+        let upgrade = cost(&mut memory, 1, 1, Kind::ReadModifyWrite, 4 * late);
+        assert_eq!(upgrade, memory.costs.invalidate_same_socket + memory.costs.atomic);
+        assert_eq!(cost(&mut memory, 2, 1, Kind::Load, 5 * late), memory.costs.same_socket);
+    }
+
+    #[test]
+    fn a_core_that_read_a_line_alone_writes_it_for_nothing() {
+        let mut memory = memory("drp", 60);
+        cost(&mut memory, 0, 1, Kind::Load, 0);
+        assert_eq!(cost(&mut memory, 0, 1, Kind::Store, 1_000_000), memory.costs.l1);
+    }
+
+    #[test]
+    fn a_million_elements_do_not_stay_in_a_private_cache() {
+        let mut memory = memory("sto", 1);
+        let lines = 1_000_000 * 8 / 64;
+        for line in 0..lines {
+            cost(&mut memory, 0, line, Kind::Load, 0);
+        }
+        let before = memory.accesses();
+        for line in 0..lines {
+            cost(&mut memory, 0, line, Kind::Load, 0);
+        }
+        let after = memory.accesses();
+        assert!(after.l1 + after.l2 - before.l1 - before.l2 < lines / 20);
+        assert!(after.l3 - before.l3 > lines * 9 / 10, "8 MB are in the third level of 12 MB");
+    }
+
+    #[test]
+    fn on_a_mesh_the_way_counts() {
+        let mut memory = memory("mesh-1024", 1024);
+        let late = 1_000_000_000;
+        cost(&mut memory, 0, 1, Kind::Store, 0);
+        let neighbour = cost(&mut memory, 1, 1, Kind::ReadModifyWrite, late);
+        let corner = cost(&mut memory, 1023, 1, Kind::ReadModifyWrite, 2 * late);
+        assert_eq!(corner - neighbour, (31 + 30 - 1) * memory.costs.mesh_hop);
+    }
+
+    #[test]
+    fn without_a_model_all_accesses_cost_the_same() {
+        let mut memory = Memory::new(&Machine::named("drp").unwrap(), 60, false);
+        assert_eq!(memory.access(0, 1, Kind::Load, 0), memory.access(59, 1, Kind::Load, 0));
+    }
+}

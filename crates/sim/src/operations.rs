@@ -1,0 +1,265 @@
+//! What a core does: the functions that code calls from inside a simulation.
+//!
+//! Each *step* first waits for the core's turn and then charges its cost; the caller does the real operation
+//! when the function has returned, before anybody else runs. Outside a simulation all of them do nothing, at
+//! the cost of one read of a thread-local.
+
+use crate::engine::{self, Engine, Woken};
+use crate::htm;
+use crate::machine::LINE_BYTES;
+use crate::memory::Kind;
+use crate::trace::Operation;
+
+/// The latest time there is, in picoseconds: two and a half hours.
+pub(crate) const TIME_MAX_PS: u64 = 1 << 53;
+
+/// Whether a simulation runs in this thread. One read of a thread-local.
+#[inline]
+pub fn is_active() -> bool {
+    !engine::active().is_null()
+}
+
+/// The number of the core that calls, from 0; `None` outside a simulation.
+#[inline]
+pub fn current_core() -> Option<usize> {
+    look(|engine| engine.current)
+}
+
+/// How many cores the simulation has; `None` outside of one.
+pub fn cores() -> Option<usize> {
+    look(|engine| engine.cores.len())
+}
+
+/// An access to memory that the caller makes right after this returns. A step for each cache line it touches,
+/// but no other core runs between them.
+#[inline]
+pub fn access(address: usize, bytes: usize, kind: Kind) {
+    let engine = engine::active();
+    if engine.is_null() {
+        return;
+    }
+    // SAFETY: this is the current core's fiber, and no reference into the engine is alive: all references that
+    // this module makes end before it calls foreign code or switches.
+    unsafe {
+        if !engine::turn(engine, false) {
+            return;
+        }
+        let first = (address / LINE_BYTES) as u64;
+        let last = (address.saturating_add(bytes.max(1) - 1) / LINE_BYTES) as u64;
+        for line in first..=last {
+            let this = &mut *engine;
+            if this.htm.is_active() {
+                this.htm.access(this.current, line, kind != Kind::Load, this.now);
+                engine::check_region(engine);
+            }
+            let this = &mut *engine;
+            let cache = this.cores[this.current].cache;
+            let (number, cost) = this.memory.access(cache, line, kind, this.now);
+            let operation = match kind {
+                Kind::Load => Operation::Load,
+                Kind::Store => Operation::Store,
+                Kind::ReadModifyWrite => Operation::ReadModifyWrite,
+            };
+            this.record(operation, Some(number), cost);
+        }
+    }
+}
+
+/// A full fence. A step. (All operations are sequentially consistent anyway; what it has is a cost.)
+#[inline]
+pub fn fence() {
+    step(false, |engine| engine.record(Operation::Fence, None, engine.memory.costs.fence));
+}
+
+/// A spin hint. A step; schedules that ignore the clocks take it as giving way.
+#[inline]
+pub fn pause() {
+    htm::leave(htm::AbortCause::System);
+    step(true, |engine| engine.record(Operation::Pause, None, engine.memory.costs.pause));
+}
+
+/// A yield to the operating system. A step. Each core has its thread alone, so nothing else runs on it; what it
+/// has is a cost.
+pub fn yield_now() {
+    htm::leave(htm::AbortCause::System);
+    step(true, |engine| engine.record(Operation::Yield, None, engine.memory.costs.yield_now));
+}
+
+/// Plain work: so many units of what the machine's profile calls one. Not a step: nobody sees it but by the
+/// time it takes.
+#[inline]
+pub fn work(units: u64) {
+    let engine = engine::active();
+    if engine.is_null() {
+        return;
+    }
+    // SAFETY: as in `access`.
+    let this: &mut Engine = unsafe { &mut *engine };
+    let mut cost = units.saturating_mul(this.memory.costs.work);
+    if this.cores[this.current].has_sibling {
+        cost = cost.saturating_mul(100 + this.sibling_percent) / 100;
+    }
+    this.now = this.now.saturating_add(cost).min(TIME_MAX_PS);
+}
+
+/// The virtual time in nanoseconds since the simulation began; 0 outside of one. Costs what reading a clock
+/// costs, but is not a step.
+///
+/// The clocks of the cores differ, as their work does; one core never sees its own go back, and what one core
+/// does after it has seen another's operation is later than that.
+#[inline]
+pub fn now() -> u64 {
+    let engine = engine::active();
+    if engine.is_null() {
+        return 0;
+    }
+    // SAFETY: as in `access`.
+    let this: &mut Engine = unsafe { &mut *engine };
+    this.now = (this.now + this.memory.costs.clock).min(TIME_MAX_PS);
+    this.now / 1000
+}
+
+/// Sleeps for so many virtual nanoseconds. A step.
+pub fn sleep(ns: u64) {
+    htm::leave(htm::AbortCause::System);
+    step(true, |engine| {
+        let ps = ns.saturating_mul(1000).min(TIME_MAX_PS - engine.now.min(TIME_MAX_PS));
+        engine.record(Operation::Sleep, None, engine.memory.costs.yield_now);
+        if engine.is_scheduled() {
+            engine.sleep_until((engine.now + ps).min(TIME_MAX_PS));
+        } else {
+            engine.now = (engine.now + ps).min(TIME_MAX_PS);
+        }
+    });
+    let engine = engine::active();
+    // SAFETY: as in `access`; where a schedule decides, the core has just been taken off.
+    unsafe {
+        if !engine.is_null() && !(*engine).quiet && (*engine).is_scheduled() {
+            engine::suspend(engine);
+        }
+    }
+}
+
+/// Parks until another core wakes this key, or until the virtual time `deadline_ns`. A step.
+///
+/// As with a futex, whoever wakes a key on which nobody is parked yet wakes nobody. Use [`park_if`] if the
+/// reason to park may go away in between.
+pub fn park_on(key: usize, deadline_ns: Option<u64>) -> Woken {
+    park_if(key, deadline_ns, || true)
+}
+
+/// As [`park_on`], but only if `condition` holds at the moment of parking; no other core runs between its check
+/// and the parking. Steps that the condition makes do nothing and cost nothing.
+pub fn park_if(key: usize, deadline_ns: Option<u64>, condition: impl FnOnce() -> bool) -> Woken {
+    htm::leave(htm::AbortCause::System);
+    let engine = engine::active();
+    if engine.is_null() {
+        return Woken::Refused;
+    }
+    // SAFETY: as in `access`; no reference is alive while the condition runs or the core is suspended.
+    unsafe {
+        if !engine::turn(engine, true) {
+            return Woken::TimedOut;
+        }
+        let holds = {
+            let _quiet = Quiet::new(engine);
+            condition()
+        };
+        let this = &mut *engine;
+        let deadline_ps = deadline_ns.map(|ns| ns.saturating_mul(1000).min(TIME_MAX_PS));
+        if !holds {
+            this.record(Operation::Park, None, this.memory.costs.clock);
+            return Woken::Refused;
+        }
+        if deadline_ps.is_some_and(|deadline| deadline <= this.now) {
+            this.record(Operation::Park, None, this.memory.costs.yield_now);
+            return Woken::TimedOut;
+        }
+        this.record(Operation::Park, None, this.memory.costs.park);
+        this.park(key, deadline_ps);
+        engine::suspend(engine);
+        (*engine).woken()
+    }
+}
+
+/// Wakes the core that has been parked longest on this key. Returns whether there was one. A step.
+pub fn unpark_one(key: usize) -> bool {
+    unpark(key, 1) == 1
+}
+
+/// Wakes all cores that are parked on this key. Returns how many. A step.
+pub fn unpark_all(key: usize) -> usize {
+    unpark(key, usize::MAX)
+}
+
+fn unpark(key: usize, most: usize) -> usize {
+    let mut woken = 0;
+    step(false, |engine| {
+        let before = engine.now;
+        woken = engine.wake(key, most, Woken::Notified);
+        let cost = engine.now - before + engine.memory.costs.clock;
+        engine.now = before;
+        engine.record(Operation::Unpark, None, cost);
+    });
+    woken
+}
+
+/// Whether the core should come to an end: the time or the number of steps asked for is reached, or another
+/// core has panicked. Not a step, and free.
+#[inline]
+pub fn should_stop() -> bool {
+    look(|engine| engine.stopping || engine.quiet || engine.now >= engine.limits.until_ps).unwrap_or(false)
+}
+
+/// Names what the core does from now on, for the trace and for reports of deadlock.
+#[inline]
+pub fn label(label: &'static str) {
+    let engine = engine::active();
+    if !engine.is_null() {
+        // SAFETY: as in `access`.
+        let this: &mut Engine = unsafe { &mut *engine };
+        this.cores[this.current].label = label;
+    }
+}
+
+#[inline]
+fn look<R>(look: impl FnOnce(&Engine) -> R) -> Option<R> {
+    let engine = engine::active();
+    // SAFETY: as in `access`; `look` is this module's.
+    (!engine.is_null()).then(|| look(unsafe { &*engine }))
+}
+
+#[inline]
+fn step(gives_way: bool, charge: impl FnOnce(&mut Engine)) {
+    let engine = engine::active();
+    if engine.is_null() {
+        return;
+    }
+    // SAFETY: as in `access`; `charge` is this module's and calls no foreign code.
+    unsafe {
+        if engine::turn(engine, gives_way) {
+            charge(&mut *engine);
+        }
+    }
+}
+
+/// Makes steps do nothing while it lives.
+struct Quiet(*mut Engine);
+
+impl Quiet {
+    /// # Safety
+    ///
+    /// The engine is active until this is dropped.
+    unsafe fn new(engine: *mut Engine) -> Self {
+        // SAFETY: this function's contract.
+        unsafe { (*engine).quiet = true };
+        Self(engine)
+    }
+}
+
+impl Drop for Quiet {
+    fn drop(&mut self) {
+        // SAFETY: the contract of `new`.
+        unsafe { (*self.0).quiet = false };
+    }
+}

@@ -1,0 +1,197 @@
+//! The last steps of each core, for a person to read, and the hash over all steps, for comparing runs.
+
+use std::fmt;
+
+/// What a step did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Operation {
+    /// A load.
+    Load,
+    /// A store.
+    Store,
+    /// An atomic read-modify-write.
+    ReadModifyWrite,
+    /// A fence.
+    Fence,
+    /// A spin hint.
+    Pause,
+    /// A yield.
+    Yield,
+    /// A sleep.
+    Sleep,
+    /// Parked, or found that it need not.
+    Park,
+    /// Woke sleepers, or found none.
+    Unpark,
+    /// Began a hardware transaction.
+    Begin,
+    /// Committed a hardware transaction.
+    Commit,
+    /// A hardware transaction was aborted.
+    Abort,
+    /// Stopped by a fault.
+    Stopped,
+    /// Killed by a fault.
+    Killed,
+}
+
+impl fmt::Display for Operation {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.pad(match self {
+            Self::Load => "load",
+            Self::Store => "store",
+            Self::ReadModifyWrite => "read-modify-write",
+            Self::Fence => "fence",
+            Self::Pause => "pause",
+            Self::Yield => "yield",
+            Self::Sleep => "sleep",
+            Self::Park => "park",
+            Self::Unpark => "unpark",
+            Self::Begin => "begin region",
+            Self::Commit => "commit region",
+            Self::Abort => "abort region",
+            Self::Stopped => "stopped (fault)",
+            Self::Killed => "killed (fault)",
+        })
+    }
+}
+
+/// One step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Step {
+    /// Its number, over all cores.
+    pub number: u64,
+    /// When it began, in virtual picoseconds.
+    pub at_ps: u64,
+    /// What it cost, in virtual picoseconds.
+    pub cost_ps: u64,
+    /// Which core made it.
+    pub core: usize,
+    /// What it did.
+    pub operation: Operation,
+    /// The cache line, numbered in order of first touch, or `None` if it touched none.
+    pub line: Option<u32>,
+    /// The label the core had set.
+    pub label: &'static str,
+}
+
+impl fmt::Display for Step {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { number, at_ps, cost_ps, core, operation, label, .. } = self;
+        let (ns, ps) = (at_ps / 1000, at_ps % 1000);
+        let line = self.line.map_or_else(String::new, |line| format!("line {line}"));
+        let text = format!(
+            "{number:>10}  {ns:>10}.{ps:03} ns  core {core:<4}  {operation:<17}  {line:<12}  {:>8.1} ns  {label}",
+            *cost_ps as f64 / 1000.0
+        );
+        formatter.write_str(text.trim_end())
+    }
+}
+
+#[derive(Debug)]
+struct Ring {
+    steps: Vec<Step>,
+    next: usize,
+}
+
+/// The last steps of each core. Its `Display` lists them in the order in which they were made.
+#[derive(Debug)]
+pub struct Trace {
+    rings: Vec<Ring>,
+    capacity: usize,
+    hash: u64,
+}
+
+impl Trace {
+    pub(crate) fn new(cores: usize, capacity: usize) -> Self {
+        let ring = || Ring { steps: Vec::with_capacity(capacity), next: 0 };
+        Self { rings: (0..cores).map(|_| ring()).collect(), capacity, hash: 0x9e37_79b9_7f4a_7c15 }
+    }
+
+    #[inline]
+    pub(crate) fn record(&mut self, step: Step) {
+        let line = step.line.map_or(0, |line| u64::from(line) + 1);
+        let what = (step.core as u64) << 48 | (step.operation as u64) << 40 | line;
+        self.hash = (self.hash.rotate_left(23) ^ what).wrapping_mul(0xff51_afd7_ed55_8ccd);
+        self.hash ^= step.cost_ps.wrapping_add(step.at_ps << 24);
+        if self.capacity == 0 {
+            return;
+        }
+        let ring = &mut self.rings[step.core];
+        if ring.steps.len() < self.capacity {
+            ring.steps.push(step);
+        } else {
+            ring.steps[ring.next] = step;
+            ring.next = if ring.next + 1 == self.capacity { 0 } else { ring.next + 1 };
+        }
+    }
+
+    /// A hash over all steps so far: who, what, on which line, when and at what cost.
+    ///
+    /// The same program with the same options has the same hash; if not, something outside the simulation
+    /// decides. Lines count by their order of first touch, so that addresses do not matter; but whether two
+    /// objects share a line does, and that is the allocator's decision.
+    pub fn hash(&self) -> u64 {
+        let mut mixed = self.hash;
+        mixed = (mixed ^ (mixed >> 33)).wrapping_mul(0xc4ce_b9fe_1a85_ec53);
+        mixed ^ (mixed >> 33)
+    }
+
+    /// The steps kept, in the order in which they were made.
+    pub fn steps(&self) -> Vec<Step> {
+        let mut steps: Vec<Step> = self.rings.iter().flat_map(|ring| ring.steps.iter().copied()).collect();
+        steps.sort_unstable_by_key(|step| step.number);
+        steps
+    }
+}
+
+impl fmt::Display for Trace {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let steps = self.steps();
+        if steps.is_empty() {
+            return writeln!(formatter, "no steps were kept");
+        }
+        writeln!(
+            formatter,
+            "{:>10}  {:>17}  {:<9}  {:<17}  {:<12}  {:>11}  label",
+            "step", "virtual time", "core", "operation", "cache line", "cost"
+        )?;
+        steps.iter().try_for_each(|step| writeln!(formatter, "{step}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn step(number: u64, core: usize, cost_ps: u64) -> Step {
+        let (operation, line, label) = (Operation::Load, Some(3), "here");
+        Step { number, at_ps: number * 1500, cost_ps, core, operation, line, label }
+    }
+
+    #[test]
+    fn the_last_steps_of_each_core_are_kept_in_order() {
+        let mut trace = Trace::new(2, 3);
+        for number in 0..10 {
+            trace.record(step(number, usize::from(number % 5 == 0), 100));
+        }
+        let kept: Vec<u64> = trace.steps().iter().map(|step| step.number).collect();
+        assert_eq!(kept, [0, 5, 7, 8, 9]);
+        let text = trace.to_string();
+        assert_eq!(text.lines().count(), 6);
+        assert!(text.contains("13.500 ns  core 0     load               line 3"), "{text}");
+    }
+
+    #[test]
+    fn the_hash_sees_every_step_kept_or_not() {
+        let hash = |cost| {
+            let mut trace = Trace::new(1, 0);
+            (0..5).for_each(|number| trace.record(step(number, 0, if number == 2 { cost } else { 1 })));
+            trace.hash()
+        };
+        assert_eq!(hash(7), hash(7));
+        assert_ne!(hash(7), hash(8));
+    }
+}

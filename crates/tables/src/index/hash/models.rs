@@ -1,0 +1,235 @@
+//! Models of buckets and of growth (docs/memory-model.md, S1 to S3, H1 to H3).
+//!
+//! A bucket has two slots here. Nothing is freed while a model's threads run, so the guards are unprotected;
+//! crate `core` has the models of reclamation.
+
+use super::*;
+use hotrow_sync::Arc;
+use hotrow_sync::atomic::AtomicBool;
+use hotrow_sync::model::{Model, Part, UnsafeCell};
+use hotrow_sync::thread::spawn;
+
+/// A key whose hash is that of all others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Same(u64);
+
+impl Hash for Same {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        state.write_u64(0);
+    }
+}
+
+/// A record whose key is written when it is made, without atomics: who looks at the key of a record that was
+/// not published races with that.
+struct Record(UnsafeCell<Same>);
+
+// SAFETY: the key never changes.
+unsafe impl Sync for Record {}
+
+impl Keyed for Record {
+    type Key = Same;
+    fn key(&self) -> &Same {
+        // SAFETY: the key never changes, and models free their records last.
+        self.0.with(|key| unsafe { &*key })
+    }
+}
+
+fn record(key: u64) -> NonNull<Record> {
+    NonNull::from(Box::leak(Box::new(Record(UnsafeCell::new(Same(key))))))
+}
+
+type Index = HashIndex<Record>;
+
+fn guard() -> &'static Guard {
+    // SAFETY: no model makes the index retire anything while several threads are in it.
+    unsafe { epoch::unprotected() }
+}
+
+/// An index of four buckets whose one has these keys, and their records. (An insertion migrates two buckets
+/// beside its own, so no model migrates the last one, which would retire the old array.)
+fn index(keys: &[u64]) -> (Arc<Index>, Vec<NonNull<Record>>) {
+    let index = Arc::new(Index::with_capacity(4 * AIM));
+    let records: Vec<_> = keys.iter().map(|&key| record(key)).collect();
+    assert!(records.iter().all(|&record| insert(&index, record)));
+    (index, records)
+}
+
+/// Whether the record got in.
+fn insert(index: &Index, record: NonNull<Record>) -> bool {
+    // SAFETY: models free their records last.
+    match unsafe { index.insert(record, guard(), &mut |_| ()) } {
+        Insertion::Inserted => true,
+        Insertion::Exists(existing) => {
+            assert_ne!(existing, record);
+            false
+        }
+    }
+}
+
+fn remove(index: &Index, record: NonNull<Record>) {
+    assert!(index.remove(record, guard(), &mut |_| ()));
+}
+
+/// The record of a key, whose content must be there.
+fn get(index: &Index, key: u64) -> Result<NonNull<Record>, Observed> {
+    match index.get(&Same(key), guard()) {
+        Lookup::Found(record) => {
+            // SAFETY: models free their records last.
+            assert_eq!(unsafe { record.as_ref() }.key(), &Same(key));
+            Ok(record)
+        }
+        Lookup::Absent(observed) => Err(observed),
+    }
+}
+
+fn is_unchanged(observed: Observed) -> bool {
+    // SAFETY: buckets are freed with the index.
+    unsafe { observed.node.as_ref() }.unchanged(observed.version)
+}
+
+fn free(index: Arc<Index>, records: impl IntoIterator<Item = NonNull<Record>>) {
+    drop(index);
+    for record in records {
+        // SAFETY: from `record`; the other threads have ended.
+        drop(unsafe { Box::from_raw(record.as_ptr()) });
+    }
+}
+
+#[test]
+fn who_finds_a_record_finds_its_content_and_who_finds_none_notices_the_insertion() {
+    Model::new()
+        .preemptions(3)
+        .needs(Part::LOADS | Part::ACQUIRE_FENCES)
+        .needs(Part::STORES | Part::RELEASE_FENCES)
+        .check(|| {
+            let (index, _) = index(&[]);
+            let other = index.clone();
+            let other = spawn(move || {
+                let record = record(1);
+                assert!(insert(&other, record));
+                record
+            });
+            let seen = get(&index, 1);
+            let inserted = other.join().unwrap();
+            match seen {
+                Ok(found) => assert_eq!(found, inserted),
+                Err(observed) => assert!(!is_unchanged(observed), "a phantom"),
+            }
+            assert_eq!(get(&index, 1), Ok(inserted));
+            free(index, [inserted]);
+        });
+}
+
+/// The last entry takes the place of the one that is removed.
+#[test]
+fn a_record_is_found_while_its_entry_moves() {
+    Model::new().preemptions(3).needs(Part::ACQUIRE_FENCES).needs(Part::RELEASE_FENCES).check(|| {
+        let (index, records) = index(&[1, 2]);
+        let (other, leaving) = (index.clone(), records[0]);
+        let other = spawn(move || remove(&other, leaving));
+        assert_eq!(get(&index, 2), Ok(records[1]));
+        other.join().unwrap();
+        assert!(get(&index, 1).is_err());
+        free(index, records);
+    });
+}
+
+#[test]
+fn of_two_that_insert_one_key_one_finds_the_record_of_the_other() {
+    Model::new().preemptions(3).needs(Part::STORES | Part::RELEASE_FENCES).check(|| {
+        let (index, _) = index(&[]);
+        let records = [record(1), record(1)];
+        let (other, theirs) = (index.clone(), records[0]);
+        let other = spawn(move || insert(&other, theirs));
+        let mine = insert(&index, records[1]);
+        assert!(other.join().unwrap() != mine, "the key is in twice, or not at all");
+        assert_eq!(get(&index, 1), Ok(records[usize::from(mine)]));
+        free(index, records);
+    });
+}
+
+#[test]
+fn who_comes_upon_an_overflow_bucket_finds_it_filled() {
+    Model::new().preemptions(3).needs(Part::LOADS).needs(Part::STORES).check(|| {
+        let (index, mut records) = index(&[1, 2]);
+        let other = index.clone();
+        let other = spawn(move || {
+            let record = record(3);
+            assert!(insert(&other, record));
+            record
+        });
+        let seen = get(&index, 3);
+        let inserted = other.join().unwrap();
+        match seen {
+            Ok(found) => assert_eq!(found, inserted),
+            Err(observed) => assert!(!is_unchanged(observed), "a phantom"),
+        }
+        records.push(inserted);
+        free(index, records);
+    });
+}
+
+#[test]
+fn a_lookup_beside_an_insertion_and_a_removal_finds_what_stays() {
+    Model::new().preemptions(2).needs(Part::ACQUIRE_FENCES).needs(Part::RELEASE_FENCES).check(|| {
+        let (index, mut records) = index(&[1, 2]);
+        let (remover, leaving) = (index.clone(), records[0]);
+        let remover = spawn(move || remove(&remover, leaving));
+        let inserter = index.clone();
+        let inserter = spawn(move || {
+            let record = record(3);
+            assert!(insert(&inserter, record));
+            record
+        });
+        assert_eq!(get(&index, 2), Ok(records[1]));
+        remover.join().unwrap();
+        records.push(inserter.join().unwrap());
+        assert!(get(&index, 1).is_err());
+        assert_eq!(get(&index, 3), Ok(records[2]));
+        free(index, records);
+    });
+}
+
+/// Both may migrate the bucket, and the lookup may have begun in the old array.
+#[test]
+fn a_record_is_found_while_its_bucket_is_migrated() {
+    Model::new().preemptions(3).needs(Part::LOADS).needs(Part::STORES).check(|| {
+        let (index, records) = index(&[1]);
+        let other = index.clone();
+        let other = spawn(move || {
+            other.grow(other.current(guard()));
+            get(&other, 1).unwrap()
+        });
+        assert_eq!(get(&index, 1), Ok(records[0]));
+        assert_eq!(other.join().unwrap(), records[0]);
+        free(index, records);
+    });
+}
+
+#[test]
+fn who_observed_absence_in_the_old_array_notices_an_insertion_into_the_new_one() {
+    Model::new()
+        .preemptions(3)
+        .needs(Part::LOADS | Part::ACQUIRE_FENCES)
+        .needs(Part::STORES | Part::RELEASE_FENCES)
+        .check(|| {
+            let (index, _) = index(&[]);
+            let shared = Arc::new((index, AtomicBool::new(false)));
+            let other = shared.clone();
+            let other = spawn(move || {
+                let (index, is_inserted) = &*other;
+                index.grow(index.current(guard()));
+                let record = record(1);
+                assert!(insert(index, record));
+                is_inserted.store(true, Ordering::Release);
+                record
+            });
+            let (index, is_inserted) = &*shared;
+            if let Err(observed) = get(index, 1)
+                && is_inserted.load(Ordering::Acquire)
+            {
+                assert!(!is_unchanged(observed), "a phantom");
+            }
+            free(shared.0.clone(), [other.join().unwrap()]);
+        });
+}

@@ -1,0 +1,115 @@
+//! Scans of tables with an order.
+
+use crate::index::{Direction, Keyed};
+use crate::key::{Image, Key};
+use crate::operations::Seen;
+use crate::storage::Shared;
+use hotrow_core::{Abort, Misuse, Protocol, Transaction, Value};
+use std::ops::{Bound, ControlFlow};
+
+type Tx<'w, P> = Transaction<'w, P>;
+
+impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
+    /// Visits the rows of a range, own changes included, until the visitor has enough.
+    #[inline]
+    pub(crate) fn scan_images(
+        &self,
+        tx: &mut Tx<'_, P>,
+        low: Bound<K::Image>,
+        high: Bound<K::Image>,
+        direction: Direction,
+        mut visit: impl FnMut(&K, &R) -> ControlFlow<()>,
+    ) -> Result<(), Abort> {
+        if tx.is_recorded() && !self.fixed {
+            self.scan_recorded(tx, low, high, direction, &mut visit)
+        } else {
+            self.scan_leaves(tx, low, high, direction, visit)
+        }
+    }
+
+    /// A scan of an attempt that is recorded: what it covers goes into the history.
+    #[cold]
+    fn scan_recorded(
+        &self,
+        tx: &mut Tx<'_, P>,
+        low: Bound<K::Image>,
+        high: Bound<K::Image>,
+        direction: Direction,
+        visit: &mut dyn FnMut(&K, &R) -> ControlFlow<()>,
+    ) -> Result<(), Abort> {
+        let from = tx.begin_range();
+        // The last key visited, and whether the visitor has enough.
+        let mut last = None;
+        let mut enough = false;
+        let result = self.scan_leaves(tx, low, high, direction, |key, row| {
+            last = Some(key.image());
+            let flow = visit(key, row);
+            enough = flow.is_break();
+            flow
+        });
+        let (mut low, mut high) = (low, high);
+        if enough || result.is_err() {
+            // Nothing is known of what lies behind the last key.
+            let Some(last) = last else { return result };
+            match direction {
+                Direction::Ascending => high = Bound::Included(last),
+                Direction::Descending => low = Bound::Included(last),
+            }
+        }
+        if let Some(from) = from {
+            let bytes = |bound: Bound<K::Image>| {
+                bound.map(|image| {
+                    let mut bytes = Vec::new();
+                    image.put_bytes(&mut bytes);
+                    bytes
+                })
+            };
+            let (low, high) = (bytes(low), bytes(high));
+            let (low, high) = (low.as_ref().map(Vec::as_slice), high.as_ref().map(Vec::as_slice));
+            tx.record_range(&self.label, low, high, from);
+        }
+        result
+    }
+
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    fn scan_leaves(
+        &self,
+        tx: &mut Tx<'_, P>,
+        low: Bound<K::Image>,
+        high: Bound<K::Image>,
+        direction: Direction,
+        mut visit: impl FnMut(&K, &R) -> ControlFlow<()>,
+    ) -> Result<(), Abort> {
+        tx.enter(&self.label)?;
+        let Some(mut cursor) = self.index.cursor(low, high, direction) else {
+            let table = self.label.name();
+            return Err(tx.misuse(Misuse::Unsupported(format!("table {table} has no order to scan in"))));
+        };
+        while let Some(leaf) = cursor.next(tx.pin().guard()) {
+            if !self.fixed {
+                // SAFETY: the node is this table's.
+                unsafe { tx.observe(self, leaf.observed) }?;
+            }
+            for &record in leaf.records {
+                // SAFETY: found in the index under the attempt's pinned epoch.
+                let key = unsafe { record.as_ref() }.key();
+                let seen = if self.fixed {
+                    // SAFETY: rows of a fixed table are never installed again.
+                    Some(visit(key, unsafe { record.as_ref().row() }))
+                } else {
+                    match self.see(tx, record)? {
+                        // SAFETY: stable and present.
+                        Seen::Present(snapshot) => Some(visit(key, unsafe { snapshot.row(tx.pin()) })),
+                        Seen::Own(id) => self.look_at_own(tx, record, id, |row| visit(key, row)),
+                        // The leaf, observed, stands for its absence.
+                        Seen::Dead => None,
+                    }
+                };
+                if seen.is_some_and(|flow| flow.is_break()) {
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,190 @@
+//! Stress: random transactions over a few hot keys of every kind of object, made to go wrong if anything can.
+//!
+//! It measures nothing of interest. It is what every protocol must survive: boxes (inline and boxed values), an
+//! array, counters with increments and predicates, a hash table, an ordered table with a secondary index; reads,
+//! blind writes, changes, inserts, deletes, scans in both directions that stop early; transactions that roll back
+//! and bodies that panic; and threads that give the processor away in the middle of it all. Recorded
+//! (`--record`), its histories are judged by `hotrow check`; its own checks look at what a history does not show:
+//! values.
+
+mod objects;
+mod operation;
+
+use crate::error::BenchError;
+use crate::observer::Observer;
+use crate::workload::{Check, End, Ran, Workload};
+use hotrow::sync::random::Random;
+use hotrow::sync::thread;
+use hotrow::{Abort, Engine, Error, Protocol, Worker};
+use objects::{Objects, Seen};
+use operation::Operation;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+
+/// What to run.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct StressOptions {
+    /// Keys of each object, at least 1.
+    pub keys: u32,
+    /// The most operations in a transaction, at least 1. Each has a random number of them.
+    pub ops: u32,
+    /// The share of operations that write, from 0 to 1.
+    pub write_share: f64,
+    /// The share of transactions that roll back at a random place.
+    pub rollback_share: f64,
+    /// The share of transactions whose body panics at a random place.
+    pub panic_share: f64,
+    /// The share of operations after which a thread gives the processor away.
+    pub yield_share: f64,
+}
+
+impl Default for StressOptions {
+    fn default() -> Self {
+        Self { keys: 8, ops: 8, write_share: 0.5, rollback_share: 0.05, panic_share: 0.01, yield_share: 0.02 }
+    }
+}
+
+/// The objects under stress.
+pub struct Stress<P: Protocol> {
+    objects: Objects<P>,
+    options: StressOptions,
+}
+
+/// One worker's next transaction, and what it has done so far.
+pub struct StressClient {
+    random: Random,
+    plan: Plan,
+    /// What was added to each counter by committed transactions.
+    added: Vec<i64>,
+    /// Values seen that nobody wrote whole.
+    torn: u64,
+}
+
+#[derive(Debug, Default)]
+struct Plan {
+    /// The operations, and whether the thread yields after each.
+    operations: Vec<(Operation, bool)>,
+    /// The number of the operation before which it ends, and how.
+    end: Option<(usize, Early)>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Early {
+    RollBack,
+    Panic,
+}
+
+/// What a body panics with.
+struct Planned;
+
+impl<P: Protocol> Stress<P> {
+    /// Makes the objects, half of the rows among them.
+    ///
+    /// # Errors
+    ///
+    /// None today; the signature is that of all workloads.
+    pub fn load(
+        engine: &Engine<P>,
+        options: &StressOptions,
+        _threads: usize,
+        _seed: u64,
+        observer: &dyn Observer,
+    ) -> Result<Self, BenchError> {
+        observer.loading(0, 1);
+        let objects = Objects::new(engine, options.keys);
+        observer.loading(1, 1);
+        Ok(Self { objects, options: *options })
+    }
+}
+
+impl<P: Protocol> Workload<P> for Stress<P> {
+    type Client = StressClient;
+
+    fn kinds(&self) -> &'static [&'static str] {
+        &["stress"]
+    }
+
+    fn client(&self, worker: usize, _workers: usize, seed: u64) -> StressClient {
+        StressClient {
+            random: Random::stream(seed, worker as u64),
+            plan: Plan::default(),
+            added: vec![0; self.options.keys as usize],
+            torn: 0,
+        }
+    }
+
+    fn prepare(&self, client: &mut StressClient) {
+        let StressOptions { keys, ops, write_share, rollback_share, panic_share, yield_share } = self.options;
+        let StressClient { random, plan, .. } = client;
+        let count = random.between(1, ops.into()) as usize;
+        plan.operations.clear();
+        plan.operations.extend((0..count).map(|_| {
+            let writes = random.chance(write_share);
+            (Operation::draw(random, keys, writes), random.chance(yield_share))
+        }));
+        let early = if random.chance(panic_share) {
+            Some(Early::Panic)
+        } else if random.chance(rollback_share) {
+            Some(Early::RollBack)
+        } else {
+            None
+        };
+        plan.end = early.map(|early| (random.below(count as u64 + 1) as usize, early));
+    }
+
+    fn run_one(&self, worker: &mut Worker<P>, client: &mut StressClient) -> Ran {
+        let StressClient { plan, added, torn, .. } = client;
+        let mut seen = Seen::default();
+        let ran = catch_unwind(AssertUnwindSafe(|| {
+            worker.run(|tx| {
+                seen.sum = 0;
+                let end = |at: usize| match plan.end {
+                    Some((place, Early::RollBack)) if place == at => Err(Abort::rollback()),
+                    // No message is printed for a panic that is resumed.
+                    Some((place, Early::Panic)) if place == at => resume_unwind(Box::new(Planned)),
+                    _ => Ok(()),
+                };
+                for (at, (operation, yields)) in plan.operations.iter().enumerate() {
+                    end(at)?;
+                    operation.run(&self.objects, tx, &mut seen)?;
+                    if *yields {
+                        thread::yield_now();
+                    }
+                }
+                end(plan.operations.len())
+            })
+        }));
+        *torn += seen.torn;
+        let end = match ran {
+            Ok(Ok(())) => {
+                for (operation, _) in &plan.operations {
+                    if let Some((counter, amount)) = operation.added() {
+                        added[counter] = added[counter].wrapping_add(amount);
+                    }
+                }
+                End::Committed
+            }
+            Ok(Err(Error::Rollback(_))) => End::RolledBack,
+            Ok(Err(error)) => End::Failed(error.to_string()),
+            Err(panic) if panic.is::<Planned>() => End::RolledBack,
+            Err(panic) => resume_unwind(panic),
+        };
+        Ran { kind: 0, end }
+    }
+
+    fn checks(&self, worker: &mut Worker<P>, clients: Vec<StressClient>) -> Vec<Check> {
+        let torn: u64 = clients.iter().map(|client| client.torn).sum();
+        let whole = if torn == 0 { Ok(()) } else { Err(format!("{torn} values were a mixture of two")) };
+        let added = (0..self.options.keys as usize)
+            .map(|key| clients.iter().fold(0i64, |sum, client| sum.wrapping_add(client.added[key])))
+            .collect::<Vec<_>>();
+        vec![
+            Check::new("every value was seen as it was written", whole),
+            Check::new("counters = committed increments", self.objects.check_counters(worker, &added)),
+            Check::new("the secondary index has each row once", self.objects.check_secondary(worker)),
+        ]
+    }
+
+    fn payload_bytes(&self, _worker: &mut Worker<P>) -> u64 {
+        self.objects.payload_bytes()
+    }
+}

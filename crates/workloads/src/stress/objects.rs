@@ -1,0 +1,144 @@
+//! The objects under stress.
+
+use hotrow::{
+    Direction, Engine, Error, Protocol, SecondaryIndex, TArray, TBox, TCounter, Table, Value, Worker,
+};
+use std::ops::ControlFlow;
+
+/// A value that shows whether it is whole: the second half is made from the first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Value)]
+#[value(inline)]
+pub(super) struct Inline {
+    value: u64,
+    complement: [u64; 3],
+}
+
+impl Inline {
+    pub(super) fn new(value: u64) -> Self {
+        Self { value, complement: [!value; 3] }
+    }
+
+    fn is_whole(&self) -> bool {
+        self.complement == [!self.value; 3]
+    }
+}
+
+/// The same for values that are boxed, with memory of their own.
+#[derive(Debug, Clone, PartialEq, Eq, Value)]
+pub(super) struct Boxed {
+    pub(super) value: u64,
+    copies: Vec<u64>,
+}
+
+impl Boxed {
+    pub(super) fn new(value: u64) -> Self {
+        Self { value, copies: vec![value; 2] }
+    }
+
+    fn is_whole(&self) -> bool {
+        self.copies == [self.value; 2]
+    }
+
+    /// What the secondary index has it under.
+    pub(super) fn group(&self) -> u32 {
+        (self.value % u64::from(GROUPS)) as u32
+    }
+}
+
+/// Values of the secondary index.
+pub(super) const GROUPS: u32 = 3;
+
+/// What a transaction has seen.
+#[derive(Debug, Default)]
+pub(super) struct Seen {
+    /// What later writes of the transaction are made from.
+    pub(super) sum: u64,
+    /// Values that nobody wrote whole, in any attempt.
+    pub(super) torn: u64,
+}
+
+impl Seen {
+    pub(super) fn inline(&mut self, value: &Inline) {
+        self.number(value.value);
+        self.torn += u64::from(!value.is_whole());
+    }
+
+    pub(super) fn boxed(&mut self, value: &Boxed) {
+        self.number(value.value);
+        self.torn += u64::from(!value.is_whole());
+    }
+
+    pub(super) fn number(&mut self, value: u64) {
+        self.sum = self.sum.wrapping_mul(31).wrapping_add(value);
+    }
+}
+
+pub(super) struct Objects<P: Protocol> {
+    pub(super) inline: Vec<TBox<Inline, P>>,
+    pub(super) boxed: Vec<TBox<Boxed, P>>,
+    pub(super) array: TArray<u64, P>,
+    pub(super) counters: Vec<TCounter<P>>,
+    pub(super) hash: Table<u32, Inline, P>,
+    pub(super) ordered: Table<u32, Boxed, P>,
+    pub(super) by_group: SecondaryIndex<u32, u32, Boxed, P>,
+}
+
+impl<P: Protocol> Objects<P> {
+    pub(super) fn new(engine: &Engine<P>, keys: u32) -> Self {
+        let mut builder = Table::builder(engine, "ordered");
+        let by_group = builder.secondary("by_group", |_, row: &Boxed| row.group());
+        let ordered = builder.build();
+        let hash = Table::hash(engine, "hash", keys as usize);
+        for key in (0..keys).step_by(2) {
+            hash.load(key, Inline::new(key.into()));
+            ordered.load(key, Boxed::new(key.into()));
+        }
+        Self {
+            inline: (0..keys)
+                .map(|key| TBox::named(engine, format!("inline{key}"), Inline::new(0)))
+                .collect(),
+            boxed: (0..keys).map(|key| TBox::named(engine, format!("boxed{key}"), Boxed::new(0))).collect(),
+            array: TArray::named(engine, "array", keys as usize, |_| 0),
+            counters: (0..keys).map(|key| TCounter::named(engine, format!("counter{key}"), 0)).collect(),
+            hash,
+            ordered,
+            by_group,
+        }
+    }
+
+    pub(super) fn check_counters(&self, worker: &mut Worker<P>, expected: &[i64]) -> Result<(), String> {
+        for (key, (counter, expected)) in self.counters.iter().zip(expected).enumerate() {
+            let found = worker.run(|tx| counter.get(tx)).map_err(|error| error.to_string())?;
+            if found != *expected {
+                return Err(format!("counter{key} is {found}, the committed increments are {expected}"));
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn check_secondary(&self, worker: &mut Worker<P>) -> Result<(), String> {
+        let pairs = |worker: &mut Worker<P>| -> Result<_, Error> {
+            worker.run(|tx| {
+                let (mut rows, mut entries) = (Vec::new(), Vec::new());
+                self.ordered.scan(tx, .., Direction::Ascending, |key, row| {
+                    rows.push((row.group(), *key));
+                    ControlFlow::Continue(())
+                })?;
+                self.by_group.scan_keys(tx, .., Direction::Ascending, |group, key| {
+                    entries.push((*group, *key));
+                    ControlFlow::Continue(())
+                })?;
+                Ok((rows, entries))
+            })
+        };
+        let (mut rows, entries) = pairs(worker).map_err(|error| error.to_string())?;
+        rows.sort_unstable();
+        if rows == entries { Ok(()) } else { Err(format!("rows {rows:?}, entries {entries:?}")) }
+    }
+
+    pub(super) fn payload_bytes(&self) -> u64 {
+        let keys = self.array.len();
+        let key = size_of::<Inline>() * 2 + size_of::<Boxed>() * 2 + size_of::<u64>() * 2;
+        (keys * key) as u64
+    }
+}

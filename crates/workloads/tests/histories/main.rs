@@ -1,0 +1,5 @@
+//! Recorded stress, judged: the protocols pass, and mutants do not.
+
+mod mutants;
+mod opacity;
+mod stress;

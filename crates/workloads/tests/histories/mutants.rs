@@ -1,0 +1,240 @@
+//! Mutants: small protocols, each broken in one way. The checker that finds nothing wrong with one of them is no
+//! checker, or the stress is none.
+//!
+//! All are one optimistic protocol in the manner of `occ`, with a word beside each value (lock bit and version)
+//! and a second word that keeps writers apart, so that no fault is undefined behaviour: two writers never install
+//! into one segment at a time, and values that a reader sees half-written are plain integers.
+
+use hotrow::sync::atomic::{AtomicU64, Ordering, fence};
+use hotrow::sync::spin::Spin;
+use hotrow::sync::thread;
+use hotrow::{Protocol, Reason};
+use hotrow_core::{Attempt, Flags, ItemId, Lost};
+
+/// What a mutant does wrong. `NONE` does nothing wrong, which shows that the others are caught for their faults.
+pub(crate) mod fault {
+    pub(crate) const NONE: u8 = 0;
+    /// Reads are not checked at commit.
+    pub(crate) const READS_UNCHECKED: u8 = 1;
+    /// A new version is published, and the lock given back, before the value is installed.
+    pub(crate) const PUBLISHED_EARLY: u8 = 2;
+    /// Buckets and leaves are not checked at commit.
+    pub(crate) const PHANTOMS_UNCHECKED: u8 = 3;
+    /// An attempt reads a snapshot of when it began, and commits on it however old it is.
+    pub(crate) const STALE_SNAPSHOT: u8 = 4;
+    /// Only reads of what is also written are checked (snapshot isolation's first committer wins).
+    pub(crate) const READS_OF_OTHERS_UNCHECKED: u8 = 5;
+    /// Reads are checked before writes are locked.
+    pub(crate) const CHECKED_BEFORE_LOCKED: u8 = 6;
+    /// Predicates are not checked at commit.
+    pub(crate) const PREDICATES_UNCHECKED: u8 = 7;
+    /// Attempts that wrote nothing are not checked.
+    pub(crate) const READERS_UNCHECKED: u8 = 8;
+}
+
+pub(crate) struct Mutant<const FAULT: u8> {
+    clock: AtomicU64,
+}
+
+const LOCKED: u64 = 1;
+
+#[derive(Default)]
+pub(crate) struct Word {
+    /// Version (even), and the lock bit that readers heed.
+    version: AtomicU64,
+    /// Keeps writers apart: 0, or 1 while one has the segment.
+    writer: AtomicU64,
+}
+
+impl Word {
+    fn stable<V>(&self, mut load: impl FnMut() -> V) -> Result<(u64, V), Reason> {
+        let mut spin = Spin::new();
+        loop {
+            let before = self.version.load(Ordering::SeqCst);
+            if before & LOCKED == 0 {
+                let value = load();
+                fence(Ordering::Acquire);
+                if self.version.load(Ordering::SeqCst) == before {
+                    return Ok((before, value));
+                }
+            }
+            if !spin.turn() {
+                return Err(Reason::ReadLocked);
+            }
+        }
+    }
+
+    fn lock(&self) -> Result<(), Reason> {
+        let mut spin = Spin::new();
+        while self.writer.compare_exchange(0, 1, Ordering::SeqCst, Ordering::Relaxed).is_err() {
+            if !spin.turn() {
+                return Err(Reason::WriteLocked);
+            }
+        }
+        self.version.fetch_or(LOCKED, Ordering::SeqCst);
+        fence(Ordering::Release);
+        Ok(())
+    }
+
+    fn publish(&self, version: u64) {
+        self.version.store(version, Ordering::SeqCst);
+    }
+
+    fn unlock(&self) {
+        self.version.fetch_and(!LOCKED, Ordering::SeqCst);
+        self.writer.store(0, Ordering::SeqCst);
+    }
+}
+
+#[derive(Default)]
+pub(crate) struct Local {
+    bound: u64,
+}
+
+/// As if the thread had been stopped here: where a fault opens a window, somebody should look through it.
+fn stumble(attempt: u64) {
+    if attempt.is_multiple_of(4) {
+        thread::yield_now();
+    }
+}
+
+impl<const FAULT: u8> Mutant<FAULT> {
+    fn check(attempt: &Attempt<Self>) -> Result<(), Lost> {
+        if FAULT == fault::READERS_UNCHECKED && attempt.items.writes().is_empty() {
+            return Ok(());
+        }
+        for (at, item) in attempt.items.iter().enumerate() {
+            let skipped = match FAULT {
+                fault::READS_UNCHECKED | fault::STALE_SNAPSHOT => true,
+                fault::READS_OF_OTHERS_UNCHECKED => !item.is(Flags::WRITE),
+                _ => false,
+            };
+            if !item.is(Flags::READ) || skipped {
+                continue;
+            }
+            let now = item.header().version.load(Ordering::SeqCst);
+            let mine = item.is(Flags::LOCKED);
+            if now & !LOCKED != item.mark || (now & LOCKED != 0 && !mine) {
+                return Err(Lost::item(Reason::ReadChanged, ItemId::from_position(at)));
+            }
+        }
+        if FAULT == fault::PHANTOMS_UNCHECKED { Ok(()) } else { attempt.check_structures() }
+    }
+
+    fn check_predicates(attempt: &mut Attempt<Self>) -> Result<(), Lost> {
+        if !attempt.items.has_predicates() || FAULT == fault::PREDICATES_UNCHECKED {
+            return Ok(());
+        }
+        for id in attempt.items.ids() {
+            let item = attempt.items.get(id);
+            if !item.is(Flags::PREDICATE) {
+                continue;
+            }
+            let holds = if item.is(Flags::LOCKED) {
+                attempt.predicate_holds(id)
+            } else {
+                let stable = item.header().stable(|| attempt.predicate_holds(id));
+                let (version, holds) = stable.map_err(|reason| Lost::item(reason, id))?;
+                let item = attempt.items.get_mut(id);
+                if !item.is(Flags::READ) {
+                    item.mark = version;
+                    item.set(Flags::READ);
+                }
+                holds
+            };
+            if !holds {
+                return Err(Lost::item(Reason::PredicateFailed, id));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<const FAULT: u8> Protocol for Mutant<FAULT> {
+    const NAME: &'static str = "mutant";
+    const SUMMARY: &'static str = "broken";
+    const SOURCE: &'static str = "-";
+    const OPAQUE: bool = false;
+    const WORKERS_MAX: u32 = 64;
+
+    type Header = Word;
+    type Mark = u64;
+    type Local = Local;
+
+    fn new() -> Self {
+        Self { clock: AtomicU64::new(0) }
+    }
+
+    fn begin(&self, attempt: &mut Attempt<Self>) {
+        attempt.local.bound = self.clock.load(Ordering::SeqCst);
+    }
+
+    fn read<V>(&self, attempt: &mut Attempt<Self>, id: ItemId, load: impl FnMut() -> V) -> Result<V, Lost> {
+        let bound = attempt.local.bound;
+        let item = attempt.items.get_mut(id);
+        let (version, value) = item.header().stable(load).map_err(|reason| Lost::item(reason, id))?;
+        if FAULT == fault::STALE_SNAPSHOT && version > bound {
+            return Err(Lost::item(Reason::ReadChanged, id));
+        }
+        if !item.is(Flags::READ) {
+            item.mark = version;
+            item.set(Flags::READ);
+        }
+        Ok(value)
+    }
+
+    fn write(&self, _attempt: &mut Attempt<Self>, _id: ItemId) -> Result<(), Lost> {
+        Ok(())
+    }
+
+    fn peek<V>(&self, attempt: &mut Attempt<Self>, id: ItemId, load: impl FnMut() -> V) -> Result<V, Lost> {
+        let stable = attempt.items.get(id).header().stable(load);
+        stable.map(|(_, value)| value).map_err(|reason| Lost::item(reason, id))
+    }
+
+    fn born_locked(&self, _attempt: &Attempt<Self>) -> Word {
+        Word { version: AtomicU64::new(LOCKED), writer: AtomicU64::new(1) }
+    }
+
+    fn commit(&self, attempt: &mut Attempt<Self>) -> Result<(), Lost> {
+        if FAULT == fault::CHECKED_BEFORE_LOCKED {
+            Self::check_predicates(attempt)?;
+            Self::check(attempt)?;
+            stumble(attempt.local.bound);
+        }
+        for at in 0..attempt.items.writes().len() {
+            let id = attempt.items.writes()[at];
+            let item = attempt.items.get_mut(id);
+            if !item.is(Flags::BORN) {
+                item.header().lock().map_err(|reason| Lost::item(reason, id))?;
+                item.set(Flags::LOCKED);
+            }
+        }
+        if FAULT != fault::CHECKED_BEFORE_LOCKED {
+            Self::check_predicates(attempt)?;
+            Self::check(attempt)?;
+        }
+        let version = self.clock.fetch_add(2, Ordering::SeqCst) + 2;
+        for at in 0..attempt.items.writes().len() {
+            let id = attempt.items.writes()[at];
+            if FAULT == fault::PUBLISHED_EARLY {
+                attempt.items.get(id).header().publish(version);
+                stumble(version / 2);
+                attempt.install(id);
+            } else {
+                attempt.install(id);
+                attempt.items.get(id).header().publish(version);
+            }
+            attempt.items.get(id).header().writer.store(0, Ordering::SeqCst);
+        }
+        Ok(())
+    }
+
+    fn abort(&self, attempt: &mut Attempt<Self>) {
+        for item in attempt.items.iter() {
+            if item.is(Flags::LOCKED) {
+                item.header().unlock();
+            }
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! The same stress for protocols and mutants.
+
+use crate::mutants::{Mutant, fault};
+use hotrow::protocols::{Visitor, for_each_protocol};
+use hotrow::sync::clock;
+use hotrow::sync::random::Random;
+use hotrow::sync::thread;
+use hotrow::{Engine, Protocol};
+use hotrow_check::Report;
+use hotrow_workloads::stress::{Stress, StressOptions};
+use hotrow_workloads::{Check, End, Unobserved, Workload};
+use std::time::Duration;
+
+/// Memory for a history: never reached here.
+const BOUND: usize = 1 << 30;
+
+/// One run on new objects: so many transactions on each of so many threads.
+#[derive(Debug, Clone, Copy)]
+struct Batch {
+    options: StressOptions,
+    threads: usize,
+    transactions: usize,
+    seed: u64,
+}
+
+impl Batch {
+    /// A batch whose shape is drawn, too: one key or many, short transactions or long ones, few writes or many.
+    fn drawn(seed: u64, transactions: usize) -> Self {
+        let mut random = Random::seeded(seed);
+        let keys = [1, 2, 3, 8, 64][random.below(5) as usize];
+        let options = StressOptions {
+            keys,
+            ops: [2, 4, 8, 16][random.below(4) as usize],
+            write_share: [0.1, 0.3, 0.5, 0.9][random.below(4) as usize],
+            rollback_share: 0.05,
+            panic_share: 0.01,
+            yield_share: [0.0, 0.02, 0.2][random.below(3) as usize],
+        };
+        Self { options, threads: [2, 3, 4, 8][random.below(4) as usize], transactions, seed }
+    }
+
+    /// Runs it and judges it: the workload's own checks that failed, and the verdict on the history.
+    fn run<P: Protocol>(self) -> (Vec<Check>, Report) {
+        let Self { options, threads, transactions, seed } = self;
+        let engine = Engine::<P>::new();
+        let stress = Stress::<P>::load(&engine, &options, threads, seed, &Unobserved).unwrap();
+        let recording = engine.record_history(BOUND).unwrap();
+        let clients = thread::scope(|scope| {
+            let started: Vec<_> = (0..threads)
+                .map(|number| {
+                    let (stress, engine) = (&stress, &engine);
+                    scope.spawn(move || {
+                        let mut worker = engine.worker().unwrap();
+                        let mut client = stress.client(number, threads, seed);
+                        for _ in 0..transactions {
+                            stress.prepare(&mut client);
+                            if let End::Failed(message) = stress.run_one(&mut worker, &mut client).end {
+                                panic!("{message}");
+                            }
+                        }
+                        client
+                    })
+                })
+                .collect();
+            started.into_iter().map(|thread| thread.join().unwrap()).collect()
+        });
+        let history = recording.finish();
+        assert!(history.complete);
+        let failed = stress.checks(&mut engine.worker().unwrap(), clients);
+        let failed = failed.into_iter().filter(|check| !check.passed).collect();
+        (failed, hotrow_check::check(&history).unwrap())
+    }
+}
+
+/// Stress for one protocol.
+#[derive(Clone, Copy)]
+struct Passes {
+    transactions: usize,
+}
+
+impl Visitor for Passes {
+    type Output = ();
+
+    fn visit<P: Protocol>(self) {
+        let mut left = self.transactions;
+        let mut seed = 0;
+        while left > 0 {
+            seed += 1;
+            let batch = Batch::drawn(seed, left.min(if self.transactions > 100_000 { 20_000 } else { 400 }));
+            left = left.saturating_sub(batch.transactions * batch.threads);
+            let (failed, report) = batch.run::<P>();
+            assert!(failed.is_empty(), "{}: {batch:?}: {failed:?}", P::NAME);
+            assert!(report.strictly_serializable, "{}: {batch:?}\n{report}", P::NAME);
+            assert!(report.opaque || !P::OPAQUE, "{}: {batch:?}\n{report}", P::NAME);
+        }
+    }
+}
+
+#[test]
+fn random_transactions_are_strictly_serializable_and_opaque_where_that_is_claimed() {
+    for_each_protocol(8, Passes { transactions: 20_000 });
+}
+
+/// Millions of transactions for each protocol; `HOTROW_STRESS_TRANSACTIONS` says how many, unless a million.
+#[test]
+#[ignore = "long: run with -- --ignored"]
+fn very_many_random_transactions_are_strictly_serializable() {
+    let transactions = std::env::var("HOTROW_STRESS_TRANSACTIONS").ok();
+    let transactions = transactions.map_or(1_000_000, |number| number.parse().expect("a number"));
+    for_each_protocol(8, Passes { transactions });
+}
+
+/// Runs a mutant until it is caught. Returns what was said.
+fn caught<const FAULT: u8>() -> String {
+    let begin = clock::now();
+    let mut seed = 0;
+    while begin.elapsed() < Duration::from_secs(10) {
+        seed += 1;
+        let (failed, report) = Batch::drawn(seed, 400).run::<Mutant<FAULT>>();
+        if !report.serializable {
+            return format!("{:.2} s: {failed:?}\n{report}", begin.elapsed().as_secs_f64());
+        }
+    }
+    panic!("a mutant was not caught in ten seconds, and {seed} histories");
+}
+
+/// What a cycle of reads and writes can be called.
+const CYCLES: [&str; 5] = ["lost update", "unrepeatable read", "read skew", "write skew", "phantom"];
+
+macro_rules! mutants {
+    ($($name:ident: $fault:ident, $anomalies:expr;)*) => {$(
+        #[test]
+        fn $name() {
+            let said = caught::<{ fault::$fault }>();
+            println!("{said}");
+            let anomalies: &[&str] = &$anomalies;
+            assert!(anomalies.iter().any(|anomaly| said.contains(anomaly)), "{said}");
+        }
+    )*};
+}
+
+mutants! {
+    unchecked_reads_are_caught: READS_UNCHECKED, CYCLES;
+    versions_published_before_their_values_are_caught: PUBLISHED_EARLY, CYCLES;
+    unchecked_phantoms_are_caught: PHANTOMS_UNCHECKED, ["phantom", "read skew", "write skew"];
+    a_stale_snapshot_is_caught: STALE_SNAPSHOT, ["lost update", "write skew", "phantom"];
+    snapshot_isolation_is_caught: READS_OF_OTHERS_UNCHECKED, ["write skew", "read skew", "phantom"];
+    checks_before_locks_are_caught: CHECKED_BEFORE_LOCKED, CYCLES;
+    unchecked_predicates_are_caught: PREDICATES_UNCHECKED, ["write skew", "read skew", "phantom"];
+    unchecked_readers_are_caught: READERS_UNCHECKED, ["read skew", "unrepeatable read", "write skew", "phantom"];
+}
+
+#[test]
+fn the_mutant_without_a_fault_is_not_caught() {
+    for seed in 1..=20 {
+        let batch = Batch::drawn(seed, 400);
+        let (failed, report) = batch.run::<Mutant<{ fault::NONE }>>();
+        assert!(failed.is_empty(), "{batch:?}: {failed:?}");
+        assert!(report.strictly_serializable, "{batch:?}\n{report}");
+    }
+}
