@@ -55,14 +55,18 @@ pub fn check(history: &History) -> Result<Report, Malformed> {
     for level in 0..3 {
         broken[level] |= !found[level].is_empty();
     }
-    let explainer = Explainer::new(history, &attempts, &versions, &judgement.cycles);
-    for cycle in &judgement.cycles {
-        let level = &mut found[cycle.violates as usize];
-        if level.len() < KEPT {
-            level.push(explainer.anomaly(cycle));
-        } else {
-            more += 1;
-        }
+    let mut room = [0, 1, 2].map(|level: usize| KEPT - found[level].len());
+    let mut cycles = judgement.cycles;
+    cycles.retain(|cycle| {
+        let room = &mut room[cycle.violates as usize];
+        let kept = *room > 0;
+        *room -= usize::from(kept);
+        more += u64::from(!kept);
+        kept
+    });
+    let explainer = Explainer::new(history, &attempts, &versions, &cycles);
+    for cycle in &cycles {
+        found[cycle.violates as usize].push(explainer.anomaly(cycle));
     }
     Ok(Report {
         protocol: history.protocol.clone(),

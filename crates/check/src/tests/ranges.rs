@@ -196,6 +196,62 @@ fn a_stale_read_in_a_range_is_not_blamed_on_its_deletion() {
 }
 
 #[test]
+fn a_read_after_a_scan_does_not_excuse_what_the_scan_missed() {
+    let mut bench = Bench::new(0, 1);
+    let key = bench.keys[0];
+    let [scanner, inserter, updater] = bench.begin();
+    let from = bench.history.now();
+    bench.history.insert(inserter, key);
+    let to = bench.history.now();
+    bench.history.write(updater, key);
+    blind_range(&mut bench, scanner, 0, 0, (from, to));
+    bench.history.read(scanner, key);
+    bench.commit(&[inserter, updater, scanner]);
+    bench.finds(AnomalyKind::PhantomRead, Level::Serializable);
+}
+
+#[test]
+fn all_insertions_and_deletions_in_a_block_count() {
+    // The first inserts and deletes, or the last, or one in the middle, and is tied to the scanner by another key.
+    for tied in 0..8 {
+        for deletes in [false, true] {
+            let mut bench = if deletes { Bench::new(30, 0) } else { Bench::new(0, 30) };
+            let outside = bench.history.object("outside");
+            let other = bench.history.key(outside, b"", "x");
+            let [scanner] = bench.begin();
+            if deletes {
+                bench.history.read(scanner, other);
+            } else {
+                bench.scan_all(scanner);
+            }
+            for n in 0..8 {
+                let attempt = bench.history.begin(2 + n);
+                let key = bench.keys[n as usize];
+                if deletes {
+                    bench.history.read(attempt, key);
+                    bench.history.delete(attempt, key);
+                } else {
+                    bench.history.insert(attempt, key);
+                }
+                if n == tied {
+                    bench.history.write(attempt, other);
+                }
+                bench.history.commit(attempt);
+            }
+            if deletes {
+                bench.scan_all(scanner);
+            } else {
+                bench.history.read(scanner, other);
+            }
+            bench.commit(&[scanner]);
+            let kind = if deletes { AnomalyKind::ReadSkew } else { AnomalyKind::PhantomRead };
+            let report = bench.finds(kind, Level::Serializable);
+            assert_eq!(report.anomalies[0].steps.len(), 2, "{report}");
+        }
+    }
+}
+
+#[test]
 fn ranges_end_at_their_bounds() {
     let cases: [(Bound<&[u8]>, Bound<&[u8]>, bool); 6] = [
         (Unbounded, Unbounded, true),
