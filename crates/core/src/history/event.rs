@@ -284,7 +284,7 @@ impl<'a> Iterator for Events<'a> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
 
