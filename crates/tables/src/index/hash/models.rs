@@ -218,7 +218,7 @@ fn a_record_is_found_while_its_bucket_is_migrated() {
 /// entries. Its parent's overflow buckets are retired, so this model pins.
 #[test]
 fn a_record_is_found_while_a_chain_is_migrated() {
-    Model::new().preemptions(2).needs(Part::STORES | Part::RELEASE_FENCES).check(|| {
+    Model::new().preemptions(1).needs(Part::STORES | Part::RELEASE_FENCES).check(|| {
         let (index, records) = index(&[1, 2, 3, 4]);
         index.grow(index.current(guard()));
         let (other, last) = (index.clone(), records[3]);
