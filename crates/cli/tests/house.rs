@@ -156,6 +156,21 @@ fn only_sync_depends_on_the_clock_and_on_the_model_checker() {
     }
 }
 
+/// The crates that `.ci/loom` builds. A word of loom's outside of a model panics, so their ordinary tests are
+/// no part of that build.
+const MODELLED: [&str; 4] = ["sync", "core", "protocols", "tables"];
+
+#[test]
+fn ordinary_tests_of_modelled_crates_are_left_out_of_the_build_for_loom() {
+    let mut found = Vec::new();
+    for (path, text) in sources() {
+        if MODELLED.contains(&crate_of(&path).as_str()) && code(&text).contains("#[cfg(test)]") {
+            found.push(path.display().to_string());
+        }
+    }
+    assert!(found.is_empty(), "`#[cfg(all(test, not(loom)))]` belongs in these:\n{}", found.join("\n"));
+}
+
 #[test]
 fn no_file_is_a_giant() {
     let giants: Vec<String> = sources()

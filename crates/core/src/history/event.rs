@@ -285,7 +285,7 @@ impl<'a> Iterator for Events<'a> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
 

@@ -66,6 +66,14 @@ fn insert(index: &Index, record: NonNull<Record>) -> bool {
     }
 }
 
+/// As [`get`], when the index retires something meanwhile.
+fn get_pinned(index: &Index, key: u64) -> Result<NonNull<Record>, Observed> {
+    match index.get(&Same(key), &epoch::pin()) {
+        Lookup::Found(record) => Ok(record),
+        Lookup::Absent(observed) => Err(observed),
+    }
+}
+
 fn remove(index: &Index, record: NonNull<Record>) {
     assert!(index.remove(record, guard(), &mut |_| ()));
 }
@@ -202,6 +210,21 @@ fn a_record_is_found_while_its_bucket_is_migrated() {
         });
         assert_eq!(get(&index, 1), Ok(records[0]));
         assert_eq!(other.join().unwrap(), records[0]);
+        free(index, records);
+    });
+}
+
+/// A child looks ready as soon as it has an overflow bucket; its latch keeps readers out until it has all its
+/// entries. Its parent's overflow buckets are retired, so this model pins.
+#[test]
+fn a_record_is_found_while_a_chain_is_migrated() {
+    Model::new().preemptions(1).needs(Part::STORES | Part::RELEASE_FENCES).check(|| {
+        let (index, records) = index(&[1, 2, 3, 4]);
+        index.grow(index.current(guard()));
+        let (other, last) = (index.clone(), records[3]);
+        let other = spawn(move || assert_eq!(get_pinned(&other, 4), Ok(last)));
+        assert_eq!(get_pinned(&index, 4), Ok(last));
+        other.join().unwrap();
         free(index, records);
     });
 }
