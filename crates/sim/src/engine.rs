@@ -74,6 +74,7 @@ pub(crate) enum State {
     /// Parked on this key, since this time.
     Parked(usize, u64),
     Finished,
+    Panicked,
     Killed,
     Abandoned,
 }
@@ -377,10 +378,10 @@ impl Engine {
     }
 
     /// A core's body has returned or unwound.
-    pub(crate) fn core_finished(&mut self, core: usize, ended: bool) {
+    pub(crate) fn core_finished(&mut self, core: usize, state: State) {
         self.make_unready(core);
         self.cores[core].clock = self.now;
-        self.cores[core].state = if ended { State::Abandoned } else { State::Finished };
+        self.cores[core].state = state;
         self.cores[core].queued = NOT_QUEUED;
     }
 
@@ -399,6 +400,7 @@ impl Engine {
         match self.cores[core].state {
             State::Finished => Fate::Finished,
             State::Killed => Fate::Killed,
+            State::Panicked => Fate::Panicked,
             _ => Fate::Ended,
         }
     }
@@ -552,7 +554,8 @@ unsafe fn strike(engine: *mut Engine, fault: Fault) {
                 }
             }
             Fault::Kill => {
-                let alive = |core: &&Core| !matches!(core.state, State::Finished | State::Killed);
+                let alive =
+                    |core: &&Core| !matches!(core.state, State::Finished | State::Panicked | State::Killed);
                 if this.cores.iter().filter(alive).count() < 2 {
                     return;
                 }
