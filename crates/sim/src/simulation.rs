@@ -7,15 +7,17 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use corosensei::stack::DefaultStack;
 use corosensei::{Coroutine, CoroutineResult, Yielder};
 
-use crate::engine::{self, CoreEnded, Engine, Limits, State};
+use crate::engine::{self, Engine, Limits};
 use crate::fault::Faults;
-use crate::htm::Htm;
 use crate::machine::Machine;
 use crate::memory::Memory;
 use crate::operations::TIME_MAX_PS;
 use crate::outcome::{End, Fate, Outcome};
+use crate::regions::Htm;
 use crate::schedule::{Priorities, RandomSwitches, Schedule};
 use crate::trace::Trace;
+use crate::turn::CoreEnded;
+use crate::virtual_core::State;
 
 /// Who goes on.
 #[derive(Clone, Debug, PartialEq)]

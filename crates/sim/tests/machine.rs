@@ -39,7 +39,7 @@ fn private_counters_scale_and_a_shared_one_does_not() {
         assert!((0.95..=1.01).contains(&scaling), "{name}: {scaling}");
         let (one, two, all) = (shared(1), shared(2), shared(most));
         assert!(all < one, "{name}: {one} {two} {all}");
-        assert!(all < two * 1.2, "{name}: {one} {two} {all}");
+        assert!(all < two * 1.5, "{name}: {one} {two} {all}");
     }
 }
 
