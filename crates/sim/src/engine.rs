@@ -19,23 +19,20 @@
 use std::cell::Cell;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
-use std::panic::resume_unwind;
 use std::ptr;
 
 use corosensei::Yielder;
 
-use crate::core_local::Values;
 use crate::fault::Fault;
-use crate::htm::Htm;
 use crate::memory::Memory;
-use crate::outcome::{End, Fate, Waiting};
+use crate::outcome::{End, Waiting};
+use crate::regions::Htm;
 use crate::schedule::{Choice, Schedule};
 use crate::trace::{Operation, Step, Trace};
+use crate::virtual_core::{Core, NOT_QUEUED, NOT_RUNNABLE, State, Woken};
 
 /// Bits of a key that hold the core's number; the rest is the clock.
 const CORE_BITS: u32 = 10;
-const NOT_QUEUED: u64 = u64::MAX;
-const NOT_RUNNABLE: u32 = u32::MAX;
 
 thread_local! {
     /// The engine of the simulation that runs in this thread, or null.
@@ -50,52 +47,6 @@ pub(crate) fn active() -> *mut Engine {
 
 pub(crate) fn set_active(engine: *mut Engine) {
     ACTIVE.set(engine);
-}
-
-/// What unwinds a core that must end. Nobody but the fiber's root should catch it.
-pub(crate) struct CoreEnded;
-
-/// How parking ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Woken {
-    /// Another core woke this one.
-    Notified,
-    /// The deadline came first; or the simulation is being ended, which wakes all.
-    TimedOut,
-    /// The condition did not hold any more, and the core did not park.
-    Refused,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum State {
-    Ready,
-    /// Suspended until a time (only where a schedule ignores clocks).
-    Sleeping,
-    /// Parked on this key, since this time.
-    Parked(usize, u64),
-    Finished,
-    Killed,
-    Abandoned,
-}
-
-/// One virtual core.
-pub(crate) struct Core {
-    pub(crate) clock: u64,
-    pub(crate) state: State,
-    /// The key under which it is in the heap; other keys of it there are stale.
-    queued: u64,
-    /// Its place among the runnable, where a schedule decides.
-    position: u32,
-    woken: Woken,
-    pub(crate) yielder: *const Yielder<(), ()>,
-    pub(crate) label: &'static str,
-    pub(crate) cache: usize,
-    /// Another core shares its physical core.
-    pub(crate) has_sibling: bool,
-    /// It was told to unwind.
-    told: bool,
-    steps_after_end: u64,
-    pub(crate) values: Values,
 }
 
 /// The limits of a run.
@@ -116,7 +67,7 @@ pub(crate) struct Engine {
     horizon: u64,
     pub(crate) steps: u64,
     /// The step at which a limit or a fault is due.
-    attention_at: u64,
+    pub(crate) attention_at: u64,
     /// Steps do nothing: a condition is being checked, or the run has ended.
     pub(crate) quiet: bool,
     pub(crate) memory: Memory,
@@ -134,7 +85,7 @@ pub(crate) struct Engine {
     pub(crate) stopping: bool,
     pub(crate) end: Option<End>,
     /// Who is still to unwind.
-    unwinding: VecDeque<u32>,
+    pub(crate) unwinding: VecDeque<u32>,
     pub(crate) switches: u64,
     pub(crate) sibling_percent: u64,
 }
@@ -152,20 +103,6 @@ impl Engine {
         limits: Limits,
         sibling_percent: u64,
     ) -> Self {
-        let core = |number: usize| Core {
-            clock: 0,
-            state: State::Ready,
-            queued: NOT_QUEUED,
-            position: NOT_RUNNABLE,
-            woken: Woken::Notified,
-            yielder: ptr::null(),
-            label: "",
-            cache: number % physical_cores,
-            has_sibling: number >= physical_cores || number + physical_cores < cores,
-            told: false,
-            steps_after_end: 0,
-            values: Values::default(),
-        };
         let mut engine = Self {
             now: 0,
             current: 0,
@@ -176,7 +113,7 @@ impl Engine {
             memory,
             trace,
             htm,
-            cores: (0..cores).map(core).collect(),
+            cores: (0..cores).map(|number| Core::new(number, cores, physical_cores)).collect(),
             queue: BinaryHeap::new(),
             schedule,
             runnable: Vec::new(),
@@ -199,7 +136,7 @@ impl Engine {
         self.now << CORE_BITS | self.current as u64
     }
 
-    fn is_clocked(&self) -> bool {
+    pub(crate) fn is_clocked(&self) -> bool {
         self.schedule.is_none()
     }
 
@@ -225,7 +162,7 @@ impl Engine {
     }
 
     /// Takes a core from the runnable ones, where a schedule decides.
-    fn make_unready(&mut self, core: usize) {
+    pub(crate) fn make_unready(&mut self, core: usize) {
         let position = std::mem::replace(&mut self.cores[core].position, NOT_RUNNABLE);
         if position != NOT_RUNNABLE {
             self.runnable.swap_remove(position as usize);
@@ -346,44 +283,6 @@ impl Engine {
         parked.collect()
     }
 
-    /// Ends the run for all cores. Those that are to unwind get their turn by [`next`](Self::next).
-    pub(crate) fn end_all(&mut self, end: End) {
-        self.htm.abort_all();
-        self.end.get_or_insert(end);
-        self.quiet = true;
-        for (number, core) in self.cores.iter_mut().enumerate() {
-            if matches!(core.state, State::Ready | State::Sleeping | State::Parked(..)) {
-                if self.limits.unwinds && !core.yielder.is_null() {
-                    core.state = State::Ready;
-                    core.woken = Woken::TimedOut;
-                    self.unwinding.push_back(number as u32);
-                } else {
-                    core.state = State::Abandoned;
-                }
-            }
-        }
-    }
-
-    /// A core's panic ends the run: the others are asked to stop, and wait for nobody any more.
-    pub(crate) fn stop_after_panic(&mut self) {
-        self.stopping = true;
-        let hard = self.steps.saturating_add(self.limits.grace_steps);
-        self.limits.steps_hard = self.limits.steps_hard.min(hard);
-        self.attention_at = 0;
-        let keys: Vec<usize> = self.parked().iter().map(|waiting| waiting.key).collect();
-        for key in keys {
-            self.wake(key, usize::MAX, Woken::TimedOut);
-        }
-    }
-
-    /// A core's body has returned or unwound.
-    pub(crate) fn core_finished(&mut self, core: usize, ended: bool) {
-        self.make_unready(core);
-        self.cores[core].clock = self.now;
-        self.cores[core].state = if ended { State::Abandoned } else { State::Finished };
-        self.cores[core].queued = NOT_QUEUED;
-    }
-
     /// The core's fiber runs, and suspends itself through this.
     pub(crate) fn set_yielder(&mut self, core: usize, yielder: *const Yielder<(), ()>) {
         self.cores[core].yielder = yielder;
@@ -392,15 +291,6 @@ impl Engine {
     /// Takes the core-local value made last from a core.
     pub(crate) fn pop_value(&mut self, core: usize) -> Option<Box<dyn std::any::Any>> {
         self.cores[core].values.pop()
-    }
-
-    /// How a core ended.
-    pub(crate) fn fate(&self, core: usize) -> Fate {
-        match self.cores[core].state {
-            State::Finished => Fate::Finished,
-            State::Killed => Fate::Killed,
-            _ => Fate::Ended,
-        }
     }
 
     /// Wakes up to `most` of those parked on a key, the longest parked first. Returns how many.
@@ -436,139 +326,7 @@ impl Engine {
         self.steps += 1;
         self.now += cost_ps;
     }
-}
 
-/// What every step begins with: waits for the core's turn. False if the step is to have no effect.
-///
-/// # Safety
-///
-/// `engine` is the active engine, the caller runs in the fiber of its current core and holds no reference into
-/// it.
-#[inline(always)]
-pub(crate) unsafe fn turn(engine: *mut Engine, gives_way: bool) -> bool {
-    // SAFETY: the engine outlives its fibers' running, and nobody else refers to it now (this function's
-    // contract); the reference ends before any switch.
-    let (is_quiet, is_turn) = unsafe {
-        let engine = &*engine;
-        (engine.quiet, engine.key() < engine.horizon && engine.steps < engine.attention_at)
-    };
-    if is_quiet {
-        // SAFETY: this function's contract.
-        unsafe { quiet_step(engine, gives_way) };
-        return false;
-    }
-    if !is_turn {
-        // SAFETY: this function's contract.
-        return unsafe { wait_for_turn(engine, gives_way) };
-    }
-    true
-}
-
-/// # Safety
-///
-/// As [`turn`].
-#[cold]
-#[inline(never)]
-unsafe fn wait_for_turn(engine: *mut Engine, gives_way: bool) -> bool {
-    // SAFETY: the contract of `turn`, which is this one's; references end before each switch.
-    unsafe {
-        attend(engine);
-        if (*engine).quiet {
-            quiet_step(engine, gives_way);
-            return false;
-        }
-        let this = &mut *engine;
-        let current = this.current;
-        if this.is_clocked() {
-            if this.key() >= this.horizon {
-                this.enqueue(current, this.now);
-                suspend(engine);
-            }
-        } else {
-            match this.choose(Some(current), gives_way) {
-                Some(next) if next != current => {
-                    this.chosen = Some(next);
-                    suspend(engine);
-                }
-                _ => {}
-            }
-        }
-        !(*engine).quiet
-    }
-}
-
-/// Limits and faults that are due.
-///
-/// # Safety
-///
-/// As [`turn`].
-unsafe fn attend(engine: *mut Engine) {
-    // SAFETY: the contract of `turn`, which is this one's; references end before each switch.
-    unsafe {
-        let this = &mut *engine;
-        if this.now >= this.limits.until_ps_hard {
-            return end_run(engine, End::TimeLimit);
-        }
-        if this.steps < this.attention_at {
-            return;
-        }
-        if this.steps >= this.limits.steps_hard {
-            return end_run(engine, End::StepLimit);
-        }
-        if this.steps >= this.limits.steps {
-            this.stopping = true;
-        }
-        while let Some((step, fault)) = this.faults.last().copied()
-            && step <= this.steps
-        {
-            this.faults.pop();
-            strike(engine, fault);
-        }
-        let this = &mut *engine;
-        let fault = this.faults.last().map_or(u64::MAX, |(step, _)| *step);
-        let soft = if this.stopping { u64::MAX } else { this.limits.steps };
-        this.attention_at = fault.min(soft).min(this.limits.steps_hard);
-    }
-}
-
-/// # Safety
-///
-/// As [`turn`].
-unsafe fn strike(engine: *mut Engine, fault: Fault) {
-    // SAFETY: the contract of `turn`, which is this one's; references end before each switch.
-    unsafe {
-        let this = &mut *engine;
-        let current = this.current;
-        match fault {
-            Fault::Stop(ps) => {
-                this.record(Operation::Stopped, None, ps);
-                this.htm.doom(current, crate::htm::AbortCause::System);
-                if !this.is_clocked() {
-                    this.now -= ps;
-                    this.sleep_until(this.now + ps);
-                    suspend(engine);
-                } else {
-                    check_region(engine);
-                }
-            }
-            Fault::Kill => {
-                let alive = |core: &&Core| !matches!(core.state, State::Finished | State::Killed);
-                if this.cores.iter().filter(alive).count() < 2 {
-                    return;
-                }
-                this.record(Operation::Killed, None, 0);
-                this.htm.doom(current, crate::htm::AbortCause::System);
-                this.htm.forget(current);
-                this.make_unready(current);
-                this.cores[current].state = State::Killed;
-                suspend(engine);
-                unreachable!("a killed core is never resumed");
-            }
-        }
-    }
-}
-
-impl Engine {
     /// Takes the current core off until a time, where a schedule decides.
     pub(crate) fn sleep_until(&mut self, at: u64) {
         let current = self.current;
@@ -597,89 +355,47 @@ impl Engine {
     pub(crate) fn is_scheduled(&self) -> bool {
         self.schedule.is_some()
     }
-}
 
-/// Suspends the current core. Unwinds, when it is resumed, if it must end or has lost its region.
-///
-/// # Safety
-///
-/// As [`turn`].
-pub(crate) unsafe fn suspend(engine: *mut Engine) {
-    // SAFETY: the contract of `turn`, which is this one's. The yielder lives on the fiber's own stack and was
-    // set before the body began; the engine is at this core again when the fiber is resumed.
-    unsafe {
-        let this = &mut *engine;
-        let core = &mut this.cores[this.current];
-        core.clock = core.clock.max(this.now);
-        let yielder = core.yielder;
-        (*yielder).suspend(());
-        if (*engine).quiet {
-            quiet_step(engine, false);
-        }
-        check_region(engine);
+    /// The next fault that is due.
+    pub(crate) fn due_fault(&mut self) -> Option<Fault> {
+        let (_, fault) = self.faults.pop_if(|(step, _)| *step <= self.steps)?;
+        Some(fault)
     }
-}
 
-/// Unwinds to the beginning of the current core's region if it was aborted.
-///
-/// # Safety
-///
-/// As [`turn`].
-pub(crate) unsafe fn check_region(engine: *mut Engine) {
-    // SAFETY: the contract of `turn`; the reference ends here.
-    if unsafe { (*engine).htm.must_leave((*engine).current) } {
-        resume_unwind(Box::new(crate::htm::RegionAborted));
+    /// Looks at the soft limit, and finds the step at which something is due next.
+    pub(crate) fn set_attention(&mut self) {
+        self.stopping |= self.steps >= self.limits.steps;
+        let fault = self.faults.last().map_or(u64::MAX, |(step, _)| *step);
+        let soft = if self.stopping { u64::MAX } else { self.limits.steps };
+        self.attention_at = fault.min(soft).min(self.limits.steps_hard);
     }
-}
 
-/// Ends the run from within a core.
-///
-/// # Safety
-///
-/// As [`turn`].
-unsafe fn end_run(engine: *mut Engine, end: End) {
-    // SAFETY: the contract of `turn`; references end before each switch.
-    unsafe {
-        (*engine).end_all(end);
-        let this = &mut *engine;
-        let current = this.current as u32;
-        this.unwinding.retain(|core| *core != current);
-        quiet_step(engine, false);
+    /// Whether the current core has to look up before its next step: another's turn, a limit, a fault.
+    #[inline(always)]
+    pub(crate) fn is_turn(&self) -> bool {
+        self.key() < self.horizon && self.steps < self.attention_at
     }
-}
 
-/// A step in a run that has ended (or in a condition that is being checked): it has no effect, but unwinds the
-/// core the first time.
-///
-/// # Safety
-///
-/// As [`turn`].
-#[cold]
-unsafe fn quiet_step(engine: *mut Engine, gives_way: bool) {
-    // SAFETY: the contract of `turn`; references end before each switch.
-    unsafe {
-        let this = &mut *engine;
-        if this.end.is_none() {
-            return;
+    /// Has the current core wait for its turn. False if it need not.
+    pub(crate) fn hand_over(&mut self, gives_way: bool) -> bool {
+        let current = self.current;
+        if self.is_clocked() {
+            let is_late = self.key() >= self.horizon;
+            if is_late {
+                self.enqueue(current, self.now);
+            }
+            is_late
+        } else {
+            self.chosen = self.choose(Some(current), gives_way).filter(|next| *next != current);
+            self.chosen.is_some()
         }
-        let (grace, current) = (this.limits.grace_steps, this.current);
-        let unwinds = this.limits.unwinds;
-        let core = &mut this.cores[current];
-        core.steps_after_end += 1;
-        if !unwinds || core.steps_after_end > grace {
-            core.state = State::Abandoned;
-            (*core.yielder).suspend(());
-            unreachable!("an abandoned core is never resumed");
-        }
-        if !core.told {
-            core.told = true;
-            resume_unwind(Box::new(CoreEnded));
-        }
-        if gives_way {
-            // A destructor waits for another core, which has to unwind for that.
-            let yielder = core.yielder;
-            this.unwinding.push_back(current as u32);
-            (*yielder).suspend(());
-        }
+    }
+
+    /// What the current core suspends itself through. Its clock is kept for the next time.
+    pub(crate) fn leave_current(&mut self) -> *const Yielder<(), ()> {
+        let now = self.now;
+        let core = &mut self.cores[self.current];
+        core.clock = core.clock.max(now);
+        core.yielder
     }
 }

@@ -38,6 +38,7 @@
 mod cache;
 mod core_local;
 mod directory;
+mod ending;
 mod engine;
 mod fault;
 pub mod htm;
@@ -46,12 +47,14 @@ mod memory;
 mod operations;
 mod outcome;
 mod random;
+mod regions;
 mod schedule;
 mod simulation;
 mod trace;
+mod turn;
+mod virtual_core;
 
 pub use core_local::CoreLocal;
-pub use engine::Woken;
 pub use fault::Faults;
 pub use machine::{
     CORES_MAX, Caches, Costs, LINE_BYTES, Machine, MachineError, Shares, Topology, Transactions,
@@ -66,3 +69,4 @@ pub use random::Random;
 pub use schedule::{Choice, Priorities, RandomSwitches, Schedule};
 pub use simulation::{Config, ConfigError, Ending, Order, Simulation, free_abandoned_stacks};
 pub use trace::{Operation, Step, Trace};
+pub use virtual_core::Woken;

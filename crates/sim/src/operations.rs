@@ -4,11 +4,13 @@
 //! when the function has returned, before anybody else runs. Outside a simulation all of them do nothing, at
 //! the cost of one read of a thread-local.
 
-use crate::engine::{self, Engine, Woken};
+use crate::engine::{self, Engine};
 use crate::htm;
 use crate::machine::LINE_BYTES;
 use crate::memory::Kind;
 use crate::trace::Operation;
+use crate::turn;
+use crate::virtual_core::Woken;
 
 /// The latest time there is, in picoseconds: two and a half hours.
 pub(crate) const TIME_MAX_PS: u64 = 1 << 53;
@@ -41,7 +43,7 @@ pub fn access(address: usize, bytes: usize, kind: Kind) {
     // SAFETY: this is the current core's fiber, and no reference into the engine is alive: all references that
     // this module makes end before it calls foreign code or switches.
     unsafe {
-        if !engine::turn(engine, false) {
+        if !turn::turn(engine, false) {
             return;
         }
         let first = (address / LINE_BYTES) as u64;
@@ -50,7 +52,7 @@ pub fn access(address: usize, bytes: usize, kind: Kind) {
             let this = &mut *engine;
             if this.htm.is_active() {
                 this.htm.access(this.current, line, kind != Kind::Load, this.now);
-                engine::check_region(engine);
+                turn::check_region(engine);
             }
             let this = &mut *engine;
             let cache = this.cores[this.current].cache;
@@ -135,7 +137,7 @@ pub fn sleep(ns: u64) {
     // SAFETY: as in `access`; where a schedule decides, the core has just been taken off.
     unsafe {
         if !engine.is_null() && !(*engine).quiet && (*engine).is_scheduled() {
-            engine::suspend(engine);
+            turn::suspend(engine);
         }
     }
 }
@@ -158,7 +160,7 @@ pub fn park_if(key: usize, deadline_ns: Option<u64>, condition: impl FnOnce() ->
     }
     // SAFETY: as in `access`; no reference is alive while the condition runs or the core is suspended.
     unsafe {
-        if !engine::turn(engine, true) {
+        if !turn::turn(engine, true) {
             return Woken::TimedOut;
         }
         let holds = {
@@ -177,7 +179,7 @@ pub fn park_if(key: usize, deadline_ns: Option<u64>, condition: impl FnOnce() ->
         }
         this.record(Operation::Park, None, this.memory.costs.park);
         this.park(key, deadline_ps);
-        engine::suspend(engine);
+        turn::suspend(engine);
         (*engine).woken()
     }
 }
@@ -237,7 +239,7 @@ fn step(gives_way: bool, charge: impl FnOnce(&mut Engine)) {
     }
     // SAFETY: as in `access`; `charge` is this module's and calls no foreign code.
     unsafe {
-        if engine::turn(engine, gives_way) {
+        if turn::turn(engine, gives_way) {
             charge(&mut *engine);
         }
     }

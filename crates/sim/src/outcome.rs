@@ -90,6 +90,8 @@ impl fmt::Debug for End {
 pub enum Fate {
     /// Its body returned.
     Finished,
+    /// Its body panicked.
+    Panicked,
     /// A fault killed it.
     Killed,
     /// The run ended before its body did.

@@ -7,15 +7,17 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use corosensei::stack::DefaultStack;
 use corosensei::{Coroutine, CoroutineResult, Yielder};
 
-use crate::engine::{self, CoreEnded, Engine, Limits};
+use crate::engine::{self, Engine, Limits};
 use crate::fault::Faults;
-use crate::htm::Htm;
 use crate::machine::Machine;
 use crate::memory::Memory;
 use crate::operations::TIME_MAX_PS;
 use crate::outcome::{End, Fate, Outcome};
+use crate::regions::Htm;
 use crate::schedule::{Priorities, RandomSwitches, Schedule};
 use crate::trace::Trace;
+use crate::turn::CoreEnded;
+use crate::virtual_core::State;
 
 /// Who goes on.
 #[derive(Clone, Debug, PartialEq)]
@@ -284,24 +286,25 @@ impl Simulation {
                         drop_values(engine, core);
                         value
                     }));
-                    let ended = match result {
+                    let state = match result {
                         Ok(value) => {
                             slots[core].set(Some(value));
-                            false
+                            State::Finished
+                        }
+                        Err(payload) if payload.is::<CoreEnded>() => {
+                            let _ = catch_unwind(AssertUnwindSafe(|| drop_values(engine, core)));
+                            State::Abandoned
                         }
                         Err(payload) => {
-                            let ended = payload.is::<CoreEnded>();
-                            if !ended {
-                                panicked_ref.set(Some((core, payload)));
-                                // SAFETY: as above.
-                                unsafe { (*engine).stop_after_panic() };
-                            }
+                            panicked_ref.set(Some((core, payload)));
+                            // SAFETY: as above.
+                            unsafe { (*engine).stop_after_panic() };
                             let _ = catch_unwind(AssertUnwindSafe(|| drop_values(engine, core)));
-                            ended
+                            State::Panicked
                         }
                     };
                     // SAFETY: as above.
-                    unsafe { (*engine).core_finished(core, ended) };
+                    unsafe { (*engine).core_finished(core, state) };
                 };
                 // SAFETY: what the fiber borrows (the body, the result slots) lives until this function
                 // returns, and no fiber runs after that: it has either returned by then, or it is put away and

@@ -303,6 +303,18 @@ fn a_panic_comes_out_after_the_others_have_ended() {
 }
 
 #[test]
+fn a_panic_can_be_looked_at() {
+    let outcome = simulation(config(2)).try_run(|core| {
+        yield_now();
+        if core == 1 {
+            std::panic::resume_unwind(Box::new("quietly"));
+        }
+    });
+    assert_eq!(outcome.end.to_string(), "core 1 panicked: quietly");
+    assert_eq!(outcome.fates, [Fate::Finished, Fate::Panicked]);
+}
+
+#[test]
 fn a_lock_and_a_counter_work_on_any_number_of_cores_in_any_order() {
     for cores in [1, 2, 3, 64, 1024] {
         for order in orders() {

@@ -4,8 +4,8 @@ use std::cell::Cell;
 
 use hotrow_sim::htm::{self, AbortCause};
 use hotrow_sim::{
-    Config, Ending, Fate, Faults, Kind, Machine, Order, Outcome, Random, Simulation, access, pause, sleep,
-    work, yield_now,
+    Config, Ending, Fate, Faults, Kind, Machine, Order, Outcome, Random, Simulation, Woken, access, pause,
+    sleep, work, yield_now,
 };
 
 fn config(cores: usize) -> Config {
@@ -32,6 +32,10 @@ impl Word {
     fn load(&self) -> u64 {
         access(self.0.as_ptr() as usize, 8, Kind::Load);
         self.0.get()
+    }
+
+    fn touch(&self) {
+        access(self.0.as_ptr() as usize, 8, Kind::Load);
     }
 
     fn store(&self, value: u64) {
@@ -75,7 +79,10 @@ fn what_is_not_allowed_inside_aborts_and_so_does_a_machine_without_regions() {
     assert_eq!(alone(calm(1), || htm::run(pause)), system);
     assert_eq!(alone(calm(1), || htm::run(yield_now)), system);
     assert_eq!(alone(calm(1), || htm::run(|| sleep(1))), system);
-    assert_eq!(alone(calm(1), || htm::run(|| drop(hotrow_sim::park_on(1, None)))), system);
+    assert_eq!(
+        alone(calm(1), || htm::run(|| assert_eq!(hotrow_sim::park_on(1, None), Woken::TimedOut))),
+        system
+    );
     let without = Config::new(Machine::named("drp").unwrap(), 1);
     assert_eq!(alone(without, || htm::run(|| ())), Err(AbortCause::Unsupported));
     assert_eq!(htm::run(|| ()), Err(AbortCause::Unsupported));
@@ -105,7 +112,7 @@ fn the_requester_wins_and_never_sees_what_did_not_commit() {
             if core == 0 {
                 let result = htm::run(|| {
                     word.store(1);
-                    (0..1000).for_each(|_| drop(other.load()));
+                    (0..1000).for_each(|_| other.touch());
                 });
                 assert_eq!(word.0.get(), if kind == Kind::Load { 0 } else { 9 });
                 return result;
@@ -126,9 +133,8 @@ fn the_requester_wins_and_never_sees_what_did_not_commit() {
 #[test]
 fn readers_do_not_conflict_with_readers() {
     let words = words(4);
-    let outcome = Simulation::new(calm(4))
-        .unwrap()
-        .run(|_| htm::run(|| (0..100).for_each(|at| drop(words[at % 4].load()))));
+    let outcome =
+        Simulation::new(calm(4)).unwrap().run(|_| htm::run(|| (0..100).for_each(|at| words[at % 4].touch())));
     assert!(outcome.results.iter().all(|result| *result == Some(Ok(()))));
 }
 
@@ -140,7 +146,7 @@ fn transfers_in_regions_keep_the_sum_in_every_order_and_through_faults() {
         Order::Priorities { depth: 4, steps_expected: 2000 },
     ];
     for order in orders {
-        let mut aborts = 0;
+        let (mut aborts, mut killed) = (0, 0);
         for seed in 0..20 {
             let accounts = words(4);
             accounts.iter().for_each(|account| account.0.set(100));
@@ -167,10 +173,10 @@ fn transfers_in_regions_keep_the_sum_in_every_order_and_through_faults() {
             });
             assert!(outcome.end.is_finished(), "{}", outcome.end);
             assert_eq!(accounts.iter().map(|account| account.0.get()).sum::<u64>(), 400);
-            assert_eq!(outcome.fates.iter().filter(|fate| **fate == Fate::Killed).count(), 2);
+            killed += outcome.fates.iter().filter(|fate| **fate == Fate::Killed).count();
             aborts += outcome.regions.conflict;
         }
-        assert!(aborts > 0);
+        assert!(aborts > 0 && killed > 20, "{aborts} aborts, {killed} killed");
     }
 }
 
@@ -220,7 +226,7 @@ fn a_ninth_line_in_a_set_aborts() {
         |count: usize| alone(calm(1), || htm::run(|| (0..count).for_each(|at| words[at * 64].store(1))));
     assert_eq!(write(8), Ok(()));
     assert_eq!(write(9), Err(AbortCause::Associativity));
-    let read = alone(calm(1), || htm::run(|| (0..9).for_each(|at| drop(words[at * 64].load()))));
+    let read = alone(calm(1), || htm::run(|| (0..9).for_each(|at| words[at * 64].touch())));
     assert_eq!(read, Ok(()), "lines that were read may leave the first level");
 }
 
@@ -235,7 +241,7 @@ struct Array {
 impl Array {
     fn new(bytes: usize) -> Self {
         let words = words((bytes + 4096) / 64);
-        let start = words.iter().position(|word| word.0.as_ptr() as usize % 4096 == 0).unwrap();
+        let start = words.iter().position(|word| (word.0.as_ptr() as usize).is_multiple_of(4096)).unwrap();
         Self { words, start }
     }
 
@@ -282,7 +288,7 @@ fn figure_1a_sequential_reads() {
         let options = Config { seed: kib as u64, trace_steps: 0, ..config(1) };
         alone(options, || {
             (0..10)
-                .filter(|_| htm::run(|| (0..kib * 16).for_each(|at| drop(array.line(at).load()))).is_ok())
+                .filter(|_| htm::run(|| (0..kib * 16).for_each(|at| array.line(at).touch())).is_ok())
                 .count()
         })
     };
@@ -292,8 +298,7 @@ fn figure_1a_sequential_reads() {
 }
 
 /// What the text says of Figure 1(b): with random writes to an array of 4 MB, each to an element of 4 bytes,
-/// more than 90 percent abort after 448 bytes, that is, 112 elements. The model was fitted to this point, within
-/// 5 points; that the rest of the curve is between is a consequence.
+/// more than 90 percent abort after 448 bytes, that is, 112 elements. The model was fitted to this point; that the rest of the curve is between is a consequence.
 #[test]
 fn figure_1b_random_writes() {
     let array = Array::new(4 << 20);
@@ -305,7 +310,7 @@ fn figure_1b_random_writes() {
     let sizes = [64, 128, 192, 256, 320, 384, 448, 512];
     let rates: Vec<f64> = sizes.into_iter().map(write).collect();
     println!("figure 1(b): {:?}", sizes.iter().zip(&rates).collect::<Vec<_>>());
-    assert!((85.0..=100.0).contains(&rates[6]), "{rates:?}");
+    assert!((90.0..=100.0).contains(&rates[6]), "{rates:?}");
     assert!(rates[0] <= 5.0, "a few lines always fit: {rates:?}");
     assert!(rates.is_sorted_by(|left, right| *left <= right + 5.0), "{rates:?}");
     let sequential = abort_rate(1, |_| (0..112).for_each(|at| array.line(at).store(1)));
