@@ -25,6 +25,9 @@ pub(crate) enum Request {
     /// Measure on virtual cores.
     #[cfg(feature = "sim")]
     Sim(crate::sim::VirtualPlan),
+    /// Judge many schedules.
+    #[cfg(feature = "sim")]
+    Explore(crate::explore::Exploration),
 }
 
 /// What to measure.
@@ -196,6 +199,7 @@ fn command() -> Command {
                 .after_help("Example:\n  hotrow list --format json"),
         )
         .subcommand(crate::sim::command())
+        .subcommand(crate::explore::command())
         .after_help("Example:\n  hotrow bench tpcc --warehouses 1 --protocol all")
 }
 
@@ -265,8 +269,10 @@ pub(crate) fn parse(host: &ThisHost) -> Result<Request, Refusal> {
         "compare" => Ok(Request::Compare(plan(matches, host)?)),
         #[cfg(feature = "sim")]
         "sim" => Ok(Request::Sim(crate::sim::plan(matches)?)),
+        #[cfg(feature = "sim")]
+        "explore" => Ok(Request::Explore(crate::explore::plan(matches)?)),
         #[cfg(not(feature = "sim"))]
-        "sim" => Err(crate::sim::refusal()),
+        "sim" | "explore" => Err(crate::sim::refusal()),
         "check" => Ok(Request::Check(CheckArguments::from_arg_matches(matches).map_err(shortened)?)),
         "list" => Ok(Request::List(ListArguments::from_arg_matches(matches).map_err(shortened)?.format)),
         _ => {

@@ -4,6 +4,7 @@
 //! cannot be. Results go to standard output; progress, notes and errors to standard error.
 
 mod arguments;
+mod explore;
 mod history;
 mod host;
 mod list;
@@ -29,6 +30,8 @@ fn main() -> ExitCode {
         Ok(Request::Check(arguments)) => history::check(&arguments),
         #[cfg(feature = "sim")]
         Ok(Request::Sim(plan)) => sim::run(&plan, &host),
+        #[cfg(feature = "sim")]
+        Ok(Request::Explore(exploration)) => explore::run(&exploration),
         Ok(Request::List(format)) => list::print(format).map_err(run::Stop::from),
         Err(Refusal::Answer(answer)) => answer.exit(),
         Err(Refusal::Words(words)) => Err(run::Stop::BadInput(words)),

@@ -27,6 +27,13 @@ impl Progress {
         bar.set_prefix(what);
         Self { bar, host: Mutex::new(ThisHost::new()) }
     }
+
+    /// So many parts of the whole are done.
+    #[cfg(feature = "sim")]
+    pub(crate) fn part(&self, done: u64, total: u64) {
+        self.bar.set_length(total);
+        self.bar.set_position(done);
+    }
 }
 
 impl Observer for Progress {

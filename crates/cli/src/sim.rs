@@ -12,15 +12,21 @@ pub(crate) use with_simulator::{VirtualPlan, command, plan, run};
 pub(crate) fn refusal() -> Refusal {
     Refusal::Words(String::from(
         "this build has no simulator, so that nothing it measures pays for one: \
-         cargo run --release --features sim -- sim ...",
+         cargo run --release --features sim -- sim",
     ))
 }
 
 /// The subcommand, in a build that cannot carry it out.
 #[cfg(not(feature = "sim"))]
 pub(crate) fn command() -> Command {
-    Command::new("sim")
-        .about("Runs a workload on virtual cores (in builds with `--features sim`)")
+    without_simulator("sim", "Runs a workload on virtual cores")
+}
+
+/// A subcommand that needs the simulator, in a build without it: takes any arguments.
+#[cfg(not(feature = "sim"))]
+pub(crate) fn without_simulator(name: &'static str, about: &str) -> Command {
+    Command::new(name)
+        .about(format!("{about} (in builds with `--features sim`)"))
         .disable_help_flag(true)
         .arg(clap::Arg::new("anything").num_args(0..).trailing_var_arg(true).allow_hyphen_values(true))
 }

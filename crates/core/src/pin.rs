@@ -6,6 +6,7 @@
 
 use crossbeam_epoch::{self as epoch, Guard};
 use hotrow_sync::local;
+use hotrow_sync::thread::quietly;
 use std::cell::Cell;
 
 /// A pinned epoch: nothing retired after this moment is freed while it lives.
@@ -61,7 +62,7 @@ impl Pin {
         unsafe {
             self.guard.defer_unchecked(move || {
                 let pointer = pointer;
-                drop(Box::from_raw(pointer.0));
+                quietly(|| drop(Box::from_raw(pointer.0)));
             });
         }
     }

@@ -14,9 +14,20 @@ use std::ptr::NonNull;
 
 impl<P: Protocol> Transaction<'_, P> {
     /// Looks at a segment as the protocol does it, and at its key's version in the same `load`.
+    ///
+    /// Takes `load` by value: a reference to it here would keep it in memory where nothing is recorded, too.
     #[cold]
-    #[inline(never)]
     pub(crate) fn read_recorded<V>(
+        &mut self,
+        id: ItemId,
+        look: Look,
+        mut load: impl FnMut() -> V,
+    ) -> Result<V, Lost> {
+        self.read_recorded_by(id, look, &mut load)
+    }
+
+    #[inline(never)]
+    fn read_recorded_by<V>(
         &mut self,
         id: ItemId,
         look: Look,
@@ -55,7 +66,7 @@ impl<P: Protocol> Transaction<'_, P> {
         &mut self,
         object: &dyn Object<P>,
         segment: NonNull<P::Header>,
-        load: &mut dyn FnMut() -> V,
+        mut load: impl FnMut() -> V,
     ) -> V {
         let value = load();
         // SAFETY: the caller's promise.

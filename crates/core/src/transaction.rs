@@ -11,6 +11,7 @@ use crate::pin::Pin;
 use crate::protocol::{Lost, Over, Protocol};
 use crate::structure::{Observed, StructureChange};
 use crate::worker::Loss;
+use hotrow_sync::thread::{label, work};
 use hotrow_sync::{Arc, lock};
 use std::marker::PhantomData;
 use std::ptr::NonNull;
@@ -68,6 +69,12 @@ pub(crate) enum Look {
     Peek,
 }
 
+/// What a simulation charges for parts of a transaction that it cannot see, in processor cycles. Calibrated against
+/// real runs of the array and of TPC-C on one thread (docs/simulator.md).
+const WORK_BEGIN: u32 = 60;
+const WORK_OPERATION: u32 = 40;
+const WORK_COMMIT: u32 = 60;
+
 const STOPPED: EngineId = EngineId(0);
 
 impl<'w, P: Protocol> Transaction<'w, P> {
@@ -81,8 +88,11 @@ impl<'w, P: Protocol> Transaction<'w, P> {
         describe: bool,
         recorder: Option<&Arc<Recorder>>,
     ) -> Self {
+        label("begin");
+        work(WORK_BEGIN);
         attempt.open(number, recorder);
         protocol.begin(attempt);
+        label("body");
         Self { protocol, attempt, slot, engine, stop: None, describe, open: true, _thread: PhantomData }
     }
 
@@ -106,6 +116,7 @@ impl<'w, P: Protocol> Transaction<'w, P> {
     /// has been aborted and the body went on all the same.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn enter(&mut self, label: &Label) -> Result<(), Abort> {
+        work(WORK_OPERATION);
         if label.engine == self.engine { Ok(()) } else { Err(self.refuse(label)) }
     }
 
@@ -146,7 +157,7 @@ impl<'w, P: Protocol> Transaction<'w, P> {
                 Some(id) => Ok(Found::Own(id)),
                 None if self.attempt.is_recorded() => {
                     // SAFETY: the caller's promise.
-                    Ok(Found::Shared(unsafe { self.load_recorded(object, segment, &mut load) }))
+                    Ok(Found::Shared(unsafe { self.load_recorded(object, segment, load) }))
                 }
                 None => Ok(Found::Shared(load())),
             };
@@ -158,7 +169,7 @@ impl<'w, P: Protocol> Transaction<'w, P> {
             id
         };
         let result = if self.attempt.is_recorded() {
-            self.read_recorded(id, Look::Read, &mut load)
+            self.read_recorded(id, Look::Read, load)
         } else {
             self.protocol.read(self.attempt, id, load)
         };
@@ -187,7 +198,7 @@ impl<'w, P: Protocol> Transaction<'w, P> {
         &mut self,
         object: &O,
         segment: NonNull<P::Header>,
-        mut load: impl FnMut() -> V,
+        load: impl FnMut() -> V,
     ) -> Result<(ItemId, Option<V>), Abort> {
         // SAFETY: the caller's promise.
         let id = unsafe { self.item(object, segment) };
@@ -195,7 +206,7 @@ impl<'w, P: Protocol> Transaction<'w, P> {
             return Ok((id, None));
         }
         let result = if self.attempt.is_recorded() {
-            self.read_recorded(id, Look::ReadForUpdate, &mut load)
+            self.read_recorded(id, Look::ReadForUpdate, load)
         } else {
             self.protocol.read_for_update(self.attempt, id, load)
         };
@@ -373,9 +384,9 @@ impl<'w, P: Protocol> Transaction<'w, P> {
     ///
     /// The item's segment is the one that `load` looks at.
     #[inline]
-    pub unsafe fn peek<V>(&mut self, id: ItemId, mut load: impl FnMut() -> V) -> Result<V, Abort> {
+    pub unsafe fn peek<V>(&mut self, id: ItemId, load: impl FnMut() -> V) -> Result<V, Abort> {
         let result = if self.attempt.is_recorded() {
-            self.read_recorded(id, Look::Peek, &mut load)
+            self.read_recorded(id, Look::Peek, load)
         } else {
             self.protocol.peek(self.attempt, id, load)
         };
@@ -392,13 +403,9 @@ impl<'w, P: Protocol> Transaction<'w, P> {
     ///
     /// The item's segment is the one that `load` looks at, and this attempt did not make it.
     #[inline]
-    pub unsafe fn read_beside_write<V>(
-        &mut self,
-        id: ItemId,
-        mut load: impl FnMut() -> V,
-    ) -> Result<V, Abort> {
+    pub unsafe fn read_beside_write<V>(&mut self, id: ItemId, load: impl FnMut() -> V) -> Result<V, Abort> {
         let result = if self.attempt.is_recorded() {
-            self.read_recorded(id, Look::Read, &mut load)
+            self.read_recorded(id, Look::Read, load)
         } else {
             self.protocol.read(self.attempt, id, load)
         };
@@ -523,9 +530,12 @@ impl<'w, P: Protocol> Transaction<'w, P> {
     #[inline]
     pub(crate) fn commit(mut self) -> Outcome {
         if self.stop.is_none() {
+            label("commit");
+            work(WORK_COMMIT);
             match self.protocol.commit(self.attempt) {
                 Ok(()) => {
                     self.open = false;
+                    label("after commit");
                     if self.attempt.is_recorded() {
                         self.attempt.record_end(Ended::Committed);
                     }
@@ -562,6 +572,7 @@ impl<'w, P: Protocol> Transaction<'w, P> {
 
     #[cold]
     fn roll_back(&mut self) {
+        label("abort");
         self.open = false;
         self.attempt.undo();
         self.protocol.abort(self.attempt);

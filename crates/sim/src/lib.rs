@@ -61,8 +61,8 @@ pub use machine::{
 };
 pub use memory::{Accesses, Kind};
 pub use operations::{
-    access, cores, current_core, fence, is_active, label, now, park_if, park_on, pause, should_stop, sleep,
-    unpark_all, unpark_one, work, yield_now,
+    access, cores, current_core, fence, is_active, label, now, park_if, park_on, pause, quietly, should_stop,
+    sleep, unpark_all, unpark_one, work, yield_now,
 };
 pub use outcome::{End, Fate, Outcome, Waiting};
 pub use random::Random;

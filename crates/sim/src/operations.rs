@@ -206,6 +206,18 @@ fn unpark(key: usize, most: usize) -> usize {
     woken
 }
 
+/// Runs `body`, whose steps do nothing and cost nothing: for what happens at no particular moment of the program
+/// (the reclamation of memory), which would make runs differ.
+pub fn quietly<R>(body: impl FnOnce() -> R) -> R {
+    let engine = engine::active();
+    // SAFETY: as in `access`; no reference is alive while the body runs. The engine is active until then, as steps
+    // that do nothing do not switch.
+    unsafe {
+        let _quiet = (!engine.is_null() && !(*engine).quiet).then(|| Quiet::new(engine));
+        body()
+    }
+}
+
 /// Whether the core should come to an end: the time or the number of steps asked for is reached, or another
 /// core has panicked. Not a step, and free.
 #[inline]

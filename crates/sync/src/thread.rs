@@ -55,14 +55,32 @@ pub fn parallelism() -> usize {
     std::thread::available_parallelism().map_or(1, NonZeroUsize::get)
 }
 
-/// Work that touches no shared memory, in units of about a nanosecond on a current processor: what a simulation
+/// Runs what happens at no particular moment of the program (the reclamation of memory): no step of a simulation.
+#[inline(always)]
+pub fn quietly<R>(body: impl FnOnce() -> R) -> R {
+    #[cfg(all(feature = "sim", not(loom)))]
+    return hotrow_sim::quietly(body);
+    #[cfg(any(loom, not(feature = "sim")))]
+    body()
+}
+
+/// Names what the thread does from now on, for the trace of a simulation. Nothing in other builds.
+#[inline(always)]
+pub fn label(words: &'static str) {
+    #[cfg(all(feature = "sim", not(loom)))]
+    hotrow_sim::label(words);
+    #[cfg(any(loom, not(feature = "sim")))]
+    let _ = words;
+}
+
+/// Work that touches no shared memory, in processor cycles: what a simulation
 /// charges for what it cannot see. Nothing in other builds.
 #[inline(always)]
-pub fn work(units: u32) {
+pub fn work(cycles: u32) {
     #[cfg(all(feature = "sim", not(loom)))]
-    hotrow_sim::work(units.into());
+    hotrow_sim::work(cycles.into());
     #[cfg(any(loom, not(feature = "sim")))]
-    let _ = units;
+    let _ = cycles;
 }
 
 /// A value of each thread's own, as `thread_local!` declares it; in a simulation, of each core's own.

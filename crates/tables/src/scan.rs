@@ -18,18 +18,32 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         low: Bound<K::Image>,
         high: Bound<K::Image>,
         direction: Direction,
-        mut visit: impl FnMut(&K, &R) -> ControlFlow<()>,
+        visit: impl FnMut(&K, &R) -> ControlFlow<()>,
     ) -> Result<(), Abort> {
         if tx.is_recorded() && !self.fixed {
-            self.scan_recorded(tx, low, high, direction, &mut visit)
+            self.scan_recorded(tx, low, high, direction, visit)
         } else {
             self.scan_leaves(tx, low, high, direction, visit)
         }
     }
 
     /// A scan of an attempt that is recorded: what it covers goes into the history.
+    ///
+    /// Takes `visit` by value: a reference to it in the caller would keep it in memory where nothing is recorded, too.
     #[cold]
     fn scan_recorded(
+        &self,
+        tx: &mut Tx<'_, P>,
+        low: Bound<K::Image>,
+        high: Bound<K::Image>,
+        direction: Direction,
+        mut visit: impl FnMut(&K, &R) -> ControlFlow<()>,
+    ) -> Result<(), Abort> {
+        self.scan_recorded_by(tx, low, high, direction, &mut visit)
+    }
+
+    #[inline(never)]
+    fn scan_recorded_by(
         &self,
         tx: &mut Tx<'_, P>,
         low: Bound<K::Image>,

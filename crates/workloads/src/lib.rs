@@ -9,6 +9,8 @@
 pub mod array;
 mod driver;
 mod error;
+#[cfg(feature = "sim")]
+pub mod explore;
 mod latency;
 mod observer;
 mod options;

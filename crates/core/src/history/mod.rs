@@ -46,8 +46,8 @@ impl Recording {
 
     /// Ends the recording and gives out the history.
     ///
-    /// Call it when no transaction is running: attempts in progress are left out, while others may have read
-    /// what they wrote.
+    /// Call it when no transaction is running: of an attempt in progress the history has what it has done so far,
+    /// and others may have read what it writes afterwards.
     pub fn finish(self) -> History {
         self.recorder.finish(self.protocol, self.opaque)
     }

@@ -166,13 +166,16 @@ impl Recorder {
     }
 }
 
-/// What one attempt has done so far.
+/// How one attempt is recorded.
 #[derive(Debug)]
 pub(crate) struct Log {
     recorder: Arc<Recorder>,
-    worker: Arc<Mutex<Vec<u8>>>,
-    events: Vec<u8>,
-    /// Where the last read begins in `events`.
+    /// The events of the worker. They are the recorder's as soon as they happen, so that an attempt is in the
+    /// history even if it never ends.
+    events: Arc<Mutex<Vec<u8>>>,
+    /// Bytes of the attempt's events.
+    used: usize,
+    /// Bytes of the last read.
     last_read: usize,
     /// Predicates looked at, the last look at each counts. Shared access: a predicate is looked at in a `load`.
     predicates: RefCell<Vec<(ItemId, u32, u64)>>,
@@ -181,19 +184,25 @@ pub(crate) struct Log {
 
 impl Log {
     pub(crate) fn new(recorder: Arc<Recorder>, worker: WorkerId) -> Self {
-        let worker = recorder.worker(worker);
+        let events = recorder.worker(worker);
         Self {
             recorder,
-            worker,
-            events: Vec::new(),
+            events,
+            used: 0,
             last_read: 0,
             predicates: RefCell::default(),
             bytes: RefCell::default(),
         }
     }
 
-    fn add(&mut self, event: Event<'_>) {
-        event.encode(&mut self.events);
+    /// Adds an event and returns how many bytes it takes.
+    fn add(&mut self, event: Event<'_>) -> usize {
+        let mut events = lock(&self.events);
+        let before = events.len();
+        event.encode(&mut events);
+        let bytes = events.len() - before;
+        self.used += bytes;
+        bytes
     }
 
     pub(crate) fn begin(&mut self, attempt: u32) {
@@ -206,11 +215,9 @@ impl Log {
         self.add(Event::End { outcome, stamp });
     }
 
-    /// Hands the attempt's events over to the recorder.
+    /// The attempt has ended; the log may be used for another.
     pub(crate) fn close(&mut self) {
-        self.recorder.use_memory(self.events.len());
-        lock(&self.worker).extend_from_slice(&self.events);
-        self.events.clear();
+        self.recorder.use_memory(std::mem::take(&mut self.used));
         self.predicates.get_mut().clear();
     }
 
@@ -220,13 +227,14 @@ impl Log {
     }
 
     pub(crate) fn read(&mut self, slot: &Slot, version: u64, kind: ReadKind) {
-        self.last_read = self.events.len();
-        self.add(Event::Read { key: slot.key, version, kind });
+        self.last_read = self.add(Event::Read { key: slot.key, version, kind });
     }
 
     /// Takes the last read back: the datatype makes no use of what it found.
     pub(crate) fn forget_read(&mut self) {
-        self.events.truncate(self.last_read);
+        let mut events = lock(&self.events);
+        let length = events.len().saturating_sub(std::mem::take(&mut self.last_read));
+        events.truncate(length);
     }
 
     pub(crate) fn predicate(&self, item: ItemId, slot: &Slot, version: u64) {

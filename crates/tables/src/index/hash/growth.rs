@@ -7,6 +7,7 @@ use super::{HashIndex, Keyed};
 use crate::index::moment::moment;
 use hotrow_core::epoch::Guard;
 use hotrow_sync::atomic::Ordering;
+use hotrow_sync::thread::quietly;
 use std::hash::Hash;
 use std::ptr::null_mut;
 
@@ -120,7 +121,7 @@ where
         bucket.version.unlock_retired();
         if let Some(chain) = chain {
             // SAFETY: taken out of the bucket, which is retired, and deferred once.
-            unsafe { guard.defer_unchecked(move || free_chain(chain)) };
+            unsafe { guard.defer_unchecked(move || quietly(|| free_chain(chain))) };
         }
         // Acquire and release: whoever counts the last bucket has all other migrations behind it.
         let migrated = array.migrated.fetch_add(1, Ordering::AcqRel) + 1;
@@ -128,7 +129,7 @@ where
             // Release: pairs with the acquire in `parent` and `grow`. Only one thread counts the last.
             let parent = array.parent.swap(null_mut(), Ordering::AcqRel);
             // SAFETY: the parent is not current, no array leads to it any more, and it is deferred once.
-            unsafe { guard.defer_unchecked(move || drop(Box::from_raw(parent))) };
+            unsafe { guard.defer_unchecked(move || quietly(|| drop(Box::from_raw(parent)))) };
         }
     }
 }

@@ -63,6 +63,7 @@ use hashing::Hash64;
 use hotrow_core::epoch::{self, Guard};
 use hotrow_core::{Observed, StructureChange, StructureVersion};
 use hotrow_sync::atomic::{AtomicPtr, Ordering};
+use hotrow_sync::thread::quietly;
 use std::hash::Hash;
 use std::ptr::NonNull;
 
@@ -220,7 +221,7 @@ where
             let after = bucket.version.unlock_changed();
             if let Some(emptied) = emptied {
                 // SAFETY: `take` took the bucket out of the chain, and it is deferred once.
-                unsafe { guard.defer_unchecked(move || free_chain(emptied)) };
+                unsafe { guard.defer_unchecked(move || quietly(|| free_chain(emptied))) };
             }
             changed(StructureChange::Bumped { node: bucket.word(), before, after });
             return true;

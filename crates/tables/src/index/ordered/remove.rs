@@ -23,6 +23,7 @@ use hotrow_core::epoch::Guard;
 use hotrow_core::{StructureChange, StructureVersion};
 use hotrow_sync::atomic::Ordering;
 use hotrow_sync::lock;
+use hotrow_sync::thread::quietly;
 use std::ptr::NonNull;
 
 impl<T> OrderedIndex<T>
@@ -107,7 +108,7 @@ where
         self.inners.fetch_sub(chain.len(), Ordering::Relaxed);
         for pointer in chain.iter().map(|step| step.pointer).chain([landing.pointer]) {
             // SAFETY: no node of the tree leads to it any more, and it is deferred once.
-            unsafe { guard.defer_unchecked(move || free::<ImageOf<T>, T>(pointer)) };
+            unsafe { guard.defer_unchecked(move || quietly(|| free::<ImageOf<T>, T>(pointer))) };
         }
         Some(())
     }
@@ -134,7 +135,7 @@ where
             self.inners.fetch_sub(1, Ordering::Relaxed);
             let pointer = root.pointer();
             // SAFETY: the tree does not contain it any more, and it is deferred once.
-            unsafe { guard.defer_unchecked(move || free::<ImageOf<T>, T>(pointer)) };
+            unsafe { guard.defer_unchecked(move || quietly(|| free::<ImageOf<T>, T>(pointer))) };
         }
     }
 }

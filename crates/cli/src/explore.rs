@@ -1,0 +1,181 @@
+//! `hotrow explore`: many schedules of stress on virtual cores, each judged.
+
+use clap::Command;
+
+#[cfg(feature = "sim")]
+pub(crate) use with_simulator::{Exploration, command, plan, run};
+
+/// The subcommand, in a build that cannot carry it out.
+#[cfg(not(feature = "sim"))]
+pub(crate) fn command() -> Command {
+    crate::sim::without_simulator("explore", "Judges many schedules on virtual cores")
+}
+
+#[cfg(feature = "sim")]
+mod with_simulator {
+    use super::Command;
+    use crate::arguments::{Refusal, protocols, shortened};
+    use crate::progress::Progress;
+    use crate::run::{Stop, print};
+    use crate::text;
+    use clap::{ArgMatches, Args, FromArgMatches as _};
+    use hotrow::Protocol;
+    use hotrow::protocols::{ProtocolInfo, Visitor, with_protocol};
+    use hotrow::sync::{Mutex, lock, thread};
+    use hotrow_workloads::explore::{Drawn, Explored, Violation, explore};
+
+    /// What to explore.
+    #[derive(Debug)]
+    pub(crate) struct Exploration {
+        protocols: Vec<&'static ProtocolInfo>,
+        arguments: ExploreArguments,
+    }
+
+    #[derive(Debug, Args)]
+    struct ExploreArguments {
+        /// Protocols, separated by commas, or "all": those that admit several workers
+        #[arg(long, value_name = "P[,P...]|all", default_value = "all")]
+        protocol: String,
+        /// Schedules of each protocol
+        #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000), allow_negative_numbers = true)]
+        schedules: u64,
+        /// The first schedule's seed; each further one takes the next number
+        #[arg(long, value_name = "N", default_value_t = 1)]
+        seed: u64,
+        /// One schedule in so many has a core that dies; 0 for none
+        #[arg(long, value_name = "N", default_value_t = 100)]
+        kills_one_in: u64,
+        /// Prints what the seed stands for and the last steps of each core
+        #[arg(long)]
+        trace: bool,
+    }
+
+    pub(crate) fn command() -> Command {
+        ExploreArguments::augment_args(Command::new("explore"))
+            .about("Judges many schedules of small random transactions on virtual cores")
+            .after_help(
+                "Each seed draws cores, keys, operations, schedule (random, or by priorities) and faults; its \
+                 history is recorded and judged. The exit status is 1 at the first violation, which is printed \
+                 with the command that has it again.\n\n\
+                 Example:\n  hotrow explore --protocol occ --schedules 100000",
+            )
+    }
+
+    pub(crate) fn plan(matches: &ArgMatches) -> Result<Exploration, Refusal> {
+        let arguments = ExploreArguments::from_arg_matches(matches).map_err(shortened)?;
+        // Schedules have up to four cores.
+        let (protocols, _) = protocols(&arguments.protocol, Some(4), 4)?;
+        let protocols = protocols.into_iter().map(|(protocol, _)| protocol).collect();
+        Ok(Exploration { protocols, arguments })
+    }
+
+    pub(crate) fn run(exploration: &Exploration) -> Result<(), Stop> {
+        for protocol in &exploration.protocols {
+            let explorer = Explorer { arguments: &exploration.arguments };
+            with_protocol(protocol.name, explorer).expect("it comes from the registry")?;
+        }
+        Ok(())
+    }
+
+    struct Explorer<'a> {
+        arguments: &'a ExploreArguments,
+    }
+
+    /// Seeds that a thread takes at a time.
+    const SLICE: u64 = 64;
+
+    /// How far the threads are.
+    #[derive(Default)]
+    struct Shared {
+        /// The next seed, as a distance from the first.
+        next: u64,
+        done: u64,
+        sum: Explored,
+        /// The violation of the lowest seed.
+        violation: Option<Box<Violation>>,
+    }
+
+    impl Visitor for Explorer<'_> {
+        type Output = Result<(), Stop>;
+
+        fn visit<P: Protocol>(self) -> Self::Output {
+            let ExploreArguments { schedules, seed, kills_one_in, trace, .. } = *self.arguments;
+            let shared = Mutex::new(Shared::default());
+            let progress = Progress::new(format!("schedules of {}", P::NAME));
+            let work = || {
+                loop {
+                    let first = {
+                        let mut shared = lock(&shared);
+                        if shared.next >= schedules || shared.violation.is_some() {
+                            return;
+                        }
+                        let first = shared.next;
+                        shared.next += SLICE;
+                        first
+                    };
+                    for distance in first..(first + SLICE).min(schedules) {
+                        let drawn = Drawn::new(seed.wrapping_add(distance), kills_one_in);
+                        if trace && print(&format!("{drawn:#?}\n")).is_err() {
+                            return;
+                        }
+                        let explored = explore::<P>(&drawn, TRACE_STEPS);
+                        let mut shared = lock(&shared);
+                        shared.done += 1;
+                        match explored {
+                            Ok(Explored { steps, commits, aborts, hash }) => {
+                                shared.sum.steps += steps;
+                                shared.sum.commits += commits;
+                                shared.sum.aborts += aborts;
+                                shared.sum.hash = shared.sum.hash.wrapping_add(hash);
+                            }
+                            Err(violation) => {
+                                let lowest = shared.violation.take();
+                                let least = lowest.filter(|lowest| lowest.drawn.seed <= violation.drawn.seed);
+                                shared.violation = Some(least.unwrap_or(violation));
+                            }
+                        }
+                        progress.part(shared.done, schedules);
+                    }
+                }
+            };
+            thread::scope(|scope| {
+                for _ in 1..thread::parallelism() {
+                    scope.spawn(work);
+                }
+                work();
+            });
+            drop(progress);
+            let Shared { done, sum, violation, .. } =
+                shared.into_inner().unwrap_or_else(|error| error.into_inner());
+            if let Some(violation) = violation {
+                let seed = violation.drawn.seed;
+                if trace {
+                    print(&format!("{}\n", violation.trace))?;
+                }
+                return Err(Stop::Verdict(format!(
+                    "{} violates what it promises, schedule {}\n{}\n\nAgain, with a trace:\n  hotrow explore --protocol {} --schedules 1 --seed {seed} \
+                     --kills-one-in {kills_one_in} --trace",
+                    P::NAME,
+                    seed.wrapping_sub(self.arguments.seed) + 1,
+                    violation,
+                    P::NAME,
+                )));
+            }
+            print(&format!(
+                "{}: {} schedules without a violation (seeds {seed} to {}; {} steps, {} commits, {} aborts; \
+                 hash {:016x})\n",
+                P::NAME,
+                text::count(done),
+                seed.wrapping_add(schedules - 1),
+                text::count(sum.steps),
+                text::count(sum.commits),
+                text::count(sum.aborts),
+                sum.hash,
+            ))?;
+            Ok(())
+        }
+    }
+
+    /// Steps of each core that a trace shows.
+    const TRACE_STEPS: usize = 200;
+}

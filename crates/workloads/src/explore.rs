@@ -1,0 +1,198 @@
+//! Schedule exploration: stress on a few virtual cores, in many schedules, each recorded and judged.
+//!
+//! A seed determines everything: how many cores, which objects' keys, how long transactions are, who goes on when
+//! (at random, or by priorities), and where cores stop or die. So a schedule in which something went wrong can be
+//! had again by its seed, with a trace.
+//!
+//! What is looked for: histories that are not strictly serializable (or not opaque, where the protocol claims to
+//! be), data that contradict the workload's own checks, deadlocks, panics, and runs that do not end.
+
+use crate::observer::Unobserved;
+use crate::stress::{Stress, StressOptions};
+use crate::workload::{End as Ended, Workload};
+use hotrow::sync::clock::Duration;
+use hotrow::sync::random::Random;
+use hotrow::{Engine, Protocol, RetryPolicy};
+use hotrow_sim::{Config, End, Faults, Machine, Order, Simulation};
+use std::cell::RefCell;
+use std::fmt;
+
+/// What a seed stands for.
+#[derive(Debug, Clone)]
+pub struct Drawn {
+    /// The seed.
+    pub seed: u64,
+    /// Virtual cores, each with a worker.
+    pub cores: usize,
+    /// Transactions that each core runs.
+    pub transactions: usize,
+    /// The workload's shape.
+    pub stress: StressOptions,
+    /// Who goes on.
+    pub order: Order,
+    /// Cores that stop for long.
+    pub stops: u32,
+    /// Cores that die.
+    pub kills: u32,
+}
+
+impl Drawn {
+    /// What this seed stands for. One seed in `kills_one_in` has a core that dies (0: none): what a dead core has
+    /// pinned is never freed again in the process.
+    pub fn new(seed: u64, kills_one_in: u64) -> Self {
+        let mut random = Random::stream(seed, 0x5eed);
+        let mut among = |choices: &[u64]| choices[random.below(choices.len() as u64) as usize];
+        let cores = among(&[2, 2, 3, 4]) as usize;
+        let transactions = among(&[1, 2, 3, 6]) as usize;
+        let keys = among(&[1, 1, 2, 3]) as u32;
+        let ops = among(&[1, 2, 3, 5, 8]) as u32;
+        let write_share = among(&[2, 5, 8]) as f64 / 10.0;
+        let stops = among(&[0, 0, 1, 3]) as u32;
+        let depth = among(&[1, 2, 3, 5]) as u32;
+        let order = match among(&[0, 0, 1, 2]) {
+            0 => Order::Priorities { depth, steps_expected: (cores * transactions) as u64 * 200 },
+            1 => Order::Random { probability: 0.02 },
+            _ => Order::Random { probability: 0.3 },
+        };
+        let kills = u32::from(kills_one_in != 0 && random.below(kills_one_in) == 0);
+        let stress = StressOptions {
+            keys,
+            ops,
+            write_share,
+            rollback_share: 0.1,
+            panic_share: 0.02,
+            // Switches are the schedule's.
+            yield_share: 0.0,
+        };
+        Self { seed, cores, transactions, stress, order, stops, kills }
+    }
+
+    fn config(&self, trace_steps: usize) -> Config {
+        let machine = Machine::named("server-128").expect("a machine that comes with the simulator");
+        let mut config = Config::new(machine, self.cores);
+        config.seed = self.seed;
+        config.order = self.order.clone();
+        config.caches = false;
+        config.steps_max = Some(STEPS_MAX);
+        config.grace_steps = STEPS_MAX;
+        config.trace_steps = trace_steps;
+        let steps = (self.cores * self.transactions) as u64 * 200;
+        config.faults =
+            Faults { stops: self.stops, stop_ns_max: 1_000_000, kills: self.kills, within_steps: steps };
+        config
+    }
+}
+
+/// Steps after which a run of a few transactions is taken to be without an end.
+const STEPS_MAX: u64 = 2_000_000;
+
+/// Memory for the history of one schedule: never reached.
+const HISTORY_BYTES: usize = 1 << 28;
+
+/// What went wrong under a seed.
+#[derive(Debug, Clone)]
+pub struct Violation {
+    /// The seed and what it stands for.
+    pub drawn: Drawn,
+    /// What went wrong.
+    pub what: String,
+    /// The last steps of each core.
+    pub trace: String,
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "seed {}: {}", self.drawn.seed, self.what)
+    }
+}
+
+/// What one schedule came to.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Explored {
+    /// Steps of all cores.
+    pub steps: u64,
+    /// Transactions committed.
+    pub commits: u64,
+    /// Attempts that lost.
+    pub aborts: u64,
+    /// A hash over all steps.
+    pub hash: u64,
+}
+
+/// Runs one schedule and judges it.
+///
+/// # Errors
+///
+/// What went wrong, with the last `trace_steps` steps of each core.
+pub fn explore<P: Protocol>(drawn: &Drawn, trace_steps: usize) -> Result<Explored, Box<Violation>> {
+    // Where a core may die, others must not wait for ever for what it holds.
+    let attempts_max = if drawn.kills == 0 { u32::MAX } else { 20 };
+    let engine = Engine::<P>::with_policy(RetryPolicy {
+        attempts_max,
+        backoff_max: Duration::from_micros(5),
+        ..RetryPolicy::default()
+    });
+    let stress = Stress::<P>::load(&engine, &drawn.stress, drawn.cores, drawn.seed, &Unobserved);
+    let stress = stress.expect("loading cannot fail");
+    let recording = engine.record_history(HISTORY_BYTES).expect("a new engine");
+    let crew: Vec<_> = (0..drawn.cores)
+        .map(|core| {
+            let worker = engine.worker().expect("few workers");
+            RefCell::new(Some((worker, stress.client(core, drawn.cores, drawn.seed))))
+        })
+        .collect();
+    let simulation = Simulation::new(drawn.config(trace_steps)).expect("options that can be");
+    let outcome = simulation.try_run(|core| {
+        let (mut worker, mut client) = crew[core].take().expect("each core has its own");
+        let mut failed = None;
+        for _ in 0..drawn.transactions {
+            stress.prepare(&mut client);
+            if let Ended::Failed(message) = stress.run_one(&mut worker, &mut client).end {
+                failed.get_or_insert(message);
+            }
+        }
+        (worker, client, failed)
+    });
+    let statistics = engine.statistics();
+    let explored = Explored {
+        steps: outcome.steps,
+        commits: statistics.commits,
+        aborts: statistics.aborts,
+        hash: outcome.hash(),
+    };
+    let violation = |what: String| {
+        let trace = outcome.trace.to_string();
+        Err(Box::new(Violation { drawn: drawn.clone(), what, trace }))
+    };
+    if !matches!(outcome.end, End::Finished) {
+        return violation(outcome.end.to_string());
+    }
+    let history = recording.finish();
+    match hotrow_check::check(&history) {
+        Err(error) => return violation(format!("the history contradicts itself: {error}")),
+        Ok(report) if !report.strictly_serializable || (P::OPAQUE && !report.opaque) => {
+            return violation(report.to_string());
+        }
+        Ok(_) => {}
+    }
+    if drawn.kills == 0 {
+        let mut workers = Vec::new();
+        let mut clients = Vec::new();
+        for result in outcome.results {
+            let (worker, client, failed) = result.expect("every core has finished");
+            if let Some(message) = failed {
+                let trace = outcome.trace.to_string();
+                return Err(Box::new(Violation { drawn: drawn.clone(), what: message, trace }));
+            }
+            workers.push(worker);
+            clients.push(client);
+        }
+        let failed = stress.checks(&mut workers[0], clients).into_iter().find(|check| !check.passed);
+        if let Some(check) = failed {
+            let what = format!("{}: {}", check.name, check.detail.unwrap_or_default());
+            let trace = outcome.trace.to_string();
+            return Err(Box::new(Violation { drawn: drawn.clone(), what, trace }));
+        }
+    }
+    Ok(explored)
+}
