@@ -357,7 +357,13 @@ impl Engine {
     }
 
     /// The next fault that is due.
+    ///
+    /// None strikes a core that unwinds from a region: the standard library counts who unwinds in this thread,
+    /// and one that never ended would be counted for ever.
     pub(crate) fn due_fault(&mut self) -> Option<Fault> {
+        if self.htm.is_leaving(self.current) {
+            return None;
+        }
         let (_, fault) = self.faults.pop_if(|(step, _)| *step <= self.steps)?;
         Some(fault)
     }
@@ -370,7 +376,7 @@ impl Engine {
         self.attention_at = fault.min(soft).min(self.limits.steps_hard);
     }
 
-    /// Whether the current core has to look up before its next step: another's turn, a limit, a fault.
+    /// Whether the current core need not look up before its next step: no other's turn, no limit, no fault.
     #[inline(always)]
     pub(crate) fn is_turn(&self) -> bool {
         self.key() < self.horizon && self.steps < self.attention_at

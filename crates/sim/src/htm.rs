@@ -82,7 +82,8 @@ pub(crate) struct RegionAborted;
 /// Runs `body` as a region: all its writes, or none.
 ///
 /// A region within a region is part of the outer one. There is no retry and no fallback; both are the
-/// caller's. A panic of the body aborts the region and goes on.
+/// caller's. A panic of the body aborts the region and goes on; destructors that make steps while it unwinds
+/// must expect to be inside still, and if the region is aborted in one of them, the process aborts.
 ///
 /// # Errors
 ///

@@ -217,6 +217,10 @@ impl Simulation {
     /// The bodies run on this thread, each on its own stack, and switch at any step; a `RefCell` that one of
     /// them has borrowed over a step is borrowed for the others, too.
     ///
+    /// A core that is killed or abandoned never leaves its frames, as if it had forgotten everything in them.
+    /// So a body must not make steps inside calls that other *threads* rely on to wait for them: scoped threads
+    /// of the standard library, whose scope would be gone without having waited.
+    ///
     /// # Panics
     ///
     /// If a core panics, after the others have been ended, with the same payload. If called from inside a
