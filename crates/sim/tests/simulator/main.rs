@@ -1,5 +1,6 @@
 //! The simulator as its users see it.
 
+mod chaos;
 mod determinism;
 mod endings;
 mod machine;
