@@ -10,7 +10,7 @@ use crate::virtual_core::{NOT_QUEUED, State, Woken};
 
 /// What becomes of a core that makes a step after the run has ended.
 pub(crate) enum AfterEnd {
-    /// It unwinds already, and the step does nothing.
+    /// It unwinds already, by being told or from a region, and the step does nothing.
     GoOn,
     /// It has to unwind.
     Unwind,
@@ -99,13 +99,14 @@ impl Engine {
     /// What becomes of the current core at a step after the run has ended.
     pub(crate) fn after_end(&mut self, gives_way: bool) -> AfterEnd {
         let (grace, current) = (self.limits.grace_steps, self.current);
+        let is_leaving = self.htm.is_leaving(current);
         let core = &mut self.cores[current];
         core.steps_after_end += 1;
         if !self.limits.unwinds || core.steps_after_end > grace {
             core.state = State::Abandoned;
             return AfterEnd::Abandon(core.yielder);
         }
-        if !core.told {
+        if !core.told && !is_leaving {
             core.told = true;
             return AfterEnd::Unwind;
         }

@@ -90,19 +90,25 @@ pub(crate) struct Engine {
     pub(crate) sibling_percent: u64,
 }
 
+/// What an engine is made of.
+pub(crate) struct Parts {
+    pub(crate) cores: usize,
+    pub(crate) physical_cores: usize,
+    pub(crate) memory: Memory,
+    pub(crate) htm: Htm,
+    pub(crate) trace: Trace,
+    /// None: the clocks decide.
+    pub(crate) schedule: Option<Box<dyn Schedule>>,
+    /// The last first.
+    pub(crate) faults: Vec<(u64, Fault)>,
+    pub(crate) limits: Limits,
+    pub(crate) sibling_percent: u64,
+}
+
 impl Engine {
-    #[expect(clippy::too_many_arguments, reason = "called once, from the one place that has them all")]
-    pub(crate) fn new(
-        cores: usize,
-        physical_cores: usize,
-        memory: Memory,
-        htm: Htm,
-        trace: Trace,
-        schedule: Option<Box<dyn Schedule>>,
-        faults: Vec<(u64, Fault)>,
-        limits: Limits,
-        sibling_percent: u64,
-    ) -> Self {
+    pub(crate) fn new(parts: Parts) -> Self {
+        let Parts { cores, physical_cores, memory, htm, trace, schedule, faults, limits, sibling_percent } =
+            parts;
         let mut engine = Self {
             now: 0,
             current: 0,
@@ -357,7 +363,13 @@ impl Engine {
     }
 
     /// The next fault that is due.
+    ///
+    /// None strikes a core that unwinds from a region: the standard library counts who unwinds in this thread,
+    /// and one that never ended would be counted for ever.
     pub(crate) fn due_fault(&mut self) -> Option<Fault> {
+        if self.htm.is_leaving(self.current) {
+            return None;
+        }
         let (_, fault) = self.faults.pop_if(|(step, _)| *step <= self.steps)?;
         Some(fault)
     }
@@ -370,7 +382,7 @@ impl Engine {
         self.attention_at = fault.min(soft).min(self.limits.steps_hard);
     }
 
-    /// Whether the current core has to look up before its next step: another's turn, a limit, a fault.
+    /// Whether the current core need not look up before its next step: no other's turn, no limit, no fault.
     #[inline(always)]
     pub(crate) fn is_turn(&self) -> bool {
         self.key() < self.horizon && self.steps < self.attention_at

@@ -17,7 +17,8 @@ pub struct Faults {
     ///
     /// A dead core never makes another step. Its stack is neither unwound nor freed, because a thread that dies
     /// (or a machine that fails) runs no destructor: locks that it held stay locked, and what it owned leaks.
-    /// What it borrowed is not touched any more and may go away.
+    /// What it borrowed is not touched any more and may go away. If it dies while it unwinds from a panic,
+    /// `panicking()` of the standard library stays true in this thread.
     pub kills: u32,
     /// The steps among which the faults are drawn.
     pub within_steps: u64,

@@ -25,7 +25,8 @@
 //! An aborted region is left by unwinding from the step at which its core learns of it, without a panic
 //! message; [`run`] returns the cause. So, other than on hardware, destructors of what the body owned run; the
 //! region is already undone then, and their steps count as outside of it. They must not undo by hand what the
-//! abort has undone. A body that catches all panics must let this one through.
+//! abort has undone. A destructor that makes steps inside the region may itself be where it is left, and its rest
+//! does not run. A body that catches all panics must let this one through.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
@@ -82,7 +83,8 @@ pub(crate) struct RegionAborted;
 /// Runs `body` as a region: all its writes, or none.
 ///
 /// A region within a region is part of the outer one. There is no retry and no fallback; both are the
-/// caller's. A panic of the body aborts the region and goes on.
+/// caller's. A panic of the body aborts the region and goes on; destructors that make steps while it unwinds
+/// must expect to be inside still, and if the region is aborted in one of them, the process aborts.
 ///
 /// # Errors
 ///

@@ -16,6 +16,9 @@
 //! arrived and the operation it was fetched for is done; so contended words queue, and a word that all cores
 //! change has a throughput of one transfer each.
 //!
+//! A plain store stalls its core for a part of its miss only (the store buffer); an atomic operation or a fence
+//! after it waits until it is done.
+//!
 //! What it leaves out is listed in docs/simulator.md.
 
 use crate::cache::Tags;
@@ -66,7 +69,7 @@ pub(crate) struct Picoseconds {
     memory: u64,
     mesh_hop: u64,
     atomic: u64,
-    pub(crate) fence: u64,
+    fence: u64,
     pub(crate) pause: u64,
     pub(crate) work: u64,
     pub(crate) clock: u64,
@@ -85,6 +88,8 @@ pub(crate) fn picoseconds(nanoseconds: f64) -> u64 {
 struct Private {
     l1: Tags,
     l2: Tags,
+    /// When the last store that is still on its way will be done.
+    stored_at: u64,
 }
 
 /// The caches of a machine, as far as the cores in use need them.
@@ -113,6 +118,7 @@ impl Memory {
         let private = || Private {
             l1: Tags::new(lines(machine.caches.l1_kib), machine.caches.l1_ways),
             l2: Tags::new(lines(machine.caches.l2_kib), machine.caches.l2_ways),
+            stored_at: 0,
         };
         let shared = || Tags::new(lines(machine.caches.l3_kib), machine.caches.l3_ways);
         let costs = &machine.nanoseconds;
@@ -169,10 +175,22 @@ impl Memory {
         }
         let number = self.directory.number(line);
         let held = self.directory.holds(number, cache);
+        let drained = if kind == Kind::ReadModifyWrite { self.drain(cache, now) } else { 0 };
         if held && (kind == Kind::Load || self.directory.line(number).owner == cache as u16) {
-            return (number, self.hit(cache, number) + extra);
+            return (number, drained + self.hit(cache, number) + extra);
         }
-        (number, self.miss(cache, number, kind, held, now))
+        (number, drained + self.miss(cache, number, kind, held, now + drained))
+    }
+
+    /// What a fence costs at `now`.
+    pub(crate) fn fence(&self, cache: usize, now: u64) -> u64 {
+        self.costs.fence + if self.modelled { self.drain(cache, now) } else { 0 }
+    }
+
+    /// How long it takes until all stores before are done.
+    #[inline]
+    fn drain(&self, cache: usize, now: u64) -> u64 {
+        self.private[cache].stored_at.saturating_sub(now)
     }
 
     /// The cost of a line that is in the private caches.
@@ -214,6 +232,10 @@ impl Memory {
             self.directory.line(number).busy_until_ps = done + extra;
         }
         self.keep(cache, number);
+        if kind == Kind::Store {
+            let stored_at = &mut self.private[cache].stored_at;
+            *stored_at = done.max(*stored_at);
+        }
         let stall = done - now;
         match kind {
             Kind::Load => (stall * self.load_stall / 100).max(self.costs.l1),
@@ -381,6 +403,21 @@ mod tests {
         let mut memory = memory("drp", 60);
         cost(&mut memory, 0, 1, Kind::Load, 0);
         assert_eq!(cost(&mut memory, 0, 1, Kind::Store, 1_000_000), memory.costs.l1);
+    }
+
+    #[test]
+    fn a_store_is_hidden_in_part_until_something_waits_for_it() {
+        let mut memory = memory("drp", 60);
+        cost(&mut memory, 1, 1, Kind::Store, 0);
+        cost(&mut memory, 0, 2, Kind::Store, 0);
+        let late = 1_000_000_000;
+        let stored = cost(&mut memory, 0, 1, Kind::Store, late);
+        assert_eq!(stored, memory.costs.same_socket / 2);
+        let left = memory.costs.same_socket - stored;
+        assert_eq!(memory.fence(0, late + stored), left + memory.costs.fence);
+        let atomic = cost(&mut memory, 0, 2, Kind::ReadModifyWrite, late + stored);
+        assert_eq!(atomic, left + memory.costs.l1 + memory.costs.atomic);
+        assert_eq!(memory.fence(0, 2 * late), memory.costs.fence);
     }
 
     #[test]

@@ -37,9 +37,14 @@ pub fn cores() -> Option<usize> {
 #[inline]
 pub fn access(address: usize, bytes: usize, kind: Kind) {
     let engine = engine::active();
-    if engine.is_null() {
-        return;
+    if !engine.is_null() {
+        access_inside(engine, address, bytes, kind);
     }
+}
+
+/// Apart from [`access`], so that this is not copied to wherever an atomic operation is.
+#[inline(never)]
+fn access_inside(engine: *mut Engine, address: usize, bytes: usize, kind: Kind) {
     // SAFETY: this is the current core's fiber, and no reference into the engine is alive: all references that
     // this module makes end before it calls foreign code or switches.
     unsafe {
@@ -70,7 +75,10 @@ pub fn access(address: usize, bytes: usize, kind: Kind) {
 /// A full fence. A step. (All operations are sequentially consistent anyway; what it has is a cost.)
 #[inline]
 pub fn fence() {
-    step(false, |engine| engine.record(Operation::Fence, None, engine.memory.costs.fence));
+    step(false, |engine| {
+        let cost = engine.memory.fence(engine.cores[engine.current].cache, engine.now);
+        engine.record(Operation::Fence, None, cost);
+    });
 }
 
 /// A spin hint. A step; schedules that ignore the clocks take it as giving way.
@@ -95,7 +103,7 @@ pub fn work(units: u64) {
     if engine.is_null() {
         return;
     }
-    // SAFETY: as in `access`.
+    // SAFETY: as in `access_inside`.
     let this: &mut Engine = unsafe { &mut *engine };
     let mut cost = units.saturating_mul(this.memory.costs.work);
     if this.cores[this.current].has_sibling {
@@ -115,7 +123,7 @@ pub fn now() -> u64 {
     if engine.is_null() {
         return 0;
     }
-    // SAFETY: as in `access`.
+    // SAFETY: as in `access_inside`.
     let this: &mut Engine = unsafe { &mut *engine };
     this.now = (this.now + this.memory.costs.clock).min(TIME_MAX_PS);
     this.now / 1000
@@ -134,7 +142,7 @@ pub fn sleep(ns: u64) {
         }
     });
     let engine = engine::active();
-    // SAFETY: as in `access`; where a schedule decides, the core has just been taken off.
+    // SAFETY: as in `access_inside`; where a schedule decides, the core has just been taken off.
     unsafe {
         if !engine.is_null() && !(*engine).quiet && (*engine).is_scheduled() {
             turn::suspend(engine);
@@ -158,7 +166,7 @@ pub fn park_if(key: usize, deadline_ns: Option<u64>, condition: impl FnOnce() ->
     if engine.is_null() {
         return Woken::Refused;
     }
-    // SAFETY: as in `access`; no reference is alive while the condition runs or the core is suspended.
+    // SAFETY: as in `access_inside`; no reference is alive while the condition runs or the core is suspended.
     unsafe {
         if !turn::turn(engine, true) {
             return Woken::TimedOut;
@@ -230,7 +238,7 @@ pub fn should_stop() -> bool {
 pub fn label(label: &'static str) {
     let engine = engine::active();
     if !engine.is_null() {
-        // SAFETY: as in `access`.
+        // SAFETY: as in `access_inside`.
         let this: &mut Engine = unsafe { &mut *engine };
         this.cores[this.current].label = label;
     }
@@ -239,7 +247,7 @@ pub fn label(label: &'static str) {
 #[inline]
 fn look<R>(look: impl FnOnce(&Engine) -> R) -> Option<R> {
     let engine = engine::active();
-    // SAFETY: as in `access`; `look` is this module's.
+    // SAFETY: as in `access_inside`; `look` is this module's.
     (!engine.is_null()).then(|| look(unsafe { &*engine }))
 }
 
@@ -249,7 +257,7 @@ fn step(gives_way: bool, charge: impl FnOnce(&mut Engine)) {
     if engine.is_null() {
         return;
     }
-    // SAFETY: as in `access`; `charge` is this module's and calls no foreign code.
+    // SAFETY: as in `access_inside`; `charge` is this module's and calls no foreign code.
     unsafe {
         if turn::turn(engine, gives_way) {
             charge(&mut *engine);

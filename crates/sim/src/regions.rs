@@ -133,6 +133,11 @@ impl Htm {
         self.regions[core].as_ref().is_some_and(|region| region.aborted.is_none())
     }
 
+    /// Whether the core unwinds from its region just now.
+    pub(crate) fn is_leaving(&self, core: usize) -> bool {
+        self.regions[core].as_ref().is_some_and(|region| region.leaving)
+    }
+
     /// Whether the core has to leave its region; says so once.
     pub(crate) fn must_leave(&mut self, core: usize) -> bool {
         match &mut self.regions[core] {

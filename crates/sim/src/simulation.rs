@@ -7,7 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use corosensei::stack::DefaultStack;
 use corosensei::{Coroutine, CoroutineResult, Yielder};
 
-use crate::engine::{self, Engine, Limits};
+use crate::engine::{self, Engine, Limits, Parts};
 use crate::fault::Faults;
 use crate::machine::Machine;
 use crate::memory::Memory;
@@ -48,6 +48,7 @@ pub enum Ending {
     Abandon,
     /// Their next step unwinds. Destructors run; other cores run while a destructor waits (a spin hint, a
     /// yield). Code whose unsafe parts rely on an atomic operation not to panic must not be ended like this.
+    /// A core that is just then unwinding from a panic of its own would unwind twice, which aborts the process.
     Unwind,
 }
 
@@ -217,6 +218,10 @@ impl Simulation {
     /// The bodies run on this thread, each on its own stack, and switch at any step; a `RefCell` that one of
     /// them has borrowed over a step is borrowed for the others, too.
     ///
+    /// A core that is killed or abandoned never leaves its frames, as if it had forgotten everything in them.
+    /// So a body must not make steps inside calls that other *threads* rely on to wait for them: scoped threads
+    /// of the standard library, whose scope would be gone without having waited.
+    ///
     /// # Panics
     ///
     /// If a core panics, after the others have been ended, with the same payload. If called from inside a
@@ -254,15 +259,15 @@ impl Simulation {
         let cores = config.cores;
         let picoseconds = |ns: Option<u64>| ns.unwrap_or(u64::MAX).saturating_mul(1000).min(TIME_MAX_PS);
         let steps = config.steps_max.unwrap_or(u64::MAX);
-        let engine = Box::into_raw(Box::new(Engine::new(
+        let engine = Box::into_raw(Box::new(Engine::new(Parts {
             cores,
-            config.machine.physical_cores(),
-            Memory::new(&config.machine, cores, config.caches),
-            Htm::new(&config.machine, cores, config.seed),
-            Trace::new(cores, config.trace_steps),
+            physical_cores: config.machine.physical_cores(),
+            memory: Memory::new(&config.machine, cores, config.caches),
+            htm: Htm::new(&config.machine, cores, config.seed),
+            trace: Trace::new(cores, config.trace_steps),
             schedule,
-            config.faults.draw(config.seed),
-            Limits {
+            faults: config.faults.draw(config.seed),
+            limits: Limits {
                 steps,
                 steps_hard: steps.saturating_add(config.grace_steps),
                 until_ps: picoseconds(config.until_ns),
@@ -270,8 +275,8 @@ impl Simulation {
                 grace_steps: config.grace_steps,
                 unwinds: config.ending == Ending::Unwind,
             },
-            config.machine.percent.sibling_slowdown.round() as u64,
-        )));
+            sibling_percent: config.machine.percent.sibling_slowdown.round() as u64,
+        })));
         let results: Vec<Cell<Option<R>>> = (0..cores).map(|_| Cell::new(None)).collect();
         let panicked = Cell::new(None);
         let (body, slots, panicked_ref) = (&body, &results, &panicked);

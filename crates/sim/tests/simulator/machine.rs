@@ -4,24 +4,15 @@ use std::cell::Cell;
 
 use hotrow_sim::{Config, Kind, Machine, Simulation, access, should_stop, work};
 
-#[repr(align(64))]
-#[derive(Default)]
-struct Word(Cell<u64>);
-
-impl Word {
-    fn add(&self) {
-        access(self.0.as_ptr() as usize, 8, Kind::ReadModifyWrite);
-        self.0.set(self.0.get() + 1);
-    }
-}
+use crate::word::{Word, words};
 
 /// Additions per virtual microsecond; `pick` says which word a core adds to.
 fn throughput(machine: &Machine, cores: usize, work_units: u64, pick: impl Fn(usize) -> usize) -> f64 {
-    let words: Vec<Word> = (0..cores).map(|_| Word::default()).collect();
+    let words = words(cores);
     let config = Config { until_ns: Some(100_000), trace_steps: 0, ..Config::new(machine.clone(), cores) };
     Simulation::new(config).unwrap().run(|core| {
         while !should_stop() {
-            words[pick(core)].add();
+            words[pick(core)].add(1);
             work(work_units);
         }
     });
@@ -67,7 +58,7 @@ fn two_cores_of_one_socket_share_a_word_faster_than_two_of_different_sockets() {
                     return others.set(others.get() + 1);
                 }
                 while !should_stop() {
-                    word.add();
+                    word.add(1);
                     work(10);
                 }
             });

@@ -1,12 +1,12 @@
 //! Hardware transactions: all or nothing, who wins, what fits; and dbx-tc Figure 1(a) and 1(b).
 
-use std::cell::Cell;
-
 use hotrow_sim::htm::{self, AbortCause};
 use hotrow_sim::{
-    Config, Ending, Fate, Faults, Kind, Machine, Order, Outcome, Random, Simulation, Woken, access, pause,
-    sleep, work, yield_now,
+    Config, Ending, Fate, Faults, Kind, Machine, Order, Outcome, Random, Simulation, Woken, pause, sleep,
+    work, yield_now,
 };
+
+use crate::word::{Word, words};
 
 fn config(cores: usize) -> Config {
     Config::new(Machine::named("dbx-tc").unwrap(), cores)
@@ -22,32 +22,6 @@ fn calm(cores: usize) -> Config {
         transactions.resident_lines = 0;
     }
     config
-}
-
-#[repr(align(64))]
-#[derive(Default)]
-struct Word(Cell<u64>);
-
-impl Word {
-    fn load(&self) -> u64 {
-        access(self.0.as_ptr() as usize, 8, Kind::Load);
-        self.0.get()
-    }
-
-    fn touch(&self) {
-        access(self.0.as_ptr() as usize, 8, Kind::Load);
-    }
-
-    fn store(&self, value: u64) {
-        access(self.0.as_ptr() as usize, 8, Kind::Store);
-        // SAFETY: the words outlive the simulations of these tests, and are shared through `Cell` only.
-        unsafe { htm::log_write(self.0.as_ptr().cast(), 8) };
-        self.0.set(value);
-    }
-}
-
-fn words(count: usize) -> Vec<Word> {
-    (0..count).map(|_| Word::default()).collect()
 }
 
 /// Runs on one core.

@@ -5,23 +5,13 @@ use std::collections::HashSet;
 use std::fmt::Write;
 use std::process::Command;
 
+use crate::orders;
+use crate::word::words;
 use hotrow_sim::{
     Config, CoreLocal, Faults, Kind, Machine, Order, Random, Simulation, access, park_on, work,
 };
 
-#[repr(align(64))]
-#[derive(Default)]
-struct Word(Cell<u64>);
-
 static SUM: CoreLocal<Cell<u64>> = CoreLocal::new(|| Cell::new(0));
-
-fn orders() -> [Order; 3] {
-    [
-        Order::LeastClock,
-        Order::Random { probability: 0.1 },
-        Order::Priorities { depth: 3, steps_expected: 1000 },
-    ]
-}
 
 /// A contended program; what it did, in words.
 fn report(seed: u64, order: Order, machine: &str) -> (u64, String) {
@@ -29,7 +19,7 @@ fn report(seed: u64, order: Order, machine: &str) -> (u64, String) {
     let faults = Faults { stops: 2, stop_ns_max: 50_000, kills: 1, within_steps: 1000 };
     let simulation =
         Simulation::new(Config { seed, order, faults, trace_steps: 4, ..Config::new(machine, 8) }).unwrap();
-    let words: Vec<Word> = (0..64).map(|_| Word::default()).collect();
+    let words = words(64);
     let outcome = simulation.run(|core| {
         let mut random = Random::stream(7, core as u64);
         for turn in 0..100 {
@@ -100,7 +90,11 @@ fn the_same_options_print_the_same_bytes_in_every_process() {
     }
     let child = |environment: &str| {
         let output = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "the_same_options_print_the_same_bytes_in_every_process", "--nocapture"])
+            .args([
+                "--exact",
+                "determinism::the_same_options_print_the_same_bytes_in_every_process",
+                "--nocapture",
+            ])
             .args(["--test-threads", "1"])
             .env(CHILD, environment)
             .output()
