@@ -122,7 +122,8 @@ mod with_simulator {
                         let mut shared = lock(&shared);
                         shared.done += 1;
                         match explored {
-                            Ok(Explored { steps, commits, aborts, hash }) => {
+                            Ok(Explored { steps, commits, aborts, stalled, hash }) => {
+                                shared.sum.stalled += stalled;
                                 shared.sum.steps += steps;
                                 shared.sum.commits += commits;
                                 shared.sum.aborts += aborts;
@@ -162,14 +163,15 @@ mod with_simulator {
                 )));
             }
             print(&format!(
-                "{}: {} schedules without a violation (seeds {seed} to {}; {} steps, {} commits, {} aborts; \
-                 hash {:016x})\n",
+                "{}: {} schedules without a violation (seeds {seed} to {}; {} steps, {} commits, {} aborts; in {} \
+                 a dead core stalled others; hash {:016x})\n",
                 P::NAME,
                 text::count(done),
                 seed.wrapping_add(schedules - 1),
                 text::count(sum.steps),
                 text::count(sum.commits),
                 text::count(sum.aborts),
+                text::count(sum.stalled),
                 sum.hash,
             ))?;
             Ok(())

@@ -160,6 +160,11 @@ impl Memory {
         Accesses { queued_ns: self.queued_ps / 1000, ..self.accesses }
     }
 
+    /// Whether there are caches.
+    pub(crate) fn has_caches(&self) -> bool {
+        self.modelled
+    }
+
     /// How many lines were touched.
     pub(crate) fn lines(&self) -> usize {
         self.directory.touched()
@@ -170,10 +175,10 @@ impl Memory {
     #[inline]
     pub(crate) fn access(&mut self, cache: usize, line: u64, kind: Kind, now: u64) -> (u32, u64) {
         let extra = if kind == Kind::ReadModifyWrite { self.costs.atomic } else { 0 };
-        if !self.modelled {
-            return (0, self.costs.l1 + extra);
-        }
         let number = self.directory.number(line);
+        if !self.modelled {
+            return (number, self.costs.l1 + extra);
+        }
         let held = self.directory.holds(number, cache);
         let drained = if kind == Kind::ReadModifyWrite { self.drain(cache, now) } else { 0 };
         if held && (kind == Kind::Load || self.directory.line(number).owner == cache as u16) {

@@ -51,8 +51,10 @@ fn access_inside(engine: *mut Engine, address: usize, bytes: usize, kind: Kind) 
         if !turn::turn(engine, false) {
             return;
         }
-        let first = (address / LINE_BYTES) as u64;
-        let last = (address.saturating_add(bytes.max(1) - 1) / LINE_BYTES) as u64;
+        // Where no caches are modelled, words are counted, so that where the allocator puts them does not matter.
+        let unit = if (*engine).memory.has_caches() { LINE_BYTES } else { size_of::<u64>() };
+        let first = (address / unit) as u64;
+        let last = (address.saturating_add(bytes.max(1) - 1) / unit) as u64;
         for line in first..=last {
             let this = &mut *engine;
             if this.htm.is_active() {

@@ -264,7 +264,7 @@ impl Simulation {
             physical_cores: config.machine.physical_cores(),
             memory: Memory::new(&config.machine, cores, config.caches),
             htm: Htm::new(&config.machine, cores, config.seed),
-            trace: Trace::new(cores, config.trace_steps),
+            trace: Trace::new(cores, config.trace_steps, config.caches),
             schedule,
             faults: config.faults.draw(config.seed),
             limits: Limits {

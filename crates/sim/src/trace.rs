@@ -71,7 +71,7 @@ pub struct Step {
     pub core: usize,
     /// What it did.
     pub operation: Operation,
-    /// The cache line, numbered in order of first touch, or `None` if it touched none.
+    /// The cache line, numbered in order of first touch (the word, where no caches are modelled), or `None` if it touched none.
     pub line: Option<u32>,
     /// The label the core had set.
     pub label: &'static str,
@@ -101,18 +101,25 @@ struct Ring {
 pub struct Trace {
     rings: Vec<Ring>,
     capacity: usize,
+    /// Whether the hash sees which line a step touched.
+    hashes_lines: bool,
     hash: u64,
 }
 
 impl Trace {
-    pub(crate) fn new(cores: usize, capacity: usize) -> Self {
+    pub(crate) fn new(cores: usize, capacity: usize, hashes_lines: bool) -> Self {
         let ring = || Ring { steps: Vec::with_capacity(capacity), next: 0 };
-        Self { rings: (0..cores).map(|_| ring()).collect(), capacity, hash: 0x9e37_79b9_7f4a_7c15 }
+        Self {
+            rings: (0..cores).map(|_| ring()).collect(),
+            capacity,
+            hashes_lines,
+            hash: 0x9e37_79b9_7f4a_7c15,
+        }
     }
 
     #[inline]
     pub(crate) fn record(&mut self, step: Step) {
-        let line = step.line.map_or(0, |line| u64::from(line) + 1);
+        let line = step.line.filter(|_| self.hashes_lines).map_or(0, |line| u64::from(line) + 1);
         let what = (step.core as u64) << 48 | (step.operation as u64) << 40 | line;
         self.hash = (self.hash.rotate_left(23) ^ what).wrapping_mul(0xff51_afd7_ed55_8ccd);
         self.hash ^= step.cost_ps.wrapping_add(step.at_ps << 24);
@@ -132,7 +139,8 @@ impl Trace {
     ///
     /// The same program with the same options has the same hash; if not, something outside the simulation
     /// decides. Lines count by their order of first touch, so that addresses do not matter; but whether two
-    /// objects share a line does, and that is the allocator's decision.
+    /// objects share a line does, and that is the allocator's decision. Where no caches are modelled, lines do not
+    /// count: memory that is freed and used again would tell runs apart by what ran before them.
     pub fn hash(&self) -> u64 {
         let mut mixed = self.hash;
         mixed = (mixed ^ (mixed >> 33)).wrapping_mul(0xc4ce_b9fe_1a85_ec53);
@@ -173,7 +181,7 @@ mod tests {
 
     #[test]
     fn the_last_steps_of_each_core_are_kept_in_order() {
-        let mut trace = Trace::new(2, 3);
+        let mut trace = Trace::new(2, 3, true);
         for number in 0..10 {
             trace.record(step(number, usize::from(number % 5 == 0), 100));
         }
@@ -187,7 +195,7 @@ mod tests {
     #[test]
     fn the_hash_sees_every_step_kept_or_not() {
         let hash = |cost| {
-            let mut trace = Trace::new(1, 0);
+            let mut trace = Trace::new(1, 0, true);
             (0..5).for_each(|number| trace.record(step(number, 0, if number == 2 { cost } else { 1 })));
             trace.hash()
         };

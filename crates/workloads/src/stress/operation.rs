@@ -2,6 +2,7 @@
 
 use super::objects::{Boxed, GROUPS, Inline, Objects, Seen};
 use hotrow::sync::random::Random;
+use hotrow::sync::thread::label;
 use hotrow::{Abort, Direction, Protocol, Transaction};
 use std::ops::ControlFlow;
 
@@ -9,6 +10,7 @@ use std::ops::ControlFlow;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Operation {
     what: What,
+    name: &'static str,
     key: u32,
     /// What is written, and where scans end.
     value: u32,
@@ -16,7 +18,7 @@ pub(super) struct Operation {
 
 macro_rules! operations {
     ($list:ident: $($what:ident),* $(,)?) => {
-        const $list: &[What] = &[$(What::$what),*];
+        const $list: &[(What, &str)] = &[$((What::$what, stringify!($what))),*];
     };
 }
 
@@ -58,9 +60,9 @@ operations![WRITES: SetInline, ChangeInline, SetBoxed, ChangeBoxed, SetElement, 
 impl Operation {
     pub(super) fn draw(random: &mut Random, keys: u32, writes: bool) -> Self {
         let list = if writes { WRITES } else { LOOKS };
-        let what = list[random.below(list.len() as u64) as usize];
+        let (what, name) = list[random.below(list.len() as u64) as usize];
         let below = |random: &mut Random| random.below(keys.into()) as u32;
-        Self { what, key: below(random), value: below(random) }
+        Self { what, name, key: below(random), value: below(random) }
     }
 
     /// The counter that it adds to, and what.
@@ -78,7 +80,8 @@ impl Operation {
         tx: &mut Transaction<'_, P>,
         seen: &mut Seen,
     ) -> Result<(), Abort> {
-        let Self { what, key, value } = *self;
+        let Self { what, name, key, value } = *self;
+        label(name);
         let place = key as usize;
         // What is written depends on all that was read, as in a transaction that means something.
         let new = seen.sum.wrapping_add(value.into());

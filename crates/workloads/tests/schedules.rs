@@ -1,0 +1,100 @@
+//! Explored schedules: the protocols pass, mutants are found, and a seed stands for one schedule.
+//!
+//! Needs feature `sim`: `cargo test -p hotrow-workloads --features sim --test schedules`.
+#![cfg(feature = "sim")]
+
+#[path = "histories/mutants.rs"]
+mod mutants;
+
+use hotrow::protocols::{Visitor, for_each_protocol};
+use hotrow::{Occ, Protocol};
+use hotrow_workloads::explore::{Drawn, Explored, explore};
+use mutants::{Mutant, fault};
+
+/// One schedule in so many has a core that dies.
+const KILLS_ONE_IN: u64 = 100;
+
+#[derive(Clone, Copy)]
+struct Passes {
+    schedules: u64,
+}
+
+impl Visitor for Passes {
+    type Output = Explored;
+
+    fn visit<P: Protocol>(self) -> Explored {
+        let mut sum = Explored::default();
+        for seed in 0..self.schedules {
+            match explore::<P>(&Drawn::new(seed, KILLS_ONE_IN), 100) {
+                Ok(explored) => {
+                    sum.commits += explored.commits;
+                    sum.aborts += explored.aborts;
+                }
+                Err(violation) => panic!("{}: {violation}\n{:#?}", P::NAME, violation.drawn),
+            }
+        }
+        sum
+    }
+}
+
+#[test]
+fn no_schedule_makes_a_protocol_break_its_promise() {
+    for (name, sum) in for_each_protocol(4, Passes { schedules: 2_000 }) {
+        assert!(sum.aborts > 500, "{name}: schedules without conflicts show nothing: {sum:?}");
+        assert!(sum.commits > 5_000, "{name}: {sum:?}");
+    }
+}
+
+#[test]
+#[ignore = "long: run with -- --ignored"]
+fn no_schedule_of_a_hundred_thousand_makes_a_protocol_break_its_promise() {
+    for_each_protocol(4, Passes { schedules: 100_000 });
+}
+
+#[test]
+fn a_seed_stands_for_one_schedule_whatever_ran_before() {
+    let seeds: Vec<u64> = (0..300).collect();
+    let run = |seed: &u64| explore::<Occ>(&Drawn::new(*seed, 10), 10).unwrap();
+    let forwards: Vec<Explored> = seeds.iter().map(run).collect();
+    let mut backwards: Vec<Explored> = seeds.iter().rev().map(run).collect();
+    backwards.reverse();
+    for (seed, (first, second)) in forwards.iter().zip(&backwards).enumerate() {
+        assert_eq!(first, second, "seed {seed}");
+    }
+    assert!(forwards.windows(2).any(|pair| pair[0].hash != pair[1].hash));
+}
+
+/// The first seed under which a mutant violates what it promises.
+fn found<const FAULT: u8>() -> u64 {
+    (0..10_000)
+        .find(|seed| explore::<Mutant<FAULT>>(&Drawn::new(*seed, 0), 10).is_err())
+        .expect("a mutant was not found within ten thousand schedules")
+}
+
+macro_rules! found {
+    ($($name:ident: $fault:ident;)*) => {$(
+        #[test]
+        fn $name() {
+            println!("after {} schedules", found::<{ fault::$fault }>() + 1);
+        }
+    )*};
+}
+
+found! {
+    unchecked_reads_are_found: READS_UNCHECKED;
+    versions_published_before_their_values_are_found: PUBLISHED_EARLY;
+    unchecked_phantoms_are_found: PHANTOMS_UNCHECKED;
+    a_stale_snapshot_is_found: STALE_SNAPSHOT;
+    snapshot_isolation_is_found: READS_OF_OTHERS_UNCHECKED;
+    checks_before_locks_are_found: CHECKED_BEFORE_LOCKED;
+    unchecked_predicates_are_found: PREDICATES_UNCHECKED;
+    unchecked_readers_are_found: READERS_UNCHECKED;
+}
+
+#[test]
+fn the_mutant_without_a_fault_is_not_found() {
+    for seed in 0..2_000 {
+        let explored = explore::<Mutant<{ fault::NONE }>>(&Drawn::new(seed, 0), 10);
+        assert!(explored.is_ok(), "{}", explored.unwrap_err());
+    }
+}
