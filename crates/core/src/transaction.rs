@@ -523,6 +523,9 @@ impl<'w, P: Protocol> Transaction<'w, P> {
     #[inline]
     pub(crate) fn commit(mut self) -> Outcome {
         if self.stop.is_none() {
+            if self.attempt.is_recorded() {
+                self.attempt.name_writes();
+            }
             match self.protocol.commit(self.attempt) {
                 Ok(()) => {
                     self.open = false;

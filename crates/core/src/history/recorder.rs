@@ -176,6 +176,8 @@ pub(crate) struct Log {
     last_read: usize,
     /// Predicates looked at, the last look at each counts. Shared access: a predicate is looked at in a `load`.
     predicates: RefCell<Vec<(ItemId, u32, u64)>>,
+    /// What is about to be installed, sorted once the commit begins.
+    writes: Vec<(ItemId, Arc<Slot>, WriteKind)>,
     bytes: RefCell<Vec<u8>>,
 }
 
@@ -188,6 +190,7 @@ impl Log {
             events: Vec::new(),
             last_read: 0,
             predicates: RefCell::default(),
+            writes: Vec::new(),
             bytes: RefCell::default(),
         }
     }
@@ -212,6 +215,7 @@ impl Log {
         lock(&self.worker).extend_from_slice(&self.events);
         self.events.clear();
         self.predicates.get_mut().clear();
+        self.writes.clear();
     }
 
     /// The word of a key.
@@ -246,11 +250,24 @@ impl Log {
         }
     }
 
-    /// Gives a key a new version, which was installed just now.
-    pub(crate) fn wrote(&mut self, slot: &Slot, kind: WriteKind) {
-        let version = self.recorder.next();
+    /// Notes the key of a pending write and what becomes of it.
+    pub(crate) fn will_write(&mut self, item: ItemId, slot: Arc<Slot>, kind: WriteKind) {
+        self.writes.push((item, slot, kind));
+    }
+
+    /// All pending writes have been noted.
+    pub(crate) fn sort_writes(&mut self) {
+        self.writes.sort_unstable_by_key(|(item, ..)| *item);
+    }
+
+    /// Gives a key a new version: its pending write was installed just now.
+    pub(crate) fn installed(&mut self, item: ItemId) {
+        let Self { recorder, writes, events, .. } = self;
+        let Ok(at) = writes.binary_search_by_key(&item, |(item, ..)| *item) else { return };
+        let (_, slot, kind) = &writes[at];
+        let version = recorder.next();
         let replaced = slot.version.swap(version, Ordering::AcqRel);
-        self.add(Event::Write { key: slot.key, replaced, version, kind });
+        Event::Write { key: slot.key, replaced, version, kind: *kind }.encode(events);
     }
 
     pub(crate) fn stamp(&self) -> u64 {
