@@ -148,6 +148,8 @@ impl<'a> Ranges<'a> {
     pub(crate) fn end_attempt(&mut self, edges: &mut Edges) {
         if !self.pending.is_empty() {
             self.touches.sort_unstable();
+            // A scan that is repeated finds the same again and again.
+            self.touches.dedup();
             let begin = self.touched.len();
             self.touched.extend(self.touches.iter().map(|touch| touch.position));
             let touched = (begin, self.touched.len());

@@ -255,3 +255,12 @@ fn a_very_long_cycle_is_found_and_printed() {
     assert_eq!(report.anomalies[0].steps.len(), keys as usize);
     assert!(report.to_string().contains("transaction 1.100000"));
 }
+
+#[test]
+fn a_transaction_that_repeats_a_range_read_is_judged_in_time() {
+    let mut bench = Bench::new(100, 0);
+    let [scanner] = bench.begin();
+    (0..3_000).for_each(|_| bench.scan_all(scanner));
+    bench.commit(&[scanner]);
+    bench.finds_nothing();
+}
