@@ -157,11 +157,12 @@ impl Recorder {
     /// Ends the recording and gives out what there is. `protocol` and `opaque` go into it.
     pub(crate) fn finish(&self, protocol: &str, opaque: bool) -> History {
         let complete = !self.closed.swap(true, Ordering::Relaxed);
-        let Names { objects, keys, .. } = std::mem::take(&mut *lock(&self.names));
         let workers = lock(&self.workers)
             .iter()
             .map(|(worker, bytes)| WorkerEvents { worker: *worker, bytes: std::mem::take(&mut lock(bytes)) })
             .collect();
+        // Afterwards: whatever key the events name is there.
+        let Names { objects, keys, .. } = std::mem::take(&mut *lock(&self.names));
         History { protocol: protocol.to_owned(), opaque, complete, objects, keys, workers }
     }
 }
@@ -278,5 +279,52 @@ impl Log {
         let to = self.recorder.stamp();
         let object = lock(&self.recorder.names).object(label);
         self.add(Event::Range { object, low, high, from, to });
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::engine::EngineId;
+
+    struct Name(u8);
+
+    impl Named for Name {
+        fn bytes(&self, bytes: &mut Vec<u8>) {
+            bytes.push(self.0);
+        }
+        fn text(&self) -> String {
+            self.0.to_string()
+        }
+    }
+
+    #[test]
+    fn a_history_has_all_keys_of_the_events_that_it_has() {
+        // An attempt that names a key and ends while the recording is being finished.
+        let recorder = Arc::new(Recorder::new(1 << 20));
+        let label = Label::new(EngineId(1), "object");
+        let mut log = Log::new(recorder.clone(), WorkerId(0));
+        log.begin(0);
+        log.slot(&label, &Name(1));
+        let list = recorder.worker(WorkerId(0));
+        let mut held = lock(&list);
+        hotrow_sync::thread::scope(|scope| {
+            let finishing = scope.spawn(|| recorder.finish("test", false));
+            while recorder.is_open() {
+                hotrow_sync::thread::yield_now();
+            }
+            hotrow_sync::thread::sleep(std::time::Duration::from_millis(50));
+            let slot = log.slot(&label, &Name(2));
+            log.read(&slot, 0, ReadKind::Absent);
+            log.end(Ended::Committed);
+            held.extend_from_slice(&log.events);
+            drop(held);
+            let history = finishing.join().unwrap();
+            for event in history.workers[0].events() {
+                if let Event::Read { key, .. } = event.unwrap() {
+                    assert_eq!(history.keys.get(key).unwrap().order, [2]);
+                }
+            }
+        });
     }
 }
