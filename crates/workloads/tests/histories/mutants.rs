@@ -234,12 +234,16 @@ impl<const FAULT: u8> Protocol for Mutant<FAULT> {
         }
         Self::lock(attempt, 0, locked_first)?;
         if FAULT == fault::LOCKS_UNHEEDED {
-            stumble(attempt.local.bound);
+            // Two must be between lock and installation at a time, and check what the other has locked.
+            thread::yield_now();
         }
         if FAULT != fault::PREDICATES_BEFORE_LOCKS {
             Self::check_predicates(attempt)?;
         }
         Self::check(attempt)?;
+        if FAULT == fault::LOCKS_UNHEEDED {
+            thread::yield_now();
+        }
         if locked_first < usize::MAX {
             stumble(attempt.local.bound);
         }
