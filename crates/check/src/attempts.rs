@@ -7,6 +7,7 @@
 use crate::report::{Counts, Outcome, Transaction};
 use crate::{Malformed, graph};
 use hotrow_core::history::{Ended, Event, History};
+use std::collections::HashMap;
 
 /// What is known of each attempt, by its number.
 #[derive(Debug, Default)]
@@ -42,9 +43,12 @@ impl Attempts {
     pub(crate) fn read(history: &History, counts: &mut Counts) -> Result<(Self, Vec<u64>), Malformed> {
         let mut attempts = Attempts::default();
         let mut written = Vec::new();
+        // Of each worker: its attempts so far.
+        let mut positions: HashMap<u32, u32> = HashMap::new();
         for worker in &history.workers {
-            let position = attempts.positions_of(worker.worker);
-            attempts.lists.push((attempts.begin.len() as u32, worker.worker, position));
+            let first = attempts.begin.len() as u32;
+            let position = positions.entry(worker.worker).or_default();
+            attempts.lists.push((first, worker.worker, *position));
             let mut inside = false;
             for (count, event) in worker.events().enumerate() {
                 let event = event.map_err(|malformed| Malformed::Event {
@@ -67,6 +71,7 @@ impl Attempts {
                 }
                 inside = attempts.event(history, event, counts, &mut written)?;
             }
+            *position += attempts.begin.len() as u32 - first;
         }
         attempts.effective = attempts.outcome.iter().map(|outcome| *outcome == Outcome::Committed).collect();
         for outcome in &attempts.outcome {
@@ -140,13 +145,6 @@ impl Attempts {
             return Ok(());
         }
         Err(Malformed::Backwards { transaction: self.transaction(attempt as u32), from, to })
-    }
-
-    /// How many attempts of this worker there are already.
-    fn positions_of(&self, worker: u32) -> u32 {
-        let ends = self.lists.iter().skip(1).map(|list| list.0).chain([self.begin.len() as u32]);
-        let counted = self.lists.iter().zip(ends).filter(|(list, _)| list.1 == worker);
-        counted.map(|(list, end)| end - list.0).sum()
     }
 
     pub(crate) fn len(&self) -> usize {

@@ -40,6 +40,8 @@
 //! - What an attempt without effect wanted to write. Its range reads are judged on the assumption that it has
 //!   read each key before it wrote it, as Hotrow's tables do.
 //! - Values. A read is the version that it saw; that a version has the right content is for other tests.
+//! - What a range read tells of a key that the same attempt has read before, in a version that was replaced before
+//!   the range read: that it was found like that is not told from that it was not found.
 //! - Effects of versions that cancel out. An insertion and a deletion leave an absent key as absent as before,
 //!   but with another version, and whoever saw one version comes before or after accordingly, as with any value
 //!   that is written back.
@@ -48,7 +50,8 @@
 //! # Cost
 //!
 //! Time and memory are linear in the events, but for sorting the keys of objects with range reads, and a
-//! logarithm for each range read. Of a history with the shape of TPC-C, a million transactions with fifty
+//! logarithm for each range read; and but for the insertions and deletions between a range read's two stamps, which
+//! are gone through one by one. Of a history with the shape of TPC-C, a million transactions with fifty
 //! million events took some fifteen seconds of one processor and two GiB, the history itself included (`examples/million.rs`).
 //!
 //! # Sources

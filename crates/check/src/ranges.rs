@@ -20,6 +20,9 @@
 //!    candidate or a later one, so the edge from the earliest candidate's writer is sound; it is the latest
 //!    candidate or an earlier one, so the edge to whoever replaced the latest is sound.
 //!
+//! Rule 3 holds of complete histories only. Who is not recorded may have deleted a key within the window, and
+//! inserted it again, on either side of the scan.
+//!
 //! 1 and 2 with all deletions and all insertions imply what the candidates give outside of windows, so there is
 //! nothing else to add. A store with several versions whose scans look at an older snapshot has to record the
 //! snapshot's stamp as `from`.
@@ -145,12 +148,16 @@ impl<'a> Ranges<'a> {
     pub(crate) fn end_attempt(&mut self, edges: &mut Edges) {
         if !self.pending.is_empty() {
             self.touches.sort_unstable();
+            // A scan that is repeated finds the same again and again.
+            self.touches.dedup();
             let begin = self.touched.len();
             self.touched.extend(self.touches.iter().map(|touch| touch.position));
             let touched = (begin, self.touched.len());
             for mut scan in std::mem::take(&mut self.pending) {
                 scan.touched = touched;
-                self.add_window(scan, edges);
+                if self.history.complete {
+                    self.add_window(scan, edges);
+                }
                 self.add_blocks(scan, edges);
                 self.scans.push(scan);
             }

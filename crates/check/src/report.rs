@@ -1,5 +1,6 @@
 //! What is said of a history.
 
+use std::collections::HashSet;
 use std::fmt;
 
 /// How an attempt ended.
@@ -291,13 +292,12 @@ pub struct Anomaly {
 impl fmt::Display for Anomaly {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:", self.kind)?;
-        let mut introduced: Vec<Transaction> = Vec::new();
+        let mut introduced = HashSet::new();
         for step in &self.steps {
             for transaction in [step.first, step.second] {
-                if !introduced.contains(&transaction) {
-                    let lead = if introduced.is_empty() { " " } else { ", " };
+                if introduced.insert((transaction.worker, transaction.position)) {
+                    let lead = if introduced.len() == 1 { " " } else { ", " };
                     write!(f, "{lead}{}", transaction.introduced())?;
-                    introduced.push(transaction);
                 }
             }
         }

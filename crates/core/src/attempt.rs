@@ -261,8 +261,24 @@ impl<P: Protocol> Attempt<P> {
         // protocol, which alone calls this, holds the lock.
         unsafe { object.as_ref().install(item, pin) };
         if let Some(log) = log {
-            record_install(log, item);
+            log.installed(id);
         }
+    }
+
+    /// Finds the keys of all pending writes, before any of them is installed. Their names are made by users'
+    /// code, which may panic; between one installation and the next it must not.
+    #[cold]
+    pub(crate) fn name_writes(&mut self) {
+        let Self { items, log: Some(log), .. } = self else { return };
+        for id in items.writes() {
+            let item = items.get(*id);
+            if let Some(effect) = item.object().effect(item) {
+                // SAFETY: the item's segment is its object's, and in memory until the attempt ends.
+                let slot = unsafe { slot_in(log, item.object(), item.segment()) };
+                log.will_write(*id, slot, effect);
+            }
+        }
+        log.sort_writes();
     }
 
     /// Undoes all pending writes, the last first.
@@ -297,16 +313,6 @@ impl<P: Protocol> Attempt<P> {
             // SAFETY: the object outlives the attempt.
             visit(unsafe { object.as_ref() }, item, pin);
         }
-    }
-}
-
-/// Records that an item's pending write was installed just now.
-#[cold]
-fn record_install<P: Protocol>(log: &mut Log, item: &Item<P>) {
-    if let Some(effect) = item.object().effect(item) {
-        // SAFETY: the item's segment is its object's, and in memory until the attempt ends.
-        let slot = unsafe { slot_in(log, item.object(), item.segment()) };
-        log.wrote(&slot, effect);
     }
 }
 

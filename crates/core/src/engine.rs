@@ -150,6 +150,10 @@ impl<P: Protocol> Engine<P> {
     /// (when they are used up, attempts in progress are still recorded whole, later ones not at all). What is
     /// there now counts as the initial state. See [`history`](crate::history).
     ///
+    /// Call it when no transaction is running: an attempt in progress is not recorded, while others see what it
+    /// writes. Nor are rows seen that are loaded into a table later: they count as having been there always, so a
+    /// scan that was recorded before seems to have lost them.
+    ///
     /// # Errors
     ///
     /// [`Misuse::AlreadyRecorded`]: an engine is recorded once.

@@ -532,6 +532,9 @@ impl<'w, P: Protocol> Transaction<'w, P> {
         if self.stop.is_none() {
             label("commit");
             work(WORK_COMMIT);
+            if self.attempt.is_recorded() {
+                self.attempt.name_writes();
+            }
             match self.protocol.commit(self.attempt) {
                 Ok(()) => {
                     self.open = false;

@@ -1,7 +1,7 @@
-//! Schedule exploration: stress on a few virtual cores, in many schedules, each recorded and judged.
+//! Schedule exploration: small workloads on a few virtual cores, in many schedules, each recorded and judged.
 //!
-//! A seed determines everything: how many cores, which objects' keys, how long transactions are, who goes on when
-//! (at random, or by priorities), and where cores stop or die. So a schedule in which something went wrong can be
+//! A seed determines everything: the workload (stress mostly, the array and TPC-C now and then) and its sizes, how
+//! many cores there are, who goes on when (at random, or by priorities), and where cores stop or die. So a schedule in which something went wrong can be
 //! had again by its seed, with a trace.
 //!
 //! A core that dies is a thread that stops for ever without unwinding, wherever it is. (A panic unwinds; those are
@@ -10,8 +10,13 @@
 //! What is looked for: histories that are not strictly serializable (or not opaque, where the protocol claims to
 //! be), data that contradict the workload's own checks, deadlocks, panics, and runs that do not end.
 
+use crate::array::{Array, ArrayOptions};
 use crate::observer::Unobserved;
+use crate::registry::WorkloadOptions;
 use crate::stress::{Stress, StressOptions};
+use crate::tpcc::input::Mix;
+use crate::tpcc::population::Scale;
+use crate::tpcc::{Tpcc, TpccOptions};
 use crate::workload::{End as Ended, Workload};
 use hotrow::sync::clock::Duration;
 use hotrow::sync::random::Random;
@@ -29,8 +34,8 @@ pub struct Drawn {
     pub cores: usize,
     /// Transactions that each core runs.
     pub transactions: usize,
-    /// The workload's shape.
-    pub stress: StressOptions,
+    /// The workload and its sizes.
+    pub workload: WorkloadOptions,
     /// Who goes on.
     pub order: Order,
     /// Cores that stop for long.
@@ -53,21 +58,37 @@ impl Drawn {
         let stops = among(&[0, 0, 1, 3]) as u32;
         let depth = among(&[1, 2, 3, 5]) as u32;
         let order = match among(&[0, 0, 1, 2]) {
-            0 => Order::Priorities { depth, steps_expected: (cores * transactions) as u64 * 200 },
+            0 => Order::Priorities { depth, steps_expected: STEPS_EXPECTED },
             1 => Order::Random { probability: 0.02 },
             _ => Order::Random { probability: 0.3 },
         };
         let kills = u32::from(kills_one_in != 0 && random.below(kills_one_in) == 0);
-        let stress = StressOptions {
-            keys,
-            ops,
-            write_share,
-            rollback_share: 0.1,
-            panic_share: 0.02,
-            // Switches are the schedule's.
-            yield_share: 0.0,
+        let workload = match random.below(60) {
+            // The rarest takes the longest to load.
+            0 => WorkloadOptions::Tpcc(TpccOptions { warehouses: 1, mix: Mix::Full, scale: Scale::SMALL }),
+            1..=3 => WorkloadOptions::Array(ArrayOptions {
+                size: 4,
+                ops: ops as usize,
+                increment_share: write_share,
+            }),
+            _ => WorkloadOptions::Stress(StressOptions {
+                keys,
+                ops,
+                write_share,
+                rollback_share: 0.1,
+                panic_share: 0.02,
+                // Switches are the schedule's.
+                yield_share: 0.0,
+            }),
         };
-        Self { seed, cores, transactions, stress, order, stops, kills }
+        let order = match order {
+            Order::Priorities { depth, .. } => {
+                let each = if matches!(workload, WorkloadOptions::Tpcc(_)) { 2_000 } else { STEPS_EXPECTED };
+                Order::Priorities { depth, steps_expected: (cores * transactions) as u64 * each }
+            }
+            order => order,
+        };
+        Self { seed, cores, transactions, workload, order, stops, kills }
     }
 
     fn config(&self, trace_steps: usize) -> Config {
@@ -79,12 +100,15 @@ impl Drawn {
         config.steps_max = Some(STEPS_MAX);
         config.grace_steps = STEPS_MAX;
         config.trace_steps = trace_steps;
-        let steps = (self.cores * self.transactions) as u64 * 200;
+        let steps = (self.cores * self.transactions) as u64 * STEPS_EXPECTED;
         config.faults =
             Faults { stops: self.stops, stop_ns_max: 1_000_000, kills: self.kills, within_steps: steps };
         config
     }
 }
+
+/// Steps that a transaction makes, about.
+const STEPS_EXPECTED: u64 = 200;
 
 /// Steps after which a run of a few transactions is taken to be without an end.
 const STEPS_MAX: u64 = 500_000;
@@ -137,13 +161,35 @@ pub fn explore<P: Protocol>(drawn: &Drawn, trace_steps: usize) -> Result<Explore
         backoff_max: Duration::from_micros(5),
         ..RetryPolicy::default()
     });
-    let stress = Stress::<P>::load(&engine, &drawn.stress, drawn.cores, drawn.seed, &Unobserved);
-    let stress = stress.expect("loading cannot fail");
+    let (cores, seed) = (drawn.cores, drawn.seed);
+    let loaded = "small data can be loaded";
+    match &drawn.workload {
+        WorkloadOptions::Tpcc(options) => {
+            let workload = Tpcc::<P>::load(&engine, options, 1, seed, &Unobserved).expect(loaded);
+            explore_on(drawn, &engine, &workload, trace_steps)
+        }
+        WorkloadOptions::Array(options) => {
+            let workload = Array::<P>::load(&engine, options, cores, seed, &Unobserved).expect(loaded);
+            explore_on(drawn, &engine, &workload, trace_steps)
+        }
+        WorkloadOptions::Stress(options) => {
+            let workload = Stress::<P>::load(&engine, options, cores, seed, &Unobserved).expect(loaded);
+            explore_on(drawn, &engine, &workload, trace_steps)
+        }
+    }
+}
+
+fn explore_on<P: Protocol, W: Workload<P>>(
+    drawn: &Drawn,
+    engine: &Engine<P>,
+    workload: &W,
+    trace_steps: usize,
+) -> Result<Explored, Box<Violation>> {
     let recording = engine.record_history(HISTORY_BYTES).expect("a new engine");
     let crew: Vec<_> = (0..drawn.cores)
         .map(|core| {
             let worker = engine.worker().expect("few workers");
-            RefCell::new(Some((worker, stress.client(core, drawn.cores, drawn.seed))))
+            RefCell::new(Some((worker, workload.client(core, drawn.cores, drawn.seed))))
         })
         .collect();
     let simulation = Simulation::new(drawn.config(trace_steps)).expect("options that can be");
@@ -151,8 +197,8 @@ pub fn explore<P: Protocol>(drawn: &Drawn, trace_steps: usize) -> Result<Explore
         let (mut worker, mut client) = crew[core].take().expect("each core has its own");
         let mut failed = None;
         for _ in 0..drawn.transactions {
-            stress.prepare(&mut client);
-            if let Ended::Failed(message) = stress.run_one(&mut worker, &mut client).end {
+            workload.prepare(&mut client);
+            if let Ended::Failed(message) = workload.run_one(&mut worker, &mut client).end {
                 failed.get_or_insert(message);
             }
         }
@@ -198,7 +244,7 @@ pub fn explore<P: Protocol>(drawn: &Drawn, trace_steps: usize) -> Result<Explore
             workers.push(worker);
             clients.push(client);
         }
-        let failed = stress.checks(&mut workers[0], clients).into_iter().find(|check| !check.passed);
+        let failed = workload.checks(&mut workers[0], clients).into_iter().find(|check| !check.passed);
         if let Some(check) = failed {
             let what = format!("{}: {}", check.name, check.detail.unwrap_or_default());
             let trace = outcome.trace.to_string();

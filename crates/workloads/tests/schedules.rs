@@ -89,6 +89,12 @@ found! {
     checks_before_locks_are_found: CHECKED_BEFORE_LOCKED;
     unchecked_predicates_are_found: PREDICATES_UNCHECKED;
     unchecked_readers_are_found: READERS_UNCHECKED;
+    predicates_looked_at_before_locks_are_found: PREDICATES_BEFORE_LOCKS;
+    only_the_last_read_checked_is_found: LAST_READ_CHECKED;
+    locks_taken_one_by_one_are_found: LOCKED_ONE_BY_ONE;
+    only_the_first_write_locked_is_found: FEW_LOCKED;
+    reused_versions_are_found: VERSIONS_REUSED;
+    unheeded_locks_are_found: LOCKS_UNHEEDED;
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! One history of each anomaly among committed transactions, over single keys.
 
 use super::Bench;
-use crate::{AnomalyKind, Dependency, Level};
+use crate::{AnomalyKind, Dependency, HistoryBuilder, Level, check};
+use hotrow_core::history::{Ended, Event};
 
 #[test]
 fn a_dirty_write_is_g0() {
@@ -222,4 +223,44 @@ fn anomalies_beyond_the_bound_are_counted() {
     let report = bench.report();
     assert_eq!((report.anomalies.len(), report.not_listed), (100, 50));
     assert!(report.to_string().ends_with("50 more found"));
+}
+
+#[test]
+fn a_very_long_cycle_is_found_and_printed() {
+    // Recursive, it would take more stack than there is; quadratic, minutes.
+    let (mut history, keys) = (HistoryBuilder::new("test"), 100_000u32);
+    let object = history.object("table");
+    let attempt = history.begin(1);
+    for key in 0..keys {
+        history.key(object, &key.to_be_bytes(), "");
+        if key > 0 {
+            history.begin(1);
+        }
+        history.read_version(attempt, (key + 1) % keys, 0);
+        history.write(attempt, key);
+        history.event(attempt, Event::End { outcome: Ended::Committed, stamp: u64::MAX });
+    }
+    let mut history = history.finish();
+    // All of them were concurrent.
+    let mut bytes = Vec::new();
+    for event in history.workers[0].events() {
+        match event.unwrap() {
+            Event::Begin { attempt, .. } => Event::Begin { attempt, stamp: 0 }.encode(&mut bytes),
+            event => event.encode(&mut bytes),
+        }
+    }
+    history.workers[0].bytes = bytes;
+    let report = check(&history).unwrap();
+    assert_eq!(report.anomalies[0].kind, AnomalyKind::WriteSkew);
+    assert_eq!(report.anomalies[0].steps.len(), keys as usize);
+    assert!(report.to_string().contains("transaction 1.100000"));
+}
+
+#[test]
+fn a_transaction_that_repeats_a_range_read_is_judged_in_time() {
+    let mut bench = Bench::new(100, 0);
+    let [scanner] = bench.begin();
+    (0..3_000).for_each(|_| bench.scan_all(scanner));
+    bench.commit(&[scanner]);
+    bench.finds_nothing();
 }

@@ -2,7 +2,7 @@
 
 use super::Bench;
 use crate::{AttemptInProgress, Malformed, check};
-use hotrow_core::history::{Ended, Event, ReadKind, WriteKind};
+use hotrow_core::history::{Ended, Event, ReadKind, WorkerEvents, WriteKind};
 
 /// The error for one worker's events.
 #[track_caller]
@@ -91,4 +91,15 @@ fn bytes_that_are_no_event_are_an_error_with_their_place() {
     let offset = history.workers[1].bytes.len();
     history.workers[1].bytes.extend([77, 78]);
     assert_eq!(check(&history), Err(Malformed::Event { worker: 2, offset }));
+}
+
+#[test]
+fn very_many_workers_take_no_longer_than_very_many_attempts() {
+    // Quadratic, it would take hours.
+    let mut history = Bench::new(1, 0).history.finish();
+    let mut bytes = Vec::new();
+    Event::Begin { attempt: 0, stamp: 1 }.encode(&mut bytes);
+    history.workers = (0..400_000).map(|n| WorkerEvents { worker: n / 2, bytes: bytes.clone() }).collect();
+    let report = check(&history).unwrap();
+    assert_eq!((report.counts.attempts, report.counts.unfinished), (400_000, 400_000));
 }

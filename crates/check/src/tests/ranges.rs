@@ -291,3 +291,31 @@ fn a_range_read_of_an_aborted_attempt_counts_for_opacity() {
     bench.history.abort(a);
     bench.finds(AnomalyKind::InconsistentState, Level::Opaque);
 }
+
+#[test]
+fn an_incomplete_history_says_nothing_certain_of_a_window() {
+    // Inserted within the window: but somebody who is not recorded may have deleted it before the scan looked.
+    // Deleted within it: but it may have been deleted and inserted before, after the scan looked.
+    for inserts in [true, false] {
+        let mut bench = if inserts { Bench::new(1, 1) } else { Bench::new(2, 0) };
+        bench.history.incomplete();
+        let [a, b] = bench.begin();
+        if !inserts {
+            bench.history.read(a, bench.keys[0]);
+        }
+        let from = bench.history.now();
+        if inserts {
+            bench.history.insert(b, bench.keys[1]);
+        } else {
+            bench.history.delete(b, bench.keys[1]);
+        }
+        bench.history.write(b, bench.keys[0]);
+        let to = bench.history.now();
+        blind_range(&mut bench, a, 1, 1, (from, to));
+        if inserts {
+            bench.history.read(a, bench.keys[0]);
+        }
+        bench.commit(&[b, a]);
+        bench.finds_nothing();
+    }
+}

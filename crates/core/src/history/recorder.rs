@@ -157,11 +157,12 @@ impl Recorder {
     /// Ends the recording and gives out what there is. `protocol` and `opaque` go into it.
     pub(crate) fn finish(&self, protocol: &str, opaque: bool) -> History {
         let complete = !self.closed.swap(true, Ordering::Relaxed);
-        let Names { objects, keys, .. } = std::mem::take(&mut *lock(&self.names));
         let workers = lock(&self.workers)
             .iter()
             .map(|(worker, bytes)| WorkerEvents { worker: *worker, bytes: std::mem::take(&mut lock(bytes)) })
             .collect();
+        // Afterwards: whatever key the events name is there.
+        let Names { objects, keys, .. } = std::mem::take(&mut *lock(&self.names));
         History { protocol: protocol.to_owned(), opaque, complete, objects, keys, workers }
     }
 }
@@ -179,6 +180,8 @@ pub(crate) struct Log {
     last_read: usize,
     /// Predicates looked at, the last look at each counts. Shared access: a predicate is looked at in a `load`.
     predicates: RefCell<Vec<(ItemId, u32, u64)>>,
+    /// What is about to be installed, sorted once the commit begins.
+    writes: Vec<(ItemId, Arc<Slot>, WriteKind)>,
     bytes: RefCell<Vec<u8>>,
 }
 
@@ -191,6 +194,7 @@ impl Log {
             used: 0,
             last_read: 0,
             predicates: RefCell::default(),
+            writes: Vec::new(),
             bytes: RefCell::default(),
         }
     }
@@ -219,6 +223,7 @@ impl Log {
     pub(crate) fn close(&mut self) {
         self.recorder.use_memory(std::mem::take(&mut self.used));
         self.predicates.get_mut().clear();
+        self.writes.clear();
     }
 
     /// The word of a key.
@@ -254,11 +259,24 @@ impl Log {
         }
     }
 
-    /// Gives a key a new version, which was installed just now.
-    pub(crate) fn wrote(&mut self, slot: &Slot, kind: WriteKind) {
+    /// Notes the key of a pending write and what becomes of it.
+    pub(crate) fn will_write(&mut self, item: ItemId, slot: Arc<Slot>, kind: WriteKind) {
+        self.writes.push((item, slot, kind));
+    }
+
+    /// All pending writes have been noted.
+    pub(crate) fn sort_writes(&mut self) {
+        self.writes.sort_unstable_by_key(|(item, ..)| *item);
+    }
+
+    /// Gives a key a new version: its pending write was installed just now.
+    pub(crate) fn installed(&mut self, item: ItemId) {
+        let Ok(at) = self.writes.binary_search_by_key(&item, |(item, ..)| *item) else { return };
+        let (_, slot, kind) = &self.writes[at];
         let version = self.recorder.next();
         let replaced = slot.version.swap(version, Ordering::AcqRel);
-        self.add(Event::Write { key: slot.key, replaced, version, kind });
+        let write = Event::Write { key: slot.key, replaced, version, kind: *kind };
+        self.add(write);
     }
 
     pub(crate) fn stamp(&self) -> u64 {

@@ -217,6 +217,39 @@ fn a_panic_in_a_keys_hash_during_cleanup_leaves_no_epoch_pinned() {
 }
 
 #[test]
+fn a_panic_in_a_keys_image_while_its_transaction_is_recorded_commits_all_or_nothing() {
+    // A history names keys by their images. It asks for none in the middle of a commit.
+    static MOOD: Mood = Mood::new();
+    for_each_protocol!(1, |P| {
+        MOOD.panics(false);
+        let engine = Engine::<P>::new();
+        let recording = engine.record_history(1 << 20).unwrap();
+        for table in tables(&engine) {
+            let census = Census::default();
+            let key = |number| Fickle { number, mood: &MOOD };
+            let count = TBox::new(&engine, census.value(0));
+            engine.run(|tx| table.insert(tx, key(1), census.value(0))).unwrap();
+            panic_of(|| {
+                engine.run(|tx| {
+                    count.update(tx, |count| count.number = 9)?;
+                    table.update(tx, &key(1), |row| row.number = 9)?;
+                    MOOD.panics(true);
+                    Ok(())
+                })
+            });
+            MOOD.panics(false);
+            let counted = engine.run(|tx| count.read(tx, |count| count.number)).unwrap();
+            let row = engine.run(|tx| table.get(tx, &key(1))).unwrap().unwrap();
+            assert_eq!((counted, row.number), (0, 0));
+            drop((row, table, count));
+            census.settle(&engine, 0);
+        }
+        let report = hotrow_check::check(&recording.finish()).unwrap();
+        assert!(report.opaque, "{report}");
+    });
+}
+
+#[test]
 fn a_panic_in_a_keys_hash_during_an_operation_rolls_back() {
     static MOOD: Mood = Mood::new();
     for_each_protocol!(1, |P| {

@@ -1,7 +1,7 @@
 //! Stress: random transactions over a few hot keys of every kind of object, made to go wrong if anything can.
 //!
 //! It measures nothing of interest. It is what every protocol must survive: boxes (inline and boxed values), an
-//! array, counters with increments and predicates, a hash table, an ordered table with a secondary index; reads,
+//! array, counters with increments and predicates (others that are set as well), a hash table, an ordered table with a secondary index; reads,
 //! blind writes, changes, inserts, deletes, scans in both directions that stop early; transactions that roll back
 //! and bodies that panic; and threads that give the processor away in the middle of it all. Recorded
 //! (`--record`), its histories are judged by `hotrow check`; its own checks look at what a history does not show:

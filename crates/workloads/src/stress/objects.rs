@@ -77,7 +77,10 @@ pub(super) struct Objects<P: Protocol> {
     pub(super) inline: Vec<TBox<Inline, P>>,
     pub(super) boxed: Vec<TBox<Boxed, P>>,
     pub(super) array: TArray<u64, P>,
+    /// Only added to, so that their sums are known.
     pub(super) counters: Vec<TCounter<P>>,
+    /// Set as well.
+    pub(super) gauges: Vec<TCounter<P>>,
     pub(super) hash: Table<u32, Inline, P>,
     pub(super) ordered: Table<u32, Boxed, P>,
     pub(super) by_group: SecondaryIndex<u32, u32, Boxed, P>,
@@ -100,6 +103,7 @@ impl<P: Protocol> Objects<P> {
             boxed: (0..keys).map(|key| TBox::named(engine, format!("boxed{key}"), Boxed::new(0))).collect(),
             array: TArray::named(engine, "array", keys as usize, |_| 0),
             counters: (0..keys).map(|key| TCounter::named(engine, format!("counter{key}"), 0)).collect(),
+            gauges: (0..keys).map(|key| TCounter::named(engine, format!("gauge{key}"), 0)).collect(),
             hash,
             ordered,
             by_group,
@@ -138,7 +142,7 @@ impl<P: Protocol> Objects<P> {
 
     pub(super) fn payload_bytes(&self) -> u64 {
         let keys = self.array.len();
-        let key = size_of::<Inline>() * 2 + size_of::<Boxed>() * 2 + size_of::<u64>() * 2;
+        let key = size_of::<Inline>() * 2 + size_of::<Boxed>() * 2 + size_of::<u64>() * 3;
         (keys * key) as u64
     }
 }

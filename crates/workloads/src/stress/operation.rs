@@ -29,12 +29,15 @@ enum What {
     ReadElement,
     TestCounter,
     GetCounter,
+    TestGauge,
+    GetGauge,
     GetHash,
     GetOrdered,
     ScanUp,
     ScanDown,
     ScanGroup,
     ScanGroupDown,
+    ScanGroupsDown,
     SetInline,
     ChangeInline,
     SetBoxed,
@@ -42,6 +45,8 @@ enum What {
     SetElement,
     ChangeElement,
     AddToCounter,
+    SetGauge,
+    AddToGauge,
     InsertHash,
     UpsertHash,
     ChangeHash,
@@ -52,9 +57,9 @@ enum What {
     DeleteOrdered,
 }
 
-operations![LOOKS: ReadInline, ReadBoxed, ReadElement, TestCounter, GetCounter, GetHash, GetOrdered, ScanUp,
-    ScanDown, ScanGroup, ScanGroupDown];
-operations![WRITES: SetInline, ChangeInline, SetBoxed, ChangeBoxed, SetElement, ChangeElement, AddToCounter,
+operations![LOOKS: ReadInline, ReadBoxed, ReadElement, TestCounter, GetCounter, TestGauge, GetGauge, GetHash, GetOrdered, ScanUp,
+    ScanDown, ScanGroup, ScanGroupDown, ScanGroupsDown];
+operations![WRITES: SetInline, ChangeInline, SetBoxed, ChangeBoxed, SetElement, ChangeElement, AddToCounter, SetGauge, AddToGauge,
     InsertHash, UpsertHash, ChangeHash, DeleteHash, InsertOrdered, UpsertOrdered, ChangeOrdered, DeleteOrdered];
 
 impl Operation {
@@ -94,6 +99,11 @@ impl Operation {
                 seen.number(on.counters[place].is_at_least(tx, bound)?.into());
             }
             What::GetCounter => seen.number(on.counters[place].get(tx)?.cast_unsigned()),
+            What::TestGauge => {
+                let (low, high) = (self.amount(), i64::from(value % 3));
+                seen.number(on.gauges[place].is_between(tx, low, high)?.into());
+            }
+            What::GetGauge => seen.number(on.gauges[place].get(tx)?.cast_unsigned()),
             What::GetHash => drop(on.hash.read(tx, &key, |row| seen.inline(row))?),
             What::GetOrdered => drop(on.ordered.read(tx, &key, |row| seen.boxed(row))?),
             What::ScanUp | What::ScanDown => {
@@ -124,6 +134,15 @@ impl Operation {
                 })?;
                 seen.number(first.map_or(0, u64::from));
             }
+            What::ScanGroupsDown => {
+                let mut left = 1 + value % 4;
+                on.by_group.scan(tx, .., Direction::Descending, &on.ordered, |group, key, row| {
+                    seen.number(u64::from(group ^ key));
+                    seen.boxed(row);
+                    left -= 1;
+                    if left == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+                })?;
+            }
             What::SetInline => on.inline[place].set(tx, Inline::new(new))?,
             What::ChangeInline => on.inline[place].update(tx, |value| {
                 seen.inline(value);
@@ -140,6 +159,8 @@ impl Operation {
                 *value = new;
             })?,
             What::AddToCounter => on.counters[place].add(tx, self.amount())?,
+            What::SetGauge => on.gauges[place].set(tx, (new % 7).cast_signed())?,
+            What::AddToGauge => on.gauges[place].add(tx, self.amount())?,
             What::InsertHash => seen.number(on.hash.insert(tx, key, Inline::new(new))?.into()),
             What::UpsertHash => seen.number(on.hash.upsert(tx, key, Inline::new(new))?.into()),
             What::ChangeHash => drop(on.hash.update(tx, &key, |row| {

@@ -30,6 +30,18 @@ pub(crate) mod fault {
     pub(crate) const PREDICATES_UNCHECKED: u8 = 7;
     /// Attempts that wrote nothing are not checked.
     pub(crate) const READERS_UNCHECKED: u8 = 8;
+    /// Predicates are looked at before writes are locked, and what was seen then is not checked again.
+    pub(crate) const PREDICATES_BEFORE_LOCKS: u8 = 9;
+    /// A segment that is read again counts with the version seen last, so an earlier one is not checked.
+    pub(crate) const LAST_READ_CHECKED: u8 = 10;
+    /// Each write is locked, installed and unlocked before the next one is locked, after all checks.
+    pub(crate) const LOCKED_ONE_BY_ONE: u8 = 11;
+    /// Only the first write is locked before the checks, the others after them.
+    pub(crate) const FEW_LOCKED: u8 = 12;
+    /// A commit does not change the versions of what it writes after its first write.
+    pub(crate) const VERSIONS_REUSED: u8 = 13;
+    /// Locks of others are not heeded by the checks: only versions are compared.
+    pub(crate) const LOCKS_UNHEEDED: u8 = 14;
 }
 
 pub(crate) struct Mutant<const FAULT: u8> {
@@ -99,6 +111,19 @@ fn stumble(attempt: u64) {
 }
 
 impl<const FAULT: u8> Mutant<FAULT> {
+    /// Locks some of the writes, those from one number on and before another.
+    fn lock(attempt: &mut Attempt<Self>, begin: usize, end: usize) -> Result<(), Lost> {
+        for at in begin..end.min(attempt.items.writes().len()) {
+            let id = attempt.items.writes()[at];
+            let item = attempt.items.get_mut(id);
+            if !item.is(Flags::BORN) {
+                item.header().lock().map_err(|reason| Lost::item(reason, id))?;
+                item.set(Flags::LOCKED);
+            }
+        }
+        Ok(())
+    }
+
     fn check(attempt: &Attempt<Self>) -> Result<(), Lost> {
         if FAULT == fault::READERS_UNCHECKED && attempt.items.writes().is_empty() {
             return Ok(());
@@ -114,7 +139,8 @@ impl<const FAULT: u8> Mutant<FAULT> {
             }
             let now = item.header().version.load(Ordering::SeqCst);
             let mine = item.is(Flags::LOCKED);
-            if now & !LOCKED != item.mark || (now & LOCKED != 0 && !mine) {
+            let heeded = FAULT != fault::LOCKS_UNHEEDED;
+            if now & !LOCKED != item.mark || (now & LOCKED != 0 && !mine && heeded) {
                 return Err(Lost::item(Reason::ReadChanged, ItemId::from_position(at)));
             }
         }
@@ -136,7 +162,7 @@ impl<const FAULT: u8> Mutant<FAULT> {
                 let stable = item.header().stable(|| attempt.predicate_holds(id));
                 let (version, holds) = stable.map_err(|reason| Lost::item(reason, id))?;
                 let item = attempt.items.get_mut(id);
-                if !item.is(Flags::READ) {
+                if !item.is(Flags::READ) && FAULT != fault::PREDICATES_BEFORE_LOCKS {
                     item.mark = version;
                     item.set(Flags::READ);
                 }
@@ -176,7 +202,7 @@ impl<const FAULT: u8> Protocol for Mutant<FAULT> {
         if FAULT == fault::STALE_SNAPSHOT && version > bound {
             return Err(Lost::item(Reason::ReadChanged, id));
         }
-        if !item.is(Flags::READ) {
+        if !item.is(Flags::READ) || FAULT == fault::LAST_READ_CHECKED {
             item.mark = version;
             item.set(Flags::READ);
         }
@@ -197,26 +223,44 @@ impl<const FAULT: u8> Protocol for Mutant<FAULT> {
     }
 
     fn commit(&self, attempt: &mut Attempt<Self>) -> Result<(), Lost> {
-        if FAULT == fault::CHECKED_BEFORE_LOCKED {
+        let locked_first = match FAULT {
+            fault::CHECKED_BEFORE_LOCKED | fault::LOCKED_ONE_BY_ONE => 0,
+            fault::FEW_LOCKED => 1,
+            _ => usize::MAX,
+        };
+        if FAULT == fault::PREDICATES_BEFORE_LOCKS {
             Self::check_predicates(attempt)?;
-            Self::check(attempt)?;
             stumble(attempt.local.bound);
         }
-        for at in 0..attempt.items.writes().len() {
-            let id = attempt.items.writes()[at];
-            let item = attempt.items.get_mut(id);
-            if !item.is(Flags::BORN) {
-                item.header().lock().map_err(|reason| Lost::item(reason, id))?;
-                item.set(Flags::LOCKED);
-            }
+        Self::lock(attempt, 0, locked_first)?;
+        if FAULT == fault::LOCKS_UNHEEDED {
+            // Two must be between lock and installation at a time, and check what the other has locked.
+            thread::yield_now();
         }
-        if FAULT != fault::CHECKED_BEFORE_LOCKED {
+        if FAULT != fault::PREDICATES_BEFORE_LOCKS {
             Self::check_predicates(attempt)?;
-            Self::check(attempt)?;
+        }
+        Self::check(attempt)?;
+        if FAULT == fault::LOCKS_UNHEEDED {
+            thread::yield_now();
+        }
+        if locked_first < usize::MAX {
+            stumble(attempt.local.bound);
+        }
+        if FAULT != fault::LOCKED_ONE_BY_ONE {
+            Self::lock(attempt, locked_first, usize::MAX)?;
         }
         let version = self.clock.fetch_add(2, Ordering::SeqCst) + 2;
         for at in 0..attempt.items.writes().len() {
             let id = attempt.items.writes()[at];
+            // Something has been installed: from now on it cannot fail. Others hold one lock at a time, too, and
+            // wait for none while they hold it.
+            while FAULT == fault::LOCKED_ONE_BY_ONE && Self::lock(attempt, at, at + 1).is_err() {
+                thread::yield_now();
+            }
+            let reused = FAULT == fault::VERSIONS_REUSED && at > 0;
+            let before = attempt.items.get(id).header().version.load(Ordering::SeqCst) & !LOCKED;
+            let version = if reused { before } else { version };
             if FAULT == fault::PUBLISHED_EARLY {
                 attempt.items.get(id).header().publish(version);
                 stumble(version / 2);

@@ -147,6 +147,12 @@ mutants! {
     snapshot_isolation_is_caught: READS_OF_OTHERS_UNCHECKED, ["write skew", "read skew", "phantom"];
     checks_before_locks_are_caught: CHECKED_BEFORE_LOCKED, CYCLES;
     unchecked_predicates_are_caught: PREDICATES_UNCHECKED, ["write skew", "read skew", "phantom"];
+    predicates_looked_at_before_locks_are_caught: PREDICATES_BEFORE_LOCKS, CYCLES;
+    only_the_last_read_checked_is_caught: LAST_READ_CHECKED, CYCLES;
+    locks_taken_one_by_one_are_caught: LOCKED_ONE_BY_ONE, CYCLES;
+    only_the_first_write_locked_is_caught: FEW_LOCKED, CYCLES;
+    reused_versions_are_caught: VERSIONS_REUSED, CYCLES;
+    unheeded_locks_are_caught: LOCKS_UNHEEDED, CYCLES;
     unchecked_readers_are_caught: READERS_UNCHECKED, ["read skew", "unrepeatable read", "write skew", "phantom"];
 }
 
