@@ -29,6 +29,9 @@ pub(crate) enum Request {
     /// Judge many schedules.
     #[cfg(feature = "sim")]
     Explore(crate::explore::Exploration),
+    /// Hold simulated runs against real ones.
+    #[cfg(feature = "sim")]
+    Fidelity(crate::fidelity::FidelityPlan),
 }
 
 /// What to measure.
@@ -196,11 +199,16 @@ fn command() -> Command {
         )
         .subcommand(
             ListArguments::augment_args(Command::new("list"))
-                .about("Lists protocols and workloads")
+                .about(if cfg!(feature = "sim") {
+                    "Lists protocols, workloads and machines"
+                } else {
+                    "Lists protocols and workloads"
+                })
                 .after_help("Example:\n  hotrow list --format json"),
         )
         .subcommand(crate::sim::command())
         .subcommand(crate::explore::command())
+        .subcommand(crate::fidelity::command())
         .after_help("Example:\n  hotrow bench tpcc --warehouses 1 --protocol all")
 }
 
@@ -272,8 +280,10 @@ pub(crate) fn parse(host: &ThisHost) -> Result<Request, Refusal> {
         "sim" => Ok(Request::Sim(crate::sim::plan(matches)?)),
         #[cfg(feature = "sim")]
         "explore" => Ok(Request::Explore(crate::explore::plan(matches)?)),
+        #[cfg(feature = "sim")]
+        "fidelity" => Ok(Request::Fidelity(crate::fidelity::plan(matches)?)),
         #[cfg(not(feature = "sim"))]
-        "sim" | "explore" => Err(crate::sim::refusal()),
+        "sim" | "explore" | "fidelity" => Err(crate::sim::refusal(name)),
         "check" => Ok(Request::Check(CheckArguments::from_arg_matches(matches).map_err(shortened)?)),
         "list" => Ok(Request::List(ListArguments::from_arg_matches(matches).map_err(shortened)?.format)),
         _ => {
@@ -379,11 +389,11 @@ fn parse_threads(text: &str) -> Result<usize, String> {
 /// The longest time, in seconds: a day.
 const SECONDS_MAX: f64 = 86_400.0;
 
-fn parse_measured(text: &str) -> Result<Duration, String> {
+pub(crate) fn parse_measured(text: &str) -> Result<Duration, String> {
     parse_seconds(text, 0.001)
 }
 
-fn parse_warmup(text: &str) -> Result<Duration, String> {
+pub(crate) fn parse_warmup(text: &str) -> Result<Duration, String> {
     parse_seconds(text, 0.0)
 }
 

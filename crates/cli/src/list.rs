@@ -1,9 +1,11 @@
-//! `hotrow list`: which protocols and workloads there are.
+//! `hotrow list`: which protocols and workloads there are, and which machines to simulate.
 
 use crate::arguments::Format;
 use crate::run::print as print_text;
 use crate::text;
 use hotrow::protocols::PROTOCOLS;
+#[cfg(feature = "sim")]
+use hotrow_sim::{Machine, Topology};
 use hotrow_workloads::WORKLOADS;
 use serde_json::{Value, json};
 use std::io;
@@ -33,6 +35,16 @@ fn in_words() -> String {
         text::table(5, &["name", "", "opaque", "threads", "source"], protocols),
         text::table(3, &["name", "", "source"], workloads),
     );
+    #[cfg(feature = "sim")]
+    {
+        let machines = machines().map(|machine| {
+            let Topology { sockets, cores_per_socket, threads_per_core, .. } = machine.topology;
+            let topology = format!("{sockets} x {cores_per_socket} x {threads_per_core}");
+            vec![machine.name, machine.description, topology]
+        });
+        let header = ["name", "", "sockets x cores x threads"];
+        words += &format!("\nMachines to simulate\n{}", text::table(2, &header, machines));
+    }
     for workload in WORKLOADS {
         let options = workload.options.iter().map(|option| {
             [&format!("--{} {}", option.name, option.value), option.summary, option.default]
@@ -66,5 +78,33 @@ fn in_json() -> Value {
             "options": options.collect::<Vec<_>>(),
         })
     });
-    json!({ "protocols": protocols.collect::<Vec<_>>(), "workloads": workloads.collect::<Vec<_>>() })
+    #[cfg_attr(not(feature = "sim"), expect(unused_mut, reason = "machines come with the simulator"))]
+    let mut list =
+        json!({ "protocols": protocols.collect::<Vec<_>>(), "workloads": workloads.collect::<Vec<_>>() });
+    #[cfg(feature = "sim")]
+    {
+        list["machines"] = machines_in_json();
+    }
+    list
+}
+
+/// The machines that come with the simulator.
+#[cfg(feature = "sim")]
+fn machines() -> impl Iterator<Item = Machine> {
+    let named = |name| Machine::named(name).expect("the simulator tests its own profiles");
+    Machine::names().into_iter().map(named)
+}
+
+#[cfg(feature = "sim")]
+fn machines_in_json() -> Value {
+    let machines = machines().map(|machine| {
+        json!({
+            "name": machine.name,
+            "description": machine.description,
+            "sockets": machine.topology.sockets,
+            "cores_per_socket": machine.topology.cores_per_socket,
+            "threads_per_core": machine.topology.threads_per_core,
+        })
+    });
+    machines.collect()
 }

@@ -5,14 +5,20 @@
 
 mod arguments;
 mod explore;
+mod fidelity;
 mod history;
 mod host;
 mod list;
+#[cfg(feature = "sim")]
+mod plot;
 mod progress;
 mod run;
 mod sim;
 mod summary;
 mod text;
+#[cfg(feature = "sim")]
+mod transfers;
+mod whole_file;
 
 use arguments::{Refusal, Request};
 use host::ThisHost;
@@ -32,6 +38,8 @@ fn main() -> ExitCode {
         Ok(Request::Sim(plan)) => sim::run(&plan, &host),
         #[cfg(feature = "sim")]
         Ok(Request::Explore(exploration)) => explore::run(&exploration),
+        #[cfg(feature = "sim")]
+        Ok(Request::Fidelity(plan)) => fidelity::run(&plan, &host),
         Ok(Request::List(format)) => list::print(format).map_err(run::Stop::from),
         Err(Refusal::Answer(answer)) => answer.exit(),
         Err(Refusal::Words(words)) => Err(run::Stop::BadInput(words)),

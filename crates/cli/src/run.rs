@@ -20,8 +20,8 @@ pub(crate) enum Stop {
     Checks(Vec<String>),
     /// The results could not be written.
     Output(io::Error),
-    /// A history could not be written or read.
-    History(String),
+    /// A file could not be written or read.
+    File(String),
     /// A history is not what it must be.
     Verdict(String),
 }
@@ -44,7 +44,7 @@ impl fmt::Display for Stop {
             Self::BadInput(words) => f.write_str(words),
             Self::Run(error) => write!(f, "{error}"),
             Self::Checks(failed) => write!(f, "checks failed: {}", failed.join("; ")),
-            Self::History(words) | Self::Verdict(words) => f.write_str(words),
+            Self::File(words) | Self::Verdict(words) => f.write_str(words),
             Self::Output(error) => write!(f, "cannot write the results: {error}"),
         }
     }
@@ -58,7 +58,7 @@ pub(crate) fn bench(plan: &Plan, host: &ThisHost) -> Result<(), Stop> {
     if plan.format == Format::Table && plan.repeat > 1 {
         print(&summary::comparison(plan, &reports))?;
     }
-    verdict(&reports)
+    verdict(reports.iter().map(|(_, report)| report))
 }
 
 /// `hotrow compare`: round by round, each protocol once in a round.
@@ -69,7 +69,7 @@ pub(crate) fn compare(plan: &Plan, host: &ThisHost) -> Result<(), Stop> {
     if plan.format == Format::Table {
         print(&summary::comparison(plan, &reports))?;
     }
-    verdict(&reports)
+    verdict(reports.iter().map(|(_, report)| report))
 }
 
 /// The runs that were made: which protocol of the plan, and what was found.
@@ -119,9 +119,9 @@ fn run_all(
 }
 
 /// Success only if no check failed.
-pub(crate) fn verdict(reports: &Reports) -> Result<(), Stop> {
+pub(crate) fn verdict<'a>(reports: impl IntoIterator<Item = &'a RunReport>) -> Result<(), Stop> {
     let mut failed = Vec::new();
-    for (_, report) in reports {
+    for report in reports {
         for check in report.failed_checks() {
             let detail = check.detail.as_deref().unwrap_or("does not hold");
             failed.push(format!("{} under {} (seed {}): {detail}", check.name, report.protocol, report.seed));
@@ -144,8 +144,8 @@ mod tests {
 
     #[test]
     fn a_failed_check_is_named_and_is_no_success() {
-        assert!(verdict(&vec![(0, report(true))]).is_ok());
-        let stop = verdict(&vec![(0, report(true)), (1, report(false))]).unwrap_err();
+        assert!(verdict([&report(true)]).is_ok());
+        let stop = verdict([&report(true), &report(false)]).unwrap_err();
         let words = "checks failed: money is kept under occ (seed 7): 3 instead of 4";
         assert_eq!(stop.to_string(), words);
     }

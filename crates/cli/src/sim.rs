@@ -5,14 +5,14 @@ use clap::Command;
 #[cfg(not(feature = "sim"))]
 use crate::arguments::Refusal;
 #[cfg(feature = "sim")]
-pub(crate) use with_simulator::{VirtualPlan, command, plan, run};
+pub(crate) use with_simulator::{VirtualPlan, VirtualRun, command, machine_called, plan, run};
 
 /// What is said where there is no simulator.
 #[cfg(not(feature = "sim"))]
-pub(crate) fn refusal() -> Refusal {
-    Refusal::Words(String::from(
+pub(crate) fn refusal(command: &str) -> Refusal {
+    Refusal::Words(format!(
         "this build has no simulator, so that nothing it measures pays for one: \
-         cargo run --release --features sim -- sim",
+         cargo run --release --features sim -- {command}",
     ))
 }
 
@@ -35,18 +35,22 @@ pub(crate) fn without_simulator(name: &'static str, about: &str) -> Command {
 mod with_simulator {
     use super::Command;
     use crate::arguments::{Format, Refusal, own_options, protocols, shortened, workload};
+    use crate::fidelity::Fidelity;
     use crate::host::ThisHost;
+    use crate::plot::{self, Curve, Plot};
     use crate::progress::Progress;
     use crate::run::{Stop, print};
-    use crate::summary;
+    use crate::whole_file::WholeFile;
+    use crate::{summary, transfers};
     use clap::{ArgMatches, Args, FromArgMatches as _};
     use hotrow::protocols::ProtocolInfo;
     use hotrow_sim::Machine;
     use hotrow_workloads::{
-        On, Outcome, RunSpec, VirtualSettings, WORKLOADS, WorkloadOptions, prepare_and_run,
+        On, Outcome, RunReport, RunSpec, VirtualSettings, WORKLOADS, WorkloadOptions, prepare_and_run,
     };
+    use serde::Serialize;
     use std::io;
-    use std::path::Path;
+    use std::path::{Path, PathBuf};
     use std::time::Duration;
 
     /// What to run on virtual cores.
@@ -59,7 +63,27 @@ mod with_simulator {
         warmup: Duration,
         measured: Duration,
         seed: u64,
+        transfer_factors: Vec<f64>,
+        plot: Option<PathBuf>,
         format: Format,
+    }
+
+    /// One run: how much dearer than the machine's its transfers were, and what was found.
+    #[derive(Debug)]
+    pub(crate) struct VirtualRun {
+        /// What the machine's transfer costs were multiplied by.
+        pub(crate) factor: f64,
+        /// What was found.
+        pub(crate) report: RunReport,
+    }
+
+    /// A report of `bench`'s kind, and what it must not be read without.
+    #[derive(Serialize)]
+    struct VirtualReport<'a> {
+        #[serde(flatten)]
+        report: &'a RunReport,
+        transfer_factor: f64,
+        error_against_real_runs: &'a str,
     }
 
     #[derive(Debug, Args)]
@@ -79,12 +103,25 @@ mod with_simulator {
         /// How long to run before measuring, in virtual milliseconds
         #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(0..=1_000_000), allow_negative_numbers = true)]
         warmup_ms: u32,
+        /// Multiplies the costs of all transfers between caches; several factors are several runs, and show which
+        /// order of protocols survives an error in these costs
+        #[arg(long, value_name = "F[,F...]", default_value = "1", value_delimiter = ',', value_parser = parse_factor, allow_negative_numbers = true)]
+        transfer_factor: Vec<f64>,
+        /// Draw throughput and 99th percentile against cores, as SVG
+        #[arg(long, value_name = "FILE.svg")]
+        plot: Option<PathBuf>,
         /// Seed of data, inputs and simulation
         #[arg(long, value_name = "N", default_value_t = 1)]
         seed: u64,
         /// How to print: "table", or "json" for one object per run and line
         #[arg(long, value_enum, default_value_t = Format::Table, hide_possible_values = true)]
         format: Format,
+    }
+
+    fn parse_factor(text: &str) -> Result<f64, String> {
+        // What is not a number (NaN) is in no range.
+        let factor = text.parse().ok().filter(|factor| (0.01..=100.0).contains(factor));
+        factor.ok_or_else(|| String::from("expected a number from 0.01 to 100"))
     }
 
     pub(crate) fn command() -> Command {
@@ -112,16 +149,11 @@ mod with_simulator {
     pub(crate) fn plan(matches: &ArgMatches) -> Result<VirtualPlan, Refusal> {
         let (workload, matches) = workload(matches)?;
         let arguments = SimArguments::from_arg_matches(matches).map_err(shortened)?;
-        let SimArguments { protocol, cores, machine, virtual_ms, warmup_ms, seed, format } = arguments;
+        let SimArguments { protocol, cores, machine, virtual_ms, warmup_ms, seed, format, .. } = arguments;
         let cores: Vec<usize> = cores.into_iter().map(|cores| cores as usize).collect();
         let most = cores.iter().copied().max().expect("clap gives at least one");
         let (protocols, _) = protocols(&protocol, Some(most), most)?;
-        let machine = if machine.contains(['/', '.']) {
-            Machine::from_file(Path::new(&machine))
-        } else {
-            Machine::named(&machine)
-        };
-        let machine = machine.map_err(|error| Refusal::Words(error.to_string()))?;
+        let machine = machine_called(&machine)?;
         if most > machine.threads() {
             return Err(Refusal::Words(format!(
                 "machine {} has {} hardware threads, not {most}",
@@ -137,39 +169,122 @@ mod with_simulator {
             warmup: Duration::from_millis(warmup_ms.into()),
             measured: Duration::from_millis(virtual_ms.into()),
             seed,
+            transfer_factors: arguments.transfer_factor,
+            plot: arguments.plot,
             format,
         })
     }
 
+    /// The machine of a name, or of a file: what has a slash or a dot is a file.
+    pub(crate) fn machine_called(name: &str) -> Result<Machine, Refusal> {
+        let machine = if name.contains(['/', '.']) {
+            Machine::from_file(Path::new(name))
+        } else {
+            Machine::named(name)
+        };
+        machine.map_err(|error| Refusal::Words(error.to_string()))
+    }
+
     pub(crate) fn run(plan: &VirtualPlan, host: &ThisHost) -> Result<(), Stop> {
-        let mut reports = Vec::new();
+        let error = Fidelity::kept().in_words();
+        let target = plan.plot.as_deref().map(WholeFile::open).transpose()?;
+        let mut runs = Vec::new();
         for protocol in &plan.protocols {
-            for &cores in &plan.cores {
-                let spec = RunSpec {
-                    workload: plan.workload.clone(),
-                    protocol: protocol.name.to_owned(),
-                    on: On::Cores(VirtualSettings {
-                        machine: plan.machine.clone(),
-                        cores,
-                        warmup: plan.warmup,
-                        measured: plan.measured,
-                        seed: plan.seed,
-                    }),
-                    record_bytes_max: None,
-                };
-                let label = format!("{} {}, {cores} cores", plan.workload.info().name, protocol.name);
-                let progress = Progress::new(label);
-                let Outcome { report, .. } = prepare_and_run(&spec, host, &progress)?;
-                drop(progress);
-                if plan.format == Format::Json {
-                    print(&format!("{}\n", serde_json::to_string(&report).map_err(io::Error::from)?))?;
+            for &factor in &plan.transfer_factors {
+                for &cores in &plan.cores {
+                    let run = plan.one(protocol, factor, cores, host)?;
+                    if plan.format == Format::Json {
+                        let report = VirtualReport {
+                            report: &run.report,
+                            transfer_factor: factor,
+                            error_against_real_runs: &error,
+                        };
+                        print(&format!("{}\n", serde_json::to_string(&report).map_err(io::Error::from)?))?;
+                    }
+                    runs.push(run);
                 }
-                reports.push((reports.len(), report));
             }
         }
         if plan.format == Format::Table {
-            print(&summary::virtual_runs(&plan.machine.name, &reports))?;
+            print(&summary::virtual_runs(&plan.machine.name, &runs, &orders(plan, &runs), &error))?;
         }
-        crate::run::verdict(&reports)
+        if let Some(target) = target {
+            let drawn = plot::draw(&plan.plot(&runs, &error)).map_err(Stop::File)?;
+            target.write(|file| file.write_all(drawn.as_bytes()))?;
+        }
+        crate::run::verdict(runs.iter().map(|run| &run.report))
+    }
+
+    /// What survives the factors, if there are several.
+    fn orders(plan: &VirtualPlan, runs: &[VirtualRun]) -> Vec<String> {
+        if plan.transfer_factors.len() > 1 { transfers::orders(runs) } else { Vec::new() }
+    }
+
+    impl VirtualPlan {
+        fn one(
+            &self,
+            protocol: &ProtocolInfo,
+            factor: f64,
+            cores: usize,
+            host: &ThisHost,
+        ) -> Result<VirtualRun, Stop> {
+            let spec = RunSpec {
+                workload: self.workload.clone(),
+                protocol: protocol.name.to_owned(),
+                on: On::Cores(Box::new(VirtualSettings {
+                    machine: self.machine.clone().with_transfers_scaled(factor),
+                    cores,
+                    warmup: self.warmup,
+                    measured: self.measured,
+                    seed: self.seed,
+                })),
+                record_bytes_max: None,
+            };
+            let label = format!("{} {}, {cores} cores", self.workload.info().name, protocol.name);
+            let progress = Progress::new(label);
+            let Outcome { report, .. } = prepare_and_run(&spec, host, &progress)?;
+            Ok(VirtualRun { factor, report })
+        }
+
+        fn plot(&self, runs: &[VirtualRun], error: &str) -> Plot {
+            let mut options = summary::options(self.workload.to_json().iter());
+            if let [factor] = self.transfer_factors[..]
+                && factor != 1.0
+            {
+                options += &format!(", transfers {factor}x");
+            }
+            let mut curves: Vec<Curve> = Vec::new();
+            for VirtualRun { factor, report } in runs {
+                let name = if self.transfer_factors.len() > 1 {
+                    format!("{}, transfers {factor}x", report.protocol)
+                } else {
+                    report.protocol.to_owned()
+                };
+                let point = plot::Point {
+                    cores: report.threads,
+                    per_s: report.throughput_per_s,
+                    p99_us: report.latency_us.as_ref().map(|latency| latency.p99),
+                };
+                match curves.iter_mut().find(|curve| curve.name == name) {
+                    Some(curve) => curve.points.push(point),
+                    None => curves.push(Curve { name, points: vec![point] }),
+                }
+            }
+            Plot {
+                title: format!("{} on virtual cores of {}", self.workload.info().name, self.machine.name),
+                notes: vec![
+                    format!(
+                        "{}: {}; {} virtual ms, seed {}",
+                        self.workload.info().name,
+                        options,
+                        self.measured.as_millis(),
+                        self.seed
+                    ),
+                    format!("{}: {}", self.machine.name, self.machine.description),
+                ],
+                caution: error.to_owned(),
+                curves,
+            }
+        }
     }
 }

@@ -2,6 +2,8 @@
 
 use crate::arguments::Plan;
 use crate::run::Reports;
+#[cfg(feature = "sim")]
+use crate::sim::VirtualRun;
 use crate::text;
 use hotrow_workloads::{LatencySummary, RunReport};
 use std::fmt::Write as _;
@@ -40,11 +42,20 @@ fn heading(report: &RunReport) -> String {
         text::quantity(report.seconds),
         report.seed,
     );
-    for (name, value) in &report.options {
-        let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-        let _ = write!(heading, ", {} {value}", name.replace('_', " "));
+    if !report.options.is_empty() {
+        heading += ", ";
+        heading += &options(&report.options);
     }
     heading
+}
+
+/// The options of a workload.
+pub(crate) fn options<'a>(options: impl IntoIterator<Item = (&'a String, &'a serde_json::Value)>) -> String {
+    let words = options.into_iter().map(|(name, value)| {
+        let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        format!("{} {value}", name.replace('_', " "))
+    });
+    words.collect::<Vec<_>>().join(", ")
 }
 
 fn latencies(report: &RunReport) -> String {
@@ -107,16 +118,17 @@ fn held(payload: u64, resident: u64) -> String {
     format!("{} in keys and rows, {} resident ({times})", text::memory(payload), text::memory(resident))
 }
 
-/// Runs on virtual cores, one line each.
+/// Runs on virtual cores, one line each; then sentences about them, and the error of all.
 #[cfg(feature = "sim")]
-pub(crate) fn virtual_runs(machine: &str, reports: &Reports) -> String {
-    let Some((_, first)) = reports.first() else { return String::new() };
-    let rows = reports.iter().map(|(_, report)| {
+pub(crate) fn virtual_runs(machine: &str, runs: &[VirtualRun], sentences: &[String], error: &str) -> String {
+    let Some(VirtualRun { report: first, factor }) = runs.first() else { return String::new() };
+    let same_factor = runs.iter().all(|run| run.factor == *factor);
+    let rows = runs.iter().map(|VirtualRun { factor, report }| {
         let latency = |pick: fn(&LatencySummary) -> f64| match &report.latency_us {
             Some(latency) => text::quantity(pick(latency)),
             None => String::from("-"),
         };
-        vec![
+        let mut row = vec![
             report.protocol.to_owned(),
             report.threads.to_string(),
             text::quantity(report.throughput_per_s),
@@ -126,9 +138,13 @@ pub(crate) fn virtual_runs(machine: &str, reports: &Reports) -> String {
             text::quantity(report.aborts_per_commit()),
             report.attempts_max.to_string(),
             checks(report),
-        ]
+        ];
+        if !same_factor {
+            row.insert(1, format!("{factor}x"));
+        }
+        row
     });
-    let header = [
+    let mut header = vec![
         "protocol",
         "cores",
         "commits/s",
@@ -139,8 +155,19 @@ pub(crate) fn virtual_runs(machine: &str, reports: &Reports) -> String {
         "attempts",
         "checks",
     ];
+    let mut heading =
+        format!("{} on virtual cores of {machine}, {} virtual s", first.workload, first.seconds);
+    if !same_factor {
+        header.insert(1, "transfers");
+    } else if *factor != 1.0 {
+        let _ = write!(heading, ", transfers {factor}x");
+    }
     let table = text::table(1, &header, rows.collect::<Vec<_>>());
-    format!("{} on virtual cores of {machine}, {} virtual s\n\n{table}\n", first.workload, first.seconds)
+    let mut below: String = sentences.iter().map(|sentence| format!("{sentence}\n")).collect();
+    if !sentences.is_empty() {
+        below.push('\n');
+    }
+    format!("{heading}\n\n{table}\n{below}{error}\n")
 }
 
 /// The protocols of a plan side by side: medians over the rounds, and ratios to the first.

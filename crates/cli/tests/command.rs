@@ -202,3 +202,19 @@ fn tables_for_people_name_their_units_and_carry_no_colours() {
     assert!(compare.contains("ratios to occ") && compare.contains("1.00x"), "{compare}");
     assert!(!bench.contains('\u{1b}') && !compare.contains('\u{1b}'));
 }
+
+#[cfg(not(feature = "sim"))]
+#[test]
+fn without_the_simulator_its_subcommands_say_how_to_build_it() {
+    for name in ["sim", "explore", "fidelity"] {
+        for arguments in [&[name][..], &[name, "tpcc", "--cores", "4"], &[name, "--help"]] {
+            let output = hotrow(arguments);
+            let errors = text(&output.stderr);
+            assert_eq!((output.status.code(), text(&output.stdout)), (Some(2), String::new()), "{errors}");
+            let words = format!(
+                "this build has no simulator, so that nothing it measures pays for one: cargo run --release --features sim -- {name}\n"
+            );
+            assert_eq!(errors, format!("hotrow: {words}"), "{arguments:?}");
+        }
+    }
+}

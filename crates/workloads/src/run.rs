@@ -38,7 +38,7 @@ pub enum On {
     Threads(Settings),
     /// On virtual cores.
     #[cfg(feature = "sim")]
-    Cores(VirtualSettings),
+    Cores(Box<VirtualSettings>),
 }
 
 impl On {
@@ -67,12 +67,15 @@ impl On {
         match self {
             On::Threads(_) => host.machine(),
             #[cfg(feature = "sim")]
-            On::Cores(VirtualSettings { machine, .. }) => Machine {
-                cores: machine.threads(),
-                memory_bytes: 0,
-                cpu: format!("{}: {}", machine.name, machine.description),
-                os: String::from("simulated"),
-            },
+            On::Cores(settings) => {
+                let VirtualSettings { machine, .. } = &**settings;
+                Machine {
+                    cores: machine.threads(),
+                    memory_bytes: 0,
+                    cpu: format!("{}: {}", machine.name, machine.description),
+                    os: String::from("simulated"),
+                }
+            }
         }
     }
 }

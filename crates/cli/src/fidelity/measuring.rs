@@ -1,0 +1,232 @@
+//! Measuring the error: the same points on the machine and on its profile.
+
+use super::stated::{Fidelity, Point};
+use crate::arguments::{Format, Refusal, parse_measured, parse_warmup, protocols, shortened};
+use crate::host::ThisHost;
+use crate::progress::Progress;
+use crate::run::{Stop, print};
+use crate::sim::machine_called;
+use crate::text;
+use crate::whole_file::WholeFile;
+use clap::{ArgMatches, Args, Command, FromArgMatches as _};
+use hotrow::protocols::ProtocolInfo;
+use hotrow_sim::Machine;
+use hotrow_workloads::{
+    Host as _, On, Outcome, RunReport, RunSpec, Settings, VirtualSettings, WorkloadOptions, prepare_and_run,
+};
+use std::fmt::Write as _;
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// The workloads that are measured, each with options that are not the defaults.
+const MEASURED: [(&str, &[(&str, &str)]); 3] =
+    [("array", &[("ops", "10")]), ("array", &[("ops", "50")]), ("tpcc", &[("warehouses", "1")])];
+
+/// Numbers of threads that are measured, if the machine and the profile have as many.
+const THREADS: [usize; 2] = [1, 2];
+
+/// What to hold against what.
+#[derive(Debug)]
+pub(crate) struct FidelityPlan {
+    points: Vec<PlannedPoint>,
+    machine: Machine,
+    command: String,
+    arguments: FidelityArguments,
+}
+
+/// One workload under one protocol with so many threads.
+#[derive(Debug)]
+struct PlannedPoint {
+    workload: WorkloadOptions,
+    /// The options that are not left at their defaults, in words.
+    options: String,
+    protocol: &'static ProtocolInfo,
+    threads: usize,
+}
+
+#[derive(Debug, Args)]
+struct FidelityArguments {
+    /// Protocols, separated by commas, or "all"; each with the threads it admits
+    #[arg(long, value_name = "P[,P...]|all", default_value = "all")]
+    protocol: String,
+    /// The workload: array (10 and 50 operations), tpcc (1 warehouse), or all
+    #[arg(long, value_name = "W", default_value = "all", value_parser = ["array", "tpcc", "all"], hide_possible_values = true)]
+    workload: String,
+    /// The profile to hold against this machine: a name of `hotrow list`, or a file
+    #[arg(long, value_name = "NAME|FILE", default_value = "this")]
+    machine: String,
+    /// Real runs of each point; the median counts
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000), allow_negative_numbers = true)]
+    repeat: u32,
+    /// How long to measure each real run, in seconds
+    #[arg(long, value_name = "S", default_value = "1", value_parser = parse_measured, allow_negative_numbers = true)]
+    seconds: Duration,
+    /// How long to run before measuring, in seconds
+    #[arg(long, value_name = "S", default_value = "0.2", value_parser = parse_warmup, allow_negative_numbers = true)]
+    warmup: Duration,
+    /// How long to measure each simulated run, in virtual milliseconds
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1_000_000), allow_negative_numbers = true)]
+    virtual_ms: u32,
+    /// How long to simulate before measuring, in virtual milliseconds
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(0..=1_000_000), allow_negative_numbers = true)]
+    warmup_ms: u32,
+    /// Seed of data, inputs and simulation; each further repetition takes the next number
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// How to print: "table", or "json" for one object per point and line
+    #[arg(long, value_enum, default_value_t = Format::Table, hide_possible_values = true)]
+    format: Format,
+    /// Also write what was found to this file, as TOML
+    #[arg(long, value_name = "FILE")]
+    save: Option<PathBuf>,
+}
+
+pub(crate) fn command() -> Command {
+    FidelityArguments::augment_args(Command::new("fidelity"))
+        .about("Holds simulated runs against real ones on this machine and prints the error of each")
+        .after_help(
+            "Each protocol runs at 1 and 2 threads, on this machine and on as many virtual cores of its profile. \
+             Real runs are interleaved round by round. The machine should have nothing else to do. What was found \
+             last is repeated below every table of `hotrow sim`; it is the file crates/cli/fidelity.toml.\n\n\
+             Example:\n  hotrow fidelity --save crates/cli/fidelity.toml",
+        )
+}
+
+pub(crate) fn plan(matches: &ArgMatches) -> Result<FidelityPlan, Refusal> {
+    let arguments = FidelityArguments::from_arg_matches(matches).map_err(shortened)?;
+    let machine = machine_called(&arguments.machine)?;
+    let (named, _) = protocols(&arguments.protocol, None, 1)?;
+    let threads_max = hotrow::sync::thread::parallelism().min(machine.threads());
+    let mut points = Vec::new();
+    for (workload, given) in MEASURED {
+        if arguments.workload != "all" && arguments.workload != workload {
+            continue;
+        }
+        let owned: Vec<_> =
+            given.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        let options = WorkloadOptions::parse(workload, &owned)?;
+        let words =
+            given.iter().map(|(name, value)| format!("--{name} {value}")).collect::<Vec<_>>().join(" ");
+        for (protocol, _) in &named {
+            let admitted = threads_max.min(protocol.workers_max as usize);
+            for threads in THREADS.into_iter().filter(|threads| *threads <= admitted) {
+                let (workload, options) = (options.clone(), words.clone());
+                points.push(PlannedPoint { workload, options, protocol, threads });
+            }
+        }
+    }
+    let command = arguments.command();
+    Ok(FidelityPlan { points, machine, command, arguments })
+}
+
+impl FidelityArguments {
+    /// The command that measures the same again, defaults spelled out where results depend on them.
+    fn command(&self) -> String {
+        let mut command = String::from("hotrow fidelity");
+        let named = [("protocol", &self.protocol, "all"), ("workload", &self.workload, "all")];
+        for (name, value, default) in named.into_iter().chain([("machine", &self.machine, "this")]) {
+            if value != default {
+                let _ = write!(command, " --{name} {value}");
+            }
+        }
+        let Self { repeat, seconds, warmup, virtual_ms, warmup_ms, seed, .. } = self;
+        let (seconds, warmup) = (seconds.as_secs_f64(), warmup.as_secs_f64());
+        let _ = write!(
+            command,
+            " --repeat {repeat} --seconds {seconds} --warmup {warmup} --virtual-ms {virtual_ms} --warmup-ms \
+             {warmup_ms} --seed {seed}"
+        );
+        command
+    }
+}
+
+pub(crate) fn run(plan: &FidelityPlan, host: &ThisHost) -> Result<(), Stop> {
+    let FidelityPlan { points, machine, command, arguments } = plan;
+    let target = arguments.save.as_deref().map(WholeFile::open).transpose()?;
+    // Simulated runs first: what the allocator has seen before them is then always the same.
+    let simulated = points.iter().map(|point| one(point, host, &plan.on_profile(point)));
+    let simulated: Vec<RunReport> = simulated.collect::<Result<_, _>>()?;
+    let mut real: Vec<Vec<RunReport>> = points.iter().map(|_| Vec::new()).collect();
+    for round in 0..arguments.repeat {
+        for (point, reports) in points.iter().zip(&mut real) {
+            reports.push(one(point, host, &plan.on_machine(point, round))?);
+        }
+    }
+    let found = Fidelity {
+        machine: host.machine().cpu,
+        profile: machine.name.clone(),
+        revision: host.revision().to_owned(),
+        command: command.clone(),
+        points: points
+            .iter()
+            .zip(real.iter().zip(&simulated))
+            .map(|(point, (real, simulated))| {
+                let real_per_s = text::median(real.iter().map(|report| report.throughput_per_s)).round();
+                let simulated_per_s = simulated.throughput_per_s.round();
+                Point {
+                    workload: point.workload.info().name.to_owned(),
+                    options: point.options.clone(),
+                    protocol: point.protocol.name.to_owned(),
+                    threads: point.threads,
+                    real_per_s,
+                    simulated_per_s,
+                    error_percent: Point::error_percent(real_per_s, simulated_per_s),
+                }
+            })
+            .collect(),
+    };
+    if let Some(point) = found.points.iter().find(|point| !point.error_percent.is_finite()) {
+        return Err(Stop::Verdict(format!(
+            "{} under {} did not commit anything in the time: run it for longer",
+            point.workload, point.protocol
+        )));
+    }
+    match arguments.format {
+        Format::Table => print(&found.table())?,
+        Format::Json => {
+            for point in &found.points {
+                print(&format!("{}\n", serde_json::to_string(point).map_err(io::Error::from)?))?;
+            }
+        }
+    }
+    if let Some(target) = target {
+        target.write(|file| file.write_all(found.to_toml().as_bytes()))?;
+    }
+    crate::run::verdict(real.iter().flatten().chain(&simulated))
+}
+
+impl FidelityPlan {
+    fn on_profile(&self, point: &PlannedPoint) -> On {
+        let FidelityArguments { virtual_ms, warmup_ms, seed, .. } = self.arguments;
+        On::Cores(Box::new(VirtualSettings {
+            machine: self.machine.clone(),
+            cores: point.threads,
+            warmup: Duration::from_millis(warmup_ms.into()),
+            measured: Duration::from_millis(virtual_ms.into()),
+            seed,
+        }))
+    }
+
+    fn on_machine(&self, point: &PlannedPoint, round: u32) -> On {
+        let FidelityArguments { warmup, seconds, seed, .. } = self.arguments;
+        let seed = seed.wrapping_add(round.into());
+        On::Threads(Settings { threads: point.threads, warmup, measured: seconds, seed })
+    }
+}
+
+/// One run of a point.
+fn one(point: &PlannedPoint, host: &ThisHost, on: &On) -> Result<RunReport, Stop> {
+    let PlannedPoint { workload, options, protocol, threads } = point;
+    let where_ = if matches!(on, On::Threads(_)) { "threads" } else { "virtual cores" };
+    let progress =
+        Progress::new(format!("{} {options} {}, {threads} {where_}", workload.info().name, protocol.name));
+    let spec = RunSpec {
+        workload: workload.clone(),
+        protocol: protocol.name.to_owned(),
+        on: on.clone(),
+        record_bytes_max: None,
+    };
+    let Outcome { report, .. } = prepare_and_run(&spec, host, &progress)?;
+    Ok(report)
+}

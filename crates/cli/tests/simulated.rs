@@ -1,0 +1,213 @@
+//! The simulator's subcommands as their users meet them. Only in builds that have them.
+
+#![cfg(feature = "sim")]
+
+use serde_json::Value;
+use std::fs;
+use std::process::{Command, Output};
+
+fn hotrow(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_hotrow")).args(arguments).output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+/// What a successful command prints; nothing but results, as it writes into a pipe.
+fn printed(arguments: &[&str]) -> String {
+    let output = hotrow(arguments);
+    let errors = text(&output.stderr);
+    assert!(output.status.success() && errors.is_empty(), "{arguments:?}: {errors}");
+    text(&output.stdout)
+}
+
+fn json_lines(arguments: &[&str]) -> Vec<Value> {
+    printed(arguments).lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+/// A simulation that takes little time.
+fn short<'a>(arguments: &[&'a str]) -> Vec<&'a str> {
+    [&["sim"], arguments, &["--virtual-ms", "1", "--warmup-ms", "0"]].concat()
+}
+
+const ARRAY: [&str; 3] = ["array", "--size", "100"];
+
+#[test]
+fn the_same_options_give_the_same_bytes_in_another_process() {
+    for workload in [&ARRAY[..], &["tpcc", "--scale", "small"]] {
+        for format in ["table", "json"] {
+            let options = ["--protocol", "occ,tl2", "--cores", "1,3", "--machine", "drp", "--format", format];
+            let arguments = short(&[workload, &options].concat());
+            let first = printed(&arguments);
+            assert_eq!(first, printed(&arguments), "{arguments:?}");
+            let other = printed(&[&arguments[..], &["--seed", "2"]].concat());
+            assert_ne!(first, other, "{arguments:?} with another seed");
+        }
+    }
+}
+
+#[test]
+fn bad_input_gets_one_line_and_status_2() {
+    let directory = tempfile::tempdir().unwrap();
+    let malformed = directory.path().join("malformed.toml");
+    fs::write(&malformed, "name = \"abacus\"\nbeads = 10\n").unwrap();
+    let malformed = malformed.to_str().unwrap();
+    for (arguments, words) in [
+        (&["sim", "nothing"][..], "unknown workload \"nothing\""),
+        (&["sim", "array", "--machine", "abacus"], "there is no machine \"abacus\"; there are drp, "),
+        (&["sim", "array", "--machine", "./nowhere.toml"], "cannot read the machine profile ./nowhere.toml"),
+        (&["sim", "array", "--machine", malformed], "malformed.toml is not a machine profile: "),
+        (
+            &["sim", "array", "--machine", "sto", "--cores", "25"],
+            "machine sto has 24 hardware threads, not 25",
+        ),
+        (&["sim", "array", "--cores", "0"], "0 is not in 1..=1024"),
+        (&["sim", "array", "--cores", "1,,2"], "'--cores <N[,N...]>'"),
+        (
+            &["sim", "array", "--cores", "2", "--protocol", "none"],
+            "protocol none admits at most 1 thread, not 2",
+        ),
+        (&["sim", "array", "--virtual-ms", "0"], "0 is not in 1..="),
+        (&["sim", "array", "--transfer-factor", "0"], "expected a number from 0.01 to 100"),
+        (&["sim", "array", "--transfer-factor", "1,NaN"], "expected a number from 0.01 to 100"),
+        (&["explore", "--schedules", "0"], "0 is not in 1..="),
+        (&["explore", "--protocol", "none"], "protocol none admits at most 1 thread, not 4"),
+        (&["fidelity", "--machine", "abacus"], "there is no machine \"abacus\""),
+        (&["fidelity", "--workload", "stress"], "possible values: array, tpcc, all"),
+        (&["fidelity", "--seconds", "0"], "expected seconds from 0.001 to 86400"),
+    ] {
+        let output = hotrow(arguments);
+        let errors = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {errors}");
+        assert_eq!(text(&output.stdout), "", "{arguments:?}");
+        assert!(errors.contains(words), "{arguments:?}: {errors}");
+        assert!(errors.starts_with("hotrow: ") && errors.lines().count() == 1, "{arguments:?}: {errors}");
+    }
+}
+
+#[test]
+fn a_file_that_cannot_be_written_is_refused_before_the_run() {
+    let directory = tempfile::tempdir().unwrap();
+    let inside_of_none = directory.path().join("none").join("file");
+    for path in [inside_of_none.as_path(), directory.path()] {
+        let path = path.to_str().unwrap();
+        for arguments in [&["sim", "array", "--plot", path][..], &["fidelity", "--save", path]] {
+            let output = hotrow(arguments);
+            let errors = text(&output.stderr);
+            assert_eq!((output.status.code(), text(&output.stdout)), (Some(1), String::new()), "{errors}");
+            assert!(errors.starts_with(&format!("hotrow: cannot write {path}: ")), "{errors}");
+            assert_eq!(errors.lines().count(), 1, "{errors}");
+        }
+    }
+    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0, "nothing is left behind");
+}
+
+#[test]
+fn explored_schedules_pass_and_are_the_same_again() {
+    let arguments = ["explore", "--schedules", "200"];
+    let first = printed(&arguments);
+    assert!(first.lines().count() >= 2, "{first}");
+    for line in first.lines() {
+        assert!(line.contains(": 200 schedules without a violation (seeds 1 to 200; "), "{line}");
+    }
+    assert_eq!(first, printed(&arguments));
+    assert_ne!(first, printed(&["explore", "--schedules", "200", "--seed", "2"]));
+}
+
+#[test]
+fn no_simulated_table_stands_without_its_error() {
+    let table = printed(&short(&[&ARRAY[..], &["--cores", "1"]].concat()));
+    let last = table.lines().last().unwrap();
+    assert!(last.starts_with("error against real runs") && last.contains("`hotrow fidelity`"), "{table}");
+    let reports = json_lines(&short(&[&ARRAY[..], &["--cores", "1", "--format", "json"]].concat()));
+    assert_eq!(reports[0]["error_against_real_runs"], last);
+    assert_eq!((&reports[0]["virtual"], &reports[0]["transfer_factor"]), (&true.into(), &1.0.into()));
+}
+
+#[test]
+fn transfer_factors_are_runs_of_their_own_and_compared() {
+    let options = ["--cores", "1,4", "--protocol", "occ,tl2", "--transfer-factor", "0.5,2"];
+    let table = printed(&short(&[&ARRAY[..], &options].concat()));
+    assert!(table.contains("transfers") && table.contains("0.5x") && table.contains("2x"), "{table}");
+    let sentences =
+        table.lines().filter(|line| line.contains("at 4 cores") && line.contains("transfer factor"));
+    assert_eq!(sentences.count(), 1, "{table}");
+    let reports = json_lines(&short(&[&ARRAY[..], &options, &["--format", "json"]].concat()));
+    let factors = reports.iter().map(|report| report["transfer_factor"].as_f64().unwrap());
+    assert_eq!(factors.collect::<Vec<_>>(), [0.5, 0.5, 2.0, 2.0, 0.5, 0.5, 2.0, 2.0]);
+    // One core has nobody to transfer a line from or to.
+    assert_eq!(reports[0]["commits"], reports[2]["commits"]);
+    assert!(
+        reports[1]["commits"].as_u64() > reports[3]["commits"].as_u64(),
+        "dearer transfers cost throughput"
+    );
+}
+
+#[test]
+fn a_plot_is_an_svg_of_all_protocols() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("plot.svg");
+    let options = ["--cores", "1,2,16", "--protocol", "occ,tl2", "--plot", path.to_str().unwrap()];
+    let arguments = short(&[&ARRAY[..], &options].concat());
+    printed(&arguments);
+    let svg = fs::read_to_string(&path).unwrap();
+    assert!(svg.starts_with("<svg ") && svg.trim_end().ends_with("</svg>"), "{svg}");
+    for words in
+        ["occ", "tl2", "cores", "commits/s", "99th percentile", "array on virtual cores of server-128"]
+    {
+        assert!(svg.contains(words), "{words} in {svg}");
+    }
+    printed(&arguments);
+    assert_eq!(svg, fs::read_to_string(&path).unwrap(), "the same run is the same picture");
+    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1, "nothing is left beside it");
+}
+
+#[test]
+fn fidelity_holds_each_point_against_the_machine_and_keeps_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("fidelity.toml");
+    let path = path.to_str().unwrap();
+    let run =
+        ["fidelity", "--workload", "array", "--protocol", "occ,none", "--repeat", "1", "--seconds", "0.1"];
+    let quick =
+        ["--virtual-ms", "1", "--warmup-ms", "0", "--warmup", "0", "--format", "json", "--save", path];
+    let points = json_lines(&[&run[..], &quick].concat());
+    // 10 and 50 operations; none admits one thread only.
+    let two = hotrow::sync::thread::parallelism() >= 2;
+    assert_eq!(points.len(), if two { 6 } else { 4 }, "{points:?}");
+    for point in &points {
+        let number = |name: &str| point[name].as_f64().unwrap();
+        let expected = (number("simulated_per_s") / number("real_per_s") - 1.0) * 100.0;
+        assert!((number("error_percent") - expected).abs() <= 0.051, "{point}");
+    }
+    let saved = fs::read_to_string(path).unwrap();
+    assert_eq!(saved.matches("[[point]]").count(), points.len(), "{saved}");
+    let command =
+        "command = \"hotrow fidelity --protocol occ,none --workload array --repeat 1 --seconds 0.1 ";
+    assert!(saved.contains(command) && saved.contains("revision = "), "{saved}");
+    assert!(!saved.contains(path), "{saved}");
+}
+
+#[test]
+fn list_names_the_machines() {
+    let list = json_lines(&["list", "--format", "json"]).remove(0);
+    let machines = list["machines"].as_array().unwrap();
+    let drp = machines.iter().find(|machine| machine["name"] == "drp").unwrap();
+    assert_eq!((&drp["sockets"], &drp["cores_per_socket"]), (&4.into(), &15.into()));
+    let words = printed(&["list"]);
+    for machine in machines {
+        assert!(words.contains(machine["name"].as_str().unwrap()), "{machine} in {words}");
+    }
+    assert!(words.contains("4 x 15 x 2"), "{words}");
+}
+
+#[test]
+fn help_has_an_example() {
+    for arguments in
+        [&["sim", "--help"][..], &["sim", "tpcc", "--help"], &["explore", "--help"], &["fidelity", "--help"]]
+    {
+        let help = printed(arguments);
+        assert!(help.contains("Example:\n  hotrow "), "{arguments:?}: {help}");
+    }
+}
