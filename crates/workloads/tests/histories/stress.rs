@@ -142,11 +142,12 @@ macro_rules! mutants {
 mutants! {
     unchecked_reads_are_caught: READS_UNCHECKED, CYCLES;
     versions_published_before_their_values_are_caught: PUBLISHED_EARLY, CYCLES;
-    unchecked_phantoms_are_caught: PHANTOMS_UNCHECKED, ["phantom", "read skew", "write skew"];
-    a_stale_snapshot_is_caught: STALE_SNAPSHOT, ["lost update", "write skew", "phantom"];
-    snapshot_isolation_is_caught: READS_OF_OTHERS_UNCHECKED, ["write skew", "read skew", "phantom"];
+    unchecked_phantoms_are_caught: PHANTOMS_UNCHECKED, CYCLES;
+    a_stale_snapshot_is_caught: STALE_SNAPSHOT, CYCLES;
+    snapshot_isolation_is_caught: READS_OF_OTHERS_UNCHECKED,
+        ["write skew", "read skew", "unrepeatable read", "phantom"];
     checks_before_locks_are_caught: CHECKED_BEFORE_LOCKED, CYCLES;
-    unchecked_predicates_are_caught: PREDICATES_UNCHECKED, ["write skew", "read skew", "phantom"];
+    unchecked_predicates_are_caught: PREDICATES_UNCHECKED, CYCLES;
     predicates_looked_at_before_locks_are_caught: PREDICATES_BEFORE_LOCKS, CYCLES;
     only_the_last_read_checked_is_caught: LAST_READ_CHECKED, CYCLES;
     locks_taken_one_by_one_are_caught: LOCKED_ONE_BY_ONE, CYCLES;
