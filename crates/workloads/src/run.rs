@@ -31,7 +31,6 @@ pub struct RunSpec {
 
 /// Where a workload runs.
 #[derive(Debug, Clone)]
-#[cfg_attr(feature = "sim", expect(clippy::large_enum_variant, reason = "one for each run"))]
 #[non_exhaustive]
 pub enum On {
     /// On threads of this machine.

@@ -114,7 +114,8 @@ fn very_many_random_transactions_are_strictly_serializable() {
 fn caught<const FAULT: u8>() -> String {
     let begin = clock::now();
     let mut seed = 0;
-    while begin.elapsed() < Duration::from_secs(10) {
+    // A machine that is busy with something else gets no further than this in ten seconds.
+    while begin.elapsed() < Duration::from_secs(10) || seed < 20 {
         seed += 1;
         let (failed, report) = Batch::drawn(seed, 400).run::<Mutant<FAULT>>();
         if !report.serializable {
