@@ -12,7 +12,7 @@ use hotrow_sync::atomic::{Ordering, unfollowed::AtomicU64};
 use hotrow_sync::{Arc, Mutex, OnceLock, local, lock};
 use std::any::Any;
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 /// The number of an engine, unique in the process, never 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -174,7 +174,7 @@ impl<P: Protocol> Engine<P> {
 
     /// The keys over which most attempts were lost, most first, at most `limit`.
     pub fn hot_keys(&self, limit: usize) -> Vec<HotKey> {
-        let mut report = HashMap::new();
+        let mut report = BTreeMap::new();
         for slot in &lock(&self.shared.registry).slots {
             lock(&slot.conflicts).add_to(&mut report);
         }
@@ -189,7 +189,7 @@ impl<P: Protocol> Engine<P> {
 
 /// One entry for what reads the same: several leaves may have begun with the same key, one after the other.
 fn merge_same_words(keys: impl Iterator<Item = HotKey>) -> Vec<HotKey> {
-    let mut merged: HashMap<(String, String), HotKey> = HashMap::new();
+    let mut merged: BTreeMap<(String, String), HotKey> = BTreeMap::new();
     for key in keys {
         match merged.get_mut(&(key.object.clone(), key.key.clone())) {
             Some(sum) => sum.add(&key),

@@ -2,7 +2,7 @@
 
 use crate::abort::Reason;
 use hotrow_sync::atomic::{AtomicU64, Ordering};
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 /// Counts since an engine was made.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -114,10 +114,10 @@ impl HotKey {
 /// inherits its count (the space-saving sketch): a hot key is never missed.
 const KEYS_MAX: usize = if cfg!(test) { 4 } else { 256 };
 
-/// One worker's conflicts by key.
+/// One worker's conflicts by key. Ordered, so that it is the same key in each simulation that gives way.
 #[derive(Debug, Default)]
 pub(crate) struct ConflictTable {
-    keys: HashMap<(u32, u64), HotKey>,
+    keys: BTreeMap<(u32, u64), HotKey>,
 }
 
 impl ConflictTable {
@@ -147,7 +147,7 @@ impl ConflictTable {
     }
 
     /// Adds the counts to a report over all workers.
-    pub(crate) fn add_to(&self, report: &mut HashMap<(u32, u64), HotKey>) {
+    pub(crate) fn add_to(&self, report: &mut BTreeMap<(u32, u64), HotKey>) {
         for (at, key) in &self.keys {
             match report.get_mut(at) {
                 None => {
@@ -170,7 +170,7 @@ mod tests {
             table.count(1, 7, Reason::ReadChanged, || ("t".into(), "hot".into()));
             table.count(1, 1_000 + round, Reason::WriteLocked, || ("t".into(), format!("cold {round}")));
         }
-        let mut report = HashMap::new();
+        let mut report = BTreeMap::new();
         table.add_to(&mut report);
         assert_eq!(report.len(), KEYS_MAX);
         let hot = &report[&(1, 7)];
