@@ -13,7 +13,6 @@ use std::time::Duration;
 
 /// What is asked.
 #[derive(Debug)]
-#[cfg_attr(feature = "sim", expect(clippy::large_enum_variant, reason = "there is one"))]
 pub(crate) enum Request {
     /// Measure.
     Bench(Plan),
