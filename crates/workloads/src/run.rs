@@ -49,6 +49,12 @@ impl On {
         }
     }
 
+    /// Threads that load the data. One before a simulation: which of several was first would decide where the
+    /// data lies, and with it which of them share a line.
+    fn loaders(&self) -> usize {
+        if self.is_virtual() { 1 } else { self.workers() }
+    }
+
     fn seed(&self) -> u64 {
         match self {
             On::Threads(settings) => settings.seed,
@@ -112,7 +118,7 @@ impl Visitor for Runner<'_> {
 
     fn visit<P: Protocol>(self) -> Self::Output {
         let engine = Engine::<P>::new();
-        let (threads, seed) = (self.spec.on.workers(), self.spec.on.seed());
+        let (threads, seed) = (self.spec.on.loaders(), self.spec.on.seed());
         match &self.spec.workload {
             WorkloadOptions::Tpcc(options) => {
                 let workload = Tpcc::<P>::load(&engine, options, threads, seed, self.observer)?;
