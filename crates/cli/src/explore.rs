@@ -45,7 +45,7 @@ mod with_simulator {
         /// One schedule in so many has a core that dies; 0 for none
         #[arg(long, value_name = "N", default_value_t = 100)]
         kills_one_in: u64,
-        /// Prints what the seed stands for and the last steps of each core
+        /// Print, of each schedule, what its seed stands for and the last steps of each core
         #[arg(long)]
         trace: bool,
     }
@@ -115,10 +115,15 @@ mod with_simulator {
                     };
                     for distance in first..(first + SLICE).min(schedules) {
                         let drawn = Drawn::new(seed.wrapping_add(distance), kills_one_in);
-                        if trace && print(&format!("{drawn:#?}\n")).is_err() {
+                        let mut shown = Ok(());
+                        let explored = explore::<P>(&drawn, TRACE_STEPS, |steps| {
+                            if trace {
+                                shown = print(&format!("{drawn:#?}\n{steps}\n"));
+                            }
+                        });
+                        if shown.is_err() {
                             return;
                         }
-                        let explored = explore::<P>(&drawn, TRACE_STEPS);
                         let mut shared = lock(&shared);
                         shared.done += 1;
                         match explored {
@@ -150,9 +155,6 @@ mod with_simulator {
                 shared.into_inner().unwrap_or_else(|error| error.into_inner());
             if let Some(violation) = violation {
                 let seed = violation.drawn.seed;
-                if trace {
-                    print(&format!("{}\n", violation.trace))?;
-                }
                 return Err(Stop::Verdict(format!(
                     "{} violates what it promises, schedule {}\n{}\n\nAgain, with a trace:\n  hotrow explore --protocol {} --schedules 1 --seed {seed} \
                      --kills-one-in {kills_one_in} --trace",

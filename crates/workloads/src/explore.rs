@@ -21,7 +21,7 @@ use crate::workload::{End as Ended, Workload};
 use hotrow::sync::clock::Duration;
 use hotrow::sync::random::Random;
 use hotrow::{Engine, Protocol, RetryPolicy};
-use hotrow_sim::{Config, End, Faults, Machine, Order, Simulation};
+use hotrow_sim::{Config, End, Faults, Machine, Order, Simulation, Trace};
 use std::cell::RefCell;
 use std::fmt;
 
@@ -148,12 +148,16 @@ pub struct Explored {
     pub hash: u64,
 }
 
-/// Runs one schedule and judges it.
+/// Runs one schedule and judges it. `look` is shown the last `trace_steps` steps of each core.
 ///
 /// # Errors
 ///
-/// What went wrong, with the last `trace_steps` steps of each core.
-pub fn explore<P: Protocol>(drawn: &Drawn, trace_steps: usize) -> Result<Explored, Box<Violation>> {
+/// What went wrong, with the same steps in words.
+pub fn explore<P: Protocol>(
+    drawn: &Drawn,
+    trace_steps: usize,
+    look: impl FnOnce(&Trace),
+) -> Result<Explored, Box<Violation>> {
     // Where a core may die, others must not wait for ever for what it holds.
     let attempts_max = if drawn.kills == 0 { u32::MAX } else { 20 };
     let engine = Engine::<P>::with_policy(RetryPolicy {
@@ -166,15 +170,15 @@ pub fn explore<P: Protocol>(drawn: &Drawn, trace_steps: usize) -> Result<Explore
     match &drawn.workload {
         WorkloadOptions::Tpcc(options) => {
             let workload = Tpcc::<P>::load(&engine, options, 1, seed, &Unobserved).expect(loaded);
-            explore_on(drawn, &engine, &workload, trace_steps)
+            explore_on(drawn, &engine, &workload, trace_steps, look)
         }
         WorkloadOptions::Array(options) => {
             let workload = Array::<P>::load(&engine, options, cores, seed, &Unobserved).expect(loaded);
-            explore_on(drawn, &engine, &workload, trace_steps)
+            explore_on(drawn, &engine, &workload, trace_steps, look)
         }
         WorkloadOptions::Stress(options) => {
             let workload = Stress::<P>::load(&engine, options, cores, seed, &Unobserved).expect(loaded);
-            explore_on(drawn, &engine, &workload, trace_steps)
+            explore_on(drawn, &engine, &workload, trace_steps, look)
         }
     }
 }
@@ -184,6 +188,7 @@ fn explore_on<P: Protocol, W: Workload<P>>(
     engine: &Engine<P>,
     workload: &W,
     trace_steps: usize,
+    look: impl FnOnce(&Trace),
 ) -> Result<Explored, Box<Violation>> {
     let recording = engine.record_history(HISTORY_BYTES).expect("a new engine");
     let crew: Vec<_> = (0..drawn.cores)
@@ -204,6 +209,7 @@ fn explore_on<P: Protocol, W: Workload<P>>(
         }
         (worker, client, failed)
     });
+    look(&outcome.trace);
     let statistics = engine.statistics();
     let mut explored = Explored {
         stalled: 0,
