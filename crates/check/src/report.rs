@@ -63,6 +63,20 @@ pub enum Level {
     Opaque,
 }
 
+impl Level {
+    /// All levels, the weakest first.
+    pub const ALL: [Level; 3] = [Level::Serializable, Level::Strict, Level::Opaque];
+
+    /// What a history is that reaches the level.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Level::Serializable => "serializable",
+            Level::Strict => "strictly serializable",
+            Level::Opaque => "opaque",
+        }
+    }
+}
+
 /// The anomalies, by the names of Adya's thesis and the common ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
@@ -358,6 +372,22 @@ pub struct Report {
     /// How many more were found. There may be still more: not every cycle is looked for, only some in each
     /// set of transactions that reach each other.
     pub not_listed: u64,
+}
+
+impl Report {
+    /// Whether the history reaches a level.
+    pub fn is(&self, level: Level) -> bool {
+        match level {
+            Level::Serializable => self.serializable,
+            Level::Strict => self.strictly_serializable,
+            Level::Opaque => self.opaque,
+        }
+    }
+
+    /// The level that the protocol claims: strict, unless it claims opacity.
+    pub fn claimed(&self) -> Level {
+        if self.claims_opacity { Level::Opaque } else { Level::Strict }
+    }
 }
 
 impl fmt::Display for Report {

@@ -5,8 +5,10 @@
 
 use crate::host::ThisHost;
 use crate::text;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches as _, ValueEnum};
 use hotrow::protocols::{PROTOCOLS, ProtocolInfo, UnknownProtocol};
+use hotrow_check::Level;
 use hotrow_workloads::{OptionError, Settings, WORKLOADS, WorkloadInfo, WorkloadOptions};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -119,7 +121,7 @@ pub(crate) struct CheckArguments {
     pub(crate) file: PathBuf,
     /// The least that it must be: serializable, strict (serializable in real time), or opaque (aborted attempts
     /// have seen one state, too) [default: what the recorded protocol claims]
-    #[arg(long, value_enum, value_name = "LEVEL", hide_possible_values = true)]
+    #[arg(long, value_parser = level(), value_name = "LEVEL", hide_possible_values = true)]
     pub(crate) require: Option<Level>,
     /// The most anomalies to print
     #[arg(long, value_name = "N", default_value_t = 3)]
@@ -129,15 +131,14 @@ pub(crate) struct CheckArguments {
     pub(crate) format: Format,
 }
 
-/// What a history can be, each one more than the one before.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
-pub(crate) enum Level {
-    /// Equivalent to some order of the committed transactions.
-    Serializable,
-    /// Equivalent to one that agrees with real time.
-    Strict,
-    /// The same with aborted attempts in it.
-    Opaque,
+/// The names of [`Level::ALL`] on the command line.
+const LEVELS: [&str; Level::ALL.len()] = ["serializable", "strict", "opaque"];
+
+/// One of [`LEVELS`].
+fn level() -> impl TypedValueParser<Value = Level> {
+    let at =
+        |name: String| LEVELS.iter().position(|known| *known == name).expect("clap admits no other name");
+    PossibleValuesParser::new(LEVELS).map(move |name| Level::ALL[at(name)])
 }
 
 #[derive(Debug, Args)]

@@ -127,13 +127,7 @@ mod with_simulator {
                         let mut shared = lock(&shared);
                         shared.done += 1;
                         match explored {
-                            Ok(Explored { steps, commits, aborts, stalled, hash }) => {
-                                shared.sum.stalled += stalled;
-                                shared.sum.steps += steps;
-                                shared.sum.commits += commits;
-                                shared.sum.aborts += aborts;
-                                shared.sum.hash = shared.sum.hash.wrapping_add(hash);
-                            }
+                            Ok(explored) => shared.sum.add(&explored),
                             Err(violation) => {
                                 let lowest = shared.violation.take();
                                 let least = lowest.filter(|lowest| lowest.drawn.seed <= violation.drawn.seed);

@@ -1,6 +1,6 @@
 //! Histories: `--record FILE` and `hotrow check FILE`.
 
-use crate::arguments::{CheckArguments, Format, Level, Record};
+use crate::arguments::{CheckArguments, Format, Record};
 use crate::run::{Stop, print};
 use crate::text;
 use crate::whole_file::{WholeFile, cannot};
@@ -52,31 +52,14 @@ pub(crate) fn check(arguments: &CheckArguments) -> Result<(), Stop> {
         Format::Table => format!("{report}\n"),
         Format::Json => format!("{}\n", in_json(file, &report)),
     })?;
-    let claimed = if report.claims_opacity { Level::Opaque } else { Level::Strict };
     let (required, whose) = match require {
         Some(level) => (*level, "as required"),
-        None => (claimed, "as its protocol claims"),
+        None => (report.claimed(), "as its protocol claims"),
     };
-    if is(&report, required) {
+    if report.is(required) {
         Ok(())
     } else {
-        Err(Stop::Verdict(format!("{}: not {}, {whose}", file.display(), name(required))))
-    }
-}
-
-fn is(report: &Report, level: Level) -> bool {
-    match level {
-        Level::Serializable => report.serializable,
-        Level::Strict => report.strictly_serializable,
-        Level::Opaque => report.opaque,
-    }
-}
-
-fn name(level: Level) -> &'static str {
-    match level {
-        Level::Serializable => "serializable",
-        Level::Strict => "strictly serializable",
-        Level::Opaque => "opaque",
+        Err(Stop::Verdict(format!("{}: not {}, {whose}", file.display(), required.name())))
     }
 }
 

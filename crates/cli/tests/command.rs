@@ -1,15 +1,9 @@
 //! The command as its users meet it: arguments in, lines and exit status out.
 
+mod support;
+
 use serde_json::Value;
-use std::process::{Command, Output};
-
-fn hotrow(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_hotrow")).args(arguments).output().unwrap()
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8(bytes.to_vec()).unwrap()
-}
+use support::{hotrow, text};
 
 /// What a successful command prints; nothing but results, as it writes into a pipe.
 fn printed(arguments: &[&str]) -> String {

@@ -1,19 +1,14 @@
 //! `--record` and `check`, as their users meet them.
 
+mod support;
+
 use hotrow_check::HistoryBuilder;
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Output;
+use support::{hotrow, text};
 use tempfile::TempDir;
-
-fn hotrow(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_hotrow")).args(arguments).output().unwrap()
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8(bytes.to_vec()).unwrap()
-}
 
 fn place(directory: &TempDir, name: &str) -> PathBuf {
     directory.path().join(name)

@@ -2,17 +2,11 @@
 
 #![cfg(feature = "sim")]
 
+mod support;
+
 use serde_json::Value;
 use std::fs;
-use std::process::{Command, Output};
-
-fn hotrow(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_hotrow")).args(arguments).output().unwrap()
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8(bytes.to_vec()).unwrap()
-}
+use support::{hotrow, text};
 
 /// What a successful command prints; nothing but results, as it writes into a pipe.
 fn printed(arguments: &[&str]) -> String {

@@ -238,12 +238,9 @@ impl<P: Protocol> Attempt<P> {
         debug_assert!(item.is(Flags::PREDICATE));
         // SAFETY: the item has a predicate of its object.
         let holds = unsafe { item.object().predicate_holds(item) };
-        if self.is_recorded() {
-            // SAFETY: the item's segment is its object's, and in memory until the attempt ends.
-            let slot = unsafe { self.slot(item.object(), item.segment()) };
-            if let Some(slot) = slot {
-                self.record_predicate(id, &slot, slot.version());
-            }
+        // SAFETY: the item's segment is its object's, and in memory until the attempt ends.
+        if let Some(slot) = unsafe { self.slot(item.object(), item.segment()) } {
+            self.record_predicate(id, &slot, slot.version());
         }
         holds
     }

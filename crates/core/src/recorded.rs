@@ -134,7 +134,7 @@ impl<P: Protocol> Transaction<'_, P> {
     /// The moment at which a scan begins, if the attempt is recorded.
     #[inline]
     pub fn begin_range(&mut self) -> Option<u64> {
-        if self.attempt.is_recorded() { self.attempt.log().map(|log| log.stamp()) } else { None }
+        self.attempt.log().map(|log| log.stamp())
     }
 
     /// Records a scan that began at `from` and covered what is between two bounds, given by the bytes that

@@ -31,19 +31,12 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
             Found::Own(id) => Seen::Own(id),
             Found::Shared(snapshot) if snapshot.state == State::Present => Seen::Present(snapshot),
             Found::Shared(_) => {
-                Self::forget_dead(tx);
+                // The key may have a new record by now: what was found is the absence that the next look at the
+                // index, or the scan, stands for.
+                tx.forget_read();
                 Seen::Dead
             }
         })
-    }
-
-    /// Takes the read of a dead record out of the history: its key may have a new record by now, and what the
-    /// read found is the absence that the next look at the index, or the scan, stands for.
-    #[inline]
-    fn forget_dead(tx: &mut Tx<'_, P>) {
-        if tx.is_recorded() {
-            tx.forget_read();
-        }
     }
 
     /// Takes a dead record that its killer has not removed yet out of the index.
@@ -169,7 +162,8 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
                 return self.update_own(tx, record, id, change);
             };
             if snapshot.state != State::Present {
-                Self::forget_dead(tx);
+                // As in `see`.
+                tx.forget_read();
                 self.bury(tx, record);
                 continue;
             }
@@ -322,7 +316,8 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
                     row
                 }
                 Some(snapshot) if snapshot.state != State::Present => {
-                    Self::forget_dead(tx);
+                    // As in `see`.
+                    tx.forget_read();
                     self.bury(tx, record);
                     continue;
                 }

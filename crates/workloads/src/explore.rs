@@ -21,7 +21,7 @@ use crate::workload::{End as Ended, Workload};
 use hotrow::sync::clock::Duration;
 use hotrow::sync::random::Random;
 use hotrow::{Engine, Protocol, RetryPolicy};
-use hotrow_sim::{Config, End, Faults, Machine, Order, Simulation, Trace};
+use hotrow_sim::{Config, End, Faults, Machine, Order, Outcome, Simulation, Trace};
 use std::cell::RefCell;
 use std::fmt;
 
@@ -148,6 +148,17 @@ pub struct Explored {
     pub hash: u64,
 }
 
+impl Explored {
+    /// Adds what another schedule came to; hashes are added up, too.
+    pub fn add(&mut self, other: &Explored) {
+        self.steps += other.steps;
+        self.commits += other.commits;
+        self.aborts += other.aborts;
+        self.stalled += other.stalled;
+        self.hash = self.hash.wrapping_add(other.hash);
+    }
+}
+
 /// Runs one schedule and judges it. `look` is shown the last `trace_steps` steps of each core.
 ///
 /// # Errors
@@ -211,50 +222,42 @@ fn explore_on<P: Protocol, W: Workload<P>>(
     });
     look(&outcome.trace);
     let statistics = engine.statistics();
-    let mut explored = Explored {
-        stalled: 0,
+    // Whoever dies in the middle of changing an index or of committing leaves its latch and its locks behind; no
+    // one can know that it will not go on. Others may then wait for ever. What they have seen must be right all
+    // the same.
+    let stalled = drawn.kills != 0 && matches!(outcome.end, End::StepLimit | End::Deadlock { .. });
+    let explored = Explored {
+        stalled: stalled.into(),
         steps: outcome.steps,
         commits: statistics.commits,
         aborts: statistics.aborts,
         hash: outcome.hash(),
     };
-    let violation = |what: String| {
-        let trace = outcome.trace.to_string();
-        Err(Box::new(Violation { drawn: drawn.clone(), what, trace }))
-    };
-    // Whoever dies in the middle of changing an index or of committing leaves its latch and its locks behind; no
-    // one can know that it will not go on. Others may then wait for ever. What they have seen must be right all
-    // the same.
-    let stalled = drawn.kills != 0 && matches!(outcome.end, End::StepLimit | End::Deadlock { .. });
-    explored.stalled = stalled.into();
-    if !matches!(outcome.end, End::Finished) && !stalled {
-        return violation(outcome.end.to_string());
+    let Outcome { end, results, trace, .. } = outcome;
+    let violation =
+        |what: String| Err(Box::new(Violation { drawn: drawn.clone(), what, trace: trace.to_string() }));
+    if !end.is_finished() && !stalled {
+        return violation(end.to_string());
     }
-    let history = recording.finish();
-    match hotrow_check::check(&history) {
+    match hotrow_check::check(&recording.finish()) {
         Err(error) => return violation(format!("the history contradicts itself: {error}")),
-        Ok(report) if !report.strictly_serializable || (P::OPAQUE && !report.opaque) => {
-            return violation(report.to_string());
-        }
+        Ok(report) if !report.is(report.claimed()) => return violation(report.to_string()),
         Ok(_) => {}
     }
     if drawn.kills == 0 {
         let mut workers = Vec::new();
         let mut clients = Vec::new();
-        for result in outcome.results {
+        for result in results {
             let (worker, client, failed) = result.expect("every core has finished");
             if let Some(message) = failed {
-                let trace = outcome.trace.to_string();
-                return Err(Box::new(Violation { drawn: drawn.clone(), what: message, trace }));
+                return violation(message);
             }
             workers.push(worker);
             clients.push(client);
         }
         let failed = workload.checks(&mut workers[0], clients).into_iter().find(|check| !check.passed);
         if let Some(check) = failed {
-            let what = format!("{}: {}", check.name, check.detail.unwrap_or_default());
-            let trace = outcome.trace.to_string();
-            return Err(Box::new(Violation { drawn: drawn.clone(), what, trace }));
+            return violation(format!("{}: {}", check.name, check.detail.unwrap_or_default()));
         }
     }
     Ok(explored)

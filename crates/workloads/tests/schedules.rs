@@ -26,10 +26,7 @@ impl Visitor for Passes {
         let mut sum = Explored::default();
         for seed in 0..self.schedules {
             match explore::<P>(&Drawn::new(seed, KILLS_ONE_IN), 100, |_| ()) {
-                Ok(explored) => {
-                    sum.commits += explored.commits;
-                    sum.aborts += explored.aborts;
-                }
+                Ok(explored) => sum.add(&explored),
                 Err(violation) => panic!("{}: {violation}\n{:#?}", P::NAME, violation.drawn),
             }
         }
