@@ -98,10 +98,10 @@ mod with_simulator {
     impl Visitor for Explorer<'_> {
         type Output = Result<(), Stop>;
 
-        fn visit<P: Protocol>(self) -> Self::Output {
+        fn visit<P: Protocol>(self, name: &str) -> Self::Output {
             let ExploreArguments { schedules, seed, kills_one_in, trace, .. } = *self.arguments;
             let shared = Mutex::new(Shared::default());
-            let progress = Progress::new(format!("schedules of {}", P::NAME));
+            let progress = Progress::new(format!("schedules of {}", name));
             let work = || {
                 loop {
                     let first = {
@@ -116,7 +116,7 @@ mod with_simulator {
                     for distance in first..(first + SLICE).min(schedules) {
                         let drawn = Drawn::new(seed.wrapping_add(distance), kills_one_in);
                         let mut shown = Ok(());
-                        let explored = explore::<P>(&drawn, TRACE_STEPS, |steps| {
+                        let explored = explore::<P>(&drawn, name, TRACE_STEPS, |steps| {
                             if trace {
                                 shown = print(&format!("{drawn:#?}\n{steps}\n"));
                             }
@@ -152,16 +152,16 @@ mod with_simulator {
                 return Err(Stop::Verdict(format!(
                     "{} violates what it promises, schedule {}\n{}\n\nAgain, with a trace:\n  hotrow explore --protocol {} --schedules 1 --seed {seed} \
                      --kills-one-in {kills_one_in} --trace",
-                    P::NAME,
+                    name,
                     seed.wrapping_sub(self.arguments.seed) + 1,
                     violation,
-                    P::NAME,
+                    name,
                 )));
             }
             print(&format!(
                 "{}: {} schedules without a violation (seeds {seed} to {}; {} steps, {} commits, {} aborts; in {} \
                  a dead core stalled others; hash {:016x})\n",
-                P::NAME,
+                name,
                 text::count(done),
                 seed.wrapping_add(schedules - 1),
                 text::count(sum.steps),

@@ -253,7 +253,7 @@ pub(crate) mod tests {
         let found = if passed { Ok(()) } else { Err("3 instead of 4".to_owned()) };
         RunReport {
             workload: "toy",
-            protocol: "occ",
+            protocol: String::from("occ"),
             threads: 2,
             seconds: 2.0,
             seed: 7,

@@ -9,8 +9,8 @@ pub(crate) fn orders(runs: &[VirtualRun]) -> Vec<String> {
     let mut protocols = Vec::new();
     let mut factors = Vec::new();
     for run in runs {
-        if !protocols.contains(&run.report.protocol) {
-            protocols.push(run.report.protocol);
+        if !protocols.contains(&run.report.protocol.as_str()) {
+            protocols.push(&run.report.protocol);
         }
         if !factors.contains(&run.factor) {
             factors.push(run.factor);
@@ -18,7 +18,7 @@ pub(crate) fn orders(runs: &[VirtualRun]) -> Vec<String> {
     }
     let throughput = |protocol: &str, factor: f64| {
         let fits = |run: &&VirtualRun| {
-            (run.report.protocol, run.report.threads, run.factor) == (protocol, cores, factor)
+            (run.report.protocol.as_str(), run.report.threads, run.factor) == (protocol, cores, factor)
         };
         runs.iter().find(fits).map(|run| run.report.throughput_per_s)
     };
@@ -82,7 +82,8 @@ mod tests {
 
     fn run(protocol: &'static str, threads: usize, factor: f64, throughput_per_s: f64) -> VirtualRun {
         let mut report = report(true);
-        (report.protocol, report.threads, report.throughput_per_s) = (protocol, threads, throughput_per_s);
+        (report.protocol, report.threads, report.throughput_per_s) =
+            (protocol.to_owned(), threads, throughput_per_s);
         VirtualRun { factor, report }
     }
 

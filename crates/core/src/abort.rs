@@ -17,16 +17,19 @@ pub enum Reason {
     StructureChanged,
     /// A predicate no longer held at commit.
     PredicateFailed,
+    /// An older transaction, or one more urgent, took the right to a value away.
+    Wounded,
 }
 
 impl Reason {
     /// All reasons, in the order of their numbers.
-    pub const ALL: [Reason; 5] = [
+    pub const ALL: [Reason; 6] = [
         Reason::ReadLocked,
         Reason::ReadChanged,
         Reason::WriteLocked,
         Reason::StructureChanged,
         Reason::PredicateFailed,
+        Reason::Wounded,
     ];
 
     /// The name used in reports.
@@ -37,6 +40,7 @@ impl Reason {
             Reason::WriteLocked => "write_locked",
             Reason::StructureChanged => "structure_changed",
             Reason::PredicateFailed => "predicate_failed",
+            Reason::Wounded => "wounded",
         }
     }
 }
@@ -49,6 +53,7 @@ impl fmt::Display for Reason {
             Reason::WriteLocked => "a value to be written stayed locked",
             Reason::StructureChanged => "a range or an absence that was observed has changed",
             Reason::PredicateFailed => "a predicate no longer held",
+            Reason::Wounded => "an older transaction came first",
         })
     }
 }
@@ -120,9 +125,15 @@ pub enum Misuse {
     #[error("protocol {protocol} admits at most {workers_max} workers at a time")]
     TooManyWorkers {
         /// The protocol's name.
-        protocol: &'static str,
+        protocol: String,
         /// The most workers that it admits.
         workers_max: u32,
+    },
+    /// A transaction that was said to be read-only was about to write.
+    #[error("a transaction that was said to be read-only was about to write {object}")]
+    ReadOnly {
+        /// The object's name.
+        object: String,
     },
     /// A table declared static was to be changed.
     #[error("table {table} is static: load it before use, do not change it")]

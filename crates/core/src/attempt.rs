@@ -6,10 +6,12 @@ use crate::history::{Ended, ReadKind};
 use crate::item::{Flags, Item, ItemId, Items};
 use crate::object::Object;
 use crate::pin::Pin;
+use crate::profile::{Isolation, Profile};
 use crate::protocol::{Lost, Over, Protocol};
 use crate::structure::{Contradiction, Observed, StructureChange, StructureSet};
 use bumpalo::Bump;
 use hotrow_sync::Arc;
+use hotrow_sync::clock::{self, Duration, Instant};
 use std::ptr::NonNull;
 
 /// The number of a worker among those of its engine, from 0. A number is reused when its worker is gone.
@@ -20,6 +22,26 @@ impl WorkerId {
     /// The number.
     pub fn number(self) -> u32 {
         self.0
+    }
+}
+
+/// How long a transaction may still wait.
+#[derive(Debug, Default)]
+struct Patience {
+    /// The policy's deadline.
+    limit: Option<Duration>,
+    /// When it began to count.
+    since: Option<Instant>,
+}
+
+impl Patience {
+    fn left(&mut self) -> Option<Duration> {
+        let limit = self.limit?;
+        if limit.is_zero() {
+            return Some(limit);
+        }
+        let since = *self.since.get_or_insert_with(clock::now);
+        Some(limit.saturating_sub(since.elapsed()))
     }
 }
 
@@ -34,6 +56,8 @@ pub struct Attempt<P: Protocol> {
     arena: Bump,
     worker: WorkerId,
     number: u32,
+    profile: Profile,
+    patience: Patience,
     /// Whether any item has `Flags::CLEANUP`.
     pub(crate) wants_cleanup: bool,
     pin: Option<Pin>,
@@ -58,6 +82,8 @@ impl<P: Protocol> Attempt<P> {
             arena: Bump::new(),
             worker,
             number: 0,
+            profile: Profile::UNKNOWN,
+            patience: Patience::default(),
             wants_cleanup: false,
             pin: None,
             log: None,
@@ -77,10 +103,38 @@ impl<P: Protocol> Attempt<P> {
         self.number
     }
 
+    /// What the transaction has said of itself.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    pub fn profile(&self) -> &Profile {
+        &self.profile
+    }
+
+    /// How long a protocol may wait now for others; `None` for as long as it takes. Zero once the transaction's
+    /// deadline has passed.
+    pub fn wait_max(&mut self) -> Option<Duration> {
+        self.patience.left()
+    }
+
+    /// When the transaction waited for the first time, if it has a deadline and has waited.
+    pub(crate) fn waited_since(&self) -> Option<Instant> {
+        self.patience.since
+    }
+
     #[inline]
-    pub(crate) fn open(&mut self, number: u32, recorder: Option<&Arc<Recorder>>) {
+    pub(crate) fn open(
+        &mut self,
+        number: u32,
+        profile: Profile,
+        deadline: Option<Duration>,
+        recorder: Option<&Arc<Recorder>>,
+    ) {
         debug_assert!(!self.is_open());
         self.number = number;
+        self.profile = profile;
+        self.patience.limit = deadline;
+        if number == 0 {
+            self.patience.since = None;
+        }
         self.pin = Some(Pin::new());
         if let Some(recorder) = recorder {
             self.open_log(recorder);
@@ -92,7 +146,7 @@ impl<P: Protocol> Attempt<P> {
         if recorder.is_open() {
             let log = self.spare_log.take();
             let mut log = log.unwrap_or_else(|| Box::new(Log::new(recorder.clone(), self.worker)));
-            log.begin(self.number);
+            log.begin(self.number, self.profile.isolation == Isolation::Serializable);
             self.log = Some(log);
         }
     }

@@ -36,6 +36,7 @@ impl<P: Protocol> Clone for Engine<P> {
 pub(crate) struct Shared<P: Protocol> {
     pub(crate) id: EngineId,
     pub(crate) protocol: P,
+    name: String,
     pub(crate) policy: RetryPolicy,
     pub(crate) elders: Elders,
     pub(crate) recorder: OnceLock<Arc<Recorder>>,
@@ -70,16 +71,26 @@ impl<P: Protocol> Engine<P> {
         Self::with_policy(RetryPolicy::default())
     }
 
-    /// An engine whose transactions retry as `policy` says.
+    /// An engine whose transactions retry as `policy` says, of the protocol's first variant.
     pub fn with_policy(policy: RetryPolicy) -> Self {
+        let first = P::VARIANTS.first().and_then(|variant| P::options(variant.name));
+        Self::with_options(&first.expect("a protocol has a variant, and knows its name"), policy)
+    }
+
+    /// An engine of the variant that `name` stands for. `None` if the protocol has none of this name.
+    pub fn named(name: &str, policy: RetryPolicy) -> Option<Self> {
+        P::options(name).map(|options| Self::with_options(&options, policy))
+    }
+
+    /// An engine of the variant that has these options.
+    pub fn with_options(options: &P::Options, policy: RetryPolicy) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         // Relaxed: only uniqueness matters.
         let id = EngineId(NEXT.fetch_add(1, Ordering::Relaxed));
         let registry = Mutex::new(Registry { slots: Vec::new(), free: Vec::new() });
-        let (protocol, elders) = (P::new(), Elders::default());
-        Self {
-            shared: Arc::new(Shared { id, protocol, policy, elders, recorder: OnceLock::new(), registry }),
-        }
+        let (protocol, name, elders) = (P::new(options), P::name(options), Elders::default());
+        let recorder = OnceLock::new();
+        Self { shared: Arc::new(Shared { id, protocol, name, policy, elders, recorder, registry }) }
     }
 
     /// The engine's number.
@@ -87,9 +98,9 @@ impl<P: Protocol> Engine<P> {
         self.shared.id
     }
 
-    /// The protocol's name.
-    pub fn protocol(&self) -> &'static str {
-        P::NAME
+    /// The protocol's name: its variant's, to be precise.
+    pub fn protocol(&self) -> &str {
+        &self.shared.name
     }
 
     /// Registers a worker: what a thread runs transactions with. Keep one per thread.
@@ -104,7 +115,8 @@ impl<P: Protocol> Engine<P> {
             None => {
                 let number = registry.slots.len() as u32;
                 if number >= P::WORKERS_MAX {
-                    return Err(Misuse::TooManyWorkers { protocol: P::NAME, workers_max: P::WORKERS_MAX });
+                    let protocol = self.shared.name.clone();
+                    return Err(Misuse::TooManyWorkers { protocol, workers_max: P::WORKERS_MAX });
                 }
                 let slot = Arc::new(Slot {
                     number,
@@ -160,7 +172,7 @@ impl<P: Protocol> Engine<P> {
     pub fn record_history(&self, bytes_max: usize) -> Result<Recording, Misuse> {
         let recorder = Arc::new(Recorder::new(bytes_max));
         self.shared.recorder.set(recorder.clone()).map_err(|_| Misuse::AlreadyRecorded)?;
-        Ok(Recording { recorder, protocol: P::NAME, opaque: P::OPAQUE })
+        Ok(Recording { recorder, protocol: self.shared.name.clone(), opaque: P::OPAQUE })
     }
 
     /// Counts over all workers, past and present.

@@ -168,8 +168,14 @@ impl<P: Protocol> Items<P> {
     /// The item of a segment, if the segment was touched.
     #[inline(always)]
     pub(crate) fn find(&self, segment: NonNull<P::Header>) -> Option<ItemId> {
+        self.at(segment.addr().get())
+    }
+
+    /// The item of the segment at an address, if that segment was touched.
+    #[inline(always)]
+    pub fn at(&self, segment: usize) -> Option<ItemId> {
         let items = &self.items;
-        self.map.find(segment.addr().get(), |index| items[index].segment.addr().get()).map(ItemId)
+        self.map.find(segment, |index| items[index].segment.addr().get()).map(ItemId)
     }
 
     /// The item of a segment; a new one if the segment was not touched yet.

@@ -11,8 +11,9 @@ use std::time::Duration;
 pub struct RetryPolicy {
     /// The most attempts before [`Error::Conflict`](crate::Error::Conflict). Default: no limit.
     pub attempts_max: u32,
-    /// The time after the first abort until [`Error::Timeout`](crate::Error::Timeout). Default: none.
-    /// It is looked at between attempts; an attempt is not interrupted.
+    /// The time after the first abort, or the first wait for a lock, until
+    /// [`Error::Timeout`](crate::Error::Timeout). Default: none. It bounds waits and is looked at between
+    /// attempts; a body is not interrupted.
     pub deadline: Option<Duration>,
     /// The longest sleep between two attempts. A longer one wastes less work under contention and makes the
     /// tail of the latency longer. Default: 100 microseconds.

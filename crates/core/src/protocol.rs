@@ -3,6 +3,7 @@
 use crate::abort::Reason;
 use crate::attempt::Attempt;
 use crate::item::ItemId;
+use std::fmt;
 
 /// What an attempt lost, as a protocol reports it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,6 +31,17 @@ impl Lost {
     }
 }
 
+/// What is known of a variant of a protocol without choosing it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Variant {
+    /// The name in the registry.
+    pub name: &'static str,
+    /// One line for lists.
+    pub summary: &'static str,
+    /// Paper and section.
+    pub source: &'static str,
+}
+
 /// A concurrency-control protocol.
 ///
 /// One value of the type is shared by an engine's workers and holds what the protocol shares (a clock, the
@@ -49,12 +61,8 @@ impl Lost {
 /// A protocol never sees a datatype: it moves between headers, marks and items. It must never touch a value
 /// itself, only run the `load` that it is given, as often as it takes to get a stable result.
 pub trait Protocol: Sized + Send + Sync + 'static {
-    /// The name in the registry.
-    const NAME: &'static str;
-    /// One line for lists.
-    const SUMMARY: &'static str;
-    /// Paper and section.
-    const SOURCE: &'static str;
+    /// The variants that lists show and tests run, the recommended one first.
+    const VARIANTS: &'static [Variant];
     /// Whether aborted and unfinished attempts have seen one consistent state too (sto §3.6).
     const OPAQUE: bool;
     /// The most workers an engine may have at a time.
@@ -62,6 +70,8 @@ pub trait Protocol: Sized + Send + Sync + 'static {
     /// Whether a read must leave an item. A protocol without concurrency control has no use for them.
     const TRACKS_READS: bool = true;
 
+    /// What tells one variant from another; `()` if there is but one.
+    type Options: Clone + fmt::Debug + Send + Sync + 'static;
     /// What is kept beside each value. The default is an unlocked segment that nobody has written.
     type Header: Default + Send + Sync + 'static;
     /// What a read leaves in its item: a version, two timestamps, a mode of lock.
@@ -69,8 +79,16 @@ pub trait Protocol: Sized + Send + Sync + 'static {
     /// What a worker keeps from one transaction to the next.
     type Local: Default + Send + 'static;
 
+    /// The options that a name stands for. `None` if it is no name of this protocol's.
+    ///
+    /// Each of [`VARIANTS`](Self::VARIANTS) has a name; there may be more (`plor+deadline=7`).
+    fn options(name: &str) -> Option<Self::Options>;
+
+    /// The name that stands for these options.
+    fn name(options: &Self::Options) -> String;
+
     /// The shared state for a new engine.
-    fn new() -> Self;
+    fn new(options: &Self::Options) -> Self;
 
     /// Begins an attempt.
     fn begin(&self, attempt: &mut Attempt<Self>);

@@ -1,22 +1,27 @@
 //! The least protocol and the least object, for this crate's own tests.
 
-use crate::{Attempt, Item, ItemId, Label, Lost, Object, Pin, Protocol};
+use crate::{Attempt, Item, ItemId, Label, Lost, Object, Pin, Protocol, Variant};
 use std::ptr::NonNull;
 
 /// No concurrency control.
 pub(crate) struct Unprotected;
 
 impl Protocol for Unprotected {
-    const NAME: &'static str = "unprotected";
-    const SUMMARY: &'static str = "for tests";
-    const SOURCE: &'static str = "";
+    const VARIANTS: &'static [Variant] = &[Variant { name: "unprotected", summary: "for tests", source: "" }];
     const OPAQUE: bool = false;
     const WORKERS_MAX: u32 = 2;
+    type Options = ();
     type Header = u64;
     type Mark = u64;
     type Local = u64;
 
-    fn new() -> Self {
+    fn options(_: &str) -> Option<()> {
+        Some(())
+    }
+    fn name((): &()) -> String {
+        String::from("unprotected")
+    }
+    fn new((): &()) -> Self {
         Self
     }
     fn begin(&self, attempt: &mut Attempt<Self>) {

@@ -4,15 +4,15 @@ use crate::abort::{Abort, Misuse, Reason};
 use crate::attempt::{Attempt, WorkerId};
 use crate::engine::{EngineId, Slot};
 use crate::history::Ended;
-use crate::history::recorder::Recorder;
 use crate::item::{Flags, ItemId};
 use crate::object::{Label, Object};
 use crate::pin::Pin;
+use crate::profile::Isolation;
 use crate::protocol::{Lost, Over, Protocol};
 use crate::structure::{Observed, StructureChange};
 use crate::worker::Loss;
+use hotrow_sync::lock;
 use hotrow_sync::thread::{label, work};
-use hotrow_sync::{Arc, lock};
 use std::marker::PhantomData;
 use std::ptr::NonNull;
 
@@ -78,19 +78,17 @@ const WORK_COMMIT: u32 = 60;
 const STOPPED: EngineId = EngineId(0);
 
 impl<'w, P: Protocol> Transaction<'w, P> {
+    /// A transaction for an attempt that was opened just now.
     #[inline]
     pub(crate) fn begin(
         protocol: &'w P,
         engine: EngineId,
         attempt: &'w mut Attempt<P>,
         slot: &'w Slot<P>,
-        number: u32,
         describe: bool,
-        recorder: Option<&Arc<Recorder>>,
     ) -> Self {
         label("begin");
         work(WORK_BEGIN);
-        attempt.open(number, recorder);
         protocol.begin(attempt);
         label("body");
         Self { protocol, attempt, slot, engine, stop: None, describe, open: true, _thread: PhantomData }
@@ -168,7 +166,9 @@ impl<'w, P: Protocol> Transaction<'w, P> {
             }
             id
         };
-        let result = if self.attempt.is_recorded() {
+        let result = if self.attempt.profile().isolation == Isolation::ReadCommitted {
+            self.read_committed(id, load)
+        } else if self.attempt.is_recorded() {
             self.read_recorded(id, Look::Read, load)
         } else {
             self.protocol.read(self.attempt, id, load)
@@ -177,6 +177,25 @@ impl<'w, P: Protocol> Transaction<'w, P> {
             Ok(value) => Ok(Found::Shared(value)),
             Err(lost) => Err(self.lose(lost)),
         }
+    }
+
+    /// Takes `load` by value, as `read_recorded` does.
+    #[cold]
+    fn read_committed<V>(&mut self, id: ItemId, load: impl FnMut() -> V) -> Result<V, Lost> {
+        self.protocol.peek(self.attempt, id, load)
+    }
+
+    #[cold]
+    fn refuse_write(&mut self, label: &Label) -> Abort {
+        self.misuse(Misuse::ReadOnly { object: label.name().to_owned() })
+    }
+
+    /// Ends the attempt if its transaction was said to be read-only. [`write`](Self::write) and
+    /// [`read_for_update`](Self::read_for_update) do so themselves; an operation that does something else
+    /// first calls this before.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    pub fn may_write(&mut self, label: &Label) -> Result<(), Abort> {
+        if self.attempt.profile().read_only { Err(self.refuse_write(label)) } else { Ok(()) }
     }
 
     #[cfg_attr(not(debug_assertions), inline(always))]
@@ -200,6 +219,7 @@ impl<'w, P: Protocol> Transaction<'w, P> {
         segment: NonNull<P::Header>,
         load: impl FnMut() -> V,
     ) -> Result<(ItemId, Option<V>), Abort> {
+        self.may_write(object.label())?;
         // SAFETY: the caller's promise.
         let id = unsafe { self.item(object, segment) };
         if self.attempt.items.get(id).is(Flags::WRITE) {
@@ -228,6 +248,7 @@ impl<'w, P: Protocol> Transaction<'w, P> {
         object: &O,
         segment: NonNull<P::Header>,
     ) -> Result<(ItemId, bool), Abort> {
+        self.may_write(object.label())?;
         // SAFETY: the caller's promise.
         let id = unsafe { self.item(object, segment) };
         if self.attempt.items.get(id).is(Flags::WRITE) {
@@ -452,7 +473,7 @@ impl<'w, P: Protocol> Transaction<'w, P> {
         object: &O,
         observed: Observed,
     ) -> Result<(), Abort> {
-        if !P::TRACKS_READS {
+        if !P::TRACKS_READS || self.attempt.profile().isolation == Isolation::ReadCommitted {
             return Ok(());
         }
         match self.attempt.observe(observed, NonNull::from(object)) {

@@ -4,6 +4,7 @@ use crate::abort::{Abort, Conflict, Error, Misuse, Reason};
 use crate::attempt::{Attempt, WorkerId};
 use crate::engine::{EngineId, Shared, Slot};
 use crate::policy::RetryPolicy;
+use crate::profile::Profile;
 use crate::protocol::Protocol;
 use crate::statistics::Statistics;
 use crate::transaction::{Outcome, Transaction};
@@ -100,14 +101,28 @@ impl<P: Protocol> Worker<P> {
     #[inline]
     pub fn try_run<R, E: From<Abort>>(
         &mut self,
+        body: impl FnMut(&mut Transaction<'_, P>) -> Result<R, E>,
+    ) -> Result<R, Error<E>> {
+        self.try_run_as(Profile::UNKNOWN, body)
+    }
+
+    /// As [`try_run`](Self::try_run), for a transaction of which something is known beforehand.
+    ///
+    /// # Errors
+    ///
+    /// As [`run`](Self::run).
+    #[inline]
+    pub fn try_run_as<R, E: From<Abort>>(
+        &mut self,
+        profile: Profile,
         mut body: impl FnMut(&mut Transaction<'_, P>) -> Result<R, E>,
     ) -> Result<R, Error<E>> {
         let _inside = Inside::enter()?;
         self.shared.elders.pass(None);
-        match self.one_attempt(0, &mut body) {
+        match self.one_attempt(0, profile, &mut body) {
             Attempted::Committed(result) => Ok(result),
             Attempted::RolledBack(error) => Err(error),
-            Attempted::Aborted(lost) => self.retry(lost, &mut body),
+            Attempted::Aborted(lost) => self.retry(lost, profile, &mut body),
         }
     }
 
@@ -118,11 +133,12 @@ impl<P: Protocol> Worker<P> {
     fn retry<R, E: From<Abort>>(
         &mut self,
         mut lost: Loss,
+        profile: Profile,
         body: &mut dyn FnMut(&mut Transaction<'_, P>) -> Result<R, E>,
     ) -> Result<R, Error<E>> {
         let policy: RetryPolicy = self.shared.policy;
         let shared = self.shared.clone();
-        let begin = clock::now();
+        let begin = self.attempt.waited_since().unwrap_or_else(clock::now);
         let mut backoff = Backoff::new(policy.backoff_max);
         let mut elder = None;
         let mut attempts = 1;
@@ -141,7 +157,7 @@ impl<P: Protocol> Worker<P> {
             backoff.wait(&mut self.random);
             shared.elders.pass(elder.as_ref());
             attempts += 1;
-            match self.one_attempt(attempts - 1, body) {
+            match self.one_attempt(attempts - 1, profile, body) {
                 Attempted::Committed(result) => break Ok(result),
                 Attempted::RolledBack(error) => break Err(error),
                 Attempted::Aborted(next) => lost = next,
@@ -155,23 +171,30 @@ impl<P: Protocol> Worker<P> {
     /// operation by operation. There is no retry, no backoff and no check against nesting, and under a protocol
     /// that waits, two transactions of one thread can wait for each other.
     pub fn begin(&mut self) -> OpenTransaction<'_, P> {
+        self.begin_as(Profile::UNKNOWN)
+    }
+
+    /// As [`begin`](Self::begin), for a transaction of which something is known beforehand.
+    pub fn begin_as(&mut self, profile: Profile) -> OpenTransaction<'_, P> {
+        OpenTransaction { transaction: self.transaction(0, profile, true) }
+    }
+
+    #[inline]
+    fn transaction(&mut self, number: u32, profile: Profile, describe: bool) -> Transaction<'_, P> {
         let Self { shared, slot, attempt, .. } = self;
-        let recorder = shared.recorder.get();
-        let transaction = Transaction::begin(&shared.protocol, shared.id, attempt, slot, 0, true, recorder);
-        OpenTransaction { transaction }
+        attempt.open(number, profile, shared.policy.deadline, shared.recorder.get());
+        Transaction::begin(&shared.protocol, shared.id, attempt, slot, describe)
     }
 
     #[inline]
     fn one_attempt<R, E: From<Abort>>(
         &mut self,
         number: u32,
+        profile: Profile,
         body: &mut (impl FnMut(&mut Transaction<'_, P>) -> Result<R, E> + ?Sized),
     ) -> Attempted<R, E> {
-        let Self { shared, slot, attempt, .. } = self;
-        let describe = shared.policy.may_give_up_after(number + 1);
-        let recorder = shared.recorder.get();
-        let mut transaction =
-            Transaction::begin(&shared.protocol, shared.id, attempt, slot, number, describe, recorder);
+        let describe = self.shared.policy.may_give_up_after(number + 1);
+        let mut transaction = self.transaction(number, profile, describe);
         let result = body(&mut transaction);
         match result {
             Ok(result) => match transaction.commit() {

@@ -55,14 +55,14 @@
 //!
 //! ```
 //! use hotrow::protocols::{Visitor, with_protocol};
-//! use hotrow::{Engine, Error, Protocol, TBox};
+//! use hotrow::{Engine, Error, Protocol, RetryPolicy, TBox};
 //!
 //! struct CountToTen;
 //!
 //! impl Visitor for CountToTen {
 //!     type Output = Result<u64, Error>;
-//!     fn visit<P: Protocol>(self) -> Self::Output {
-//!         let engine = Engine::<P>::new();
+//!     fn visit<P: Protocol>(self, name: &str) -> Self::Output {
+//!         let engine = Engine::<P>::named(name, RetryPolicy::default()).expect("chosen by this name");
 //!         let number = TBox::new(&engine, 0u64);
 //!         for _ in 0..10 {
 //!             engine.run(|tx| number.update(tx, |number| *number += 1))?;
@@ -529,8 +529,8 @@ pub use hotrow_tables::key;
 pub use hotrow_core::history;
 #[doc(inline)]
 pub use hotrow_core::{
-    Abort, Conflict, Engine, EngineId, Error, HotKey, Misuse, OpenTransaction, Plain, Protocol, Reason,
-    RetryPolicy, Statistics, Transaction, Value, Worker, WorkerId,
+    Abort, Conflict, Engine, EngineId, Error, HotKey, Isolation, Misuse, OpenTransaction, Plain, Profile,
+    Protocol, Reason, RetryPolicy, Statistics, Transaction, Value, Variant, Worker, WorkerId,
 };
 #[doc(inline)]
 pub use hotrow_derive::{Key, Value};

@@ -4,26 +4,38 @@
 //! transaction must do: find its own pending writes, keep them until it commits, and drop them if it rolls
 //! back. Reads leave no items.
 
-use hotrow_core::{Attempt, ItemId, Lost, Protocol};
+use crate::registry;
+use hotrow_core::{Attempt, ItemId, Lost, Protocol, Variant};
 
 /// No concurrency control, one worker only. The limit, not a protocol: none of the papers has it.
 #[derive(Debug)]
 pub struct NoProtocol;
 
 impl Protocol for NoProtocol {
-    const NAME: &'static str = "none";
-    const SUMMARY: &'static str = "no concurrency control, one worker only: the limit for all others";
-    const SOURCE: &'static str = "-";
+    const VARIANTS: &'static [Variant] = &[Variant {
+        name: "none",
+        summary: "no concurrency control, one worker only: the limit for all others",
+        source: "-",
+    }];
     // One worker sees nothing but its own transactions.
     const OPAQUE: bool = true;
     const WORKERS_MAX: u32 = 1;
     const TRACKS_READS: bool = false;
 
+    type Options = ();
     type Header = ();
     type Mark = ();
     type Local = ();
 
-    fn new() -> Self {
+    fn options(name: &str) -> Option<()> {
+        registry::only(Self::VARIANTS, name)
+    }
+
+    fn name((): &()) -> String {
+        String::from("none")
+    }
+
+    fn new((): &()) -> Self {
         Self
     }
 

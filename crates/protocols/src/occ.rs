@@ -27,8 +27,9 @@
 //!   and so did we.
 //! - A locked version that differs from the one read aborts at once instead of after spinning.
 
+use crate::registry;
 use crate::version::{self, Version, VersionWord};
-use hotrow_core::{Attempt, ItemId, Lost, Protocol};
+use hotrow_core::{Attempt, ItemId, Lost, Protocol, Variant};
 use hotrow_sync::atomic::{Ordering, fence};
 
 /// Optimistic concurrency control: sto §3.3, with Silo's decentralised versions.
@@ -45,17 +46,28 @@ pub struct OccLocal {
 }
 
 impl Protocol for Occ {
-    const NAME: &'static str = "occ";
-    const SUMMARY: &'static str = "optimistic: lock writes and check reads at commit, no shared clock";
-    const SOURCE: &'static str = "sto §3.3";
+    const VARIANTS: &'static [Variant] = &[Variant {
+        name: "occ",
+        summary: "optimistic: lock writes and check reads at commit, no shared clock",
+        source: "sto §3.3",
+    }];
     const OPAQUE: bool = false;
     const WORKERS_MAX: u32 = version::WORKERS_MAX;
 
+    type Options = ();
     type Header = VersionWord;
     type Mark = Version;
     type Local = OccLocal;
 
-    fn new() -> Self {
+    fn options(name: &str) -> Option<()> {
+        registry::only(Self::VARIANTS, name)
+    }
+
+    fn name((): &()) -> String {
+        String::from("occ")
+    }
+
+    fn new((): &()) -> Self {
         Self
     }
 

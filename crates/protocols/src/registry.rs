@@ -4,9 +4,10 @@
 //! and the figures all go through here.
 
 use crate::{NoProtocol, Occ, Tl2};
-use hotrow_core::Protocol;
+use hotrow_core::{Protocol, Variant};
+use hotrow_sync::LazyLock;
 
-/// What is known of a protocol without choosing it.
+/// What is known of a protocol, in one of its variants, without choosing it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProtocolInfo {
     /// The name, as given to the command.
@@ -25,8 +26,8 @@ pub struct ProtocolInfo {
 pub trait Visitor {
     /// What comes out.
     type Output;
-    /// Does it.
-    fn visit<P: Protocol>(self) -> Self::Output;
+    /// Does it, with the variant that has this name.
+    fn visit<P: Protocol>(self, name: &str) -> Self::Output;
 }
 
 /// No protocol has this name.
@@ -39,14 +40,12 @@ pub struct UnknownProtocol {
 
 macro_rules! registry {
     ($($protocol:ty),* $(,)?) => {
-        /// All protocols, the recommended one first.
-        pub const PROTOCOLS: &[ProtocolInfo] = &[$(ProtocolInfo {
-            name: <$protocol>::NAME,
-            summary: <$protocol>::SUMMARY,
-            source: <$protocol>::SOURCE,
-            opaque: <$protocol>::OPAQUE,
-            workers_max: <$protocol>::WORKERS_MAX,
-        }),*];
+        /// All protocols, the recommended one first, each in all the variants that it lists.
+        pub static PROTOCOLS: LazyLock<Vec<ProtocolInfo>> = LazyLock::new(|| {
+            let mut protocols = Vec::new();
+            $(protocols.extend(<$protocol>::VARIANTS.iter().map(information::<$protocol>));)*
+            protocols
+        });
 
         /// Calls the visitor with the protocol of this name.
         ///
@@ -54,15 +53,25 @@ macro_rules! registry {
         ///
         /// [`UnknownProtocol`], which lists the names there are.
         pub fn with_protocol<V: Visitor>(name: &str, visitor: V) -> Result<V::Output, UnknownProtocol> {
-            match name {
-                $(<$protocol>::NAME => Ok(visitor.visit::<$protocol>()),)*
-                _ => Err(UnknownProtocol { name: name.to_owned() }),
-            }
+            $(if <$protocol>::options(name).is_some() {
+                return Ok(visitor.visit::<$protocol>(name));
+            })*
+            Err(UnknownProtocol { name: name.to_owned() })
         }
     };
 }
 
 registry![Occ, Tl2, NoProtocol];
+
+fn information<P: Protocol>(variant: &Variant) -> ProtocolInfo {
+    let Variant { name, summary, source } = *variant;
+    ProtocolInfo { name, summary, source, opaque: P::OPAQUE, workers_max: P::WORKERS_MAX }
+}
+
+/// The options of a protocol that has one variant only.
+pub(crate) fn only(variants: &[Variant], name: &str) -> Option<()> {
+    variants.iter().any(|variant| variant.name == name).then_some(())
+}
 
 /// The names of all protocols.
 pub fn names() -> Vec<&'static str> {
@@ -89,9 +98,9 @@ mod tests {
     #[derive(Clone, Copy)]
     struct Name;
     impl Visitor for Name {
-        type Output = &'static str;
-        fn visit<P: Protocol>(self) -> &'static str {
-            P::NAME
+        type Output = String;
+        fn visit<P: Protocol>(self, name: &str) -> String {
+            P::name(&P::options(name).expect("the registry has chosen by name"))
         }
     }
 

@@ -28,9 +28,10 @@
 //! - The version carries the worker's number below the clock's value, so that versions are unique although
 //!   clock values are not.
 
+use crate::registry;
 use crate::version::{self, Version, VersionWord};
 use crossbeam_utils::CachePadded;
-use hotrow_core::{Attempt, Flags, ItemId, Lost, Protocol, Reason};
+use hotrow_core::{Attempt, Flags, ItemId, Lost, Protocol, Reason, Variant};
 use hotrow_sync::atomic::{AtomicU64, Ordering};
 
 /// Opaque optimistic concurrency control: TL2 with revalidation, sto §3.6.
@@ -103,17 +104,28 @@ impl Tl2 {
 }
 
 impl Protocol for Tl2 {
-    const NAME: &'static str = "tl2";
-    const SUMMARY: &'static str = "optimistic and opaque: a global clock, revalidation instead of abort";
-    const SOURCE: &'static str = "sto §3.6";
+    const VARIANTS: &'static [Variant] = &[Variant {
+        name: "tl2",
+        summary: "optimistic and opaque: a global clock, revalidation instead of abort",
+        source: "sto §3.6",
+    }];
     const OPAQUE: bool = true;
     const WORKERS_MAX: u32 = version::WORKERS_MAX;
 
+    type Options = ();
     type Header = VersionWord;
     type Mark = Version;
     type Local = Tl2Local;
 
-    fn new() -> Self {
+    fn options(name: &str) -> Option<()> {
+        registry::only(Self::VARIANTS, name)
+    }
+
+    fn name((): &()) -> String {
+        String::from("tl2")
+    }
+
+    fn new((): &()) -> Self {
         Self { clock: CachePadded::new(AtomicU64::new(0)) }
     }
 

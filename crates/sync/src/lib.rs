@@ -42,7 +42,7 @@ pub mod spin;
 pub mod thread;
 
 #[cfg(not(loom))]
-pub use std::sync::{Arc, OnceLock, Weak};
+pub use std::sync::{Arc, LazyLock, OnceLock, Weak};
 #[cfg(not(any(loom, feature = "sim")))]
 pub use std::sync::{Condvar, Mutex, MutexGuard};
 
@@ -52,7 +52,7 @@ pub use simulated::{Condvar, Mutex, MutexGuard};
 #[cfg(loom)]
 pub use loom::sync::{Arc, Condvar, Mutex, MutexGuard};
 #[cfg(loom)]
-pub use std::sync::OnceLock;
+pub use std::sync::{LazyLock, OnceLock};
 
 /// Locks of instruments, which nothing follows: what records a run must not be a part of what it records. No
 /// operation of [`atomic`] may happen while one is held.

@@ -137,6 +137,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     #[inline]
     fn enter_to_write(&self, tx: &mut Tx<'_, P>) -> Result<(), Abort> {
         tx.enter(&self.label)?;
+        tx.may_write(&self.label)?;
         if self.fixed {
             return Err(tx.misuse(Misuse::StaticTable { table: self.label.name().to_owned() }));
         }

@@ -159,23 +159,22 @@ impl Explored {
     }
 }
 
-/// Runs one schedule and judges it. `look` is shown the last `trace_steps` steps of each core.
+/// Runs one schedule under the variant of a protocol that has this name, and judges it. `look` is shown the last `trace_steps` steps of each core.
 ///
 /// # Errors
 ///
 /// What went wrong, with the same steps in words.
 pub fn explore<P: Protocol>(
     drawn: &Drawn,
+    protocol: &str,
     trace_steps: usize,
     look: impl FnOnce(&Trace),
 ) -> Result<Explored, Box<Violation>> {
     // Where a core may die, others must not wait for ever for what it holds.
     let attempts_max = if drawn.kills == 0 { u32::MAX } else { 20 };
-    let engine = Engine::<P>::with_policy(RetryPolicy {
-        attempts_max,
-        backoff_max: Duration::from_micros(5),
-        ..RetryPolicy::default()
-    });
+    let policy =
+        RetryPolicy { attempts_max, backoff_max: Duration::from_micros(5), ..RetryPolicy::default() };
+    let engine = Engine::<P>::named(protocol, policy).expect("chosen by this name");
     let (cores, seed) = (drawn.cores, drawn.seed);
     let loaded = "small data can be loaded";
     match &drawn.workload {

@@ -11,7 +11,7 @@ pub struct RunReport {
     /// The workload's name.
     pub workload: &'static str,
     /// The protocol's name.
-    pub protocol: &'static str,
+    pub protocol: String,
     /// Workers, one thread each.
     pub threads: usize,
     /// How long was measured, without the warm-up.

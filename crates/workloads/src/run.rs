@@ -14,7 +14,7 @@ use crate::tpcc::Tpcc;
 use crate::workload::Workload;
 use hotrow::history::{History, Recording};
 use hotrow::protocols::{Visitor, with_protocol};
-use hotrow::{Engine, Protocol};
+use hotrow::{Engine, Protocol, RetryPolicy};
 
 /// One run: what to run, under which protocol, how.
 #[derive(Debug, Clone)]
@@ -116,8 +116,8 @@ struct Runner<'a> {
 impl Visitor for Runner<'_> {
     type Output = Result<Outcome, BenchError>;
 
-    fn visit<P: Protocol>(self) -> Self::Output {
-        let engine = Engine::<P>::new();
+    fn visit<P: Protocol>(self, name: &str) -> Self::Output {
+        let engine = Engine::<P>::named(name, RetryPolicy::default()).expect("chosen by this name");
         let (threads, seed) = (self.spec.on.loaders(), self.spec.on.seed());
         match &self.spec.workload {
             WorkloadOptions::Tpcc(options) => {
@@ -173,7 +173,7 @@ impl Runner<'_> {
         let seconds = elapsed.as_secs_f64();
         let report = RunReport {
             workload: spec.workload.info().name,
-            protocol: P::NAME,
+            protocol: engine.protocol().to_owned(),
             threads: spec.on.workers(),
             seconds,
             seed: spec.on.seed(),

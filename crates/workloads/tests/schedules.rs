@@ -22,12 +22,12 @@ struct Passes {
 impl Visitor for Passes {
     type Output = Explored;
 
-    fn visit<P: Protocol>(self) -> Explored {
+    fn visit<P: Protocol>(self, name: &str) -> Explored {
         let mut sum = Explored::default();
         for seed in 0..self.schedules {
-            match explore::<P>(&Drawn::new(seed, KILLS_ONE_IN), 100, |_| ()) {
+            match explore::<P>(&Drawn::new(seed, KILLS_ONE_IN), name, 100, |_| ()) {
                 Ok(explored) => sum.add(&explored),
-                Err(violation) => panic!("{}: {violation}\n{:#?}", P::NAME, violation.drawn),
+                Err(violation) => panic!("{}: {violation}\n{:#?}", name, violation.drawn),
             }
         }
         sum
@@ -51,7 +51,7 @@ fn no_schedule_of_a_hundred_thousand_makes_a_protocol_break_its_promise() {
 #[test]
 fn a_seed_stands_for_one_schedule_whatever_ran_before() {
     let seeds: Vec<u64> = (0..300).collect();
-    let run = |seed: &u64| explore::<Occ>(&Drawn::new(*seed, 10), 10, |_| ()).unwrap();
+    let run = |seed: &u64| explore::<Occ>(&Drawn::new(*seed, 10), "occ", 10, |_| ()).unwrap();
     let forwards: Vec<Explored> = seeds.iter().map(run).collect();
     let mut backwards: Vec<Explored> = seeds.iter().rev().map(run).collect();
     backwards.reverse();
@@ -64,7 +64,7 @@ fn a_seed_stands_for_one_schedule_whatever_ran_before() {
 /// The first seed under which a mutant violates what it promises.
 fn found<const FAULT: u8>() -> u64 {
     (0..10_000)
-        .find(|seed| explore::<Mutant<FAULT>>(&Drawn::new(*seed, 0), 10, |_| ()).is_err())
+        .find(|seed| explore::<Mutant<FAULT>>(&Drawn::new(*seed, 0), "mutant", 10, |_| ()).is_err())
         .expect("a mutant was not found within ten thousand schedules")
 }
 
@@ -97,7 +97,7 @@ found! {
 #[test]
 fn the_mutant_without_a_fault_is_not_found() {
     for seed in 0..2_000 {
-        let explored = explore::<Mutant<{ fault::NONE }>>(&Drawn::new(seed, 0), 10, |_| ());
+        let explored = explore::<Mutant<{ fault::NONE }>>(&Drawn::new(seed, 0), "mutant", 10, |_| ());
         assert!(explored.is_ok(), "{}", explored.unwrap_err());
     }
 }

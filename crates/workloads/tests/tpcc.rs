@@ -2,7 +2,7 @@
 
 use hotrow::protocols::{Visitor, for_each_protocol};
 use hotrow::sync::thread;
-use hotrow::{Engine, OperationKind, Protocol, Recorded};
+use hotrow::{Engine, OperationKind, Protocol, Recorded, RetryPolicy};
 use hotrow_workloads::tpcc::input::{
     CustomerChoice, DeliveryInput, LineInput, Mix, NewOrderInput, PaymentInput, StockLevelInput,
 };
@@ -30,8 +30,8 @@ struct Run {
 impl Visitor for Run {
     type Output = Vec<String>;
 
-    fn visit<P: Protocol>(self) -> Vec<String> {
-        let engine = Engine::<P>::new();
+    fn visit<P: Protocol>(self, name: &str) -> Vec<String> {
+        let engine = Engine::<P>::named(name, RetryPolicy::default()).unwrap();
         let tpcc = load(&engine);
         let mut ends = vec![[0usize; 2]; tpcc.kinds().len()];
         let clients: Vec<_> = thread::scope(|scope| {
@@ -119,9 +119,9 @@ struct Record;
 impl Visitor for Record {
     type Output = ();
 
-    fn visit<P: Protocol>(self) {
+    fn visit<P: Protocol>(self, name: &str) {
         use OperationKind::{Commutative, Delete, Insert, Read, Scan, Write};
-        let engine = Engine::<P>::new();
+        let engine = Engine::<P>::named(name, RetryPolicy::default()).unwrap();
         let tpcc = load(&engine);
         let tables = *tpcc.tables();
         let mut worker = engine.worker().expect("the first worker");

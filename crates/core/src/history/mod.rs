@@ -34,7 +34,7 @@ use std::fmt;
 #[derive(Debug)]
 pub struct Recording {
     pub(crate) recorder: Arc<recorder::Recorder>,
-    pub(crate) protocol: &'static str,
+    pub(crate) protocol: String,
     pub(crate) opaque: bool,
 }
 
@@ -49,7 +49,7 @@ impl Recording {
     /// Call it when no transaction is running: of an attempt in progress the history has what it has done so far,
     /// and others may have read what it writes afterwards.
     pub fn finish(self) -> History {
-        self.recorder.finish(self.protocol, self.opaque)
+        self.recorder.finish(&self.protocol, self.opaque)
     }
 }
 

@@ -174,6 +174,8 @@ pub(crate) struct Log {
     /// The events of the worker. They are the recorder's as soon as they happen, so that an attempt is in the
     /// history even if it never ends.
     events: Arc<Mutex<Vec<u8>>>,
+    /// Whether reads are recorded.
+    reads_count: bool,
     /// Bytes of the attempt's events.
     used: usize,
     /// Bytes of the last read.
@@ -191,6 +193,7 @@ impl Log {
         Self {
             recorder,
             events,
+            reads_count: true,
             used: 0,
             last_read: 0,
             predicates: RefCell::default(),
@@ -209,7 +212,9 @@ impl Log {
         bytes
     }
 
-    pub(crate) fn begin(&mut self, attempt: u32) {
+    /// An attempt begins. What it reads counts only if it is to be kept apart from others in full.
+    pub(crate) fn begin(&mut self, attempt: u32, reads_count: bool) {
+        self.reads_count = reads_count;
         let stamp = self.recorder.stamp();
         self.add(Event::Begin { attempt, stamp });
     }
@@ -232,7 +237,9 @@ impl Log {
     }
 
     pub(crate) fn read(&mut self, slot: &Slot, version: u64, kind: ReadKind) {
-        self.last_read = self.add(Event::Read { key: slot.key, version, kind });
+        if self.reads_count {
+            self.last_read = self.add(Event::Read { key: slot.key, version, kind });
+        }
     }
 
     /// Takes the last read back: the datatype makes no use of what it found.
@@ -243,7 +250,9 @@ impl Log {
     }
 
     pub(crate) fn predicate(&self, item: ItemId, slot: &Slot, version: u64) {
-        self.predicates.borrow_mut().push((item, slot.key, version));
+        if self.reads_count {
+            self.predicates.borrow_mut().push((item, slot.key, version));
+        }
     }
 
     /// Records the last look at each predicate that `counts`.
@@ -284,6 +293,9 @@ impl Log {
     }
 
     pub(crate) fn range(&mut self, label: &Label, low: Bound<&[u8]>, high: Bound<&[u8]>, from: u64) {
+        if !self.reads_count {
+            return;
+        }
         let to = self.recorder.stamp();
         let object = lock(&self.recorder.names).object(label);
         self.add(Event::Range { object, low, high, from, to });

@@ -1,14 +1,15 @@
 //! The same few rows again and again: inserted, deleted, changed, rolled back, and panicked over.
 
+use crate::support;
 use crate::support::{for_each_protocol, on_threads};
 use hotrow::sync::random::Random;
-use hotrow::{Abort, Engine, Protocol, TArray, Table, Transaction, Value};
+use hotrow::{Abort, Protocol, TArray, Table, Transaction, Value};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 #[test]
 fn each_key_is_inserted_by_exactly_one_of_many_threads() {
     for_each_protocol!(8, |P| {
-        let engine = Engine::<P>::new();
+        let engine = support::engine::<P>();
         for table in [Table::hash(&engine, "hash", 1), Table::<u64, u64, P>::ordered(&engine, "ordered")] {
             let won = on_threads(&engine, 8, |number, worker| {
                 (0..400u64)
@@ -86,7 +87,7 @@ impl<P: Protocol> Twins<P> {
 }
 
 fn churn<P: Protocol>(threads: u64, rounds: u64) {
-    let engine = Engine::<P>::new();
+    let engine = support::engine::<P>();
     let twins = Twins {
         first: Table::hash(&engine, "first", 1),
         second: Table::ordered(&engine, "second"),
@@ -164,7 +165,7 @@ fn all_equal(words: &[u64]) -> u64 {
 /// Readers assert inside their looks, so attempts that are going to abort are covered, too.
 fn tear<P: Protocol>(threads: u64, rounds: u64) {
     const ROWS: u64 = 3;
-    let engine = Engine::<P>::new();
+    let engine = support::engine::<P>();
     let array = TArray::new(&engine, ROWS as usize, |_| [0u64; 32]);
     let hash = Table::<u64, Narrow, P>::hash(&engine, "narrow", 4);
     let narrow = Table::<u64, Narrow, P>::ordered(&engine, "narrow");

@@ -1,10 +1,11 @@
 //! Fairness and counters under contention. Nothing is timed; what must end ends within a number of attempts.
 
+use crate::support;
 use crate::support::{for_each_protocol, on_threads};
 use hotrow::sync::atomic::{AtomicU64, Ordering};
 use hotrow::sync::random::Random;
 use hotrow::sync::thread;
-use hotrow::{Abort, Engine, Protocol, Reason, RetryPolicy, TArray, TCounter, Table, Worker};
+use hotrow::{Abort, Protocol, Reason, RetryPolicy, TArray, TCounter, Table, Worker};
 use std::ops::ControlFlow;
 
 /// Counts a thread as done, also when it panics.
@@ -39,7 +40,7 @@ fn pause(row: usize) {
 
 fn long_among_short<P: Protocol>(long: u64, short: u64, transactions: u64) {
     const ROWS: usize = 200;
-    let engine = Engine::<P>::new();
+    let engine = support::engine::<P>();
     let rows = TArray::new(&engine, ROWS, |_| 0u64);
     let table = Table::<u64, u64, P>::hash(&engine, "rows", ROWS);
     (0..ROWS as u64).for_each(|key| assert!(table.load(key, 0)));
@@ -98,7 +99,7 @@ fn long_transactions_get_through_among_each_other_and_short_ones() {
 #[test]
 fn a_long_reader_gets_through_among_writers() {
     for_each_protocol!(5, |P| {
-        let engine = Engine::<P>::new();
+        let engine = support::engine::<P>();
         let table = Table::<u64, u64, P>::ordered(&engine, "rows");
         (0..500).for_each(|key| assert!(table.load(key, 0)));
         let (running, done) = (AtomicU64::new(0), AtomicU64::new(0));
@@ -150,7 +151,7 @@ fn a_long_reader_gets_through_among_writers() {
 #[test]
 fn eight_threads_that_want_the_same_row_all_get_it() {
     for_each_protocol!(8, |P| {
-        let engine = Engine::<P>::new();
+        let engine = support::engine::<P>();
         let table = Table::<u64, u64, P>::hash(&engine, "hot", 1);
         table.load(1, 0);
         on_threads(&engine, 8, |_, worker| {
@@ -167,7 +168,7 @@ fn eight_threads_that_want_the_same_row_all_get_it() {
 #[test]
 fn transactions_that_only_add_never_find_that_another_has_added() {
     for_each_protocol!(8, |P| {
-        let engine = Engine::<P>::new();
+        let engine = support::engine::<P>();
         let counters = [TCounter::new(&engine, 0), TCounter::new(&engine, 0)];
         on_threads(&engine, 8, |number, worker| {
             for round in 0..2_000 {
@@ -192,7 +193,7 @@ fn transactions_that_only_add_never_find_that_another_has_added() {
 #[test]
 fn a_counter_guarded_by_a_test_never_falls_below_its_border() {
     for_each_protocol!(6, |P| {
-        let engine = Engine::<P>::new();
+        let engine = support::engine::<P>();
         let counter = TCounter::new(&engine, 5);
         let sums = on_threads(&engine, 6, |number, worker| {
             let mut random = Random::stream(11, number);

@@ -1,5 +1,6 @@
 //! Errors: one for each failure, of the right kind, and with names in it.
 
+use crate::support;
 use crate::support::{attempts, elsewhere, for_each_protocol, impatient, overtake};
 use hotrow::{
     Abort, Direction, Engine, Error, Misuse, Protocol, Reason, RetryPolicy, TArray, TBox, TCounter, Table,
@@ -10,7 +11,7 @@ use std::time::Duration;
 #[test]
 fn a_transaction_inside_another_one_is_refused_and_the_outer_one_goes_on() {
     for_each_protocol!(1, |P| {
-        let (engine, other) = (Engine::<P>::new(), Engine::<P>::new());
+        let (engine, other) = (support::engine::<P>(), Engine::<P>::new());
         let (number, others) = (TBox::new(&engine, 0), TBox::new(&other, 0));
         other.run(|tx| others.set(tx, 1)).unwrap();
         // The second time, this thread keeps workers of both engines.
@@ -36,7 +37,7 @@ fn a_transaction_inside_another_one_is_refused_and_the_outer_one_goes_on() {
 #[test]
 fn an_object_of_another_engine_is_refused_by_name() {
     for_each_protocol!(1, |P| {
-        let (engine, other) = (Engine::<P>::new(), Engine::<P>::new());
+        let (engine, other) = (support::engine::<P>(), Engine::<P>::new());
         let own = TBox::new(&engine, 0);
         let array = TArray::named(&other, "slots", 3, |_| 0u64);
         let kept = TBox::named(&other, "flag", false);
@@ -89,10 +90,10 @@ fn an_object_of_another_engine_is_refused_by_name() {
 #[test]
 fn as_many_workers_as_a_protocol_admits_and_no_more() {
     for_each_protocol!(1, |P| {
-        let engine = Engine::<P>::new();
+        let engine = support::engine::<P>();
         if P::WORKERS_MAX <= 64 {
             let workers: Vec<_> = (0..P::WORKERS_MAX).map(|_| engine.worker().unwrap()).collect();
-            let misuse = Misuse::TooManyWorkers { protocol: P::NAME, workers_max: P::WORKERS_MAX };
+            let misuse = Misuse::TooManyWorkers { protocol: support::chosen(), workers_max: P::WORKERS_MAX };
             assert_eq!(engine.worker().err(), Some(misuse.clone()));
             assert_eq!(engine.run(|_| Ok(())), Err(Error::Misuse(misuse)));
             drop(workers);
@@ -107,7 +108,7 @@ fn as_many_workers_as_a_protocol_admits_and_no_more() {
 #[test]
 fn the_workers_that_a_thread_keeps_are_given_back_when_it_ends_or_uses_many_engines() {
     for_each_protocol!(1, |P| {
-        let engines: Vec<_> = (0..30).map(|_| Engine::<P>::new()).collect();
+        let engines: Vec<_> = (0..30).map(|_| support::engine::<P>()).collect();
         for _ in 0..3 {
             for engine in &engines {
                 let engine = engine.clone();
@@ -140,7 +141,7 @@ impl From<Abort> for Refusal {
 #[test]
 fn a_users_own_error_comes_back_unchanged_and_rolls_back() {
     for_each_protocol!(1, |P| {
-        let engine = Engine::<P>::new();
+        let engine = support::engine::<P>();
         let balance = TBox::new(&engine, 10u64);
         let withdraw = |amount: u64| {
             engine.try_run(|tx| {
@@ -218,7 +219,7 @@ fn always_overtaken<P: Protocol>(
     policy: RetryPolicy,
     object: impl FnOnce(&Engine<P>) -> (Body<P>, Body<P>),
 ) -> Option<Error> {
-    let engine = Engine::with_policy(policy);
+    let engine = support::engine_with(policy);
     let (body, other) = object(&engine);
     let result = engine.run(|tx| {
         body(tx)?;

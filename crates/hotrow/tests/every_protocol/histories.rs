@@ -1,8 +1,9 @@
 //! What a recorded history says.
 
+use crate::support;
 use crate::support::for_each_protocol;
 use hotrow::history::{Ended, Event, History, ReadKind, WriteKind};
-use hotrow::{Abort, Direction, Engine, Error, Misuse, TArray, TBox, TCounter, Table};
+use hotrow::{Abort, Direction, Error, Misuse, TArray, TBox, TCounter, Table};
 use std::ops::{Bound, ControlFlow};
 
 /// Enough for every test here.
@@ -50,7 +51,7 @@ fn words(history: &History) -> Vec<String> {
 #[test]
 fn each_operation_leaves_its_event() {
     for_each_protocol!(1, |P| {
-        let engine = Engine::<P>::new();
+        let engine = support::engine::<P>();
         let recording = engine.record_history(BOUND).unwrap();
         let account = TBox::named(&engine, "account", 1u64);
         let seats = TArray::<u64, P>::named(&engine, "seats", 3, |_| 0);
@@ -87,7 +88,7 @@ fn each_operation_leaves_its_event() {
         }
         let history = recording.finish();
         assert!(history.complete);
-        assert_eq!((history.protocol.as_str(), history.opaque), (P::NAME, P::OPAQUE));
+        assert_eq!((history.protocol.as_str(), history.opaque), (support::chosen().as_str(), P::OPAQUE));
         let mut expected = vec![
             "begin 0",
             "read account[value]",
@@ -121,7 +122,7 @@ fn each_operation_leaves_its_event() {
 #[test]
 fn versions_of_a_key_form_a_chain_over_its_records() {
     for_each_protocol!(1, |P| {
-        let engine = Engine::<P>::new();
+        let engine = support::engine::<P>();
         let recording = engine.record_history(BOUND).unwrap();
         let table = Table::<u32, u64, P>::ordered(&engine, "table");
         for round in 0..10 {
@@ -151,7 +152,7 @@ fn versions_of_a_key_form_a_chain_over_its_records() {
 #[test]
 fn a_scan_leaves_the_bounds_that_it_has_covered() {
     for_each_protocol!(1, |P| {
-        let engine = Engine::<P>::new();
+        let engine = support::engine::<P>();
         let table = Table::<u64, u64, P>::ordered(&engine, "table");
         for key in [10u64, 20, 30, 40] {
             table.load(key, key);
@@ -187,7 +188,7 @@ fn a_scan_leaves_the_bounds_that_it_has_covered() {
 #[test]
 fn what_exceeds_the_bound_is_left_out_and_the_history_says_so() {
     for_each_protocol!(1, |P| {
-        let engine = Engine::<P>::new();
+        let engine = support::engine::<P>();
         let recording = engine.record_history(2_000).unwrap();
         let array = TArray::<u64, P>::new(&engine, 100, |_| 0);
         for index in 0..100 {
@@ -206,7 +207,7 @@ fn what_exceeds_the_bound_is_left_out_and_the_history_says_so() {
 #[test]
 fn transactions_can_be_stepped_by_hand_on_one_thread() {
     for_each_protocol!(2, |P| {
-        let engine = Engine::<P>::new();
+        let engine = support::engine::<P>();
         let account = TBox::new(&engine, 1u64);
         let (mut first, mut second) = (engine.worker().unwrap(), engine.worker().unwrap());
         let (mut first, mut second) = (first.begin(), second.begin());

@@ -1,5 +1,6 @@
 //! Random transactions, committed and rolled back, compared with a `BTreeMap`.
 
+use crate::support;
 use crate::support::for_each_protocol;
 use hotrow::sync::random::Random;
 use hotrow::{Abort, Direction, Engine, Key, Protocol, Table, Transaction, Value};
@@ -116,7 +117,7 @@ fn compare<K: Key + Copy, R: Value + PartialEq + std::fmt::Debug, P: Protocol>(
 ) {
     for seed in seeds {
         for ordered in [false, true] {
-            let engine = Engine::<P>::new();
+            let engine = support::engine::<P>();
             let table =
                 if ordered { Table::ordered(&engine, "model") } else { Table::hash(&engine, "model", 1) };
             Compared { table, ordered, key, row, keys }.compare(&engine, seed, transactions);

@@ -1,12 +1,13 @@
 //! Boxes, arrays and counters: what each does, one transaction at a time, and what makes them conflict.
 
+use crate::support;
 use crate::support::{attempts, for_each_protocol, impatient};
 use hotrow::{Abort, Engine, Error, Misuse, Reason, TArray, TBox, TCounter, Transaction, Value};
 
 #[test]
 fn a_box_holds_what_the_last_committed_transaction_wrote() {
     for_each_protocol!(1, |P| {
-        let engine = Engine::<P>::new();
+        let engine = support::engine::<P>();
         let number = TBox::new(&engine, 1u64);
         let text = TBox::new(&engine, String::from("one"));
         let seen = engine.run(|tx| {
@@ -41,7 +42,7 @@ struct Nothing {}
 #[test]
 fn boxes_and_arrays_of_nothing_disturb_nobody() {
     for_each_protocol!(1, |P| {
-        let engine = Engine::<P>::new();
+        let engine = support::engine::<P>();
         let boxes: Vec<_> =
             (0..10).map(|n| (TBox::new(&engine, Nothing {}), TBox::new(&engine, n))).collect();
         let units = TArray::new(&engine, 5, |_| ());
@@ -78,7 +79,7 @@ fn values_of_every_shape_come_back_as_they_were_written() {
         assert_eq!(copied, Ok(b));
     }
     for_each_protocol!(1, |P| {
-        let engine = &Engine::<P>::new();
+        let engine = &support::engine::<P>();
         check(engine, true, false);
         check(engine, 'x', char::MAX);
         check(engine, i8::MIN, 3);
@@ -96,7 +97,7 @@ fn values_of_every_shape_come_back_as_they_were_written() {
 #[test]
 fn elements_of_an_array_change_each_on_its_own() {
     for_each_protocol!(1, |P| {
-        let engine = Engine::<P>::new();
+        let engine = support::engine::<P>();
         let array = TArray::new(&engine, 100, |index| index as u64 * 10);
         assert_eq!((array.len(), array.is_empty()), (100, false));
         engine
@@ -118,7 +119,7 @@ fn elements_of_an_array_change_each_on_its_own() {
 #[test]
 fn an_index_out_of_bounds_is_a_misuse_that_says_where() {
     for_each_protocol!(1, |P| {
-        let engine = Engine::<P>::new();
+        let engine = support::engine::<P>();
         let array = TArray::named(&engine, "slots", 3, |_| 0u64);
         let expected =
             |index| Err(Error::Misuse(Misuse::OutOfBounds { object: "slots".to_owned(), index, length: 3 }));
@@ -144,7 +145,7 @@ fn an_index_out_of_bounds_is_a_misuse_that_says_where() {
 #[test]
 fn a_counter_adds_sets_and_tests_as_arithmetic_says() {
     for_each_protocol!(1, |P| {
-        let engine = Engine::<P>::new();
+        let engine = support::engine::<P>();
         let counter = TCounter::new(&engine, 5);
         engine
             .run(|tx| {

@@ -1,5 +1,6 @@
 //! Panics in bodies: wherever they come from, the attempt is rolled back, and everybody goes on.
 
+use crate::support;
 use crate::support::{elsewhere, for_each_protocol, panic_of};
 use hotrow::sync::atomic::{AtomicBool, Ordering};
 use hotrow::{Direction, Engine, Protocol, TArray, TBox, TCounter, Table, Transaction, Value, Worker};
@@ -36,7 +37,7 @@ type State = (u64, String, [u64; 4], i64, Vec<Option<String>>, Vec<(u64, u64)>, 
 impl<P: Protocol> World<P> {
     fn new(breaks: &'static AtomicBool) -> Self {
         breaks.store(false, Ordering::SeqCst);
-        let engine = Engine::new();
+        let engine = support::engine::<P>();
         let mut builder = Table::<u64, Brittle, P>::builder(&engine, "brittle");
         let _ = builder.secondary("by_number", |_, row: &Brittle| {
             assert!(row.number != 666, "a secondary key that panics");
@@ -203,7 +204,7 @@ fn a_panic_anywhere_in_a_body_rolls_back_and_releases_everything() {
 #[test]
 fn a_panic_in_a_transaction_of_the_threads_own_worker_leaves_the_thread_able_to_go_on() {
     for_each_protocol!(1, |P| {
-        let engine = Engine::<P>::new();
+        let engine = support::engine::<P>();
         let table = Table::<u64, u64, P>::hash(&engine, "rows", 10);
         for round in 0..100 {
             let said = panic_of(|| {
@@ -223,7 +224,7 @@ fn a_panic_in_a_transaction_of_the_threads_own_worker_leaves_the_thread_able_to_
 #[test]
 fn rows_half_changed_by_a_panic_that_the_body_catches_are_the_bodys_own_business() {
     for_each_protocol!(1, |P| {
-        let engine = Engine::<P>::new();
+        let engine = support::engine::<P>();
         let table = Table::<u64, Vec<u64>, P>::ordered(&engine, "rows");
         table.load(1, vec![1]);
         let committed = engine.run(|tx| {
@@ -244,7 +245,7 @@ fn rows_half_changed_by_a_panic_that_the_body_catches_are_the_bodys_own_business
 #[test]
 fn a_worker_and_a_transaction_are_dropped_by_unwinding_without_a_trace() {
     for_each_protocol!(1, |P| {
-        let engine = Engine::<P>::new();
+        let engine = support::engine::<P>();
         let array = TArray::new(&engine, 10, |_| 0u64);
         for _ in 0..20 {
             panic_of(|| {

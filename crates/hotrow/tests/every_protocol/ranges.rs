@@ -1,5 +1,6 @@
 //! Ranges, secondary indexes and queues under more threads than there are cores: no phantoms.
 
+use crate::support;
 use crate::support::{for_each_protocol, on_threads};
 use hotrow::sync::random::Random;
 use hotrow::{Abort, Direction, Engine, Protocol, SecondaryIndex, TBox, Table, Transaction, Worker};
@@ -99,7 +100,7 @@ impl<P: Protocol> Counted<P> {
 }
 
 fn count_ranges<P: Protocol>(threads: u64, rounds: u64) {
-    let engine = Engine::<P>::new();
+    let engine = support::engine::<P>();
     let counted = Counted::new(&engine);
     on_threads(&engine, threads, |number, worker| {
         let mut random = Random::stream(5, number);
@@ -148,7 +149,7 @@ fn check_secondary<P: Protocol>(
 
 fn follow_rows<P: Protocol>(threads: u64, rounds: u64) {
     const KEYS: u64 = 20;
-    let engine = Engine::<P>::new();
+    let engine = support::engine::<P>();
     for hash in [false, true] {
         let mut builder = Table::<u64, u64, P>::builder(&engine, "rows");
         let by_row = builder.secondary("by_row", |_, row| *row);
@@ -206,7 +207,7 @@ fn a_secondary_index_and_its_rows_agree_in_very_many_transactions() {
 
 /// Some threads append to a queue, others take from its front.
 fn queue<P: Protocol>(pairs: u64, items: u64) {
-    let engine = Engine::<P>::new();
+    let engine = support::engine::<P>();
     let queue = Table::<u64, u64, P>::ordered(&engine, "queue");
     let next = TBox::new(&engine, 0u64);
     let taken = on_threads(&engine, pairs * 2, |number, worker| {

@@ -1,5 +1,6 @@
 //! Memory: every value is dropped, once, and not while anybody can still look at it.
 
+use crate::support;
 use crate::support::{Census, Counted, elsewhere, for_each_protocol, on_threads, panic_of};
 use hotrow::sync::atomic::{AtomicU64, Ordering};
 use hotrow::sync::random::Random;
@@ -8,7 +9,7 @@ use hotrow::{Abort, Direction, Engine, Error, Misuse, Protocol, TArray, TBox, Ta
 #[test]
 fn boxed_values_are_dropped_once_whatever_becomes_of_their_transaction() {
     for_each_protocol!(1, |P| {
-        let engine = Engine::<P>::new();
+        let engine = support::engine::<P>();
         let census = Census::default();
         let kept = TBox::new(&engine, census.value(0));
         let array = TArray::new(&engine, 5, |index| census.value(index as u64));
@@ -65,7 +66,7 @@ fn operate<P: Protocol>(
 #[test]
 fn rows_are_dropped_once_whatever_becomes_of_them() {
     for_each_protocol!(1, |P| {
-        let engine = Engine::<P>::new();
+        let engine = support::engine::<P>();
         for ordered in [false, true] {
             let census = Census::default();
             let mut builder = Table::<u64, Counted, P>::builder(&engine, "rows");
@@ -104,7 +105,7 @@ fn rows_are_dropped_once_whatever_becomes_of_them() {
 #[test]
 fn threads_that_insert_update_and_delete_the_same_rows_leak_none_and_drop_none_twice() {
     for_each_protocol!(4, |P| {
-        let engine = Engine::<P>::new();
+        let engine = support::engine::<P>();
         let census = Census::default();
         for table in [Table::hash(&engine, "hash", 1), Table::ordered(&engine, "ordered")] {
             on_threads(&engine, 4, |number, worker| {
@@ -127,7 +128,7 @@ fn threads_that_insert_update_and_delete_the_same_rows_leak_none_and_drop_none_t
 #[test]
 fn objects_may_be_dropped_in_a_transaction_that_has_touched_them() {
     for_each_protocol!(1, |P| {
-        let engine = Engine::<P>::new();
+        let engine = support::engine::<P>();
         for commits in [true, false] {
             let census = Census::default();
             let mut kept = Some(TBox::new(&engine, census.value(1)));
@@ -174,7 +175,7 @@ fn a_value_stays_while_a_transaction_that_has_seen_it_goes_on() {
                 elsewhere(|| {
                     // Deletes the row and makes garbage enough for many collections.
                     let _ = engine.run(|tx| table.delete(tx, &1));
-                    let others = Engine::<P>::new();
+                    let others = support::engine::<P>();
                     for _ in 0..2_000 {
                         drop(TBox::new(&others, other.value(1)));
                         others.run(|_| Ok(())).unwrap();
@@ -224,8 +225,8 @@ impl<P: Protocol> Drop for Reports<P> {
 #[test]
 fn a_drop_that_runs_a_transaction_runs_it_or_is_told_that_it_is_inside_another_one() {
     for_each_protocol!(2, |P| {
-        let engine = Engine::<P>::new();
-        let counting = Engine::<P>::new();
+        let engine = support::engine::<P>();
+        let counting = support::engine::<P>();
         let drops = hotrow::sync::Arc::new(Drops {
             counter: TBox::new(&counting, 0),
             engine: counting,

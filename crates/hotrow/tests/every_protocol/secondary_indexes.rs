@@ -1,5 +1,6 @@
 //! Secondary indexes, one transaction at a time: they follow whatever happens to the rows.
 
+use crate::support;
 use crate::support::for_each_protocol;
 use hotrow::sync::random::Random;
 use hotrow::{Abort, Direction, Engine, Protocol, SecondaryIndex, Table, Text, Transaction, Value};
@@ -62,7 +63,7 @@ fn person(name: &str, age: u32) -> Person {
 #[test]
 fn a_secondary_index_follows_inserts_updates_and_deletes() {
     for_each_protocol!(1, |P| {
-        let engine = Engine::<P>::new();
+        let engine = support::engine::<P>();
         for hash in [false, true] {
             let people = People::new(&engine, hash);
             let table = &people.table;
@@ -114,7 +115,7 @@ fn a_secondary_index_follows_inserts_updates_and_deletes() {
 #[test]
 fn a_rollback_leaves_nothing_in_a_secondary_index() {
     for_each_protocol!(1, |P| {
-        let engine = Engine::<P>::new();
+        let engine = support::engine::<P>();
         let people = People::new(&engine, true);
         let table = &people.table;
         for key in 0..10 {
@@ -140,7 +141,7 @@ fn a_rollback_leaves_nothing_in_a_secondary_index() {
 fn ranges_of_a_secondary_index_have_all_bounds_and_both_directions() {
     use std::ops::Bound::{Excluded, Included, Unbounded};
     for_each_protocol!(1, |P| {
-        let engine = Engine::<P>::new();
+        let engine = support::engine::<P>();
         let mut builder = Table::<u64, u32, P>::builder(&engine, "rows");
         let index = builder.secondary("by_row", |_, row| *row);
         let table = builder.build();
@@ -178,7 +179,7 @@ fn ranges_of_a_secondary_index_have_all_bounds_and_both_directions() {
 #[test]
 fn rows_found_by_a_secondary_index_come_until_the_visitor_breaks() {
     for_each_protocol!(1, |P| {
-        let engine = Engine::<P>::new();
+        let engine = support::engine::<P>();
         let people = People::new(&engine, false);
         for key in 0..100 {
             people.table.load(key, person("x", (key % 10) as u32));
@@ -204,7 +205,7 @@ fn random_changes_commits_and_rollbacks_keep_index_and_rows_together() {
     const KEYS: u64 = 30;
     for_each_protocol!(1, |P| {
         for hash in [false, true] {
-            let engine = Engine::<P>::new();
+            let engine = support::engine::<P>();
             let people = People::new(&engine, hash);
             let mut random = Random::seeded(u64::from(hash));
             let mut before = Vec::new();

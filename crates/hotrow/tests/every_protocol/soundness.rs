@@ -1,6 +1,7 @@
 //! Safe code that misbehaves: it may get wrong answers and panics, but no dangling memory, no second drop, no
 //! lock left behind.
 
+use crate::support;
 use crate::support::{Census, Counted, elsewhere, for_each_protocol, panic_of};
 use hotrow::key::Key;
 use hotrow::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -109,7 +110,7 @@ fn tables<P: hotrow::Protocol>(engine: &Engine<P>) -> [Table<Fickle, Counted, P>
 fn a_key_whose_hash_changes_before_cleanup_leaves_no_freed_row_in_the_index() {
     static MOOD: Mood = Mood::new();
     for_each_protocol!(1, |P| {
-        let engine = Engine::<P>::new();
+        let engine = support::engine::<P>();
         for table in tables(&engine) {
             let census = Census::default();
             let key = |number| Fickle { number, mood: &MOOD };
@@ -158,7 +159,7 @@ fn a_key_whose_hash_changes_while_the_index_grows_leaves_no_latch_behind() {
     static MOOD: Mood = Mood::new();
     for_each_protocol!(1, |P| {
         MOOD.salt(0);
-        let engine = Engine::<P>::new();
+        let engine = support::engine::<P>();
         let census = Census::default();
         let table = Table::<Fickle, Counted, P>::hash(&engine, "grows", 1);
         for number in 0..3_000 {
@@ -184,7 +185,7 @@ fn a_panic_in_a_keys_hash_during_cleanup_leaves_no_epoch_pinned() {
     static MOOD: Mood = Mood::new();
     for_each_protocol!(1, |P| {
         MOOD.panics(false);
-        let engine = Engine::<P>::new();
+        let engine = support::engine::<P>();
         for table in tables(&engine) {
             let census = Census::default();
             let key = |number| Fickle { number, mood: &MOOD };
@@ -200,7 +201,7 @@ fn a_panic_in_a_keys_hash_during_cleanup_leaves_no_epoch_pinned() {
             assert_eq!(message, "a key that panics");
             MOOD.panics(false);
             // The worker is kept, idle; garbage made by others is collected all the same.
-            let (other, another) = (Census::default(), Engine::<P>::new());
+            let (other, another) = (Census::default(), support::engine::<P>());
             elsewhere(|| {
                 drop(TBox::new(&another, other.value(0)));
                 other.settle(&another, 0);
@@ -222,7 +223,7 @@ fn a_panic_in_a_keys_image_while_its_transaction_is_recorded_commits_all_or_noth
     static MOOD: Mood = Mood::new();
     for_each_protocol!(1, |P| {
         MOOD.panics(false);
-        let engine = Engine::<P>::new();
+        let engine = support::engine::<P>();
         let recording = engine.record_history(1 << 20).unwrap();
         for table in tables(&engine) {
             let census = Census::default();
@@ -254,7 +255,7 @@ fn a_panic_in_a_keys_hash_during_an_operation_rolls_back() {
     static MOOD: Mood = Mood::new();
     for_each_protocol!(1, |P| {
         MOOD.panics(false);
-        let engine = Engine::<P>::new();
+        let engine = support::engine::<P>();
         for table in tables(&engine) {
             let census = Census::default();
             let key = |number| Fickle { number, mood: &MOOD };
@@ -293,7 +294,7 @@ thread_local! {
 #[test]
 fn a_transaction_may_run_while_a_threads_local_values_are_dropped() {
     for_each_protocol!(1, |P| {
-        let engine = Engine::<P>::new();
+        let engine = support::engine::<P>();
         let counter = hotrow::sync::Arc::new(TBox::new(&engine, 0u64));
         let (engine, seen) = (&engine, &counter);
         let add = || {
@@ -316,7 +317,7 @@ fn a_transaction_may_run_while_a_threads_local_values_are_dropped() {
 #[test]
 fn a_table_reference_serves_its_own_database_only() {
     for_each_protocol!(1, |P| {
-        let engine = Engine::<P>::new();
+        let engine = support::engine::<P>();
         let (mut first, second) = (Database::new(&engine), Database::new(&engine));
         let rows: TableRef<u64, u64> = first.add_table(first.builder("rows").build());
         assert_eq!(first.table(rows).name(), "rows");

@@ -1,5 +1,6 @@
 //! Tables, one transaction at a time: rows under a hash and under an ordered index.
 
+use crate::support;
 use crate::support::for_each_protocol;
 use hotrow::{Abort, Direction, Engine, Error, Misuse, Protocol, Table, Transaction, Value};
 use std::ops::{Bound, ControlFlow};
@@ -18,7 +19,7 @@ fn value<P: Protocol>(engine: &Engine<P>, table: &Table<u64, u64, P>, key: u64) 
 #[test]
 fn operations_on_missing_rows_find_nothing() {
     for_each_protocol!(1, |P| {
-        let engine = Engine::<P>::new();
+        let engine = support::engine::<P>();
         for table in tables::<u64, P>(&engine) {
             engine
                 .run(|tx| {
@@ -36,7 +37,7 @@ fn operations_on_missing_rows_find_nothing() {
 #[test]
 fn a_row_lives_from_its_insertion_to_its_deletion() {
     for_each_protocol!(1, |P| {
-        let engine = Engine::<P>::new();
+        let engine = support::engine::<P>();
         for table in tables::<u64, P>(&engine) {
             assert_eq!(engine.run(|tx| table.insert(tx, 1, 10)), Ok(true));
             assert_eq!(engine.run(|tx| table.insert(tx, 1, 11)), Ok(false), "a duplicate");
@@ -184,7 +185,7 @@ fn own_changes<P: Protocol>(exists: bool) -> Vec<Steps<P>> {
 #[test]
 fn a_transaction_sees_its_own_changes_in_every_order() {
     for_each_protocol!(1, |P| {
-        let engine = Engine::<P>::new();
+        let engine = support::engine::<P>();
         for table in tables::<u64, P>(&engine) {
             for exists in [false, true] {
                 for (name, steps, expected) in own_changes::<P>(exists) {
@@ -224,7 +225,7 @@ fn a_transaction_sees_its_own_changes_in_every_order() {
 #[test]
 fn a_scan_sees_own_changes_and_a_rollback_leaves_none() {
     for_each_protocol!(1, |P| {
-        let engine = Engine::<P>::new();
+        let engine = support::engine::<P>();
         let table = Table::<u64, u64, P>::ordered(&engine, "ordered");
         let all = |tx: &mut Tx<'_, P>| table.collect(tx, .., Direction::Ascending, usize::MAX);
         for key in 0..200 {
@@ -264,7 +265,7 @@ fn bounds(key: u64) -> [Bound<u64>; 3] {
 #[test]
 fn scans_keep_bounds_limits_and_directions() {
     for_each_protocol!(1, |P| {
-        let engine = Engine::<P>::new();
+        let engine = support::engine::<P>();
         let table = Table::<u64, u64, P>::ordered(&engine, "ordered");
         let keys: Vec<u64> = (0..400).map(|n| n * 3 + 1).collect();
         for key in &keys {
@@ -297,7 +298,7 @@ fn scans_keep_bounds_limits_and_directions() {
 #[test]
 fn a_scan_ends_where_its_visitor_breaks() {
     for_each_protocol!(1, |P| {
-        let engine = Engine::<P>::new();
+        let engine = support::engine::<P>();
         let table = Table::<i32, String, P>::ordered(&engine, "ordered");
         for key in -50..50 {
             table.load(key, key.to_string());
@@ -321,7 +322,7 @@ fn a_scan_ends_where_its_visitor_breaks() {
 #[test]
 fn a_hash_table_has_no_order_to_scan_in() {
     for_each_protocol!(1, |P| {
-        let engine = Engine::<P>::new();
+        let engine = support::engine::<P>();
         let table = Table::<u64, u64, P>::hash(&engine, "hash", 10);
         table.load(1, 1);
         let scanned = engine.run(|tx| table.collect(tx, .., Direction::Ascending, 10));
@@ -334,7 +335,7 @@ fn a_hash_table_has_no_order_to_scan_in() {
 #[test]
 fn a_static_table_is_loaded_and_then_only_read() {
     for_each_protocol!(1, |P| {
-        let engine = Engine::<P>::new();
+        let engine = support::engine::<P>();
         let fixed = [
             Table::<u64, String, P>::builder(&engine, "prices").fixed().build(),
             Table::<u64, String, P>::builder(&engine, "prices").fixed().hash(10).build(),
@@ -364,7 +365,7 @@ fn a_static_table_is_loaded_and_then_only_read() {
 #[test]
 fn a_static_table_is_scanned() {
     for_each_protocol!(1, |P| {
-        let engine = Engine::<P>::new();
+        let engine = support::engine::<P>();
         let table = Table::<u64, u64, P>::builder(&engine, "prices").fixed().build();
         (0..500).for_each(|key| assert!(table.load(key, key * 2)));
         let rows = engine.run(|tx| table.collect(tx, 100..200, Direction::Descending, 50)).unwrap();
@@ -376,7 +377,7 @@ fn a_static_table_is_scanned() {
 fn all_rows_are_visited_once_and_counted() {
     for_each_protocol!(1, |P| {
         for rows in [0u64, 1, 511, 512, 513, 5_000] {
-            let engine = Engine::<P>::new();
+            let engine = support::engine::<P>();
             let mut worker = engine.worker().unwrap();
             for table in tables::<[u64; 2], P>(&engine) {
                 (0..rows).for_each(|key| assert!(table.load(key.wrapping_mul(0x9e37_79b9), [key, key])));

@@ -1,5 +1,6 @@
 //! Money moved between accounts by more threads than there are cores: no sum ever changes.
 
+use crate::support;
 use crate::support::{for_each_protocol, on_threads};
 use hotrow::sync::atomic::{AtomicU64, Ordering};
 use hotrow::sync::random::Random;
@@ -72,7 +73,7 @@ impl<P: Protocol> Bank<P> {
 }
 
 fn move_money<P: Protocol>(threads: u64, rounds: u64) {
-    let engine = Engine::<P>::new();
+    let engine = support::engine::<P>();
     for bank in Bank::all(&engine) {
         let sums = AtomicU64::new(0);
         on_threads(&engine, threads, |number, worker| {
@@ -124,7 +125,7 @@ fn the_sum_of_all_accounts_is_the_same_in_very_many_transactions() {
 /// Two accounts may be overdrawn as long as the other one covers it: each withdrawal reads both, writes one.
 fn overdraw<P: Protocol>(threads: u64, rounds: u64) {
     const PAIRS: usize = 3;
-    let engine = Engine::<P>::new();
+    let engine = support::engine::<P>();
     let pairs = TArray::new(&engine, PAIRS * 2, |_| 10i64);
     let withdrawn: i64 = on_threads(&engine, threads, |number, worker| {
         let mut random = Random::stream(2, number);
@@ -162,7 +163,7 @@ fn two_accounts_that_cover_each_other_are_never_both_overdrawn() {
 #[test]
 fn no_increment_is_lost() {
     for_each_protocol!(8, |P| {
-        let engine = Engine::<P>::new();
+        let engine = support::engine::<P>();
         let numbers = TArray::new(&engine, 3, |_| 0u64);
         let table = Table::<u64, u64, P>::hash(&engine, "rows", 1);
         let read_back = on_threads(&engine, 8, |number, worker| {

@@ -9,6 +9,7 @@ use hotrow::sync::Arc;
 use hotrow::sync::atomic::{AtomicU64, Ordering};
 use hotrow::sync::thread;
 use hotrow::{Abort, Engine, Protocol, RetryPolicy, Table, Transaction, Value, Worker};
+use std::cell::RefCell;
 use std::time::Duration;
 
 /// Runs a block once for every protocol that admits so many workers, with the protocol as a type:
@@ -19,9 +20,10 @@ macro_rules! for_each_protocol {
         struct EachProtocol;
         impl hotrow::protocols::Visitor for EachProtocol {
             type Output = ();
-            fn visit<$protocol: hotrow::Protocol>(self) {
+            fn visit<$protocol: hotrow::Protocol>(self, name: &str) {
                 // Shown only if the test fails.
-                eprintln!("protocol {}", <$protocol as hotrow::Protocol>::NAME);
+                eprintln!("protocol {name}");
+                crate::support::choose(name);
                 $body
             }
         }
@@ -31,6 +33,30 @@ macro_rules! for_each_protocol {
 }
 pub(crate) use for_each_protocol;
 
+hotrow::sync::local! {
+    static CHOSEN: RefCell<String> = RefCell::new(String::new());
+}
+
+/// Says of which variant this thread's [`engine`]s are.
+pub(crate) fn choose(name: &str) {
+    CHOSEN.with(|chosen| name.clone_into(&mut chosen.borrow_mut()));
+}
+
+/// The name of the variant that `for_each_protocol!` has come to.
+pub(crate) fn chosen() -> String {
+    CHOSEN.with(|chosen| chosen.borrow().clone())
+}
+
+/// A new engine of the variant that `for_each_protocol!` has come to.
+pub(crate) fn engine<P: Protocol>() -> Engine<P> {
+    engine_with(RetryPolicy::default())
+}
+
+/// As [`engine`], with a policy.
+pub(crate) fn engine_with<P: Protocol>(policy: RetryPolicy) -> Engine<P> {
+    Engine::named(&chosen(), policy).expect("called inside for_each_protocol!")
+}
+
 /// Does something on another thread and waits for it: the other transaction of a hand-stepped interleaving.
 pub(crate) fn elsewhere<R: Send>(work: impl FnOnce() -> R + Send) -> R {
     thread::scope(|scope| scope.spawn(work).join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
@@ -38,7 +64,7 @@ pub(crate) fn elsewhere<R: Send>(work: impl FnOnce() -> R + Send) -> R {
 
 /// An engine whose transactions give up after a while, for interleavings that are stepped by hand.
 pub(crate) fn impatient<P: Protocol>() -> Engine<P> {
-    Engine::with_policy(RetryPolicy {
+    engine_with(RetryPolicy {
         attempts_max: 40,
         deadline: Some(Duration::from_secs(5)),
         ..RetryPolicy::default()

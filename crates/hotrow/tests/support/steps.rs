@@ -9,9 +9,10 @@ use std::time::Duration;
 const HISTORY_BYTES_MAX: usize = 1 << 22;
 
 /// The policy under which transactions are stepped. All that keeps a step from waiting for ever for another
-/// transaction of the same thread is here: a protocol that makes transactions wait gives up after the deadline.
+/// transaction of the same thread is here: a protocol that makes transactions wait gives up at
+/// once, since nobody else can go on meanwhile.
 fn stepped() -> RetryPolicy {
-    RetryPolicy { deadline: Some(Duration::from_millis(20)), ..RetryPolicy::default() }
+    RetryPolicy { deadline: Some(Duration::ZERO), ..RetryPolicy::default() }
 }
 
 /// What is said of every interleaving's history, whatever the test says of its outcome.
@@ -29,7 +30,7 @@ pub(crate) struct Interleaving<P: Protocol> {
 
 impl<P: Protocol> Interleaving<P> {
     pub(crate) fn new() -> Self {
-        Self { engine: Engine::with_policy(stepped()) }
+        Self { engine: super::engine_with(stepped()) }
     }
 
     /// Hands out the engine and transactions to be stepped (`T1`, `T2`, ...), and judges the history at the end.

@@ -5,7 +5,7 @@ use crate::observer::Unobserved;
 use crate::workload::{Check, Ran};
 use hotrow::protocols::{Visitor, with_protocol};
 use hotrow::sync::atomic::AtomicU64;
-use hotrow::{Abort, Error, TBox};
+use hotrow::{Abort, Error, RetryPolicy, TBox};
 
 /// What the toy's transactions do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -95,8 +95,8 @@ const SETTINGS: Settings =
 impl Visitor for Run<'_> {
     type Output = Result<(Measurement<()>, Vec<Check>), BenchError>;
 
-    fn visit<P: Protocol>(self) -> Self::Output {
-        let engine = Engine::<P>::new();
+    fn visit<P: Protocol>(self, name: &str) -> Self::Output {
+        let engine = Engine::<P>::named(name, RetryPolicy::default()).unwrap();
         let toy = Toy { counter: TBox::new(&engine, 0u64), mood: self.mood };
         let settings = Settings { threads: self.threads, ..SETTINGS };
         let (measurement, mut worker) = measure(&engine, &toy, &settings, self.observer)?;

@@ -8,7 +8,7 @@
 use hotrow::sync::atomic::{AtomicU64, Ordering, fence};
 use hotrow::sync::spin::Spin;
 use hotrow::sync::thread;
-use hotrow::{Protocol, Reason};
+use hotrow::{Protocol, Reason, Variant};
 use hotrow_core::{Attempt, Flags, ItemId, Lost};
 
 /// What a mutant does wrong. `NONE` does nothing wrong, which shows that the others are caught for their faults.
@@ -177,17 +177,24 @@ impl<const FAULT: u8> Mutant<FAULT> {
 }
 
 impl<const FAULT: u8> Protocol for Mutant<FAULT> {
-    const NAME: &'static str = "mutant";
-    const SUMMARY: &'static str = "broken";
-    const SOURCE: &'static str = "-";
+    const VARIANTS: &'static [Variant] = &[Variant { name: "mutant", summary: "broken", source: "-" }];
     const OPAQUE: bool = false;
     const WORKERS_MAX: u32 = 64;
 
+    type Options = ();
     type Header = Word;
     type Mark = u64;
     type Local = Local;
 
-    fn new() -> Self {
+    fn options(name: &str) -> Option<()> {
+        (name == "mutant").then_some(())
+    }
+
+    fn name((): &()) -> String {
+        String::from("mutant")
+    }
+
+    fn new((): &()) -> Self {
         Self { clock: AtomicU64::new(0) }
     }
 

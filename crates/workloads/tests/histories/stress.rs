@@ -5,7 +5,7 @@ use hotrow::protocols::{Visitor, for_each_protocol};
 use hotrow::sync::clock;
 use hotrow::sync::random::Random;
 use hotrow::sync::thread;
-use hotrow::{Engine, Protocol};
+use hotrow::{Engine, Protocol, RetryPolicy};
 use hotrow_check::Report;
 use hotrow_workloads::stress::{Stress, StressOptions};
 use hotrow_workloads::{Check, End, Unobserved, Workload};
@@ -40,9 +40,9 @@ impl Batch {
     }
 
     /// Runs it and judges it: the workload's own checks that failed, and the verdict on the history.
-    fn run<P: Protocol>(self) -> (Vec<Check>, Report) {
+    fn run<P: Protocol>(self, protocol: &str) -> (Vec<Check>, Report) {
         let Self { options, threads, transactions, seed } = self;
-        let engine = Engine::<P>::new();
+        let engine = Engine::<P>::named(protocol, RetryPolicy::default()).unwrap();
         let stress = Stress::<P>::load(&engine, &options, threads, seed, &Unobserved).unwrap();
         let recording = engine.record_history(BOUND).unwrap();
         let clients = thread::scope(|scope| {
@@ -81,17 +81,17 @@ struct Passes {
 impl Visitor for Passes {
     type Output = ();
 
-    fn visit<P: Protocol>(self) {
+    fn visit<P: Protocol>(self, name: &str) {
         let mut left = self.transactions;
         let mut seed = 0;
         while left > 0 {
             seed += 1;
             let batch = Batch::drawn(seed, left.min(if self.transactions > 100_000 { 20_000 } else { 400 }));
             left = left.saturating_sub(batch.transactions * batch.threads);
-            let (failed, report) = batch.run::<P>();
-            assert!(failed.is_empty(), "{}: {batch:?}: {failed:?}", P::NAME);
-            assert!(report.strictly_serializable, "{}: {batch:?}\n{report}", P::NAME);
-            assert!(report.opaque || !P::OPAQUE, "{}: {batch:?}\n{report}", P::NAME);
+            let (failed, report) = batch.run::<P>(name);
+            assert!(failed.is_empty(), "{}: {batch:?}: {failed:?}", name);
+            assert!(report.strictly_serializable, "{}: {batch:?}\n{report}", name);
+            assert!(report.opaque || !P::OPAQUE, "{}: {batch:?}\n{report}", name);
         }
     }
 }
@@ -117,7 +117,7 @@ fn caught<const FAULT: u8>() -> String {
     // A machine that is busy with something else gets no further than this in ten seconds.
     while begin.elapsed() < Duration::from_secs(10) || seed < 20 {
         seed += 1;
-        let (failed, report) = Batch::drawn(seed, 400).run::<Mutant<FAULT>>();
+        let (failed, report) = Batch::drawn(seed, 400).run::<Mutant<FAULT>>("mutant");
         if !report.serializable {
             return format!("{:.2} s: {failed:?}\n{report}", begin.elapsed().as_secs_f64());
         }
@@ -160,7 +160,7 @@ mutants! {
 fn the_mutant_without_a_fault_is_not_caught() {
     for seed in 1..=20 {
         let batch = Batch::drawn(seed, 400);
-        let (failed, report) = batch.run::<Mutant<{ fault::NONE }>>();
+        let (failed, report) = batch.run::<Mutant<{ fault::NONE }>>("mutant");
         assert!(failed.is_empty(), "{batch:?}: {failed:?}");
         assert!(report.strictly_serializable, "{batch:?}\n{report}");
     }
