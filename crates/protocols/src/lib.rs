@@ -3,12 +3,15 @@
 //! A protocol knows headers, marks and items; it names no datatype. All of them follow the one path that
 //! [`hotrow_core::Protocol`] describes, so who has read one can read them all.
 
+mod contexts;
+mod locking;
 mod none;
 mod occ;
 mod registry;
 mod tl2;
 mod version;
 
+pub use locking::{LockWord, LockingLocal, Policy, TwoPhaseLocking};
 pub use none::NoProtocol;
 pub use occ::{Occ, OccLocal};
 pub use registry::{

@@ -3,7 +3,7 @@
 //! Adding a protocol is one new module and one line in [`registry!`]'s call below. The command, the tests
 //! and the figures all go through here.
 
-use crate::{NoProtocol, Occ, Tl2};
+use crate::{NoProtocol, Occ, Tl2, TwoPhaseLocking};
 use hotrow_core::{Protocol, Variant};
 use hotrow_sync::LazyLock;
 
@@ -61,7 +61,7 @@ macro_rules! registry {
     };
 }
 
-registry![Occ, Tl2, NoProtocol];
+registry![Occ, Tl2, TwoPhaseLocking, NoProtocol];
 
 fn information<P: Protocol>(variant: &Variant) -> ProtocolInfo {
     let Variant { name, summary, source } = *variant;
@@ -118,6 +118,9 @@ mod tests {
     #[test]
     fn an_unknown_name_is_answered_with_the_known_ones() {
         let error = with_protocol("ocm", Name).unwrap_err().to_string();
-        assert_eq!(error, "unknown protocol \"ocm\"; there are: occ, tl2, none");
+        assert_eq!(
+            error,
+            "unknown protocol \"ocm\"; there are: occ, tl2, no-wait, wait-die, wound-wait, none"
+        );
     }
 }

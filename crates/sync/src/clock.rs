@@ -1,7 +1,7 @@
 //! Time.
 
 #[cfg(all(feature = "sim", not(loom)))]
-pub use crate::simulated::clock::{Instant, now};
+pub use crate::simulated::clock::{Instant, nanoseconds, now};
 #[cfg(any(loom, not(feature = "sim")))]
 pub use quanta::Instant;
 pub use std::time::Duration;
@@ -11,10 +11,18 @@ pub use std::time::Duration;
 #[inline]
 pub fn now() -> Instant {
     #[cfg(loom)]
-    return {
-        static BEGINNING: crate::OnceLock<Instant> = crate::OnceLock::new();
-        *BEGINNING.get_or_init(Instant::now)
-    };
+    return *BEGINNING.get_or_init(Instant::now);
     #[cfg(not(loom))]
     Instant::now()
 }
+
+/// Nanoseconds since some moment of the process, the same for all threads; in a simulation, since it began.
+#[cfg(any(loom, not(feature = "sim")))]
+#[inline]
+pub fn nanoseconds() -> u64 {
+    let beginning = *BEGINNING.get_or_init(Instant::now);
+    now().saturating_duration_since(beginning).as_nanos() as u64
+}
+
+#[cfg(any(loom, not(feature = "sim")))]
+static BEGINNING: crate::OnceLock<Instant> = crate::OnceLock::new();

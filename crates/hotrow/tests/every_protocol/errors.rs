@@ -240,7 +240,11 @@ type Body<P> = Box<dyn Fn(&mut Transaction<'_, P>) -> Result<(), Abort> + Sync>;
 fn when_attempts_are_used_up_the_conflict_names_object_and_key() {
     for_each_protocol!(2, |P| {
         for attempts_max in [1, 3, 30] {
-            let policy = RetryPolicy { attempts_max, ..RetryPolicy::default() };
+            let policy = RetryPolicy {
+                attempts_max,
+                deadline: Some(Duration::from_millis(300)),
+                ..RetryPolicy::default()
+            };
             let error = always_overtaken::<P>(policy, |engine| {
                 let table = Table::<(u8, u32), u64, P>::hash(engine, "stock", 10);
                 table.load((7, 1_234), 0);
@@ -264,7 +268,11 @@ fn when_attempts_are_used_up_the_conflict_names_object_and_key() {
 #[test]
 fn a_conflict_over_a_range_names_the_table() {
     for_each_protocol!(2, |P| {
-        let policy = RetryPolicy { attempts_max: 2, ..RetryPolicy::default() };
+        let policy = RetryPolicy {
+            attempts_max: 2,
+            deadline: Some(Duration::from_millis(300)),
+            ..RetryPolicy::default()
+        };
         let error = always_overtaken::<P>(policy, |engine| {
             let table = Table::<u64, u64, P>::ordered(engine, "queue");
             let (count, other) = (TBox::new(engine, 0), table.clone());

@@ -62,11 +62,12 @@ pub(crate) fn elsewhere<R: Send>(work: impl FnOnce() -> R + Send) -> R {
     thread::scope(|scope| scope.spawn(work).join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
 }
 
-/// An engine whose transactions give up after a while, for interleavings that are stepped by hand.
+/// An engine whose transactions give up soon after they had to wait or were aborted, for interleavings that are
+/// stepped by hand.
 pub(crate) fn impatient<P: Protocol>() -> Engine<P> {
     engine_with(RetryPolicy {
         attempts_max: 40,
-        deadline: Some(Duration::from_secs(5)),
+        deadline: Some(Duration::from_millis(5)),
         ..RetryPolicy::default()
     })
 }

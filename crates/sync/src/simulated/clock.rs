@@ -20,6 +20,12 @@ pub fn now() -> Instant {
     Instant { since_beginning: BEGINNING.get_or_init(quanta::Instant::now).elapsed() }
 }
 
+/// Nanoseconds since the process, or the simulation that is active, began.
+#[inline]
+pub fn nanoseconds() -> u64 {
+    now().nanoseconds()
+}
+
 impl Instant {
     /// The time since then.
     pub fn elapsed(&self) -> Duration {

@@ -1,0 +1,278 @@
+//! Two-phase locking, in three variants that differ in what happens when a lock is held by others (plor §2.1).
+//!
+//! # Algorithm
+//!
+//! A read shares the segment's lock, a write takes it alone, each before it touches the value, and all locks are
+//! held until the attempt ends. A read for update takes the lock alone at once. Writes are kept until commit, as
+//! under every protocol, so an attempt that aborts has changed nothing. At commit the locks for predicates are
+//! taken, buckets and leaves are checked, writes are installed, and everything is released.
+//!
+//! The variants differ in `queue::Queues` only; its module says who waits, dies or wounds, and why there is no
+//! deadlock.
+//!
+//! # Why it is right
+//!
+//! An attempt holds all its locks at the moment when it has checked the buckets and leaves, and others that it
+//! conflicts with hold theirs before or after; that moment is its place in the serial order. Absence has no lock: a
+//! failed lookup and a scan observe versions, which are checked at that moment. (So an insertion may abort an older
+//! scan, and the age of a transaction does not protect it from phantoms; the gate for elders does.)
+//!
+//! In `wound-wait` an attempt can lose a lock while it runs. Whoever takes it has wounded the attempt before, so the
+//! attempt cannot reach its commit point, and a value that it has looked at since counts only if it then finds
+//! itself unharmed (`Contexts::is_wounded`).
+//!
+//! # Deviations from plor §2.1 and DBx1000
+//!
+//! - Locks are words with the holders' bits; only who must wait goes through a list under a mutex.
+//! - See `queue` for wounds and for the queue of `wait-die`.
+
+mod lock;
+mod queue;
+
+pub use lock::LockWord;
+
+use crate::contexts::{self, Contexts, Stamp};
+use hotrow_core::{Attempt, Flags, ItemId, Lost, Protocol, Reason, Variant};
+use lock::Released;
+use queue::{Queues, Refused, Wish};
+
+/// What a transaction does when a lock is held by others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Policy {
+    /// It aborts.
+    NoWait,
+    /// It waits if it is older than all holders, and aborts otherwise.
+    WaitDie,
+    /// It takes the lock from younger holders, and waits for older ones.
+    WoundWait,
+}
+
+impl Policy {
+    const ALL: [Policy; 3] = [Policy::NoWait, Policy::WaitDie, Policy::WoundWait];
+
+    const fn variant(self) -> Variant {
+        match self {
+            Policy::NoWait => Variant {
+                name: "no-wait",
+                summary: "two-phase locking; who meets a lock aborts",
+                source: "plor §2.1",
+            },
+            Policy::WaitDie => Variant {
+                name: "wait-die",
+                summary: "two-phase locking; older transactions wait for younger ones, younger ones abort",
+                source: "plor §2.1",
+            },
+            Policy::WoundWait => Variant {
+                name: "wound-wait",
+                summary: "two-phase locking; older transactions take locks from younger ones, younger ones wait",
+                source: "plor §2.1",
+            },
+        }
+    }
+}
+
+/// Two-phase locking with reader-writer locks: plor §2.1.
+#[derive(Debug)]
+pub struct TwoPhaseLocking {
+    policy: Policy,
+    contexts: Contexts,
+    queues: Queues,
+}
+
+/// What a worker keeps: the stamp of its current transaction.
+#[derive(Debug, Default)]
+pub struct LockingLocal {
+    stamp: Stamp,
+}
+
+impl TwoPhaseLocking {
+    #[inline(always)]
+    fn holds(attempt: &Attempt<Self>, id: ItemId, exclusive: bool) -> bool {
+        let item = attempt.items.get(id);
+        item.is(Flags::LOCKED) || (!exclusive && item.is(Flags::READ))
+    }
+
+    /// Takes the lock of an item, for itself alone or not, unless the attempt holds it.
+    #[inline(always)]
+    fn lock(&self, attempt: &mut Attempt<Self>, id: ItemId, exclusive: bool) -> Result<(), Lost> {
+        if Self::holds(attempt, id, exclusive) {
+            return Ok(());
+        }
+        let worker = attempt.worker().number();
+        let item = attempt.items.get_mut(id);
+        let shares = item.is(Flags::READ);
+        let word = item.header();
+        let taken = if exclusive { word.try_exclusive(worker, shares) } else { word.try_shared(worker) };
+        if !taken {
+            self.lock_slowly(attempt, id, exclusive)?;
+        }
+        attempt.items.get_mut(id).set(if exclusive { Flags::LOCKED } else { Flags::READ });
+        Ok(())
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn lock_slowly(&self, attempt: &mut Attempt<Self>, id: ItemId, exclusive: bool) -> Result<(), Lost> {
+        let item = attempt.items.get(id);
+        let segment = item.segment();
+        let shares = item.is(Flags::READ);
+        let wish = Wish { segment: segment.addr().get(), stamp: attempt.local.stamp, exclusive, shares };
+        // SAFETY: the item's segment is in memory until the attempt ends; the reference does not outlive it.
+        let word = unsafe { segment.as_ref() };
+        match self.queues.acquire(attempt, word, wish, self.policy, &self.contexts) {
+            Ok(()) => Ok(()),
+            Err(Refused::Wounded) => Err(self.contexts.loss(attempt)),
+            Err(Refused::Held) if exclusive => Err(Lost::item(Reason::WriteLocked, id)),
+            Err(Refused::Held) => Err(Lost::item(Reason::ReadLocked, id)),
+        }
+    }
+
+    /// Whether what was seen under a lock counts.
+    #[inline(always)]
+    fn unharmed<V>(&self, attempt: &Attempt<Self>, value: V) -> Result<V, Lost> {
+        if self.policy == Policy::WoundWait && self.contexts.is_wounded(attempt.local.stamp) {
+            return Err(self.contexts.loss(attempt));
+        }
+        Ok(value)
+    }
+
+    /// Gives the lock of an item back, if the attempt holds it.
+    #[inline(always)]
+    fn unlock(&self, attempt: &mut Attempt<Self>, id: ItemId) {
+        let (worker, stamp) = (attempt.worker().number(), attempt.local.stamp);
+        let item = attempt.items.get_mut(id);
+        let (word, segment) = (item.header(), item.segment().addr().get());
+        let released = if item.is(Flags::LOCKED) {
+            Some(word.release_exclusive(worker))
+        } else if !item.is(Flags::READ) {
+            return;
+        } else if self.policy == Policy::WoundWait {
+            word.release_shared_if_held(worker)
+        } else {
+            word.release_shared(worker)
+        };
+        match released {
+            Some(Released::Quietly) => {}
+            Some(Released::Queued) => self.queues.hand_on(word, segment, self.policy, &self.contexts),
+            None => self.queues.release_noted(word, segment, stamp, self.policy, &self.contexts),
+        }
+    }
+
+    fn release(&self, attempt: &mut Attempt<Self>) {
+        for id in attempt.items.ids() {
+            self.unlock(attempt, id);
+        }
+        self.contexts.end(attempt.local.stamp);
+    }
+}
+
+impl Protocol for TwoPhaseLocking {
+    const VARIANTS: &'static [Variant] =
+        &[Policy::NoWait.variant(), Policy::WaitDie.variant(), Policy::WoundWait.variant()];
+    // Buckets and leaves are checked at commit only.
+    const OPAQUE: bool = false;
+    const WORKERS_MAX: u32 = contexts::WORKERS_MAX;
+
+    type Options = Policy;
+    type Header = LockWord;
+    type Mark = ();
+    type Local = LockingLocal;
+
+    fn options(name: &str) -> Option<Policy> {
+        Policy::ALL.into_iter().find(|policy| policy.variant().name == name)
+    }
+
+    fn name(policy: &Policy) -> String {
+        policy.variant().name.to_owned()
+    }
+
+    fn new(policy: &Policy) -> Self {
+        Self { policy: *policy, contexts: Contexts::new(), queues: Queues::new() }
+    }
+
+    #[inline]
+    fn begin(&self, attempt: &mut Attempt<Self>) {
+        attempt.local.stamp = self.contexts.begin(attempt, attempt.local.stamp, 0);
+    }
+
+    #[inline(always)]
+    fn read<V>(
+        &self,
+        attempt: &mut Attempt<Self>,
+        id: ItemId,
+        mut load: impl FnMut() -> V,
+    ) -> Result<V, Lost> {
+        self.lock(attempt, id, false)?;
+        self.unharmed(attempt, load())
+    }
+
+    #[inline(always)]
+    fn read_for_update<V>(
+        &self,
+        attempt: &mut Attempt<Self>,
+        id: ItemId,
+        mut load: impl FnMut() -> V,
+    ) -> Result<V, Lost> {
+        self.lock(attempt, id, true)?;
+        self.unharmed(attempt, load())
+    }
+
+    #[inline(always)]
+    fn write(&self, attempt: &mut Attempt<Self>, id: ItemId) -> Result<(), Lost> {
+        self.lock(attempt, id, true)
+    }
+
+    fn peek<V>(
+        &self,
+        attempt: &mut Attempt<Self>,
+        id: ItemId,
+        mut load: impl FnMut() -> V,
+    ) -> Result<V, Lost> {
+        let held = Self::holds(attempt, id, false);
+        self.lock(attempt, id, false)?;
+        let value = load();
+        let seen = self.unharmed(attempt, value);
+        if !held {
+            self.unlock(attempt, id);
+            attempt.items.get_mut(id).clear(Flags::READ);
+        }
+        seen
+    }
+
+    fn born_locked(&self, attempt: &Attempt<Self>) -> LockWord {
+        LockWord::born(attempt.worker().number())
+    }
+
+    fn commit(&self, attempt: &mut Attempt<Self>) -> Result<(), Lost> {
+        if attempt.items.has_predicates() {
+            for id in attempt.items.ids() {
+                if attempt.items.get(id).is(Flags::PREDICATE) {
+                    self.lock(attempt, id, false)?;
+                    let holds = attempt.predicate_holds(id);
+                    if !self.unharmed(attempt, holds)? {
+                        return Err(Lost::item(Reason::PredicateFailed, id));
+                    }
+                }
+            }
+        }
+        attempt.check_structures()?;
+        // Who has touched no segment holds nothing that could have been taken away.
+        if self.policy == Policy::WoundWait
+            && !self.contexts.commit(attempt.local.stamp)
+            && !attempt.items.is_empty()
+        {
+            return Err(self.contexts.loss(attempt));
+        }
+        Contexts::fence_before_install();
+        for at in 0..attempt.items.writes().len() {
+            attempt.install(attempt.items.writes()[at]);
+        }
+        self.release(attempt);
+        Ok(())
+    }
+
+    #[cold]
+    fn abort(&self, attempt: &mut Attempt<Self>) {
+        self.release(attempt);
+    }
+}

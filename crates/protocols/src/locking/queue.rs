@@ -1,0 +1,311 @@
+//! Where transactions wait for locks: queues beside the locks, found by the segment's address.
+//!
+//! A lock that nobody waits for has no queue. The queues are few vectors, each under a mutex and shared by the
+//! segments whose addresses fall together; what waits at one moment is little. A lock whose word says *queued* is
+//! taken and handed on under the mutex only, and what can change without it is that a holder releases.
+//!
+//! # Who waits, who dies, who wounds (plor §2.1)
+//!
+//! - `no-wait`: nobody waits.
+//! - `wait-die`: a transaction waits for younger holders only, and dies otherwise. So that what it waits for stays
+//!   younger, a freed lock goes to the youngest in the queue first. A younger transaction that is in nobody's way
+//!   but conflicts with an older one in the queue may still share the lock (plor §6.2.1 says what that is good
+//!   for), but only [`BYPASSES_MAX`] times, so that the one in the queue does not wait for ever.
+//! - `wound-wait`: a transaction wounds younger holders and takes what they hold, and waits for older ones. A freed
+//!   lock goes to the oldest in the queue first, and who conflicts with an older one in the queue waits behind it.
+//!
+//! In both, whoever waits does so for transactions on one side of its age, so there is no cycle. An upgrade from
+//! shared to exclusive goes before all others: its shared lock is what they wait for.
+//!
+//! # Deviations from plor §2.1 and DBx1000
+//!
+//! A wounded transaction loses its locks at once instead of when it finds out; nothing that it holds was changed,
+//! for values are installed at commit. A wounded one that has passed its commit point is waited for.
+
+use super::Policy;
+use super::lock::{Holders, LockWord};
+use crate::contexts::{Contexts, Stamp, Waited, Wound};
+use crossbeam_utils::CachePadded;
+use hotrow_core::{Attempt, Protocol};
+use hotrow_sync::{Mutex, lock};
+
+/// Vectors of queues. A power of two.
+const STRIPES: usize = if cfg!(test) { 2 } else { 256 };
+
+/// How many younger transactions may share a lock past an older one in the queue (`wait-die`).
+const BYPASSES_MAX: u32 = 16;
+
+/// All queues of an engine.
+#[derive(Debug)]
+pub(super) struct Queues {
+    stripes: Box<[CachePadded<Mutex<Vec<Entry>>>]>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Role {
+    /// It shares the lock and has no bit in the word.
+    Holder,
+    /// It waits.
+    Waiter {
+        /// It shares the lock.
+        upgrade: bool,
+        /// How many younger ones have come before it since.
+        bypassed: u32,
+    },
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Entry {
+    segment: usize,
+    stamp: Stamp,
+    exclusive: bool,
+    role: Role,
+}
+
+/// What a transaction wants of a lock.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Wish {
+    /// The segment's address.
+    pub(super) segment: usize,
+    /// Who.
+    pub(super) stamp: Stamp,
+    /// The lock for itself alone.
+    pub(super) exclusive: bool,
+    /// It shares the lock already.
+    pub(super) shares: bool,
+}
+
+impl Wish {
+    fn conflicts_with(&self, exclusive: bool) -> bool {
+        self.exclusive || exclusive
+    }
+}
+
+/// The lock was not to be had.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Refused {
+    /// It stayed with others.
+    Held,
+    /// The transaction itself was wounded.
+    Wounded,
+}
+
+impl Queues {
+    pub(super) fn new() -> Self {
+        Self { stripes: (0..STRIPES).map(|_| CachePadded::default()).collect() }
+    }
+
+    /// Segments lie at multiples of 8 at least. Only the place within a page counts, which does not change from
+    /// one run of a simulation to the next.
+    fn stripe(&self, segment: usize) -> &Mutex<Vec<Entry>> {
+        &self.stripes[(segment >> 4) % STRIPES]
+    }
+
+    /// Takes a lock that was not to be had by its word alone.
+    pub(super) fn acquire<P: Protocol>(
+        &self,
+        attempt: &mut Attempt<P>,
+        word: &LockWord,
+        wish: Wish,
+        policy: Policy,
+        contexts: &Contexts,
+    ) -> Result<(), Refused> {
+        let worker = wish.stamp.worker();
+        if policy == Policy::NoWait && !word.needs_queue(worker) {
+            return Err(Refused::Held);
+        }
+        let mut entries = lock(self.stripe(wish.segment));
+        word.close();
+        let Some(waits) = decide(&mut entries, word, wish, policy, contexts) else {
+            // Others may have been held off by the word alone meanwhile.
+            hand_on(&mut entries, word, wish.segment, policy, contexts);
+            return Err(Refused::Held);
+        };
+        if !waits {
+            give(&mut entries, word, wish);
+            hand_on(&mut entries, word, wish.segment, policy, contexts);
+            return Ok(());
+        }
+        contexts.clear_grant(worker);
+        let Wish { segment, stamp, exclusive, shares: upgrade } = wish;
+        entries.push(Entry { segment, stamp, exclusive, role: Role::Waiter { upgrade, bypassed: 0 } });
+        drop(entries);
+        let waited = contexts.wait(attempt, worker, stamp, || contexts.is_granted(worker, segment));
+        if waited == Waited::Over {
+            return Ok(());
+        }
+        let mut entries = lock(self.stripe(segment));
+        if contexts.is_granted(worker, segment) {
+            // Granted in the last moment: the attempt has it, whatever it does next.
+            return Ok(());
+        }
+        entries.retain(|entry| !(entry.segment == segment && entry.stamp == stamp && entry.is_waiter()));
+        hand_on(&mut entries, word, segment, policy, contexts);
+        Err(if waited == Waited::Wounded { Refused::Wounded } else { Refused::Held })
+    }
+
+    /// Gives a shared lock back that has no bit in the word.
+    pub(super) fn release_noted(
+        &self,
+        word: &LockWord,
+        segment: usize,
+        stamp: Stamp,
+        policy: Policy,
+        contexts: &Contexts,
+    ) {
+        let mut entries = lock(self.stripe(segment));
+        entries.retain(|entry| !entry.is_holder_of(segment, stamp.worker()));
+        hand_on(&mut entries, word, segment, policy, contexts);
+    }
+
+    /// A holder has released: the lock goes to whoever is next.
+    #[cold]
+    pub(super) fn hand_on(&self, word: &LockWord, segment: usize, policy: Policy, contexts: &Contexts) {
+        hand_on(&mut lock(self.stripe(segment)), word, segment, policy, contexts);
+    }
+}
+
+impl Entry {
+    fn is_waiter(&self) -> bool {
+        matches!(self.role, Role::Waiter { .. })
+    }
+
+    fn is_holder_of(&self, segment: usize, worker: u32) -> bool {
+        self.role == Role::Holder && self.segment == segment && self.stamp.worker() == worker
+    }
+}
+
+/// Whether a wish must wait (true) or is granted (false); `None` if its transaction must abort.
+fn decide(
+    entries: &mut Vec<Entry>,
+    word: &LockWord,
+    wish: Wish,
+    policy: Policy,
+    contexts: &Contexts,
+) -> Option<bool> {
+    let mut held = false;
+    for (holder, exclusive) in holders(entries, word, wish.segment, contexts) {
+        if holder.worker() == wish.stamp.worker() || !wish.conflicts_with(exclusive) {
+            continue;
+        }
+        match policy {
+            Policy::NoWait => return None,
+            Policy::WaitDie if holder.is_older_than(wish.stamp) => return None,
+            Policy::WoundWait
+                if wish.stamp.is_older_than(holder)
+                    && contexts.wound(holder, wish.segment) == Wound::Dead =>
+            {
+                revoke(entries, word, wish.segment, holder.worker());
+            }
+            Policy::WaitDie | Policy::WoundWait => held = true,
+        }
+    }
+    if wish.shares {
+        return Some(held);
+    }
+    let mut waits = held;
+    for entry in entries.iter_mut() {
+        let Role::Waiter { bypassed, .. } = &mut entry.role else { continue };
+        if entry.segment != wish.segment || !wish.conflicts_with(entry.exclusive) {
+            continue;
+        }
+        let behind = entry.stamp.is_older_than(wish.stamp);
+        match policy {
+            Policy::NoWait => {}
+            // It will have the lock first (the youngest goes first), and is younger.
+            Policy::WaitDie if !behind => waits = true,
+            Policy::WaitDie if held => {}
+            Policy::WaitDie if *bypassed >= BYPASSES_MAX => return None,
+            Policy::WaitDie => *bypassed += 1,
+            Policy::WoundWait => waits |= behind && contexts.is_running(entry.stamp),
+        }
+    }
+    Some(waits)
+}
+
+/// Who holds a lock, and whether alone. The stripe's mutex is held and the lock closed, so that its holders become
+/// fewer at most.
+fn holders(entries: &[Entry], word: &LockWord, segment: usize, contexts: &Contexts) -> Vec<(Stamp, bool)> {
+    let noted = entries.iter().filter(|entry| entry.role == Role::Holder && entry.segment == segment);
+    let mut all: Vec<_> = noted.map(|entry| (entry.stamp, false)).collect();
+    let mut add = |worker, exclusive| {
+        let stamp = contexts.stamp(worker);
+        // If the worker still holds the lock, the stamp is that of the transaction that does.
+        if word.is_held_by(worker) {
+            all.push((stamp, exclusive));
+        }
+    };
+    match word.holders() {
+        Holders::Exclusive(worker) => add(worker, true),
+        Holders::Shared(mut bits) => {
+            while bits != 0 {
+                add(bits.trailing_zeros(), false);
+                bits &= bits - 1;
+            }
+        }
+    }
+    all
+}
+
+/// Takes a lock from a worker whose transaction was wounded.
+fn revoke(entries: &mut Vec<Entry>, word: &LockWord, segment: usize, worker: u32) {
+    entries.retain(|entry| !entry.is_holder_of(segment, worker));
+    match word.holders() {
+        Holders::Exclusive(_) => word.revoke_exclusive(worker),
+        Holders::Shared(_) => word.revoke_shared(worker),
+    }
+}
+
+/// Makes a transaction a holder. Nobody is in its way.
+fn give(entries: &mut Vec<Entry>, word: &LockWord, wish: Wish) {
+    let Wish { segment, stamp, exclusive, .. } = wish;
+    if exclusive {
+        entries.retain(|entry| !entry.is_holder_of(segment, stamp.worker()));
+        word.grant_exclusive(stamp.worker());
+    } else if !word.grant_shared(stamp.worker()) {
+        entries.push(Entry { segment, stamp, exclusive, role: Role::Holder });
+    }
+}
+
+/// Gives a lock to those in its queue who are next, as long as they are not in each other's way; and lets
+/// everybody take it by its word again if the queue is empty.
+fn hand_on(entries: &mut Vec<Entry>, word: &LockWord, segment: usize, policy: Policy, contexts: &Contexts) {
+    loop {
+        // (To whom, and whether it comes before another one that was found.)
+        let mut next: Option<(usize, Entry)> = None;
+        for (at, entry) in entries.iter().enumerate() {
+            if entry.segment != segment {
+                continue;
+            }
+            let Role::Waiter { upgrade, .. } = entry.role else { continue };
+            // One that was wounded while it waited is about to leave.
+            if policy == Policy::WoundWait && !contexts.is_running(entry.stamp) {
+                continue;
+            }
+            let first = next.is_none_or(|(_, other)| match policy {
+                _ if upgrade => true,
+                _ if matches!(other.role, Role::Waiter { upgrade: true, .. }) => false,
+                Policy::WoundWait => entry.stamp.is_older_than(other.stamp),
+                Policy::NoWait | Policy::WaitDie => other.stamp.is_older_than(entry.stamp),
+            });
+            if first {
+                next = Some((at, *entry));
+            }
+        }
+        let Some((at, entry)) = next else { break };
+        let worker = entry.stamp.worker();
+        let in_the_way = holders(entries, word, segment, contexts)
+            .into_iter()
+            .any(|(holder, exclusive)| holder.worker() != worker && (entry.exclusive || exclusive));
+        if in_the_way {
+            break;
+        }
+        entries.swap_remove(at);
+        let Entry { stamp, exclusive, .. } = entry;
+        give(entries, word, Wish { segment, stamp, exclusive, shares: false });
+        contexts.grant(worker, segment);
+    }
+    if !entries.iter().any(|entry| entry.segment == segment) {
+        word.open();
+    }
+}
