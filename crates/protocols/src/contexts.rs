@@ -256,6 +256,17 @@ impl Contexts {
         attempt: &mut Attempt<P>,
         at: u32,
         stamp: Stamp,
+        over: impl FnMut() -> bool,
+    ) -> Waited {
+        self.wait_at_most(attempt.wait_max(), at, stamp, over)
+    }
+
+    /// As [`wait`](Self::wait), for so long at most.
+    pub(crate) fn wait_at_most(
+        &self,
+        limit: Option<Duration>,
+        at: u32,
+        stamp: Stamp,
         mut over: impl FnMut() -> bool,
     ) -> Waited {
         let mine = self.of(stamp.worker());
@@ -263,7 +274,7 @@ impl Contexts {
         let wounded = || mine.word.load(Ordering::SeqCst) & STATE == WOUNDED;
         let mut condition = || over() || wounded();
         let event = &self.of(at).event;
-        let met = match attempt.wait_max() {
+        let met = match limit {
             None => {
                 event.wait_until(condition);
                 true
@@ -305,6 +316,9 @@ impl Contexts {
         Lost::item(Reason::Wounded, item.expect("only who holds something is wounded"))
     }
 }
+
+#[cfg(all(test, loom))]
+mod models;
 
 #[cfg(all(test, not(loom)))]
 mod tests {

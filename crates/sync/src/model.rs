@@ -328,6 +328,18 @@ pub mod atomic {
                     after(if result.is_ok() { success } else { failure });
                     result
                 }
+
+                /// As [`compare_exchange`](Self::compare_exchange): here it never fails for nothing.
+                #[track_caller]
+                pub fn compare_exchange_weak(
+                    &self,
+                    current: $value,
+                    new: $value,
+                    success: Ordering,
+                    failure: Ordering,
+                ) -> Result<$value, $value> {
+                    self.compare_exchange(current, new, success, failure)
+                }
             }
 
             impl $(<$parameter>)? Default for $name $(<$parameter>)? {
@@ -358,6 +370,24 @@ pub mod atomic {
                 pub fn fetch_sub(&self, value: $value, ordering: Ordering) -> $value {
                     before(ordering);
                     let old = self.word.fetch_sub(value, of_update(ordering));
+                    after(ordering);
+                    old
+                }
+
+                /// Keeps these bits of the word only and returns what it was.
+                #[track_caller]
+                pub fn fetch_and(&self, bits: $value, ordering: Ordering) -> $value {
+                    before(ordering);
+                    let old = self.word.fetch_and(bits, of_update(ordering));
+                    after(ordering);
+                    old
+                }
+
+                /// Sets these bits of the word and returns what it was.
+                #[track_caller]
+                pub fn fetch_or(&self, bits: $value, ordering: Ordering) -> $value {
+                    before(ordering);
+                    let old = self.word.fetch_or(bits, of_update(ordering));
                     after(ordering);
                     old
                 }

@@ -119,7 +119,7 @@ impl TwoPhaseLocking {
         let wish = Wish { segment: segment.addr().get(), stamp: attempt.local.stamp, exclusive, shares };
         // SAFETY: the item's segment is in memory until the attempt ends; the reference does not outlive it.
         let word = unsafe { segment.as_ref() };
-        match self.queues.acquire(attempt, word, wish, self.policy, &self.contexts) {
+        match self.queues.acquire(|| attempt.wait_max(), word, wish, self.policy, &self.contexts) {
             Ok(()) => Ok(()),
             Err(Refused::Wounded) => Err(self.contexts.loss(attempt)),
             Err(Refused::Held) if exclusive => Err(Lost::item(Reason::WriteLocked, id)),

@@ -26,7 +26,7 @@ use super::Policy;
 use super::lock::{Holders, LockWord};
 use crate::contexts::{Contexts, Stamp, Waited, Wound};
 use crossbeam_utils::CachePadded;
-use hotrow_core::{Attempt, Protocol};
+use hotrow_sync::clock::Duration;
 use hotrow_sync::{Mutex, lock};
 
 /// Vectors of queues. A power of two.
@@ -101,10 +101,10 @@ impl Queues {
         &self.stripes[(segment >> 4) % STRIPES]
     }
 
-    /// Takes a lock that was not to be had by its word alone.
-    pub(super) fn acquire<P: Protocol>(
+    /// Takes a lock that was not to be had by its word alone. `wait_max` says how long it may be waited for.
+    pub(super) fn acquire(
         &self,
-        attempt: &mut Attempt<P>,
+        wait_max: impl FnOnce() -> Option<Duration>,
         word: &LockWord,
         wish: Wish,
         policy: Policy,
@@ -130,12 +130,13 @@ impl Queues {
         let Wish { segment, stamp, exclusive, shares: upgrade } = wish;
         entries.push(Entry { segment, stamp, exclusive, role: Role::Waiter { upgrade, bypassed: 0 } });
         drop(entries);
-        let waited = contexts.wait(attempt, worker, stamp, || contexts.is_granted(worker, segment));
+        let granted = || contexts.is_granted(worker, segment);
+        let waited = contexts.wait_at_most(wait_max(), worker, stamp, granted);
         if waited == Waited::Over {
             return Ok(());
         }
         let mut entries = lock(self.stripe(segment));
-        if contexts.is_granted(worker, segment) {
+        if granted() {
             // Granted in the last moment: the attempt has it, whatever it does next.
             return Ok(());
         }
@@ -309,3 +310,6 @@ fn hand_on(entries: &mut Vec<Entry>, word: &LockWord, segment: usize, policy: Po
         word.open();
     }
 }
+
+#[cfg(all(test, loom))]
+mod models;

@@ -13,7 +13,7 @@ struct Shared {
 }
 
 fn shared() -> Arc<Shared> {
-    Arc::new(Shared { protocol: Tl2::new(), words: Default::default() })
+    Arc::new(Shared { protocol: Tl2::new(&()), words: Default::default() })
 }
 
 /// One writer may advance the clock and the other adopt its value; the reader's bound may include both.

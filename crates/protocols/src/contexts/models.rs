@@ -1,0 +1,98 @@
+//! Models of wounds, commits and waits (docs/memory-model.md, L1 to L3).
+
+use super::*;
+use hotrow_sync::model::{Model, Part, UnsafeCell};
+use hotrow_sync::thread::spawn;
+use hotrow_sync::{Arc, Mutex, lock};
+
+impl Contexts {
+    /// Contexts whose first workers are there: making them is no part of any model.
+    pub(crate) fn modelled() -> Self {
+        let contexts = Self::new();
+        (0..4).for_each(|worker| _ = contexts.of(worker));
+        contexts
+    }
+
+    /// Begins an attempt of a worker.
+    pub(crate) fn begin_at(&self, worker: u32, ticks: u64) -> Stamp {
+        let stamp = Stamp((ticks << (WORKER_BITS + STATE_BITS)) | u64::from(worker) << STATE_BITS);
+        self.of(worker).word.store(stamp.0 | RUNNING, Ordering::Release);
+        stamp
+    }
+}
+
+/// Who has passed its commit point installs, and who has wounded installs in its place; never both at once.
+#[test]
+fn a_wounded_transaction_installs_nothing_and_one_that_commits_is_waited_for() {
+    Model::new().needs(Part::STORES).needs(Part::LOADS | Part::UPDATES).check(|| {
+        // Not atomic: that the two do not race for it rests on the state alone.
+        let shared = Arc::new((Contexts::modelled(), UnsafeCell::new(0)));
+        let victim = shared.0.begin_at(0, 2);
+        let wounder = shared.clone();
+        let wounder = spawn(move || {
+            let (contexts, value) = &*wounder;
+            let wound = contexts.wound(victim, 8);
+            if wound == Wound::Dead {
+                // SAFETY: the victim does not touch the value any more.
+                value.with_mut(|value| unsafe { *value += 1 });
+            }
+            wound
+        });
+        let (contexts, value) = &*shared;
+        let committed = contexts.commit(victim);
+        if committed {
+            // SAFETY: past its commit point, the attempt is not wounded.
+            value.with_mut(|value| unsafe { *value += 1 });
+        }
+        contexts.end(victim);
+        let wound = wounder.join().unwrap();
+        assert!(committed || wound == Wound::Dead, "nobody goes on");
+        // SAFETY: the other thread has ended.
+        let value = value.with(|value| unsafe { *value });
+        assert_eq!(value, u32::from(committed) + u32::from(wound == Wound::Dead));
+    });
+}
+
+/// One transaction wounds, takes a lock and gives it up again; the next one that has it installs.
+#[test]
+fn what_a_transaction_finds_itself_unwounded_after_seeing_is_whole() {
+    Model::new().needs(Part::ACQUIRE_FENCES).needs(Part::RELEASE_FENCES).check(|| {
+        let shared = Arc::new((Contexts::modelled(), Mutex::new(false), [(); 2].map(|()| AtomicU64::new(0))));
+        let victim = shared.0.begin_at(0, 2);
+        let [wounder, writer] = [shared.clone(), shared.clone()];
+        let wounder = spawn(move || {
+            let (contexts, taken, _) = &*wounder;
+            assert_eq!(contexts.wound(victim, 8), Wound::Dead);
+            *lock(taken) = true;
+        });
+        let writer = spawn(move || {
+            let (_, taken, words) = &*writer;
+            if *lock(taken) {
+                Contexts::fence_before_install();
+                words.iter().for_each(|word| word.store(1, Ordering::Relaxed));
+            }
+        });
+        let (contexts, _, words) = &*shared;
+        let seen = words.each_ref().map(|word| word.load(Ordering::Relaxed));
+        if !contexts.is_wounded(victim) {
+            assert_eq!(seen, [0, 0], "another transaction's values, or half of them");
+        }
+        wounder.join().unwrap();
+        writer.join().unwrap();
+    });
+}
+
+/// A lost wake-up is a deadlock, which loom finds.
+#[test]
+fn a_wound_wakes_its_victim_wherever_it_waits() {
+    for at in [0, 1] {
+        Model::totally_ordered().preemptions(3).needs(Part::TOTAL_ORDER).check(move || {
+            let contexts = Arc::new(Contexts::modelled());
+            let victim = contexts.begin_at(0, 2);
+            let wounder = contexts.clone();
+            let wounder = spawn(move || wounder.wound(victim, 8));
+            assert_eq!(contexts.wait_at_most(None, at, victim, || false), Waited::Wounded);
+            assert_eq!(wounder.join().unwrap(), Wound::Dead);
+        });
+    }
+}

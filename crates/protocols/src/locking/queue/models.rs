@@ -1,0 +1,174 @@
+//! Models of locks and their queues (docs/memory-model.md, L1 to L3).
+
+use super::super::lock::Released;
+use super::*;
+use hotrow_sync::Arc;
+use hotrow_sync::model::{Model, Part, UnsafeCell, step_is_left_out};
+use hotrow_sync::thread::spawn;
+
+const SEGMENT: usize = 16;
+
+/// A lock, and a value that it alone protects: it is not atomic.
+struct Locked {
+    word: LockWord,
+    value: UnsafeCell<u32>,
+    queues: Queues,
+    contexts: Contexts,
+    policy: Policy,
+}
+
+impl Locked {
+    fn new(policy: Policy) -> Arc<Self> {
+        Arc::new(Self {
+            word: LockWord::default(),
+            value: UnsafeCell::new(0),
+            queues: Queues::new(),
+            contexts: Contexts::modelled(),
+            policy,
+        })
+    }
+
+    fn take(
+        &self,
+        stamp: Stamp,
+        exclusive: bool,
+        shares: bool,
+        limit: Option<Duration>,
+    ) -> Result<(), Refused> {
+        let worker = stamp.worker();
+        let taken = match exclusive {
+            true => self.word.try_exclusive(worker, shares),
+            false => self.word.try_shared(worker),
+        };
+        if taken {
+            return Ok(());
+        }
+        let wish = Wish { segment: SEGMENT, stamp, exclusive, shares };
+        self.queues.acquire(|| limit, &self.word, wish, self.policy, &self.contexts)
+    }
+
+    /// What a commit does: adds one, unless the attempt was wounded. Whether it has.
+    fn commit(&self, stamp: Stamp) -> bool {
+        let commits = self.contexts.commit(stamp);
+        if commits {
+            // SAFETY: the lock is held, and nobody takes it away after the commit point.
+            self.value.with_mut(|value| unsafe { *value += 1 });
+        }
+        commits
+    }
+
+    fn end(&self, stamp: Stamp, exclusive: bool) {
+        let worker = stamp.worker();
+        let released = match exclusive {
+            true => Some(self.word.release_exclusive(worker)),
+            false => self.word.release_shared_if_held(worker),
+        };
+        match released {
+            Some(Released::Quietly) => {}
+            Some(Released::Queued) if step_is_left_out() => {}
+            Some(Released::Queued) => self.queues.hand_on(&self.word, SEGMENT, self.policy, &self.contexts),
+            None => {
+                self.queues.release_noted(&self.word, SEGMENT, stamp, self.policy, &self.contexts);
+            }
+        }
+        self.contexts.end(stamp);
+    }
+
+    /// After all have ended: nothing is held, nobody waits, and everybody may take the lock by its word again.
+    fn is_at_rest_at(&self, value: u32) {
+        assert!(self.word.try_exclusive(3, false), "held, or still closed");
+        assert!(lock(self.queues.stripe(SEGMENT)).is_empty());
+        // SAFETY: the other threads have ended.
+        assert_eq!(self.value.with(|value| unsafe { *value }), value);
+    }
+}
+
+/// One attempt that takes the lock alone.
+fn add(locked: &Locked, stamp: Stamp, limit: Option<Duration>) -> bool {
+    let taken = locked.take(stamp, true, false, limit).is_ok();
+    let committed = taken && locked.commit(stamp);
+    if taken {
+        locked.end(stamp, true);
+    } else {
+        locked.contexts.end(stamp);
+    }
+    committed
+}
+
+/// A lost hand-over is a deadlock, which loom finds.
+fn two_attempts(policy: Policy, limit: Option<Duration>, outcome: fn(older: bool, younger: bool)) {
+    let model = Model::new().preemptions(3).needs(Part::UPDATES | Part::LOADS);
+    // Who does not wait for the hand-over does not miss it, and the next one to come opens the lock.
+    let model = if limit.is_none() && policy != Policy::NoWait { model.needs(Part::STEP) } else { model };
+    model.check(move || {
+        let locked = Locked::new(policy);
+        let (older, younger) = (locked.contexts.begin_at(0, 1), locked.contexts.begin_at(1, 2));
+        let other = locked.clone();
+        let other = spawn(move || add(&other, younger, limit));
+        let older = add(&locked, older, limit);
+        let younger = other.join().unwrap();
+        outcome(older, younger);
+        locked.is_at_rest_at(u32::from(older) + u32::from(younger));
+    });
+}
+
+#[test]
+fn the_older_of_two_waits_and_gets_the_lock() {
+    two_attempts(Policy::WaitDie, None, |older, _| assert!(older));
+}
+
+#[test]
+fn the_older_of_two_wounds_or_waits_for_a_commit_and_gets_the_lock() {
+    two_attempts(Policy::WoundWait, None, |older, _| assert!(older));
+}
+
+#[test]
+fn of_two_that_do_not_wait_one_gets_the_lock() {
+    two_attempts(Policy::NoWait, None, |older, younger| assert!(older || younger));
+}
+
+#[test]
+fn who_gives_up_waiting_leaves_nothing_behind() {
+    two_attempts(Policy::WaitDie, Some(Duration::ZERO), |older, younger| assert!(older || younger));
+}
+
+/// Both share the lock, and both want it alone.
+fn two_upgrades(policy: Policy, workers: [u32; 2]) {
+    Model::new().preemptions(3).needs(Part::STEP).check(move || {
+        let locked = Locked::new(policy);
+        let upgrade = |locked: &Locked, stamp: Stamp| {
+            if locked.take(stamp, false, false, None).is_err() {
+                locked.contexts.end(stamp);
+                return false;
+            }
+            let alone = locked.take(stamp, true, true, None).is_ok();
+            let committed = alone && locked.commit(stamp);
+            locked.end(stamp, alone);
+            committed
+        };
+        let older = locked.contexts.begin_at(workers[0], 1);
+        let younger = locked.contexts.begin_at(workers[1], 2);
+        let other = locked.clone();
+        let other = spawn(move || upgrade(&other, younger));
+        let older = upgrade(&locked, older);
+        let younger = other.join().unwrap();
+        assert!(older, "nobody is older");
+        locked.is_at_rest_at(u32::from(older) + u32::from(younger));
+    });
+}
+
+#[test]
+fn of_two_upgrades_the_older_one_waits_until_the_younger_one_is_gone() {
+    two_upgrades(Policy::WaitDie, [0, 1]);
+}
+
+#[test]
+fn of_two_upgrades_the_older_one_takes_what_the_younger_one_holds() {
+    two_upgrades(Policy::WoundWait, [0, 1]);
+}
+
+/// One of the workers has no bit in the word (there are three).
+#[test]
+fn an_upgrade_takes_what_a_worker_without_a_bit_holds() {
+    two_upgrades(Policy::WoundWait, [0, 3]);
+}
