@@ -7,6 +7,7 @@ mod contexts;
 mod locking;
 mod none;
 mod occ;
+mod plor;
 mod registry;
 mod tl2;
 mod version;
@@ -14,6 +15,7 @@ mod version;
 pub use locking::{LockWord, LockingLocal, Policy, TwoPhaseLocking};
 pub use none::NoProtocol;
 pub use occ::{Occ, OccLocal};
+pub use plor::{Locker, Plor, PlorLocal, PlorOptions};
 pub use registry::{
     PROTOCOLS, ProtocolInfo, UnknownProtocol, Visitor, for_each_protocol, names, with_protocol,
 };

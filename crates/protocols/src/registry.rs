@@ -3,7 +3,7 @@
 //! Adding a protocol is one new module and one line in [`registry!`]'s call below. The command, the tests
 //! and the figures all go through here.
 
-use crate::{NoProtocol, Occ, Tl2, TwoPhaseLocking};
+use crate::{NoProtocol, Occ, Plor, Tl2, TwoPhaseLocking};
 use hotrow_core::{Protocol, Variant};
 use hotrow_sync::LazyLock;
 
@@ -61,7 +61,7 @@ macro_rules! registry {
     };
 }
 
-registry![Occ, Tl2, TwoPhaseLocking, NoProtocol];
+registry![Occ, Plor, TwoPhaseLocking, Tl2, NoProtocol];
 
 fn information<P: Protocol>(variant: &Variant) -> ProtocolInfo {
     let Variant { name, summary, source } = *variant;
@@ -120,7 +120,8 @@ mod tests {
         let error = with_protocol("ocm", Name).unwrap_err().to_string();
         assert_eq!(
             error,
-            "unknown protocol \"ocm\"; there are: occ, tl2, no-wait, wait-die, wound-wait, none"
+            "unknown protocol \"ocm\"; there are: occ, plor, plor+dwa, plor+latched, plor+deadline, \
+                     no-wait, wait-die, wound-wait, tl2, none"
         );
     }
 }
