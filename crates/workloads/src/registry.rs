@@ -8,6 +8,7 @@ use crate::options::{OptionError, OptionInfo, Values, invalid};
 use crate::stress::StressOptions;
 use crate::tpcc::TpccOptions;
 use crate::tpcc::population::Scale;
+use crate::ycsb::rows::SHORT_BYTES_MAX;
 use crate::ycsb::{Preset, YcsbOptions};
 use serde_json::{Map, Value, json};
 
@@ -63,7 +64,7 @@ const YCSB: WorkloadInfo = WorkloadInfo {
             name: "records",
             value: "N",
             default: "1000000",
-            summary: "Records, from 1 to 10^9; the paper's 10000000 take 12 GB",
+            summary: "Records, from 1 to 10^9; the paper's 10000000 take 11 GB",
         },
         OptionInfo {
             name: "value-bytes",
@@ -193,9 +194,10 @@ pub(crate) fn names() -> Vec<&'static str> {
 /// for the orders of some seconds.
 const WAREHOUSE_BYTES: u64 = 110_000_000;
 
-/// Memory in use for each record of YCSB beside its value, in bytes: the record, its entry in the index, and what the
-/// allocator adds to each.
-const RECORD_BYTES: u64 = 130;
+/// Memory in use for each record of YCSB with a short value, in bytes, and for any other beside its value: the record,
+/// its entry in the index, and what the allocator adds to each.
+const SHORT_RECORD_BYTES: u64 = 80;
+const RECORD_BYTES: u64 = 115;
 
 /// Memory in use for each element of the array, in bytes: the integer and what a protocol keeps beside it, at
 /// most.
@@ -332,7 +334,9 @@ impl WorkloadOptions {
             // A thousandth of the rows; even all possible warehouses are no trouble.
             Self::Tpcc(TpccOptions { warehouses, .. }) => u64::from(*warehouses) * WAREHOUSE_BYTES / 100,
             Self::Ycsb(YcsbOptions { records, value_bytes, .. }) => {
-                records.saturating_mul(u64::from(*value_bytes) + RECORD_BYTES)
+                let long = u64::from(*value_bytes) + RECORD_BYTES;
+                let each = if *value_bytes <= SHORT_BYTES_MAX { SHORT_RECORD_BYTES } else { long };
+                records.saturating_mul(each)
             }
             Self::Array(ArrayOptions { size, .. }) => (*size as u64).saturating_mul(ELEMENT_BYTES),
             Self::Stress(StressOptions { keys, .. }) => u64::from(*keys) * STRESS_KEY_BYTES,

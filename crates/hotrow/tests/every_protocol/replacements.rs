@@ -188,6 +188,23 @@ fn replacements_between_deletions_and_insertions_leave_histories_without_cycles(
 }
 
 #[test]
+fn a_scan_that_finds_a_replacement_has_lost_no_key_though_its_transaction_has_no_effect() {
+    for_each_protocol!(2, |P| {
+        Interleaving::<P>::new().run(|engine, [mut first, mut second]| {
+            let table = Table::<u64, u64, P>::ordered(engine, "rows");
+            table.load(1, 10);
+            first.step(|tx| table.replace(tx, &1, 11));
+            let found = first.step(|tx| table.collect(tx, .., hotrow::Direction::Ascending, 9));
+            assert_eq!(found, Some(vec![(1, 11)]));
+            first.roll_back();
+            // Somebody writes the key in this history, so that it has a place in it.
+            assert_eq!(second.step(|tx| table.update(tx, &1, |row| *row += 1)), Some(Some(())));
+            assert!(second.commit());
+        });
+    });
+}
+
+#[test]
 fn entries_of_secondary_indexes_follow_a_replacement() {
     for_each_protocol!(1, |P| {
         let engine = Engine::<P>::new();

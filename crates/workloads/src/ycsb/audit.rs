@@ -42,10 +42,10 @@ impl<'a> Audit<'a> {
             }
             Ok(Inspected { stamp, changes }) => {
                 self.changes += changes;
-                if let Some(rank) = self.hot.get(&key) {
-                    if let Err(lost) = self.judge_last_write(*rank, stamp) {
-                        self.lost.get_or_insert_with(|| format!("record {key}: {lost}"));
-                    }
+                if let Some(rank) = self.hot.get(&key)
+                    && let Err(lost) = self.judge_last_write(*rank, stamp)
+                {
+                    self.lost.get_or_insert_with(|| format!("record {key}: {lost}"));
                 }
             }
         }
