@@ -28,8 +28,8 @@ fn short<'a>(arguments: &[&'a str]) -> Vec<&'a str> {
 #[test]
 fn bad_input_gets_one_line_and_status_2() {
     for (arguments, words) in [
-        (&["bench", "nothing"][..], "unknown workload \"nothing\"; there are: tpcc, array, stress"),
-        (&["compare", "nothing"], "unknown workload \"nothing\"; there are: tpcc, array, stress"),
+        (&["bench", "nothing"][..], "unknown workload \"nothing\"; there are: tpcc, ycsb, array, stress"),
+        (&["compare", "nothing"], "unknown workload \"nothing\"; there are: tpcc, ycsb, array, stress"),
         (&["benhc", "tpcc"], "unknown command \"benhc\"; there are: bench, compare, check, list"),
         (&["bench", "tpcc", "--protocol", "ocm"], "unknown protocol \"ocm\"; there are: occ"),
         (&["bench", "tpcc", "--protocol", "occ,"], "unknown protocol \"\"; there are: occ"),
