@@ -106,6 +106,14 @@ pub trait Context: Sized {
         change: impl FnOnce(&mut R, I) -> O + Send + 'static,
     ) -> Result<Self::Val<Option<O>>, Self::Stop>;
 
+    /// Replaces a row, whatever it was; false if it is missing.
+    fn replace<K: Key, R: Value>(
+        &mut self,
+        table: TableRef<K, R>,
+        key: Self::Val<K>,
+        row: Self::Val<R>,
+    ) -> Result<Self::Val<bool>, Self::Stop>;
+
     /// Changes a row in a way that is declared to commute with the other commutative changes of the same
     /// table (a balance increment), and gives nothing back. Nothing happens if the row is missing.
     fn commute<K: Key, R: Value, I: Data>(

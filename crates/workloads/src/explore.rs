@@ -1,6 +1,6 @@
 //! Schedule exploration: small workloads on a few virtual cores, in many schedules, each recorded and judged.
 //!
-//! A seed determines everything: the workload (stress mostly, the array and TPC-C now and then) and its sizes, how
+//! A seed determines everything: the workload (stress mostly; YCSB, the array and TPC-C now and then) and its sizes, how
 //! many cores there are, who goes on when (at random, or by priorities), and where cores stop or die. So a schedule in which something went wrong can be
 //! had again by its seed, with a trace.
 //!
@@ -18,6 +18,7 @@ use crate::tpcc::input::Mix;
 use crate::tpcc::population::Scale;
 use crate::tpcc::{Tpcc, TpccOptions};
 use crate::workload::{End as Ended, Workload};
+use crate::ycsb::{Preset, Ycsb, YcsbOptions};
 use hotrow::sync::clock::Duration;
 use hotrow::sync::random::Random;
 use hotrow::{Engine, Protocol, RetryPolicy};
@@ -70,6 +71,17 @@ impl Drawn {
                 size: 4,
                 ops: ops as usize,
                 increment_share: write_share,
+            }),
+            4..=8 => WorkloadOptions::Ycsb(YcsbOptions {
+                records: u64::from(ops.max(keys)),
+                // Inline or boxed.
+                value_bytes: if keys == 1 { 16 } else { 40 },
+                read_ratio: 1.0 - write_share,
+                rmw_share: 0.5,
+                ops: keys,
+                big_share: 0.3,
+                big_ops: ops,
+                ..YcsbOptions::of(Preset::A)
             }),
             _ => WorkloadOptions::Stress(StressOptions {
                 keys,
@@ -180,6 +192,10 @@ pub fn explore<P: Protocol>(
     match &drawn.workload {
         WorkloadOptions::Tpcc(options) => {
             let workload = Tpcc::<P>::load(&engine, options, 1, seed, &Unobserved).expect(loaded);
+            explore_on(drawn, &engine, &workload, trace_steps, look)
+        }
+        WorkloadOptions::Ycsb(options) => {
+            let workload = Ycsb::<P>::load(&engine, options, cores, seed, &Unobserved).expect(loaded);
             explore_on(drawn, &engine, &workload, trace_steps, look)
         }
         WorkloadOptions::Array(options) => {

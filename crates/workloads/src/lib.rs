@@ -20,6 +20,7 @@ mod run;
 pub mod stress;
 pub mod tpcc;
 mod workload;
+pub mod ycsb;
 
 #[cfg(feature = "sim")]
 pub use driver::simulated::VirtualSettings;

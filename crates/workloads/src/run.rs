@@ -12,6 +12,7 @@ use crate::report::{HotRow, KindReport, Machine, Memory, RunReport, named_reason
 use crate::stress::Stress;
 use crate::tpcc::Tpcc;
 use crate::workload::Workload;
+use crate::ycsb::Ycsb;
 use hotrow::history::{History, Recording};
 use hotrow::protocols::{Visitor, with_protocol};
 use hotrow::{Engine, Protocol, RetryPolicy};
@@ -122,6 +123,10 @@ impl Visitor for Runner<'_> {
         match &self.spec.workload {
             WorkloadOptions::Tpcc(options) => {
                 let workload = Tpcc::<P>::load(&engine, options, threads, seed, self.observer)?;
+                self.run(&engine, &workload)
+            }
+            WorkloadOptions::Ycsb(options) => {
+                let workload = Ycsb::<P>::load(&engine, options, threads, seed, self.observer)?;
                 self.run(&engine, &workload)
             }
             WorkloadOptions::Array(options) => {

@@ -268,6 +268,10 @@ impl Log {
         }
     }
 
+    pub(crate) fn intend(&mut self, slot: &Slot) {
+        self.add(Event::Intend { key: slot.key });
+    }
+
     /// Notes the key of a pending write and what becomes of it.
     pub(crate) fn will_write(&mut self, item: ItemId, slot: Arc<Slot>, kind: WriteKind) {
         self.writes.push((item, slot, kind));

@@ -28,6 +28,7 @@ fn words(history: &History) -> Vec<String> {
                     };
                     format!("{kind} {}", key(number))
                 }
+                Event::Intend { key: number } => format!("intend {}", key(number)),
                 Event::Range { object, .. } => format!("range {}", history.objects[object as usize]),
                 Event::Write { key: number, kind, .. } => {
                     let kind = match kind {

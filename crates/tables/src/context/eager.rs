@@ -57,6 +57,11 @@ impl<P: Protocol> Context for Eager<'_, '_, P> {
     }
 
     #[inline(always)]
+    fn replace<K: Key, R: Value>(&mut self, table: TableRef<K, R>, key: K, row: R) -> Result<bool, Abort> {
+        self.database.table(table).replace(self.tx, &key, row)
+    }
+
+    #[inline(always)]
     fn commute<K: Key, R: Value, I: Data>(
         &mut self,
         table: TableRef<K, R>,
