@@ -194,6 +194,14 @@ impl WorkloadOptions {
         }
     }
 
+    /// Whether all its transactions are procedures, whose operations can be made to arrive one at a time.
+    pub fn runs_procedures(&self) -> bool {
+        match self {
+            Self::Tpcc(_) => true,
+            Self::Array(_) | Self::Stress(_) => false,
+        }
+    }
+
     /// The options' values, for reports.
     pub fn to_json(&self) -> Map<String, Value> {
         let options = match self {

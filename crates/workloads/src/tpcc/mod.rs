@@ -159,6 +159,10 @@ impl<P: Protocol> Workload<P> for Tpcc<P> {
         &["new_order", "payment", "order_status", "delivery", "stock_level"]
     }
 
+    fn database_mut(&mut self) -> Option<&mut Database<P>> {
+        Some(&mut self.database)
+    }
+
     fn client(&self, worker: usize, _workers: usize, seed: u64) -> Terminal {
         let TpccOptions { warehouses, mix, scale } = self.options;
         let warehouses = warehouses.min(u32::from(u16::MAX)) as u16;
