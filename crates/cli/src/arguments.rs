@@ -178,8 +178,12 @@ pub(crate) fn own_options(workload: &WorkloadInfo) -> Command {
             .allow_negative_numbers(true)
             .help_heading("Options of the workload")
     });
-    let WorkloadInfo { name, summary, source, .. } = *workload;
-    Command::new(name).args(own).about(format!("{summary} ({source})"))
+    Command::new(workload.name).args(own)
+}
+
+/// What a workload is. To be said after all options: those that are shared bring an `about` of their own.
+pub(crate) fn about(workload: &WorkloadInfo) -> String {
+    format!("{} ({})", workload.summary, workload.source)
 }
 
 fn workload_command(runner: &Runner, workload: &WorkloadInfo) -> Command {
@@ -189,7 +193,8 @@ fn workload_command(runner: &Runner, workload: &WorkloadInfo) -> Command {
         Some(kind) => PlotArguments::augment(shared, kind),
         None => shared,
     };
-    all.mut_arg("protocol", |arg| arg.required(false).default_value(runner.protocol))
+    all.about(about(workload))
+        .mut_arg("protocol", |arg| arg.required(false).default_value(runner.protocol))
         .mut_arg("repeat", |arg| arg.required(false).default_value(runner.repeat))
         .after_help(help_end(runner, &format!("{name} {example} {}", runner.example)))
 }

@@ -34,7 +34,9 @@ pub(crate) fn without_simulator(name: &'static str, about: &str) -> Command {
 #[cfg(feature = "sim")]
 mod with_simulator {
     use super::Command;
-    use crate::arguments::{Format, Refusal, ThinkArguments, own_options, protocols, shortened, workload};
+    use crate::arguments::{
+        Format, Refusal, ThinkArguments, about, own_options, protocols, shortened, workload,
+    };
     use crate::fidelity::Fidelity;
     use crate::host::ThisHost;
     use crate::plot::{self, Curve, Kind, Plot, PlotArguments, PlotRequest};
@@ -140,7 +142,7 @@ mod with_simulator {
             .allow_external_subcommands(true)
             .subcommands(WORKLOADS.iter().map(|workload| {
                 let shared = SimArguments::augment_args(own_options(workload));
-                PlotArguments::augment(shared, Kind::Throughput).after_help(format!(
+                PlotArguments::augment(shared, Kind::Throughput).about(about(workload)).after_help(format!(
                     "Example:\n  hotrow sim {0} {1} {example}\n  hotrow sim {0} {1} {example} --plot latency.svg \
                      --plot-kind latency --plot-at 16",
                     workload.name, workload.example

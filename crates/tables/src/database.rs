@@ -91,6 +91,8 @@ impl<P: Protocol> Database<P> {
     /// memory is reclaimed later. That is what plor §6.2.2 compares: protocols that lock early keep others
     /// waiting for whole round trips, optimistic ones lose them with each attempt.
     ///
+    /// (The think times of TPC-C, clause 5.2.5, are something else: they lie between transactions.)
+    ///
     /// The thread sleeps for the delay. Linux wakes it about 60 µs late (its timers' slack, 50 µs, and the
     /// switch), later where there are more threads than cores; in a simulation delays are exact.
     pub fn set_think_time(&mut self, think: Duration) {

@@ -48,7 +48,7 @@ impl Plan {
     pub(crate) fn method(&self) -> String {
         let runs =
             if self.repeat == 1 { "one run".to_owned() } else { format!("medians of {} runs", self.repeat) };
-        format!("{runs} each, {} s long, seed {}", text::quantity(self.measured.as_secs_f64()), self.seed)
+        format!("{runs} each, {} s long, seed {}", self.measured.as_secs_f64(), self.seed)
     }
 
     /// How to run with so many threads in a round, which has a seed of its own.

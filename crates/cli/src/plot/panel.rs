@@ -57,14 +57,16 @@ impl Panel {
             .draw()?;
         let pixel = |place: &(f64, f64)| chart.backend_coord(place);
         // All lines, then all marks, so that no line hides a mark.
-        for (at, line) in self.lines.iter().enumerate() {
-            draw_line(whole, &line.places.iter().map(pixel).collect::<Vec<_>>(), &Style::of(at))?;
-        }
         let mut taken: Vec<Block> = Vec::new();
+        for (at, line) in self.lines.iter().enumerate() {
+            let pixels: Vec<_> = line.places.iter().map(pixel).collect();
+            draw_line(whole, &pixels, &Style::of(at))?;
+            taken.extend(pixels.windows(2).flat_map(|pair| Block::along(pair[0], pair[1])));
+        }
         for (at, line) in self.lines.iter().enumerate() {
             for (x, y) in line.marked.iter().map(pixel) {
                 Style::of(at).draw_mark(whole, (x, y))?;
-                taken.push(Block { left: x - MARK, top: y - MARK, right: x + MARK, bottom: y + MARK });
+                taken.push(Block::around((x, y), MARK));
             }
         }
         for (at, line) in self.lines.iter().enumerate() {
@@ -128,6 +130,18 @@ struct Block {
 }
 
 impl Block {
+    fn around((x, y): (i32, i32), half: i32) -> Self {
+        Self { left: x - half, top: y - half, right: x + half, bottom: y + half }
+    }
+
+    /// What a line between two pixels takes.
+    fn along(from: (i32, i32), to: (i32, i32)) -> impl Iterator<Item = Self> {
+        let steps = ((to.0 - from.0).abs().max((to.1 - from.1).abs()) / 3).max(1);
+        let between = move |from: i32, to: i32, step: i32| from + (to - from) * step / steps;
+        (0..=steps)
+            .map(move |step| Self::around((between(from.0, to.0, step), between(from.1, to.1, step)), 1))
+    }
+
     /// Room for words beside a mark: right of it, above, left or below; none if all of it is taken.
     fn beside((x, y): (i32, i32), words: &str, taken: &[Block]) -> Option<Self> {
         let width = words.chars().count() as i32 * LETTER;
@@ -157,7 +171,7 @@ mod tests {
 
     #[test]
     fn words_go_where_there_is_room_and_nowhere_else() {
-        let mut taken = vec![Block { left: -MARK, top: -MARK, right: MARK, bottom: MARK }];
+        let mut taken = vec![Block::around((0, 0), MARK)];
         let mut places = 0;
         while let Some(block) = Block::beside((0, 0), "16", &taken) {
             assert!(!taken.iter().any(|other| block.meets(other)), "{block:?} over {taken:?}");
@@ -165,5 +179,8 @@ mod tests {
             places += 1;
         }
         assert_eq!(places, 4);
+        let crossed: Vec<Block> = Block::along((10, -20), (10, 20)).collect();
+        let block = Block::beside((0, 0), "16", &crossed).unwrap();
+        assert!(block.right < 10, "{block:?} is not right of the mark, where a line goes");
     }
 }
