@@ -93,8 +93,8 @@ impl<P: Protocol> Database<P> {
     ///
     /// (The think times of TPC-C, clause 5.2.5, are something else: they lie between transactions.)
     ///
-    /// The thread sleeps for the delay. Linux wakes it about 60 µs late (its timers' slack, 50 µs, and the
-    /// switch), later where there are more threads than cores; in a simulation delays are exact.
+    /// The thread sleeps for the delay. Linux wakes it some 60 µs late at best (its timers' slack, 50 µs, and the
+    /// switch), and far later where threads have to wait for a core; in a simulation delays are exact.
     pub fn set_think_time(&mut self, think: Duration) {
         self.think = think;
     }
