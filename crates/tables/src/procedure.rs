@@ -3,7 +3,7 @@
 use crate::database::{IndexRef, TableRef};
 use crate::index::Direction;
 use crate::key::Key;
-use hotrow_core::Value;
+use hotrow_core::{Profile, Value};
 use std::fmt;
 use std::ops::{Bound, ControlFlow, RangeInclusive};
 
@@ -19,6 +19,11 @@ impl<T: Clone + Send + 'static> Data for T {}
 pub trait Procedure {
     /// What it returns.
     type Output: Data;
+
+    /// What is known of it before it runs: that it writes nothing, how many records it touches.
+    fn profile(&self) -> Profile {
+        Profile::UNKNOWN
+    }
 
     /// Runs it, or says what it would do, as the context sees fit.
     ///

@@ -21,7 +21,7 @@ use crate::workload::{End as Ended, Workload};
 use crate::ycsb::{Preset, Ycsb, YcsbOptions};
 use hotrow::sync::clock::Duration;
 use hotrow::sync::random::Random;
-use hotrow::{Engine, Protocol, RetryPolicy};
+use hotrow::{Engine, Isolation, Protocol, RetryPolicy};
 use hotrow_sim::{Config, End, Faults, Machine, Order, Outcome, Simulation, Trace};
 use std::cell::RefCell;
 use std::fmt;
@@ -66,7 +66,12 @@ impl Drawn {
         let kills = u32::from(kills_one_in != 0 && random.below(kills_one_in) == 0);
         let workload = match random.below(60) {
             // The rarest takes the longest to load.
-            0 => WorkloadOptions::Tpcc(TpccOptions { warehouses: 1, mix: Mix::Full, scale: Scale::SMALL }),
+            0 => WorkloadOptions::Tpcc(TpccOptions {
+                warehouses: 1,
+                mix: Mix::Full,
+                scale: Scale::SMALL,
+                stock_level: Isolation::Serializable,
+            }),
             1..=3 => WorkloadOptions::Array(ArrayOptions {
                 size: 4,
                 ops: ops as usize,

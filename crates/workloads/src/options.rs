@@ -35,6 +35,12 @@ pub enum OptionError {
         /// The name asked for.
         name: String,
     },
+    /// The workload's transactions are closures, whose operations cannot be delayed one by one.
+    #[error("--think-us delays the operations of procedures, and {workload} has none: it runs closures")]
+    NoProcedures {
+        /// The workload.
+        workload: &'static str,
+    },
     /// The option cannot have this value.
     #[error("--{name} {value}: {reason}")]
     Invalid {

@@ -10,6 +10,7 @@ use crate::tpcc::TpccOptions;
 use crate::tpcc::population::Scale;
 use crate::ycsb::rows::SHORT_BYTES_MAX;
 use crate::ycsb::{Preset, YcsbOptions};
+use hotrow::Isolation;
 use serde_json::{Map, Value, json};
 
 /// What is known of a workload without choosing it.
@@ -44,6 +45,12 @@ const TPCC: WorkloadInfo = WorkloadInfo {
             value: "SCALE",
             default: "full",
             summary: "Rows of a warehouse: full, or small for a quick try (100 items instead of 100000)",
+        },
+        OptionInfo {
+            name: "stock-level",
+            value: "LEVEL",
+            default: "serializable",
+            summary: "Isolation of Stock-Level: serializable, or read-committed (clause 2.8.2.3; plor §6.1)",
         },
     ],
     example: "--warehouses 2 --mix new-order+payment",
@@ -223,6 +230,9 @@ pub enum WorkloadOptions {
     Stress(StressOptions),
 }
 
+const ISOLATIONS: [(&str, Isolation); 2] =
+    [("serializable", Isolation::Serializable), ("read-committed", Isolation::ReadCommitted)];
+
 const SCALES: [(&str, Scale); 2] = [("full", Scale::SPECIFICATION), ("small", Scale::SMALL)];
 
 impl WorkloadOptions {
@@ -241,6 +251,7 @@ impl WorkloadOptions {
                 warehouses: values.number("warehouses", 1..=u32::from(u16::MAX))?,
                 mix: values.parsed("mix")?,
                 scale: values.one_of("scale", &SCALES)?,
+                stock_level: values.one_of("stock-level", &ISOLATIONS)?,
             }))
         } else if info.name == YCSB.name {
             parse_ycsb(&values).map(Self::Ycsb)
@@ -272,12 +283,22 @@ impl WorkloadOptions {
         }
     }
 
+    /// Whether all its transactions are procedures, whose operations can be made to arrive one at a time.
+    pub fn runs_procedures(&self) -> bool {
+        match self {
+            Self::Tpcc(_) | Self::Ycsb(_) => true,
+            Self::Array(_) | Self::Stress(_) => false,
+        }
+    }
+
     /// The options' values, for reports.
     pub fn to_json(&self) -> Map<String, Value> {
         let options = match self {
-            Self::Tpcc(TpccOptions { warehouses, mix, scale }) => {
+            Self::Tpcc(TpccOptions { warehouses, mix, scale, stock_level }) => {
                 let name = SCALES.iter().find(|(_, known)| known == scale).map_or("other", |(name, _)| name);
-                json!({ "warehouses": warehouses, "mix": mix.name(), "scale": name })
+                let level = ISOLATIONS.iter().find(|(_, known)| known == stock_level);
+                let level = level.map_or("other", |(name, _)| name);
+                json!({ "warehouses": warehouses, "mix": mix.name(), "scale": name, "stock_level": level })
             }
             Self::Ycsb(YcsbOptions {
                 preset,
@@ -396,7 +417,7 @@ mod tests {
         let tpcc = parse("tpcc", &[("warehouses", "3"), ("mix", "new-order"), ("scale", "small")]).unwrap();
         assert_eq!(
             Value::from(tpcc.to_json()),
-            json!({ "warehouses": 3, "mix": "new-order", "scale": "small" })
+            json!({ "warehouses": 3, "mix": "new-order", "scale": "small", "stock_level": "serializable" })
         );
         let array = parse("array", &[("size", "7"), ("ops", "2"), ("increment-share", "0.25")]).unwrap();
         assert_eq!(Value::from(array.to_json()), json!({ "size": 7, "ops": 2, "increment_share": 0.25 }));

@@ -2,7 +2,7 @@
 
 use hotrow::protocols::{Visitor, for_each_protocol};
 use hotrow::sync::thread;
-use hotrow::{Abort, Engine, OperationKind, Protocol, Table, Transaction};
+use hotrow::{Abort, Engine, OperationKind, Protocol, RetryPolicy, Table, Transaction};
 use hotrow_workloads::ycsb::procedure::{Action, Operation, YcsbProcedure};
 use hotrow_workloads::ycsb::rows::{Long, Row};
 use hotrow_workloads::ycsb::{Preset, Records, Ycsb, YcsbOptions};
@@ -19,9 +19,9 @@ struct Run {
 impl Visitor for Run {
     type Output = Vec<Check>;
 
-    fn visit<P: Protocol>(self) -> Vec<Check> {
+    fn visit<P: Protocol>(self, name: &str) -> Vec<Check> {
         let Self { options, threads, transactions } = self;
-        let engine = Engine::<P>::new();
+        let engine = Engine::<P>::named(name, RetryPolicy::default()).unwrap();
         let ycsb = Ycsb::load(&engine, &options, 2, 7, &Unobserved).expect("records can be loaded");
         let clients: Vec<_> = thread::scope(|scope| {
             let workers: Vec<_> = (0..threads)
@@ -95,8 +95,8 @@ const BYTES: u32 = 20;
 impl Visitor for Damage {
     type Output = Vec<bool>;
 
-    fn visit<P: Protocol>(self) -> Vec<bool> {
-        let engine = Engine::<P>::new();
+    fn visit<P: Protocol>(self, name: &str) -> Vec<bool> {
+        let engine = Engine::<P>::named(name, RetryPolicy::default()).unwrap();
         let options = YcsbOptions { records: 16, value_bytes: BYTES, ..YcsbOptions::of(Preset::F) };
         let ycsb = Ycsb::load(&engine, &options, 1, 7, &Unobserved).expect("records can be loaded");
         let mut worker = engine.worker().expect("the first");
@@ -133,8 +133,8 @@ struct Record;
 impl Visitor for Record {
     type Output = ();
 
-    fn visit<P: Protocol>(self) {
-        let engine = Engine::<P>::new();
+    fn visit<P: Protocol>(self, name: &str) {
+        let engine = Engine::<P>::named(name, RetryPolicy::default()).unwrap();
         let options = YcsbOptions { records: 10, value_bytes: 8, ..YcsbOptions::of(Preset::A) };
         let ycsb = Ycsb::load(&engine, &options, 1, 7, &Unobserved).expect("records can be loaded");
         let Records::Short(table) = ycsb.table() else { panic!("values are short") };

@@ -11,7 +11,7 @@ use std::time::Duration;
 #[test]
 fn a_transaction_inside_another_one_is_refused_and_the_outer_one_goes_on() {
     for_each_protocol!(1, |P| {
-        let (engine, other) = (support::engine::<P>(), Engine::<P>::new());
+        let (engine, other) = (support::engine::<P>(), support::engine::<P>());
         let (number, others) = (TBox::new(&engine, 0), TBox::new(&other, 0));
         other.run(|tx| others.set(tx, 1)).unwrap();
         // The second time, this thread keeps workers of both engines.
@@ -37,7 +37,7 @@ fn a_transaction_inside_another_one_is_refused_and_the_outer_one_goes_on() {
 #[test]
 fn an_object_of_another_engine_is_refused_by_name() {
     for_each_protocol!(1, |P| {
-        let (engine, other) = (support::engine::<P>(), Engine::<P>::new());
+        let (engine, other) = (support::engine::<P>(), support::engine::<P>());
         let own = TBox::new(&engine, 0);
         let array = TArray::named(&other, "slots", 3, |_| 0u64);
         let kept = TBox::named(&other, "flag", false);

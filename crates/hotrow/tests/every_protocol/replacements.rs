@@ -1,5 +1,6 @@
 //! Replacements: blind writes of rows that must be there, and nothing else.
 
+use crate::support;
 use crate::support::steps::Interleaving;
 use crate::support::{Census, attempts, for_each_protocol, impatient};
 use hotrow::{Context, Database, Engine, OperationKind, Procedure, Table, TableRef, Value};
@@ -17,7 +18,7 @@ impl Clone for Precious {
 #[test]
 fn a_replacement_replaces_what_is_there_and_nothing_else() {
     for_each_protocol!(1, |P| {
-        let engine = Engine::<P>::new();
+        let engine = support::engine::<P>();
         for table in [Table::<u64, String, P>::hash(&engine, "hash", 4), Table::ordered(&engine, "ordered")] {
             let now = || engine.run(|tx| table.get(tx, &1)).unwrap();
             assert_eq!(engine.run(|tx| table.replace(tx, &1, "none".into())), Ok(false));
@@ -35,7 +36,7 @@ fn a_replacement_replaces_what_is_there_and_nothing_else() {
 #[test]
 fn a_transaction_sees_its_own_replacements_and_replaces_its_own_changes() {
     for_each_protocol!(1, |P| {
-        let engine = Engine::<P>::new();
+        let engine = support::engine::<P>();
         let table = Table::<u64, String, P>::hash(&engine, "rows", 4);
         table.load(1, "old".into());
         let row = |text: &str| text.to_owned();
@@ -84,7 +85,7 @@ fn a_row_that_was_read_can_be_replaced_and_then_counts_as_read() {
 #[test]
 fn a_rolled_back_replacement_leaves_the_row_and_drops_the_new_one() {
     for_each_protocol!(1, |P| {
-        let engine = Engine::<P>::new();
+        let engine = support::engine::<P>();
         let census = Census::default();
         let table = Table::hash(&engine, "rows", 4);
         table.load(1, census.value(10));
@@ -103,7 +104,7 @@ fn a_rolled_back_replacement_leaves_the_row_and_drops_the_new_one() {
 #[test]
 fn a_replacement_copies_nothing() {
     for_each_protocol!(1, |P| {
-        let engine = Engine::<P>::new();
+        let engine = support::engine::<P>();
         let table = Table::hash(&engine, "rows", 4);
         table.load(1, Precious(10));
         let twice =
@@ -207,7 +208,7 @@ fn a_scan_that_finds_a_replacement_has_lost_no_key_though_its_transaction_has_no
 #[test]
 fn entries_of_secondary_indexes_follow_a_replacement() {
     for_each_protocol!(1, |P| {
-        let engine = Engine::<P>::new();
+        let engine = support::engine::<P>();
         let mut builder = Table::<u64, u64, P>::builder(&engine, "rows");
         let by_tens = builder.secondary("by_tens", |_, row: &u64| row / 10);
         let table = builder.build();
@@ -245,7 +246,7 @@ impl Procedure for ReplaceTwo {
 #[test]
 fn procedures_replace_rows_and_their_recordings_say_so() {
     for_each_protocol!(1, |P| {
-        let engine = Engine::<P>::new();
+        let engine = support::engine::<P>();
         let mut database = Database::new(&engine);
         let table = database.builder("rows").hash(4).build();
         let table = database.add_table(table);

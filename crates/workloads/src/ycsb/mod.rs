@@ -170,6 +170,10 @@ impl<P: Protocol> Workload<P> for Ycsb<P> {
         &["small", "big"]
     }
 
+    fn database_mut(&mut self) -> Option<&mut Database<P>> {
+        Some(&mut self.database)
+    }
+
     fn client(&self, worker: usize, _workers: usize, seed: u64) -> YcsbClient {
         YcsbClient::new(worker, &self.options, seed)
     }

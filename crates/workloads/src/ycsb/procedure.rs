@@ -1,7 +1,7 @@
 //! The transaction, as a procedure: every protocol can run it, those that defer or reorder operations included.
 
 use super::rows::Row;
-use hotrow::{Context, Procedure, TableRef};
+use hotrow::{Context, Procedure, Profile, TableRef};
 
 /// What a transaction does to one record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,6 +56,11 @@ impl Seen {
 
 impl<R: Row> Procedure for YcsbProcedure<'_, R> {
     type Output = Seen;
+
+    fn profile(&self) -> Profile {
+        let read_only = self.operations.iter().all(|operation| operation.action == Action::Read);
+        Profile { read_only, records: self.operations.len() as u32, ..Profile::UNKNOWN }
+    }
 
     fn run<C: Context>(&self, cx: &mut C) -> Result<C::Val<Seen>, C::Stop> {
         let Self { table, operations, value_bytes, stamp } = *self;
