@@ -3,7 +3,7 @@
 use crate::support;
 use crate::support::steps::Interleaving;
 use crate::support::{Census, attempts, for_each_protocol, impatient};
-use hotrow::{Context, Database, Engine, OperationKind, Procedure, Table, TableRef, Value};
+use hotrow::{Context, Database, OperationKind, Procedure, Table, TableRef, Value};
 
 /// A row that nobody may copy.
 #[derive(Debug, Value)]
