@@ -484,6 +484,10 @@
 //! - **Serializability**, under every protocol: committed transactions have the effects, and their bodies
 //!   the results, of some order in which they ran one after the other. Failed lookups and scanned ranges are
 //!   included.
+//! - **That order agrees with real time** (strict serializability) where [`Protocol::STRICT`] says so, which is
+//!   everywhere but under `tictoc`: there a transaction may come, in the order, before another that ended before it
+//!   began. Two transactions of which one reads what the other wrote, or overwrites what it read, are never so
+//!   reversed by themselves; it takes others that overlap them.
 //! - **No torn values**, under every protocol: a body never sees half of another transaction's write of one
 //!   value or row, not even in an attempt that aborts.
 //! - **Opacity** only where [`Protocol::OPAQUE`] says so (`tl2`, and trivially `none`): an attempt sees one
@@ -537,7 +541,7 @@ pub use hotrow_derive::{Key, Value};
 #[doc(inline)]
 pub use hotrow_objects::{TArray, TBox, TCounter};
 #[doc(inline)]
-pub use hotrow_protocols::{NoProtocol, Occ, Tl2};
+pub use hotrow_protocols::{Mocc, NoProtocol, Occ, TicToc, Tl2};
 #[doc(inline)]
 pub use hotrow_tables::{
     Context, Data, Database, Direction, IndexRef, Key, KeyRange, Operation, OperationId, OperationKind,

@@ -3,16 +3,20 @@
 //! A protocol knows headers, marks and items; it names no datatype. All of them follow the one path that
 //! [`hotrow_core::Protocol`] describes, so who has read one can read them all.
 
+mod mocc;
 mod none;
 mod occ;
 mod registry;
+mod tictoc;
 mod tl2;
 mod version;
 
+pub use mocc::{HeatedVersion, HeatedWord, Mocc, MoccLocal, MoccMark};
 pub use none::NoProtocol;
 pub use occ::{Occ, OccLocal};
 pub use registry::{
     PROTOCOLS, ProtocolInfo, UnknownProtocol, Visitor, for_each_protocol, names, with_protocol,
 };
+pub use tictoc::{TicToc, TicTocLocal, TimestampWord, Timestamps};
 pub use tl2::{Tl2, Tl2Local};
 pub use version::{Version, VersionWord};

@@ -3,7 +3,7 @@
 //! Adding a protocol is one new module and one line in [`registry!`]'s call below. The command, the tests
 //! and the figures all go through here.
 
-use crate::{NoProtocol, Occ, Tl2};
+use crate::{Mocc, NoProtocol, Occ, TicToc, Tl2};
 use hotrow_core::Protocol;
 
 /// What is known of a protocol without choosing it.
@@ -17,6 +17,8 @@ pub struct ProtocolInfo {
     pub source: &'static str,
     /// Whether unfinished and aborted attempts, too, see one consistent state.
     pub opaque: bool,
+    /// Whether the serial order agrees with real time.
+    pub strict: bool,
     /// The most workers at a time.
     pub workers_max: u32,
 }
@@ -45,6 +47,7 @@ macro_rules! registry {
             summary: <$protocol>::SUMMARY,
             source: <$protocol>::SOURCE,
             opaque: <$protocol>::OPAQUE,
+            strict: <$protocol>::STRICT,
             workers_max: <$protocol>::WORKERS_MAX,
         }),*];
 
@@ -62,7 +65,7 @@ macro_rules! registry {
     };
 }
 
-registry![Occ, Tl2, NoProtocol];
+registry![Occ, Tl2, TicToc, Mocc, NoProtocol];
 
 /// The names of all protocols.
 pub fn names() -> Vec<&'static str> {
@@ -109,6 +112,6 @@ mod tests {
     #[test]
     fn an_unknown_name_is_answered_with_the_known_ones() {
         let error = with_protocol("ocm", Name).unwrap_err().to_string();
-        assert_eq!(error, "unknown protocol \"ocm\"; there are: occ, tl2, none");
+        assert_eq!(error, "unknown protocol \"ocm\"; there are: occ, tl2, tictoc, mocc, none");
     }
 }
