@@ -92,9 +92,13 @@ impl TicToc {
     /// Keeps later structural commits from taking an earlier moment.
     #[inline]
     fn raise_floor(&self, moment: u64) {
-        // The load, too, must be in the total order: it stands for the update by which another one raised it.
-        if self.floor() < moment {
-            self.floor.fetch_max(moment, Ordering::SeqCst);
+        // The loads, too, must be in the total order: they stand for the update by which another one raised it.
+        let mut seen = self.floor();
+        while seen < moment {
+            match self.floor.compare_exchange(seen, moment, Ordering::SeqCst, Ordering::SeqCst) {
+                Ok(_) => return,
+                Err(now) => seen = now,
+            }
         }
     }
 

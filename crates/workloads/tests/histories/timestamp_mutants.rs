@@ -224,7 +224,12 @@ impl<const FAULT: u8> Protocol for TimestampMutant<FAULT> {
             }
         }
         if structural {
-            self.floor.fetch_max(moment, Ordering::SeqCst);
+            let mut floor = self.floor.load(Ordering::SeqCst);
+            while let Err(now) =
+                self.floor.compare_exchange(floor, floor.max(moment), Ordering::SeqCst, Ordering::SeqCst)
+            {
+                floor = now;
+            }
         }
         attempt.check_structures()?;
         for at in 0..attempt.items.writes().len() {
