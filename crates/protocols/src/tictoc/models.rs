@@ -92,10 +92,11 @@ fn a_write_is_after_all_moments_at_which_the_version_before_it_was_read() {
         let writer = segment.clone();
         let writer = spawn(move || {
             let (seen, ()) = writer.word.stable(|| ()).unwrap();
-            let below = writer.word.lock(None).unwrap();
+            // Without turns to spin, an extension is enough to keep it from the lock.
+            let below = writer.word.lock(None).ok()?;
             let moment = if step_is_left_out() { seen.read() } else { below.read() } + 1;
             writer.install(moment);
-            moment
+            Some(moment)
         });
         let read = segment.read();
         let extended = read.is_ok_and(|(version, value)| {
@@ -103,7 +104,7 @@ fn a_write_is_after_all_moments_at_which_the_version_before_it_was_read() {
             version.write() == 0 && segment.word.extend(version, 5).is_ok()
         });
         let written = writer.join().unwrap();
-        assert!(!extended || written > 5, "read at 5, written at {written}");
+        assert!(!extended || written.is_none_or(|written| written > 5), "read at 5, written at {written:?}");
     });
 }
 
