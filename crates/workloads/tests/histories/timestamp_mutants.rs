@@ -4,6 +4,7 @@
 
 use hotrow::sync::atomic::{AtomicU64, Ordering, fence};
 use hotrow::sync::spin::Spin;
+use hotrow::sync::thread;
 use hotrow::{Protocol, Reason};
 use hotrow_core::{Attempt, Flags, ItemId, Lost};
 
@@ -204,6 +205,10 @@ impl<const FAULT: u8> Protocol for TimestampMutant<FAULT> {
 
     fn commit(&self, attempt: &mut Attempt<Self>) -> Result<(), Lost> {
         let mut moment = Self::lock_writes(attempt)?;
+        if FAULT == fault::EXTENDED_UNDER_LOCKS {
+            // Two must be between lock and installation at a time, and check what the other has locked.
+            thread::yield_now();
+        }
         Self::upgrade_predicates(attempt)?;
         for item in attempt.items.iter().filter(|item| item.is(Flags::READ)) {
             moment = moment.max(write_of(item.mark));
