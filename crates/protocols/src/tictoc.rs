@@ -64,7 +64,7 @@ mod word;
 pub use word::{TimestampWord, Timestamps};
 
 use crossbeam_utils::CachePadded;
-use hotrow_core::{Attempt, Flags, ItemId, Lost, Protocol, Reason};
+use hotrow_core::{Attempt, Flags, Item, ItemId, Lost, Protocol, Reason};
 use hotrow_sync::atomic::{AtomicU64, Ordering};
 
 /// TicToc: timestamps computed at commit, without a clock. Yu et al., SIGMOD 2016; plor §6.
@@ -135,7 +135,7 @@ impl TicToc {
             } else {
                 let stable = item.header().stable(|| attempt.predicate_holds(id));
                 let (version, holds) = stable.map_err(|reason| Lost::item(reason, id))?;
-                Self::keep(attempt, id, version)?;
+                Self::keep(attempt.items.get_mut(id), id, version, &mut attempt.local)?;
                 holds
             };
             if !holds {
@@ -147,15 +147,19 @@ impl TicToc {
 
     /// Keeps what was read. A segment must not be read in two versions, even if both are valid at some moment.
     #[cfg_attr(not(debug_assertions), inline(always))]
-    fn keep(attempt: &mut Attempt<Self>, id: ItemId, version: Timestamps) -> Result<(), Lost> {
-        let item = attempt.items.get_mut(id);
+    fn keep(
+        item: &mut Item<Self>,
+        id: ItemId,
+        version: Timestamps,
+        local: &mut TicTocLocal,
+    ) -> Result<(), Lost> {
         if item.is(Flags::READ) && !item.mark.same_version(version) {
             return Err(Lost::item(Reason::ReadChanged, id));
         }
         // Read again, it may be valid for longer.
         item.mark = version;
         item.set(Flags::READ);
-        attempt.local.latest = attempt.local.latest.max(version.write());
+        local.latest = local.latest.max(version.write());
         Ok(())
     }
 
@@ -196,10 +200,11 @@ impl Protocol for TicToc {
     }
 
     #[cfg_attr(not(debug_assertions), inline(always))]
-    fn read<V>(&self, attempt: &mut Attempt<Self>, item: ItemId, load: impl FnMut() -> V) -> Result<V, Lost> {
-        let stable = attempt.items.get(item).header().stable(load);
-        let (version, value) = stable.map_err(|reason| Lost::item(reason, item))?;
-        Self::keep(attempt, item, version)?;
+    fn read<V>(&self, attempt: &mut Attempt<Self>, id: ItemId, load: impl FnMut() -> V) -> Result<V, Lost> {
+        let Attempt { items, local, .. } = attempt;
+        let item = items.get_mut(id);
+        let (version, value) = item.header().stable(load).map_err(|reason| Lost::item(reason, id))?;
+        Self::keep(item, id, version, local)?;
         Ok(value)
     }
 
