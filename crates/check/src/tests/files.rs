@@ -112,7 +112,7 @@ fn blocks_with_right_checksums_and_wrong_contents_are_errors() {
     let many = [0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1];
     for wrong in [
         vec![block(1, &[])],
-        vec![block(1, &[4, 0])],
+        vec![block(1, &[8, 0])],
         vec![block(1, &[0, 1, 0xff])],
         vec![block(2, b"")],
         vec![metadata.clone(), metadata.clone()],
