@@ -7,8 +7,8 @@
 //! A core that dies is a thread that stops for ever without unwinding, wherever it is. (A panic unwinds; those are
 //! the workload's.) It must not make others see what is wrong; that they may wait for what it held is counted.
 //!
-//! What is looked for: histories that are not strictly serializable (or not opaque, where the protocol claims to
-//! be), data that contradict the workload's own checks, deadlocks, panics, and runs that do not end.
+//! What is looked for: histories that are not what the protocol claims (strictly serializable, unless it claims
+//! more or less), data that contradict the workload's own checks, deadlocks, panics, and runs that do not end.
 
 use crate::array::{Array, ArrayOptions};
 use crate::observer::Unobserved;

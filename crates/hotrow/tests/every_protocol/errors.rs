@@ -327,18 +327,25 @@ fn conflicts_are_counted_by_reason_and_by_key() {
         let table = Table::<u64, u64, P>::ordered(&engine, "rows");
         (0..10).for_each(|key| assert!(table.load(key, 0)));
         let mut lost = [0; 10];
+        let mut held_off = 0;
         for key in [3, 3, 3, 5] {
             let change = |tx: &mut Transaction<'_, P>| table.update(tx, &key, |row| *row += 1).map(drop);
-            lost[key as usize] += attempts(&engine, change, change).map_or(0, |attempts| attempts as u64 - 1);
+            match attempts(&engine, change, change) {
+                Some(attempts) => lost[key as usize] += attempts as u64 - 1,
+                None => held_off += 1,
+            }
         }
         let statistics = engine.statistics();
-        if lost[3] == 0 {
+        let hot = engine.hot_keys(10);
+        assert_eq!(statistics.reasons.iter().sum::<u64>(), statistics.aborts);
+        assert_eq!(hot.iter().map(|hot| hot.conflicts).sum::<u64>(), statistics.aborts);
+        assert_eq!(statistics.commits, 8 - held_off);
+        // How often who is held off tries is the policy's.
+        if held_off > 0 || lost[3] == 0 {
             return;
         }
         assert_eq!(statistics.aborts, lost.iter().sum::<u64>());
-        assert_eq!(statistics.reasons.iter().sum::<u64>(), statistics.aborts);
-        assert_eq!((statistics.commits, statistics.attempts_max), (8, 2));
-        let hot = engine.hot_keys(10);
+        assert_eq!(statistics.attempts_max, 2);
         let named: Vec<_> =
             hot.iter().map(|hot| (hot.object.as_str(), hot.key.as_str(), hot.conflicts)).collect();
         assert_eq!(named, [("rows", "3", lost[3]), ("rows", "5", lost[5])]);

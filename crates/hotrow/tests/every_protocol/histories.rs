@@ -90,6 +90,8 @@ fn each_operation_leaves_its_event() {
         let history = recording.finish();
         assert!(history.complete);
         assert_eq!((history.protocol.as_str(), history.opaque), (support::chosen().as_str(), P::OPAQUE));
+        assert_eq!(history.strict, P::STRICT);
+        assert!(P::STRICT || !P::OPAQUE, "opacity is in real time");
         let mut expected = vec![
             "begin 0",
             "read account[value]",
