@@ -214,11 +214,16 @@ fn an_attempt_that_swallows_its_abort_cannot_commit() {
     });
 }
 
-/// Runs a transaction that is overtaken in each of its attempts, and returns what it says in the end.
+/// Runs a transaction that is overtaken in each of its attempts, and returns what it says in the end; `None` if the
+/// other one was held off.
 fn always_overtaken<P: Protocol>(
     policy: RetryPolicy,
-    object: impl FnOnce(&Engine<P>) -> (Body<P>, Body<P>),
+    object: impl Fn(&Engine<P>) -> (Body<P>, Body<P>),
 ) -> Option<Error> {
+    // A protocol that holds the other one off would do so until the policy's time is used up.
+    let impatient = impatient();
+    let (body, other) = object(&impatient);
+    attempts(&impatient, body, other)?;
     let engine = support::engine_with(policy);
     let (body, other) = object(&engine);
     let result = engine.run(|tx| {
@@ -234,17 +239,17 @@ fn always_overtaken<P: Protocol>(
     }
 }
 
+/// Longer than so many attempts take on a busy machine. It ends the waits of a protocol that holds the other
+/// transaction off in some attempts only.
+const LONG: Duration = Duration::from_secs(10);
+
 type Body<P> = Box<dyn Fn(&mut Transaction<'_, P>) -> Result<(), Abort> + Sync>;
 
 #[test]
 fn when_attempts_are_used_up_the_conflict_names_object_and_key() {
     for_each_protocol!(2, |P| {
         for attempts_max in [1, 3, 30] {
-            let policy = RetryPolicy {
-                attempts_max,
-                deadline: Some(Duration::from_millis(300)),
-                ..RetryPolicy::default()
-            };
+            let policy = RetryPolicy { attempts_max, deadline: Some(LONG), ..RetryPolicy::default() };
             let error = always_overtaken::<P>(policy, |engine| {
                 let table = Table::<(u8, u32), u64, P>::hash(engine, "stock", 10);
                 table.load((7, 1_234), 0);
@@ -268,11 +273,7 @@ fn when_attempts_are_used_up_the_conflict_names_object_and_key() {
 #[test]
 fn a_conflict_over_a_range_names_the_table() {
     for_each_protocol!(2, |P| {
-        let policy = RetryPolicy {
-            attempts_max: 2,
-            deadline: Some(Duration::from_millis(300)),
-            ..RetryPolicy::default()
-        };
+        let policy = RetryPolicy { attempts_max: 2, deadline: Some(LONG), ..RetryPolicy::default() };
         let error = always_overtaken::<P>(policy, |engine| {
             let table = Table::<u64, u64, P>::ordered(engine, "queue");
             let (count, other) = (TBox::new(engine, 0), table.clone());

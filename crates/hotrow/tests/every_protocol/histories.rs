@@ -3,8 +3,9 @@
 use crate::support;
 use crate::support::for_each_protocol;
 use hotrow::history::{Ended, Event, History, ReadKind, WriteKind};
-use hotrow::{Abort, Direction, Error, Misuse, TArray, TBox, TCounter, Table};
+use hotrow::{Abort, Direction, Error, Misuse, RetryPolicy, TArray, TBox, TCounter, Table};
 use std::ops::{Bound, ControlFlow};
+use std::time::Duration;
 
 /// Enough for every test here.
 const BOUND: usize = 1 << 20;
@@ -210,7 +211,9 @@ fn what_exceeds_the_bound_is_left_out_and_the_history_says_so() {
 #[test]
 fn transactions_can_be_stepped_by_hand_on_one_thread() {
     for_each_protocol!(2, |P| {
-        let engine = support::engine::<P>();
+        // Nobody else goes on meanwhile, so a wait would never end.
+        let policy = RetryPolicy { deadline: Some(Duration::ZERO), ..RetryPolicy::default() };
+        let engine = support::engine_with::<P>(policy);
         let account = TBox::new(&engine, 1u64);
         let (mut first, mut second) = (engine.worker().unwrap(), engine.worker().unwrap());
         let (mut first, mut second) = (first.begin(), second.begin());

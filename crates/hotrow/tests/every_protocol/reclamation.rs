@@ -169,13 +169,12 @@ fn a_value_stays_while_a_transaction_that_has_seen_it_goes_on() {
         let census = Census::default();
         let table = Table::<u64, Counted, P>::hash(&engine, "rows", 10);
         table.load(1, census.value(1));
-        let other = Census::default();
+        let (others, other) = (support::engine::<P>(), Census::default());
         let result = engine.run(|tx| {
             table.read(tx, &1, |row| {
                 elsewhere(|| {
-                    // Deletes the row and makes garbage enough for many collections.
+                    // Deletes the row, unless it is held off, and makes garbage enough for many collections.
                     let _ = engine.run(|tx| table.delete(tx, &1));
-                    let others = support::engine::<P>();
                     for _ in 0..2_000 {
                         drop(TBox::new(&others, other.value(1)));
                         others.run(|_| Ok(())).unwrap();

@@ -16,7 +16,7 @@ fn stepped() -> RetryPolicy {
 }
 
 /// What is said of every interleaving's history, whatever the test says of its outcome.
-fn judge(history: &History) {
+pub(crate) fn judge(history: &History) {
     assert!(history.complete, "the bound on the history was reached");
     let report = hotrow_check::check(history).unwrap();
     assert!(report.is(report.claimed()), "{report}");
