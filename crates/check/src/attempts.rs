@@ -108,6 +108,7 @@ impl Attempts {
                 counts.reads += 1;
                 known(key)?;
             }
+            Event::Intend { key } => known(key)?,
             Event::Write { key, version, .. } => {
                 counts.writes += 1;
                 known(key)?;

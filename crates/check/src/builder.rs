@@ -45,9 +45,10 @@ pub struct AttemptInProgress {
 }
 
 impl HistoryBuilder {
-    /// An empty history, complete, of a protocol that does not claim to be opaque.
+    /// An empty history, complete, of a protocol that claims to be strict and does not claim to be opaque.
     pub fn new(protocol: &str) -> Self {
-        let history = History { protocol: protocol.to_owned(), complete: true, ..History::default() };
+        let history =
+            History { protocol: protocol.to_owned(), strict: true, complete: true, ..History::default() };
         HistoryBuilder { history, next: 1, states: Vec::new() }
     }
 
@@ -59,6 +60,11 @@ impl HistoryBuilder {
     /// Declares that the protocol claims to be opaque.
     pub fn claim_opacity(&mut self) {
         self.history.opaque = true;
+    }
+
+    /// Declares that the protocol does not claim that its serial order agrees with real time.
+    pub fn disclaim_strictness(&mut self) {
+        self.history.strict = false;
     }
 
     /// Adds an object and returns its number.

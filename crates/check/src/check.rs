@@ -71,6 +71,7 @@ pub fn check(history: &History) -> Result<Report, Malformed> {
     Ok(Report {
         protocol: history.protocol.clone(),
         claims_opacity: history.opaque,
+        claims_strictness: history.strict,
         complete: history.complete,
         serializable: !broken[0],
         strictly_serializable: !broken[0] && !broken[1],

@@ -38,7 +38,7 @@
 //!   without them. Those of committed attempts are reads of the version that they held of.
 //! - Tables that were declared fixed: nothing is recorded of them.
 //! - What an attempt without effect wanted to write. Its range reads are judged on the assumption that it has
-//!   read each key before it wrote it, as Hotrow's tables do.
+//!   read each key before it wrote it, or has said that it will write it, as Hotrow's tables do.
 //! - Values. A read is the version that it saw; that a version has the right content is for other tests.
 //! - What a range read tells of a key that the same attempt has read before, in a version that was replaced before
 //!   the range read: that it was found like that is not told from that it was not found.

@@ -44,7 +44,8 @@
 //! what others did to the key, and the blocks' auxiliary nodes would lead from the attempt back to itself.
 //!
 //! What an attempt without effect wanted to write is not recorded, so for those it is assumed that they have read
-//! each key of the object before they wrote it, if only to know whether it existed, as Hotrow's tables do.
+//! each key of the object before they wrote it, if only to know whether it existed, as Hotrow's tables do, or that
+//! they have said that they would write it (`Event::Intend`).
 //!
 //! # Keys that were there all the time
 //!
@@ -135,7 +136,7 @@ impl<'a> Ranges<'a> {
                     self.touches.push(Touch { position, read, written: false });
                 }
             }
-            Event::Write { key, .. } => {
+            Event::Write { key, .. } | Event::Intend { key } => {
                 if let Some(position) = self.ordered.position(key) {
                     self.touches.push(Touch { position, read: 0, written: true });
                 }

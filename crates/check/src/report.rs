@@ -357,6 +357,8 @@ pub struct Report {
     pub protocol: String,
     /// Whether the protocol claims to be opaque.
     pub claims_opacity: bool,
+    /// Whether the protocol claims that its serial order agrees with real time.
+    pub claims_strictness: bool,
     /// Whether the history has all attempts; otherwise the verdicts are about those that it has.
     pub complete: bool,
     /// Whether the committed attempts have the effect of some serial order.
@@ -384,9 +386,13 @@ impl Report {
         }
     }
 
-    /// The level that the protocol claims: strict, unless it claims opacity.
+    /// The level that the protocol claims: strict, unless it claims opacity, or not even that.
     pub fn claimed(&self) -> Level {
-        if self.claims_opacity { Level::Opaque } else { Level::Strict }
+        match (self.claims_opacity, self.claims_strictness) {
+            (true, _) => Level::Opaque,
+            (false, true) => Level::Strict,
+            (false, false) => Level::Serializable,
+        }
     }
 }
 
@@ -422,7 +428,12 @@ impl fmt::Display for Report {
         writeln!(f)?;
         let answer = |holds| if holds { "yes" } else { "NO" };
         writeln!(f, "serializable           {}", answer(self.serializable))?;
-        writeln!(f, "strictly serializable  {}", answer(self.strictly_serializable))?;
+        // What is claimed as a rule needs no word unless it is not claimed.
+        let strict = match (self.claimed() >= Level::Strict, self.serializable, self.strictly_serializable) {
+            (false, true, false) => " (and the protocol does not claim to be)",
+            _ => "",
+        };
+        writeln!(f, "strictly serializable  {}{strict}", answer(self.strictly_serializable))?;
         let claim = match (self.claims_opacity, self.opaque) {
             (true, false) => " (and the protocol claims to be)",
             (false, false) => " (and the protocol does not claim to be)",

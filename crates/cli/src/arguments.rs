@@ -4,14 +4,19 @@
 //! options that all workloads share.
 
 use crate::host::ThisHost;
-use crate::text;
+use crate::plot::{self, PlotArguments};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches as _, ValueEnum};
-use hotrow::protocols::{PROTOCOLS, ProtocolInfo, UnknownProtocol};
 use hotrow_check::Level;
-use hotrow_workloads::{OptionError, Settings, WORKLOADS, WorkloadInfo, WorkloadOptions};
+use hotrow_workloads::{OptionError, WORKLOADS, WorkloadInfo, WorkloadOptions};
+use measured::RunArguments;
 use std::path::PathBuf;
-use std::time::Duration;
+
+mod measured;
+
+pub(crate) use measured::{Plan, Record};
+#[cfg(feature = "sim")]
+pub(crate) use measured::{ThinkArguments, parse_measured, parse_warmup, protocols};
 
 /// What is asked.
 #[derive(Debug)]
@@ -35,43 +40,6 @@ pub(crate) enum Request {
     Fidelity(crate::fidelity::FidelityPlan),
 }
 
-/// What to measure.
-#[derive(Debug)]
-pub(crate) struct Plan {
-    /// The workload.
-    pub(crate) workload: WorkloadOptions,
-    /// The protocols, in order, each with its number of threads.
-    pub(crate) protocols: Vec<(&'static ProtocolInfo, usize)>,
-    /// The protocols of `all` that were left out because they admit fewer threads.
-    pub(crate) left_out: Vec<&'static ProtocolInfo>,
-    /// Runs of each protocol.
-    pub(crate) repeat: u32,
-    /// How to print.
-    pub(crate) format: Format,
-    /// Where the history of the one run goes.
-    pub(crate) record: Option<Record>,
-    warmup: Duration,
-    measured: Duration,
-    seed: u64,
-}
-
-impl Plan {
-    /// How to run with so many threads in a round, which has a seed of its own.
-    pub(crate) fn settings(&self, threads: usize, round: u32) -> Settings {
-        let seed = self.seed.wrapping_add(u64::from(round));
-        Settings { threads, warmup: self.warmup, measured: self.measured, seed }
-    }
-}
-
-/// Where a history goes, and how large it may be.
-#[derive(Debug, Clone)]
-pub(crate) struct Record {
-    /// The file.
-    pub(crate) path: PathBuf,
-    /// Memory for it, in bytes.
-    pub(crate) bytes_max: usize,
-}
-
 /// How results are printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
@@ -79,38 +47,6 @@ pub(crate) enum Format {
     Table,
     /// One JSON object per line.
     Json,
-}
-
-/// Options that all workloads share.
-#[derive(Debug, Args)]
-struct RunArguments {
-    /// Protocols, separated by commas, or "all": those that admit the number of threads
-    #[arg(long, value_name = "P[,P...]|all")]
-    protocol: String,
-    /// Threads, one worker each [default: the machine's cores, or fewer if the protocol admits no more]
-    #[arg(long, value_name = "N", value_parser = parse_threads, allow_negative_numbers = true)]
-    threads: Option<usize>,
-    /// How long to measure, in seconds
-    #[arg(long, value_name = "S", default_value = "5", value_parser = parse_measured, allow_negative_numbers = true)]
-    seconds: Duration,
-    /// How long to run before measuring, in seconds
-    #[arg(long, value_name = "S", default_value = "1", value_parser = parse_warmup, allow_negative_numbers = true)]
-    warmup: Duration,
-    /// Seed of data and inputs; each further repetition takes the next number
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    seed: u64,
-    /// Runs of each protocol, each on new data
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000), allow_negative_numbers = true)]
-    repeat: u32,
-    /// How to print: "table", or "json" for one object per run and line
-    #[arg(long, value_enum, default_value_t = Format::Table, hide_possible_values = true)]
-    format: Format,
-    /// Record what each attempt reads and writes, for `hotrow check FILE`; one run only. Slows the run down
-    #[arg(long, value_name = "FILE")]
-    record: Option<PathBuf>,
-    /// Memory for the record, in MB; when it is used up, what begins later is not recorded
-    #[arg(long, value_name = "N", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(1..=1_000_000), allow_negative_numbers = true)]
-    record_mb: u32,
 }
 
 /// What to judge.
@@ -155,6 +91,8 @@ struct Runner {
     details: &'static str,
     protocol: &'static str,
     repeat: &'static str,
+    /// What its plot shows unless another is asked for, if it draws any.
+    plot: Option<plot::Kind>,
     example: &'static str,
 }
 
@@ -164,17 +102,19 @@ const BENCH: Runner = Runner {
     details: "The exit status is 1 if a check of the workload fails, 2 for arguments that cannot be.",
     protocol: "occ",
     repeat: "1",
+    plot: None,
     example: "--threads 2 --seconds 10",
 };
 
 const COMPARE: Runner = Runner {
     name: "compare",
     about: "Runs a workload under several protocols in turn and reports ratios to the first",
-    details: "Each round runs every protocol once; medians over the rounds are compared. With --format json it \
-              prints the runs' objects, one per line, and nothing else: ratios are the reader's to compute.",
+    details: "Each round runs every protocol once at each number of threads; medians over the rounds are \
+              compared, those with as many threads to each other. With --format json it prints the runs' objects, one per line, and nothing else: ratios are the reader's to compute.",
     protocol: "all",
     repeat: "5",
-    example: "--protocol occ,tl2 --threads 2 --repeat 3",
+    plot: Some(plot::Kind::Latency),
+    example: "--protocol occ,tl2 --threads 1,2,4,8 --repeat 3 --plot latency.svg",
 };
 
 fn command() -> Command {
@@ -238,13 +178,22 @@ pub(crate) fn own_options(workload: &WorkloadInfo) -> Command {
             .allow_negative_numbers(true)
             .help_heading("Options of the workload")
     });
-    let WorkloadInfo { name, summary, source, .. } = *workload;
-    Command::new(name).args(own).about(format!("{summary} ({source})"))
+    Command::new(workload.name).args(own)
+}
+
+/// What a workload is. To be said after all options: those that are shared bring an `about` of their own.
+pub(crate) fn about(workload: &WorkloadInfo) -> String {
+    format!("{} ({})", workload.summary, workload.source)
 }
 
 fn workload_command(runner: &Runner, workload: &WorkloadInfo) -> Command {
     let WorkloadInfo { name, example, .. } = *workload;
-    RunArguments::augment_args(own_options(workload))
+    let shared = RunArguments::augment_args(own_options(workload));
+    let all = match runner.plot {
+        Some(kind) => PlotArguments::augment(shared, kind),
+        None => shared,
+    };
+    all.about(about(workload))
         .mut_arg("protocol", |arg| arg.required(false).default_value(runner.protocol))
         .mut_arg("repeat", |arg| arg.required(false).default_value(runner.repeat))
         .after_help(help_end(runner, &format!("{name} {example} {}", runner.example)))
@@ -274,8 +223,8 @@ pub(crate) fn parse(host: &ThisHost) -> Result<Request, Refusal> {
     let matches = command().try_get_matches().map_err(shortened)?;
     let (name, matches) = matches.subcommand().expect("clap demands a subcommand");
     match name {
-        "bench" => Ok(Request::Bench(plan(matches, host)?)),
-        "compare" => Ok(Request::Compare(plan(matches, host)?)),
+        "bench" => Ok(Request::Bench(measured::plan(matches, host, false)?)),
+        "compare" => Ok(Request::Compare(measured::plan(matches, host, true)?)),
         #[cfg(feature = "sim")]
         "sim" => Ok(Request::Sim(crate::sim::plan(matches)?)),
         #[cfg(feature = "sim")]
@@ -320,91 +269,6 @@ pub(crate) fn workload(matches: &ArgMatches) -> Result<(WorkloadOptions, &ArgMat
     Ok((WorkloadOptions::parse(name, &given)?, matches))
 }
 
-fn plan(matches: &ArgMatches, host: &ThisHost) -> Result<Plan, Refusal> {
-    let (workload, matches) = workload(matches)?;
-    let name = workload.info().name;
-    let arguments = RunArguments::from_arg_matches(matches).map_err(shortened)?;
-    let cores = hotrow::sync::thread::parallelism();
-    let (protocols, left_out) = protocols(&arguments.protocol, arguments.threads, cores)?;
-    let needed = workload.resident_bytes_estimate();
-    if let Some(available) = host.available_bytes().filter(|available| needed > *available) {
-        let (needed, available) = (text::memory(needed), text::memory(available));
-        return Err(Refusal::Words(format!(
-            "{name} with these options needs about {needed} of memory, and {available} are available"
-        )));
-    }
-    let RunArguments { seconds, warmup, seed, repeat, format, record, record_mb, .. } = arguments;
-    let runs = protocols.len() * repeat as usize;
-    if record.is_some() && runs != 1 {
-        return Err(Refusal::Words(format!(
-            "--record takes one run, not {runs}: name one protocol, and --repeat 1"
-        )));
-    }
-    let record = record.map(|path| Record { path, bytes_max: record_mb as usize * 1_000_000 });
-    Ok(Plan { workload, protocols, left_out, repeat, format, record, warmup, measured: seconds, seed })
-}
-
-/// The protocols named, each with its number of threads; and those of `all` that do not admit the number.
-pub(crate) fn protocols(
-    names: &str,
-    threads: Option<usize>,
-    cores: usize,
-) -> Result<(Vec<(&'static ProtocolInfo, usize)>, Vec<&'static ProtocolInfo>), Refusal> {
-    let admits = |protocol: &ProtocolInfo, threads: usize| threads <= protocol.workers_max as usize;
-    if names == "all" {
-        let threads = threads.unwrap_or(cores);
-        let (fit, left_out): (Vec<_>, Vec<_>) =
-            PROTOCOLS.iter().partition(|protocol| admits(protocol, threads));
-        if fit.is_empty() {
-            return Err(Refusal::Words(format!("no protocol admits {threads} threads")));
-        }
-        return Ok((fit.into_iter().map(|protocol| (protocol, threads)).collect(), left_out));
-    }
-    let named = names.split(',').map(|name| {
-        let name = name.trim();
-        let Some(protocol) = PROTOCOLS.iter().find(|protocol| protocol.name == name) else {
-            return Err(Refusal::Words(UnknownProtocol { name: name.to_owned() }.to_string()));
-        };
-        let workers_max = protocol.workers_max as usize;
-        let threads = threads.unwrap_or(cores.min(workers_max));
-        if !admits(protocol, threads) {
-            return Err(Refusal::Words(format!(
-                "protocol {name} admits at most {workers_max} thread{}, not {threads}",
-                if workers_max == 1 { "" } else { "s" }
-            )));
-        }
-        Ok((protocol, threads))
-    });
-    Ok((named.collect::<Result<_, _>>()?, Vec::new()))
-}
-
-/// The most threads that a run may have.
-const THREADS_MAX: usize = 1024;
-
-fn parse_threads(text: &str) -> Result<usize, String> {
-    let threads = text.parse().ok().filter(|threads| (1..=THREADS_MAX).contains(threads));
-    threads.ok_or_else(|| format!("expected a number from 1 to {THREADS_MAX}"))
-}
-
-/// The longest time, in seconds: a day.
-const SECONDS_MAX: f64 = 86_400.0;
-
-pub(crate) fn parse_measured(text: &str) -> Result<Duration, String> {
-    parse_seconds(text, 0.001)
-}
-
-pub(crate) fn parse_warmup(text: &str) -> Result<Duration, String> {
-    parse_seconds(text, 0.0)
-}
-
-fn parse_seconds(text: &str, least: f64) -> Result<Duration, String> {
-    // What is not a number (NaN) is in no range.
-    let seconds = text.parse().ok().filter(|seconds| (least..=SECONDS_MAX).contains(seconds));
-    seconds
-        .map(Duration::from_secs_f64)
-        .ok_or_else(|| format!("expected seconds from {least} to {SECONDS_MAX}"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -412,36 +276,5 @@ mod tests {
     #[test]
     fn the_command_is_consistent() {
         command().debug_assert();
-    }
-
-    #[test]
-    fn all_leaves_out_the_protocols_that_do_not_admit_the_threads() {
-        let (two, left_out) = protocols("all", Some(2), 8).unwrap();
-        assert!(two.iter().all(|(protocol, threads)| *threads == 2 && protocol.workers_max >= 2));
-        assert!(left_out.iter().any(|protocol| protocol.name == "none"));
-        let (one, left_out) = protocols("all", None, 1).unwrap();
-        assert_eq!((one.len(), left_out.len()), (PROTOCOLS.len(), 0));
-    }
-
-    #[test]
-    fn a_named_protocol_gets_as_many_threads_as_it_admits_unless_they_are_given() {
-        let threads = |names, threads| {
-            let (protocols, _) = protocols(names, threads, 8)?;
-            Ok::<_, Refusal>(protocols.into_iter().map(|(_, threads)| threads).collect::<Vec<_>>())
-        };
-        assert_eq!(threads("occ,none", None).unwrap(), [8, 1]);
-        assert_eq!(threads("occ, occ", Some(3)).unwrap(), [3, 3]);
-        assert!(matches!(threads("occ,none", Some(2)), Err(Refusal::Words(words)) if words.contains("none")));
-        assert!(matches!(threads("ocm", None), Err(Refusal::Words(words)) if words.contains("occ")));
-    }
-
-    #[test]
-    fn times_are_positive_and_at_most_a_day() {
-        for text in ["0", "-1", "NaN", "inf", "86401", "five", ""] {
-            assert!(parse_measured(text).is_err(), "{text}");
-        }
-        assert_eq!(parse_measured("0.2"), Ok(Duration::from_millis(200)));
-        assert_eq!(parse_warmup("0"), Ok(Duration::ZERO));
-        assert!(parse_threads("0").is_err() && parse_threads("1025").is_err());
     }
 }

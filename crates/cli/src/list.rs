@@ -24,15 +24,18 @@ fn in_words() -> String {
         } else {
             protocol.workers_max.to_string()
         };
-        let opaque = if protocol.opaque { "yes" } else { "no" };
-        [protocol.name, protocol.summary, opaque, &threads, protocol.source].map(str::to_owned).to_vec()
+        let answer = |holds| if holds { "yes" } else { "no" };
+        let (strict, opaque) = (answer(protocol.strict), answer(protocol.opaque));
+        [protocol.name, protocol.summary, strict, opaque, &threads, protocol.source]
+            .map(str::to_owned)
+            .to_vec()
     });
     let workloads = WORKLOADS
         .iter()
         .map(|workload| [workload.name, workload.summary, workload.source].map(str::to_owned).to_vec());
     let mut words = format!(
         "Protocols\n{}\nWorkloads\n{}",
-        text::table(5, &["name", "", "opaque", "threads", "source"], protocols),
+        text::table(6, &["name", "", "strict", "opaque", "threads", "source"], protocols),
         text::table(3, &["name", "", "source"], workloads),
     );
     #[cfg(feature = "sim")]
@@ -63,6 +66,7 @@ fn in_json() -> Value {
             "name": protocol.name,
             "summary": protocol.summary,
             "source": protocol.source,
+            "strict": protocol.strict,
             "opaque": protocol.opaque,
             "workers_max": protocol.workers_max,
         })

@@ -9,7 +9,6 @@ mod fidelity;
 mod history;
 mod host;
 mod list;
-#[cfg(feature = "sim")]
 mod plot;
 mod progress;
 mod run;

@@ -1,14 +1,23 @@
-//! Throughput and latency against cores, as SVG.
+//! What runs with growing numbers of workers show, as SVG: throughput and latency against workers, or, as plor
+//! Figures 6 and 7, latency against throughput and its distribution.
 
+use crate::text;
 use axis::Axis;
+use hotrow_workloads::{LatencyDistribution, LatencySummary, RunReport};
+use panel::{Line, Panel};
 use plotters::coord::Shift;
 use plotters::prelude::{
-    ChartBuilder, Circle, Color as _, DashedLineSeries, DrawingArea, IntoDrawingArea as _, IntoFont as _,
-    LineSeries, PathElement, RGBColor, SVGBackend, Text, WHITE,
+    DrawingArea, DrawingAreaErrorKind, IntoDrawingArea as _, IntoFont as _, RGBColor, SVGBackend, Text, WHITE,
 };
-use plotters::style::{BLACK, ShapeStyle};
+use plotters::style::BLACK;
+use std::io;
 
 mod axis;
+mod panel;
+mod request;
+mod style;
+
+pub(crate) use request::{Kind, PlotArguments, PlotRequest};
 
 /// What to draw.
 #[derive(Debug)]
@@ -19,6 +28,12 @@ pub(crate) struct Plot {
     pub(crate) notes: Vec<String>,
     /// What must not be forgotten, at the bottom.
     pub(crate) caution: String,
+    /// What workers run on: "cores", "threads".
+    pub(crate) workers: &'static str,
+    /// What is shown.
+    pub(crate) kind: Kind,
+    /// At how many workers the distribution of latency is shown.
+    pub(crate) at: usize,
     /// A line each.
     pub(crate) curves: Vec<Curve>,
 }
@@ -32,42 +47,67 @@ pub(crate) struct Curve {
     pub(crate) points: Vec<Point>,
 }
 
-/// One run.
-#[derive(Debug, Clone, Copy)]
+/// The runs with one number of workers.
+#[derive(Debug, Clone)]
 pub(crate) struct Point {
-    /// Cores in use.
-    pub(crate) cores: usize,
+    workers: usize,
     /// Commits per second.
-    pub(crate) per_s: f64,
-    /// The 99th percentile of latency in microseconds; none if nothing committed.
-    pub(crate) p99_us: Option<f64>,
+    per_s: f64,
+    /// Percentiles of latency in microseconds; none if nothing committed.
+    p99_us: Option<f64>,
+    p999_us: Option<f64>,
+    /// At the percentiles of [`LatencyDistribution::nines`].
+    distribution_us: Vec<f64>,
+}
+
+impl Point {
+    /// The medians of runs with so many workers.
+    pub(crate) fn of(workers: usize, runs: &[&RunReport]) -> Self {
+        let latency = |pick: fn(&LatencySummary) -> f64| {
+            let median = text::median(runs.iter().filter_map(|run| run.latency_us.as_ref()).map(pick));
+            Some(median).filter(|median| median.is_finite())
+        };
+        let distributions = || runs.iter().map(|run| &run.latency_distribution.microseconds);
+        let shortest = distributions().map(Vec::len).min().unwrap_or(0);
+        let median_at = |place: usize| text::median(distributions().map(|distribution| distribution[place]));
+        Self {
+            workers,
+            per_s: text::median(runs.iter().map(|run| run.throughput_per_s)),
+            p99_us: latency(|latency| latency.p99),
+            p999_us: latency(|latency| latency.p999),
+            distribution_us: (0..shortest).map(median_at).collect(),
+        }
+    }
+
+    /// Percentiles, as numbers of nines, with their latencies.
+    fn distribution(&self) -> impl Iterator<Item = (f64, f64)> {
+        (0..).map(LatencyDistribution::nines).zip(self.distribution_us.iter().copied())
+    }
+}
+
+/// Adds a point to the curve of a name.
+pub(crate) fn add(curves: &mut Vec<Curve>, name: &str, point: Point) {
+    match curves.iter_mut().find(|curve| curve.name == name) {
+        Some(curve) => curve.points.push(point),
+        None => curves.push(Curve { name: name.to_owned(), points: vec![point] }),
+    }
 }
 
 /// Sizes in pixels.
-const WIDTH: u32 = 960;
-const THROUGHPUT_HEIGHT: u32 = 330;
-const LATENCY_HEIGHT: u32 = 260;
-const LEGEND_LINE: i32 = 20;
 const NOTE_LINE: i32 = 17;
 const TITLE_HEIGHT: i32 = 40;
 const LEFT: i32 = 24;
 
 /// A letter of the notes is about this wide; there are no fonts to ask.
 const NOTE_LETTER: f64 = 6.3;
-const LEGEND_LETTER: f64 = 7.2;
 
-/// Colours that differ in lightness too, so that they can be told apart without their hue (Okabe and Ito).
-const COLOURS: [RGBColor; 7] = [
-    RGBColor(0, 114, 178),
-    RGBColor(213, 94, 0),
-    RGBColor(0, 158, 115),
-    RGBColor(204, 121, 167),
-    RGBColor(86, 180, 233),
-    RGBColor(150, 110, 0),
-    RGBColor(60, 60, 60),
-];
+/// A caption lists at most so many numbers of workers.
+const NUMBERS_MAX: usize = 8;
+
+const GREY: RGBColor = RGBColor(70, 70, 70);
 
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+type Drawn = Result<(), DrawingAreaErrorKind<io::Error>>;
 
 /// The plot as a document.
 ///
@@ -76,134 +116,172 @@ type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 /// In words, if the drawing library fails.
 pub(crate) fn draw(plot: &Plot) -> Result<String, String> {
     let mut document = String::new();
-    let failed = |error: &dyn std::fmt::Display| format!("cannot draw the plot: {error}");
-    let letters = (f64::from(WIDTH - 2 * LEFT as u32) / NOTE_LETTER) as usize;
-    let wrapped: Vec<String> = plot.notes.iter().flat_map(|note| wrap(note, letters)).collect();
-    let caution = wrap(&plot.caution, letters);
-    let head = TITLE_HEIGHT + wrapped.len() as i32 * NOTE_LINE + 10;
-    let foot = caution.len() as i32 * NOTE_LINE + 16;
-    let legend_height = (plot.curves.len() as u32 + 2) * LEGEND_LINE as u32;
-    let panels = (THROUGHPUT_HEIGHT + LATENCY_HEIGHT).max(legend_height);
-    let height = head as u32 + panels + foot as u32;
-    {
-        let root = SVGBackend::with_string(&mut document, (WIDTH, height)).into_drawing_area();
-        root.fill(&WHITE).map_err(|error| failed(&error))?;
-        let line = |text: &str, y: i32, size: i32, colour: RGBColor| {
-            root.draw(&Text::new(text.to_owned(), (LEFT, y), ("sans-serif", size).into_font().color(&colour)))
-        };
-        line(&plot.title, 12, 20, BLACK).map_err(|error| failed(&error))?;
-        let grey = RGBColor(70, 70, 70);
-        for (at, note) in wrapped.iter().enumerate() {
-            line(note, TITLE_HEIGHT + at as i32 * NOTE_LINE, 12, grey).map_err(|error| failed(&error))?;
-        }
-        for (at, words) in caution.iter().enumerate() {
-            let y = height as i32 - foot + 8 + at as i32 * NOTE_LINE;
-            line(words, y, 12, grey).map_err(|error| failed(&error))?;
-        }
-        let (_, body) = root.split_vertically(head);
-        let (body, _) = body.split_vertically(panels as i32);
-        let (charts, legend) = body.split_horizontally(WIDTH as i32 - legend_width(&plot.curves));
-        let (throughput, latency) = charts.split_vertically(THROUGHPUT_HEIGHT as i32);
-        let (latency, _) = latency.split_vertically(LATENCY_HEIGHT as i32);
-        draw_legend(&legend, &plot.curves).map_err(|error| failed(&error))?;
-
-        let most = plot.curves.iter().flat_map(|curve| &curve.points).map(|point| point.per_s);
-        let (unit, name) = unit(most.fold(0.0, f64::max));
-        let panel = Panel { label: name, dashed: false, logarithmic: false };
-        panel
-            .draw(&throughput, &plot.curves, |point| Some(point.per_s / unit))
-            .map_err(|error| failed(&error))?;
-        let panel = Panel { label: "99th percentile, µs", dashed: true, logarithmic: true };
-        panel.draw(&latency, &plot.curves, |point| point.p99_us).map_err(|error| failed(&error))?;
-        root.present().map_err(|error| failed(&error))?;
-    }
+    draw_into(&mut document, plot).map_err(|error| format!("cannot draw the plot: {error}"))?;
     Ok(document)
 }
 
-/// One chart: an amount against cores.
-struct Panel {
-    label: &'static str,
-    dashed: bool,
-    /// Whether amounts of different orders are to be on a logarithmic axis.
-    logarithmic: bool,
+fn draw_into(document: &mut String, plot: &Plot) -> Drawn {
+    let (width, heights, panels) = match plot.kind {
+        Kind::Throughput => (960, &[330, 260][..], plot.against_workers()),
+        Kind::Latency => (1_180, &[430][..], plot.of_latency()),
+    };
+    let letters = (f64::from(width - 2 * LEFT) / NOTE_LETTER) as usize;
+    let notes: Vec<String> = plot.notes.iter().flat_map(|note| wrap(note, letters)).collect();
+    let caution = wrap(&plot.caution, letters);
+    let head = TITLE_HEIGHT + notes.len() as i32 * NOTE_LINE + 10;
+    let foot = caution.len() as i32 * NOTE_LINE + 16;
+    let body_height = heights.iter().sum::<i32>().max(style::legend_height(plot.curves.len()));
+    let height = head + body_height + foot;
+    let root = SVGBackend::with_string(document, (width as u32, height as u32)).into_drawing_area();
+    root.fill(&WHITE)?;
+    let line = |text: &str, y: i32, size: i32, colour: RGBColor| {
+        root.draw(&Text::new(text.to_owned(), (LEFT, y), ("sans-serif", size).into_font().color(&colour)))
+    };
+    line(&plot.title, 12, 20, BLACK)?;
+    for (at, note) in (0..).zip(&notes) {
+        line(note, TITLE_HEIGHT + at * NOTE_LINE, 12, GREY)?;
+    }
+    for (at, words) in (0..).zip(&caution) {
+        line(words, height - foot + 8 + at * NOTE_LINE, 12, GREY)?;
+    }
+
+    let names: Vec<&str> = plot.curves.iter().map(|curve| curve.name.as_str()).collect();
+    let (_, body) = root.split_vertically(head);
+    let (charts, legend) = body.split_horizontally(width - style::legend_width(&names, width));
+    style::draw_legend(&legend, &names)?;
+    let columns = panels.len() / heights.len();
+    let (charts, _) = charts.split_vertically(heights.iter().sum::<i32>());
+    let cells = heights.iter().scan(charts, |below, height| {
+        let (row, rest) = below.split_vertically(*height);
+        *below = rest;
+        Some(row.split_evenly((1, columns)))
+    });
+    for (panel, cell) in panels.iter().zip(cells.flatten()) {
+        panel.draw(&root, &cell)?;
+    }
+    root.present()
 }
 
-impl Panel {
-    fn draw<'a>(
+impl Plot {
+    /// Throughput, and below it the 99th percentile of latency, against workers.
+    fn against_workers(&self) -> [Panel; 2] {
+        let (unit, name) = self.unit();
+        [
+            self.panel_against_workers(name, Axis::amounts, |point| Some(point.per_s / unit)),
+            self.panel_against_workers("99th percentile, µs", Axis::latencies, |point| point.p99_us),
+        ]
+    }
+
+    fn panel_against_workers(
         &self,
-        area: &Area<'a>,
-        curves: &[Curve],
+        label: &str,
+        axis: fn(&[f64]) -> Axis,
         amount: impl Fn(&Point) -> Option<f64>,
-    ) -> Result<(), plotters::drawing::DrawingAreaErrorKind<std::io::Error>> {
-        let points = || curves.iter().flat_map(|curve| &curve.points);
-        let cores = Axis::cores(&points().map(|point| point.cores as f64).collect::<Vec<_>>());
-        let amounts: Vec<f64> = points().filter_map(&amount).collect();
-        let amounts = if self.logarithmic { Axis::latencies(&amounts) } else { Axis::amounts(&amounts) };
-        let mut chart = ChartBuilder::on(area)
-            .margin_top(8)
-            .margin_left(12)
-            .x_label_area_size(44)
-            .y_label_area_size(74)
-            .build_cartesian_2d(cores, amounts)?;
-        chart
-            .configure_mesh()
-            .max_light_lines(0)
-            .bold_line_style(RGBColor(222, 222, 222))
-            .x_desc("cores")
-            .y_desc(self.label)
-            .label_style(("sans-serif", 12))
-            .axis_desc_style(("sans-serif", 13))
-            .draw()?;
-        for (at, curve) in curves.iter().enumerate() {
-            let mut sorted = curve.points.clone();
-            sorted.sort_by_key(|point| point.cores);
-            let places: Vec<(f64, f64)> =
-                sorted.iter().filter_map(|point| Some((point.cores as f64, amount(point)?))).collect();
-            let style = style(at);
-            if self.dashed {
-                chart.draw_series(DashedLineSeries::new(places.clone(), 6, 4, style))?;
-            } else {
-                chart.draw_series(LineSeries::new(places.clone(), style))?;
-            }
-            chart.draw_series(places.into_iter().map(|place| Circle::new(place, 3, style.filled())))?;
+    ) -> Panel {
+        let line = |curve: &Curve| {
+            let places: Vec<_> = sorted(curve)
+                .iter()
+                .filter_map(|point| Some((point.workers as f64, amount(point)?)))
+                .collect();
+            Line { marked: places.clone(), places, named: Vec::new() }
+        };
+        let workers: Vec<f64> = self.points().map(|point| point.workers as f64).collect();
+        let amounts: Vec<f64> = self.points().filter_map(&amount).collect();
+        Panel {
+            x: Axis::workers(&workers),
+            y: axis(&amounts),
+            x_label: self.workers.to_owned(),
+            y_label: label.to_owned(),
+            lines: self.curves.iter().map(line).collect(),
         }
-        Ok(())
+    }
+
+    /// Latency against throughput, and beside it the distribution of latency.
+    fn of_latency(&self) -> [Panel; 2] {
+        [self.panel_against_throughput(), self.panel_of_distributions()]
+    }
+
+    /// The 99.9th percentile of latency against throughput. A line goes from the least workers to the most, and
+    /// their numbers stand at its ends.
+    fn panel_against_throughput(&self) -> Panel {
+        let (unit, name) = self.unit();
+        let line = |curve: &Curve| {
+            let points: Vec<_> = sorted(curve)
+                .iter()
+                .filter_map(|point| Some((point.workers, (point.per_s / unit, point.p999_us?))))
+                .collect();
+            let places: Vec<_> = points.iter().map(|(_, place)| *place).collect();
+            let ends = [points.first(), points.last().filter(|_| points.len() > 1)];
+            let named = ends.into_iter().flatten().map(|(workers, place)| (*place, workers.to_string()));
+            Line { marked: places.clone(), places, named: named.collect() }
+        };
+        let throughputs: Vec<f64> = self.points().map(|point| point.per_s / unit).collect();
+        let latencies: Vec<f64> = self.points().filter_map(|point| point.p999_us).collect();
+        let mut workers: Vec<usize> = self.points().map(|point| point.workers).collect();
+        workers.sort_unstable();
+        workers.dedup();
+        let numbers = match (workers.first(), workers.last()) {
+            (Some(least), Some(most)) if workers.len() > NUMBERS_MAX => {
+                format!(" ({least} to {most} {})", self.workers)
+            }
+            (Some(_), Some(_)) => {
+                let numbers = workers.iter().map(usize::to_string).collect::<Vec<_>>().join(", ");
+                format!(" ({numbers} {})", self.workers)
+            }
+            _ => String::new(),
+        };
+        Panel {
+            x: Axis::amounts(&throughputs),
+            y: Axis::logarithmic(&latencies),
+            x_label: format!("{name}{numbers}"),
+            y_label: "99.9th percentile of latency, µs".to_owned(),
+            lines: self.curves.iter().map(line).collect(),
+        }
+    }
+
+    /// Latency against percentiles, at one number of workers.
+    fn panel_of_distributions(&self) -> Panel {
+        let here = |curve: &Curve| curve.points.iter().find(|point| point.workers == self.at).cloned();
+        let line = |curve: &Curve| {
+            let places: Vec<_> = here(curve).iter().flat_map(Point::distribution).collect();
+            let whole = |nines: f64| nines > 0.5 && nines.fract() < 1e-9;
+            let marked = places.iter().copied().filter(|(nines, _)| whole(*nines)).collect();
+            Line { places, marked, named: Vec::new() }
+        };
+        let lines: Vec<Line> = self.curves.iter().map(line).collect();
+        let all = || lines.iter().flat_map(|line| &line.places);
+        let latencies: Vec<f64> = all().map(|(_, latency)| *latency).collect();
+        Panel {
+            x: Axis::percentiles(all().map(|(nines, _)| *nines).fold(1.0, f64::max)),
+            y: Axis::logarithmic(&latencies),
+            x_label: format!("percentile of transactions ({} {})", self.at, self.workers),
+            y_label: "latency, µs".to_owned(),
+            lines,
+        }
+    }
+
+    fn points(&self) -> impl Iterator<Item = &Point> {
+        self.curves.iter().flat_map(|curve| &curve.points)
+    }
+
+    /// What throughput is counted in.
+    fn unit(&self) -> (f64, &'static str) {
+        let most = self.points().map(|point| point.per_s).fold(0.0, f64::max);
+        if most >= 2e6 {
+            (1e6, "million commits/s")
+        } else if most >= 2e3 {
+            (1e3, "thousand commits/s")
+        } else {
+            (1.0, "commits/s")
+        }
     }
 }
 
-/// The names of the curves beside the charts, where they hide nothing.
-fn draw_legend(
-    area: &Area<'_>,
-    curves: &[Curve],
-) -> Result<(), plotters::drawing::DrawingAreaErrorKind<std::io::Error>> {
-    for (at, curve) in curves.iter().enumerate() {
-        let y = 16 + at as i32 * LEGEND_LINE;
-        area.draw(&PathElement::new(vec![(14, y), (38, y)], style(at)))?;
-        area.draw(&Circle::new((26, y), 3, style(at).filled()))?;
-        let text = ("sans-serif", 13).into_font().color(&BLACK);
-        area.draw(&Text::new(curve.name.clone(), (46, y - 7), text))?;
-    }
-    Ok(())
-}
-
-fn legend_width(curves: &[Curve]) -> i32 {
-    let letters = curves.iter().map(|curve| curve.name.chars().count()).max().unwrap_or(0);
-    ((60.0 + letters as f64 * LEGEND_LETTER) as i32).clamp(110, WIDTH as i32 / 3)
-}
-
-fn style(curve: usize) -> ShapeStyle {
-    COLOURS[curve % COLOURS.len()].stroke_width(2)
-}
-
-/// What throughput is counted in when so many commits per second are the most.
-fn unit(most: f64) -> (f64, &'static str) {
-    if most >= 2e6 {
-        (1e6, "million commits/s")
-    } else if most >= 2e3 {
-        (1e3, "thousand commits/s")
-    } else {
-        (1.0, "commits/s")
-    }
+/// The points of a curve by workers.
+fn sorted(curve: &Curve) -> Vec<&Point> {
+    let mut points: Vec<&Point> = curve.points.iter().collect();
+    points.sort_by_key(|point| point.workers);
+    points
 }
 
 /// Lines of at most so many letters, broken between words.
@@ -222,52 +300,4 @@ fn wrap(text: &str, letters: usize) -> Vec<String> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn plot(names: &[&str], cores: &[usize]) -> Plot {
-        let curve = |name: &&str| Curve {
-            name: (*name).to_owned(),
-            points: cores.iter().map(|&cores| Point { cores, per_s: 3e5, p99_us: Some(2.5) }).collect(),
-        };
-        Plot {
-            title: "toy on abacus <1 & 2>".to_owned(),
-            notes: vec!["boxes 5".to_owned()],
-            caution: "do not believe it".to_owned(),
-            curves: names.iter().map(curve).collect(),
-        }
-    }
-
-    #[test]
-    fn a_plot_names_axes_curves_and_caution() {
-        let svg = draw(&plot(&["occ", "tl2"], &[1, 4, 32])).unwrap();
-        assert!(svg.starts_with("<svg ") && svg.trim_end().ends_with("</svg>"));
-        for words in
-            ["cores", "thousand commits/s", "99th percentile, µs", "occ", "tl2", "boxes 5", "do not believe"]
-        {
-            assert!(svg.contains(words), "{words} in {svg}");
-        }
-        assert!(svg.contains("&lt;1 &amp; 2&gt;"), "{svg}");
-        assert_eq!(svg, draw(&plot(&["occ", "tl2"], &[32, 1, 4])).unwrap());
-    }
-
-    #[test]
-    fn little_can_be_drawn_too() {
-        for cores in [&[][..], &[1], &[4, 4]] {
-            let mut plot = plot(&["occ"], cores);
-            assert!(draw(&plot).is_ok());
-            for point in &mut plot.curves[0].points {
-                (point.per_s, point.p99_us) = (0.0, None);
-            }
-            assert!(draw(&plot).is_ok());
-        }
-        assert!(draw(&plot(&[], &[])).is_ok());
-    }
-
-    #[test]
-    fn lines_are_broken_between_words() {
-        assert_eq!(wrap("one two three", 7), ["one two", "three"]);
-        assert_eq!(wrap("unbreakable it is", 5), ["unbreakable", "it is"]);
-        assert!(wrap("", 5).is_empty());
-    }
-}
+mod tests;

@@ -3,8 +3,10 @@
 use crate::arguments::{Format, Plan};
 use crate::history;
 use crate::host::ThisHost;
+use crate::plot::{self, Curve, Plot, PlotRequest};
 use crate::progress::Progress;
 use crate::summary;
+use crate::whole_file::WholeFile;
 use hotrow_workloads::{BenchError, On, Outcome, RunReport, RunSpec, prepare_and_run};
 use std::fmt;
 use std::io::{self, Write as _};
@@ -65,11 +67,47 @@ pub(crate) fn bench(plan: &Plan, host: &ThisHost) -> Result<(), Stop> {
 pub(crate) fn compare(plan: &Plan, host: &ThisHost) -> Result<(), Stop> {
     let runs =
         (0..plan.repeat).flat_map(|round| (0..plan.protocols.len()).map(move |protocol| (protocol, round)));
+    // Opened before the runs, which would be in vain if it cannot be.
+    let target = plan.plot.as_ref().map(|plot| WholeFile::open(&plot.path)).transpose()?;
     let reports = run_all(plan, host, runs, |_| String::new())?;
     if plan.format == Format::Table {
         print(&summary::comparison(plan, &reports))?;
     }
+    if let (Some(request), Some(target)) = (&plan.plot, target) {
+        let drawn = plot::draw(&picture(plan, request, &reports)).map_err(Stop::File)?;
+        target.write(|file| file.write_all(drawn.as_bytes()))?;
+    }
     verdict(reports.iter().map(|(_, report)| report))
+}
+
+/// What is drawn of a comparison.
+fn picture(plan: &Plan, request: &PlotRequest, reports: &Reports) -> Plot {
+    let mut curves: Vec<Curve> = Vec::new();
+    for (at, (protocol, threads)) in plan.protocols.iter().enumerate() {
+        let runs: Vec<&RunReport> =
+            reports.iter().filter(|(run, _)| *run == at).map(|(_, report)| report).collect();
+        plot::add(&mut curves, protocol.name, plot::Point::of(*threads, &runs));
+    }
+    let workload = plan.workload.info().name;
+    let mut notes = Vec::new();
+    if let Some((_, first)) = reports.first() {
+        let options = summary::options(&first.options);
+        let separator = if options.is_empty() { "" } else { "; " };
+        notes.push(format!("{workload}: {options}{separator}{}", plan.method()));
+        let machine = &first.machine;
+        notes.push(format!("{}, {} cores, {}", machine.cpu, machine.cores, machine.os));
+    }
+    Plot {
+        title: format!("{workload}: {}", request.kind.title()),
+        notes,
+        caution: String::from(
+            "Threads that are more than the cores take turns: a transaction whose thread waits for its turn takes longer.",
+        ),
+        workers: "threads",
+        kind: request.kind,
+        at: request.at,
+        curves,
+    }
 }
 
 /// The runs that were made: which protocol of the plan, and what was found.
@@ -82,9 +120,11 @@ fn run_all(
     runs: impl Iterator<Item = (usize, u32)>,
     in_words: impl Fn(&RunReport) -> String,
 ) -> Result<Reports, Stop> {
-    for protocol in &plan.left_out {
+    for (protocol, threads) in &plan.left_out {
+        let numbers = threads.iter().map(usize::to_string).collect::<Vec<_>>().join(", ");
+        let at = if plan.several_threads { format!(" at {numbers} threads") } else { String::new() };
         eprintln!(
-            "hotrow: {} is left out: it admits at most {} thread{}",
+            "hotrow: {} is left out{at}: it admits at most {} thread{}",
             protocol.name,
             protocol.workers_max,
             if protocol.workers_max == 1 { "" } else { "s" },
@@ -97,10 +137,11 @@ fn run_all(
             workload: plan.workload.clone(),
             protocol: info.name.to_owned(),
             on: On::Threads(plan.settings(threads, round)),
+            think: plan.think,
             record_bytes_max: plan.record.as_ref().map(|record| record.bytes_max),
         };
-        let label =
-            format!("{} {}, run {} of {}", plan.workload.info().name, info.name, round + 1, plan.repeat);
+        let (workload, round) = (plan.workload.info().name, round + 1);
+        let label = format!("{workload} {}, {threads} threads, run {round} of {}", info.name, plan.repeat);
         let progress = Progress::new(label);
         // Opened before the run, which would be in vain if it cannot be.
         let target = plan.record.as_ref().map(history::Target::open).transpose()?;

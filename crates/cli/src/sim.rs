@@ -34,10 +34,12 @@ pub(crate) fn without_simulator(name: &'static str, about: &str) -> Command {
 #[cfg(feature = "sim")]
 mod with_simulator {
     use super::Command;
-    use crate::arguments::{Format, Refusal, own_options, protocols, shortened, workload};
+    use crate::arguments::{
+        Format, Refusal, ThinkArguments, about, own_options, protocols, shortened, workload,
+    };
     use crate::fidelity::Fidelity;
     use crate::host::ThisHost;
-    use crate::plot::{self, Curve, Plot};
+    use crate::plot::{self, Curve, Kind, Plot, PlotArguments, PlotRequest};
     use crate::progress::Progress;
     use crate::run::{Stop, print};
     use crate::whole_file::WholeFile;
@@ -50,7 +52,7 @@ mod with_simulator {
     };
     use serde::Serialize;
     use std::io;
-    use std::path::{Path, PathBuf};
+    use std::path::Path;
     use std::time::Duration;
 
     /// What to run on virtual cores.
@@ -64,7 +66,8 @@ mod with_simulator {
         measured: Duration,
         seed: u64,
         transfer_factors: Vec<f64>,
-        plot: Option<PathBuf>,
+        plot: Option<PlotRequest>,
+        think: Duration,
         format: Format,
     }
 
@@ -107,9 +110,8 @@ mod with_simulator {
         /// order of protocols survives an error in these costs
         #[arg(long, value_name = "F[,F...]", default_value = "1", value_delimiter = ',', value_parser = parse_factor, allow_negative_numbers = true)]
         transfer_factor: Vec<f64>,
-        /// Draw throughput and 99th percentile against cores, as SVG
-        #[arg(long, value_name = "FILE.svg")]
-        plot: Option<PathBuf>,
+        #[command(flatten)]
+        think: ThinkArguments,
         /// Seed of data, inputs and simulation
         #[arg(long, value_name = "N", default_value_t = 1)]
         seed: u64,
@@ -139,8 +141,10 @@ mod with_simulator {
             .disable_help_subcommand(true)
             .allow_external_subcommands(true)
             .subcommands(WORKLOADS.iter().map(|workload| {
-                SimArguments::augment_args(own_options(workload)).after_help(format!(
-                    "Example:\n  hotrow sim {} {} {example}",
+                let shared = SimArguments::augment_args(own_options(workload));
+                PlotArguments::augment(shared, Kind::Throughput).about(about(workload)).after_help(format!(
+                    "Example:\n  hotrow sim {0} {1} {example}\n  hotrow sim {0} {1} {example} --plot latency.svg \
+                     --plot-kind latency --plot-at 16",
                     workload.name, workload.example
                 ))
             }))
@@ -161,6 +165,8 @@ mod with_simulator {
                 machine.threads()
             )));
         }
+        let think = arguments.think.of(&workload)?;
+        let plot = PlotArguments::from_arg_matches(matches).map_err(shortened)?.request("cores", &cores)?;
         Ok(VirtualPlan {
             workload,
             protocols: protocols.into_iter().map(|(protocol, _)| protocol).collect(),
@@ -170,7 +176,8 @@ mod with_simulator {
             measured: Duration::from_millis(virtual_ms.into()),
             seed,
             transfer_factors: arguments.transfer_factor,
-            plot: arguments.plot,
+            plot,
+            think,
             format,
         })
     }
@@ -187,7 +194,7 @@ mod with_simulator {
 
     pub(crate) fn run(plan: &VirtualPlan, host: &ThisHost) -> Result<(), Stop> {
         let error = Fidelity::kept().in_words();
-        let target = plan.plot.as_deref().map(WholeFile::open).transpose()?;
+        let target = plan.plot.as_ref().map(|plot| WholeFile::open(&plot.path)).transpose()?;
         let mut runs = Vec::new();
         for protocol in &plan.protocols {
             for &factor in &plan.transfer_factors {
@@ -208,8 +215,8 @@ mod with_simulator {
         if plan.format == Format::Table {
             print(&summary::virtual_runs(&plan.machine.name, &runs, &orders(plan, &runs), &error))?;
         }
-        if let Some(target) = target {
-            let drawn = plot::draw(&plan.plot(&runs, &error)).map_err(Stop::File)?;
+        if let (Some(request), Some(target)) = (&plan.plot, target) {
+            let drawn = plot::draw(&plan.plot(request, &runs, &error)).map_err(Stop::File)?;
             target.write(|file| file.write_all(drawn.as_bytes()))?;
         }
         crate::run::verdict(runs.iter().map(|run| &run.report))
@@ -238,6 +245,7 @@ mod with_simulator {
                     measured: self.measured,
                     seed: self.seed,
                 })),
+                think: self.think,
                 record_bytes_max: None,
             };
             let label = format!("{} {}, {cores} cores", self.workload.info().name, protocol.name);
@@ -246,8 +254,8 @@ mod with_simulator {
             Ok(VirtualRun { factor, report })
         }
 
-        fn plot(&self, runs: &[VirtualRun], error: &str) -> Plot {
-            let mut options = summary::options(self.workload.to_json().iter());
+        fn plot(&self, request: &PlotRequest, runs: &[VirtualRun], error: &str) -> Plot {
+            let mut options = runs.first().map_or(String::new(), |run| summary::options(&run.report.options));
             if let [factor] = self.transfer_factors[..]
                 && factor != 1.0
             {
@@ -260,18 +268,15 @@ mod with_simulator {
                 } else {
                     report.protocol.to_owned()
                 };
-                let point = plot::Point {
-                    cores: report.threads,
-                    per_s: report.throughput_per_s,
-                    p99_us: report.latency_us.as_ref().map(|latency| latency.p99),
-                };
-                match curves.iter_mut().find(|curve| curve.name == name) {
-                    Some(curve) => curve.points.push(point),
-                    None => curves.push(Curve { name, points: vec![point] }),
-                }
+                plot::add(&mut curves, &name, plot::Point::of(report.threads, &[report]));
             }
             Plot {
-                title: format!("{} on virtual cores of {}", self.workload.info().name, self.machine.name),
+                title: format!(
+                    "{} on virtual cores of {}: {}",
+                    self.workload.info().name,
+                    self.machine.name,
+                    request.kind.title()
+                ),
                 notes: vec![
                     format!(
                         "{}: {}; {} virtual ms, seed {}",
@@ -283,6 +288,9 @@ mod with_simulator {
                     format!("{}: {}", self.machine.name, self.machine.description),
                 ],
                 caution: error.to_owned(),
+                workers: "cores",
+                kind: request.kind,
+                at: request.at,
                 curves,
             }
         }

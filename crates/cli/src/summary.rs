@@ -1,12 +1,14 @@
 //! Runs in words: one in detail, several side by side.
 
-use crate::arguments::Plan;
-use crate::run::Reports;
 #[cfg(feature = "sim")]
 use crate::sim::VirtualRun;
 use crate::text;
 use hotrow_workloads::{LatencySummary, RunReport};
 use std::fmt::Write as _;
+
+mod comparison;
+
+pub(crate) use comparison::comparison;
 
 /// One run.
 pub(crate) fn run(report: &RunReport) -> String {
@@ -133,8 +135,10 @@ pub(crate) fn virtual_runs(machine: &str, runs: &[VirtualRun], sentences: &[Stri
             report.threads.to_string(),
             text::quantity(report.throughput_per_s),
             latency(|latency| latency.p50),
+            latency(|latency| latency.p90),
             latency(|latency| latency.p99),
             latency(|latency| latency.p999),
+            latency(|latency| latency.max),
             text::quantity(report.aborts_per_commit()),
             report.attempts_max.to_string(),
             checks(report),
@@ -149,8 +153,10 @@ pub(crate) fn virtual_runs(machine: &str, runs: &[VirtualRun], sentences: &[Stri
         "cores",
         "commits/s",
         "p50 µs",
+        "p90 µs",
         "p99 µs",
         "p99.9 µs",
+        "max µs",
         "aborts/commit",
         "attempts",
         "checks",
@@ -170,82 +176,10 @@ pub(crate) fn virtual_runs(machine: &str, runs: &[VirtualRun], sentences: &[Stri
     format!("{heading}\n\n{table}\n{below}{error}\n")
 }
 
-/// The protocols of a plan side by side: medians over the rounds, and ratios to the first.
-pub(crate) fn comparison(plan: &Plan, reports: &Reports) -> String {
-    let measures = |protocol: usize| {
-        let runs = || reports.iter().filter(move |(at, _)| *at == protocol).map(|(_, report)| report);
-        let latency = |pick: fn(&LatencySummary) -> f64| {
-            text::median(runs().filter_map(|report| report.latency_us.as_ref().map(pick)))
-        };
-        let throughputs = || runs().map(|report| report.throughput_per_s);
-        Measures {
-            compared: [
-                text::median(throughputs()),
-                latency(|latency| latency.p50),
-                latency(|latency| latency.p99),
-                latency(|latency| latency.p999),
-                text::median(runs().map(RunReport::aborts_per_commit)),
-            ],
-            throughput_min: throughputs().fold(f64::INFINITY, f64::min),
-            throughput_max: throughputs().fold(0.0, f64::max),
-            checks_failed: runs().map(|report| report.failed_checks().count()).sum(),
-        }
-    };
-    let first = measures(0);
-    let rows = plan.protocols.iter().enumerate().map(|(at, (protocol, threads))| {
-        let measures = measures(at);
-        let mut row = vec![protocol.name.to_owned(), threads.to_string()];
-        for (measure, first) in measures.compared.iter().zip(first.compared) {
-            row.push(text::quantity(*measure));
-            row.push(text::ratio(*measure, first));
-        }
-        // The range belongs beside the throughput it is the range of.
-        row.insert(4, text::quantity(measures.throughput_min));
-        row.insert(5, text::quantity(measures.throughput_max));
-        row.push(match measures.checks_failed {
-            0 => "passed".to_owned(),
-            failed => format!("{failed} FAILED"),
-        });
-        row
-    });
-    let header = [
-        "protocol",
-        "threads",
-        "commits/s",
-        "",
-        "min",
-        "max",
-        "p50 µs",
-        "",
-        "p99 µs",
-        "",
-        "p99.9 µs",
-        "",
-        "aborts/commit",
-        "",
-        "checks",
-    ];
-    let heading = reports.first().map_or(String::new(), |(_, report)| {
-        let runs =
-            if plan.repeat == 1 { "one run".to_owned() } else { format!("medians of {} runs", plan.repeat) };
-        format!("{}: {runs} each, ratios to {}\n\n", report.workload, report.protocol)
-    });
-    format!("{heading}{}", text::table(1, &header, rows))
-}
-
-/// What is compared of one protocol.
-struct Measures {
-    /// Medians: throughput, p50, p99, p99.9, aborts per commit.
-    compared: [f64; 5],
-    throughput_min: f64,
-    throughput_max: f64,
-    checks_failed: usize,
-}
-
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use hotrow_workloads::{Check, HotRow, KindReport, Machine, Memory};
+    use hotrow_workloads::{Check, HotRow, KindReport, LatencyDistribution, Machine, Memory};
 
     /// A report of a run whose only check has passed or not.
     pub(crate) fn report(passed: bool) -> RunReport {
@@ -263,6 +197,7 @@ pub(crate) mod tests {
             rollbacks: 40,
             throughput_per_s: 2_000.0,
             latency_us,
+            latency_distribution: LatencyDistribution::default(),
             by_transaction: vec![
                 ("move", KindReport { commits: 4_000, aborts: 1_000, latency_us }),
                 ("never", KindReport { commits: 0, aborts: 0, latency_us: None }),

@@ -28,8 +28,8 @@ fn short<'a>(arguments: &[&'a str]) -> Vec<&'a str> {
 #[test]
 fn bad_input_gets_one_line_and_status_2() {
     for (arguments, words) in [
-        (&["bench", "nothing"][..], "unknown workload \"nothing\"; there are: tpcc, array, stress"),
-        (&["compare", "nothing"], "unknown workload \"nothing\"; there are: tpcc, array, stress"),
+        (&["bench", "nothing"][..], "unknown workload \"nothing\"; there are: tpcc, ycsb, array, stress"),
+        (&["compare", "nothing"], "unknown workload \"nothing\"; there are: tpcc, ycsb, array, stress"),
         (&["benhc", "tpcc"], "unknown command \"benhc\"; there are: bench, compare, check, list"),
         (&["bench", "tpcc", "--protocol", "ocm"], "unknown protocol \"ocm\"; there are: occ"),
         (&["bench", "tpcc", "--protocol", "occ,"], "unknown protocol \"\"; there are: occ"),
@@ -47,6 +47,39 @@ fn bad_input_gets_one_line_and_status_2() {
         ),
         (&["bench", "array", "--threads", "0"], "expected a number from 1 to"),
         (&["bench", "array", "--threads", "many"], "expected a number from 1 to"),
+        (&["compare", "array", "--threads", "1,0"], "expected a number from 1 to"),
+        (&["compare", "array", "--threads", "1,,2"], "expected a number from 1 to"),
+        (&["compare", "array", "--plot-kind", "latency"], "--plot <FILE.svg>"),
+        (
+            &["compare", "array", "--plot", "p.svg", "--plot-kind", "pie"],
+            "possible values: throughput, latency",
+        ),
+        (
+            &["compare", "array", "--threads", "1,2", "--plot", "p.svg", "--plot-at", "4"],
+            "--plot-at 4: no run has 4 threads",
+        ),
+        (
+            &[
+                "compare",
+                "array",
+                "--threads",
+                "2",
+                "--plot",
+                "p.svg",
+                "--plot-kind",
+                "throughput",
+                "--plot-at",
+                "2",
+            ],
+            "--plot-at chooses a distribution of latency, which --plot-kind latency draws",
+        ),
+        (&["bench", "array", "--plot", "p.svg"], "unexpected argument '--plot'"),
+        (
+            &["bench", "array", "--think-us", "10"],
+            "--think-us delays the operations of procedures, and array has none",
+        ),
+        (&["compare", "stress", "--think-us", "10"], "and stress has none: it runs closures"),
+        (&["bench", "tpcc", "--think-us", "-1"], "-1 is not in 0..="),
         (&["bench", "array", "--seconds", "0"], "expected seconds from 0.001 to 86400"),
         (&["bench", "array", "--seconds", "-1"], "expected seconds from 0.001 to 86400"),
         (&["bench", "array", "--seconds", "NaN"], "expected seconds from 0.001 to 86400"),
@@ -95,7 +128,11 @@ fn help_has_an_example_for_every_subcommand() {
         assert!(help.contains("Example:\n  hotrow "), "{arguments:?}: {help}");
     }
     let help = printed(&["bench", "tpcc", "--help"]);
-    assert!(help.contains("--warehouses <N>") && help.contains("--threads <N>"), "{help}");
+    assert!(help.contains("--warehouses <N>") && help.contains("--threads <N[,N...]>"), "{help}");
+    assert!(help.contains("--think-us <N>") && !help.contains("--plot"), "{help}");
+    let help = printed(&["compare", "tpcc", "--help"]);
+    assert!(help.contains("--plot <FILE.svg>"), "{help}");
+    assert!(help.starts_with("orders and payments"), "what the workload is comes first: {help}");
 }
 
 #[test]
@@ -115,7 +152,7 @@ fn list_names_every_protocol_and_workload() {
         entries.map(|entry| entry["name"].as_str().unwrap().to_owned()).collect()
     };
     assert!(names("protocols").contains(&"occ".to_owned()));
-    assert_eq!(names("workloads"), ["tpcc", "array", "stress"]);
+    assert_eq!(names("workloads"), ["tpcc", "ycsb", "array", "stress"]);
     let words = printed(&["list"]);
     for name in names("protocols").iter().chain(&names("workloads")) {
         assert!(words.contains(name), "{name} in {words}");
@@ -195,6 +232,101 @@ fn tables_for_people_name_their_units_and_carry_no_colours() {
     let compare = printed(&[&["compare"], &run[..], &["--protocol", "occ,tl2", "--repeat", "1"]].concat());
     assert!(compare.contains("ratios to occ") && compare.contains("1.00x"), "{compare}");
     assert!(!bench.contains('\u{1b}') && !compare.contains('\u{1b}'));
+}
+
+#[test]
+fn compare_runs_each_protocol_at_each_number_of_threads_in_each_round() {
+    let run =
+        ["compare", "array", "--size", "100", "--protocol", "tl2,occ", "--threads", "2,1", "--repeat", "2"];
+    let reports = json_lines(&short(&run));
+    let order: Vec<(&str, u64, u64)> = reports
+        .iter()
+        .map(|report| {
+            let number = |name: &str| report[name].as_u64().unwrap();
+            (report["protocol"].as_str().unwrap(), number("threads"), number("seed"))
+        })
+        .collect();
+    let round = |seed| [("tl2", 2, seed), ("occ", 2, seed), ("tl2", 1, seed), ("occ", 1, seed)];
+    assert_eq!(order, [round(1), round(2)].concat());
+}
+
+#[test]
+fn compare_shows_each_number_of_threads_and_each_type_of_transaction() {
+    let run = ["compare", "tpcc", "--scale", "small", "--mix", "new-order+payment", "--protocol", "occ,tl2"];
+    let rest = ["--threads", "1,3", "--seconds", "0.2", "--warmup", "0", "--repeat", "1"];
+    let words = printed(&[&run[..], &rest].concat());
+    assert!(words.contains("ratios to occ with as many threads; latency in µs; attempts: "), "{words}");
+    // All transactions first, then each type that ran.
+    let (all, kinds) = words.split_once("\nnew_order\n").unwrap_or_else(|| panic!("{words}"));
+    let (new_order, payment) = kinds.split_once("\npayment\n").unwrap_or_else(|| panic!("{words}"));
+    for table in [all, new_order, payment] {
+        let header = table.lines().find(|line| line.contains("protocol")).unwrap();
+        for column in ["threads", "commits/s", "p50", "p90", "p99", "p99.9", "max", "aborts/commit"] {
+            assert!(header.split_whitespace().any(|word| word == column), "{column} in {table}");
+        }
+        let rows: Vec<Vec<&str>> = table
+            .lines()
+            .map(|line| line.split_whitespace().collect::<Vec<_>>())
+            .filter(|row| row.first().is_some_and(|name| ["occ", "tl2"].contains(name)))
+            .collect();
+        let names: Vec<_> = rows.iter().map(|row| (row[0], row[1])).collect();
+        assert_eq!(names, [("occ", "1"), ("tl2", "1"), ("occ", "3"), ("tl2", "3")], "{table}");
+        assert!(rows.iter().filter(|row| row[0] == "occ").all(|row| row[3] == "1.00x"), "{table}");
+    }
+    assert!(all.contains("attempts") && all.contains("checks"), "{all}");
+    assert!(!words.contains("delivery"), "a type that did not run is left out: {words}");
+}
+
+#[test]
+fn a_plot_of_a_comparison_has_a_line_for_each_protocol() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("plot.svg");
+    let file = path.to_str().unwrap();
+    let lines_of = |protocols: &str| {
+        let run = ["compare", "array", "--size", "100", "--repeat", "1", "--threads", "1,2,3"];
+        printed(&short(&[&run[..], &["--protocol", protocols, "--plot", file]].concat()));
+        let svg = std::fs::read_to_string(&path).unwrap();
+        for words in [
+            "99.9th percentile of latency, µs",
+            "percentile of transactions (3 threads)",
+            "latency, µs",
+            "99.9",
+        ] {
+            assert!(svg.lines().any(|line| line == words), "{words} in {svg}");
+        }
+        assert!(svg.contains("commits/s (1, 2, 3 threads)"), "{svg}");
+        for name in protocols.split(',') {
+            assert!(svg.lines().any(|line| line == name), "{name} in {svg}");
+        }
+        svg.matches("<polyline ").count()
+    };
+    let (one, two) = (lines_of("occ"), lines_of("occ,tl2"));
+    assert!(two >= one + 2, "a line in each chart: {one} and {two}");
+    assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1, "nothing is left beside it");
+}
+
+#[test]
+fn a_plot_that_cannot_be_written_is_refused_before_the_runs() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("none").join("plot.svg");
+    let path = path.to_str().unwrap();
+    let output = hotrow(&short(&["compare", "array", "--threads", "1", "--plot", path]));
+    let errors = text(&output.stderr);
+    assert_eq!((output.status.code(), text(&output.stdout)), (Some(1), String::new()), "{errors}");
+    assert!(errors.starts_with(&format!("hotrow: cannot write {path}: ")), "{errors}");
+    assert_eq!(errors.lines().count(), 1, "{errors}");
+}
+
+#[test]
+fn operations_can_be_made_to_arrive_one_at_a_time() {
+    let tpcc = ["bench", "tpcc", "--scale", "small", "--mix", "new-order", "--threads", "2"];
+    let reports = json_lines(&short(&[&tpcc[..], &["--think-us", "200"]].concat()));
+    let report = &reports[0];
+    assert_eq!(report["options"]["think_us"], 200, "{report}");
+    // An order of five lines has 20 operations at least, none of which begins without its delay.
+    let p50 = report["latency_us"]["p50"].as_f64().unwrap();
+    assert!(p50 >= 20.0 * 200.0, "{report}");
+    assert_eq!(json_lines(&short(&tpcc))[0]["options"].get("think_us"), None);
 }
 
 #[cfg(not(feature = "sim"))]

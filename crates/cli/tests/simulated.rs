@@ -62,6 +62,11 @@ fn bad_input_gets_one_line_and_status_2() {
             &["sim", "array", "--cores", "2", "--protocol", "none"],
             "protocol none admits at most 1 thread, not 2",
         ),
+        (&["sim", "array", "--think-us", "1"], "--think-us delays the operations of procedures"),
+        (
+            &["sim", "array", "--plot", "p.svg", "--plot-kind", "latency", "--plot-at", "3"],
+            "--plot-at 3: no run has 3 cores",
+        ),
         (&["sim", "array", "--virtual-ms", "0"], "0 is not in 1..="),
         (&["sim", "array", "--transfer-factor", "0"], "expected a number from 0.01 to 100"),
         (&["sim", "array", "--transfer-factor", "1,NaN"], "expected a number from 0.01 to 100"),
@@ -155,6 +160,48 @@ fn a_plot_is_an_svg_of_all_protocols() {
     printed(&arguments);
     assert_eq!(svg, fs::read_to_string(&path).unwrap(), "the same run is the same picture");
     assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1, "nothing is left beside it");
+}
+
+#[test]
+fn a_plot_of_latency_has_a_line_for_each_protocol_in_both_charts() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("plot.svg");
+    let mut lines = Vec::new();
+    for protocols in ["occ", "occ,tl2"] {
+        let options = ["--cores", "1,2,4", "--protocol", protocols, "--plot", path.to_str().unwrap()];
+        let kind = ["--plot-kind", "latency", "--plot-at", "2"];
+        printed(&short(&[&ARRAY[..], &options, &kind].concat()));
+        let svg = fs::read_to_string(&path).unwrap();
+        for words in [
+            "99.9th percentile of latency, µs",
+            "million commits/s (1, 2, 4 cores)",
+            "percentile of transactions (2 cores)",
+            "latency, µs",
+            "99.9",
+        ] {
+            assert!(svg.lines().any(|line| line == words), "{words} in {svg}");
+        }
+        assert!(svg.contains("error against real runs"), "{svg}");
+        lines.push(svg.matches("<polyline ").count());
+    }
+    assert!(lines[1] >= lines[0] + 2, "a line in each chart: {lines:?}");
+}
+
+#[test]
+fn operations_that_arrive_one_at_a_time_take_their_virtual_time() {
+    const THINK_US: f64 = 1_000.0;
+    let run = ["sim", "tpcc", "--scale", "small", "--mix", "new-order", "--cores", "1", "--warmup-ms", "0"];
+    let latency = |rest: [&str; 4]| {
+        let report = json_lines(&[&run[..], &["--format", "json"], &rest].concat()).remove(0);
+        assert_eq!(report["attempts_max"], 1, "nobody else is there: {report}");
+        let percentile = |name: &str| report["latency_us"][name].as_f64().unwrap();
+        (percentile("p50"), percentile("max"))
+    };
+    // An order has 5 operations, and 3 for each of its 5 to 15 lines.
+    let (p50, max) = latency(["--virtual-ms", "400", "--think-us", "1000"]);
+    assert!((20.0 * THINK_US..51.0 * THINK_US).contains(&p50), "{p50}");
+    assert!((p50..51.0 * THINK_US).contains(&max), "{max}");
+    assert!(latency(["--virtual-ms", "1", "--think-us", "0"]).1 < THINK_US, "what took time was the delays");
 }
 
 #[test]

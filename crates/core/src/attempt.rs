@@ -285,6 +285,13 @@ impl<P: Protocol> Attempt<P> {
         !self.structures.is_empty()
     }
 
+    /// Whether any write is an insertion or a deletion, or something else that wants
+    /// [cleanup](crate::Object::cleanup).
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    pub fn changes_structure(&self) -> bool {
+        self.wants_cleanup
+    }
+
     /// Whether an item's predicate holds of the value that is there now. Run it inside a stable load.
     #[inline]
     pub fn predicate_holds(&self, id: ItemId) -> bool {

@@ -172,7 +172,8 @@ impl<P: Protocol> Engine<P> {
     pub fn record_history(&self, bytes_max: usize) -> Result<Recording, Misuse> {
         let recorder = Arc::new(Recorder::new(bytes_max));
         self.shared.recorder.set(recorder.clone()).map_err(|_| Misuse::AlreadyRecorded)?;
-        Ok(Recording { recorder, protocol: self.shared.name.clone(), opaque: P::OPAQUE })
+        let protocol = self.shared.name.clone();
+        Ok(Recording { recorder, protocol, opaque: P::OPAQUE, strict: P::STRICT })
     }
 
     /// Counts over all workers, past and present.

@@ -65,6 +65,11 @@ pub trait Protocol: Sized + Send + Sync + 'static {
     const VARIANTS: &'static [Variant];
     /// Whether aborted and unfinished attempts have seen one consistent state too (sto §3.6).
     const OPAQUE: bool;
+    /// Whether the serial order agrees with real time: a transaction comes before those that begin after it has
+    /// ended. Without it the committed transactions have the effect of some serial order all the same.
+    ///
+    /// Whoever claims [`OPAQUE`](Self::OPAQUE) claims this too.
+    const STRICT: bool = true;
     /// The most workers an engine may have at a time.
     const WORKERS_MAX: u32;
     /// Whether a read must leave an item. A protocol without concurrency control has no use for them.

@@ -131,6 +131,17 @@ impl<P: Protocol> Transaction<'_, P> {
         }
     }
 
+    /// Says that an item's key has a pending write although it was not read. Needed where scans may find the pending
+    /// write: what they do not find is taken to have been absent.
+    pub fn record_intent(&mut self, id: ItemId) {
+        let item = self.attempt.items.get(id);
+        // SAFETY: the item's segment is its object's, and in memory until the attempt ends.
+        let slot = unsafe { self.attempt.slot(item.object(), item.segment()) };
+        if let (Some(log), Some(slot)) = (self.attempt.log(), slot) {
+            log.intend(&slot);
+        }
+    }
+
     /// The moment at which a scan begins, if the attempt is recorded.
     #[inline]
     pub fn begin_range(&mut self) -> Option<u64> {

@@ -1,81 +1,71 @@
-//! Workers' contexts: how old each one's transaction is, whether it still runs, and where others wait for it.
+//! Workers' contexts: how old each one's transaction is, whether its attempt still runs, and where others wait for
+//! it.
 //!
-//! A transaction gets a [`Stamp`] when it begins and keeps it over its attempts, so that it grows older than those
-//! that come after it. Its worker's context holds the stamp and a state in one word (plor §4.1.1), and that word is
-//! where it is decided whether the attempt commits:
+//! A transaction notes when it began and keeps that over its attempts, so that it grows older than those that come
+//! after it. Each attempt has an [`AttemptId`] that no other one ever has. Its worker's context holds the identity
+//! and a state in one word (plor §4.1.1), and that word is where it is decided whether the attempt commits:
 //!
 //! ```text
 //! RUNNING ──commit──► COMMITTED ──► ENDED
 //!    └─────wound────► WOUNDED   ──► ENDED
 //! ```
 //!
-//! Both arrows out of `RUNNING` are compare-and-swaps of the whole word, so a wound meant for one transaction never
-//! hits the worker's next one ("kill only with the timestamp that was seen"), and *a wounded attempt never installs
+//! Both arrows out of `RUNNING` are compare-and-swaps of the whole word, so a wound meant for one attempt never hits
+//! the worker's next one ("kill only with the timestamp that was seen"), and *a wounded attempt never installs
 //! anything*. What it holds may therefore be taken from it at once, whether its thread is running or not.
 //!
-//! Who waits for a transaction waits at its worker's event, which is told when the transaction ends; who wounds one
-//! also tells the event at which the victim waits.
+//! Who waits for a transaction waits at its worker's event, which is told when the attempt ends; who wounds one also
+//! tells the event at which the victim waits.
+//!
+//! # Deviation
+//!
+//! plor §4.1.1 has the timestamp where we have the attempt's number. Its locks are given up by their holders only;
+//! ours are taken from wounded ones by a compare-and-swap of the holder's identity, which must then not come back
+//! with the transaction's next attempt, as a timestamp does. The time lies beside the word.
 
 use crossbeam_utils::CachePadded;
-use hotrow_core::{Attempt, Lost, Protocol, Reason, WorkerId};
+use hotrow_core::{Attempt, Lost, Protocol, Reason};
 use hotrow_sync::OnceLock;
 use hotrow_sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
 use hotrow_sync::clock::{self, Duration};
 use hotrow_sync::event::Event;
 
-/// Bits of a worker's number in a stamp.
+/// Bits of a worker's number in an identity.
 const WORKER_BITS: u32 = 14;
-/// Workers that stamps can tell apart.
+/// Workers that identities can tell apart.
 pub(crate) const WORKERS_MAX: u32 = 1 << WORKER_BITS;
-/// Bits below the stamp: the state, or a protocol's own mark.
+/// Bits below the identity: the state, or a lock's own mark.
 const STATE_BITS: u32 = 2;
 const STATE: u64 = (1 << STATE_BITS) - 1;
-/// The unit of time in a stamp, as a power of two of nanoseconds.
-const TICK_BITS: u32 = 6;
 
 const RUNNING: u64 = 0;
 const COMMITTED: u64 = 1;
 const WOUNDED: u64 = 2;
 const ENDED: u64 = 3;
 
-/// The age of a transaction: when it began, in units of 64 ns, and its worker's number, which tells transactions
-/// of one moment apart. The lowest two bits are 0.
+/// An attempt: the number of its worker, and how many that worker has made before. Never 0; its two lowest bits are.
 ///
-/// 48 bits of time wrap around after 208 days; ages are compared by their distance, so that only transactions
-/// that are 104 days apart would be mistaken.
+/// 48 bits of number: at ten million attempts a second of one worker, ten months until one comes back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Stamp(u64);
+pub(crate) struct AttemptId(u64);
 
-impl Stamp {
-    /// The stamp of a transaction of `worker` that begins at `ticks`. Not the `last` one of that worker.
-    #[inline]
-    fn new(ticks: u64, worker: WorkerId, last: Stamp) -> Self {
-        /// Clocks do not go back, but a worker may come from real time into a simulation.
-        const NEAR: u64 = 1 << 20;
-        const TICKS: u64 = (1 << (64 - WORKER_BITS - STATE_BITS)) - 1;
-        let last_ticks = last.0 >> (WORKER_BITS + STATE_BITS);
-        let ahead = last_ticks.wrapping_sub(ticks) & TICKS;
-        // 0 would make the stamp of worker 0 look like none.
-        let ticks = if ahead < NEAR { last_ticks + 1 } else { ticks }.max(1);
-        Self((ticks << (WORKER_BITS + STATE_BITS)) | (u64::from(worker.number()) << STATE_BITS))
-    }
-
-    /// The stamp in a word whose two lowest bits mean something else. `None` if there is none.
+impl AttemptId {
     #[inline(always)]
-    pub(crate) fn in_word(word: u64) -> Option<Self> {
-        (word & !STATE != 0).then_some(Self(word & !STATE))
+    fn next(self, worker: u32) -> Self {
+        let number = (self.0 >> (WORKER_BITS + STATE_BITS)).wrapping_add(1);
+        Self((number << (WORKER_BITS + STATE_BITS)) | (u64::from(worker) << STATE_BITS))
     }
 
-    /// The stamp as a word.
+    /// The identity in a word whose two lowest bits mean something else.
+    #[inline(always)]
+    pub(crate) fn in_word(word: u64) -> Self {
+        Self(word & !STATE)
+    }
+
+    /// The identity as a word.
     #[inline(always)]
     pub(crate) fn word(self) -> u64 {
         self.0
-    }
-
-    /// Whether its transaction has precedence over the other's.
-    #[inline(always)]
-    pub(crate) fn is_older_than(self, other: Stamp) -> bool {
-        self.0.wrapping_sub(other.0).cast_signed() < 0
     }
 
     /// The number of its worker.
@@ -85,11 +75,37 @@ impl Stamp {
     }
 }
 
+/// An attempt and the age of its transaction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Stamp {
+    /// Which attempt.
+    pub(crate) id: AttemptId,
+    /// When the transaction began, in nanoseconds of the clock; later for one that is to come after others.
+    began_ns: u64,
+}
+
+impl Stamp {
+    /// Whether its transaction has precedence over the other's. Of two that began at the same moment, that of the
+    /// worker with the lower number has.
+    #[inline(always)]
+    pub(crate) fn is_older_than(self, other: Stamp) -> bool {
+        (self.began_ns, self.worker()) < (other.began_ns, other.worker())
+    }
+
+    /// The number of its worker.
+    #[inline(always)]
+    pub(crate) fn worker(self) -> u32 {
+        self.id.worker()
+    }
+}
+
 /// One worker's context.
 #[derive(Debug, Default)]
 pub(crate) struct Context {
-    /// The current transaction's stamp and state.
+    /// The current attempt's identity and state.
     word: AtomicU64,
+    /// When its transaction began.
+    began_ns: AtomicU64,
     /// The segment over which it was wounded.
     wounded_over: AtomicUsize,
     /// The worker at whose event it waits.
@@ -144,18 +160,21 @@ impl Contexts {
         &chunk[worker % CHUNK]
     }
 
-    /// Begins an attempt: a new stamp for a first one, the same again for a retry. `behind_ns` puts a new
-    /// transaction behind others, by so many nanoseconds.
+    /// Begins an attempt. A first one begins the transaction now; `behind_ns` puts it behind others that begin at
+    /// the same moment.
     #[inline]
     pub(crate) fn begin<P: Protocol>(&self, attempt: &Attempt<P>, last: Stamp, behind_ns: u64) -> Stamp {
-        let stamp = if attempt.number() == 0 {
-            let ticks = clock::nanoseconds().wrapping_add(behind_ns) >> TICK_BITS;
-            Stamp::new(ticks, attempt.worker(), last)
-        } else {
-            last
+        let began_ns = match attempt.number() {
+            0 => clock::nanoseconds().saturating_add(behind_ns),
+            _ => last.began_ns,
         };
+        let stamp = Stamp { id: last.id.next(attempt.worker().number()), began_ns };
+        let context = self.of(stamp.worker());
+        // In this order; pairs with `stamp`, which looks at the identity again after it has looked at the time.
+        fence(Ordering::Release);
+        context.began_ns.store(began_ns, Ordering::Relaxed);
         // Release: who finds the attempt in a lock, which it enters later, sees this.
-        self.of(stamp.worker()).word.store(stamp.0 | RUNNING, Ordering::Release);
+        context.word.store(stamp.id.0 | RUNNING, Ordering::Release);
         stamp
     }
 
@@ -163,16 +182,16 @@ impl Contexts {
     #[inline]
     pub(crate) fn commit(&self, stamp: Stamp) -> bool {
         let word = &self.of(stamp.worker()).word;
+        let (from, to) = (stamp.id.0 | RUNNING, stamp.id.0 | COMMITTED);
         // Sequentially consistent, as `wound`: the two decide between them.
-        word.compare_exchange(stamp.0 | RUNNING, stamp.0 | COMMITTED, Ordering::SeqCst, Ordering::SeqCst)
-            .is_ok()
+        word.compare_exchange(from, to, Ordering::SeqCst, Ordering::SeqCst).is_ok()
     }
 
     /// Ends an attempt that has released what it held.
     #[inline]
     pub(crate) fn end(&self, stamp: Stamp) {
         // Release: pairs with the loads in `running` and its siblings; who sees the end sees what was released.
-        self.of(stamp.worker()).word.store(stamp.0 | ENDED, Ordering::Release);
+        self.of(stamp.worker()).word.store(stamp.id.0 | ENDED, Ordering::Release);
     }
 
     /// Tells who waits at the worker's event.
@@ -199,35 +218,60 @@ impl Contexts {
         fence(Ordering::Release);
     }
 
-    /// The stamp of a worker's transaction, if it is running and may still commit or be wounded.
+    /// A worker's word and the age of its transaction.
+    #[inline]
+    fn look(&self, worker: u32) -> (u64, u64) {
+        let context = self.of(worker);
+        loop {
+            // Sequentially consistent: the caller has found the worker in a lock before.
+            let word = context.word.load(Ordering::SeqCst);
+            let began_ns = context.began_ns.load(Ordering::Relaxed);
+            // Pairs with the fence in `begin`: who has seen the next transaction's time sees that this one ended.
+            fence(Ordering::Acquire);
+            let again = context.word.load(Ordering::Relaxed);
+            if again & !STATE == word & !STATE {
+                return (again, began_ns);
+            }
+        }
+    }
+
+    /// The attempt that a worker makes, if it may still commit or be wounded.
     #[inline]
     pub(crate) fn running(&self, worker: u32) -> Option<Stamp> {
-        // Sequentially consistent: the caller has found the worker in a lock before.
-        let word = self.of(worker).word.load(Ordering::SeqCst);
-        if word & STATE == RUNNING { Stamp::in_word(word) } else { None }
+        let (word, began_ns) = self.look(worker);
+        (word & STATE == RUNNING).then_some(Stamp { id: AttemptId::in_word(word), began_ns })
     }
 
-    /// The stamp of a worker's transaction, whatever has become of it.
+    /// The attempt that a worker makes, whatever has become of it.
     #[inline]
     pub(crate) fn stamp(&self, worker: u32) -> Stamp {
-        Stamp(self.of(worker).word.load(Ordering::SeqCst) & !STATE)
+        let (word, began_ns) = self.look(worker);
+        Stamp { id: AttemptId::in_word(word), began_ns }
     }
 
-    /// Whether a transaction's attempt runs, and may still commit or be wounded.
+    /// An attempt's stamp. `None` if it will install nothing any more.
     #[inline]
-    pub(crate) fn is_running(&self, stamp: Stamp) -> bool {
-        self.of(stamp.worker()).word.load(Ordering::SeqCst) == stamp.0 | RUNNING
+    pub(crate) fn stamp_of(&self, id: AttemptId) -> Option<Stamp> {
+        let (word, began_ns) = self.look(id.worker());
+        let alive = AttemptId::in_word(word) == id && matches!(word & STATE, RUNNING | COMMITTED);
+        alive.then_some(Stamp { id, began_ns })
+    }
+
+    /// Whether an attempt may still commit or be wounded.
+    #[inline]
+    pub(crate) fn is_running(&self, id: AttemptId) -> bool {
+        self.of(id.worker()).word.load(Ordering::SeqCst) == id.0 | RUNNING
     }
 
     /// Whether an attempt will install nothing any more.
     #[inline]
-    pub(crate) fn is_over(&self, stamp: Stamp) -> bool {
-        let word = self.of(stamp.worker()).word.load(Ordering::SeqCst);
-        word & !STATE != stamp.0 || matches!(word & STATE, WOUNDED | ENDED)
+    pub(crate) fn is_over(&self, id: AttemptId) -> bool {
+        let word = self.of(id.worker()).word.load(Ordering::SeqCst);
+        AttemptId::in_word(word) != id || matches!(word & STATE, WOUNDED | ENDED)
     }
 
-    /// Stops a transaction if it can still be stopped.
-    pub(crate) fn wound(&self, victim: Stamp, over: usize) -> Wound {
+    /// Stops an attempt if it can still be stopped.
+    pub(crate) fn wound(&self, victim: AttemptId, over: usize) -> Wound {
         let context = self.of(victim.worker());
         if self.is_running(victim) {
             // Only words for a report.
@@ -323,61 +367,48 @@ mod models;
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
-    use hotrow_core::Engine;
 
-    fn stamps() -> [Stamp; 3] {
-        let engine = Engine::<crate::Occ>::new();
-        let (first, second) = (engine.worker().unwrap(), engine.worker().unwrap());
-        [
-            Stamp::new(7, first.id(), Stamp::default()),
-            Stamp::new(7, second.id(), Stamp::default()),
-            Stamp::new(8, first.id(), Stamp::default()),
-        ]
+    fn stamp(worker: u32, number: u64, began_ns: u64) -> Stamp {
+        let before = AttemptId((number - 1) << (WORKER_BITS + STATE_BITS));
+        Stamp { id: before.next(worker), began_ns }
+    }
+
+    fn enter(contexts: &Contexts, stamp: Stamp) {
+        let context = contexts.of(stamp.worker());
+        context.began_ns.store(stamp.began_ns, Ordering::SeqCst);
+        context.word.store(stamp.id.0 | RUNNING, Ordering::SeqCst);
     }
 
     #[test]
     fn who_began_earlier_is_older_and_ties_are_broken_by_the_worker() {
-        let [first, second, later] = stamps();
+        let [first, second, later] = [stamp(0, 9, 7), stamp(1, 3, 7), stamp(0, 1, 8)];
         assert!(first.is_older_than(second) && second.is_older_than(later) && first.is_older_than(later));
         assert!(!first.is_older_than(first) && !later.is_older_than(first));
         assert_eq!((first.worker(), second.worker(), later.worker()), (0, 1, 0));
     }
 
     #[test]
-    fn ages_survive_the_end_of_the_clock() {
-        let [old, _, young] = stamps();
-        let old = Stamp(old.0.wrapping_sub(20 << (WORKER_BITS + STATE_BITS)));
-        assert!(old.0 > young.0 && old.is_older_than(young));
-    }
-
-    #[test]
-    fn a_worker_never_has_the_same_stamp_twice_in_a_row() {
-        let [first, ..] = stamps();
-        let engine = Engine::<crate::Occ>::new();
-        let worker = engine.worker().unwrap().id();
-        let again = Stamp::new(7, worker, first);
-        assert!(first.is_older_than(again));
-        // Another clock begins: its time counts.
-        assert_eq!(Stamp::new(3, worker, Stamp(u64::MAX >> 1)).0 >> (WORKER_BITS + STATE_BITS), 3);
-    }
-
-    #[test]
-    fn a_transaction_is_wounded_or_commits_but_never_both() {
+    fn an_attempt_is_wounded_or_commits_but_never_both() {
         let contexts = Contexts::new();
-        let [first, second, later] = stamps();
-        let word = |stamp: Stamp| &contexts.of(stamp.worker()).word;
-        word(first).store(first.0 | RUNNING, Ordering::SeqCst);
-        assert_eq!(contexts.wound(first, 1), Wound::Dead);
-        assert!(contexts.is_wounded(first) && contexts.is_over(first) && !contexts.commit(first));
-        word(second).store(second.0 | RUNNING, Ordering::SeqCst);
+        let [first, second, later] = [stamp(0, 1, 7), stamp(1, 1, 7), stamp(0, 2, 7)];
+        enter(&contexts, first);
+        assert_eq!(contexts.running(0), Some(first));
+        assert_eq!(contexts.wound(first.id, 1), Wound::Dead);
+        assert!(contexts.is_wounded(first) && contexts.is_over(first.id) && !contexts.commit(first));
+        assert_eq!(
+            (contexts.running(0), contexts.stamp_of(first.id), contexts.stamp(0)),
+            (None, None, first)
+        );
+        enter(&contexts, second);
         assert!(contexts.commit(second));
-        assert_eq!(contexts.wound(second, 1), Wound::TooLate);
-        assert!(!contexts.is_over(second));
+        assert_eq!(contexts.wound(second.id, 1), Wound::TooLate);
+        assert!(!contexts.is_over(second.id));
+        assert_eq!(contexts.stamp_of(second.id), Some(second));
         contexts.end(second);
-        assert_eq!(contexts.wound(second, 1), Wound::Dead);
-        // The worker's next transaction is not hit by what was meant for the one before.
-        word(later).store(later.0 | RUNNING, Ordering::SeqCst);
-        assert_eq!(contexts.wound(first, 1), Wound::Dead);
-        assert!(contexts.is_running(later));
+        assert_eq!(contexts.wound(second.id, 1), Wound::Dead);
+        // The next attempt, of the same transaction even, is not hit by what was meant for the one before.
+        enter(&contexts, later);
+        assert_eq!(contexts.wound(first.id, 1), Wound::Dead);
+        assert!(contexts.is_running(later.id) && contexts.is_over(first.id));
     }
 }

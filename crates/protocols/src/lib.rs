@@ -5,17 +5,23 @@
 
 mod contexts;
 mod locking;
+mod mocc;
 mod none;
 mod occ;
+mod plor;
 mod registry;
+mod tictoc;
 mod tl2;
 mod version;
 
 pub use locking::{LockWord, LockingLocal, Policy, TwoPhaseLocking};
+pub use mocc::{HeatedVersion, HeatedWord, Mocc, MoccLocal, MoccMark};
 pub use none::NoProtocol;
 pub use occ::{Occ, OccLocal};
+pub use plor::{Locker, Plor, PlorLocal, PlorOptions};
 pub use registry::{
     PROTOCOLS, ProtocolInfo, UnknownProtocol, Visitor, for_each_protocol, names, with_protocol,
 };
+pub use tictoc::{TicToc, TicTocLocal, TimestampWord, Timestamps};
 pub use tl2::{Tl2, Tl2Local};
 pub use version::{Version, VersionWord};

@@ -3,7 +3,7 @@
 //! Adding a protocol is one new module and one line in [`registry!`]'s call below. The command, the tests
 //! and the figures all go through here.
 
-use crate::{NoProtocol, Occ, Tl2, TwoPhaseLocking};
+use crate::{Mocc, NoProtocol, Occ, Plor, TicToc, Tl2, TwoPhaseLocking};
 use hotrow_core::{Protocol, Variant};
 use hotrow_sync::LazyLock;
 
@@ -18,6 +18,8 @@ pub struct ProtocolInfo {
     pub source: &'static str,
     /// Whether unfinished and aborted attempts, too, see one consistent state.
     pub opaque: bool,
+    /// Whether the serial order agrees with real time.
+    pub strict: bool,
     /// The most workers at a time.
     pub workers_max: u32,
 }
@@ -61,11 +63,12 @@ macro_rules! registry {
     };
 }
 
-registry![Occ, Tl2, TwoPhaseLocking, NoProtocol];
+registry![Occ, Plor, TicToc, Mocc, TwoPhaseLocking, Tl2, NoProtocol];
 
 fn information<P: Protocol>(variant: &Variant) -> ProtocolInfo {
     let Variant { name, summary, source } = *variant;
-    ProtocolInfo { name, summary, source, opaque: P::OPAQUE, workers_max: P::WORKERS_MAX }
+    let (opaque, strict, workers_max) = (P::OPAQUE, P::STRICT, P::WORKERS_MAX);
+    ProtocolInfo { name, summary, source, opaque, strict, workers_max }
 }
 
 /// The options of a protocol that has one variant only.
@@ -120,7 +123,8 @@ mod tests {
         let error = with_protocol("ocm", Name).unwrap_err().to_string();
         assert_eq!(
             error,
-            "unknown protocol \"ocm\"; there are: occ, tl2, no-wait, wait-die, wound-wait, none"
+            "unknown protocol \"ocm\"; there are: occ, plor, plor+dwa, plor+latched, plor+deadline, tictoc, \
+             mocc, no-wait, wait-die, wound-wait, tl2, none"
         );
     }
 }

@@ -11,6 +11,7 @@ use hotrow_sync::atomic::{Ordering, unfollowed::AtomicU64};
 use std::any::Any;
 use std::fmt;
 use std::marker::PhantomData;
+use std::time::Duration;
 
 /// A table of a database, by number and by the types of its keys and rows: what procedures name tables by.
 ///
@@ -64,6 +65,7 @@ pub struct Database<P: Protocol> {
     engine: Engine<P>,
     number: u64,
     parts: Vec<Box<dyn Any + Send + Sync>>,
+    think: Duration,
 }
 
 impl<P: Protocol> Database<P> {
@@ -72,12 +74,35 @@ impl<P: Protocol> Database<P> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         // Relaxed: only uniqueness matters.
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        Self { engine: engine.clone(), number, parts: Vec::new() }
+        Self { engine: engine.clone(), number, parts: Vec::new(), think: Duration::ZERO }
     }
 
     /// The engine.
     pub fn engine(&self) -> &Engine<P> {
         &self.engine
+    }
+
+    /// Makes procedures interactive: each of their operations (a read, change, insertion, deletion or scan)
+    /// begins only after such a delay, as if it had come over a network. Zero, the default, costs nothing that
+    /// can be measured. Closures on the tables are not delayed, and there is no delay before a commit.
+    ///
+    /// What an attempt holds it holds through the delays: locks, under a protocol that locks when it reads or
+    /// writes; under every protocol its own insertions, which lock their records, and the epoch, so that
+    /// memory is reclaimed later. That is what plor §6.2.2 compares: protocols that lock early keep others
+    /// waiting for whole round trips, optimistic ones lose them with each attempt.
+    ///
+    /// (The think times of TPC-C, clause 5.2.5, are something else: they lie between transactions.)
+    ///
+    /// The thread sleeps for the delay. Linux wakes it some 60 µs late at best (its timers' slack, 50 µs, and the
+    /// switch), and far later where threads have to wait for a core; in a simulation delays are exact.
+    pub fn set_think_time(&mut self, think: Duration) {
+        self.think = think;
+    }
+
+    /// The delay before each operation of a procedure.
+    #[inline(always)]
+    pub fn think_time(&self) -> Duration {
+        self.think
     }
 
     /// Begins to describe a table; pass the result of `build` to [`add_table`](Self::add_table).
@@ -144,7 +169,7 @@ impl<P: Protocol> Database<P> {
     /// ([`Context::rollback`](crate::Context::rollback), [`Context::require`](crate::Context::require)).
     #[inline]
     pub fn execute<T: Procedure>(&self, worker: &mut Worker<P>, procedure: &T) -> Result<T::Output, Error> {
-        worker.run(|tx| procedure.run(&mut Eager::new(self, tx)))
+        worker.try_run_as(procedure.profile(), |tx| procedure.run(&mut Eager::new(self, tx)))
     }
 
     /// Runs a procedure on the present state, records its operations, and rolls everything back.

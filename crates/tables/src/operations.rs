@@ -3,7 +3,7 @@
 use crate::index::{Insertion, Keyed, Lookup};
 use crate::key::{Image, Key};
 use crate::record::{Pending, Record, Snapshot, State};
-use crate::storage::{Shared, tag};
+use crate::storage::{Index, Shared, tag};
 use hotrow_core::{
     Abort, Cell, Found, ItemId, Misuse, Observed, Pin, Protocol, StructureChange, Transaction, Value,
 };
@@ -222,6 +222,55 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
             secondary.change(tx, key, before, &after)?;
         }
         Ok(())
+    }
+
+    /// Replaces a row without looking at it. True if there was one with this key.
+    ///
+    /// What the transaction depends on is that the row is there, and that is a predicate: it holds of every
+    /// value that a present record ever has, so other writers of the row are no conflict, and its killer is one.
+    pub(crate) fn replace(&self, tx: &mut Tx<'_, P>, key: &K, row: R) -> Result<bool, Abort> {
+        if !self.secondaries.is_empty() {
+            // Where the entries are that must move, only the old row says.
+            return Ok(self.update(tx, key, |old| *old = row)?.is_some());
+        }
+        self.enter_to_write(tx)?;
+        loop {
+            let Some(record) = self.find(tx, key)? else { return Ok(false) };
+            // SAFETY: as in `see`.
+            let (id, pending) = unsafe { tx.write(self, Record::address(record)) }?;
+            if pending {
+                return Ok(self.replace_own(tx, record, id, row));
+            }
+            // After the announcement: a protocol that locks then holds the lock already.
+            // SAFETY: the state looked at is the item's record's.
+            if unsafe { tx.peek(id, || record.as_ref().state()) }? != State::Present {
+                self.bury(tx, record);
+                continue;
+            }
+            tx.set_tag(id, tag::UPDATE);
+            // SAFETY: announced just now, and the tag says what the payload is; the predicate of a record needs
+            // none of its own.
+            unsafe {
+                tx.set_write(id, R::Cell::pend(row));
+                tx.set_predicate::<()>(id, None);
+            }
+            if tx.is_recorded() && matches!(self.index, Index::Ordered(_)) {
+                tx.record_intent(id);
+            }
+            return Ok(true);
+        }
+    }
+
+    /// Replaces a row of which the attempt has a pending write. False if that is a delete.
+    fn replace_own(&self, tx: &mut Tx<'_, P>, record: NonNull<Record<K, R, P>>, id: ItemId, row: R) -> bool {
+        match tx.tag(id) {
+            // SAFETY: an update has a payload of this type.
+            tag::UPDATE => *R::Cell::pending_mut(unsafe { tx.payload::<Pending<R>>(id) }) = row,
+            // SAFETY: this attempt made the record, which is in memory until it ends. It holds the lock.
+            tag::BORN => unsafe { record.as_ref() }.install(R::Cell::pend(row), tx.pin()),
+            _ => return false,
+        }
+        true
     }
 
     /// True if the row was inserted, false if there is one with this key.

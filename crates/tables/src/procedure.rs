@@ -3,7 +3,7 @@
 use crate::database::{IndexRef, TableRef};
 use crate::index::Direction;
 use crate::key::Key;
-use hotrow_core::Value;
+use hotrow_core::{Profile, Value};
 use std::fmt;
 use std::ops::{Bound, ControlFlow, RangeInclusive};
 
@@ -19,6 +19,11 @@ impl<T: Clone + Send + 'static> Data for T {}
 pub trait Procedure {
     /// What it returns.
     type Output: Data;
+
+    /// What is known of it before it runs: that it writes nothing, how many records it touches.
+    fn profile(&self) -> Profile {
+        Profile::UNKNOWN
+    }
 
     /// Runs it, or says what it would do, as the context sees fit.
     ///
@@ -105,6 +110,14 @@ pub trait Context: Sized {
         input: Self::Val<I>,
         change: impl FnOnce(&mut R, I) -> O + Send + 'static,
     ) -> Result<Self::Val<Option<O>>, Self::Stop>;
+
+    /// Replaces a row, whatever it was; false if it is missing.
+    fn replace<K: Key, R: Value>(
+        &mut self,
+        table: TableRef<K, R>,
+        key: Self::Val<K>,
+        row: Self::Val<R>,
+    ) -> Result<Self::Val<bool>, Self::Stop>;
 
     /// Changes a row in a way that is declared to commute with the other commutative changes of the same
     /// table (a balance increment), and gives nothing back. Nothing happens if the row is missing.

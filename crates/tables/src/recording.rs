@@ -14,6 +14,8 @@ pub enum OperationKind {
     Read,
     /// Changes one row, depending on what was there.
     Write,
+    /// Replaces one row, whatever was there.
+    Replace,
     /// Inserts one row.
     Insert,
     /// Deletes one row.

@@ -10,7 +10,8 @@
 //! - an insert puts a locked record into the index at once, which bumps the leaf, so that who observed the
 //!   key's absence fails; the record's version guards everything after that;
 //! - an update, and a delete, is a pending write of the record; the delete's commit kills the record, which
-//!   its cleanup takes out of the index.
+//!   its cleanup takes out of the index;
+//! - a replacement is a pending write, too, but reads nothing: that the row is there is a predicate (sto §3.5).
 //!
 //! The sources are sto §4.1 (inserted and absent elements, read-my-writes) and Silo's node set. Deviation
 //! from STO: its bucket versions change when an insert commits, ours (as Silo's) when the record enters the
@@ -265,6 +266,12 @@ unsafe impl<K: Key, R: Value, P: Protocol> Object<P> for Shared<K, R, P> {
         if killed {
             self.remove_dead(item.segment().cast(), pin, &mut |_| ());
         }
+    }
+
+    /// The one predicate of records: that the row is there, which is all that its replacement depends on.
+    unsafe fn predicate_holds(&self, item: &Item<P>) -> bool {
+        // SAFETY: as in `install`.
+        unsafe { Record::<K, R, P>::at(item.segment()) }.state() == State::Present
     }
 }
 

@@ -199,14 +199,29 @@ impl<K: Key, R: Value, P: Protocol> Table<K, R, P> {
         self.shared.insert(tx, key, row)
     }
 
-    /// Inserts a row, or replaces the one with this key. True if it was inserted.
+    /// Replaces a row without looking at it: a blind write. False, and nothing changed, if there is none with
+    /// this key.
+    ///
+    /// The transaction then depends on the row's being there and not on its value, so two transactions that
+    /// replace the same row need not abort each other, and a boxed row is not copied. (The rows of a table with
+    /// secondary indexes are read all the same: their entries must be found.)
+    ///
+    /// # Errors
+    ///
+    /// As [`get`](Self::get).
+    #[inline]
+    pub fn replace(&self, tx: &mut Transaction<'_, P>, key: &K, row: R) -> Result<bool, Abort> {
+        self.shared.replace(tx, key, row)
+    }
+
+    /// Inserts a row, or [replaces](Self::replace) the one with this key. True if it was inserted.
     ///
     /// # Errors
     ///
     /// As [`get`](Self::get).
     pub fn upsert(&self, tx: &mut Transaction<'_, P>, key: K, row: R) -> Result<bool, Abort> {
         loop {
-            if self.shared.update(tx, &key, |old| *old = row.clone())?.is_some() {
+            if self.shared.replace(tx, &key, row.clone())? {
                 return Ok(false);
             }
             if self.shared.insert(tx, key.clone(), row.clone())? {

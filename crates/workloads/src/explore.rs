@@ -1,14 +1,14 @@
 //! Schedule exploration: small workloads on a few virtual cores, in many schedules, each recorded and judged.
 //!
-//! A seed determines everything: the workload (stress mostly, the array and TPC-C now and then) and its sizes, how
+//! A seed determines everything: the workload (stress mostly; YCSB, the array and TPC-C now and then) and its sizes, how
 //! many cores there are, who goes on when (at random, or by priorities), and where cores stop or die. So a schedule in which something went wrong can be
 //! had again by its seed, with a trace.
 //!
 //! A core that dies is a thread that stops for ever without unwinding, wherever it is. (A panic unwinds; those are
 //! the workload's.) It must not make others see what is wrong; that they may wait for what it held is counted.
 //!
-//! What is looked for: histories that are not strictly serializable (or not opaque, where the protocol claims to
-//! be), data that contradict the workload's own checks, deadlocks, panics, and runs that do not end.
+//! What is looked for: histories that are not what the protocol claims (strictly serializable, unless it claims
+//! more or less), data that contradict the workload's own checks, deadlocks, panics, and runs that do not end.
 
 use crate::array::{Array, ArrayOptions};
 use crate::observer::Unobserved;
@@ -18,9 +18,10 @@ use crate::tpcc::input::Mix;
 use crate::tpcc::population::Scale;
 use crate::tpcc::{Tpcc, TpccOptions};
 use crate::workload::{End as Ended, Workload};
+use crate::ycsb::{Preset, Ycsb, YcsbOptions};
 use hotrow::sync::clock::Duration;
 use hotrow::sync::random::Random;
-use hotrow::{Engine, Protocol, RetryPolicy};
+use hotrow::{Engine, Isolation, Protocol, RetryPolicy};
 use hotrow_sim::{Config, End, Faults, Machine, Order, Outcome, Simulation, Trace};
 use std::cell::RefCell;
 use std::fmt;
@@ -65,11 +66,27 @@ impl Drawn {
         let kills = u32::from(kills_one_in != 0 && random.below(kills_one_in) == 0);
         let workload = match random.below(60) {
             // The rarest takes the longest to load.
-            0 => WorkloadOptions::Tpcc(TpccOptions { warehouses: 1, mix: Mix::Full, scale: Scale::SMALL }),
+            0 => WorkloadOptions::Tpcc(TpccOptions {
+                warehouses: 1,
+                mix: Mix::Full,
+                scale: Scale::SMALL,
+                stock_level: Isolation::Serializable,
+            }),
             1..=3 => WorkloadOptions::Array(ArrayOptions {
                 size: 4,
                 ops: ops as usize,
                 increment_share: write_share,
+            }),
+            4..=8 => WorkloadOptions::Ycsb(YcsbOptions {
+                records: u64::from(ops.max(keys)),
+                // Inline or boxed.
+                value_bytes: if keys == 1 { 16 } else { 40 },
+                read_ratio: 1.0 - write_share,
+                rmw_share: 0.5,
+                ops: keys,
+                big_share: 0.3,
+                big_ops: ops,
+                ..YcsbOptions::of(Preset::A)
             }),
             _ => WorkloadOptions::Stress(StressOptions {
                 keys,
@@ -180,6 +197,10 @@ pub fn explore<P: Protocol>(
     match &drawn.workload {
         WorkloadOptions::Tpcc(options) => {
             let workload = Tpcc::<P>::load(&engine, options, 1, seed, &Unobserved).expect(loaded);
+            explore_on(drawn, &engine, &workload, trace_steps, look)
+        }
+        WorkloadOptions::Ycsb(options) => {
+            let workload = Ycsb::<P>::load(&engine, options, cores, seed, &Unobserved).expect(loaded);
             explore_on(drawn, &engine, &workload, trace_steps, look)
         }
         WorkloadOptions::Array(options) => {

@@ -20,12 +20,13 @@ mod run;
 pub mod stress;
 pub mod tpcc;
 mod workload;
+pub mod ycsb;
 
 #[cfg(feature = "sim")]
 pub use driver::simulated::VirtualSettings;
 pub use driver::{KindCounts, Measurement, Settings, measure};
 pub use error::BenchError;
-pub use latency::{Latencies, LatencySummary};
+pub use latency::{Latencies, LatencyDistribution, LatencySummary};
 pub use observer::{Host, Observer, Unobserved};
 pub use options::{OptionError, OptionInfo};
 pub use registry::{WORKLOADS, WorkloadInfo, WorkloadOptions};

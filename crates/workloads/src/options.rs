@@ -35,6 +35,12 @@ pub enum OptionError {
         /// The name asked for.
         name: String,
     },
+    /// The workload's transactions are closures, whose operations cannot be delayed one by one.
+    #[error("--think-us delays the operations of procedures, and {workload} has none: it runs closures")]
+    NoProcedures {
+        /// The workload.
+        workload: &'static str,
+    },
     /// The option cannot have this value.
     #[error("--{name} {value}: {reason}")]
     Invalid {
@@ -98,6 +104,19 @@ impl<'a> Values<'a> {
         }
     }
 
+    /// A number within bounds, or `word` in place of one.
+    pub(crate) fn number_or<T>(
+        &self,
+        name: &str,
+        word: &str,
+        bounds: RangeInclusive<T>,
+    ) -> Result<Option<T>, OptionError>
+    where
+        T: FromStr + PartialOrd + Display,
+    {
+        if self.text(name).1 == word { Ok(None) } else { self.number(name, bounds).map(Some) }
+    }
+
     /// One of several words.
     pub(crate) fn one_of<T: Copy>(&self, name: &str, words: &[(&str, T)]) -> Result<T, OptionError> {
         let (name, value) = self.text(name);
@@ -111,7 +130,8 @@ impl<'a> Values<'a> {
     }
 }
 
-fn invalid(name: &'static str, value: &str, reason: String) -> OptionError {
+/// What is wrong with a value.
+pub(crate) fn invalid(name: &'static str, value: &str, reason: String) -> OptionError {
     OptionError::Invalid { name, value: value.to_owned(), reason }
 }
 
@@ -136,6 +156,8 @@ mod tests {
         assert_eq!(values.number("share", 0.0..=1.0), Ok(0.5));
         assert_eq!(values.one_of("mode", &[("slow", 1), ("fast", 2)]), Ok(2));
         assert_eq!(values.parsed::<String>("mode"), Ok("fast".to_owned()));
+        assert_eq!(values.number_or("share", "any", 0.0..=1.0), Ok(Some(0.5)));
+        assert_eq!(values.number_or("mode", "fast", 0.0..=1.0), Ok(None));
     }
 
     #[test]

@@ -4,10 +4,13 @@
 //! loaded (`run`). The command's parser, its help and its lists all come from here.
 
 use crate::array::ArrayOptions;
-use crate::options::{OptionError, OptionInfo, Values};
+use crate::options::{OptionError, OptionInfo, Values, invalid};
 use crate::stress::StressOptions;
 use crate::tpcc::TpccOptions;
 use crate::tpcc::population::Scale;
+use crate::ycsb::rows::SHORT_BYTES_MAX;
+use crate::ycsb::{Preset, YcsbOptions};
+use hotrow::Isolation;
 use serde_json::{Map, Value, json};
 
 /// What is known of a workload without choosing it.
@@ -43,9 +46,81 @@ const TPCC: WorkloadInfo = WorkloadInfo {
             default: "full",
             summary: "Rows of a warehouse: full, or small for a quick try (100 items instead of 100000)",
         },
+        OptionInfo {
+            name: "stock-level",
+            value: "LEVEL",
+            default: "serializable",
+            summary: "Isolation of Stock-Level: serializable, or read-committed (clause 2.8.2.3; plor §6.1)",
+        },
     ],
     example: "--warehouses 2 --mix new-order+payment",
 };
+
+const YCSB: WorkloadInfo = WorkloadInfo {
+    name: "ycsb",
+    summary: "small and big transactions of reads and writes of records, some of them hot",
+    source: "YCSB, plor §6.1",
+    options: &[
+        OptionInfo {
+            name: "preset",
+            value: "PRESET",
+            default: "a",
+            summary: "a (half reads, half blind writes), b (95 % reads), c (all reads), f (half read-modify-writes)",
+        },
+        OptionInfo {
+            name: "records",
+            value: "N",
+            default: "1000000",
+            summary: "Records, from 1 to 10^9; the paper's 10000000 take 11 GB",
+        },
+        OptionInfo {
+            name: "value-bytes",
+            value: "N",
+            default: "1000",
+            summary: "The size of a value in bytes, from 1 to 1000000",
+        },
+        OptionInfo {
+            name: "theta",
+            value: "T",
+            default: PRESETS_OWN,
+            summary: "How unevenly records are drawn: the zipfian theta, from 0 to 1.4 (0.99; 0.5 in b)",
+        },
+        OptionInfo {
+            name: "read-ratio",
+            value: "R",
+            default: PRESETS_OWN,
+            summary: "The share of operations that read, from 0 to 1; the others write",
+        },
+        OptionInfo {
+            name: "rmw-share",
+            value: "S",
+            default: PRESETS_OWN,
+            summary: "The share of writes that read what they change, from 0 to 1; the others are blind (0; 1 in f)",
+        },
+        OptionInfo {
+            name: "ops",
+            value: "N",
+            default: "4",
+            summary: "Operations of a small transaction, from 1 to 1000, each on another record",
+        },
+        OptionInfo {
+            name: "big-share",
+            value: "S",
+            default: "0.1",
+            summary: "The share of transactions that are big, from 0 to 1",
+        },
+        OptionInfo {
+            name: "big-ops",
+            value: "N",
+            default: "16",
+            summary: "Operations of a big transaction, from 1 to 1000, each on another record",
+        },
+    ],
+    example: "--preset b --theta 0.99 --value-bytes 10",
+};
+
+/// Stands for the preset's own value of an option.
+const PRESETS_OWN: &str = "preset";
 
 const ARRAY: WorkloadInfo = WorkloadInfo {
     name: "array",
@@ -115,7 +190,7 @@ const STRESS: WorkloadInfo = WorkloadInfo {
 };
 
 /// All workloads, the main one first.
-pub const WORKLOADS: &[WorkloadInfo] = &[TPCC, ARRAY, STRESS];
+pub const WORKLOADS: &[WorkloadInfo] = &[TPCC, YCSB, ARRAY, STRESS];
 
 /// The names of all workloads.
 pub(crate) fn names() -> Vec<&'static str> {
@@ -125,6 +200,11 @@ pub(crate) fn names() -> Vec<&'static str> {
 /// Memory in use for each warehouse of TPC-C at full scale, in bytes: 100 million once it is loaded, and room
 /// for the orders of some seconds.
 const WAREHOUSE_BYTES: u64 = 110_000_000;
+
+/// Memory in use for each record of YCSB with a short value, in bytes, and for any other beside its value: the record,
+/// its entry in the index, and what the allocator adds to each.
+const SHORT_RECORD_BYTES: u64 = 80;
+const RECORD_BYTES: u64 = 115;
 
 /// Memory in use for each element of the array, in bytes: the integer and what a protocol keeps beside it, at
 /// most.
@@ -142,11 +222,16 @@ const BASE_BYTES: u64 = 20_000_000;
 pub enum WorkloadOptions {
     /// TPC-C.
     Tpcc(TpccOptions),
+    /// YCSB.
+    Ycsb(YcsbOptions),
     /// The array.
     Array(ArrayOptions),
     /// Stress.
     Stress(StressOptions),
 }
+
+const ISOLATIONS: [(&str, Isolation); 2] =
+    [("serializable", Isolation::Serializable), ("read-committed", Isolation::ReadCommitted)];
 
 const SCALES: [(&str, Scale); 2] = [("full", Scale::SPECIFICATION), ("small", Scale::SMALL)];
 
@@ -166,7 +251,10 @@ impl WorkloadOptions {
                 warehouses: values.number("warehouses", 1..=u32::from(u16::MAX))?,
                 mix: values.parsed("mix")?,
                 scale: values.one_of("scale", &SCALES)?,
+                stock_level: values.one_of("stock-level", &ISOLATIONS)?,
             }))
+        } else if info.name == YCSB.name {
+            parse_ycsb(&values).map(Self::Ycsb)
         } else if info.name == STRESS.name {
             Ok(Self::Stress(StressOptions {
                 keys: values.number("keys", 1..=1_000_000)?,
@@ -189,18 +277,50 @@ impl WorkloadOptions {
     pub fn info(&self) -> &'static WorkloadInfo {
         match self {
             Self::Tpcc(_) => &TPCC,
+            Self::Ycsb(_) => &YCSB,
             Self::Array(_) => &ARRAY,
             Self::Stress(_) => &STRESS,
+        }
+    }
+
+    /// Whether all its transactions are procedures, whose operations can be made to arrive one at a time.
+    pub fn runs_procedures(&self) -> bool {
+        match self {
+            Self::Tpcc(_) | Self::Ycsb(_) => true,
+            Self::Array(_) | Self::Stress(_) => false,
         }
     }
 
     /// The options' values, for reports.
     pub fn to_json(&self) -> Map<String, Value> {
         let options = match self {
-            Self::Tpcc(TpccOptions { warehouses, mix, scale }) => {
+            Self::Tpcc(TpccOptions { warehouses, mix, scale, stock_level }) => {
                 let name = SCALES.iter().find(|(_, known)| known == scale).map_or("other", |(name, _)| name);
-                json!({ "warehouses": warehouses, "mix": mix.name(), "scale": name })
+                let level = ISOLATIONS.iter().find(|(_, known)| known == stock_level);
+                let level = level.map_or("other", |(name, _)| name);
+                json!({ "warehouses": warehouses, "mix": mix.name(), "scale": name, "stock_level": level })
             }
+            Self::Ycsb(YcsbOptions {
+                preset,
+                records,
+                value_bytes,
+                theta,
+                read_ratio,
+                rmw_share,
+                ops,
+                big_share,
+                big_ops,
+            }) => json!({
+                "preset": preset.name(),
+                "records": records,
+                "value_bytes": value_bytes,
+                "theta": theta,
+                "read_ratio": read_ratio,
+                "rmw_share": rmw_share,
+                "ops": ops,
+                "big_share": big_share,
+                "big_ops": big_ops,
+            }),
             Self::Array(ArrayOptions { size, ops, increment_share }) => {
                 json!({ "size": size, "ops": ops, "increment_share": increment_share })
             }
@@ -234,11 +354,41 @@ impl WorkloadOptions {
             }
             // A thousandth of the rows; even all possible warehouses are no trouble.
             Self::Tpcc(TpccOptions { warehouses, .. }) => u64::from(*warehouses) * WAREHOUSE_BYTES / 100,
+            Self::Ycsb(YcsbOptions { records, value_bytes, .. }) => {
+                let long = u64::from(*value_bytes) + RECORD_BYTES;
+                let each = if *value_bytes <= SHORT_BYTES_MAX { SHORT_RECORD_BYTES } else { long };
+                records.saturating_mul(each)
+            }
             Self::Array(ArrayOptions { size, .. }) => (*size as u64).saturating_mul(ELEMENT_BYTES),
             Self::Stress(StressOptions { keys, .. }) => u64::from(*keys) * STRESS_KEY_BYTES,
         };
         data.saturating_add(BASE_BYTES)
     }
+}
+
+fn parse_ycsb(values: &Values<'_>) -> Result<YcsbOptions, OptionError> {
+    let preset = values.one_of("preset", &Preset::NAMES)?;
+    let share = |name| values.number_or(name, PRESETS_OWN, 0.0..=1.0);
+    let options = YcsbOptions {
+        preset,
+        records: values.number("records", 1..=1_000_000_000)?,
+        value_bytes: values.number("value-bytes", 1..=1_000_000)?,
+        theta: values.number_or("theta", PRESETS_OWN, 0.0..=1.4)?.unwrap_or(preset.theta()),
+        read_ratio: share("read-ratio")?.unwrap_or(preset.read_ratio()),
+        rmw_share: share("rmw-share")?.unwrap_or(preset.rmw_share()),
+        ops: values.number("ops", 1..=1_000)?,
+        big_share: values.number("big-share", 0.0..=1.0)?,
+        big_ops: values.number("big-ops", 1..=1_000)?,
+    };
+    let YcsbOptions { records, ops, big_share, big_ops, .. } = options;
+    // A size that no transaction has may be anything.
+    for (name, ops, share) in [("ops", ops, 1.0 - big_share), ("big-ops", big_ops, big_share)] {
+        if share > 0.0 && u64::from(ops) > records {
+            let reason = format!("each operation is on another record, and there are {records}");
+            return Err(invalid(name, &ops.to_string(), reason));
+        }
+    }
+    Ok(options)
 }
 
 #[cfg(test)]
@@ -267,12 +417,38 @@ mod tests {
         let tpcc = parse("tpcc", &[("warehouses", "3"), ("mix", "new-order"), ("scale", "small")]).unwrap();
         assert_eq!(
             Value::from(tpcc.to_json()),
-            json!({ "warehouses": 3, "mix": "new-order", "scale": "small" })
+            json!({ "warehouses": 3, "mix": "new-order", "scale": "small", "stock_level": "serializable" })
         );
         let array = parse("array", &[("size", "7"), ("ops", "2"), ("increment-share", "0.25")]).unwrap();
         assert_eq!(Value::from(array.to_json()), json!({ "size": 7, "ops": 2, "increment_share": 0.25 }));
-        let words = parse("ycsb", &[]).unwrap_err().to_string();
-        assert_eq!(words, "unknown workload \"ycsb\"; there are: tpcc, array, stress");
+        let words = parse("articles", &[]).unwrap_err().to_string();
+        assert_eq!(words, "unknown workload \"articles\"; there are: tpcc, ycsb, array, stress");
+    }
+
+    #[test]
+    fn a_preset_of_ycsb_holds_but_for_what_is_given() {
+        let given = |options: &[(&str, &str)]| {
+            let options = parse("ycsb", options).unwrap().to_json();
+            ["theta", "read_ratio", "rmw_share"].map(|name| options[name].as_f64().unwrap())
+        };
+        assert_eq!(given(&[]), [0.99, 0.5, 0.0]);
+        assert_eq!(given(&[("preset", "b")]), [0.5, 0.95, 0.0]);
+        assert_eq!(given(&[("preset", "c")]), [0.99, 1.0, 0.0]);
+        assert_eq!(given(&[("preset", "f")]), [0.99, 0.5, 1.0]);
+        assert_eq!(given(&[("theta", "1.2"), ("preset", "b"), ("rmw-share", "0.5")]), [1.2, 0.95, 0.5]);
+        for (name, value) in [("theta", "1.5"), ("theta", "preset "), ("read-ratio", "2"), ("preset", "e")] {
+            let words = parse("ycsb", &[(name, value)]).unwrap_err().to_string();
+            assert!(words.starts_with(&format!("--{name} {value}: expected")), "{words}");
+        }
+    }
+
+    #[test]
+    fn a_transaction_of_ycsb_needs_as_many_records_as_it_has_operations() {
+        let words = parse("ycsb", &[("records", "8")]).unwrap_err().to_string();
+        assert_eq!(words, "--big-ops 16: each operation is on another record, and there are 8");
+        assert!(parse("ycsb", &[("records", "8"), ("big-share", "0")]).is_ok());
+        assert!(parse("ycsb", &[("records", "8"), ("big-ops", "8")]).is_ok());
+        assert!(parse("ycsb", &[("records", "3"), ("big-share", "0")]).is_err());
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The report of one run, as `--format json` prints it.
 
-use crate::latency::LatencySummary;
+use crate::latency::{LatencyDistribution, LatencySummary};
 use crate::workload::Check;
 use hotrow::Reason;
 use serde::ser::{Serialize, SerializeMap as _, Serializer};
@@ -31,6 +31,9 @@ pub struct RunReport {
     pub throughput_per_s: f64,
     /// Latency of all commits, in microseconds; none if nothing committed.
     pub latency_us: Option<LatencySummary>,
+    /// The same as a curve, to be drawn. Not in the JSON, where it would be longer than all the rest.
+    #[serde(skip)]
+    pub latency_distribution: LatencyDistribution,
     /// The same by type of transaction.
     #[serde(serialize_with = "as_map")]
     pub by_transaction: Vec<(&'static str, KindReport)>,
@@ -47,7 +50,7 @@ pub struct RunReport {
     pub memory_bytes: u64,
     /// Memory in detail.
     pub memory: Memory,
-    /// The workload's options.
+    /// The workload's options; and `think_us`, the delay before each operation, if there was one.
     pub options: serde_json::Map<String, serde_json::Value>,
     /// The source revision.
     pub revision: String,
@@ -81,6 +84,13 @@ pub struct KindReport {
     pub aborts: u64,
     /// Latency in microseconds; none if none committed.
     pub latency_us: Option<LatencySummary>,
+}
+
+impl KindReport {
+    /// Aborts for each commit.
+    pub fn aborts_per_commit(&self) -> f64 {
+        ratio(self.aborts, self.commits)
+    }
 }
 
 /// A key over which attempts were lost.

@@ -7,14 +7,17 @@ use crate::driver::{Measurement, Settings, measure};
 use crate::error::BenchError;
 use crate::latency::Latencies;
 use crate::observer::{Host, Observer};
+use crate::options::OptionError;
 use crate::registry::WorkloadOptions;
 use crate::report::{HotRow, KindReport, Machine, Memory, RunReport, named_reasons};
 use crate::stress::Stress;
 use crate::tpcc::Tpcc;
 use crate::workload::Workload;
+use crate::ycsb::Ycsb;
 use hotrow::history::{History, Recording};
 use hotrow::protocols::{Visitor, with_protocol};
 use hotrow::{Engine, Protocol, RetryPolicy};
+use std::time::Duration;
 
 /// One run: what to run, under which protocol, how.
 #[derive(Debug, Clone)]
@@ -25,6 +28,9 @@ pub struct RunSpec {
     pub protocol: String,
     /// Where to run, how long, and with which seed.
     pub on: On,
+    /// A delay before each operation of a transaction, as if operations came over a network
+    /// ([`Database::set_think_time`](hotrow::Database::set_think_time)); zero for none.
+    pub think: Duration,
     /// How much memory a history of the run may take, in bytes; none if it is not to be recorded.
     pub record_bytes_max: Option<usize>,
 }
@@ -104,6 +110,9 @@ pub fn prepare_and_run(
     host: &dyn Host,
     observer: &dyn Observer,
 ) -> Result<Outcome, BenchError> {
+    if !spec.think.is_zero() && !spec.workload.runs_procedures() {
+        return Err(OptionError::NoProcedures { workload: spec.workload.info().name }.into());
+    }
     with_protocol(&spec.protocol, Runner { spec, host, observer })?
 }
 
@@ -122,15 +131,19 @@ impl Visitor for Runner<'_> {
         match &self.spec.workload {
             WorkloadOptions::Tpcc(options) => {
                 let workload = Tpcc::<P>::load(&engine, options, threads, seed, self.observer)?;
-                self.run(&engine, &workload)
+                self.run(&engine, workload)
+            }
+            WorkloadOptions::Ycsb(options) => {
+                let workload = Ycsb::<P>::load(&engine, options, threads, seed, self.observer)?;
+                self.run(&engine, workload)
             }
             WorkloadOptions::Array(options) => {
                 let workload = Array::<P>::load(&engine, options, threads, seed, self.observer)?;
-                self.run(&engine, &workload)
+                self.run(&engine, workload)
             }
             WorkloadOptions::Stress(options) => {
                 let workload = Stress::<P>::load(&engine, options, threads, seed, self.observer)?;
-                self.run(&engine, &workload)
+                self.run(&engine, workload)
             }
         }
     }
@@ -141,9 +154,14 @@ impl Runner<'_> {
     fn run<P: Protocol, W: Workload<P>>(
         &self,
         engine: &Engine<P>,
-        workload: &W,
+        mut workload: W,
     ) -> Result<Outcome, BenchError> {
         let Self { spec, host, observer } = self;
+        if !spec.think.is_zero() {
+            let none = OptionError::NoProcedures { workload: spec.workload.info().name };
+            workload.database_mut().ok_or(none)?.set_think_time(spec.think);
+        }
+        let workload = &workload;
         // Before the keys and rows are counted, which itself may take memory.
         // (What the process of a simulation takes says nothing, and is not the same in each.)
         let resident = || if spec.on.is_virtual() { 0 } else { host.resident_bytes() };
@@ -169,6 +187,10 @@ impl Runner<'_> {
         for kind in &kinds {
             latencies.add(&kind.latencies);
         }
+        let mut options = spec.workload.to_json();
+        if !spec.think.is_zero() {
+            options.insert(String::from("think_us"), (spec.think.as_micros() as u64).into());
+        }
         let commits: u64 = kinds.iter().map(|kind| kind.commits).sum();
         let seconds = elapsed.as_secs_f64();
         let report = RunReport {
@@ -183,6 +205,7 @@ impl Runner<'_> {
             rollbacks: kinds.iter().map(|kind| kind.rollbacks).sum(),
             throughput_per_s: if commits == 0 { 0.0 } else { commits as f64 / seconds },
             latency_us: latencies.summary(),
+            latency_distribution: latencies.distribution(),
             by_transaction: workload
                 .kinds()
                 .iter()
@@ -203,7 +226,7 @@ impl Runner<'_> {
                 payload_bytes_end,
                 resident_bytes_end,
             },
-            options: spec.workload.to_json(),
+            options,
             revision: host.revision().to_owned(),
             machine: spec.on.machine(*host),
         };

@@ -1,6 +1,6 @@
 //! What a workload is.
 
-use hotrow::{Protocol, Worker};
+use hotrow::{Database, Protocol, Worker};
 use serde::Serialize;
 
 /// Transactions to measure, on data that was loaded into an engine.
@@ -16,6 +16,12 @@ pub trait Workload<P: Protocol>: Sync {
 
     /// The client of worker `worker` of `workers`.
     fn client(&self, worker: usize, workers: usize, seed: u64) -> Self::Client;
+
+    /// The database, if all transactions are procedures on one: what a delay before each operation can be
+    /// asked of ([`WorkloadOptions::runs_procedures`](crate::WorkloadOptions::runs_procedures)).
+    fn database_mut(&mut self) -> Option<&mut Database<P>> {
+        None
+    }
 
     /// Draws the input of the next transaction, which [`run_one`](Self::run_one) will then run. Called
     /// before each of them, outside the time that counts as latency.

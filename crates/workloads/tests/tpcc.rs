@@ -2,7 +2,7 @@
 
 use hotrow::protocols::{Visitor, for_each_protocol};
 use hotrow::sync::thread;
-use hotrow::{Engine, OperationKind, Protocol, Recorded, RetryPolicy};
+use hotrow::{Engine, Isolation, OperationKind, Protocol, Recorded, RetryPolicy};
 use hotrow_workloads::tpcc::input::{
     CustomerChoice, DeliveryInput, LineInput, Mix, NewOrderInput, PaymentInput, StockLevelInput,
 };
@@ -14,7 +14,8 @@ use hotrow_workloads::tpcc::schema::{CustomerKey, DistrictKey, HistoryKey, Wareh
 use hotrow_workloads::tpcc::{Tpcc, TpccOptions};
 use hotrow_workloads::{End, Unobserved, Workload};
 
-const OPTIONS: TpccOptions = TpccOptions { warehouses: 2, mix: Mix::Full, scale: Scale::SMALL };
+const OPTIONS: TpccOptions =
+    TpccOptions { warehouses: 2, mix: Mix::Full, scale: Scale::SMALL, stock_level: Isolation::Serializable };
 
 fn load<P: Protocol>(engine: &Engine<P>) -> Tpcc<P> {
     Tpcc::load(engine, &OPTIONS, 2, 7, &Unobserved).expect("the population is consistent")
@@ -190,7 +191,7 @@ impl Visitor for Record {
         }
 
         let input = StockLevelInput { district: DistrictKey { warehouse: 1, district: 1 }, threshold: 15 };
-        let stock_level = StockLevelProcedure { tables, input };
+        let stock_level = StockLevelProcedure { tables, input, isolation: Isolation::Serializable };
         let recorded = tpcc.database().record(&mut worker, &stock_level).expect("nobody else is there");
         assert!(kinds(&recorded).iter().all(|(_, kind)| matches!(kind, Read | Scan)));
     }

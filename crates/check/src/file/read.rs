@@ -149,10 +149,12 @@ impl Block<'_> {
     fn metadata(self, history: &mut History) -> Result<(), FileError> {
         let wrong = || self.corrupt("its metadata makes no sense");
         let (flags, mut rest) = self.payload.split_first().ok_or_else(wrong)?;
-        if *flags > 3 {
+        if *flags > 7 {
             return Err(wrong());
         }
         (history.opaque, history.complete) = (flags & 1 != 0, flags & 2 != 0);
+        // Written the other way round: older files, whose protocols were all strict, do not have the bit.
+        history.strict = flags & 4 == 0;
         let protocol = bytes(&mut rest).filter(|_| rest.is_empty()).ok_or_else(wrong)?;
         history.protocol = String::from_utf8(protocol.to_vec()).map_err(|_| wrong())?;
         Ok(())

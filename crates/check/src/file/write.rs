@@ -13,7 +13,8 @@ pub fn write(history: &History, writer: &mut impl Write) -> io::Result<()> {
     let mut totals = Totals::default();
     writer.write_all(&MAGIC)?;
     writer.write_all(&VERSION.to_le_bytes())?;
-    let mut payload = vec![u8::from(history.opaque) | u8::from(history.complete) << 1];
+    let History { opaque, strict, complete, .. } = history;
+    let mut payload = vec![u8::from(*opaque) | u8::from(*complete) << 1 | u8::from(!*strict) << 2];
     put_bytes(&mut payload, history.protocol.as_bytes());
     put_block(writer, kind::METADATA, &payload)?;
 

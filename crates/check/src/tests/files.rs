@@ -22,6 +22,16 @@ fn bytes_of(history: &History) -> Vec<u8> {
 }
 
 #[test]
+fn a_file_that_does_not_speak_of_strictness_claims_it() {
+    // Files were written before any protocol disclaimed it: flags 2 (complete) and no more.
+    let plain = History { protocol: "occ".into(), strict: true, complete: true, ..History::default() };
+    let bytes = bytes_of(&plain);
+    let metadata = [&[2, 3][..], b"occ"].concat();
+    assert!(bytes.windows(metadata.len()).any(|part| part == metadata), "{bytes:?}");
+    assert_eq!(read(&mut bytes.as_slice()).unwrap(), plain);
+}
+
+#[test]
 fn what_is_written_is_read_again() {
     let mut large = sample();
     for n in 0..300_000u32 {
@@ -31,7 +41,8 @@ fn what_is_written_is_read_again() {
     large.workers[1].bytes = vec![7; 3_000_000];
     large.workers[0].bytes.clear();
     let incomplete = History { complete: false, ..sample() };
-    for history in [sample(), large, History::default(), incomplete] {
+    let lenient = History { opaque: false, strict: false, ..sample() };
+    for history in [sample(), large, History::default(), incomplete, lenient] {
         let bytes = bytes_of(&history);
         assert_eq!(read(&mut bytes.as_slice()).unwrap(), history);
     }
@@ -101,7 +112,7 @@ fn blocks_with_right_checksums_and_wrong_contents_are_errors() {
     let many = [0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1];
     for wrong in [
         vec![block(1, &[])],
-        vec![block(1, &[4, 0])],
+        vec![block(1, &[8, 0])],
         vec![block(1, &[0, 1, 0xff])],
         vec![block(2, b"")],
         vec![metadata.clone(), metadata.clone()],

@@ -225,6 +225,7 @@ fn one(point: &PlannedPoint, host: &ThisHost, on: &On) -> Result<RunReport, Stop
         workload: workload.clone(),
         protocol: protocol.name.to_owned(),
         on: on.clone(),
+        think: Duration::ZERO,
         record_bytes_max: None,
     };
     let Outcome { report, .. } = prepare_and_run(&spec, host, &progress)?;

@@ -5,9 +5,11 @@ use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, Ranged, Value
 use std::ops::Range;
 
 /// One axis. A *place* is what is drawn linearly: the value, or its logarithm.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Axis {
     logarithmic: bool,
+    /// Whether values are percentiles, as numbers of nines.
+    nines: bool,
     places: Range<f64>,
     ticks: Vec<f64>,
 }
@@ -15,25 +17,31 @@ pub(super) struct Axis {
 /// The least distance of two labels, as a share of the axis.
 const LABELS_APART: f64 = 0.035;
 
-/// What is left free at both ends of the axis of cores, as a share of it.
+/// What is left free at both ends of the axis of workers, as a share of it.
 const MARGIN: f64 = 0.03;
 
-/// A span above which an axis is logarithmic: of cores, which double.
-const CORES_SPAN_MAX: f64 = 8.0;
+/// A span above which an axis is logarithmic: of workers, which double.
+const WORKERS_SPAN_MAX: f64 = 8.0;
 
 /// The same of latencies.
 const LATENCY_SPAN_MAX: f64 = 20.0;
 
+/// The least latency that is told from nothing, in microseconds: what is recorded is whole nanoseconds.
+const LATENCY_LEAST: f64 = 0.001;
+
+/// Fewer labels than this do not show that an axis is logarithmic.
+const TICKS_MIN: usize = 4;
+
 impl Axis {
-    /// An axis of cores, labelled at those that there are as far as they have room.
-    pub(super) fn cores(cores: &[f64]) -> Self {
-        let (least, most) = bounds(cores);
-        let logarithmic = most > least * CORES_SPAN_MAX;
+    /// An axis of workers, labelled at those that there are as far as they have room.
+    pub(super) fn workers(workers: &[f64]) -> Self {
+        let (least, most) = bounds(workers);
+        let logarithmic = most > least * WORKERS_SPAN_MAX;
         let place = |value: f64| if logarithmic { value.ln() } else { value };
         let span = place(most) - place(least);
         let margin = if span > 0.0 { span * MARGIN } else { 1.0 };
         let places = place(least) - margin..place(most) + margin;
-        let mut sorted = cores.to_vec();
+        let mut sorted = workers.to_vec();
         sorted.sort_by(f64::total_cmp);
         let mut ticks: Vec<f64> = Vec::new();
         for tick in sorted {
@@ -42,7 +50,7 @@ impl Axis {
                 ticks.push(tick);
             }
         }
-        Self { logarithmic, places, ticks }
+        Self { logarithmic, nines: false, places, ticks }
     }
 
     /// An axis of amounts from 0.
@@ -51,7 +59,7 @@ impl Axis {
         let high = if most > 0.0 { most * 1.06 } else { 1.0 };
         let step = step(high / 6.0);
         let ticks = (0..).map(|at| f64::from(at) * step).take_while(|tick| *tick <= high).collect();
-        Self { logarithmic: false, places: 0.0..high, ticks }
+        Self { logarithmic: false, nines: false, places: 0.0..high, ticks }
     }
 
     /// An axis of latencies: from 0, or logarithmic if they are of different orders.
@@ -60,16 +68,45 @@ impl Axis {
         if least <= 0.0 || most <= least * LATENCY_SPAN_MAX {
             return Self::amounts(latencies);
         }
-        let (low, high) = (least / 1.3, most * 1.3);
-        let first = low.log10().floor() as i32;
-        let last = high.log10().ceil() as i32;
-        let decades =
-            (first..=last).flat_map(|power| [1.0, 2.0, 5.0].map(|digit| digit * 10_f64.powi(power)));
-        let whole_only = last - first > 3;
-        let shown = |tick: &f64| {
-            (low..=high).contains(tick) && (!whole_only || (tick.log10() - tick.log10().round()).abs() < 1e-9)
+        Self::logarithmic(latencies)
+    }
+
+    /// A logarithmic axis of latencies.
+    pub(super) fn logarithmic(latencies: &[f64]) -> Self {
+        let (least, most) = bounds(latencies);
+        if most <= 0.0 {
+            return Self::amounts(latencies);
+        }
+        let (low, high) = (least.max(LATENCY_LEAST) / 1.3, most.max(LATENCY_LEAST) * 1.3);
+        let powers = low.log10().floor() as i32..=high.log10().ceil() as i32;
+        let ticks_at = |digits: &[f64]| -> Vec<f64> {
+            let all =
+                powers.clone().flat_map(|power| digits.iter().map(move |digit| digit * 10_f64.powi(power)));
+            all.filter(|tick| (low..=high).contains(tick)).collect()
         };
-        Self { logarithmic: true, places: low.ln()..high.ln(), ticks: decades.filter(shown).collect() }
+        // The coarsest that says enough.
+        let choices = [&[1.0][..], &[1.0, 2.0, 5.0], &[1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0]];
+        let enough = choices.iter().map(|digits| ticks_at(digits)).find(|ticks| ticks.len() >= TICKS_MIN);
+        let ticks = enough.unwrap_or_else(|| ticks_at(choices[2]));
+        Self { logarithmic: true, nines: false, places: low.ln()..high.ln(), ticks }
+    }
+
+    /// An axis of percentiles that stretches the tail: each nine takes as much room as the one before. Its values
+    /// are numbers of nines.
+    pub(super) fn percentiles(nines_max: f64) -> Self {
+        let whole = (1..).map(f64::from).take_while(|nines| *nines <= nines_max + 1e-9);
+        let ticks = [0.0, 2_f64.log10()].into_iter().chain(whole).collect();
+        Self { logarithmic: false, nines: true, places: 0.0..nines_max + 0.1, ticks }
+    }
+
+    /// What is written at a tick.
+    pub(super) fn label(&self, tick: f64) -> String {
+        if !self.nines {
+            return Self::format(&tick);
+        }
+        let percent = 100.0 - 10_f64.powf(2.0 - tick);
+        let digits = (tick - 2.0).max(0.0).round() as usize;
+        format!("{percent:.digits$}")
     }
 
     /// Where a value lies.
@@ -140,12 +177,12 @@ mod tests {
 
     #[test]
     fn cores_that_double_often_are_evenly_apart() {
-        let axis = Axis::cores(&[1.0, 2.0, 4.0, 8.0, 16.0]);
+        let axis = Axis::workers(&[1.0, 2.0, 4.0, 8.0, 16.0]);
         assert_eq!(labels(&axis), ["1", "2", "4", "8", "16"]);
         let pixels = |axis: &Axis| [1.0, 2.0, 4.0, 8.0].map(|cores| axis.map(&cores, (0, 1_000)));
         let [one, two, four, eight] = pixels(&axis);
         assert!((two - one).abs_diff(four - two) <= 1 && (four - two).abs_diff(eight - four) <= 1);
-        let few = Axis::cores(&[8.0, 1.0, 2.0]);
+        let few = Axis::workers(&[8.0, 1.0, 2.0]);
         assert_eq!(labels(&few).join(" "), "1 2 8");
         let [_, two, four, eight] = pixels(&few);
         assert!((eight - four).abs_diff((four - two) * 2) <= 2);
@@ -154,9 +191,9 @@ mod tests {
     #[test]
     fn labels_that_have_no_room_are_left_out() {
         let all: Vec<f64> = (1..=1024).map(f64::from).collect();
-        let axis = Axis::cores(&all);
+        let axis = Axis::workers(&all);
         assert!((10..=30).contains(&labels(&axis).len()), "{:?}", labels(&axis));
-        assert_eq!(labels(&Axis::cores(&[4.0])), ["4"]);
+        assert_eq!(labels(&Axis::workers(&[4.0])), ["4"]);
     }
 
     #[test]
@@ -174,5 +211,16 @@ mod tests {
             ["1", "10", "100", "1,000", "10,000", "100,000"]
         );
         assert_eq!(labels(&Axis::latencies(&[1.0, 2.0]))[0], "0");
+        assert_eq!(labels(&Axis::logarithmic(&[20.0, 40.0])), ["20", "30", "40", "50"]);
+        assert_eq!(labels(&Axis::logarithmic(&[0.0, 0.0])), ["0", "0.2", "0.4", "0.6", "0.8", "1"]);
+    }
+
+    #[test]
+    fn each_nine_of_a_percentile_takes_the_same_room() {
+        let axis = Axis::percentiles(4.5);
+        let labels: Vec<String> = axis.ticks.iter().map(|tick| axis.label(*tick)).collect();
+        assert_eq!(labels, ["0", "50", "90", "99", "99.9", "99.99"]);
+        let [one, two, three] = [1.0, 2.0, 3.0].map(|nines| axis.map(&nines, (0, 1_000)));
+        assert!((two - one).abs_diff(three - two) <= 1);
     }
 }

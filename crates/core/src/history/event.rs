@@ -45,6 +45,12 @@ pub enum Event<'a> {
         /// The counter after it.
         to: u64,
     },
+    /// It means to replace what a key of an ordered object holds, without having read it: from here on its range
+    /// reads find what it will write.
+    Intend {
+        /// The key.
+        key: u32,
+    },
     /// It installed a version of a key, replacing another one.
     Write {
         /// The key.
@@ -112,6 +118,7 @@ mod tag {
     pub(super) const COMMITTED: u8 = 9;
     pub(super) const ABORTED: u8 = 10;
     pub(super) const ROLLED_BACK: u8 = 11;
+    pub(super) const INTEND: u8 = 12;
 }
 
 fn put_number(bytes: &mut Vec<u8>, mut number: u64) {
@@ -155,6 +162,7 @@ impl Event<'_> {
                 put_bound(bytes, low);
                 put_bound(bytes, high);
             }
+            Event::Intend { key } => put(tag::INTEND, &[key.into()]),
             Event::Write { key, replaced, version, kind } => {
                 let tag = match kind {
                     WriteKind::Update => tag::UPDATE,
@@ -245,6 +253,7 @@ impl<'a> Events<'a> {
                 let (object, from, to) = (self.small()?, self.number()?, self.number()?);
                 Event::Range { object, from, to, low: self.bound()?, high: self.bound()? }
             }
+            tag::INTEND => Event::Intend { key: self.small()? },
             tag::UPDATE => self.write(WriteKind::Update)?,
             tag::INSERT => self.write(WriteKind::Insert)?,
             tag::DELETE => self.write(WriteKind::Delete)?,
@@ -300,6 +309,7 @@ mod tests {
                 to: u64::MAX,
             },
             Event::Range { object: 1, low: Bound::Unbounded, high: Bound::Unbounded, from: 0, to: 0 },
+            Event::Intend { key: 1 << 20 },
             Event::End { outcome: Ended::Committed, stamp: 1 },
             Event::End { outcome: Ended::RolledBack, stamp: 2 },
         ];

@@ -36,6 +36,7 @@ pub struct Recording {
     pub(crate) recorder: Arc<recorder::Recorder>,
     pub(crate) protocol: String,
     pub(crate) opaque: bool,
+    pub(crate) strict: bool,
 }
 
 impl Recording {
@@ -49,7 +50,7 @@ impl Recording {
     /// Call it when no transaction is running: of an attempt in progress the history has what it has done so far,
     /// and others may have read what it writes afterwards.
     pub fn finish(self) -> History {
-        self.recorder.finish(&self.protocol, self.opaque)
+        self.recorder.finish(&self.protocol, self.opaque, self.strict)
     }
 }
 
@@ -60,6 +61,8 @@ pub struct History {
     pub protocol: String,
     /// Whether the protocol claims to be opaque.
     pub opaque: bool,
+    /// Whether the protocol claims that its serial order agrees with real time.
+    pub strict: bool,
     /// Whether all attempts were recorded; otherwise those that began before the bound on memory was reached.
     pub complete: bool,
     /// The names of the objects, by their numbers.

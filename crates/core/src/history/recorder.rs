@@ -154,8 +154,8 @@ impl Recorder {
         lock(&self.workers).entry(worker.number()).or_default().clone()
     }
 
-    /// Ends the recording and gives out what there is. `protocol` and `opaque` go into it.
-    pub(crate) fn finish(&self, protocol: &str, opaque: bool) -> History {
+    /// Ends the recording and gives out what there is. `protocol` and what it claims go into it.
+    pub(crate) fn finish(&self, protocol: &str, opaque: bool, strict: bool) -> History {
         let complete = !self.closed.swap(true, Ordering::Relaxed);
         let workers = lock(&self.workers)
             .iter()
@@ -163,7 +163,7 @@ impl Recorder {
             .collect();
         // Afterwards: whatever key the events name is there.
         let Names { objects, keys, .. } = std::mem::take(&mut *lock(&self.names));
-        History { protocol: protocol.to_owned(), opaque, complete, objects, keys, workers }
+        History { protocol: protocol.to_owned(), opaque, strict, complete, objects, keys, workers }
     }
 }
 
@@ -266,6 +266,10 @@ impl Log {
                 self.add(Event::Read { key, version, kind: ReadKind::Predicate });
             }
         }
+    }
+
+    pub(crate) fn intend(&mut self, slot: &Slot) {
+        self.add(Event::Intend { key: slot.key });
     }
 
     /// Notes the key of a pending write and what becomes of it.

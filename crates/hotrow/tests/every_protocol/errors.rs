@@ -11,7 +11,7 @@ use std::time::Duration;
 #[test]
 fn a_transaction_inside_another_one_is_refused_and_the_outer_one_goes_on() {
     for_each_protocol!(1, |P| {
-        let (engine, other) = (support::engine::<P>(), Engine::<P>::new());
+        let (engine, other) = (support::engine::<P>(), support::engine::<P>());
         let (number, others) = (TBox::new(&engine, 0), TBox::new(&other, 0));
         other.run(|tx| others.set(tx, 1)).unwrap();
         // The second time, this thread keeps workers of both engines.
@@ -37,7 +37,7 @@ fn a_transaction_inside_another_one_is_refused_and_the_outer_one_goes_on() {
 #[test]
 fn an_object_of_another_engine_is_refused_by_name() {
     for_each_protocol!(1, |P| {
-        let (engine, other) = (support::engine::<P>(), Engine::<P>::new());
+        let (engine, other) = (support::engine::<P>(), support::engine::<P>());
         let own = TBox::new(&engine, 0);
         let array = TArray::named(&other, "slots", 3, |_| 0u64);
         let kept = TBox::named(&other, "flag", false);
@@ -328,18 +328,25 @@ fn conflicts_are_counted_by_reason_and_by_key() {
         let table = Table::<u64, u64, P>::ordered(&engine, "rows");
         (0..10).for_each(|key| assert!(table.load(key, 0)));
         let mut lost = [0; 10];
+        let mut held_off = 0;
         for key in [3, 3, 3, 5] {
             let change = |tx: &mut Transaction<'_, P>| table.update(tx, &key, |row| *row += 1).map(drop);
-            lost[key as usize] += attempts(&engine, change, change).map_or(0, |attempts| attempts as u64 - 1);
+            match attempts(&engine, change, change) {
+                Some(attempts) => lost[key as usize] += attempts as u64 - 1,
+                None => held_off += 1,
+            }
         }
         let statistics = engine.statistics();
-        if lost[3] == 0 {
+        let hot = engine.hot_keys(10);
+        assert_eq!(statistics.reasons.iter().sum::<u64>(), statistics.aborts);
+        assert_eq!(hot.iter().map(|hot| hot.conflicts).sum::<u64>(), statistics.aborts);
+        assert_eq!(statistics.commits, 8 - held_off);
+        // How often who is held off tries is the policy's.
+        if held_off > 0 || lost[3] == 0 {
             return;
         }
         assert_eq!(statistics.aborts, lost.iter().sum::<u64>());
-        assert_eq!(statistics.reasons.iter().sum::<u64>(), statistics.aborts);
-        assert_eq!((statistics.commits, statistics.attempts_max), (8, 2));
-        let hot = engine.hot_keys(10);
+        assert_eq!(statistics.attempts_max, 2);
         let named: Vec<_> =
             hot.iter().map(|hot| (hot.object.as_str(), hot.key.as_str(), hot.conflicts)).collect();
         assert_eq!(named, [("rows", "3", lost[3]), ("rows", "5", lost[5])]);

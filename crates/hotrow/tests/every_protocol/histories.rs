@@ -29,6 +29,7 @@ fn words(history: &History) -> Vec<String> {
                     };
                     format!("{kind} {}", key(number))
                 }
+                Event::Intend { key: number } => format!("intend {}", key(number)),
                 Event::Range { object, .. } => format!("range {}", history.objects[object as usize]),
                 Event::Write { key: number, kind, .. } => {
                     let kind = match kind {
@@ -90,6 +91,8 @@ fn each_operation_leaves_its_event() {
         let history = recording.finish();
         assert!(history.complete);
         assert_eq!((history.protocol.as_str(), history.opaque), (support::chosen().as_str(), P::OPAQUE));
+        assert_eq!(history.strict, P::STRICT);
+        assert!(P::STRICT || !P::OPAQUE, "opacity is in real time");
         let mut expected = vec![
             "begin 0",
             "read account[value]",

@@ -17,6 +17,7 @@ mod panics;
 mod phantoms;
 mod ranges;
 mod reclamation;
+mod replacements;
 mod schedules;
 mod secondary_indexes;
 mod soundness;

@@ -140,7 +140,8 @@ impl Queues {
             // Granted in the last moment: the attempt has it, whatever it does next.
             return Ok(());
         }
-        entries.retain(|entry| !(entry.segment == segment && entry.stamp == stamp && entry.is_waiter()));
+        entries
+            .retain(|entry| !(entry.segment == segment && entry.stamp.id == stamp.id && entry.is_waiter()));
         hand_on(&mut entries, word, segment, policy, contexts);
         Err(if waited == Waited::Wounded { Refused::Wounded } else { Refused::Held })
     }
@@ -194,7 +195,7 @@ fn decide(
             Policy::WaitDie if holder.is_older_than(wish.stamp) => return None,
             Policy::WoundWait
                 if wish.stamp.is_older_than(holder)
-                    && contexts.wound(holder, wish.segment) == Wound::Dead =>
+                    && contexts.wound(holder.id, wish.segment) == Wound::Dead =>
             {
                 revoke(entries, word, wish.segment, holder.worker());
             }
@@ -218,7 +219,7 @@ fn decide(
             Policy::WaitDie if held => {}
             Policy::WaitDie if *bypassed >= BYPASSES_MAX => return None,
             Policy::WaitDie => *bypassed += 1,
-            Policy::WoundWait => waits |= behind && contexts.is_running(entry.stamp),
+            Policy::WoundWait => waits |= behind && contexts.is_running(entry.stamp.id),
         }
     }
     Some(waits)
@@ -280,7 +281,7 @@ fn hand_on(entries: &mut Vec<Entry>, word: &LockWord, segment: usize, policy: Po
             }
             let Role::Waiter { upgrade, .. } = entry.role else { continue };
             // One that was wounded while it waited is about to leave.
-            if policy == Policy::WoundWait && !contexts.is_running(entry.stamp) {
+            if policy == Policy::WoundWait && !contexts.is_running(entry.stamp.id) {
                 continue;
             }
             let first = next.is_none_or(|(_, other)| match policy {

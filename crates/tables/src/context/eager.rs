@@ -5,10 +5,14 @@ use crate::index::Direction;
 use crate::key::Key;
 use crate::procedure::{Context, Data, KeyRange};
 use hotrow_core::{Abort, Protocol, Transaction, Value};
+use hotrow_sync::thread;
 use std::ops::ControlFlow;
+use std::time::Duration;
 
 /// Runs each operation at once, in one attempt at a transaction. Values are plain values, so a procedure
 /// compiles to the code that one would have written by hand.
+///
+/// In an interactive database ([`Database::set_think_time`]) each operation arrives only after a delay.
 pub struct Eager<'a, 'w, P: Protocol> {
     database: &'a Database<P>,
     tx: &'a mut Transaction<'w, P>,
@@ -19,6 +23,22 @@ impl<'a, 'w, P: Protocol> Eager<'a, 'w, P> {
     pub fn new(database: &'a Database<P>, tx: &'a mut Transaction<'w, P>) -> Self {
         Self { database, tx }
     }
+
+    /// Waits until the next operation arrives.
+    #[inline(always)]
+    fn arrival(&self) {
+        let think = self.database.think_time();
+        if !think.is_zero() {
+            delay(think);
+        }
+    }
+}
+
+/// Kept out of line, so that a database without delays pays for one comparison.
+#[cold]
+#[inline(never)]
+fn delay(think: Duration) {
+    thread::sleep(think);
 }
 
 impl<P: Protocol> Context for Eager<'_, '_, P> {
@@ -42,6 +62,7 @@ impl<P: Protocol> Context for Eager<'_, '_, P> {
         key: K,
         look: impl FnOnce(&R) -> O + Send + 'static,
     ) -> Result<Option<O>, Abort> {
+        self.arrival();
         self.database.table(table).read(self.tx, &key, look)
     }
 
@@ -53,7 +74,13 @@ impl<P: Protocol> Context for Eager<'_, '_, P> {
         input: I,
         change: impl FnOnce(&mut R, I) -> O + Send + 'static,
     ) -> Result<Option<O>, Abort> {
+        self.arrival();
         self.database.table(table).update(self.tx, &key, |row| change(row, input))
+    }
+
+    #[inline(always)]
+    fn replace<K: Key, R: Value>(&mut self, table: TableRef<K, R>, key: K, row: R) -> Result<bool, Abort> {
+        self.database.table(table).replace(self.tx, &key, row)
     }
 
     #[inline(always)]
@@ -64,11 +91,13 @@ impl<P: Protocol> Context for Eager<'_, '_, P> {
         input: I,
         change: impl FnOnce(&mut R, I) + Send + 'static,
     ) -> Result<(), Abort> {
+        self.arrival();
         self.database.table(table).update(self.tx, &key, |row| change(row, input)).map(|_| ())
     }
 
     #[inline(always)]
     fn insert<K: Key, R: Value>(&mut self, table: TableRef<K, R>, key: K, row: R) -> Result<bool, Abort> {
+        self.arrival();
         self.database.table(table).insert(self.tx, key, row)
     }
 
@@ -85,6 +114,7 @@ impl<P: Protocol> Context for Eager<'_, '_, P> {
 
     #[inline(always)]
     fn delete<K: Key, R: Value>(&mut self, table: TableRef<K, R>, key: K) -> Result<bool, Abort> {
+        self.arrival();
         self.database.table(table).delete(self.tx, &key)
     }
 
@@ -97,6 +127,7 @@ impl<P: Protocol> Context for Eager<'_, '_, P> {
         initial: A,
         mut fold: impl FnMut(&mut A, &K, &R) -> ControlFlow<()> + Send + 'static,
     ) -> Result<A, Abort> {
+        self.arrival();
         let mut sum = initial;
         let range = (range.low, range.high);
         self.database.table(table).scan(self.tx, range, direction, |key, row| fold(&mut sum, key, row))?;
@@ -112,6 +143,7 @@ impl<P: Protocol> Context for Eager<'_, '_, P> {
         initial: A,
         mut fold: impl FnMut(&mut A, &S, &K) -> ControlFlow<()> + Send + 'static,
     ) -> Result<A, Abort> {
+        self.arrival();
         let mut sum = initial;
         let index = self.database.secondary(index);
         index.scan_keys(self.tx, (range.low, range.high), direction, |secondary, key| {

@@ -100,6 +100,18 @@ impl<P: Protocol> Context for Recording<'_, '_, P> {
         Ok(self.note(name, text, OperationKind::Write, false, data, value))
     }
 
+    fn replace<K: Key, R: Value>(
+        &mut self,
+        table: TableRef<K, R>,
+        key: Traced<K>,
+        row: Traced<R>,
+    ) -> Result<Traced<bool>, Abort> {
+        let (name, text) = (self.eager.table_name(table), format!("{:?}", key.value));
+        let data = union(&key.sources, &row.sources);
+        let value = self.eager.replace(table, key.value, row.value)?;
+        Ok(self.note(name, text, OperationKind::Replace, false, data, value))
+    }
+
     fn commute<K: Key, R: Value, I: Data>(
         &mut self,
         table: TableRef<K, R>,

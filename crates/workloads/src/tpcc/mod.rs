@@ -21,7 +21,7 @@ use crate::workload::{Check, End, Ran, Workload};
 use client::Client;
 use consistency::{Audit, DeliveredCounts};
 use hotrow::sync::clock;
-use hotrow::{Database, Engine, Error, Key, Protocol, TableRef, Value, Worker};
+use hotrow::{Database, Engine, Error, Isolation, Key, Protocol, TableRef, Value, Worker};
 use input::{Input, Mix, TransactionKind};
 use population::{Population, Scale};
 use procedures::{
@@ -39,6 +39,8 @@ pub struct TpccOptions {
     pub mix: Mix,
     /// Rows per warehouse.
     pub scale: Scale,
+    /// How far Stock-Level is kept apart from others.
+    pub stock_level: Isolation,
 }
 
 /// A loaded TPC-C database.
@@ -127,7 +129,10 @@ impl<P: Protocol> Tpcc<P> {
                 }
                 end(ended)
             }
-            Input::StockLevel(input) => end(database.execute(worker, &StockLevelProcedure { tables, input })),
+            Input::StockLevel(input) => {
+                let isolation = self.options.stock_level;
+                end(database.execute(worker, &StockLevelProcedure { tables, input, isolation }))
+            }
         }
     }
 
@@ -159,8 +164,12 @@ impl<P: Protocol> Workload<P> for Tpcc<P> {
         &["new_order", "payment", "order_status", "delivery", "stock_level"]
     }
 
+    fn database_mut(&mut self) -> Option<&mut Database<P>> {
+        Some(&mut self.database)
+    }
+
     fn client(&self, worker: usize, _workers: usize, seed: u64) -> Terminal {
-        let TpccOptions { warehouses, mix, scale } = self.options;
+        let TpccOptions { warehouses, mix, scale, .. } = self.options;
         let warehouses = warehouses.min(u32::from(u16::MAX)) as u16;
         Terminal {
             client: Client::new(worker, warehouses, scale, self.population.constants(), mix, seed),

@@ -3,3 +3,5 @@
 mod mutants;
 mod opacity;
 mod stress;
+mod strictness;
+mod timestamp_mutants;

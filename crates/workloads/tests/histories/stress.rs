@@ -1,6 +1,7 @@
 //! The same stress for protocols and mutants.
 
 use crate::mutants::{Mutant, fault};
+use crate::timestamp_mutants::{TimestampMutant, timestamp_fault};
 use hotrow::protocols::{Visitor, for_each_protocol};
 use hotrow::sync::clock;
 use hotrow::sync::random::Random;
@@ -89,35 +90,34 @@ impl Visitor for Passes {
             let batch = Batch::drawn(seed, left.min(if self.transactions > 100_000 { 20_000 } else { 400 }));
             left = left.saturating_sub(batch.transactions * batch.threads);
             let (failed, report) = batch.run::<P>(name);
-            assert!(failed.is_empty(), "{}: {batch:?}: {failed:?}", name);
-            assert!(report.strictly_serializable, "{}: {batch:?}\n{report}", name);
-            assert!(report.opaque || !P::OPAQUE, "{}: {batch:?}\n{report}", name);
+            assert!(failed.is_empty(), "{name}: {batch:?}: {failed:?}");
+            assert!(report.is(report.claimed()), "{name}: {batch:?}\n{report}");
         }
     }
 }
 
 #[test]
-fn random_transactions_are_strictly_serializable_and_opaque_where_that_is_claimed() {
+fn random_transactions_are_serializable_strictly_so_and_opaque_where_that_is_claimed() {
     for_each_protocol(8, Passes { transactions: 20_000 });
 }
 
 /// Millions of transactions for each protocol; `HOTROW_STRESS_TRANSACTIONS` says how many, unless a million.
 #[test]
 #[ignore = "long: run with -- --ignored"]
-fn very_many_random_transactions_are_strictly_serializable() {
+fn very_many_random_transactions_are_what_their_protocol_claims() {
     let transactions = std::env::var("HOTROW_STRESS_TRANSACTIONS").ok();
     let transactions = transactions.map_or(1_000_000, |number| number.parse().expect("a number"));
     for_each_protocol(8, Passes { transactions });
 }
 
 /// Runs a mutant until it is caught. Returns what was said.
-fn caught<const FAULT: u8>() -> String {
+fn caught<P: Protocol>() -> String {
     let begin = clock::now();
     let mut seed = 0;
     // A machine that is busy with something else gets no further than this in ten seconds.
     while begin.elapsed() < Duration::from_secs(10) || seed < 20 {
         seed += 1;
-        let (failed, report) = Batch::drawn(seed, 400).run::<Mutant<FAULT>>("mutant");
+        let (failed, report) = Batch::drawn(seed, 400).run::<P>("mutant");
         if !report.serializable {
             return format!("{:.2} s: {failed:?}\n{report}", begin.elapsed().as_secs_f64());
         }
@@ -129,10 +129,10 @@ fn caught<const FAULT: u8>() -> String {
 const CYCLES: [&str; 5] = ["lost update", "unrepeatable read", "read skew", "write skew", "phantom"];
 
 macro_rules! mutants {
-    ($($name:ident: $fault:ident;)*) => {$(
+    ($($name:ident: $mutant:ident, $fault:path;)*) => {$(
         #[test]
         fn $name() {
-            let said = caught::<{ fault::$fault }>();
+            let said = caught::<$mutant<{ $fault }>>();
             println!("{said}");
             assert!(CYCLES.iter().any(|anomaly| said.contains(anomaly)), "{said}");
         }
@@ -140,28 +140,39 @@ macro_rules! mutants {
 }
 
 mutants! {
-    unchecked_reads_are_caught: READS_UNCHECKED;
-    versions_published_before_their_values_are_caught: PUBLISHED_EARLY;
-    unchecked_phantoms_are_caught: PHANTOMS_UNCHECKED;
-    a_stale_snapshot_is_caught: STALE_SNAPSHOT;
-    snapshot_isolation_is_caught: READS_OF_OTHERS_UNCHECKED;
-    checks_before_locks_are_caught: CHECKED_BEFORE_LOCKED;
-    unchecked_predicates_are_caught: PREDICATES_UNCHECKED;
-    predicates_looked_at_before_locks_are_caught: PREDICATES_BEFORE_LOCKS;
-    only_the_last_read_checked_is_caught: LAST_READ_CHECKED;
-    locks_taken_one_by_one_are_caught: LOCKED_ONE_BY_ONE;
-    only_the_first_write_locked_is_caught: FEW_LOCKED;
-    reused_versions_are_caught: VERSIONS_REUSED;
-    unheeded_locks_are_caught: LOCKS_UNHEEDED;
-    unchecked_readers_are_caught: READERS_UNCHECKED;
+    unchecked_reads_are_caught: Mutant, fault::READS_UNCHECKED;
+    versions_published_before_their_values_are_caught: Mutant, fault::PUBLISHED_EARLY;
+    unchecked_phantoms_are_caught: Mutant, fault::PHANTOMS_UNCHECKED;
+    a_stale_snapshot_is_caught: Mutant, fault::STALE_SNAPSHOT;
+    snapshot_isolation_is_caught: Mutant, fault::READS_OF_OTHERS_UNCHECKED;
+    checks_before_locks_are_caught: Mutant, fault::CHECKED_BEFORE_LOCKED;
+    unchecked_predicates_are_caught: Mutant, fault::PREDICATES_UNCHECKED;
+    predicates_looked_at_before_locks_are_caught: Mutant, fault::PREDICATES_BEFORE_LOCKS;
+    only_the_last_read_checked_is_caught: Mutant, fault::LAST_READ_CHECKED;
+    locks_taken_one_by_one_are_caught: Mutant, fault::LOCKED_ONE_BY_ONE;
+    only_the_first_write_locked_is_caught: Mutant, fault::FEW_LOCKED;
+    reused_versions_are_caught: Mutant, fault::VERSIONS_REUSED;
+    unheeded_locks_are_caught: Mutant, fault::LOCKS_UNHEEDED;
+    unchecked_readers_are_caught: Mutant, fault::READERS_UNCHECKED;
+    logical_time_without_a_place_for_absence_is_caught: TimestampMutant, timestamp_fault::NO_FLOOR;
+    insertions_at_any_logical_time_are_caught: TimestampMutant, timestamp_fault::FLOOR_FOR_READERS_ONLY;
+    reads_that_are_not_extended_are_caught: TimestampMutant, timestamp_fault::NOT_EXTENDED;
+    extensions_under_locks_are_caught: TimestampMutant, timestamp_fault::EXTENDED_UNDER_LOCKS;
+    writes_in_the_midst_of_a_version_are_caught: TimestampMutant, timestamp_fault::READERS_UNHEEDED;
+    two_versions_of_one_segment_are_caught: TimestampMutant, timestamp_fault::LAST_READ_COUNTS;
 }
 
 #[test]
-fn the_mutant_without_a_fault_is_not_caught() {
+fn the_mutants_without_a_fault_are_not_caught() {
     for seed in 1..=20 {
         let batch = Batch::drawn(seed, 400);
-        let (failed, report) = batch.run::<Mutant<{ fault::NONE }>>("mutant");
-        assert!(failed.is_empty(), "{batch:?}: {failed:?}");
-        assert!(report.strictly_serializable, "{batch:?}\n{report}");
+        let none = [
+            batch.run::<Mutant<{ fault::NONE }>>("mutant"),
+            batch.run::<TimestampMutant<{ timestamp_fault::NONE }>>("mutant"),
+        ];
+        for (failed, report) in none {
+            assert!(failed.is_empty(), "{batch:?}: {failed:?}");
+            assert!(report.is(report.claimed()), "{batch:?}\n{report}");
+        }
     }
 }

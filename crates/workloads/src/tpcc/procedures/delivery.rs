@@ -5,7 +5,7 @@ use crate::tpcc::schema::{
     CustomerKey, DISTRICTS_PER_WAREHOUSE, DistrictKey, NewOrder, NewOrderKey, OrderKey, OrderLineKey,
 };
 use crate::tpcc::tables::Tables;
-use hotrow::{Context, Direction, Procedure};
+use hotrow::{Context, Direction, Procedure, Profile};
 use std::ops::ControlFlow;
 
 /// The Delivery transaction (clause 2.7.4), all districts in one database transaction. Returns the order
@@ -22,6 +22,10 @@ type Delivered = [u32; DISTRICTS_PER_WAREHOUSE as usize];
 
 impl Procedure for DeliveryProcedure {
     type Output = Delivered;
+
+    fn profile(&self) -> Profile {
+        Profile { read_only: false, records: 10 * 13, ..Profile::UNKNOWN }
+    }
 
     fn run<C: Context>(&self, cx: &mut C) -> Result<C::Val<Delivered>, C::Stop> {
         let mut delivered = Delivered::default();

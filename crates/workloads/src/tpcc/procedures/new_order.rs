@@ -6,7 +6,7 @@ use crate::tpcc::schema::{
     StockKey, WarehouseKey,
 };
 use crate::tpcc::tables::Tables;
-use hotrow::{Context, Procedure};
+use hotrow::{Context, Procedure, Profile};
 
 /// The New-Order transaction (clause 2.4.2).
 #[derive(Debug, Clone, Copy)]
@@ -28,6 +28,10 @@ pub struct NewOrderReceipt {
 
 impl Procedure for NewOrderProcedure {
     type Output = NewOrderReceipt;
+
+    fn profile(&self) -> Profile {
+        Profile { read_only: false, records: 3 + 3 * self.input.lines.len() as u32, ..Profile::UNKNOWN }
+    }
 
     fn run<C: Context>(&self, cx: &mut C) -> Result<C::Val<NewOrderReceipt>, C::Stop> {
         let Self { tables, input } = self;

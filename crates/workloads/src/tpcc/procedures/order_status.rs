@@ -4,7 +4,7 @@ use super::customer;
 use crate::tpcc::input::OrderStatusInput;
 use crate::tpcc::schema::{OrderByCustomerKey, OrderKey, OrderLine, OrderLineKey};
 use crate::tpcc::tables::Tables;
-use hotrow::{Context, Direction, KeyRange, Procedure};
+use hotrow::{Context, Direction, KeyRange, Procedure, Profile};
 use std::ops::ControlFlow;
 
 /// The Order-Status transaction (clause 2.6.2).
@@ -33,6 +33,10 @@ pub struct OrderSummary {
 
 impl Procedure for OrderStatusProcedure {
     type Output = OrderSummary;
+
+    fn profile(&self) -> Profile {
+        Profile { read_only: true, records: 12, ..Profile::UNKNOWN }
+    }
 
     fn run<C: Context>(&self, cx: &mut C) -> Result<C::Val<OrderSummary>, C::Stop> {
         let Self { tables, input } = self;

@@ -4,7 +4,7 @@ use super::customer;
 use crate::tpcc::input::PaymentInput;
 use crate::tpcc::schema::{Customer, CustomerKey, History, HistoryKey, WarehouseKey};
 use crate::tpcc::tables::Tables;
-use hotrow::{Context, Procedure, Text};
+use hotrow::{Context, Procedure, Profile, Text};
 use std::fmt::Write;
 
 /// The Payment transaction (clause 2.5.2). Returns the customer's new balance, in cents.
@@ -20,6 +20,10 @@ pub struct PaymentProcedure {
 
 impl Procedure for PaymentProcedure {
     type Output = i64;
+
+    fn profile(&self) -> Profile {
+        Profile { read_only: false, records: 4, ..Profile::UNKNOWN }
+    }
 
     fn run<C: Context>(&self, cx: &mut C) -> Result<C::Val<i64>, C::Stop> {
         let Self { tables, input, history } = self;

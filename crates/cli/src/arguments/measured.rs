@@ -1,0 +1,295 @@
+//! What `bench` and `compare` are asked to measure.
+
+use super::{Format, Refusal, shortened, workload};
+use crate::host::ThisHost;
+use crate::plot::{PlotArguments, PlotRequest};
+use crate::text;
+use clap::{ArgMatches, Args, FromArgMatches as _};
+use hotrow::protocols::{PROTOCOLS, ProtocolInfo, UnknownProtocol};
+use hotrow_workloads::{OptionError, Settings, WorkloadOptions};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// What to measure.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    /// The workload.
+    pub(crate) workload: WorkloadOptions,
+    /// What runs, in order: each protocol, with its number of threads. One number of threads after the other.
+    pub(crate) protocols: Vec<(&'static ProtocolInfo, usize)>,
+    /// Whether several numbers of threads were asked for.
+    pub(crate) several_threads: bool,
+    /// The protocols of `all` that were left out because they admit fewer threads, and at how many.
+    pub(crate) left_out: Vec<(&'static ProtocolInfo, Vec<usize>)>,
+    /// A delay before each operation.
+    pub(crate) think: Duration,
+    /// Runs of each protocol.
+    pub(crate) repeat: u32,
+    /// How to print.
+    pub(crate) format: Format,
+    /// Where the history of the one run goes.
+    pub(crate) record: Option<Record>,
+    /// What to draw of the runs, and where.
+    pub(crate) plot: Option<PlotRequest>,
+    warmup: Duration,
+    measured: Duration,
+    seed: u64,
+}
+
+impl Plan {
+    /// What a run is compared to: the first of all, or, if there are several numbers of threads, the first with as
+    /// many.
+    pub(crate) fn compared_to(&self, run: usize) -> usize {
+        let alike = |(_, threads): &(_, usize)| *threads == self.protocols[run].1;
+        if self.several_threads { self.protocols.iter().position(alike).unwrap_or(run) } else { 0 }
+    }
+
+    /// How runs were measured, in words.
+    pub(crate) fn method(&self) -> String {
+        let runs =
+            if self.repeat == 1 { "one run".to_owned() } else { format!("medians of {} runs", self.repeat) };
+        format!("{runs} each, {} s long, seed {}", self.measured.as_secs_f64(), self.seed)
+    }
+
+    /// How to run with so many threads in a round, which has a seed of its own.
+    pub(crate) fn settings(&self, threads: usize, round: u32) -> Settings {
+        let seed = self.seed.wrapping_add(u64::from(round));
+        Settings { threads, warmup: self.warmup, measured: self.measured, seed }
+    }
+}
+
+/// Where a history goes, and how large it may be.
+#[derive(Debug, Clone)]
+pub(crate) struct Record {
+    /// The file.
+    pub(crate) path: PathBuf,
+    /// Memory for it, in bytes.
+    pub(crate) bytes_max: usize,
+}
+
+/// Options that all workloads share.
+#[derive(Debug, Args)]
+pub(super) struct RunArguments {
+    /// Protocols, separated by commas, or "all": those that admit the number of threads
+    #[arg(long, value_name = "P[,P...]|all")]
+    protocol: String,
+    /// Threads, one worker each; several numbers, separated by commas, are several runs; more threads than cores
+    /// are normal [default: the machine's cores, or fewer if the protocol admits no more]
+    #[arg(long, value_name = "N[,N...]", value_delimiter = ',', value_parser = parse_threads, allow_negative_numbers = true)]
+    threads: Vec<usize>,
+    /// How long to measure, in seconds
+    #[arg(long, value_name = "S", default_value = "5", value_parser = parse_measured, allow_negative_numbers = true)]
+    seconds: Duration,
+    /// How long to run before measuring, in seconds
+    #[arg(long, value_name = "S", default_value = "1", value_parser = parse_warmup, allow_negative_numbers = true)]
+    warmup: Duration,
+    /// Seed of data and inputs; each further repetition takes the next number
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// Runs of each protocol, each on new data
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000), allow_negative_numbers = true)]
+    repeat: u32,
+    #[command(flatten)]
+    think: ThinkArguments,
+    /// How to print: "table", or "json" for one object per run and line
+    #[arg(long, value_enum, default_value_t = Format::Table, hide_possible_values = true)]
+    format: Format,
+    /// Record what each attempt reads and writes, for `hotrow check FILE`; one run only. Slows the run down
+    #[arg(long, value_name = "FILE")]
+    record: Option<PathBuf>,
+    /// Memory for the record, in MB; when it is used up, what begins later is not recorded
+    #[arg(long, value_name = "N", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(1..=1_000_000), allow_negative_numbers = true)]
+    record_mb: u32,
+}
+
+/// Operations that arrive one at a time.
+#[derive(Debug, Args)]
+pub(crate) struct ThinkArguments {
+    /// A delay in microseconds before each operation of a transaction, as if operations came over a network; locks
+    /// are held through it. A thread sleeps, which takes some 60 µs longer than asked for (exact if simulated)
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=1_000_000), allow_negative_numbers = true)]
+    think_us: u32,
+}
+
+impl ThinkArguments {
+    /// The delay, if the workload can have one.
+    pub(crate) fn of(&self, workload: &WorkloadOptions) -> Result<Duration, Refusal> {
+        if self.think_us > 0 && !workload.runs_procedures() {
+            return Err(OptionError::NoProcedures { workload: workload.info().name }.into());
+        }
+        Ok(Duration::from_micros(self.think_us.into()))
+    }
+}
+
+/// The plan of `bench`, or of `compare`, which also `draws`.
+pub(super) fn plan(matches: &ArgMatches, host: &ThisHost, draws: bool) -> Result<Plan, Refusal> {
+    let (workload, matches) = workload(matches)?;
+    let name = workload.info().name;
+    let arguments = RunArguments::from_arg_matches(matches).map_err(shortened)?;
+    let think = arguments.think.of(&workload)?;
+    let (protocols, left_out) = all_protocols(&arguments.protocol, &arguments.threads)?;
+    let plot = draws.then(|| PlotArguments::from_arg_matches(matches)).transpose().map_err(shortened)?;
+    let numbers: Vec<usize> = protocols.iter().map(|(_, threads)| *threads).collect();
+    let plot = plot.and_then(|plot| plot.request("threads", &numbers).transpose()).transpose()?;
+    let needed = workload.resident_bytes_estimate();
+    if let Some(available) = host.available_bytes().filter(|available| needed > *available) {
+        let (needed, available) = (text::memory(needed), text::memory(available));
+        return Err(Refusal::Words(format!(
+            "{name} with these options needs about {needed} of memory, and {available} are available"
+        )));
+    }
+    let RunArguments { threads, seconds, warmup, seed, repeat, format, record, record_mb, .. } = arguments;
+    let runs = protocols.len() * repeat as usize;
+    if record.is_some() && runs != 1 {
+        return Err(Refusal::Words(format!(
+            "--record takes one run, not {runs}: name one protocol, one number of threads, and --repeat 1"
+        )));
+    }
+    let record = record.map(|path| Record { path, bytes_max: record_mb as usize * 1_000_000 });
+    Ok(Plan {
+        workload,
+        protocols,
+        several_threads: threads.len() > 1,
+        left_out,
+        think,
+        repeat,
+        format,
+        record,
+        plot,
+        warmup,
+        measured: seconds,
+        seed,
+    })
+}
+
+/// Protocols with their threads; and those that are left out at some numbers of threads.
+type Chosen = (Vec<(&'static ProtocolInfo, usize)>, Vec<(&'static ProtocolInfo, Vec<usize>)>);
+
+/// The protocols named at each number of threads.
+fn all_protocols(names: &str, threads: &[usize]) -> Result<Chosen, Refusal> {
+    let cores = hotrow::sync::thread::parallelism();
+    let numbers: Vec<_> =
+        if threads.is_empty() { vec![None] } else { threads.iter().copied().map(Some).collect() };
+    let mut chosen = Chosen::default();
+    for number in numbers {
+        let (fit, left_out) = protocols(names, number, cores)?;
+        chosen.0.extend(fit);
+        for protocol in left_out {
+            let number = number.unwrap_or(cores);
+            match chosen.1.iter_mut().find(|(known, _)| known.name == protocol.name) {
+                Some((_, numbers)) => numbers.push(number),
+                None => chosen.1.push((protocol, vec![number])),
+            }
+        }
+    }
+    Ok(chosen)
+}
+
+/// The protocols named, each with its number of threads; and those of `all` that do not admit the number.
+pub(crate) fn protocols(
+    names: &str,
+    threads: Option<usize>,
+    cores: usize,
+) -> Result<(Vec<(&'static ProtocolInfo, usize)>, Vec<&'static ProtocolInfo>), Refusal> {
+    let admits = |protocol: &ProtocolInfo, threads: usize| threads <= protocol.workers_max as usize;
+    if names == "all" {
+        let threads = threads.unwrap_or(cores);
+        let (fit, left_out): (Vec<_>, Vec<_>) =
+            PROTOCOLS.iter().partition(|protocol| admits(protocol, threads));
+        if fit.is_empty() {
+            return Err(Refusal::Words(format!("no protocol admits {threads} threads")));
+        }
+        return Ok((fit.into_iter().map(|protocol| (protocol, threads)).collect(), left_out));
+    }
+    let named = names.split(',').map(|name| {
+        let name = name.trim();
+        let Some(protocol) = PROTOCOLS.iter().find(|protocol| protocol.name == name) else {
+            return Err(Refusal::Words(UnknownProtocol { name: name.to_owned() }.to_string()));
+        };
+        let workers_max = protocol.workers_max as usize;
+        let threads = threads.unwrap_or(cores.min(workers_max));
+        if !admits(protocol, threads) {
+            return Err(Refusal::Words(format!(
+                "protocol {name} admits at most {workers_max} thread{}, not {threads}",
+                if workers_max == 1 { "" } else { "s" }
+            )));
+        }
+        Ok((protocol, threads))
+    });
+    Ok((named.collect::<Result<_, _>>()?, Vec::new()))
+}
+
+/// The most threads that a run may have.
+const THREADS_MAX: usize = 1024;
+
+fn parse_threads(text: &str) -> Result<usize, String> {
+    let threads = text.parse().ok().filter(|threads| (1..=THREADS_MAX).contains(threads));
+    threads.ok_or_else(|| format!("expected a number from 1 to {THREADS_MAX}"))
+}
+
+/// The longest time, in seconds: a day.
+const SECONDS_MAX: f64 = 86_400.0;
+
+pub(crate) fn parse_measured(text: &str) -> Result<Duration, String> {
+    parse_seconds(text, 0.001)
+}
+
+pub(crate) fn parse_warmup(text: &str) -> Result<Duration, String> {
+    parse_seconds(text, 0.0)
+}
+
+fn parse_seconds(text: &str, least: f64) -> Result<Duration, String> {
+    // What is not a number (NaN) is in no range.
+    let seconds = text.parse().ok().filter(|seconds| (least..=SECONDS_MAX).contains(seconds));
+    seconds
+        .map(Duration::from_secs_f64)
+        .ok_or_else(|| format!("expected seconds from {least} to {SECONDS_MAX}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_leaves_out_the_protocols_that_do_not_admit_the_threads() {
+        let (two, left_out) = protocols("all", Some(2), 8).unwrap();
+        assert!(two.iter().all(|(protocol, threads)| *threads == 2 && protocol.workers_max >= 2));
+        assert!(left_out.iter().any(|protocol| protocol.name == "none"));
+        let (one, left_out) = protocols("all", None, 1).unwrap();
+        assert_eq!((one.len(), left_out.len()), (PROTOCOLS.len(), 0));
+    }
+
+    #[test]
+    fn a_named_protocol_gets_as_many_threads_as_it_admits_unless_they_are_given() {
+        let threads = |names, threads| {
+            let (protocols, _) = protocols(names, threads, 8)?;
+            Ok::<_, Refusal>(protocols.into_iter().map(|(_, threads)| threads).collect::<Vec<_>>())
+        };
+        assert_eq!(threads("occ,none", None).unwrap(), [8, 1]);
+        assert_eq!(threads("occ, occ", Some(3)).unwrap(), [3, 3]);
+        assert!(matches!(threads("occ,none", Some(2)), Err(Refusal::Words(words)) if words.contains("none")));
+        assert!(matches!(threads("ocm", None), Err(Refusal::Words(words)) if words.contains("occ")));
+    }
+
+    #[test]
+    fn several_numbers_of_threads_are_run_one_after_the_other() {
+        let (chosen, left_out) = all_protocols("tl2,occ", &[4, 1]).unwrap();
+        let names: Vec<_> = chosen.iter().map(|(protocol, threads)| (protocol.name, *threads)).collect();
+        assert_eq!(names, [("tl2", 4), ("occ", 4), ("tl2", 1), ("occ", 1)]);
+        assert!(left_out.is_empty());
+        let (chosen, left_out) = all_protocols("all", &[1, 2, 3]).unwrap();
+        assert_eq!(chosen.iter().filter(|(protocol, _)| protocol.name == "none").count(), 1);
+        let left_out: Vec<_> = left_out.iter().map(|(protocol, at)| (protocol.name, at.clone())).collect();
+        assert_eq!(left_out, [("none", vec![2, 3])]);
+    }
+
+    #[test]
+    fn times_are_positive_and_at_most_a_day() {
+        for text in ["0", "-1", "NaN", "inf", "86401", "five", ""] {
+            assert!(parse_measured(text).is_err(), "{text}");
+        }
+        assert_eq!(parse_measured("0.2"), Ok(Duration::from_millis(200)));
+        assert_eq!(parse_warmup("0"), Ok(Duration::ZERO));
+        assert!(parse_threads("0").is_err() && parse_threads("1025").is_err());
+    }
+}

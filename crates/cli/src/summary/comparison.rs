@@ -1,0 +1,190 @@
+//! Protocols side by side: medians over the rounds, and ratios to the first.
+//!
+//! One table of all transactions, then one for each type of transaction if there are several. Runs with the same
+//! number of threads stand together and are compared with each other.
+
+use crate::arguments::Plan;
+use crate::run::Reports;
+use crate::text;
+use hotrow_workloads::{KindReport, LatencySummary, RunReport};
+use std::fmt::Write as _;
+
+/// The runs of a plan.
+pub(crate) fn comparison(plan: &Plan, reports: &Reports) -> String {
+    let Some((_, first)) = reports.first() else { return String::new() };
+    let measured: Vec<Measures> =
+        (0..plan.protocols.len()).map(|run| Measures::of_all(&runs(reports, run))).collect();
+    let to = if plan.several_threads {
+        format!("{} with as many threads", first.protocol)
+    } else {
+        first.protocol.to_owned()
+    };
+    let mut words = format!(
+        "{}: {}, ratios to {to}; latency in µs; attempts: the most that a transaction took\n\n",
+        first.workload,
+        plan.method(),
+    );
+    let header = [
+        "protocol",
+        "threads",
+        "commits/s",
+        "",
+        "least",
+        "most",
+        "p50",
+        "",
+        "p90",
+        "p99",
+        "",
+        "p99.9",
+        "",
+        "max",
+        "aborts/commit",
+        "attempts",
+        "checks",
+    ];
+    words += &table(plan, &header, |run| {
+        let (own, first) = (&measured[run], &measured[plan.compared_to(run)]);
+        let mut cells = own.throughput(first);
+        cells.extend([own.least, own.most].map(text::quantity));
+        cells.extend(own.latencies(first));
+        cells.push(text::quantity(own.aborts_per_commit));
+        let runs = runs(reports, run);
+        cells.push(runs.iter().map(|run| run.attempts_max).max().map_or(String::new(), text::count));
+        cells.push(match runs.iter().map(|run| run.failed_checks().count()).sum() {
+            0 => "passed".to_owned(),
+            failed => format!("{failed} FAILED"),
+        });
+        cells
+    });
+
+    let kinds = kinds(reports);
+    for kind in kinds.iter().filter(|_| kinds.len() > 1) {
+        let measured: Vec<Measures> =
+            (0..plan.protocols.len()).map(|run| Measures::of_kind(&runs(reports, run), kind)).collect();
+        let header = [
+            "protocol",
+            "threads",
+            "commits/s",
+            "",
+            "p50",
+            "",
+            "p90",
+            "p99",
+            "",
+            "p99.9",
+            "",
+            "max",
+            "aborts/commit",
+        ];
+        let of_kind = table(plan, &header, |run| {
+            let (own, first) = (&measured[run], &measured[plan.compared_to(run)]);
+            let mut cells = own.throughput(first);
+            cells.extend(own.latencies(first));
+            cells.push(text::quantity(own.aborts_per_commit));
+            cells
+        });
+        let _ = write!(words, "\n{kind}\n\n{of_kind}");
+    }
+    words
+}
+
+/// A row for each run of the plan; a free line before each further number of threads.
+fn table(plan: &Plan, header: &[&str], cells: impl Fn(usize) -> Vec<String>) -> String {
+    let mut rows = Vec::new();
+    for (run, (protocol, threads)) in plan.protocols.iter().enumerate() {
+        if plan.several_threads
+            && run > 0
+            && plan.protocols[run - 1].1 != *threads
+            && plan.compared_to(run) == run
+        {
+            rows.push(vec![String::new(); header.len()]);
+        }
+        let mut row = vec![protocol.name.to_owned(), threads.to_string()];
+        row.extend(cells(run));
+        rows.push(row);
+    }
+    text::table(1, header, rows)
+}
+
+fn runs(reports: &Reports, run: usize) -> Vec<&RunReport> {
+    reports.iter().filter(|(at, _)| *at == run).map(|(_, report)| report).collect()
+}
+
+/// The types of transactions that ran, in their order.
+fn kinds(reports: &Reports) -> Vec<&'static str> {
+    let mut kinds: Vec<&'static str> = Vec::new();
+    for (name, kind) in reports.iter().flat_map(|(_, report)| &report.by_transaction) {
+        if kind.commits + kind.aborts > 0 && !kinds.contains(name) {
+            kinds.push(name);
+        }
+    }
+    kinds
+}
+
+/// What is compared: medians over the rounds.
+struct Measures {
+    throughput: f64,
+    least: f64,
+    most: f64,
+    p50: f64,
+    p90: f64,
+    p99: f64,
+    p999: f64,
+    max: f64,
+    aborts_per_commit: f64,
+}
+
+impl Measures {
+    fn of_all(runs: &[&RunReport]) -> Self {
+        let rounds = runs.iter().map(|run| (run.throughput_per_s, run.latency_us, run.aborts_per_commit()));
+        Self::of(rounds.collect())
+    }
+
+    fn of_kind(runs: &[&RunReport], kind: &str) -> Self {
+        let rounds = runs.iter().filter_map(|run| {
+            let (_, found) = run.by_transaction.iter().find(|(name, _)| *name == kind)?;
+            let KindReport { commits, latency_us, .. } = *found;
+            Some((commits as f64 / run.seconds, latency_us, found.aborts_per_commit()))
+        });
+        Self::of(rounds.collect())
+    }
+
+    /// Of rounds: throughput, latency, aborts for each commit.
+    fn of(rounds: Vec<(f64, Option<LatencySummary>, f64)>) -> Self {
+        let throughputs = || rounds.iter().map(|(throughput, ..)| *throughput);
+        let latency = |pick: fn(&LatencySummary) -> f64| {
+            text::median(rounds.iter().filter_map(|(_, latency, _)| latency.as_ref()).map(pick))
+        };
+        Self {
+            throughput: text::median(throughputs()),
+            least: throughputs().fold(f64::INFINITY, f64::min),
+            most: throughputs().fold(0.0, f64::max),
+            p50: latency(|latency| latency.p50),
+            p90: latency(|latency| latency.p90),
+            p99: latency(|latency| latency.p99),
+            p999: latency(|latency| latency.p999),
+            max: latency(|latency| latency.max),
+            aborts_per_commit: text::median(rounds.iter().map(|(.., aborts)| *aborts)),
+        }
+    }
+
+    /// Throughput and its ratio.
+    fn throughput(&self, first: &Self) -> Vec<String> {
+        vec![text::quantity(self.throughput), text::ratio(self.throughput, first.throughput)]
+    }
+
+    /// Percentiles of latency, with the ratios of those that tell most.
+    fn latencies(&self, first: &Self) -> Vec<String> {
+        vec![
+            text::quantity(self.p50),
+            text::ratio(self.p50, first.p50),
+            text::quantity(self.p90),
+            text::quantity(self.p99),
+            text::ratio(self.p99, first.p99),
+            text::quantity(self.p999),
+            text::ratio(self.p999, first.p999),
+            text::quantity(self.max),
+        ]
+    }
+}

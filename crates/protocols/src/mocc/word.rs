@@ -1,0 +1,216 @@
+//! The header that `mocc` keeps beside each value: a lock with a version, and the heat.
+
+use hotrow_core::Reason;
+use hotrow_sync::atomic::{AtomicU8, AtomicU64, Ordering, fence};
+use hotrow_sync::spin::Spin;
+
+/// Bits of the count of readers that hold the lock.
+const READER_BITS: u32 = 14;
+
+/// Readers that the word can count.
+pub(super) const READERS_MAX: u32 = (1 << READER_BITS) - 1;
+
+const LOCKED: u64 = 1;
+const READER: u64 = 2;
+const READERS: u64 = ((1 << READER_BITS) - 1) * READER;
+const VERSION: u64 = 1 << (READER_BITS + 1);
+
+/// The version of a segment, which counts its writes: 49 bits. At ten million a second, nineteen months.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct HeatedVersion(u64);
+
+impl HeatedVersion {
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    fn of(word: u64) -> Self {
+        Self(word & !(LOCKED | READERS))
+    }
+}
+
+/// Lock bit, count of readers that hold the lock, and version in one word; and the heat.
+///
+/// # Orderings
+///
+/// Those of `VersionWord`, with the same arguments: a writer locks (sequentially consistent, then a release fence),
+/// changes the value and unlocks with a release store; a reader without a lock loads the word (sequentially
+/// consistent), the value, and, after an acquire fence, the word again. Readers that come and go are no change.
+///
+/// A reader takes its lock by a read-modify-write (acquire: it sees what the last writer installed; sequentially
+/// consistent besides, because it stands for the check of `occ`) and gives it back by another one (release: its reads
+/// come before what the next writer, whose lock acquires, installs). While the lock bit is set nobody but its holder
+/// changes the word, so it may be stored to.
+#[derive(Debug, Default)]
+pub struct HeatedWord {
+    word: AtomicU64,
+    /// Relaxed everywhere: it decides how to go about a read, not what is right.
+    heat: AtomicU8,
+}
+
+impl HeatedWord {
+    /// The header of a segment that a worker has just made and holds locked.
+    pub(super) fn born_locked() -> Self {
+        Self { word: AtomicU64::new(LOCKED), heat: AtomicU8::new(0) }
+    }
+
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    pub(super) fn heat(&self) -> u8 {
+        self.heat.load(Ordering::Relaxed)
+    }
+
+    /// Sets the heat. Of two that set it at a time, one may be lost.
+    pub(super) fn set_heat(&self, heat: u8) {
+        self.heat.store(heat, Ordering::Relaxed);
+    }
+
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    fn load(&self) -> u64 {
+        self.word.load(Ordering::SeqCst)
+    }
+
+    /// Runs `load` until its result is one that no writer touched meanwhile.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    pub(super) fn stable<V>(&self, mut load: impl FnMut() -> V) -> Result<(HeatedVersion, V), Reason> {
+        let mut spin = Spin::new();
+        let mut seen = Reason::ReadLocked;
+        loop {
+            let before = self.load();
+            if before & LOCKED == 0 {
+                let value = load();
+                // Pairs with the release fence in `try_lock`.
+                fence(Ordering::Acquire);
+                // A set lock bit differs, too. Who has locked and changed nothing may have come and gone.
+                if (self.word.load(Ordering::Relaxed) ^ before) & !READERS == 0 {
+                    return Ok((HeatedVersion::of(before), value));
+                }
+                seen = Reason::ReadChanged;
+            }
+            if !spin.turn() {
+                return Err(seen);
+            }
+        }
+    }
+
+    /// Whether the version is still the one read, and not locked by a writer.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    pub(super) fn still_at(&self, version: HeatedVersion) -> bool {
+        self.load() & !READERS == version.0
+    }
+
+    /// Locks the word for reading with bounded spinning. Returns the version.
+    pub(super) fn lock_shared(&self) -> Result<HeatedVersion, Reason> {
+        let mut spin = Spin::new();
+        loop {
+            let seen = self.load();
+            if seen & LOCKED == 0 && self.replace(seen, seen + READER) {
+                return Ok(HeatedVersion::of(seen));
+            }
+            if !spin.turn() {
+                return Err(Reason::ReadLocked);
+            }
+        }
+    }
+
+    /// Gives a reader's lock back.
+    pub(super) fn unlock_shared(&self) {
+        // Release: pairs with the lock of the next writer.
+        self.word.fetch_sub(READER, Ordering::Release);
+    }
+
+    /// Locks the word for writing with bounded spinning, once there is no reader but the caller, if it is `shared`,
+    /// whose lock becomes the writer's. If `expected` is given and the version is another one, there is no use in
+    /// locking. Returns the version below the lock.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    pub(super) fn lock(
+        &self,
+        expected: Option<HeatedVersion>,
+        shared: bool,
+    ) -> Result<HeatedVersion, Reason> {
+        let mut spin = Spin::new();
+        let own = if shared { READER } else { 0 };
+        loop {
+            let seen = self.load();
+            let version = HeatedVersion::of(seen);
+            if expected.is_some_and(|expected| expected != version) {
+                return Err(Reason::ReadChanged);
+            }
+            if seen == version.0 | own && self.try_lock(seen, version) {
+                return Ok(version);
+            }
+            if !spin.turn() {
+                return Err(Reason::WriteLocked);
+            }
+        }
+    }
+
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    fn try_lock(&self, seen: u64, version: HeatedVersion) -> bool {
+        let locked = self.replace(seen, version.0 | LOCKED);
+        if locked {
+            // Orders the locked word before the stores to the value; pairs with the fence in `stable`.
+            fence(Ordering::Release);
+        }
+        locked
+    }
+
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    fn replace(&self, seen: u64, next: u64) -> bool {
+        self.word.compare_exchange(seen, next, Ordering::SeqCst, Ordering::Relaxed).is_ok()
+    }
+
+    /// Gives the writer's lock back; nothing was changed. Only its holder may call it.
+    pub(super) fn unlock(&self) {
+        // Relaxed: nobody else changes a locked word. Release: as in `unlock_changed`.
+        self.word.store(self.word.load(Ordering::Relaxed) & !LOCKED, Ordering::Release);
+    }
+
+    /// Publishes what was stored under the lock, with a new version. Only the lock's holder may call it.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    pub(super) fn unlock_changed(&self) {
+        // Release: pairs with the load in `stable` and with `replace`.
+        self.word.store((self.word.load(Ordering::Relaxed) & !LOCKED) + VERSION, Ordering::Release);
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn readers_share_the_lock_and_keep_writers_out() {
+        let word = HeatedWord::default();
+        let version = word.lock_shared().unwrap();
+        assert_eq!(word.lock_shared(), Ok(version));
+        assert_eq!(word.stable(|| 5), Ok((version, 5)));
+        assert!(word.still_at(version));
+        assert_eq!(word.lock(None, false), Err(Reason::WriteLocked));
+        assert_eq!(word.lock(None, true), Err(Reason::WriteLocked), "there is another reader");
+        word.unlock_shared();
+        assert_eq!(word.lock(Some(version), true), Ok(version));
+        assert!(!word.still_at(version));
+        assert_eq!(word.lock_shared(), Err(Reason::ReadLocked));
+        assert_eq!(word.stable(|| 5), Err(Reason::ReadLocked));
+        word.unlock();
+        assert!(word.still_at(version), "nothing was changed");
+    }
+
+    #[test]
+    fn a_write_is_another_version_and_a_read_in_its_midst_is_done_again() {
+        let word = HeatedWord::default();
+        let before = word.lock_shared().unwrap();
+        word.unlock_shared();
+        let mut reads = 0;
+        let (version, ()) = word
+            .stable(|| {
+                reads += 1;
+                if reads == 1 {
+                    word.lock(Some(before), false).unwrap();
+                    word.unlock_changed();
+                } else {
+                    word.lock_shared().unwrap();
+                }
+            })
+            .unwrap();
+        assert_eq!(reads, 2, "a reader that comes is no change");
+        assert_ne!(version, before);
+        assert_eq!(word.lock(Some(before), true), Err(Reason::ReadChanged));
+    }
+}

@@ -1,0 +1,293 @@
+//! The latch-free locker (plor §4.2): what lies beside each value.
+//!
+//! Four words:
+//!
+//! - `writer`: the attempt that has the right to write, and a mark for *exclusive mode*; 0 for nobody;
+//! - `readers`: a bit for each of the workers 0 to 61 whose attempt has entered as a reader;
+//! - `waiters`: a bit for each of them whose attempt waits for the right to write;
+//! - `version`: a sequence number, odd while a value is being installed.
+//!
+//! Locking and looking for conflicts are separate steps, so each is one access to one word:
+//!
+//! - a reader *enters its bit and then looks at* `writer`;
+//! - a writer that commits *marks* `writer` *and then looks at* `readers`.
+//!
+//! Both are read-modify-writes followed by loads, all sequentially consistent, so of a reader and a committing
+//! writer at least one sees the other. If the reader does, it takes its bit back and waits; if the writer does, it
+//! wounds the reader or waits for it.
+//!
+//! # Deviations
+//!
+//! - The paper marks exclusive mode in the readers' word, so that one access gives the readers that came before.
+//!   The mark in the writer's word names whose it is, so the right to write can be taken, mark and all, from a
+//!   writer that was wounded. What is lost: a committing writer may see the bit of a reader that is about to take
+//!   it back, and wound it in vain.
+//! - A worker beyond the 62nd is noted in a list under a mutex instead of by a bit ([`Overflow`]); bit 62 says that
+//!   there are some. (The paper stops at 63.)
+//! - The version is for transactions that read without entering (plor §4.1.3, "Read-only transactions").
+
+use crate::contexts::AttemptId;
+use crossbeam_utils::CachePadded;
+use hotrow_sync::atomic::{AtomicU64, Ordering, fence};
+use hotrow_sync::spin::Spin;
+use hotrow_sync::{Mutex, lock};
+
+/// Workers that have a bit of their own.
+const BITS: u32 = if cfg!(test) { 3 } else { 62 };
+/// There are workers without a bit.
+const OVERFLOW: u64 = 1 << 62;
+/// In `waiters`: the latch of the baseline.
+const LATCHED: u64 = 1 << 63;
+/// In `writer`: exclusive mode.
+const EXCLUSIVE: u64 = 1;
+
+/// The words beside a value.
+#[derive(Debug, Default)]
+pub struct Locker {
+    writer: AtomicU64,
+    readers: AtomicU64,
+    waiters: AtomicU64,
+    version: AtomicU64,
+}
+
+/// The word of who has the right to write, as it was at one moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Writer(u64);
+
+impl Writer {
+    /// The attempt that has the right.
+    #[inline(always)]
+    pub(super) fn holder(self) -> Option<AttemptId> {
+        (self.0 != 0).then_some(AttemptId::in_word(self.0))
+    }
+
+    /// The attempt, if it is in exclusive mode.
+    #[inline(always)]
+    pub(super) fn exclusive(self) -> Option<AttemptId> {
+        (self.0 & EXCLUSIVE != 0).then_some(AttemptId::in_word(self.0))
+    }
+}
+
+/// Which of the two sets of a locker.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Set {
+    /// Those that have entered as readers.
+    Readers,
+    /// Those that wait for the right to write.
+    Waiters,
+}
+
+impl Locker {
+    /// The locker of a segment that an attempt has just made: nobody reads it before the attempt ends.
+    pub(super) fn born(id: AttemptId) -> Self {
+        Self { writer: AtomicU64::new(id.word() | EXCLUSIVE), version: AtomicU64::new(1), ..Self::default() }
+    }
+
+    fn address(&self) -> usize {
+        std::ptr::from_ref(self).addr()
+    }
+
+    fn word(&self, set: Set) -> &AtomicU64 {
+        match set {
+            Set::Readers => &self.readers,
+            Set::Waiters => &self.waiters,
+        }
+    }
+
+    /// Enters a worker into a set.
+    #[inline(always)]
+    pub(super) fn enter(&self, set: Set, worker: u32, overflow: &Overflow) {
+        if worker < BITS {
+            self.word(set).fetch_or(1 << worker, Ordering::SeqCst);
+        } else {
+            overflow.enter(self, set, worker);
+        }
+    }
+
+    /// Takes a worker out of a set.
+    #[inline(always)]
+    pub(super) fn leave(&self, set: Set, worker: u32, overflow: &Overflow) {
+        if worker < BITS {
+            // Release: a writer that no longer finds the reader stores after what the reader has loaded.
+            self.word(set).fetch_and(!(1 << worker), Ordering::Release);
+        } else {
+            overflow.leave(self, set, worker);
+        }
+    }
+
+    /// The workers in a set, one after the other.
+    pub(super) fn each(&self, set: Set, overflow: &Overflow, mut visit: impl FnMut(u32)) {
+        let word = self.word(set).load(Ordering::SeqCst);
+        let mut bits = word & !(OVERFLOW | LATCHED);
+        while bits != 0 {
+            visit(bits.trailing_zeros());
+            bits &= bits - 1;
+        }
+        if word & OVERFLOW != 0 {
+            overflow.workers(self, set).into_iter().for_each(visit);
+        }
+    }
+
+    /// Whether a set is empty.
+    #[inline(always)]
+    pub(super) fn is_empty(&self, set: Set) -> bool {
+        self.word(set).load(Ordering::SeqCst) & !LATCHED == 0
+    }
+
+    /// Who has the right to write now.
+    #[inline(always)]
+    pub(super) fn writer(&self) -> Writer {
+        Writer(self.writer.load(Ordering::SeqCst))
+    }
+
+    /// Takes the right to write from nobody, or from whom it was seen with. True if `id` has it now.
+    #[inline(always)]
+    pub(super) fn take(&self, seen: Option<Writer>, id: AttemptId) -> bool {
+        let from = seen.map_or(0, |writer| writer.0);
+        // Sequentially consistent, which is acquire, too: pairs with the release of the last writer.
+        self.writer.compare_exchange(from, id.word(), Ordering::SeqCst, Ordering::Relaxed).is_ok()
+    }
+
+    /// Goes over to exclusive mode. False if the right to write was taken away.
+    #[inline(always)]
+    pub(super) fn make_exclusive(&self, id: AttemptId) -> bool {
+        let (from, to) = (id.word(), id.word() | EXCLUSIVE);
+        self.writer.compare_exchange(from, to, Ordering::SeqCst, Ordering::SeqCst).is_ok()
+    }
+
+    /// Gives the right to write back after a commit. It cannot have been taken away.
+    #[inline(always)]
+    pub(super) fn release(&self) {
+        // Release: pairs with `take`, and with the loads of readers that find exclusive mode ended.
+        self.writer.store(0, Ordering::Release);
+    }
+
+    /// Gives the right to write back, unless it was taken away.
+    pub(super) fn release_if_held(&self, id: AttemptId) {
+        for word in [id.word(), id.word() | EXCLUSIVE] {
+            if self.writer.compare_exchange(word, 0, Ordering::SeqCst, Ordering::Relaxed).is_ok() {
+                return;
+            }
+        }
+    }
+
+    /// Begins to store a new value; [`end_install`](Self::end_install) follows.
+    #[inline(always)]
+    pub(super) fn begin_install(&self) {
+        let version = self.version.load(Ordering::Relaxed);
+        // (That of a segment that was just made is odd already.)
+        self.version.store(version | 1, Ordering::Relaxed);
+        // Orders the odd version, and wounds dealt before, ahead of the stores to the value; pairs with the acquire
+        // fences in `stable` and in `Contexts::is_wounded`.
+        fence(Ordering::Release);
+    }
+
+    /// The new value is stored, or an insertion undone.
+    #[inline(always)]
+    pub(super) fn end_install(&self) {
+        let version = self.version.load(Ordering::Relaxed);
+        // Release: pairs with the load in `stable`.
+        self.version.store(version + 1, Ordering::Release);
+    }
+
+    /// Runs `load` until nothing was installed meanwhile. `None` if that does not come about soon.
+    #[inline(always)]
+    pub(super) fn stable<V>(&self, mut load: impl FnMut() -> V) -> Option<(u64, V)> {
+        let mut spin = Spin::new();
+        loop {
+            let before = self.version.load(Ordering::SeqCst);
+            if before & 1 == 0 {
+                let value = load();
+                // Pairs with the fence in `begin_install`.
+                fence(Ordering::Acquire);
+                if self.version.load(Ordering::Relaxed) == before {
+                    return Some((before, value));
+                }
+            }
+            if !spin.turn() {
+                return None;
+            }
+        }
+    }
+
+    /// Whether the value is still that of a version, and nobody is about to replace it.
+    #[inline(always)]
+    pub(super) fn is_unchanged(&self, version: u64) -> bool {
+        // In this order: whoever replaces the value is in exclusive mode from before its commit point until the
+        // version has changed, so at the moment of the first look the value was that of the version, and settled.
+        self.writer().exclusive().is_none() && self.version.load(Ordering::SeqCst) == version
+    }
+
+    /// Takes the latch (only in the baseline, see `PlorOptions::latched`).
+    pub(super) fn latch(&self) -> Latch<'_> {
+        let mut spin = Spin::new();
+        while self.waiters.fetch_or(LATCHED, Ordering::Acquire) & LATCHED != 0 {
+            spin.turn_or_yield();
+        }
+        Latch(self)
+    }
+}
+
+/// A latched locker.
+#[derive(Debug)]
+pub(super) struct Latch<'a>(&'a Locker);
+
+impl Drop for Latch<'_> {
+    fn drop(&mut self) {
+        self.0.waiters.fetch_and(!LATCHED, Ordering::Release);
+    }
+}
+
+/// Vectors of noted workers.
+const STRIPES: usize = if cfg!(test) { 2 } else { 64 };
+
+/// The workers without a bit that are in a set of some locker.
+#[derive(Debug)]
+pub(super) struct Overflow {
+    stripes: Box<[CachePadded<Mutex<Vec<Note>>>]>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Note {
+    locker: usize,
+    set: Set,
+    worker: u32,
+}
+
+impl Overflow {
+    pub(super) fn new() -> Self {
+        Self { stripes: (0..STRIPES).map(|_| CachePadded::default()).collect() }
+    }
+
+    /// Only the place within a page counts, which is the same in each run of a simulation.
+    fn stripe(&self, locker: &Locker) -> &Mutex<Vec<Note>> {
+        &self.stripes[(locker.address() >> 5) % STRIPES]
+    }
+
+    #[cold]
+    fn enter(&self, locker: &Locker, set: Set, worker: u32) {
+        let mut notes = lock(self.stripe(locker));
+        notes.push(Note { locker: locker.address(), set, worker });
+        // Under the mutex: who sees the bit finds the note.
+        locker.word(set).fetch_or(OVERFLOW, Ordering::SeqCst);
+    }
+
+    #[cold]
+    fn leave(&self, locker: &Locker, set: Set, worker: u32) {
+        let mut notes = lock(self.stripe(locker));
+        let note = Note { locker: locker.address(), set, worker };
+        if let Some(at) = notes.iter().position(|other| *other == note) {
+            notes.swap_remove(at);
+        }
+        if !notes.iter().any(|other| (other.locker, other.set) == (note.locker, set)) {
+            locker.word(set).fetch_and(!OVERFLOW, Ordering::SeqCst);
+        }
+    }
+
+    #[cold]
+    fn workers(&self, locker: &Locker, set: Set) -> Vec<u32> {
+        let notes = lock(self.stripe(locker));
+        let noted = notes.iter().filter(|note| (note.locker, note.set) == (locker.address(), set));
+        noted.map(|note| note.worker).collect()
+    }
+}

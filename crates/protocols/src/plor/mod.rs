@@ -1,0 +1,531 @@
+//! Pessimistic locking and optimistic reading.
+//!
+//! # Algorithm (plor §4)
+//!
+//! A read enters the attempt among the segment's readers and looks past whoever has the right to write; a write
+//! takes that right, from a younger attempt if need be, and waits for an older one. Nothing is stored before the
+//! commit, so readers and one writer do not disturb each other until then. At commit (plor Figure 5):
+//!
+//! 1. each segment to be written goes over to exclusive mode, which keeps new readers off; of those that have
+//!    entered, younger ones are wounded and older ones waited for, which may wound this attempt instead;
+//! 2. predicates, buckets and leaves are checked, and the attempt passes its commit point unless it was wounded. It
+//!    leaves the readers of what it has read;
+//! 3. each write is installed and its right given up: to the oldest who waits for it, if somebody does.
+//!
+//! Whoever waits, waits for an older transaction, so there is no deadlock, and the oldest one is never wounded: it
+//! gets through in its first attempt after it has become the oldest.
+//!
+//! # Why it is right
+//!
+//! The commit point is the transaction's place in the serial order. What it writes nobody else can write from before
+//! it until the installation (there is one right to write), and whoever reads it in between waits. What it has read
+//! is as it was: who replaces it must find it among the readers (`locker`, on why it does), and wounds it before its
+//! own commit point, or waits until it has passed its own. `Contexts` has a wound and a commit exclude each other.
+//!
+//! A wounded reader may be in the middle of a look while the value is replaced. It looks at its own state afterwards
+//! (`Contexts::is_wounded`), so what it has seen does not count.
+//!
+//! # Read-only transactions (plor §4.1.3)
+//!
+//! One that says it writes nothing ([`Profile::READ_ONLY`](hotrow_core::Profile::READ_ONLY)) does not enter
+//! anything: it keeps versions and checks them at commit, as `occ` does, for [`OPTIMISTIC_ATTEMPTS`] attempts. Then
+//! it reads like the others.
+//!
+//! # Deviations
+//!
+//! - What a wounded attempt holds is taken from it at once, exclusive mode included, instead of waited for: it will
+//!   install nothing. (plor §4.1.3, "Liveness", has it notice; it may be stopped by the system, or by a user's
+//!   think time.) A reader past its commit point is not waited for either.
+//! - Attempts are told apart by their numbers and not by timestamps (`contexts`).
+//! - A record that is inserted is in exclusive mode from birth. In the paper it is locked for writing only, which
+//!   readers look past.
+//! - Which records a transaction will touch is not known, so precedence by deadline goes by what it says of itself.
+//! - Who waits spins, then parks; the paper spins, with fewer workers than cores.
+//! - Scans observe leaves, which are checked at commit; an insertion may so abort an older scan. See `locking`.
+
+mod locker;
+mod options;
+
+pub use locker::Locker;
+pub use options::PlorOptions;
+
+use crate::contexts::{self, AttemptId, Contexts, Stamp, Waited, Wound};
+use hotrow_core::{Attempt, Flags, ItemId, Lost, Protocol, Reason, Variant};
+use hotrow_sync::atomic::{Ordering, fence};
+use locker::{Latch, Overflow, Set, Writer};
+
+/// Pessimistic locking and optimistic reading: plor §4.
+#[derive(Debug)]
+pub struct Plor {
+    options: PlorOptions,
+    contexts: Contexts,
+    overflow: Overflow,
+}
+
+/// What a worker keeps.
+#[derive(Debug, Default)]
+pub struct PlorLocal {
+    stamp: Stamp,
+    /// The attempt reads by versions.
+    optimistic: bool,
+    /// Writes in the order of their addresses.
+    sorted: Vec<(usize, ItemId)>,
+    /// Readers found in a segment.
+    readers: Vec<Stamp>,
+}
+
+/// Attempts of a read-only transaction that enter nothing (plor §4.1.3: three).
+const OPTIMISTIC_ATTEMPTS: u32 = 3;
+
+/// The locker of an item.
+///
+/// # Safety
+///
+/// The reference must not be used after the attempt has ended.
+#[inline(always)]
+unsafe fn locker_of<'a>(attempt: &Attempt<Plor>, id: ItemId) -> &'a Locker {
+    // SAFETY: the item's segment is in memory until the attempt ends.
+    unsafe { attempt.items.get(id).segment().as_ref() }
+}
+
+impl Plor {
+    fn latch<'a>(&self, locker: &'a Locker) -> Option<Latch<'a>> {
+        self.options.latched.then(|| locker.latch())
+    }
+
+    /// Whether an attempt that is in the way can be passed over: it is over, or younger and now wounded.
+    fn passes(&self, stamp: Stamp, other: AttemptId, locker: &Locker) -> bool {
+        match self.contexts.stamp_of(other) {
+            None => true,
+            Some(other) if stamp.is_older_than(other) => {
+                self.contexts.wound(other.id, std::ptr::from_ref(locker).addr()) == Wound::Dead
+            }
+            Some(_) => false,
+        }
+    }
+
+    /// Waits until another attempt is over or the writer's word has changed.
+    #[cold]
+    fn wait_for_writer(
+        &self,
+        attempt: &mut Attempt<Self>,
+        id: ItemId,
+        seen: Writer,
+        reason: Reason,
+    ) -> Result<(), Lost> {
+        let Some(holder) = seen.holder() else { return Ok(()) };
+        // SAFETY: used before the attempt ends.
+        let locker = unsafe { locker_of(attempt, id) };
+        let stamp = attempt.local.stamp;
+        let over = || locker.writer() != seen || self.contexts.is_over(holder);
+        match self.contexts.wait(attempt, holder.worker(), stamp, over) {
+            Waited::Over => Ok(()),
+            Waited::Wounded => Err(self.contexts.loss(attempt)),
+            Waited::TimedOut => Err(Lost::item(reason, id)),
+        }
+    }
+
+    /// Enters among the readers of a segment (plor Figure 4, `LockRd`).
+    #[inline(always)]
+    fn lock_read(&self, attempt: &mut Attempt<Self>, id: ItemId) -> Result<(), Lost> {
+        // SAFETY: used before the attempt ends.
+        let locker = unsafe { locker_of(attempt, id) };
+        let stamp = attempt.local.stamp;
+        loop {
+            // Before it enters: to be seen in vain may be deadly.
+            let mut seen = locker.writer();
+            let free = |seen: Writer| {
+                seen.exclusive().is_none_or(|holder| holder == stamp.id || self.passes(stamp, holder, locker))
+            };
+            if free(seen) {
+                let latch = self.latch(locker);
+                locker.enter(Set::Readers, stamp.worker(), &self.overflow);
+                seen = locker.writer();
+                if free(seen) {
+                    attempt.items.get_mut(id).set(Flags::READ);
+                    return Ok(());
+                }
+                locker.leave(Set::Readers, stamp.worker(), &self.overflow);
+                drop(latch);
+            }
+            self.wait_for_writer(attempt, id, seen, Reason::ReadLocked)?;
+        }
+    }
+
+    /// Takes the right to write a segment (plor Figure 4, `LockWr`).
+    #[inline(always)]
+    fn lock_write(&self, attempt: &mut Attempt<Self>, id: ItemId) -> Result<(), Lost> {
+        // SAFETY: used before the attempt ends.
+        let locker = unsafe { locker_of(attempt, id) };
+        let latch = self.latch(locker);
+        let taken = locker.take(None, attempt.local.stamp.id);
+        drop(latch);
+        if !taken {
+            self.lock_write_slowly(attempt, id)?;
+        }
+        attempt.items.get_mut(id).set(Flags::LOCKED);
+        Ok(())
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn lock_write_slowly(&self, attempt: &mut Attempt<Self>, id: ItemId) -> Result<(), Lost> {
+        // SAFETY: used before the attempt ends.
+        let locker = unsafe { locker_of(attempt, id) };
+        let stamp = attempt.local.stamp;
+        locker.enter(Set::Waiters, stamp.worker(), &self.overflow);
+        let taken = loop {
+            let seen = locker.writer();
+            match seen.holder() {
+                // Handed over to it.
+                Some(holder) if holder == stamp.id => break Ok(()),
+                None if locker.take(None, stamp.id) => break Ok(()),
+                Some(holder) if self.passes(stamp, holder, locker) && locker.take(Some(seen), stamp.id) => {
+                    break Ok(());
+                }
+                // It has changed just now.
+                _ if locker.writer() != seen => {}
+                _ => {
+                    if let Err(lost) = self.wait_for_writer(attempt, id, seen, Reason::WriteLocked) {
+                        break Err(lost);
+                    }
+                }
+            }
+        };
+        locker.leave(Set::Waiters, stamp.worker(), &self.overflow);
+        if taken.is_err() {
+            // It may have been handed over in the last moment. (If it will be yet, whoever meets it there finds
+            // that this attempt is over.)
+            locker.release_if_held(stamp.id);
+            self.hand_over(locker);
+        }
+        taken
+    }
+
+    /// Gives the right to write, if nobody has it, to the oldest who waits for it (plor Figure 4, `UnlockWr`). They
+    /// all wait at the event of whoever had it, who tells them afterwards.
+    fn hand_over(&self, locker: &Locker) {
+        if locker.is_empty(Set::Waiters) {
+            return;
+        }
+        let mut oldest: Option<Stamp> = None;
+        locker.each(Set::Waiters, &self.overflow, |worker| {
+            if let Some(waiter) = self.contexts.running(worker)
+                && oldest.is_none_or(|oldest| waiter.is_older_than(oldest))
+            {
+                oldest = Some(waiter);
+            }
+        });
+        if let Some(oldest) = oldest {
+            // If it fails, somebody has come first; who is older will take it from there.
+            let _ = locker.take(None, oldest.id);
+        }
+    }
+
+    /// Phase 1 for one segment: exclusive mode, and no reader that could still commit or be wounded.
+    #[inline(always)]
+    fn make_exclusive(&self, attempt: &mut Attempt<Self>, id: ItemId) -> Result<(), Lost> {
+        // SAFETY: used before the attempt ends.
+        let locker = unsafe { locker_of(attempt, id) };
+        let stamp = attempt.local.stamp;
+        let latch = self.latch(locker);
+        let exclusive = locker.make_exclusive(stamp.id);
+        drop(latch);
+        if !exclusive {
+            return Err(self.contexts.loss(attempt));
+        }
+        if locker.is_empty(Set::Readers) { Ok(()) } else { self.settle_readers(attempt, id, locker) }
+    }
+
+    #[inline(never)]
+    fn settle_readers(&self, attempt: &mut Attempt<Self>, id: ItemId, locker: &Locker) -> Result<(), Lost> {
+        let stamp = attempt.local.stamp;
+        let mut readers = std::mem::take(&mut attempt.local.readers);
+        readers.clear();
+        locker.each(Set::Readers, &self.overflow, |worker| {
+            if worker != stamp.worker() {
+                readers.extend(self.contexts.running(worker));
+            }
+        });
+        let mut settled = Ok(());
+        for reader in &readers {
+            if self.passes(stamp, reader.id, locker) {
+                continue;
+            }
+            // Older. (Or past its commit point, where it reads nothing any more.)
+            let over = || !self.contexts.is_running(reader.id);
+            settled = match self.contexts.wait(attempt, reader.worker(), stamp, over) {
+                Waited::Over => continue,
+                Waited::Wounded => Err(self.contexts.loss(attempt)),
+                Waited::TimedOut => Err(Lost::item(Reason::ReadLocked, id)),
+            };
+            break;
+        }
+        attempt.local.readers = readers;
+        settled
+    }
+
+    /// Phase 1 for all segments to be written (plor Figure 5).
+    #[inline(always)]
+    fn make_all_exclusive(&self, attempt: &mut Attempt<Self>) -> Result<(), Lost> {
+        if self.options.delayed_writes {
+            self.take_delayed(attempt)?;
+        }
+        for at in 0..attempt.items.writes().len() {
+            let id = attempt.items.writes()[at];
+            if !attempt.items.get(id).is(Flags::BORN) {
+                self.make_exclusive(attempt, id)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes the rights to write that were put off, in one order for all attempts (plor §4.1.4).
+    fn take_delayed(&self, attempt: &mut Attempt<Self>) -> Result<(), Lost> {
+        let mut sorted = std::mem::take(&mut attempt.local.sorted);
+        sorted.clear();
+        for id in attempt.items.writes() {
+            let item = attempt.items.get(*id);
+            if !item.is(Flags::LOCKED) {
+                sorted.push((item.segment().addr().get(), *id));
+            }
+        }
+        sorted.sort_unstable_by_key(|(address, _)| *address);
+        let taken = sorted.iter().try_for_each(|(_, id)| self.lock_write(attempt, *id));
+        attempt.local.sorted = sorted;
+        taken
+    }
+
+    /// Checks each predicate on a value that stays until the attempt ends.
+    fn check_predicates(&self, attempt: &mut Attempt<Self>) -> Result<(), Lost> {
+        if !attempt.items.has_predicates() {
+            return Ok(());
+        }
+        for id in attempt.items.ids() {
+            if attempt.items.get(id).is(Flags::PREDICATE) {
+                self.enter(attempt, id)?;
+                let holds = attempt.predicate_holds(id);
+                if !self.unharmed(attempt, holds)? {
+                    return Err(Lost::item(Reason::PredicateFailed, id));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes sure that the value of an item stays, or that the attempt learns that it does not.
+    #[inline(always)]
+    fn enter(&self, attempt: &mut Attempt<Self>, id: ItemId) -> Result<(), Lost> {
+        let item = attempt.items.get(id);
+        if item.is(Flags::READ) || item.is(Flags::LOCKED) { Ok(()) } else { self.lock_read(attempt, id) }
+    }
+
+    #[inline(always)]
+    fn unharmed<V>(&self, attempt: &Attempt<Self>, value: V) -> Result<V, Lost> {
+        if self.contexts.is_wounded(attempt.local.stamp) {
+            Err(self.contexts.loss(attempt))
+        } else {
+            Ok(value)
+        }
+    }
+
+    /// A look at a value between installations, whose version an optimistic attempt keeps.
+    #[inline(always)]
+    fn read_version<V>(
+        &self,
+        attempt: &mut Attempt<Self>,
+        id: ItemId,
+        load: impl FnMut() -> V,
+    ) -> Result<V, Lost> {
+        let item = attempt.items.get_mut(id);
+        let Some((version, value)) = item.header().stable(load) else {
+            return Err(Lost::item(Reason::ReadLocked, id));
+        };
+        if !item.is(Flags::READ) {
+            item.mark = version;
+            item.set(Flags::READ);
+        } else if item.mark != version {
+            return Err(Lost::item(Reason::ReadChanged, id));
+        }
+        Ok(value)
+    }
+
+    /// Commits an attempt that has entered nothing and writes nothing.
+    fn commit_optimistic(&self, attempt: &mut Attempt<Self>) -> Result<(), Lost> {
+        if attempt.items.has_predicates() {
+            for id in attempt.items.ids() {
+                if attempt.items.get(id).is(Flags::PREDICATE) {
+                    let stable = attempt.items.get(id).header().stable(|| attempt.predicate_holds(id));
+                    let Some((version, holds)) = stable else {
+                        return Err(Lost::item(Reason::ReadLocked, id));
+                    };
+                    let item = attempt.items.get_mut(id);
+                    if !item.is(Flags::READ) {
+                        item.mark = version;
+                        item.set(Flags::READ);
+                    }
+                    if !holds {
+                        return Err(Lost::item(Reason::PredicateFailed, id));
+                    }
+                }
+            }
+        }
+        // Orders the reads before the checks; the reader's side of `Locker::begin_install`.
+        fence(Ordering::Acquire);
+        for (at, item) in attempt.items.iter().enumerate() {
+            if item.is(Flags::READ) && !item.header().is_unchanged(item.mark) {
+                return Err(Lost::item(Reason::ReadChanged, ItemId::from_position(at)));
+            }
+        }
+        attempt.check_structures()
+    }
+
+    /// Leaves the readers of everything read.
+    #[inline(always)]
+    fn leave_readers(&self, attempt: &Attempt<Self>) {
+        for item in attempt.items.iter() {
+            if item.is(Flags::READ) {
+                let locker = item.header();
+                let latch = self.latch(locker);
+                locker.leave(Set::Readers, attempt.local.stamp.worker(), &self.overflow);
+                drop(latch);
+            }
+        }
+    }
+}
+
+impl Protocol for Plor {
+    const VARIANTS: &'static [Variant] = options::VARIANTS;
+    // Buckets and leaves are checked at commit only, and so is what a read-only transaction reads at first.
+    const OPAQUE: bool = false;
+    const WORKERS_MAX: u32 = contexts::WORKERS_MAX;
+
+    type Options = PlorOptions;
+    type Header = Locker;
+    type Mark = u64;
+    type Local = PlorLocal;
+
+    fn options(name: &str) -> Option<PlorOptions> {
+        PlorOptions::parse(name)
+    }
+
+    fn name(options: &PlorOptions) -> String {
+        options.name()
+    }
+
+    fn new(options: &PlorOptions) -> Self {
+        Self { options: *options, contexts: Contexts::new(), overflow: Overflow::new() }
+    }
+
+    #[inline]
+    fn begin(&self, attempt: &mut Attempt<Self>) {
+        let profile = attempt.profile();
+        let slack = self.options.slack.map_or(0, |slack| slack.as_nanos() as u64);
+        let behind_ns = slack.saturating_mul(profile.records.into());
+        attempt.local.optimistic = profile.read_only && attempt.number() < OPTIMISTIC_ATTEMPTS;
+        attempt.local.stamp = self.contexts.begin(attempt, attempt.local.stamp, behind_ns);
+    }
+
+    #[inline(always)]
+    fn read<V>(
+        &self,
+        attempt: &mut Attempt<Self>,
+        id: ItemId,
+        mut load: impl FnMut() -> V,
+    ) -> Result<V, Lost> {
+        if attempt.local.optimistic {
+            return self.read_version(attempt, id, load);
+        }
+        self.enter(attempt, id)?;
+        self.unharmed(attempt, load())
+    }
+
+    #[inline(always)]
+    fn read_for_update<V>(
+        &self,
+        attempt: &mut Attempt<Self>,
+        id: ItemId,
+        mut load: impl FnMut() -> V,
+    ) -> Result<V, Lost> {
+        self.write(attempt, id)?;
+        // Who has the right to write need not enter; with delayed writes nobody has it yet.
+        self.enter(attempt, id)?;
+        self.unharmed(attempt, load())
+    }
+
+    #[inline(always)]
+    fn write(&self, attempt: &mut Attempt<Self>, id: ItemId) -> Result<(), Lost> {
+        if self.options.delayed_writes || attempt.items.get(id).is(Flags::LOCKED) {
+            return Ok(());
+        }
+        self.lock_write(attempt, id)
+    }
+
+    fn peek<V>(&self, attempt: &mut Attempt<Self>, id: ItemId, load: impl FnMut() -> V) -> Result<V, Lost> {
+        match attempt.items.get(id).header().stable(load) {
+            Some((_, value)) => Ok(value),
+            None => Err(Lost::item(Reason::ReadLocked, id)),
+        }
+    }
+
+    fn born_locked(&self, attempt: &Attempt<Self>) -> Locker {
+        Locker::born(attempt.local.stamp.id)
+    }
+
+    fn commit(&self, attempt: &mut Attempt<Self>) -> Result<(), Lost> {
+        let stamp = attempt.local.stamp;
+        if attempt.local.optimistic {
+            self.commit_optimistic(attempt)?;
+            self.contexts.end(stamp);
+            return Ok(());
+        }
+        self.make_all_exclusive(attempt)?;
+        self.check_predicates(attempt)?;
+        attempt.check_structures()?;
+        // Who has touched no segment has lost nothing.
+        if !self.contexts.commit(stamp) && !attempt.items.is_empty() {
+            return Err(self.contexts.loss(attempt));
+        }
+        self.leave_readers(attempt);
+        for at in 0..attempt.items.writes().len() {
+            let id = attempt.items.writes()[at];
+            attempt.items.get(id).header().begin_install();
+            attempt.install(id);
+            let locker = attempt.items.get(id).header();
+            locker.end_install();
+            let latch = self.latch(locker);
+            locker.release();
+            drop(latch);
+        }
+        if !attempt.items.writes().is_empty() {
+            // Orders the releases before the looks at who waits: who enters as a waiter then finds the right to
+            // write free, or is found here.
+            fence(Ordering::SeqCst);
+            for id in attempt.items.writes() {
+                self.hand_over(attempt.items.get(*id).header());
+            }
+        }
+        self.contexts.end(stamp);
+        self.contexts.tell(stamp);
+        Ok(())
+    }
+
+    #[cold]
+    fn abort(&self, attempt: &mut Attempt<Self>) {
+        let stamp = attempt.local.stamp;
+        if !attempt.local.optimistic {
+            self.leave_readers(attempt);
+        }
+        for item in attempt.items.iter() {
+            if item.is(Flags::BORN) {
+                item.header().end_install();
+            }
+            if item.is(Flags::LOCKED) {
+                item.header().release_if_held(stamp.id);
+                self.hand_over(item.header());
+            }
+        }
+        self.contexts.end(stamp);
+        self.contexts.tell(stamp);
+    }
+}

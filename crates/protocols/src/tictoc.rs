@@ -1,0 +1,269 @@
+//! TicToc: optimistic, with a commit timestamp computed from what was read and written.
+//!
+//! # Algorithm (Yu, Pavlo, Sanchez, Devadas, "TicToc: Time Traveling Optimistic Concurrency Control", SIGMOD 2016)
+//!
+//! Time is logical. Each version is valid from its write timestamp to its read timestamp; the latter may be
+//! moved up as long as the version is the latest. Reads keep both and lock nothing. Writes are kept until commit.
+//! Then:
+//!
+//! 1. lock every segment to be written, in the order of first write, with bounded spinning. Check predicates and
+//!    turn them into reads;
+//! 2. take as commit timestamp the earliest moment that is not before the write timestamp of any version read, and
+//!    is after the read timestamp of every version to be overwritten;
+//! 3. see to it that every version read is valid at that moment: where its read timestamp is earlier, move it up,
+//!    unless the version was replaced or is locked. A version whose timestamps as read include the moment is not
+//!    looked at again, though it may have been replaced since: the commit then is before the replacement in logical
+//!    time, if not in real time. Then check buckets and leaves;
+//! 4. install the writes and unlock them with the commit timestamp as write and read timestamp.
+//!
+//! # Why it is right
+//!
+//! Order commits by timestamp, and those with the same timestamp by when they take it. A version is read at its
+//! write timestamp or later, and after it was installed. It is overwritten later than it is read, because the writer
+//! locks it, so that nobody moves the read timestamp any more, and then commits after that. So every dependency
+//! between items goes forward in the order, whatever the memory does: a check that sees an old word sees a read
+//! timestamp that the next writer has respected.
+//!
+//! The order need not be that of real time ([`Protocol::STRICT`] is false): `docs/protocols/tictoc.md` has an
+//! example, and so have the tests.
+//!
+//! # Structure
+//!
+//! Buckets and leaves have no timestamps. Their versions are compared at commit, which puts absence in the order of
+//! real time, and the two orders may contradict each other: T1 finds a key absent and commits at 100, having
+//! overwritten y; T2 then inserts the key at 5; T3 reads the key, and a y of before T1 that is valid at 50.
+//!
+//! So there is one word more, the *floor*: no commit that has observed structure, inserts or deletes (a *structural*
+//! one) has a timestamp below it, and each raises it to its own
+//!
+//! - after its insertions went into the index, and after it loaded it for its timestamp;
+//! - before it checks buckets and leaves, and before it installs anything.
+//!
+//! That suffices, for absence of a key is in three kinds of dependency besides those between items:
+//!
+//! - *absence observed, then ended by an insertion.* The observer checked the node before the insertion changed
+//!   it, so it had raised the floor before the inserter loaded it. (All four accesses are sequentially consistent.)
+//! - *deletion, then absence observed or ended.* The deleter raised the floor before it installed, so before it or
+//!   anybody else took the dead record out; who found the key absent loads the floor later.
+//! - *absence observed, then a record found dead.* As the second; besides, the dead record was read.
+//!
+//! In each the later one's timestamp is not below the earlier one's, and if both are the same the later one takes it
+//! later. An insertion that is rolled back has changed a node, which aborts whoever observed it, and raised nothing.
+//! A lookup that finds a record depends on the record only. An empty leaf whose range goes to its neighbour is
+//! checked by its observers before it is retired, and an insertion into the neighbour comes after that.
+//!
+//! # Deviations
+//!
+//! - TicToc sorts the write set and, without sorting, gives up at the first taken lock; here as in `occ` a taken lock
+//!   is waited for within bounds, unsorted.
+//! - TicToc says nothing of phantoms; the floor is ours.
+//! - No history of write timestamps (TicToc §4.1 calls it optional), and no check before the locks are taken.
+
+mod word;
+
+pub use word::{TimestampWord, Timestamps};
+
+use crossbeam_utils::CachePadded;
+use hotrow_core::{Attempt, Flags, Item, ItemId, Lost, Protocol, Reason, Variant};
+use hotrow_sync::atomic::{AtomicU64, Ordering};
+
+/// TicToc: timestamps computed at commit, without a clock. Yu et al., SIGMOD 2016; plor §6.
+///
+/// Serializable, but not in real time: see [`Protocol::STRICT`]. Not opaque: see [`Occ`](crate::Occ).
+#[derive(Debug)]
+pub struct TicToc {
+    floor: CachePadded<AtomicU64>,
+}
+
+/// What a worker keeps: the latest write timestamp that its current attempt has read.
+#[derive(Debug, Default)]
+pub struct TicTocLocal {
+    latest: u64,
+}
+
+impl TicToc {
+    /// A moment from which a structural commit may take its timestamp.
+    #[inline]
+    fn floor(&self) -> u64 {
+        // Sequentially consistent: see the module's "Structure".
+        self.floor.load(Ordering::SeqCst)
+    }
+
+    /// Keeps later structural commits from taking an earlier moment.
+    #[inline]
+    fn raise_floor(&self, moment: u64) {
+        // The loads, too, must be in the total order: they stand for the update by which another one raised it.
+        let mut seen = self.floor();
+        while seen < moment {
+            match self.floor.compare_exchange(seen, moment, Ordering::SeqCst, Ordering::SeqCst) {
+                Ok(_) => return,
+                Err(now) => seen = now,
+            }
+        }
+    }
+
+    /// Phase 1: locks what will be written and returns the earliest moment after all that was read of it.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    fn lock_writes(attempt: &mut Attempt<Self>) -> Result<u64, Lost> {
+        let mut earliest = 0;
+        for at in 0..attempt.items.writes().len() {
+            let id = attempt.items.writes()[at];
+            let item = attempt.items.get_mut(id);
+            if !item.is(Flags::BORN) {
+                let expected = item.is(Flags::READ).then_some(item.mark);
+                let below = item.header().lock(expected).map_err(|reason| Lost::item(reason, id))?;
+                item.set(Flags::LOCKED);
+                earliest = earliest.max(below.read() + 1);
+            }
+        }
+        Ok(earliest)
+    }
+
+    /// Phase 1, predicates (sto §3.5): checks each on a stable version and turns it into a read of that version.
+    #[inline]
+    fn upgrade_predicates(attempt: &mut Attempt<Self>) -> Result<(), Lost> {
+        if !attempt.items.has_predicates() {
+            return Ok(());
+        }
+        for id in attempt.items.ids() {
+            let item = attempt.items.get(id);
+            if !item.is(Flags::PREDICATE) {
+                continue;
+            }
+            let holds = if item.is(Flags::LOCKED) {
+                attempt.predicate_holds(id)
+            } else {
+                let stable = item.header().stable(|| attempt.predicate_holds(id));
+                let (version, holds) = stable.map_err(|reason| Lost::item(reason, id))?;
+                Self::keep(attempt.items.get_mut(id), id, version, &mut attempt.local)?;
+                holds
+            };
+            if !holds {
+                return Err(Lost::item(Reason::PredicateFailed, id));
+            }
+        }
+        Ok(())
+    }
+
+    /// Keeps what was read. A segment must not be read in two versions, even if both are valid at some moment.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    fn keep(
+        item: &mut Item<Self>,
+        id: ItemId,
+        version: Timestamps,
+        local: &mut TicTocLocal,
+    ) -> Result<(), Lost> {
+        if item.is(Flags::READ) && !item.mark.same_version(version) {
+            return Err(Lost::item(Reason::ReadChanged, id));
+        }
+        // Read again, it may be valid for longer.
+        item.mark = version;
+        item.set(Flags::READ);
+        local.latest = local.latest.max(version.write());
+        Ok(())
+    }
+
+    /// Phase 3: every version read is valid at the moment.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    fn extend_reads(attempt: &Attempt<Self>, moment: u64) -> Result<(), Lost> {
+        for (at, item) in attempt.items.iter().enumerate() {
+            // What is locked was locked in the version read.
+            if item.is(Flags::READ) && item.mark.read() < moment && !item.is(Flags::LOCKED) {
+                let extended = item.header().extend(item.mark, moment);
+                extended.map_err(|reason| Lost::item(reason, ItemId::from_position(at)))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Protocol for TicToc {
+    const VARIANTS: &'static [Variant] = &[Variant {
+        name: "tictoc",
+        summary: "optimistic: a commit timestamp from what was read and written, reads extended",
+        source: "plor §6, TicToc",
+    }];
+    const OPAQUE: bool = false;
+    const STRICT: bool = false;
+    const WORKERS_MAX: u32 = u32::MAX;
+
+    type Options = ();
+    type Header = TimestampWord;
+    type Mark = Timestamps;
+    type Local = TicTocLocal;
+
+    fn options(name: &str) -> Option<()> {
+        crate::registry::only(Self::VARIANTS, name)
+    }
+
+    fn name((): &()) -> String {
+        String::from("tictoc")
+    }
+
+    fn new((): &()) -> Self {
+        Self { floor: CachePadded::new(AtomicU64::new(0)) }
+    }
+
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    fn begin(&self, attempt: &mut Attempt<Self>) {
+        attempt.local.latest = 0;
+    }
+
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    fn read<V>(&self, attempt: &mut Attempt<Self>, id: ItemId, load: impl FnMut() -> V) -> Result<V, Lost> {
+        let Attempt { items, local, .. } = attempt;
+        let item = items.get_mut(id);
+        let (version, value) = item.header().stable(load).map_err(|reason| Lost::item(reason, id))?;
+        Self::keep(item, id, version, local)?;
+        Ok(value)
+    }
+
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    fn write(&self, _attempt: &mut Attempt<Self>, _item: ItemId) -> Result<(), Lost> {
+        Ok(())
+    }
+
+    #[inline]
+    fn peek<V>(&self, attempt: &mut Attempt<Self>, item: ItemId, load: impl FnMut() -> V) -> Result<V, Lost> {
+        let stable = attempt.items.get(item).header().stable(load);
+        stable.map(|(_, value)| value).map_err(|reason| Lost::item(reason, item))
+    }
+
+    #[inline]
+    fn born_locked(&self, _attempt: &Attempt<Self>) -> TimestampWord {
+        TimestampWord::born_locked()
+    }
+
+    #[inline]
+    fn commit(&self, attempt: &mut Attempt<Self>) -> Result<(), Lost> {
+        let earliest = Self::lock_writes(attempt)?;
+        Self::upgrade_predicates(attempt)?;
+        let mut moment = earliest.max(attempt.local.latest);
+        if attempt.has_structures() || attempt.changes_structure() {
+            moment = moment.max(self.floor());
+            Self::extend_reads(attempt, moment)?;
+            self.raise_floor(moment);
+            attempt.check_structures()?;
+        } else {
+            Self::extend_reads(attempt, moment)?;
+        }
+        for at in 0..attempt.items.writes().len() {
+            let id = attempt.items.writes()[at];
+            attempt.install(id);
+            attempt.items.get(id).header().unlock_as(Timestamps::written_at(moment));
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn abort(&self, attempt: &mut Attempt<Self>) {
+        for item in attempt.items.iter() {
+            if item.is(Flags::LOCKED) {
+                item.header().unlock();
+            }
+        }
+    }
+}
+
+#[cfg(all(test, loom))]
+mod models;

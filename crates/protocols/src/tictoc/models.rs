@@ -1,0 +1,156 @@
+//! Models of the word with timestamps and of the floor (docs/memory-model.md, D1 to D3).
+
+use super::*;
+use hotrow_core::StructureVersion;
+use hotrow_sync::Arc;
+use hotrow_sync::model::{Model, Part, UnsafeCell, step_is_left_out};
+use hotrow_sync::thread::spawn;
+
+/// A segment of two words, relaxed like those of an inline cell.
+#[derive(Default)]
+struct Segment {
+    word: TimestampWord,
+    value: [AtomicU64; 2],
+}
+
+impl Segment {
+    fn read(&self) -> Result<(Timestamps, [u64; 2]), Reason> {
+        self.word.stable(|| self.value.each_ref().map(|word| word.load(Ordering::Relaxed)))
+    }
+
+    fn install(&self, moment: u64) {
+        self.value.iter().for_each(|word| word.store(moment, Ordering::Relaxed));
+        self.word.unlock_as(Timestamps::written_at(moment));
+    }
+}
+
+#[test]
+fn a_stable_read_is_whole_and_is_the_value_of_its_version() {
+    Model::new()
+        .needs(Part::LOADS)
+        .needs(Part::STORES)
+        .needs(Part::ACQUIRE_FENCES)
+        .needs(Part::RELEASE_FENCES)
+        .check(|| {
+            let segment = Arc::new(Segment::default());
+            let writer = segment.clone();
+            let writer = spawn(move || {
+                writer.word.lock(None).unwrap();
+                writer.install(1);
+            });
+            if let Ok((version, value)) = segment.read() {
+                assert_eq!(value, [version.write(); 2]);
+            }
+            writer.join().unwrap();
+        });
+}
+
+#[test]
+fn a_version_that_another_has_extended_is_read_whole() {
+    Model::new().preemptions(3).needs(Part::LOADS).needs(Part::STORES).check(|| {
+        let segment = Arc::new(Segment::default());
+        let writer = segment.clone();
+        let writer = spawn(move || {
+            writer.word.lock(None).unwrap();
+            writer.install(1);
+        });
+        let extender = segment.clone();
+        let extender = spawn(move || extender.word.extend(Timestamps::written_at(1), 3).is_ok());
+        if let Ok((version, value)) = segment.read() {
+            assert_eq!(value, [version.write(); 2]);
+        }
+        extender.join().unwrap();
+        writer.join().unwrap();
+    });
+}
+
+#[test]
+fn lock_holders_exclude_one_another_and_see_what_the_last_one_installed() {
+    Model::new().needs(Part::STORES).needs(Part::LOADS | Part::UPDATES).check(|| {
+        // Not atomic: that two holders do not race for it rests on the lock alone.
+        let shared = Arc::new((TimestampWord::default(), UnsafeCell::new(0)));
+        let add = |(word, value): &(TimestampWord, UnsafeCell<u64>)| {
+            let Ok(below) = word.lock(None) else { return 0 };
+            // SAFETY: the lock is held.
+            value.with_mut(|value| unsafe { *value += 1 });
+            word.unlock_as(Timestamps::written_at(below.read() + 1));
+            1
+        };
+        let other = shared.clone();
+        let other = spawn(move || add(&other));
+        let added = add(&shared) + other.join().unwrap();
+        // SAFETY: the other thread has ended.
+        assert_eq!(shared.1.with(|value| unsafe { *value }), added);
+    });
+}
+
+/// The step is to take the write's moment from the timestamps below the lock, not from those seen before.
+#[test]
+fn a_write_is_after_all_moments_at_which_the_version_before_it_was_read() {
+    Model::new().needs(Part::STEP).check(|| {
+        let segment = Arc::new(Segment::default());
+        let writer = segment.clone();
+        let writer = spawn(move || {
+            let (seen, ()) = writer.word.stable(|| ()).unwrap();
+            // Without turns to spin, an extension is enough to keep it from the lock.
+            let below = writer.word.lock(None).ok()?;
+            let moment = if step_is_left_out() { seen.read() } else { below.read() } + 1;
+            writer.install(moment);
+            Some(moment)
+        });
+        let read = segment.read();
+        let extended = read.is_ok_and(|(version, value)| {
+            assert_eq!(value, [version.write(); 2]);
+            version.write() == 0 && segment.word.extend(version, 5).is_ok()
+        });
+        let written = writer.join().unwrap();
+        assert!(!extended || written.is_none_or(|written| written > 5), "read at 5, written at {written:?}");
+    });
+}
+
+/// Two observers, because one may find that the other has raised the floor.
+#[test]
+fn who_ends_an_absence_is_not_before_those_who_have_observed_it() {
+    Model::totally_ordered().preemptions(3).needs(Part::TOTAL_ORDER).check(|| {
+        let shared = Arc::new((TicToc::new(), StructureVersion::new()));
+        let observe = |(protocol, node): &(TicToc, StructureVersion)| {
+            protocol.raise_floor(5);
+            node.unchanged(0)
+        };
+        let other = shared.clone();
+        let other = spawn(move || observe(&other));
+        let inserter = shared.clone();
+        let inserter = spawn(move || {
+            let (protocol, node) = &*inserter;
+            node.lock().unwrap();
+            node.unlock_changed();
+            protocol.floor()
+        });
+        let mine = observe(&shared);
+        let absent = other.join().unwrap() | mine;
+        let moment = inserter.join().unwrap();
+        assert!(!absent || moment >= 5, "absent at 5, inserted at {moment}");
+    });
+}
+
+/// A deletion: the floor first, then the record is taken out.
+#[test]
+fn who_finds_a_key_gone_is_not_before_who_deleted_it() {
+    Model::new().needs(Part::LOADS | Part::ACQUIRE_FENCES).needs(Part::STORES | Part::RELEASE_FENCES).check(
+        || {
+            let shared = Arc::new((TicToc::new(), StructureVersion::new()));
+            let deleter = shared.clone();
+            let deleter = spawn(move || {
+                let (protocol, node) = &*deleter;
+                protocol.raise_floor(5);
+                node.lock().unwrap();
+                node.unlock_changed();
+            });
+            let (protocol, node) = &*shared;
+            if node.stable().unwrap() != 0 {
+                assert!(protocol.floor() >= 5, "gone before it was deleted");
+            }
+            deleter.join().unwrap();
+        },
+    );
+}

@@ -1,0 +1,242 @@
+//! The word with two timestamps that `tictoc` keeps beside each value.
+
+use hotrow_core::Reason;
+use hotrow_sync::atomic::{AtomicU64, Ordering, fence};
+use hotrow_sync::spin::Spin;
+
+/// Bits of the distance from the write timestamp to the read timestamp. Few where tests run, so that it overflows.
+const DELTA_BITS: u32 = if cfg!(any(test, debug_assertions)) { 4 } else { 15 };
+
+const LOCKED: u64 = 1;
+const DELTA_MAX: u64 = (1 << DELTA_BITS) - 1;
+const WRITE_SHIFT: u32 = DELTA_BITS + 1;
+
+/// From when to when a version is valid, in logical time: the write timestamp and the read timestamp, both included.
+///
+/// The write timestamp has 48 bits: at ten million commits a second on one chain of segments, ten months.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Timestamps(u64);
+
+impl Timestamps {
+    /// Those of a version that was written at one moment and has not been read later.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    pub(super) fn written_at(moment: u64) -> Self {
+        Self(moment << WRITE_SHIFT)
+    }
+
+    /// The write timestamp.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    pub fn write(self) -> u64 {
+        self.0 >> WRITE_SHIFT
+    }
+
+    /// The read timestamp.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    pub fn read(self) -> u64 {
+        self.write() + ((self.0 >> 1) & DELTA_MAX)
+    }
+
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    fn is_locked(self) -> bool {
+        self.0 & LOCKED != 0
+    }
+
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    fn unlocked(self) -> Self {
+        Self(self.0 & !LOCKED)
+    }
+
+    /// Whether both are of one version, locked or not.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    pub(super) fn same_version(self, other: Self) -> bool {
+        self.write() == other.write()
+    }
+
+    /// The same version, read at a later moment.
+    ///
+    /// If the distance no longer fits, the write timestamp goes up to where the distance's low bits suffice, as if
+    /// the value had been written once more (TicToc §3.6).
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    fn read_at(self, moment: u64) -> Self {
+        let distance = moment - self.write();
+        let kept = distance & DELTA_MAX;
+        Self(((self.write() + (distance - kept)) << WRITE_SHIFT) | (kept << 1))
+    }
+}
+
+/// Lock bit, write timestamp and read timestamp in one word (TicToc §3.6).
+///
+/// # Orderings
+///
+/// As with `VersionWord`: a writer locks (acquire, then a release fence), changes the value, and unlocks with a
+/// release store; a reader loads the word (acquire), the value, and, after an acquire fence, the word again. An
+/// extension is a read-modify-write of an unlocked word: whoever loads what it stored still synchronizes with the
+/// unlock before it.
+///
+/// Nothing here needs a total order: what orders commits is in the timestamps themselves. A check that finds an old
+/// word is right all the same, because who has locked the word since has read a read timestamp at least as large,
+/// and commits above it.
+#[derive(Debug, Default)]
+pub struct TimestampWord(AtomicU64);
+
+impl TimestampWord {
+    /// The word of a segment that a worker has just made and holds locked.
+    pub(super) fn born_locked() -> Self {
+        Self(AtomicU64::new(LOCKED))
+    }
+
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    fn load(&self) -> Timestamps {
+        // Pairs with the release in `unlock_as`.
+        Timestamps(self.0.load(Ordering::Acquire))
+    }
+
+    /// Runs `load` until its result is one that no writer touched meanwhile. Others may extend the version.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    pub(super) fn stable<V>(&self, mut load: impl FnMut() -> V) -> Result<(Timestamps, V), Reason> {
+        let mut spin = Spin::new();
+        let mut seen = Reason::ReadLocked;
+        loop {
+            let before = self.load();
+            if !before.is_locked() {
+                let value = load();
+                // Pairs with the release fence in `try_lock`.
+                fence(Ordering::Acquire);
+                let after = Timestamps(self.0.load(Ordering::Relaxed));
+                if !after.is_locked() && after.same_version(before) {
+                    return Ok((after, value));
+                }
+                seen = Reason::ReadChanged;
+            }
+            if !spin.turn() {
+                return Err(seen);
+            }
+        }
+    }
+
+    /// Locks the word with bounded spinning. If `expected` is given and the version is another one, there is no use
+    /// in locking. Returns the timestamps below the lock.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    pub(super) fn lock(&self, expected: Option<Timestamps>) -> Result<Timestamps, Reason> {
+        let mut spin = Spin::new();
+        loop {
+            let seen = self.load();
+            if expected.is_some_and(|expected| !expected.same_version(seen)) {
+                return Err(Reason::ReadChanged);
+            }
+            if !seen.is_locked() && self.try_lock(seen) {
+                return Ok(seen);
+            }
+            if !spin.turn() {
+                return Err(Reason::WriteLocked);
+            }
+        }
+    }
+
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    fn try_lock(&self, seen: Timestamps) -> bool {
+        // Acquire: pairs with the release in `unlock_as`.
+        let locked =
+            self.0.compare_exchange(seen.0, seen.0 | LOCKED, Ordering::Acquire, Ordering::Relaxed).is_ok();
+        if locked {
+            // Orders the locked word before the stores to the value; pairs with the fence in `stable`.
+            fence(Ordering::Release);
+        }
+        locked
+    }
+
+    /// Sees to it that the version read is valid at a moment: that no other one will ever be.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    pub(super) fn extend(&self, version: Timestamps, moment: u64) -> Result<(), Reason> {
+        // Relaxed: the value has been read, and only timestamps are compared from now on.
+        let mut seen = Timestamps(self.0.load(Ordering::Relaxed));
+        loop {
+            if !seen.same_version(version) {
+                return Err(Reason::ReadChanged);
+            }
+            if seen.read() >= moment {
+                return Ok(());
+            }
+            if seen.is_locked() {
+                return Err(Reason::ReadLocked);
+            }
+            // No turns to count: whoever came first has locked the word or extended it.
+            let extended = seen.read_at(moment).0;
+            match self.0.compare_exchange(seen.0, extended, Ordering::Relaxed, Ordering::Relaxed) {
+                Ok(_) => return Ok(()),
+                Err(now) => seen = Timestamps(now),
+            }
+        }
+    }
+
+    /// Gives a lock back; nothing was changed. Only the lock's holder may call it.
+    pub(super) fn unlock(&self) {
+        // Relaxed: nobody else changes a locked word.
+        self.unlock_as(Timestamps(self.0.load(Ordering::Relaxed)).unlocked());
+    }
+
+    /// Publishes what was stored under the lock, with its timestamps.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    pub(super) fn unlock_as(&self, version: Timestamps) {
+        // Release: pairs with the loads in `stable` and with `try_lock`.
+        self.0.store(version.0, Ordering::Release);
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_version_is_extended_and_keeps_its_write_timestamp_while_the_distance_fits() {
+        let word = TimestampWord::default();
+        word.lock(None).unwrap();
+        word.unlock_as(Timestamps::written_at(7));
+        let (version, ()) = word.stable(|| ()).unwrap();
+        word.extend(version, 7 + DELTA_MAX).unwrap();
+        word.extend(version, 9).unwrap();
+        let now = word.load();
+        assert_eq!((now.write(), now.read()), (7, 7 + DELTA_MAX));
+        word.extend(version, 8 + DELTA_MAX).unwrap();
+        let now = word.load();
+        assert_eq!((now.write(), now.read()), (8 + DELTA_MAX, 8 + DELTA_MAX));
+        assert_eq!(
+            word.extend(version, 9 + DELTA_MAX),
+            Err(Reason::ReadChanged),
+            "as if it had been written"
+        );
+    }
+
+    #[test]
+    fn a_locked_version_is_valid_up_to_its_read_timestamp_and_no_further() {
+        let word = TimestampWord::default();
+        let (version, ()) = word.stable(|| ()).unwrap();
+        word.extend(version, 3).unwrap();
+        assert_eq!(word.lock(Some(version)).unwrap().read(), 3);
+        assert_eq!(word.extend(version, 3), Ok(()));
+        assert_eq!(word.extend(version, 4), Err(Reason::ReadLocked));
+        assert_eq!(word.stable(|| ()), Err(Reason::ReadLocked));
+        assert_eq!(word.lock(None), Err(Reason::WriteLocked));
+        word.unlock();
+        assert_eq!(word.extend(version, 4), Ok(()));
+    }
+
+    #[test]
+    fn an_extension_in_the_midst_of_a_read_does_not_disturb_it_and_a_write_does() {
+        let word = TimestampWord::default();
+        let mut reads = 0;
+        let (version, ()) = word
+            .stable(|| {
+                reads += 1;
+                match reads {
+                    1 => {
+                        word.lock(None).unwrap();
+                        word.unlock_as(Timestamps::written_at(5));
+                    }
+                    _ => word.extend(Timestamps::written_at(5), 6).unwrap(),
+                }
+            })
+            .unwrap();
+        assert_eq!((reads, version.write(), version.read()), (2, 5, 6));
+    }
+}

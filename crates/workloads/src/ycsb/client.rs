@@ -1,0 +1,214 @@
+//! Clients: who draws the transactions of one worker, and remembers what it has written.
+
+use super::keys::{Scramble, Zipfian};
+use super::options::YcsbOptions;
+use super::procedure::{Action, Operation};
+use hotrow::sync::random::Random;
+
+/// Ranks of which a client remembers its last write: those that conflicts are about.
+pub const REMEMBERED: u64 = 1_024;
+
+/// Bits of a stamp that number the client's transactions.
+const SEQUENCE_BITS: u32 = 40;
+
+/// What marks the values that a client's transaction writes: no other transaction has the same, and that of the
+/// values loaded, 0, is nobody's.
+pub fn stamp(client: usize, sequence: u64) -> u64 {
+    ((client as u64 + 1) << SEQUENCE_BITS) | sequence
+}
+
+/// The client and its transaction's number; `None` for a value as it was loaded.
+pub fn writer(stamp: u64) -> Option<(usize, u64)> {
+    let client = (stamp >> SEQUENCE_BITS).checked_sub(1)?;
+    Some((client as usize, stamp & ((1 << SEQUENCE_BITS) - 1)))
+}
+
+/// One worker's next transaction, and what it has committed.
+#[derive(Debug, Clone)]
+pub struct YcsbClient {
+    random: Random,
+    number: usize,
+    zipfian: Zipfian,
+    scramble: Scramble,
+    sequence: u64,
+    is_big: bool,
+    ranks: Vec<u64>,
+    operations: Vec<Operation>,
+    pub(super) committed: Committed,
+}
+
+/// What a client has committed.
+#[derive(Debug, Clone)]
+pub struct Committed {
+    /// Read-modify-writes.
+    pub read_modify_writes: u64,
+    /// Blind writes.
+    pub blind_writes: u64,
+    /// By rank, the number of the last transaction that wrote the record; 0 if none did.
+    pub last_writes: Box<[u64]>,
+}
+
+impl YcsbClient {
+    /// The client of a worker.
+    pub fn new(worker: usize, options: &YcsbOptions, seed: u64) -> Self {
+        let remembered = options.records.min(REMEMBERED) as usize;
+        let most = options.ops.max(options.big_ops) as usize;
+        Self {
+            random: Random::stream(seed, worker as u64),
+            number: worker,
+            zipfian: Zipfian::new(options.records, options.theta),
+            scramble: Scramble::new(options.records),
+            sequence: 0,
+            is_big: false,
+            ranks: Vec::with_capacity(most),
+            operations: Vec::with_capacity(most),
+            committed: Committed {
+                read_modify_writes: 0,
+                blind_writes: 0,
+                last_writes: vec![0; remembered].into_boxed_slice(),
+            },
+        }
+    }
+
+    /// Draws the next transaction.
+    pub fn draw(&mut self, options: &YcsbOptions) {
+        self.sequence += 1;
+        self.is_big = options.big_share > 0.0 && self.random.chance(options.big_share);
+        let count = if self.is_big { options.big_ops } else { options.ops };
+        self.ranks.clear();
+        self.operations.clear();
+        for _ in 0..count {
+            let rank = self.draw_rank(options.records);
+            self.ranks.push(rank);
+            let action = if self.random.chance(options.read_ratio) {
+                Action::Read
+            } else if self.random.chance(options.rmw_share) {
+                Action::ReadModifyWrite
+            } else {
+                Action::BlindWrite
+            };
+            self.operations.push(Operation { key: self.scramble.key(rank), action });
+        }
+    }
+
+    /// Draws a rank that the transaction does not have yet.
+    ///
+    /// One that it has is drawn again, as DBx1000 does. When almost all that is ever drawn is taken, which only few
+    /// records and a high theta make likely, the next colder one is taken after some draws.
+    fn draw_rank(&mut self, records: u64) -> u64 {
+        const DRAWS_MAX: u32 = 100;
+        for _ in 0..DRAWS_MAX {
+            let rank = self.zipfian.rank(&mut self.random);
+            if !self.ranks.contains(&rank) {
+                return rank;
+            }
+        }
+        // The options admit no transaction with more operations than there are records.
+        (0..records).find(|rank| !self.ranks.contains(rank)).unwrap_or(0)
+    }
+
+    /// The operations drawn, in the order in which they were drawn.
+    pub fn operations(&self) -> &[Operation] {
+        &self.operations
+    }
+
+    /// Whether the transaction drawn is a big one.
+    pub fn is_big(&self) -> bool {
+        self.is_big
+    }
+
+    /// What marks the values that the transaction drawn writes.
+    pub fn stamp(&self) -> u64 {
+        stamp(self.number, self.sequence)
+    }
+
+    /// The transaction drawn has committed.
+    pub fn commit(&mut self) {
+        let Committed { read_modify_writes, blind_writes, last_writes } = &mut self.committed;
+        for (rank, Operation { action, .. }) in self.ranks.iter().zip(&self.operations) {
+            match action {
+                Action::Read => continue,
+                Action::BlindWrite => *blind_writes += 1,
+                Action::ReadModifyWrite => *read_modify_writes += 1,
+            }
+            if let Some(last) = last_writes.get_mut(*rank as usize) {
+                *last = self.sequence;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::options::Preset;
+    use super::*;
+
+    fn drawn(options: &YcsbOptions, transactions: usize) -> Vec<(bool, Vec<Operation>)> {
+        let mut client = YcsbClient::new(3, options, 5);
+        let draw = |_| {
+            client.draw(options);
+            (client.is_big(), client.operations().to_vec())
+        };
+        (0..transactions).map(draw).collect()
+    }
+
+    #[test]
+    fn transactions_have_the_sizes_and_the_shares_of_actions_that_were_asked_for() {
+        const TRANSACTIONS: usize = 20_000;
+        let options =
+            YcsbOptions { rmw_share: 0.25, records: 1_000, value_bytes: 10, ..YcsbOptions::of(Preset::A) };
+        let drawn = drawn(&options, TRANSACTIONS);
+        let big = drawn.iter().filter(|(is_big, _)| *is_big).count();
+        assert!(big.abs_diff(TRANSACTIONS / 10) < TRANSACTIONS / 100, "{big} big ones");
+        assert!(drawn.iter().all(|(is_big, list)| list.len() == if *is_big { 16 } else { 4 }));
+        let actions: Vec<Action> =
+            drawn.iter().flat_map(|(_, list)| list.iter().map(|operation| operation.action)).collect();
+        for (action, share) in
+            [(Action::Read, 0.5), (Action::BlindWrite, 0.375), (Action::ReadModifyWrite, 0.125)]
+        {
+            let found =
+                actions.iter().filter(|drawn| **drawn == action).count() as f64 / actions.len() as f64;
+            assert!((found - share).abs() < 0.01, "{action:?}: {found} instead of {share}");
+        }
+    }
+
+    #[test]
+    fn the_records_of_a_transaction_are_distinct_and_in_no_order() {
+        for (records, ops) in [(1_000_000, 16), (16, 16), (16, 8)] {
+            let options =
+                YcsbOptions { theta: 1.4, records, ops, big_share: 0.0, ..YcsbOptions::of(Preset::F) };
+            let mut sorted = 0;
+            for (_, list) in drawn(&options, 500) {
+                let keys: Vec<u64> = list.iter().map(|operation| operation.key).collect();
+                let mut in_order = keys.clone();
+                in_order.sort_unstable();
+                sorted += usize::from(in_order == keys);
+                in_order.dedup();
+                assert_eq!(in_order.len(), ops as usize);
+                assert!(in_order.iter().all(|key| *key < records));
+            }
+            assert!(sorted < 50);
+        }
+    }
+
+    #[test]
+    fn stamps_name_the_client_and_its_transaction() {
+        assert_eq!(writer(stamp(0, 1)), Some((0, 1)));
+        assert_eq!(writer(stamp(16_383, (1 << SEQUENCE_BITS) - 1)), Some((16_383, (1 << SEQUENCE_BITS) - 1)));
+        assert_eq!(writer(0), None);
+    }
+
+    #[test]
+    fn a_client_remembers_its_last_write_of_each_hot_record() {
+        let options =
+            YcsbOptions { records: 4, ops: 4, big_share: 0.0, read_ratio: 0.0, ..YcsbOptions::of(Preset::F) };
+        let mut client = YcsbClient::new(0, &options, 1);
+        client.draw(&options);
+        client.commit();
+        client.draw(&options);
+        assert_eq!((client.committed.read_modify_writes, client.committed.blind_writes), (4, 0));
+        assert_eq!(*client.committed.last_writes, [1; 4]);
+        client.commit();
+        assert_eq!(*client.committed.last_writes, [2; 4]);
+    }
+}

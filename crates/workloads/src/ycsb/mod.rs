@@ -1,0 +1,220 @@
+//! YCSB, as plor §6.1 runs it: transactions of reads and writes of records under a zipfian distribution.
+//!
+//! One table with a hash index, from numbers to values of a settable size. A transaction is small (4 operations) or,
+//! one in ten, big (16); each of its records is drawn by the zipfian distribution, no record twice, and touched in the
+//! order in which it was drawn, not sorted. Each operation reads, replaces the value without looking at it (a *blind
+//! write*, what YCSB's updates are), or changes a part of it (a *read-modify-write*).
+//!
+//! The presets are YCSB's core workloads A, B, C and F (Cooper and others, "Benchmarking Cloud Serving Systems with
+//! YCSB", SoCC 2010) with the paper's transactions; B has the paper's theta. Not here: D and E, which insert and scan.
+
+mod audit;
+pub mod client;
+pub mod keys;
+pub mod options;
+pub mod procedure;
+pub mod rows;
+
+pub use options::{Preset, YcsbOptions};
+
+use crate::error::BenchError;
+use crate::observer::Observer;
+use crate::workload::{Check, End, Ran, Workload};
+use audit::Audit;
+use client::YcsbClient;
+use hotrow::sync::atomic::{AtomicU64, Ordering};
+use hotrow::sync::thread;
+use hotrow::{Database, Engine, Error, Protocol, TableRef, Worker};
+use procedure::{Seen, YcsbProcedure};
+use rows::{Long, Row, SHORT_BYTES_MAX, Short};
+
+/// A loaded table of records.
+pub struct Ycsb<P: Protocol> {
+    database: Database<P>,
+    table: Records,
+    options: YcsbOptions,
+}
+
+/// The table, by the type of its rows: one workload for both, so that the driver is compiled once.
+#[derive(Debug, Clone, Copy)]
+pub enum Records {
+    /// Values of up to [`SHORT_BYTES_MAX`] bytes.
+    Short(TableRef<u64, Short>),
+    /// Longer ones.
+    Long(TableRef<u64, Long>),
+}
+
+/// Records that a thread loads at a time.
+const CHUNK: u64 = 4_096;
+
+impl<P: Protocol> Ycsb<P> {
+    /// Loads the records with `threads` threads.
+    ///
+    /// # Errors
+    ///
+    /// [`BenchError::Load`], if a thread panics.
+    pub fn load(
+        engine: &Engine<P>,
+        options: &YcsbOptions,
+        threads: usize,
+        _seed: u64,
+        observer: &dyn Observer,
+    ) -> Result<Self, BenchError> {
+        let mut database = Database::new(engine);
+        let capacity = options.records as usize;
+        let table = if options.value_bytes <= SHORT_BYTES_MAX {
+            let table = database.builder("records").hash(capacity).build();
+            let table = database.add_table(table);
+            fill(&database, table, options, threads, observer)?;
+            Records::Short(table)
+        } else {
+            let table = database.builder("records").hash(capacity).build();
+            let table = database.add_table(table);
+            fill(&database, table, options, threads, observer)?;
+            Records::Long(table)
+        };
+        Ok(Self { database, table, options: *options })
+    }
+
+    /// The database.
+    pub fn database(&self) -> &Database<P> {
+        &self.database
+    }
+
+    /// Its table.
+    pub fn table(&self) -> Records {
+        self.table
+    }
+
+    /// Runs the transaction that a client has drawn: the one place that decides how.
+    fn execute<R: Row>(
+        &self,
+        worker: &mut Worker<P>,
+        client: &YcsbClient,
+        table: TableRef<u64, R>,
+    ) -> Result<Seen, Error> {
+        let procedure = YcsbProcedure {
+            table,
+            operations: client.operations(),
+            value_bytes: self.options.value_bytes,
+            stamp: client.stamp(),
+        };
+        self.database.execute(worker, &procedure)
+    }
+
+    /// Shows an audit all values, in transactions of some hundred records.
+    fn inspect<R: Row>(
+        &self,
+        worker: &mut Worker<P>,
+        table: TableRef<u64, R>,
+        audit: &mut Audit<'_>,
+    ) -> Result<(), Error> {
+        const BATCH: u64 = 512;
+        let YcsbOptions { records, value_bytes, .. } = self.options;
+        let table = self.database.table(table);
+        for begin in (0..records).step_by(BATCH as usize) {
+            let keys = begin..(begin + BATCH).min(records);
+            let batch = worker.run(|tx| {
+                let look = |key| table.read(tx, &key, |row| row.inspect(value_bytes));
+                keys.clone().map(look).collect::<Result<Vec<_>, _>>()
+            })?;
+            for (key, found) in keys.zip(batch) {
+                if let Some(value) = found {
+                    audit.record(key, value);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Puts all records in, several threads at a time.
+fn fill<R: Row, P: Protocol>(
+    database: &Database<P>,
+    table: TableRef<u64, R>,
+    options: &YcsbOptions,
+    threads: usize,
+    observer: &dyn Observer,
+) -> Result<(), BenchError> {
+    let YcsbOptions { records, value_bytes, .. } = *options;
+    let table = database.table(table);
+    let (next, done) = (AtomicU64::new(0), AtomicU64::new(0));
+    observer.loading(0, records);
+    let work = || {
+        loop {
+            // Relaxed, both: the counters hand out numbers; joining the threads orders the data.
+            let begin = next.fetch_add(CHUNK, Ordering::Relaxed);
+            if begin >= records {
+                return;
+            }
+            let end = (begin + CHUNK).min(records);
+            for key in begin..end {
+                table.load(key, R::filled(value_bytes, 0));
+            }
+            observer.loading(done.fetch_add(end - begin, Ordering::Relaxed) + end - begin, records);
+        }
+    };
+    thread::scope(|scope| {
+        let threads: Vec<_> = (0..threads.max(1)).map(|_| scope.spawn(work)).collect();
+        for thread in threads {
+            thread.join().map_err(|_| BenchError::Load(String::from("a loading thread panicked")))?;
+        }
+        Ok(())
+    })
+}
+
+impl<P: Protocol> Workload<P> for Ycsb<P> {
+    type Client = YcsbClient;
+
+    fn kinds(&self) -> &'static [&'static str] {
+        &["small", "big"]
+    }
+
+    fn database_mut(&mut self) -> Option<&mut Database<P>> {
+        Some(&mut self.database)
+    }
+
+    fn client(&self, worker: usize, _workers: usize, seed: u64) -> YcsbClient {
+        YcsbClient::new(worker, &self.options, seed)
+    }
+
+    fn prepare(&self, client: &mut YcsbClient) {
+        client.draw(&self.options);
+    }
+
+    fn run_one(&self, worker: &mut Worker<P>, client: &mut YcsbClient) -> Ran {
+        let ended = match self.table {
+            Records::Short(table) => self.execute(worker, client, table),
+            Records::Long(table) => self.execute(worker, client, table),
+        };
+        let end = match ended {
+            Ok(Seen { sum, missing: 0 }) => {
+                // The sum is of no use; a compiler that knew it would not read.
+                std::hint::black_box(sum);
+                client.commit();
+                End::Committed
+            }
+            Ok(Seen { missing, .. }) => End::Failed(format!("{missing} records are missing")),
+            Err(error) => End::Failed(error.to_string()),
+        };
+        Ran { kind: client.is_big().into(), end }
+    }
+
+    fn checks(&self, worker: &mut Worker<P>, clients: Vec<YcsbClient>) -> Vec<Check> {
+        let committed = clients.iter().map(|client| &client.committed).collect();
+        let mut audit = Audit::new(self.options.records, committed);
+        let inspected = match self.table {
+            Records::Short(table) => self.inspect(worker, table, &mut audit),
+            Records::Long(table) => self.inspect(worker, table, &mut audit),
+        };
+        match inspected {
+            Ok(()) => audit.finish(),
+            Err(error) => vec![Check::new("reading all records", Err(error.to_string()))],
+        }
+    }
+
+    /// Records neither come nor go, which the checks confirm; so they need not be counted.
+    fn payload_bytes(&self, _worker: &mut Worker<P>) -> u64 {
+        self.options.records * (size_of::<u64>() as u64 + u64::from(self.options.value_bytes))
+    }
+}

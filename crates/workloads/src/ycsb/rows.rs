@@ -1,0 +1,194 @@
+//! Rows: a value, and in it what the checks after a run need.
+//!
+//! Two types, because the type decides how a value is held: [`Short`] for up to 16 bytes, which are kept inline
+//! and copied to be read, and [`Long`] for all others, which are boxed and never copied to be read. In both, the
+//! value itself carries the stamp of its last writer and how often it was changed since it was last replaced.
+
+use hotrow::{Data, Value};
+
+/// The bytes of the largest value that is kept inline.
+pub const SHORT_BYTES_MAX: u32 = 16;
+
+/// A row whose values have a size that is settable.
+pub trait Row: Value + Data {
+    /// A whole new value: what a blind write writes.
+    fn filled(value_bytes: u32, stamp: u64) -> Self;
+
+    /// Changes a part of the value in a way that depends on what it was: what a read-modify-write does.
+    fn change(&mut self, stamp: u64);
+
+    /// Looks at a few bytes from both ends of the value, and gives a number that depends on them, so that they
+    /// must be fetched. The rest is not looked at: a client that reads a record would copy it out, which says more
+    /// about copying than about transactions.
+    fn look(&self) -> u64;
+
+    /// What the value says of itself.
+    ///
+    /// # Errors
+    ///
+    /// What shows that it is not one that a transaction has written whole.
+    fn inspect(&self, value_bytes: u32) -> Result<Inspected, String>;
+}
+
+/// What a value says of itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Inspected {
+    /// The stamp of its last writer.
+    pub stamp: u64,
+    /// Read-modify-writes since it was last replaced.
+    pub changes: u64,
+}
+
+/// A value of up to 16 bytes. It takes 16 in memory whatever its size.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Value)]
+#[value(inline)]
+#[repr(C)]
+pub struct Short {
+    stamp: u64,
+    changes: u32,
+    /// A sum over the others, so that half an old value and half a new one can be told from a whole one.
+    sum: u32,
+}
+
+impl Short {
+    fn new(stamp: u64, changes: u32) -> Self {
+        Self { stamp, changes, sum: Self::sum_of(stamp, changes) }
+    }
+
+    fn sum_of(stamp: u64, changes: u32) -> u32 {
+        let mixed = (stamp ^ u64::from(changes).rotate_left(40)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        (mixed >> 32) as u32
+    }
+}
+
+impl Row for Short {
+    fn filled(_value_bytes: u32, stamp: u64) -> Self {
+        Self::new(stamp, 0)
+    }
+
+    fn change(&mut self, stamp: u64) {
+        *self = Self::new(stamp, self.changes.wrapping_add(1));
+    }
+
+    fn look(&self) -> u64 {
+        self.stamp ^ u64::from(self.sum)
+    }
+
+    fn inspect(&self, _value_bytes: u32) -> Result<Inspected, String> {
+        if self.sum == Self::sum_of(self.stamp, self.changes) {
+            Ok(Inspected { stamp: self.stamp, changes: self.changes.into() })
+        } else {
+            Err(format!("parts of different values: {self:?}"))
+        }
+    }
+}
+
+/// A value of 17 bytes or more: the writer's stamp in its first eight bytes, the count of changes in the next
+/// eight, and the stamp once more, as much of it as there is room for, in its last bytes. What lies between is
+/// the filling of the last blind write.
+#[derive(Debug, Clone, PartialEq, Eq, Value)]
+pub struct Long {
+    bytes: Box<[u8]>,
+}
+
+const STAMP: std::ops::Range<usize> = 0..8;
+const CHANGES: std::ops::Range<usize> = 8..16;
+
+impl Long {
+    fn word(&self, at: std::ops::Range<usize>) -> u64 {
+        let mut word = [0; 8];
+        word.copy_from_slice(&self.bytes[at]);
+        u64::from_le_bytes(word)
+    }
+
+    fn tail(&self) -> &[u8] {
+        &self.bytes[CHANGES.end.max(self.bytes.len().saturating_sub(STAMP.end))..]
+    }
+
+    fn set(&mut self, stamp: u64, changes: u64) {
+        self.bytes[STAMP].copy_from_slice(&stamp.to_le_bytes());
+        self.bytes[CHANGES].copy_from_slice(&changes.to_le_bytes());
+        let tail = self.tail().len();
+        let from = self.bytes.len() - tail;
+        self.bytes[from..].copy_from_slice(&stamp.to_le_bytes()[..tail]);
+    }
+}
+
+impl Row for Long {
+    fn filled(value_bytes: u32, stamp: u64) -> Self {
+        let bytes = value_bytes.max(SHORT_BYTES_MAX + 1) as usize;
+        let mut row = Self { bytes: vec![stamp as u8; bytes].into_boxed_slice() };
+        row.set(stamp, 0);
+        row
+    }
+
+    fn change(&mut self, stamp: u64) {
+        let changes = self.word(CHANGES).wrapping_add(1);
+        self.set(stamp, changes);
+    }
+
+    fn look(&self) -> u64 {
+        self.word(STAMP) ^ u64::from(self.bytes[self.bytes.len() - 1])
+    }
+
+    fn inspect(&self, value_bytes: u32) -> Result<Inspected, String> {
+        if self.bytes.len() != value_bytes as usize {
+            return Err(format!("{} bytes instead of {value_bytes}", self.bytes.len()));
+        }
+        let (stamp, tail) = (self.word(STAMP), self.tail());
+        if tail != &stamp.to_le_bytes()[..tail.len()] {
+            return Err(format!("begins with the stamp {stamp:#x} and ends with {tail:x?}"));
+        }
+        let filling = &self.bytes[CHANGES.end..self.bytes.len() - tail.len()];
+        // All of them, without a branch for each byte.
+        let differences = filling.iter().fold(0, |differences, byte| differences | (byte ^ filling[0]));
+        if differences != 0 {
+            return Err(String::from("the fillings of different values"));
+        }
+        Ok(Inspected { stamp, changes: self.word(CHANGES) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written_and_changed<R: Row>(value_bytes: u32) {
+        let mut row = R::filled(value_bytes, 0x0102_0304_0506_0708);
+        assert_eq!(
+            row.inspect(value_bytes),
+            Ok(Inspected { stamp: 0x0102_0304_0506_0708, changes: 0 }),
+            "{value_bytes} bytes"
+        );
+        let before = row.look();
+        row.change(9);
+        row.change(77);
+        assert_eq!(row.inspect(value_bytes), Ok(Inspected { stamp: 77, changes: 2 }));
+        assert_ne!(row.look(), before);
+    }
+
+    #[test]
+    fn values_of_every_size_say_who_wrote_them_and_how_often_they_were_changed() {
+        for value_bytes in 1..=SHORT_BYTES_MAX {
+            written_and_changed::<Short>(value_bytes);
+        }
+        for value_bytes in [17, 18, 23, 24, 25, 100, 1_000, 1_000_000] {
+            written_and_changed::<Long>(value_bytes);
+        }
+    }
+
+    #[test]
+    fn a_torn_value_is_noticed() {
+        let (old, new) = (Short::new(1 << 40 | 5, 3), Short::new(2 << 40 | 6, 3));
+        let torn = Short { stamp: new.stamp, ..old };
+        assert!(torn.inspect(16).unwrap_err().contains("different values"));
+
+        let (old, new) = (Long::filled(100, 1), Long::filled(100, 2));
+        for cut in [8, 16, 50, 92] {
+            let mut torn = old.clone();
+            torn.bytes[..cut].copy_from_slice(&new.bytes[..cut]);
+            assert!(torn.inspect(100).is_err(), "cut at {cut}");
+        }
+        assert_eq!(old.inspect(101), Err(String::from("100 bytes instead of 101")));
+    }
+}

@@ -1,0 +1,136 @@
+//! What strictness is, by example: transactions may take effect in an order that is not that of real time. And where
+//! a protocol that lets them must not: what is absent has no timestamps, so two orders could contradict each other.
+
+use hotrow::history::History;
+use hotrow::{Abort, Engine, Occ, Protocol, RetryPolicy, TBox, Table, TicToc, Tl2, Transaction, Worker};
+use hotrow_check::{Level, Report, check};
+
+/// Who would have to wait for another transaction of this thread gives up instead.
+fn engine<P: Protocol>() -> Engine<P> {
+    Engine::with_policy(RetryPolicy { attempts_max: 1, ..RetryPolicy::default() })
+}
+
+fn committed<P: Protocol>(
+    worker: &mut Worker<P>,
+    body: impl FnMut(&mut Transaction<'_, P>) -> Result<(), Abort>,
+) -> bool {
+    worker.run(body).is_ok()
+}
+
+/// Sees to it that the value of `kept` is valid for some logical time: it is read together with a value that has been
+/// written several times.
+fn prolong<P: Protocol>(engine: &Engine<P>, worker: &mut Worker<P>, kept: &TBox<u64, P>) {
+    let other = TBox::named(engine, "other", 0u64);
+    for value in 1..=6 {
+        assert!(committed(worker, |tx| other.set(tx, value)));
+    }
+    assert!(committed(worker, |tx| {
+        kept.get(tx)?;
+        other.get(tx).map(drop)
+    }));
+}
+
+fn judge(history: &History) -> Report {
+    let report = check(history).unwrap();
+    assert!(report.is(report.claimed()), "{report}");
+    report
+}
+
+/// A transaction reads x. Another one changes x and ends; then one begins that changes y, and ends. The first one
+/// reads y. Whether all three commit.
+fn spanning_reader<P: Protocol>() -> (bool, Report) {
+    let engine = engine::<P>();
+    let (x, y) = (TBox::named(&engine, "x", 0u64), TBox::named(&engine, "y", 0u64));
+    let (mut reader, mut writer) = (engine.worker().unwrap(), engine.worker().unwrap());
+    prolong(&engine, &mut writer, &x);
+    let recording = engine.record_history(1 << 20).unwrap();
+    let mut reading = reader.begin();
+    let first = x.get(&mut reading);
+    let both = committed(&mut writer, |tx| x.set(tx, 1)) && committed(&mut writer, |tx| y.set(tx, 1));
+    let second = y.get(&mut reading);
+    let all = reading.commit().is_ok() && both;
+    if all {
+        assert_eq!((first.unwrap(), second.unwrap()), (0, 1), "before the one, after the other");
+    }
+    (all, judge(&recording.finish()))
+}
+
+#[test]
+fn tictoc_puts_a_transaction_before_one_that_had_ended_when_it_began() {
+    let (all, report) = spanning_reader::<TicToc>();
+    assert!(all, "{report}");
+    assert!(report.serializable && !report.strictly_serializable, "{report}");
+    assert_eq!(report.claimed(), Level::Serializable);
+    let words = report.to_string();
+    println!("{words}");
+    for part in ["NO (and the protocol does not claim to be)", "x[value]", "y[value]", "had ended"] {
+        assert!(words.contains(part), "{words}");
+    }
+}
+
+#[test]
+fn protocols_that_claim_strictness_let_one_of_the_three_abort() {
+    for (all, report) in [spanning_reader::<Occ>(), spanning_reader::<Tl2>()] {
+        assert!(!all && report.strictly_serializable, "{report}");
+    }
+}
+
+/// T1 finds a key absent and changes x, late in logical time. T2 inserts the key: after T1, for T1 has not seen it.
+/// T3 reads the key: after T2. But x it has read before T1, and that x is valid for long enough for all that T2 wrote.
+fn absence_between<P: Protocol>(ordered: bool) -> (bool, bool) {
+    let engine = engine::<P>();
+    let table = if ordered { Table::ordered(&engine, "rows") } else { Table::hash(&engine, "rows", 10) };
+    let x = TBox::named(&engine, "x", 0u64);
+    let (mut reader, mut writer) = (engine.worker().unwrap(), engine.worker().unwrap());
+    prolong(&engine, &mut writer, &x);
+    let recording = engine.record_history(1 << 20).unwrap();
+    let mut t3 = reader.begin();
+    let _ = x.get(&mut t3);
+    let t1 = committed(&mut writer, |tx| {
+        assert_eq!(table.get(tx, &7)?, None);
+        x.set(tx, 1)
+    });
+    let t2 = committed(&mut writer, |tx| table.insert(tx, 7u64, 7u64).map(drop));
+    let _ = table.get(&mut t3, &7);
+    let t3 = t3.commit().is_ok();
+    judge(&recording.finish());
+    (t1 && t2, t3)
+}
+
+/// As `absence_between`, with a row that T1 deletes. What T2 inserts is a new record, without a past.
+fn deletion_between<P: Protocol>(ordered: bool) -> (bool, bool) {
+    let engine = engine::<P>();
+    let table = if ordered { Table::ordered(&engine, "rows") } else { Table::hash(&engine, "rows", 10) };
+    assert!(table.load(7u64, 0u64));
+    let x = TBox::named(&engine, "x", 0u64);
+    let (mut reader, mut writer) = (engine.worker().unwrap(), engine.worker().unwrap());
+    prolong(&engine, &mut writer, &x);
+    let recording = engine.record_history(1 << 20).unwrap();
+    let mut t3 = reader.begin();
+    let _ = x.get(&mut t3);
+    let t1 = committed(&mut writer, |tx| {
+        assert!(table.delete(tx, &7)?);
+        x.set(tx, 1)
+    });
+    let t2 = committed(&mut writer, |tx| table.insert(tx, 7, 7).map(drop));
+    let _ = table.get(&mut t3, &7);
+    let t3 = t3.commit().is_ok();
+    judge(&recording.finish());
+    (t1 && t2, t3)
+}
+
+#[test]
+fn what_follows_an_observed_absence_is_later_in_every_order() {
+    for ordered in [false, true] {
+        assert_eq!(absence_between::<TicToc>(ordered), (true, false));
+        assert_eq!(absence_between::<Occ>(ordered), (true, false));
+    }
+}
+
+#[test]
+fn what_follows_a_deletion_is_later_in_every_order() {
+    for ordered in [false, true] {
+        assert_eq!(deletion_between::<TicToc>(ordered), (true, false));
+        assert_eq!(deletion_between::<Occ>(ordered), (true, false));
+    }
+}

@@ -1,0 +1,264 @@
+//! Mutants of `tictoc`: what only a protocol with logical timestamps can do wrong.
+//!
+//! As those of `mutants`, with two timestamps in the word; a second word keeps writers apart.
+
+use hotrow::sync::atomic::{AtomicU64, Ordering, fence};
+use hotrow::sync::spin::Spin;
+use hotrow::sync::thread;
+use hotrow::{Protocol, Reason};
+use hotrow_core::{Attempt, Flags, ItemId, Lost, Variant};
+
+/// What a mutant does wrong.
+pub(crate) mod timestamp_fault {
+    pub(crate) const NONE: u8 = 0;
+    /// Absence has no place in logical time: buckets and leaves are checked, and that is all.
+    pub(crate) const NO_FLOOR: u8 = 1;
+    /// Who inserts and deletes has no regard for the floor; who only observes has.
+    pub(crate) const FLOOR_FOR_READERS_ONLY: u8 = 2;
+    /// A version that was read need not be valid at the commit's moment.
+    pub(crate) const NOT_EXTENDED: u8 = 3;
+    /// A version is extended although a writer has locked it and knows its moment already.
+    pub(crate) const EXTENDED_UNDER_LOCKS: u8 = 4;
+    /// A write comes after the version that it replaces, but not after those who read it.
+    pub(crate) const READERS_UNHEEDED: u8 = 5;
+    /// A segment read again counts with the version seen last.
+    pub(crate) const LAST_READ_COUNTS: u8 = 6;
+}
+
+use timestamp_fault as fault;
+
+pub(crate) struct TimestampMutant<const FAULT: u8> {
+    floor: AtomicU64,
+}
+
+const LOCKED: u64 = 1;
+
+/// When a version was written (32 bits), until when it is valid (31 bits), and the lock bit.
+fn word(write: u64, read: u64) -> u64 {
+    write << 32 | read << 1
+}
+
+fn write_of(word: u64) -> u64 {
+    word >> 32
+}
+
+fn read_of(word: u64) -> u64 {
+    (word & 0xffff_ffff) >> 1
+}
+
+#[derive(Default)]
+pub(crate) struct Word {
+    /// The timestamps, and the lock bit that readers heed.
+    stamps: AtomicU64,
+    /// Keeps writers apart: 0, or 1 while one has the segment.
+    writer: AtomicU64,
+}
+
+impl Word {
+    fn stable<V>(&self, mut load: impl FnMut() -> V) -> Result<(u64, V), Reason> {
+        let mut spin = Spin::new();
+        loop {
+            let before = self.stamps.load(Ordering::SeqCst);
+            if before & LOCKED == 0 {
+                let value = load();
+                fence(Ordering::Acquire);
+                if self.stamps.load(Ordering::SeqCst) == before {
+                    return Ok((before, value));
+                }
+            }
+            if !spin.turn() {
+                return Err(Reason::ReadLocked);
+            }
+        }
+    }
+
+    fn lock(&self) -> Result<u64, Reason> {
+        let mut spin = Spin::new();
+        while self.writer.compare_exchange(0, 1, Ordering::SeqCst, Ordering::Relaxed).is_err() {
+            if !spin.turn() {
+                return Err(Reason::WriteLocked);
+            }
+        }
+        let below = self.stamps.fetch_or(LOCKED, Ordering::SeqCst);
+        fence(Ordering::Release);
+        Ok(below)
+    }
+
+    fn unlock(&self) {
+        self.stamps.fetch_and(!LOCKED, Ordering::SeqCst);
+        self.writer.store(0, Ordering::SeqCst);
+    }
+
+    fn extend<const FAULT: u8>(&self, mark: u64, moment: u64) -> Result<(), Reason> {
+        let mut seen = self.stamps.load(Ordering::SeqCst);
+        loop {
+            if write_of(seen) != write_of(mark) {
+                return Err(Reason::ReadChanged);
+            }
+            if read_of(seen) >= moment {
+                return Ok(());
+            }
+            if seen & LOCKED != 0 {
+                let heeded = FAULT != fault::EXTENDED_UNDER_LOCKS;
+                return if heeded { Err(Reason::ReadLocked) } else { Ok(()) };
+            }
+            let extended = word(write_of(seen), moment);
+            match self.stamps.compare_exchange(seen, extended, Ordering::SeqCst, Ordering::SeqCst) {
+                Ok(_) => return Ok(()),
+                Err(now) => seen = now,
+            }
+        }
+    }
+}
+
+impl<const FAULT: u8> TimestampMutant<FAULT> {
+    fn keep(attempt: &mut Attempt<Self>, id: ItemId, stamps: u64) -> Result<(), Lost> {
+        let item = attempt.items.get_mut(id);
+        let another = item.is(Flags::READ) && write_of(item.mark) != write_of(stamps);
+        if another && FAULT != fault::LAST_READ_COUNTS {
+            return Err(Lost::item(Reason::ReadChanged, id));
+        }
+        item.mark = stamps;
+        item.set(Flags::READ);
+        Ok(())
+    }
+
+    /// The earliest moment after what is overwritten.
+    fn lock_writes(attempt: &mut Attempt<Self>) -> Result<u64, Lost> {
+        let mut earliest = 0;
+        for at in 0..attempt.items.writes().len() {
+            let id = attempt.items.writes()[at];
+            let item = attempt.items.get_mut(id);
+            if item.is(Flags::BORN) {
+                continue;
+            }
+            let below = item.header().lock().map_err(|reason| Lost::item(reason, id))?;
+            item.set(Flags::LOCKED);
+            if item.is(Flags::READ) && write_of(item.mark) != write_of(below) {
+                return Err(Lost::item(Reason::ReadChanged, id));
+            }
+            let after = if FAULT == fault::READERS_UNHEEDED { write_of(below) } else { read_of(below) };
+            earliest = earliest.max(after + 1);
+        }
+        Ok(earliest)
+    }
+
+    fn upgrade_predicates(attempt: &mut Attempt<Self>) -> Result<(), Lost> {
+        for id in attempt.items.ids() {
+            let item = attempt.items.get(id);
+            if !item.is(Flags::PREDICATE) {
+                continue;
+            }
+            let holds = if item.is(Flags::LOCKED) {
+                attempt.predicate_holds(id)
+            } else {
+                let stable = item.header().stable(|| attempt.predicate_holds(id));
+                let (stamps, holds) = stable.map_err(|reason| Lost::item(reason, id))?;
+                Self::keep(attempt, id, stamps)?;
+                holds
+            };
+            if !holds {
+                return Err(Lost::item(Reason::PredicateFailed, id));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<const FAULT: u8> Protocol for TimestampMutant<FAULT> {
+    const VARIANTS: &'static [Variant] = &[Variant { name: "mutant", summary: "broken", source: "-" }];
+    const OPAQUE: bool = false;
+    const STRICT: bool = false;
+    const WORKERS_MAX: u32 = 64;
+
+    type Options = ();
+    type Header = Word;
+    type Mark = u64;
+    type Local = ();
+
+    fn options(name: &str) -> Option<()> {
+        (name == "mutant").then_some(())
+    }
+
+    fn name((): &()) -> String {
+        String::from("mutant")
+    }
+
+    fn new((): &()) -> Self {
+        Self { floor: AtomicU64::new(0) }
+    }
+
+    fn begin(&self, _attempt: &mut Attempt<Self>) {}
+
+    fn read<V>(&self, attempt: &mut Attempt<Self>, id: ItemId, load: impl FnMut() -> V) -> Result<V, Lost> {
+        let stable = attempt.items.get(id).header().stable(load);
+        let (stamps, value) = stable.map_err(|reason| Lost::item(reason, id))?;
+        Self::keep(attempt, id, stamps)?;
+        Ok(value)
+    }
+
+    fn write(&self, _attempt: &mut Attempt<Self>, _id: ItemId) -> Result<(), Lost> {
+        Ok(())
+    }
+
+    fn peek<V>(&self, attempt: &mut Attempt<Self>, id: ItemId, load: impl FnMut() -> V) -> Result<V, Lost> {
+        let stable = attempt.items.get(id).header().stable(load);
+        stable.map(|(_, value)| value).map_err(|reason| Lost::item(reason, id))
+    }
+
+    fn born_locked(&self, _attempt: &Attempt<Self>) -> Word {
+        Word { stamps: AtomicU64::new(LOCKED), writer: AtomicU64::new(1) }
+    }
+
+    fn commit(&self, attempt: &mut Attempt<Self>) -> Result<(), Lost> {
+        let mut moment = Self::lock_writes(attempt)?;
+        if FAULT == fault::EXTENDED_UNDER_LOCKS {
+            // Two must be between lock and installation at a time, and check what the other has locked.
+            thread::yield_now();
+        }
+        Self::upgrade_predicates(attempt)?;
+        for item in attempt.items.iter().filter(|item| item.is(Flags::READ)) {
+            moment = moment.max(write_of(item.mark));
+        }
+        let structural = match FAULT {
+            fault::NO_FLOOR => false,
+            fault::FLOOR_FOR_READERS_ONLY => !attempt.changes_structure() && attempt.has_structures(),
+            _ => attempt.changes_structure() || attempt.has_structures(),
+        };
+        if structural {
+            moment = moment.max(self.floor.load(Ordering::SeqCst));
+        }
+        for (at, item) in attempt.items.iter().enumerate() {
+            let unlocked = item.is(Flags::READ) && !item.is(Flags::LOCKED);
+            if unlocked && read_of(item.mark) < moment && FAULT != fault::NOT_EXTENDED {
+                let extended = item.header().extend::<FAULT>(item.mark, moment);
+                extended.map_err(|reason| Lost::item(reason, ItemId::from_position(at)))?;
+            }
+        }
+        if structural {
+            let mut floor = self.floor.load(Ordering::SeqCst);
+            while let Err(now) =
+                self.floor.compare_exchange(floor, floor.max(moment), Ordering::SeqCst, Ordering::SeqCst)
+            {
+                floor = now;
+            }
+        }
+        attempt.check_structures()?;
+        for at in 0..attempt.items.writes().len() {
+            let id = attempt.items.writes()[at];
+            attempt.install(id);
+            let header = attempt.items.get(id).header();
+            header.stamps.store(word(moment, moment), Ordering::SeqCst);
+            header.writer.store(0, Ordering::SeqCst);
+        }
+        Ok(())
+    }
+
+    fn abort(&self, attempt: &mut Attempt<Self>) {
+        for item in attempt.items.iter() {
+            if item.is(Flags::LOCKED) {
+                item.header().unlock();
+            }
+        }
+    }
+}
