@@ -168,11 +168,16 @@ impl Contexts {
             0 => clock::nanoseconds().saturating_add(behind_ns),
             _ => last.began_ns,
         };
-        let stamp = Stamp { id: last.id.next(attempt.worker().number()), began_ns };
+        self.enter(Stamp { id: last.id.next(attempt.worker().number()), began_ns })
+    }
+
+    /// Makes an attempt that of its worker.
+    #[inline]
+    fn enter(&self, stamp: Stamp) -> Stamp {
         let context = self.of(stamp.worker());
-        // In this order; pairs with `stamp`, which looks at the identity again after it has looked at the time.
+        // In this order; pairs with `look`, which looks at the identity again after it has looked at the time.
         fence(Ordering::Release);
-        context.began_ns.store(began_ns, Ordering::Relaxed);
+        context.began_ns.store(stamp.began_ns, Ordering::Relaxed);
         // Release: who finds the attempt in a lock, which it enters later, sees this.
         context.word.store(stamp.id.0 | RUNNING, Ordering::Release);
         stamp
@@ -373,12 +378,6 @@ mod tests {
         Stamp { id: before.next(worker), began_ns }
     }
 
-    fn enter(contexts: &Contexts, stamp: Stamp) {
-        let context = contexts.of(stamp.worker());
-        context.began_ns.store(stamp.began_ns, Ordering::SeqCst);
-        context.word.store(stamp.id.0 | RUNNING, Ordering::SeqCst);
-    }
-
     #[test]
     fn who_began_earlier_is_older_and_ties_are_broken_by_the_worker() {
         let [first, second, later] = [stamp(0, 9, 7), stamp(1, 3, 7), stamp(0, 1, 8)];
@@ -391,7 +390,7 @@ mod tests {
     fn an_attempt_is_wounded_or_commits_but_never_both() {
         let contexts = Contexts::new();
         let [first, second, later] = [stamp(0, 1, 7), stamp(1, 1, 7), stamp(0, 2, 7)];
-        enter(&contexts, first);
+        contexts.enter(first);
         assert_eq!(contexts.running(0), Some(first));
         assert_eq!(contexts.wound(first.id, 1), Wound::Dead);
         assert!(contexts.is_wounded(first) && contexts.is_over(first.id) && !contexts.commit(first));
@@ -399,7 +398,7 @@ mod tests {
             (contexts.running(0), contexts.stamp_of(first.id), contexts.stamp(0)),
             (None, None, first)
         );
-        enter(&contexts, second);
+        contexts.enter(second);
         assert!(contexts.commit(second));
         assert_eq!(contexts.wound(second.id, 1), Wound::TooLate);
         assert!(!contexts.is_over(second.id));
@@ -407,7 +406,7 @@ mod tests {
         contexts.end(second);
         assert_eq!(contexts.wound(second.id, 1), Wound::Dead);
         // The next attempt, of the same transaction even, is not hit by what was meant for the one before.
-        enter(&contexts, later);
+        contexts.enter(later);
         assert_eq!(contexts.wound(first.id, 1), Wound::Dead);
         assert!(contexts.is_running(later.id) && contexts.is_over(first.id));
     }

@@ -10,11 +10,11 @@ use hotrow::{Abort, Engine, Protocol, Reason, RetryPolicy, Table, Transaction, W
 
 const ROWS: u64 = 1_000;
 const SHORT: u64 = 3;
-const LONG_TRANSACTIONS: u64 = 6;
+const LONG_TRANSACTIONS: u64 = 12;
 
 /// Protocols under which a transaction that has become the oldest is not aborted any more over a lock.
 fn goes_by_age(protocol: &str) -> bool {
-    ["wait-die", "wound-wait"].contains(&protocol)
+    ["wait-die", "wound-wait", "plor", "plor+dwa", "plor+latched"].contains(&protocol)
 }
 
 /// Stops the others, also when a thread panics.

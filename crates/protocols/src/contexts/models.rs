@@ -13,11 +13,9 @@ impl Contexts {
         contexts
     }
 
-    /// Begins an attempt of a worker.
-    pub(crate) fn begin_at(&self, worker: u32, ticks: u64) -> Stamp {
-        let stamp = Stamp((ticks << (WORKER_BITS + STATE_BITS)) | u64::from(worker) << STATE_BITS);
-        self.of(worker).word.store(stamp.0 | RUNNING, Ordering::Release);
-        stamp
+    /// Begins a worker's first attempt.
+    pub(crate) fn begin_at(&self, worker: u32, began_ns: u64) -> Stamp {
+        self.enter(Stamp { id: AttemptId::default().next(worker), began_ns })
     }
 }
 
@@ -31,7 +29,7 @@ fn a_wounded_transaction_installs_nothing_and_one_that_commits_is_waited_for() {
         let wounder = shared.clone();
         let wounder = spawn(move || {
             let (contexts, value) = &*wounder;
-            let wound = contexts.wound(victim, 8);
+            let wound = contexts.wound(victim.id, 8);
             if wound == Wound::Dead {
                 // SAFETY: the victim does not touch the value any more.
                 value.with_mut(|value| unsafe { *value += 1 });
@@ -62,7 +60,7 @@ fn what_a_transaction_finds_itself_unwounded_after_seeing_is_whole() {
         let [wounder, writer] = [shared.clone(), shared.clone()];
         let wounder = spawn(move || {
             let (contexts, taken, _) = &*wounder;
-            assert_eq!(contexts.wound(victim, 8), Wound::Dead);
+            assert_eq!(contexts.wound(victim.id, 8), Wound::Dead);
             *lock(taken) = true;
         });
         let writer = spawn(move || {
@@ -90,9 +88,34 @@ fn a_wound_wakes_its_victim_wherever_it_waits() {
             let contexts = Arc::new(Contexts::modelled());
             let victim = contexts.begin_at(0, 2);
             let wounder = contexts.clone();
-            let wounder = spawn(move || wounder.wound(victim, 8));
+            let wounder = spawn(move || wounder.wound(victim.id, 8));
             assert_eq!(contexts.wait_at_most(None, at, victim, || false), Waited::Wounded);
             assert_eq!(wounder.join().unwrap(), Wound::Dead);
         });
     }
+}
+
+/// Who finds an attempt finds the age of its transaction, not the next one's, as long as the attempt is alive.
+#[test]
+fn who_looks_at_an_attempt_that_is_alive_finds_its_age() {
+    Model::new().needs(Part::ACQUIRE_FENCES | Part::STORES).needs(Part::RELEASE_FENCES | Part::STORES).check(
+        || {
+            let contexts = Arc::new(Contexts::modelled());
+            let first = contexts.begin_at(0, 7);
+            let other = contexts.clone();
+            let other = spawn(move || {
+                assert!(other.commit(first));
+                other.end(first);
+                other.enter(Stamp { id: first.id.next(0), began_ns: 9 });
+            });
+            let age = |number: u64| if number == 1 { 7 } else { 9 };
+            if let Some(stamp) = contexts.running(0) {
+                assert_eq!(stamp.began_ns, age(stamp.id.0 >> (WORKER_BITS + STATE_BITS)));
+            }
+            if let Some(stamp) = contexts.stamp_of(first.id) {
+                assert_eq!(stamp, first);
+            }
+            other.join().unwrap();
+        },
+    );
 }

@@ -30,6 +30,24 @@ pub(super) enum Holders {
     Exclusive(u32),
 }
 
+impl Holders {
+    /// Their workers, and whether the lock is theirs alone.
+    pub(super) fn workers(self) -> impl Iterator<Item = (u32, bool)> {
+        let (mut bits, mut alone) = match self {
+            Holders::Shared(bits) => (bits, None),
+            Holders::Exclusive(worker) => (0, Some(worker)),
+        };
+        std::iter::from_fn(move || {
+            if let Some(worker) = alone.take() {
+                return Some((worker, true));
+            }
+            let worker = (bits != 0).then(|| bits.trailing_zeros())?;
+            bits &= bits - 1;
+            Some((worker, false))
+        })
+    }
+}
+
 /// Who else may have to be told when a lock is released.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
@@ -171,18 +189,17 @@ impl LockWord {
         self.0.store(EXCLUSIVE | QUEUED | u64::from(worker), Ordering::SeqCst);
     }
 
-    /// Takes a shared lock from a worker that was wounded.
-    pub(super) fn revoke_shared(&self, worker: u32) {
-        if let Some(bit) = bit(worker) {
-            self.0.fetch_and(!bit, Ordering::SeqCst);
+    /// Takes the lock from a worker that was wounded, if it still has it.
+    pub(super) fn revoke(&self, worker: u32) {
+        match (self.holders(), bit(worker)) {
+            (Holders::Exclusive(_), _) => {
+                // Closed all the while, so a failure means that the worker has released.
+                let held = EXCLUSIVE | QUEUED | u64::from(worker);
+                let _ = self.0.compare_exchange(held, QUEUED, Ordering::SeqCst, Ordering::Relaxed);
+            }
+            (Holders::Shared(_), Some(bit)) => _ = self.0.fetch_and(!bit, Ordering::SeqCst),
+            (Holders::Shared(_), None) => {}
         }
-    }
-
-    /// Takes the exclusive lock from a worker that was wounded, if it still has it.
-    pub(super) fn revoke_exclusive(&self, worker: u32) {
-        // Closed all the while, so a failure means that the worker has released.
-        let held = EXCLUSIVE | QUEUED | u64::from(worker);
-        let _ = self.0.compare_exchange(held, QUEUED, Ordering::SeqCst, Ordering::Relaxed);
     }
 }
 
@@ -222,7 +239,7 @@ mod tests {
     fn who_has_lost_a_lock_does_not_release_the_next_holders() {
         let lock = LockWord::born(1);
         lock.close();
-        lock.revoke_exclusive(1);
+        lock.revoke(1);
         lock.grant_exclusive(2);
         assert_eq!(lock.release_exclusive(1), Released::Quietly);
         assert_eq!(lock.release_shared_if_held(1), Some(Released::Quietly));

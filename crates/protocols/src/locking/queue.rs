@@ -23,7 +23,7 @@
 //! for values are installed at commit. A wounded one that has passed its commit point is waited for.
 
 use super::Policy;
-use super::lock::{Holders, LockWord};
+use super::lock::LockWord;
 use crate::contexts::{Contexts, Stamp, Waited, Wound};
 use crossbeam_utils::CachePadded;
 use hotrow_sync::clock::Duration;
@@ -172,8 +172,12 @@ impl Entry {
         matches!(self.role, Role::Waiter { .. })
     }
 
+    fn is_noted_at(&self, segment: usize) -> bool {
+        self.role == Role::Holder && self.segment == segment
+    }
+
     fn is_holder_of(&self, segment: usize, worker: u32) -> bool {
-        self.role == Role::Holder && self.segment == segment && self.stamp.worker() == worker
+        self.is_noted_at(segment) && self.stamp.worker() == worker
     }
 }
 
@@ -186,21 +190,26 @@ fn decide(
     contexts: &Contexts,
 ) -> Option<bool> {
     let mut held = false;
-    for (holder, exclusive) in holders(entries, word, wish.segment, contexts) {
-        if holder.worker() == wish.stamp.worker() || !wish.conflicts_with(exclusive) {
-            continue;
+    for (holder, exclusive) in holders(word, contexts) {
+        match meet(wish, holder, exclusive, policy, contexts)? {
+            Met::Nobody => {}
+            Met::Holder => held = true,
+            Met::Dead => word.revoke(holder.worker()),
         }
-        match policy {
-            Policy::NoWait => return None,
-            Policy::WaitDie if holder.is_older_than(wish.stamp) => return None,
-            Policy::WoundWait
-                if wish.stamp.is_older_than(holder)
-                    && contexts.wound(holder.id, wish.segment) == Wound::Dead =>
-            {
-                revoke(entries, word, wish.segment, holder.worker());
+    }
+    let mut at = 0;
+    while let Some(entry) = entries.get(at) {
+        if entry.is_noted_at(wish.segment) {
+            match meet(wish, entry.stamp, false, policy, contexts)? {
+                Met::Nobody => {}
+                Met::Holder => held = true,
+                Met::Dead => {
+                    entries.swap_remove(at);
+                    continue;
+                }
             }
-            Policy::WaitDie | Policy::WoundWait => held = true,
         }
+        at += 1;
     }
     if wish.shares {
         return Some(held);
@@ -225,37 +234,41 @@ fn decide(
     Some(waits)
 }
 
-/// Who holds a lock, and whether alone. The stripe's mutex is held and the lock closed, so that its holders become
-/// fewer at most.
-fn holders(entries: &[Entry], word: &LockWord, segment: usize, contexts: &Contexts) -> Vec<(Stamp, bool)> {
-    let noted = entries.iter().filter(|entry| entry.role == Role::Holder && entry.segment == segment);
-    let mut all: Vec<_> = noted.map(|entry| (entry.stamp, false)).collect();
-    let mut add = |worker, exclusive| {
-        let stamp = contexts.stamp(worker);
-        // If the worker still holds the lock, the stamp is that of the transaction that does.
-        if word.is_held_by(worker) {
-            all.push((stamp, exclusive));
-        }
-    };
-    match word.holders() {
-        Holders::Exclusive(worker) => add(worker, true),
-        Holders::Shared(mut bits) => {
-            while bits != 0 {
-                add(bits.trailing_zeros(), false);
-                bits &= bits - 1;
-            }
-        }
-    }
-    all
+/// What a wish finds where somebody holds the lock.
+enum Met {
+    /// The two are not in each other's way.
+    Nobody,
+    /// Who must be waited for.
+    Holder,
+    /// One whose lock may be taken.
+    Dead,
 }
 
-/// Takes a lock from a worker whose transaction was wounded.
-fn revoke(entries: &mut Vec<Entry>, word: &LockWord, segment: usize, worker: u32) {
-    entries.retain(|entry| !entry.is_holder_of(segment, worker));
-    match word.holders() {
-        Holders::Exclusive(_) => word.revoke_exclusive(worker),
-        Holders::Shared(_) => word.revoke_shared(worker),
+/// What a holder means to a wish. `None` if the wish's transaction must abort.
+fn meet(wish: Wish, holder: Stamp, exclusive: bool, policy: Policy, contexts: &Contexts) -> Option<Met> {
+    if holder.worker() == wish.stamp.worker() || !wish.conflicts_with(exclusive) {
+        return Some(Met::Nobody);
     }
+    match policy {
+        Policy::NoWait => None,
+        Policy::WaitDie if holder.is_older_than(wish.stamp) => None,
+        Policy::WoundWait
+            if wish.stamp.is_older_than(holder) && contexts.wound(holder.id, wish.segment) == Wound::Dead =>
+        {
+            Some(Met::Dead)
+        }
+        Policy::WaitDie | Policy::WoundWait => Some(Met::Holder),
+    }
+}
+
+/// Who holds a lock by its word, and whether alone. The stripe's mutex is held and the lock closed, so that its
+/// holders become fewer at most.
+fn holders(word: &LockWord, contexts: &Contexts) -> impl Iterator<Item = (Stamp, bool)> {
+    word.holders().workers().filter_map(|(worker, exclusive)| {
+        let stamp = contexts.stamp(worker);
+        // If the worker still holds the lock, the stamp is that of the transaction that does.
+        word.is_held_by(worker).then_some((stamp, exclusive))
+    })
 }
 
 /// Makes a transaction a holder. Nobody is in its way.
@@ -296,8 +309,10 @@ fn hand_on(entries: &mut Vec<Entry>, word: &LockWord, segment: usize, policy: Po
         }
         let Some((at, entry)) = next else { break };
         let worker = entry.stamp.worker();
-        let in_the_way = holders(entries, word, segment, contexts)
-            .into_iter()
+        let noted =
+            entries.iter().filter(|entry| entry.is_noted_at(segment)).map(|entry| (entry.stamp, false));
+        let in_the_way = holders(word, contexts)
+            .chain(noted)
             .any(|(holder, exclusive)| holder.worker() != worker && (entry.exclusive || exclusive));
         if in_the_way {
             break;

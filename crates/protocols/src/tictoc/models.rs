@@ -112,7 +112,7 @@ fn a_write_is_after_all_moments_at_which_the_version_before_it_was_read() {
 #[test]
 fn who_ends_an_absence_is_not_before_those_who_have_observed_it() {
     Model::totally_ordered().preemptions(3).needs(Part::TOTAL_ORDER).check(|| {
-        let shared = Arc::new((TicToc::new(), StructureVersion::new()));
+        let shared = Arc::new((TicToc::new(&()), StructureVersion::new()));
         let observe = |(protocol, node): &(TicToc, StructureVersion)| {
             protocol.raise_floor(5);
             node.unchanged(0)
@@ -138,7 +138,7 @@ fn who_ends_an_absence_is_not_before_those_who_have_observed_it() {
 fn who_finds_a_key_gone_is_not_before_who_deleted_it() {
     Model::new().needs(Part::LOADS | Part::ACQUIRE_FENCES).needs(Part::STORES | Part::RELEASE_FENCES).check(
         || {
-            let shared = Arc::new((TicToc::new(), StructureVersion::new()));
+            let shared = Arc::new((TicToc::new(&()), StructureVersion::new()));
             let deleter = shared.clone();
             let deleter = spawn(move || {
                 let (protocol, node) = &*deleter;
