@@ -1,4 +1,4 @@
-//! Models of wounds, commits and waits (docs/memory-model.md, L1 to L3).
+//! Models of wounds, commits and waits (docs/memory-model.md, L1, L3, L4).
 
 use super::*;
 use hotrow_sync::model::{Model, Part, UnsafeCell};

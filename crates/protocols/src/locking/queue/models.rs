@@ -1,4 +1,4 @@
-//! Models of locks and their queues (docs/memory-model.md, L1 to L3).
+//! Models of locks and their queues (docs/memory-model.md, L1, L2).
 
 use super::super::lock::Released;
 use super::*;
