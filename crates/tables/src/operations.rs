@@ -17,7 +17,7 @@ pub(crate) enum Seen<R: Value> {
     Own(ItemId),
     /// A present row.
     Present(Snapshot<R>),
-    /// A record that others have killed.
+    /// A record that others have killed, or that an attempt has made which will not commit.
     Dead,
 }
 

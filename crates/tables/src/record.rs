@@ -10,6 +10,9 @@
 //!
 //! Who meets a dead record that is still in the index (its killer is between commit and cleanup) takes it
 //! out himself and looks again, so that what he observes next is the bucket or leaf without it.
+//!
+//! Under a protocol that takes locks from attempts that can no longer commit, others may get the lock of a record that
+//! is still reserved. It will never be present, so they treat it as a dead one. Only its inserter changes it then.
 
 use crate::index::Keyed;
 use crate::key::Key;

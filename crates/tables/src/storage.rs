@@ -247,7 +247,8 @@ unsafe impl<K: Key, R: Value, P: Protocol> Object<P> for Shared<K, R, P> {
 
     unsafe fn undo(&self, item: &mut Item<P>, pin: &Pin) {
         if matches!(item.tag, tag::BORN | tag::BORN_DELETED) {
-            // The attempt holds the lock from birth, so nobody reads while the state changes.
+            // The attempt holds the lock from birth. Who has taken it from a wounded attempt may look at the state
+            // meanwhile, and does the same whichever it finds.
             // SAFETY: as in `install`.
             unsafe { Record::<K, R, P>::at(item.segment()) }.set_state(State::Dead);
         }
