@@ -81,14 +81,17 @@ impl Event {
         met
     }
 
-    /// Wakes all waiters to look at their conditions. Call it after the words have changed.
-    pub fn notify_all(&self) {
+    /// Wakes all waiters to look at their conditions. Call it after the words have changed. Returns whether there
+    /// were any that did not merely spin.
+    pub fn notify_all(&self) -> bool {
         // Pairs with the fence in `wait_until_or`.
         fence(Ordering::SeqCst);
-        if self.waiters.load(Ordering::Relaxed) != 0 {
+        let parked = self.waiters.load(Ordering::Relaxed) != 0;
+        if parked {
             drop(lock(&self.mutex));
             self.condvar.notify_all();
         }
+        parked
     }
 }
 

@@ -69,6 +69,22 @@ impl Spin {
     }
 }
 
+/// Waits until a condition holds, with looks that grow rarer, for `rounds` looks at most. Returns whether it holds.
+///
+/// For waits that go on in another way afterwards, where nobody else needs the processor: a look touches what the
+/// others are working with.
+pub fn spin_until(rounds: u32, mut condition: impl FnMut() -> bool) -> bool {
+    for round in 0..rounds {
+        if condition() {
+            return true;
+        }
+        for _ in 0..1 << round.min(3) {
+            crate::thread::spin_loop();
+        }
+    }
+    condition()
+}
+
 impl Default for Spin {
     fn default() -> Self {
         Self::new()

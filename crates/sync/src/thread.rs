@@ -55,6 +55,18 @@ pub fn parallelism() -> usize {
     std::thread::available_parallelism().map_or(1, NonZeroUsize::get)
 }
 
+/// How many threads run at once: the cores of the simulation that is active, or else what [`parallelism`] said when
+/// it was first asked here.
+#[inline]
+pub fn running_at_once() -> usize {
+    #[cfg(all(feature = "sim", not(loom)))]
+    if let Some(cores) = hotrow_sim::cores() {
+        return cores;
+    }
+    static PARALLELISM: crate::OnceLock<usize> = crate::OnceLock::new();
+    *PARALLELISM.get_or_init(parallelism)
+}
+
 /// Runs what happens at no particular moment of the program (the reclamation of memory): no step of a simulation.
 #[inline(always)]
 pub fn quietly<R>(body: impl FnOnce() -> R) -> R {
