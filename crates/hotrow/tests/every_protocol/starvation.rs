@@ -3,31 +3,31 @@
 
 use crate::support;
 use crate::support::{for_each_protocol, on_threads};
-use hotrow::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use hotrow::sync::atomic::{AtomicU64, Ordering};
 use hotrow::sync::random::Random;
 use hotrow::sync::thread;
 use hotrow::{Abort, Engine, Protocol, Reason, RetryPolicy, Table, Transaction, Worker};
 
 const ROWS: u64 = 1_000;
-const SHORT: u64 = 3;
-const LONG_TRANSACTIONS: u64 = 12;
+/// Threads that run long transactions; the others run short ones.
+const LONG: usize = 3;
+const THREADS: usize = 6;
+const LONG_TRANSACTIONS: u64 = 6;
+/// More than any thread runs.
+const NO_MORE: u64 = 1 << 32;
 
 /// Protocols under which a transaction that has become the oldest is not aborted any more over a lock.
 fn goes_by_age(protocol: &str) -> bool {
     ["wait-die", "wound-wait", "plor", "plor+dwa", "plor+latched"].contains(&protocol)
 }
 
-/// Stops the others, also when a thread panics.
-struct Stop<'a>(&'a AtomicBool);
-impl Drop for Stop<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Release);
-    }
-}
-
-/// Reads each third row, changes each third, and reads and then changes the others.
-fn all_rows<P: Protocol>(table: &Table<u64, u64, P>, tx: &mut Transaction<'_, P>) -> Result<(), Abort> {
-    for key in 0..ROWS {
+/// Reads each third row, changes each third, and reads and then changes the others, from one of them on.
+fn all_rows<P: Protocol>(
+    table: &Table<u64, u64, P>,
+    tx: &mut Transaction<'_, P>,
+    from: u64,
+) -> Result<(), Abort> {
+    for key in (from..ROWS).chain(0..from) {
         if key % 3 != 1 {
             table.get(tx, &key)?;
         }
@@ -63,11 +63,13 @@ fn two_rows<P: Protocol>(
 }
 
 /// What the long transactions went through.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, Default)]
 struct Worst {
     attempts: u32,
     /// Changes that one of them met, locks left out.
     changes: u64,
+    /// One of them lost in an attempt that began when all older transactions had ended.
+    lost_as_oldest: bool,
 }
 
 fn changes_met<P: Protocol>(worker: &Worker<P>) -> u64 {
@@ -75,80 +77,89 @@ fn changes_met<P: Protocol>(worker: &Worker<P>) -> u64 {
     [Reason::ReadChanged, Reason::StructureChanged].map(|reason| statistics.aborts_for(reason)).iter().sum()
 }
 
-/// Runs long transactions on one thread among short ones on others. `begun` is told when an attempt of a long one
-/// begins: its number, and whether all transactions that are older have ended.
-fn long_among_short<P: Protocol>(engine: &Engine<P>, begun: impl Fn(u32, bool) + Sync) -> Worst {
+/// Counts a thread's transactions as ended when it stops, also when it panics.
+struct Stops<'a>(&'a AtomicU64);
+impl Drop for Stops<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_add(NO_MORE, Ordering::SeqCst);
+    }
+}
+
+/// Runs long transactions on some threads, each from another row on, among short ones on others.
+fn long_among_short<P: Protocol>(engine: &Engine<P>) -> Worst {
     let table = Table::<u64, u64, P>::hash(engine, "rows", ROWS as usize);
     (0..ROWS).for_each(|key| assert!(table.load(key, 0)));
-    let stop = AtomicBool::new(false);
-    // How many transactions each of the others has ended.
-    let ended: [AtomicU64; SHORT as usize] = Default::default();
+    // How many transactions each of the threads has ended.
+    let ended: [AtomicU64; THREADS] = Default::default();
     let now = || ended.each_ref().map(|count| count.load(Ordering::SeqCst));
-    let worst = on_threads(engine, SHORT + 1, |number, worker| {
-        if number > 0 {
+    let worst = on_threads(engine, THREADS as u64, |number, worker| {
+        let mine = &ended[number as usize];
+        let _stops = Stops(mine);
+        if number as usize >= LONG {
             let mut random = Random::stream(21, number);
-            while !stop.load(Ordering::Acquire) {
+            while now()[..LONG].iter().any(|ended| *ended < NO_MORE) {
                 worker.run(|tx| two_rows(&table, tx, &mut random)).unwrap();
-                ended[number as usize - 1].fetch_add(1, Ordering::SeqCst);
+                mine.fetch_add(1, Ordering::SeqCst);
             }
             return Worst::default();
         }
-        let _stop = Stop(&stop);
-        while now().contains(&0) {
+        while now()[LONG..].contains(&0) {
             thread::yield_now();
         }
         let mut worst = Worst::default();
         for _ in 0..LONG_TRANSACTIONS {
             // It has its age by the time its body runs, so what begins after that is younger.
             let mut at_first = None;
+            let mut is_oldest = false;
             let before = changes_met(worker);
             let attempts = worker.run(|tx| {
+                worst.lost_as_oldest |= is_oldest;
                 let now = now();
                 let then = *at_first.get_or_insert(now);
-                begun(tx.attempt_number(), now.iter().zip(then).all(|(now, then)| *now > then));
-                all_rows(&table, tx)?;
+                is_oldest = (0..THREADS).all(|other| other == number as usize || now[other] > then[other]);
+                all_rows(&table, tx, number * ROWS / LONG as u64)?;
                 Ok(tx.attempt_number() + 1)
             });
+            mine.fetch_add(1, Ordering::SeqCst);
             worst.attempts = worst.attempts.max(attempts.unwrap());
             worst.changes = worst.changes.max(changes_met(worker) - before);
         }
         worst
-    })[0];
+    });
+    let worst = worst.into_iter().fold(Worst::default(), |one, other| Worst {
+        attempts: one.attempts.max(other.attempts),
+        changes: one.changes.max(other.changes),
+        lost_as_oldest: one.lost_as_oldest | other.lost_as_oldest,
+    });
     let sum =
         engine.run(|tx| (0..ROWS).map(|key| Ok(table.get(tx, &key)?.unwrap())).sum::<Result<u64, Abort>>());
-    let short: u64 = now().iter().sum();
-    let long = LONG_TRANSACTIONS * (0..ROWS).filter(|key| key % 3 != 0).count() as u64;
-    assert_eq!(sum, Ok(short + long));
+    let short = now()[LONG..].iter().map(|ended| ended - NO_MORE).sum::<u64>();
+    let changed = (0..ROWS).filter(|key| key % 3 != 0).count() as u64;
+    assert_eq!(sum, Ok(short + LONG as u64 * LONG_TRANSACTIONS * changed));
     eprintln!("{}: {short} short transactions, at most {worst:?} of a long one", support::chosen());
     worst
 }
 
 #[test]
 fn the_oldest_transaction_commits_in_its_next_attempt() {
-    for_each_protocol!(SHORT as u32 + 1, |P| {
-        if !goes_by_age(&support::chosen()) {
-            return;
+    for_each_protocol!(THREADS as u32, |P| {
+        if goes_by_age(&support::chosen()) {
+            // Nothing but its age lets it through.
+            let policy = RetryPolicy { escalate_after: u32::MAX, ..RetryPolicy::default() };
+            let worst = long_among_short(&support::engine_with::<P>(policy));
+            assert!(!worst.lost_as_oldest, "{worst:?}");
         }
-        // Nothing but its age lets it through.
-        let policy = RetryPolicy { escalate_after: u32::MAX, ..RetryPolicy::default() };
-        let engine = support::engine_with::<P>(policy);
-        let oldest_before = AtomicBool::new(false);
-        long_among_short(&engine, |attempt, oldest| {
-            let before = oldest_before.swap(oldest, Ordering::Relaxed);
-            assert!(attempt == 0 || !before, "attempt {attempt} follows one of the oldest transaction");
-        });
     });
 }
 
 #[test]
 fn a_long_transaction_over_a_thousand_hot_rows_gets_through() {
-    for_each_protocol!(SHORT as u32 + 1, |P| {
-        let engine = support::engine::<P>();
-        let Worst { changes, .. } = long_among_short(&engine, |_, _| ());
+    for_each_protocol!(THREADS as u32, |P| {
+        let worst = long_among_short(&support::engine::<P>());
         // The changes that it met before it asked the others to let it through, one for each attempt that was in
         // progress then, and some for attempts that have waited for their turn too long. While the system has
-        // stopped a short transaction that holds a lock, it may meet that lock any number of times.
-        let bound = u64::from(RetryPolicy::default().escalate_after) + 6 * (SHORT + 1);
-        assert!(changes <= bound, "{changes} changes in one transaction");
+        // stopped a transaction that holds a lock, it may meet that lock any number of times.
+        let bound = u64::from(RetryPolicy::default().escalate_after) + 6 * THREADS as u64;
+        assert!(worst.changes <= bound, "{worst:?}");
     });
 }
