@@ -29,6 +29,8 @@ use hotrow_sync::OnceLock;
 use hotrow_sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
 use hotrow_sync::clock::{self, Duration};
 use hotrow_sync::event::Event;
+use hotrow_sync::spin::spin_until;
+use hotrow_sync::thread;
 
 /// Bits of a worker's number in an identity.
 const WORKER_BITS: u32 = 14;
@@ -144,11 +146,13 @@ const CHUNKS: usize = WORKERS_MAX as usize / CHUNK;
 pub(crate) struct Contexts {
     /// Made when the first of their workers begins a transaction.
     chunks: Box<[OnceLock<Box<[CachePadded<Context>]>>]>,
+    /// How many workers have begun a transaction.
+    workers: AtomicU32,
 }
 
 impl Contexts {
     pub(crate) fn new() -> Self {
-        Self { chunks: (0..CHUNKS).map(|_| OnceLock::new()).collect() }
+        Self { chunks: (0..CHUNKS).map(|_| OnceLock::new()).collect(), workers: AtomicU32::new(0) }
     }
 
     /// The context of a worker.
@@ -168,6 +172,10 @@ impl Contexts {
             0 => clock::nanoseconds().saturating_add(behind_ns),
             _ => last.began_ns,
         };
+        if last.id == AttemptId::default() {
+            // Relaxed: it only says how to wait.
+            self.workers.fetch_add(1, Ordering::Relaxed);
+        }
         self.enter(Stamp { id: last.id.next(attempt.worker().number()), began_ns })
     }
 
@@ -199,10 +207,12 @@ impl Contexts {
         self.of(stamp.worker()).word.store(stamp.id.0 | ENDED, Ordering::Release);
     }
 
-    /// Tells who waits at the worker's event.
+    /// Tells who waits at the worker's event, and lets them go first if they have no processor of their own.
     #[inline]
     pub(crate) fn tell(&self, stamp: Stamp) {
-        self.of(stamp.worker()).event.notify_all();
+        if self.of(stamp.worker()).event.notify_all() && self.is_crowded() {
+            thread::yield_now();
+        }
     }
 
     /// Whether the attempt, which is the caller's own, was wounded.
@@ -299,15 +309,17 @@ impl Contexts {
         }
     }
 
-    /// Waits at a worker's event until `over`, which must become true before that worker is told.
+    /// Waits at a worker's event until `over`, which must become true before that worker is told. `hint` says that
+    /// it may be.
     pub(crate) fn wait<P: Protocol>(
         &self,
         attempt: &mut Attempt<P>,
         at: u32,
         stamp: Stamp,
+        hint: impl FnMut() -> bool,
         over: impl FnMut() -> bool,
     ) -> Waited {
-        self.wait_at_most(attempt.wait_max(), at, stamp, over)
+        self.wait_at_most(attempt.wait_max(), at, stamp, hint, over)
     }
 
     /// As [`wait`](Self::wait), for so long at most.
@@ -316,6 +328,7 @@ impl Contexts {
         limit: Option<Duration>,
         at: u32,
         stamp: Stamp,
+        mut hint: impl FnMut() -> bool,
         mut over: impl FnMut() -> bool,
     ) -> Waited {
         let mine = self.of(stamp.worker());
@@ -324,12 +337,13 @@ impl Contexts {
         let mut condition = || over() || wounded();
         let event = &self.of(at).event;
         let met = match limit {
+            // Nobody else goes on meanwhile.
+            Some(Duration::ZERO) => condition(),
+            _ if self.spin(&mut hint, &mut condition) => true,
             None => {
                 event.wait_until(condition);
                 true
             }
-            // Nobody else goes on meanwhile.
-            Some(Duration::ZERO) => condition(),
             Some(limit) => event.wait_timeout(limit, condition),
         };
         match (wounded(), met) {
@@ -337,6 +351,33 @@ impl Contexts {
             (false, true) => Waited::Over,
             (false, false) => Waited::TimedOut,
         }
+    }
+
+    /// How often who waits looks before it parks.
+    ///
+    /// Where each worker has a processor, whoever is waited for is running, and will be done long before a parked
+    /// thread would be awake again. Where they share processors, it may be waiting for this one.
+    fn rounds(&self) -> u32 {
+        match () {
+            () if cfg!(loom) => 0,
+            () if self.is_crowded() => 8,
+            () => 128,
+        }
+    }
+
+    /// Looks for a while whether a wait is over. Most looks are at a hint, which is in nobody's way.
+    fn spin(&self, mut hint: impl FnMut() -> bool, mut condition: impl FnMut() -> bool) -> bool {
+        const HINTS: u32 = 16;
+        let mut looks = 0;
+        spin_until(self.rounds(), || {
+            looks += 1;
+            hint() || looks % HINTS == 0 && condition()
+        }) && condition()
+    }
+
+    /// Whether there are more workers than run at once.
+    fn is_crowded(&self) -> bool {
+        self.workers.load(Ordering::Relaxed) as usize > thread::running_at_once()
     }
 
     /// Says that a lock is now the worker's, and wakes it.

@@ -131,7 +131,7 @@ impl Queues {
         entries.push(Entry { segment, stamp, exclusive, role: Role::Waiter { upgrade, bypassed: 0 } });
         drop(entries);
         let granted = || contexts.is_granted(worker, segment);
-        let waited = contexts.wait_at_most(wait_max(), worker, stamp, granted);
+        let waited = contexts.wait_at_most(wait_max(), worker, stamp, granted, granted);
         if waited == Waited::Over {
             return Ok(());
         }

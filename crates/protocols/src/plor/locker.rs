@@ -83,7 +83,8 @@ impl Locker {
         Self { writer: AtomicU64::new(id.word() | EXCLUSIVE), version: AtomicU64::new(1), ..Self::default() }
     }
 
-    fn address(&self) -> usize {
+    /// Where it lies, which is where its segment does.
+    pub(super) fn address(&self) -> usize {
         std::ptr::from_ref(self).addr()
     }
 
@@ -146,6 +147,13 @@ impl Locker {
         let from = seen.map_or(0, |writer| writer.0);
         // Sequentially consistent, which is acquire, too: pairs with the release of the last writer.
         self.writer.compare_exchange(from, id.word(), Ordering::SeqCst, Ordering::Relaxed).is_ok()
+    }
+
+    /// Gives the right to write from one attempt to another, or to nobody. False if it was taken away.
+    #[inline]
+    pub(super) fn pass(&self, from: AttemptId, to: Option<AttemptId>) -> bool {
+        let to = to.map_or(0, AttemptId::word);
+        self.writer.compare_exchange(from.word(), to, Ordering::SeqCst, Ordering::Relaxed).is_ok()
     }
 
     /// Goes over to exclusive mode. False if the right to write was taken away.

@@ -98,13 +98,14 @@ impl Plor {
         match self.contexts.stamp_of(other) {
             None => true,
             Some(other) if stamp.is_older_than(other) => {
-                self.contexts.wound(other.id, std::ptr::from_ref(locker).addr()) == Wound::Dead
+                self.contexts.wound(other.id, locker.address()) == Wound::Dead
             }
             Some(_) => false,
         }
     }
 
-    /// Waits until another attempt is over or the writer's word has changed.
+    /// Waits until whoever was seen with the right to write has given it up. As a reader, it waits at that one's
+    /// event; as a writer, at its own, for the right will be handed to it.
     #[cold]
     fn wait_for_writer(
         &self,
@@ -116,11 +117,17 @@ impl Plor {
         let Some(holder) = seen.holder() else { return Ok(()) };
         // SAFETY: used before the attempt ends.
         let locker = unsafe { locker_of(attempt, id) };
-        let stamp = attempt.local.stamp;
-        let over = || locker.writer() != seen || self.contexts.is_over(holder);
-        match self.contexts.wait(attempt, holder.worker(), stamp, over) {
+        let (stamp, contexts) = (attempt.local.stamp, &self.contexts);
+        let over = || locker.writer() != seen || contexts.is_over(holder);
+        let waited = if reason == Reason::WriteLocked {
+            let granted = || contexts.is_granted(stamp.worker(), locker.address());
+            contexts.wait(attempt, stamp.worker(), stamp, granted, over)
+        } else {
+            contexts.wait(attempt, holder.worker(), stamp, || contexts.is_over(holder), over)
+        };
+        match waited {
             Waited::Over => Ok(()),
-            Waited::Wounded => Err(self.contexts.loss(attempt)),
+            Waited::Wounded => Err(contexts.loss(attempt)),
             Waited::TimedOut => Err(Lost::item(reason, id)),
         }
     }
@@ -160,7 +167,8 @@ impl Plor {
         let latch = self.latch(locker);
         let taken = locker.take(None, attempt.local.stamp.id);
         drop(latch);
-        if !taken {
+        // Who has come before others that wait must look for older ones among them.
+        if !taken || !locker.is_empty(Set::Waiters) {
             self.lock_write_slowly(attempt, id)?;
         }
         attempt.items.get_mut(id).set(Flags::LOCKED);
@@ -173,41 +181,43 @@ impl Plor {
         // SAFETY: used before the attempt ends.
         let locker = unsafe { locker_of(attempt, id) };
         let stamp = attempt.local.stamp;
+        self.contexts.clear_grant(stamp.worker());
         locker.enter(Set::Waiters, stamp.worker(), &self.overflow);
         let taken = loop {
             let seen = locker.writer();
-            match seen.holder() {
+            let mine = match seen.holder() {
                 // Handed over to it.
-                Some(holder) if holder == stamp.id => break Ok(()),
-                None if locker.take(None, stamp.id) => break Ok(()),
-                Some(holder) if self.passes(stamp, holder, locker) && locker.take(Some(seen), stamp.id) => {
-                    break Ok(());
-                }
-                // It has changed just now.
-                _ if locker.writer() != seen => {}
-                _ => {
-                    if let Err(lost) = self.wait_for_writer(attempt, id, seen, Reason::WriteLocked) {
-                        break Err(lost);
+                Some(holder) if holder == stamp.id => true,
+                None => locker.take(None, stamp.id),
+                Some(holder) => self.passes(stamp, holder, locker) && locker.take(Some(seen), stamp.id),
+            };
+            if mine {
+                // An older one may have begun to wait for whoever had the right before.
+                match self.oldest_waiter(locker) {
+                    Some(oldest) if oldest.is_older_than(stamp) => {
+                        if locker.pass(stamp.id, Some(oldest.id)) {
+                            self.granted(locker, oldest);
+                        }
                     }
+                    _ => break Ok(()),
                 }
+            } else if locker.writer() == seen
+                && let Err(lost) = self.wait_for_writer(attempt, id, seen, Reason::WriteLocked)
+            {
+                break Err(lost);
             }
         };
         locker.leave(Set::Waiters, stamp.worker(), &self.overflow);
         if taken.is_err() {
-            // It may have been handed over in the last moment. (If it will be yet, whoever meets it there finds
-            // that this attempt is over.)
+            // It may have been handed over in the last moment. (Whoever does so yet finds this attempt over.)
             locker.release_if_held(stamp.id);
             self.hand_over(locker);
         }
         taken
     }
 
-    /// Gives the right to write, if nobody has it, to the oldest who waits for it (plor Figure 4, `UnlockWr`). They
-    /// all wait at the event of whoever had it, who tells them afterwards.
-    fn hand_over(&self, locker: &Locker) {
-        if locker.is_empty(Set::Waiters) {
-            return;
-        }
+    /// The oldest attempt that waits for the right to write and may still commit.
+    fn oldest_waiter(&self, locker: &Locker) -> Option<Stamp> {
         let mut oldest: Option<Stamp> = None;
         locker.each(Set::Waiters, &self.overflow, |worker| {
             if let Some(waiter) = self.contexts.running(worker)
@@ -216,10 +226,34 @@ impl Plor {
                 oldest = Some(waiter);
             }
         });
-        if let Some(oldest) = oldest {
-            // If it fails, somebody has come first; who is older will take it from there.
-            let _ = locker.take(None, oldest.id);
+        oldest
+    }
+
+    /// Gives the right to write, if nobody has it, to the oldest who waits for it (plor Figure 4, `UnlockWr`).
+    #[inline]
+    fn hand_over(&self, locker: &Locker) {
+        if !locker.is_empty(Set::Waiters) {
+            self.hand_over_to_oldest(locker);
         }
+    }
+
+    #[cold]
+    fn hand_over_to_oldest(&self, locker: &Locker) {
+        // If nobody is left, or somebody has come first, that one looks for older ones.
+        while let Some(oldest) = self.oldest_waiter(locker)
+            && locker.take(None, oldest.id)
+        {
+            self.granted(locker, oldest);
+            // One that was wounded meanwhile may have left before it could see that the right is its own.
+            if self.contexts.is_running(oldest.id) || !locker.pass(oldest.id, None) {
+                break;
+            }
+        }
+    }
+
+    /// Tells a waiter that it has the right to write.
+    fn granted(&self, locker: &Locker, waiter: Stamp) {
+        self.contexts.grant(waiter.worker(), locker.address());
     }
 
     /// Phase 1 for one segment: exclusive mode, and no reader that could still commit or be wounded.
@@ -254,7 +288,7 @@ impl Plor {
             }
             // Older. (Or past its commit point, where it reads nothing any more.)
             let over = || !self.contexts.is_running(reader.id);
-            settled = match self.contexts.wait(attempt, reader.worker(), stamp, over) {
+            settled = match self.contexts.wait(attempt, reader.worker(), stamp, over, over) {
                 Waited::Over => continue,
                 Waited::Wounded => Err(self.contexts.loss(attempt)),
                 Waited::TimedOut => Err(Lost::item(Reason::ReadLocked, id)),
@@ -487,6 +521,7 @@ impl Protocol for Plor {
             return Err(self.contexts.loss(attempt));
         }
         self.leave_readers(attempt);
+        let mut holds = !attempt.items.writes().is_empty();
         for at in 0..attempt.items.writes().len() {
             let id = attempt.items.writes()[at];
             attempt.items.get(id).header().begin_install();
@@ -497,12 +532,21 @@ impl Protocol for Plor {
             locker.release();
             drop(latch);
         }
-        if !attempt.items.writes().is_empty() {
+        // Rights to write what then was not written: a dead record that was to be updated.
+        for item in attempt.items.iter() {
+            if item.is(Flags::LOCKED) && !item.is(Flags::WRITE) {
+                item.header().release();
+                holds = true;
+            }
+        }
+        if holds {
             // Orders the releases before the looks at who waits: who enters as a waiter then finds the right to
             // write free, or is found here.
             fence(Ordering::SeqCst);
-            for id in attempt.items.writes() {
-                self.hand_over(attempt.items.get(*id).header());
+            for item in attempt.items.iter() {
+                if item.is(Flags::LOCKED) {
+                    self.hand_over(item.header());
+                }
             }
         }
         self.contexts.end(stamp);

@@ -13,6 +13,9 @@ use std::time::Duration;
 #[derive(Debug, Default)]
 pub struct Mutex<T: ?Sized>(std::sync::Mutex<T>);
 
+/// Looks at a mutex that is held before a core parks: what `std::sync::Mutex` does on Linux.
+const SPINS: u32 = 100;
+
 /// The lock of a [`Mutex`].
 #[derive(Debug)]
 pub struct MutexGuard<'m, T: ?Sized> {
@@ -49,12 +52,19 @@ impl<T: ?Sized> Mutex<T> {
         if !hotrow_sim::is_active() {
             return self.0.lock().map(held).map_err(|error| PoisonError::new(held(error.into_inner())));
         }
+        let mut spins = SPINS;
         loop {
-            access(key, size_of::<u32>(), Kind::ReadModifyWrite);
+            let kind = if spins == SPINS || spins == 0 { Kind::ReadModifyWrite } else { Kind::Load };
+            access(key, size_of::<u32>(), kind);
             match self.0.try_lock() {
                 Ok(guard) => return Ok(held(guard)),
                 Err(TryLockError::Poisoned(error)) => {
                     return Err(PoisonError::new(held(error.into_inner())));
+                }
+                // As the standard library's: spins for a moment before it parks.
+                Err(TryLockError::WouldBlock) if spins > 0 => {
+                    spins -= 1;
+                    hotrow_sim::pause();
                 }
                 Err(TryLockError::WouldBlock) => {
                     hotrow_sim::park_if(key, None, || {
