@@ -31,6 +31,22 @@
 //! anything: it keeps versions and checks them at commit, as `occ` does, for [`OPTIMISTIC_ATTEMPTS`] attempts. Then
 //! it reads like the others.
 //!
+//! # First attempts by versions
+//!
+//! The variant `plor+optimistic` extends that to all transactions: the first attempts look at versions and take the
+//! rights to write at commit, which costs no more than `occ`; only who has been aborted [`OPTIMISTIC_ATTEMPTS`] times
+//! enters as a reader and has the right of way by its age. The check of versions comes after exclusive mode, before
+//! the commit point. Whoever is about to replace what was read is wounded if it is younger. It is right for the
+//! reasons for which `occ` is (exclusive mode is its lock), and together with the rest because those who enter look
+//! at exclusive mode, whoever has it.
+//!
+//! # Handing over
+//!
+//! A waiter looks at its own context, not at the lock, so it disturbs nobody. It need not look at the lock because
+//! it will be told: whoever gives the right up gives it to the oldest waiter, and whoever gets it passes it on to a
+//! waiter that is older than itself. Entering the waiters comes before the look at who has the right, and giving the
+//! right up before the look at the waiters, so one of the two sees the other.
+//!
 //! # Deviations
 //!
 //! - What a wounded attempt holds is taken from it at once, exclusive mode included, instead of waited for: it will
