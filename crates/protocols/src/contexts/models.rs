@@ -89,7 +89,7 @@ fn a_wound_wakes_its_victim_wherever_it_waits() {
             let victim = contexts.begin_at(0, 2);
             let wounder = contexts.clone();
             let wounder = spawn(move || wounder.wound(victim.id, 8));
-            assert_eq!(contexts.wait_at_most(None, at, victim, || false), Waited::Wounded);
+            assert_eq!(contexts.wait_at_most(None, at, victim, || false, || false), Waited::Wounded);
             assert_eq!(wounder.join().unwrap(), Wound::Dead);
         });
     }
