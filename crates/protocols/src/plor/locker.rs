@@ -135,6 +135,15 @@ impl Locker {
         self.word(set).load(Ordering::SeqCst) & !LATCHED == 0
     }
 
+    /// Whether a worker is in a set.
+    pub(super) fn contains(&self, set: Set, worker: u32, overflow: &Overflow) -> bool {
+        if worker < BITS {
+            self.word(set).load(Ordering::SeqCst) & (1 << worker) != 0
+        } else {
+            overflow.workers(self, set).contains(&worker)
+        }
+    }
+
     /// Who has the right to write now.
     #[inline(always)]
     pub(super) fn writer(&self) -> Writer {
@@ -173,7 +182,8 @@ impl Locker {
     /// Gives the right to write back, unless it was taken away.
     pub(super) fn release_if_held(&self, id: AttemptId) {
         for word in [id.word(), id.word() | EXCLUSIVE] {
-            if self.writer.compare_exchange(word, 0, Ordering::SeqCst, Ordering::Relaxed).is_ok() {
+            // A look that fails counts as well: whoever hands the right over later finds the attempt over.
+            if self.writer.compare_exchange(word, 0, Ordering::SeqCst, Ordering::SeqCst).is_ok() {
                 return;
             }
         }

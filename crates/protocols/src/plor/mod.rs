@@ -40,13 +40,6 @@
 //! reasons for which `occ` is (exclusive mode is its lock), and together with the rest because those who enter look
 //! at exclusive mode, whoever has it.
 //!
-//! # Handing over
-//!
-//! A waiter looks at its own context, not at the lock, so it disturbs nobody. It need not look at the lock because
-//! it will be told: whoever gives the right up gives it to the oldest waiter, and whoever gets it passes it on to a
-//! waiter that is older than itself. Entering the waiters comes before the look at who has the right, and giving the
-//! right up before the look at the waiters, so one of the two sees the other.
-//!
 //! # Deviations
 //!
 //! - What a wounded attempt holds is taken from it at once, exclusive mode included, instead of waited for: it will
@@ -59,6 +52,7 @@
 //! - Who waits spins, then parks; the paper spins, with fewer workers than cores.
 //! - Scans observe leaves, which are checked at commit; an insertion may so abort an older scan. See `locking`.
 
+mod hand_over;
 mod locker;
 mod options;
 
@@ -199,79 +193,7 @@ impl Plor {
         // SAFETY: used before the attempt ends.
         let locker = unsafe { locker_of(attempt, id) };
         let stamp = attempt.local.stamp;
-        self.contexts.clear_grant(stamp.worker());
-        locker.enter(Set::Waiters, stamp.worker(), &self.overflow);
-        let taken = loop {
-            let seen = locker.writer();
-            let mine = match seen.holder() {
-                // Handed over to it.
-                Some(holder) if holder == stamp.id => true,
-                None => locker.take(None, stamp.id),
-                Some(holder) => self.passes(stamp, holder, locker) && locker.take(Some(seen), stamp.id),
-            };
-            if mine {
-                // An older one may have begun to wait for whoever had the right before.
-                match self.oldest_waiter(locker) {
-                    Some(oldest) if oldest.is_older_than(stamp) => {
-                        if locker.pass(stamp.id, Some(oldest.id)) {
-                            self.granted(locker, oldest);
-                        }
-                    }
-                    _ => break Ok(()),
-                }
-            } else if locker.writer() == seen
-                && let Err(lost) = self.wait_for_writer(attempt, id, seen, Reason::WriteLocked)
-            {
-                break Err(lost);
-            }
-        };
-        locker.leave(Set::Waiters, stamp.worker(), &self.overflow);
-        if taken.is_err() {
-            // It may have been handed over in the last moment. (Whoever does so yet finds this attempt over.)
-            locker.release_if_held(stamp.id);
-            self.hand_over(locker);
-        }
-        taken
-    }
-
-    /// The oldest attempt that waits for the right to write and may still commit.
-    fn oldest_waiter(&self, locker: &Locker) -> Option<Stamp> {
-        let mut oldest: Option<Stamp> = None;
-        locker.each(Set::Waiters, &self.overflow, |worker| {
-            if let Some(waiter) = self.contexts.running(worker)
-                && oldest.is_none_or(|oldest| waiter.is_older_than(oldest))
-            {
-                oldest = Some(waiter);
-            }
-        });
-        oldest
-    }
-
-    /// Gives the right to write, if nobody has it, to the oldest who waits for it (plor Figure 4, `UnlockWr`).
-    #[inline]
-    fn hand_over(&self, locker: &Locker) {
-        if !locker.is_empty(Set::Waiters) {
-            self.hand_over_to_oldest(locker);
-        }
-    }
-
-    #[cold]
-    fn hand_over_to_oldest(&self, locker: &Locker) {
-        // If nobody is left, or somebody has come first, that one looks for older ones.
-        while let Some(oldest) = self.oldest_waiter(locker)
-            && locker.take(None, oldest.id)
-        {
-            self.granted(locker, oldest);
-            // One that was wounded meanwhile may have left before it could see that the right is its own.
-            if self.contexts.is_running(oldest.id) || !locker.pass(oldest.id, None) {
-                break;
-            }
-        }
-    }
-
-    /// Tells a waiter that it has the right to write.
-    fn granted(&self, locker: &Locker, waiter: Stamp) {
-        self.contexts.grant(waiter.worker(), locker.address());
+        self.take_in_turn(locker, stamp, |seen| self.wait_for_writer(attempt, id, seen, Reason::WriteLocked))
     }
 
     /// Phase 1 for one segment: exclusive mode, and no reader that could still commit or be wounded.
