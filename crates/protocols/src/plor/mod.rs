@@ -55,6 +55,7 @@
 mod hand_over;
 mod locker;
 mod options;
+mod readers;
 
 pub use locker::Locker;
 pub use options::PlorOptions;
@@ -150,25 +151,11 @@ impl Plor {
         // SAFETY: used before the attempt ends.
         let locker = unsafe { locker_of(attempt, id) };
         let stamp = attempt.local.stamp;
-        loop {
-            // Before it enters: to be seen in vain may be deadly.
-            let mut seen = locker.writer();
-            let free = |seen: Writer| {
-                seen.exclusive().is_none_or(|holder| holder == stamp.id || self.passes(stamp, holder, locker))
-            };
-            if free(seen) {
-                let latch = self.latch(locker);
-                locker.enter(Set::Readers, stamp.worker(), &self.overflow);
-                seen = locker.writer();
-                if free(seen) {
-                    attempt.items.get_mut(id).set(Flags::READ);
-                    return Ok(());
-                }
-                locker.leave(Set::Readers, stamp.worker(), &self.overflow);
-                drop(latch);
-            }
-            self.wait_for_writer(attempt, id, seen, Reason::ReadLocked)?;
-        }
+        self.enter_readers(locker, stamp, |seen| {
+            self.wait_for_writer(attempt, id, seen, Reason::ReadLocked)
+        })?;
+        attempt.items.get_mut(id).set(Flags::READ);
+        Ok(())
     }
 
     /// Takes the right to write a segment (plor Figure 4, `LockWr`).
@@ -215,26 +202,14 @@ impl Plor {
     fn settle_readers(&self, attempt: &mut Attempt<Self>, id: ItemId, locker: &Locker) -> Result<(), Lost> {
         let stamp = attempt.local.stamp;
         let mut readers = std::mem::take(&mut attempt.local.readers);
-        readers.clear();
-        locker.each(Set::Readers, &self.overflow, |worker| {
-            if worker != stamp.worker() {
-                readers.extend(self.contexts.running(worker));
-            }
-        });
-        let mut settled = Ok(());
-        for reader in &readers {
-            if self.passes(stamp, reader.id, locker) {
-                continue;
-            }
-            // Older. (Or past its commit point, where it reads nothing any more.)
+        let settled = self.settle(locker, stamp, &mut readers, |reader| {
             let over = || !self.contexts.is_running(reader.id);
-            settled = match self.contexts.wait(attempt, reader.worker(), stamp, over, over) {
-                Waited::Over => continue,
+            match self.contexts.wait(attempt, reader.worker(), stamp, over, over) {
+                Waited::Over => Ok(()),
                 Waited::Wounded => Err(self.contexts.loss(attempt)),
                 Waited::TimedOut => Err(Lost::item(Reason::ReadLocked, id)),
-            };
-            break;
-        }
+            }
+        });
         attempt.local.readers = readers;
         settled
     }
@@ -537,3 +512,6 @@ impl Protocol for Plor {
         self.contexts.tell(stamp);
     }
 }
+
+#[cfg(all(test, loom))]
+mod models;

@@ -1,0 +1,275 @@
+//! Models of readers, writers and hand-overs (docs/memory-model.md).
+
+use super::*;
+use hotrow_sync::Arc;
+use hotrow_sync::atomic::AtomicU64;
+use hotrow_sync::clock::Duration;
+use hotrow_sync::model::{Model, Part, UnsafeCell, step_is_left_out};
+use hotrow_sync::thread::spawn;
+
+/// A segment whose value is two words, always equal when whole.
+struct Segment {
+    plor: Plor,
+    locker: Locker,
+    words: [AtomicU64; 2],
+    /// What only who has the right to write touches. Not atomic.
+    writes: UnsafeCell<u64>,
+}
+
+/// The attempt has lost.
+#[derive(Debug, PartialEq, Eq)]
+struct Gone;
+
+impl Segment {
+    fn new() -> Arc<Self> {
+        let plor = Plor {
+            options: PlorOptions::default(),
+            contexts: Contexts::modelled(),
+            overflow: Overflow::new(),
+        };
+        let words = [(); 2].map(|()| AtomicU64::new(0));
+        Arc::new(Self { plor, locker: Locker::default(), words, writes: UnsafeCell::new(0) })
+    }
+
+    fn contexts(&self) -> &Contexts {
+        &self.plor.contexts
+    }
+
+    fn waited(waited: Waited) -> Result<(), Gone> {
+        if waited == Waited::Over { Ok(()) } else { Err(Gone) }
+    }
+
+    fn wait_as_reader(&self, stamp: Stamp, seen: Writer) -> Result<(), Gone> {
+        let holder = seen.holder().expect("in exclusive mode");
+        let over = || self.locker.writer() != seen || self.contexts().is_over(holder);
+        Self::waited(self.contexts().wait_at_most(None, holder.worker(), stamp, || false, over))
+    }
+
+    /// Waits for the right to write as `Plor::wait_for_writer` does.
+    fn take(&self, stamp: Stamp, limit: Option<Duration>) -> Result<(), Gone> {
+        if self.locker.take(None, stamp.id) && self.locker.is_empty(Set::Waiters) {
+            return Ok(());
+        }
+        self.plor.take_in_turn(&self.locker, stamp, |seen| {
+            let Some(holder) = seen.holder() else { return Ok(()) };
+            let over = || self.locker.writer() != seen || self.contexts().is_over(holder);
+            Self::waited(self.contexts().wait_at_most(limit, stamp.worker(), stamp, || false, over))
+        })
+    }
+
+    /// Loads the value, whole or not.
+    fn load(&self) -> [u64; 2] {
+        self.words.each_ref().map(|word| word.load(Ordering::Relaxed))
+    }
+
+    fn read(&self, stamp: Stamp) -> Result<u64, Gone> {
+        self.plor.enter_readers(&self.locker, stamp, |seen| self.wait_as_reader(stamp, seen))?;
+        let [first, second] = self.load();
+        if self.contexts().is_wounded(stamp) {
+            return Err(Gone);
+        }
+        assert_eq!(first, second, "half of a value");
+        Ok(first)
+    }
+
+    /// Exclusive mode, and no reader is left.
+    fn make_exclusive(&self, stamp: Stamp) -> Result<(), Gone> {
+        if !self.locker.make_exclusive(stamp.id) {
+            return Err(Gone);
+        }
+        if step_is_left_out() {
+            return Ok(());
+        }
+        self.plor.settle(&self.locker, stamp, &mut Vec::new(), |reader| {
+            let over = || !self.contexts().is_running(reader.id);
+            Self::waited(self.contexts().wait_at_most(None, reader.worker(), stamp, || false, over))
+        })
+    }
+
+    fn install(&self, value: u64) {
+        self.locker.begin_install();
+        self.words.iter().for_each(|word| word.store(value, Ordering::Relaxed));
+        self.locker.end_install();
+        self.locker.release();
+    }
+
+    /// What a commit does after its commit point, and an abort.
+    fn end(&self, stamp: Stamp) {
+        self.locker.leave(Set::Readers, stamp.worker(), &self.plor.overflow);
+        self.locker.release_if_held(stamp.id);
+        fence(Ordering::SeqCst);
+        self.plor.hand_over(&self.locker);
+        self.contexts().end(stamp);
+        self.contexts().tell(stamp);
+    }
+
+    /// Nobody has the right to write, and nobody waits for it.
+    fn is_at_rest(&self) {
+        assert_eq!(self.locker.writer().holder(), None, "given to somebody who does not know of it");
+        assert!(self.locker.is_empty(Set::Waiters) && self.locker.is_empty(Set::Readers));
+    }
+
+    /// An attempt that replaces the value by another. Whether it has committed.
+    fn replace(&self, stamp: Stamp, value: u64) -> bool {
+        let commits = self.take(stamp, None).is_ok()
+            && self.make_exclusive(stamp).is_ok()
+            && self.contexts().commit(stamp);
+        if commits {
+            self.install(value);
+        }
+        self.end(stamp);
+        commits
+    }
+}
+
+/// A reader that commits after the writer's commit point must have seen what the writer wrote, and nobody sees a half.
+fn reader_and_writer(workers: [u32; 2], reader_is_older: bool) {
+    Model::totally_ordered().preemptions(2).needs(Part::STEP).check(move || {
+        let segment = Segment::new();
+        let ages = if reader_is_older { [1, 2] } else { [2, 1] };
+        let reader = segment.contexts().begin_at(workers[0], ages[0]);
+        let writer = segment.contexts().begin_at(workers[1], ages[1]);
+        let other = segment.clone();
+        let other = spawn(move || {
+            let commits = other.take(writer, None).is_ok()
+                && other.make_exclusive(writer).is_ok()
+                && other.contexts().commit(writer);
+            if commits {
+                // What was read is settled: whoever has read it commits no more.
+                let running = other.contexts().is_running(reader.id);
+                other.install(1);
+                other.end(writer);
+                return Some(running);
+            }
+            other.end(writer);
+            None
+        });
+        let read = segment.read(reader);
+        let committed = read.is_ok() && segment.contexts().commit(reader);
+        // Past the commit point of the writer it may be running only if it has seen what that one wrote.
+        segment.end(reader);
+        let written = other.join().unwrap();
+        if let (Some(true), Ok(0), true) = (written, &read, committed) {
+            panic!("a value that was replaced when the reader committed");
+        }
+        assert!(committed || !reader_is_older, "the oldest is never wounded");
+        assert!(written.is_some() || reader_is_older, "the oldest is never wounded");
+        segment.is_at_rest();
+    });
+}
+
+#[test]
+fn a_reader_does_not_commit_on_what_an_older_one_has_replaced() {
+    reader_and_writer([0, 1], false);
+}
+
+#[test]
+fn an_older_reader_is_waited_for() {
+    reader_and_writer([0, 1], true);
+}
+
+/// There are three bits.
+#[test]
+fn a_reader_without_a_bit_is_found() {
+    reader_and_writer([3, 1], false);
+}
+
+/// Who only looks at versions, against two values that follow each other.
+#[test]
+fn what_an_optimistic_reader_sees_is_whole_and_settled() {
+    Model::new().preemptions(3).needs(Part::ACQUIRE_FENCES).needs(Part::RELEASE_FENCES).check(|| {
+        let segment = Segment::new();
+        let writer = segment.contexts().begin_at(1, 1);
+        let other = segment.clone();
+        let other = spawn(move || other.replace(writer, 1));
+        if let Some((version, [first, second])) = segment.locker.stable(|| segment.load()) {
+            assert_eq!(first, second, "half of a value");
+            if segment.locker.is_unchanged(version, |_| false) {
+                assert_eq!(first, version / 2, "the value of another version");
+            }
+        }
+        assert!(other.join().unwrap());
+        assert_eq!(segment.load(), [1, 1]);
+        segment.is_at_rest();
+    });
+}
+
+/// Takes the right to write, commits unless it was wounded, and gives the right up. Whether it has committed.
+fn write(segment: &Segment, stamp: Stamp, limit: Option<Duration>) -> bool {
+    let commits = segment.take(stamp, limit).is_ok()
+        && segment.locker.make_exclusive(stamp.id)
+        && segment.contexts().commit(stamp);
+    if commits {
+        // SAFETY: it alone has the right, which is not taken away after the commit point.
+        segment.writes.with_mut(|writes| unsafe { *writes += 1 });
+        segment.locker.release();
+        fence(Ordering::SeqCst);
+        if !step_is_left_out() {
+            segment.plor.hand_over(&segment.locker);
+        }
+    } else {
+        segment.locker.release_if_held(stamp.id);
+        segment.plor.hand_over(&segment.locker);
+    }
+    segment.contexts().end(stamp);
+    segment.contexts().tell(stamp);
+    commits
+}
+
+/// A lost hand-over is a deadlock, which loom finds. The younger of two waits, or is wounded even in exclusive mode.
+fn two_writers(workers: [u32; 2], limit: Option<Duration>) {
+    let model = Model::totally_ordered().preemptions(3);
+    let model = if limit.is_none() { model.needs(Part::STEP) } else { model };
+    model.check(move || {
+        let segment = Segment::new();
+        let older = segment.contexts().begin_at(workers[0], 1);
+        let younger = segment.contexts().begin_at(workers[1], 2);
+        let other = segment.clone();
+        let other = spawn(move || write(&other, younger, limit));
+        let older = write(&segment, older, limit);
+        let younger = other.join().unwrap();
+        assert!(older || limit.is_some(), "the oldest is never wounded");
+        // SAFETY: the other thread has ended.
+        let writes = segment.writes.with(|writes| unsafe { *writes });
+        assert_eq!(writes, u64::from(older) + u64::from(younger));
+        segment.is_at_rest();
+    });
+}
+
+#[test]
+fn the_older_of_two_writers_takes_the_right_or_is_handed_it() {
+    two_writers([0, 1], None);
+}
+
+#[test]
+fn a_writer_without_a_bit_is_handed_the_right() {
+    two_writers([1, 3], None);
+}
+
+#[test]
+fn a_writer_that_gives_up_waiting_is_handed_nothing_that_it_leaves_behind() {
+    two_writers([0, 1], Some(Duration::ZERO));
+}
+
+/// The holder gives the right up while one waiter's time is up and its worker begins its next transaction. The right
+/// must not end with somebody who does not know of it.
+#[test]
+fn a_right_is_not_handed_to_who_has_left() {
+    Model::totally_ordered().preemptions(3).check(|| {
+        let segment = Segment::new();
+        let holder = segment.contexts().begin_at(0, 1);
+        let waiter = segment.contexts().begin_at(1, 2);
+        assert!(segment.locker.take(None, holder.id));
+        let other = segment.clone();
+        let other = spawn(move || {
+            let taken = other.take(waiter, Some(Duration::ZERO)).is_ok();
+            other.end(waiter);
+            let next = other.contexts().begin_after(waiter, 3);
+            (taken, next)
+        });
+        segment.end(holder);
+        let (_, next) = other.join().unwrap();
+        segment.is_at_rest();
+        segment.end(next);
+    });
+}

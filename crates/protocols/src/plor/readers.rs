@@ -1,0 +1,63 @@
+//! Readers and who replaces what they read: entering as a reader (plor Figure 4, `LockRd`), and settling with those
+//! who have entered (plor Figure 5).
+//!
+//! Both wait through a function they are given, so that they know nothing of attempts and their items.
+
+use super::Plor;
+use super::locker::{Locker, Set, Writer};
+use crate::contexts::Stamp;
+
+impl Plor {
+    /// Enters an attempt among the readers. `wait` waits until whoever was seen in exclusive mode may be out of it.
+    #[inline(always)]
+    pub(super) fn enter_readers<E>(
+        &self,
+        locker: &Locker,
+        stamp: Stamp,
+        mut wait: impl FnMut(Writer) -> Result<(), E>,
+    ) -> Result<(), E> {
+        loop {
+            // Before it enters: to be seen in vain may be deadly.
+            let mut seen = locker.writer();
+            let free = |seen: Writer| {
+                seen.exclusive().is_none_or(|holder| holder == stamp.id || self.passes(stamp, holder, locker))
+            };
+            if free(seen) {
+                let latch = self.latch(locker);
+                locker.enter(Set::Readers, stamp.worker(), &self.overflow);
+                seen = locker.writer();
+                if free(seen) {
+                    return Ok(());
+                }
+                locker.leave(Set::Readers, stamp.worker(), &self.overflow);
+                drop(latch);
+            }
+            wait(seen)?;
+        }
+    }
+
+    /// Settles with the readers of a segment that is in exclusive mode: none is left that could still commit or be
+    /// wounded. `wait` waits until an older one is not running. `readers` is only memory.
+    #[inline(always)]
+    pub(super) fn settle<E>(
+        &self,
+        locker: &Locker,
+        stamp: Stamp,
+        readers: &mut Vec<Stamp>,
+        mut wait: impl FnMut(Stamp) -> Result<(), E>,
+    ) -> Result<(), E> {
+        readers.clear();
+        locker.each(Set::Readers, &self.overflow, |worker| {
+            if worker != stamp.worker() {
+                readers.extend(self.contexts.running(worker));
+            }
+        });
+        for reader in readers {
+            // (One past its commit point reads nothing any more.)
+            if !self.passes(stamp, reader.id, locker) {
+                wait(*reader)?;
+            }
+        }
+        Ok(())
+    }
+}
