@@ -20,7 +20,7 @@ pub use none::NoProtocol;
 pub use occ::{Occ, OccLocal};
 pub use plor::{Locker, Plor, PlorLocal, PlorOptions};
 pub use registry::{
-    PROTOCOLS, ProtocolInfo, UnknownProtocol, Visitor, for_each_protocol, names, with_protocol,
+    PROTOCOLS, ProtocolInfo, UnknownProtocol, Visitor, find, for_each_protocol, names, with_protocol,
 };
 pub use tictoc::{TicToc, TicTocLocal, TimestampWord, Timestamps};
 pub use tl2::{Tl2, Tl2Local};

@@ -76,6 +76,28 @@ pub(crate) fn only(variants: &[Variant], name: &str) -> Option<()> {
     variants.iter().any(|variant| variant.name == name).then_some(())
 }
 
+/// What is known of the protocol that a name stands for, of a variant that is not listed, too (`plor+deadline=7`).
+///
+/// What is not listed is kept for the rest of the process, so ask for few of them.
+///
+/// # Errors
+///
+/// [`UnknownProtocol`], which lists the names there are.
+pub fn find(name: &str) -> Result<&'static ProtocolInfo, UnknownProtocol> {
+    struct Describe;
+    impl Visitor for Describe {
+        type Output = ProtocolInfo;
+        fn visit<P: Protocol>(self, name: &str) -> ProtocolInfo {
+            let variant = P::VARIANTS.first().expect("a protocol has a variant");
+            ProtocolInfo { name: String::leak(name.to_owned()), ..information::<P>(variant) }
+        }
+    }
+    match PROTOCOLS.iter().find(|protocol| protocol.name == name) {
+        Some(protocol) => Ok(protocol),
+        None => with_protocol(name, Describe).map(|protocol| &*Box::leak(Box::new(protocol))),
+    }
+}
+
 /// The names of all protocols.
 pub fn names() -> Vec<&'static str> {
     PROTOCOLS.iter().map(|protocol| protocol.name).collect()
@@ -119,12 +141,20 @@ mod tests {
     }
 
     #[test]
+    fn a_variant_that_is_not_listed_can_be_had_by_its_name() {
+        let found = find("plor+deadline=7").unwrap();
+        assert_eq!((found.name, found.workers_max), ("plor+deadline=7", Plor::WORKERS_MAX));
+        assert_eq!(find("occ").unwrap(), &PROTOCOLS[0]);
+        assert!(find("plor+deadline=x").is_err());
+    }
+
+    #[test]
     fn an_unknown_name_is_answered_with_the_known_ones() {
         let error = with_protocol("ocm", Name).unwrap_err().to_string();
         assert_eq!(
             error,
-            "unknown protocol \"ocm\"; there are: occ, plor, plor+dwa, plor+latched, plor+deadline, tictoc, \
-             mocc, no-wait, wait-die, wound-wait, tl2, none"
+            "unknown protocol \"ocm\"; there are: occ, plor, plor+dwa, plor+optimistic, plor+latched, \
+             plor+deadline, tictoc, mocc, no-wait, wait-die, wound-wait, tl2, none"
         );
     }
 }

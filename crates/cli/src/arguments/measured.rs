@@ -5,7 +5,7 @@ use crate::host::ThisHost;
 use crate::plot::{PlotArguments, PlotRequest};
 use crate::text;
 use clap::{ArgMatches, Args, FromArgMatches as _};
-use hotrow::protocols::{PROTOCOLS, ProtocolInfo, UnknownProtocol};
+use hotrow::protocols::{PROTOCOLS, ProtocolInfo, find};
 use hotrow_workloads::{OptionError, Settings, WorkloadOptions};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -203,9 +203,7 @@ pub(crate) fn protocols(
     }
     let named = names.split(',').map(|name| {
         let name = name.trim();
-        let Some(protocol) = PROTOCOLS.iter().find(|protocol| protocol.name == name) else {
-            return Err(Refusal::Words(UnknownProtocol { name: name.to_owned() }.to_string()));
-        };
+        let protocol = find(name).map_err(|unknown| Refusal::Words(unknown.to_string()))?;
         let workers_max = protocol.workers_max as usize;
         let threads = threads.unwrap_or(cores.min(workers_max));
         if !admits(protocol, threads) {

@@ -218,12 +218,12 @@ impl Locker {
         }
     }
 
-    /// Whether the value is still that of a version, and nobody is about to replace it.
+    /// Whether the value is still that of a version, and nobody about to replace it who is not `harmless`.
     #[inline(always)]
-    pub(super) fn is_unchanged(&self, version: u64) -> bool {
+    pub(super) fn is_unchanged(&self, version: u64, harmless: impl FnOnce(AttemptId) -> bool) -> bool {
         // In this order: whoever replaces the value is in exclusive mode from before its commit point until the
         // version has changed, so at the moment of the first look the value was that of the version, and settled.
-        self.writer().exclusive().is_none() && self.version.load(Ordering::SeqCst) == version
+        self.writer().exclusive().is_none_or(harmless) && self.version.load(Ordering::SeqCst) == version
     }
 
     /// Takes the latch (only in the baseline, see `PlorOptions::latched`).

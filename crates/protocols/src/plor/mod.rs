@@ -31,6 +31,22 @@
 //! anything: it keeps versions and checks them at commit, as `occ` does, for [`OPTIMISTIC_ATTEMPTS`] attempts. Then
 //! it reads like the others.
 //!
+//! # First attempts by versions
+//!
+//! The variant `plor+optimistic` extends that to all transactions: the first attempts look at versions and take the
+//! rights to write at commit, which costs no more than `occ`; only who has been aborted [`OPTIMISTIC_ATTEMPTS`] times
+//! enters as a reader and has the right of way by its age. The check of versions comes after exclusive mode, before
+//! the commit point. Whoever is about to replace what was read is wounded if it is younger. It is right for the
+//! reasons for which `occ` is (exclusive mode is its lock), and together with the rest because those who enter look
+//! at exclusive mode, whoever has it.
+//!
+//! # Handing over
+//!
+//! A waiter looks at its own context, not at the lock, so it disturbs nobody. It need not look at the lock because
+//! it will be told: whoever gives the right up gives it to the oldest waiter, and whoever gets it passes it on to a
+//! waiter that is older than itself. Entering the waiters comes before the look at who has the right, and giving the
+//! right up before the look at the waiters, so one of the two sees the other.
+//!
 //! # Deviations
 //!
 //! - What a wounded attempt holds is taken from it at once, exclusive mode included, instead of waited for: it will
@@ -68,13 +84,15 @@ pub struct PlorLocal {
     stamp: Stamp,
     /// The attempt reads by versions.
     optimistic: bool,
+    /// The attempt takes rights to write at commit.
+    delayed: bool,
     /// Writes in the order of their addresses.
     sorted: Vec<(usize, ItemId)>,
     /// Readers found in a segment.
     readers: Vec<Stamp>,
 }
 
-/// Attempts of a read-only transaction that enter nothing (plor §4.1.3: three).
+/// Attempts of a transaction that reads by versions before it enters (plor §4.1.3: three).
 const OPTIMISTIC_ATTEMPTS: u32 = 3;
 
 /// The locker of an item.
@@ -302,7 +320,7 @@ impl Plor {
     /// Phase 1 for all segments to be written (plor Figure 5).
     #[inline(always)]
     fn make_all_exclusive(&self, attempt: &mut Attempt<Self>) -> Result<(), Lost> {
-        if self.options.delayed_writes {
+        if attempt.local.delayed {
             self.take_delayed(attempt)?;
         }
         for at in 0..attempt.items.writes().len() {
@@ -330,10 +348,13 @@ impl Plor {
         taken
     }
 
-    /// Checks each predicate on a value that stays until the attempt ends.
+    /// Checks each predicate on a value that stays until the attempt ends, or whose version is checked later.
     fn check_predicates(&self, attempt: &mut Attempt<Self>) -> Result<(), Lost> {
         if !attempt.items.has_predicates() {
             return Ok(());
+        }
+        if attempt.local.optimistic {
+            return Self::read_predicates(attempt);
         }
         for id in attempt.items.ids() {
             if attempt.items.get(id).is(Flags::PREDICATE) {
@@ -384,34 +405,44 @@ impl Plor {
         Ok(value)
     }
 
-    /// Commits an attempt that has entered nothing and writes nothing.
-    fn commit_optimistic(&self, attempt: &mut Attempt<Self>) -> Result<(), Lost> {
-        if attempt.items.has_predicates() {
-            for id in attempt.items.ids() {
-                if attempt.items.get(id).is(Flags::PREDICATE) {
-                    let stable = attempt.items.get(id).header().stable(|| attempt.predicate_holds(id));
-                    let Some((version, holds)) = stable else {
-                        return Err(Lost::item(Reason::ReadLocked, id));
-                    };
-                    let item = attempt.items.get_mut(id);
-                    if !item.is(Flags::READ) {
-                        item.mark = version;
-                        item.set(Flags::READ);
-                    }
-                    if !holds {
-                        return Err(Lost::item(Reason::PredicateFailed, id));
-                    }
+    /// Checks each predicate and turns it into a read of the version of which it holds.
+    fn read_predicates(attempt: &mut Attempt<Self>) -> Result<(), Lost> {
+        for id in attempt.items.ids() {
+            if attempt.items.get(id).is(Flags::PREDICATE) {
+                let stable = attempt.items.get(id).header().stable(|| attempt.predicate_holds(id));
+                let Some((version, holds)) = stable else {
+                    return Err(Lost::item(Reason::ReadLocked, id));
+                };
+                let item = attempt.items.get_mut(id);
+                if !item.is(Flags::READ) {
+                    item.mark = version;
+                    item.set(Flags::READ);
+                }
+                if !holds {
+                    return Err(Lost::item(Reason::PredicateFailed, id));
                 }
             }
         }
+        Ok(())
+    }
+
+    /// Checks that every version read is still there, and that nobody is about to replace it: somebody younger who
+    /// was is stopped.
+    fn validate(&self, attempt: &Attempt<Self>) -> Result<(), Lost> {
         // Orders the reads before the checks; the reader's side of `Locker::begin_install`.
         fence(Ordering::Acquire);
+        let stamp = attempt.local.stamp;
         for (at, item) in attempt.items.iter().enumerate() {
-            if item.is(Flags::READ) && !item.header().is_unchanged(item.mark) {
+            if !item.is(Flags::READ) {
+                continue;
+            }
+            let locker = item.header();
+            let harmless = |holder| holder == stamp.id || self.passes(stamp, holder, locker);
+            if !locker.is_unchanged(item.mark, harmless) {
                 return Err(Lost::item(Reason::ReadChanged, ItemId::from_position(at)));
             }
         }
-        attempt.check_structures()
+        Ok(())
     }
 
     /// Leaves the readers of everything read.
@@ -456,7 +487,10 @@ impl Protocol for Plor {
         let profile = attempt.profile();
         let slack = self.options.slack.map_or(0, |slack| slack.as_nanos() as u64);
         let behind_ns = slack.saturating_mul(profile.records.into());
-        attempt.local.optimistic = profile.read_only && attempt.number() < OPTIMISTIC_ATTEMPTS;
+        let optimistic =
+            (profile.read_only || self.options.optimistic) && attempt.number() < OPTIMISTIC_ATTEMPTS;
+        attempt.local.optimistic = optimistic;
+        attempt.local.delayed = self.options.delayed_writes || optimistic;
         attempt.local.stamp = self.contexts.begin(attempt, attempt.local.stamp, behind_ns);
     }
 
@@ -481,6 +515,9 @@ impl Protocol for Plor {
         id: ItemId,
         mut load: impl FnMut() -> V,
     ) -> Result<V, Lost> {
+        if attempt.local.optimistic {
+            return self.read_version(attempt, id, load);
+        }
         self.write(attempt, id)?;
         // Who has the right to write need not enter; with delayed writes nobody has it yet.
         self.enter(attempt, id)?;
@@ -489,7 +526,7 @@ impl Protocol for Plor {
 
     #[inline(always)]
     fn write(&self, attempt: &mut Attempt<Self>, id: ItemId) -> Result<(), Lost> {
-        if self.options.delayed_writes || attempt.items.get(id).is(Flags::LOCKED) {
+        if attempt.local.delayed || attempt.items.get(id).is(Flags::LOCKED) {
             return Ok(());
         }
         self.lock_write(attempt, id)
@@ -508,19 +545,24 @@ impl Protocol for Plor {
 
     fn commit(&self, attempt: &mut Attempt<Self>) -> Result<(), Lost> {
         let stamp = attempt.local.stamp;
+        self.make_all_exclusive(attempt)?;
+        self.check_predicates(attempt)?;
         if attempt.local.optimistic {
-            self.commit_optimistic(attempt)?;
+            self.validate(attempt)?;
+        }
+        attempt.check_structures()?;
+        if attempt.local.optimistic && attempt.items.writes().is_empty() {
+            // It has entered nothing, so nobody knows of it.
             self.contexts.end(stamp);
             return Ok(());
         }
-        self.make_all_exclusive(attempt)?;
-        self.check_predicates(attempt)?;
-        attempt.check_structures()?;
         // Who has touched no segment has lost nothing.
         if !self.contexts.commit(stamp) && !attempt.items.is_empty() {
             return Err(self.contexts.loss(attempt));
         }
-        self.leave_readers(attempt);
+        if !attempt.local.optimistic {
+            self.leave_readers(attempt);
+        }
         let mut holds = !attempt.items.writes().is_empty();
         for at in 0..attempt.items.writes().len() {
             let id = attempt.items.writes()[at];

@@ -11,6 +11,9 @@ pub struct PlorOptions {
     pub latched: bool,
     /// The right to write is taken at commit, in the order of addresses (plor §4.1.4, "DWA").
     pub delayed_writes: bool,
+    /// The first attempts of every transaction read by versions and take the right to write at commit, as read-only
+    /// ones do in the paper; only who was aborted so often enters as a reader. Ours, not the paper's.
+    pub optimistic: bool,
     /// Precedence by deadline instead of by age: a transaction counts as begun this much later for each record that
     /// it says it will touch ([`Profile::records`](hotrow_core::Profile::records); plor §6.4, "slack factor").
     pub slack: Option<Duration>,
@@ -31,6 +34,11 @@ pub(super) const VARIANTS: &[Variant] = &[
         source: "plor §4.1.4",
     },
     Variant {
+        name: "plor+optimistic",
+        summary: "plor, whose first attempts read and write as occ does; who was aborted thrice has the right of way",
+        source: "Hotrow's own",
+    },
+    Variant {
         name: "plor+latched",
         summary: "plor, with a latch around each step of a lock: the paper's baseline",
         source: "plor §6.4",
@@ -43,7 +51,7 @@ pub(super) const VARIANTS: &[Variant] = &[
 ];
 
 impl PlorOptions {
-    /// `plor`, and then any of `+dwa`, `+latched`, `+deadline` and `+deadline=N`, N microseconds up to a million.
+    /// `plor`, and then any of `+dwa`, `+optimistic`, `+latched`, `+deadline` and `+deadline=N`, N microseconds up to a million.
     pub(super) fn parse(name: &str) -> Option<Self> {
         let mut words = name.split('+');
         if words.next() != Some("plor") {
@@ -54,6 +62,7 @@ impl PlorOptions {
             let fresh = match word {
                 "latched" => !std::mem::replace(&mut options.latched, true),
                 "dwa" => !std::mem::replace(&mut options.delayed_writes, true),
+                "optimistic" => !std::mem::replace(&mut options.optimistic, true),
                 _ => {
                     let slack_us = match word.strip_prefix("deadline")? {
                         "" => SLACK_US,
@@ -73,6 +82,9 @@ impl PlorOptions {
         let mut name = String::from("plor");
         if self.delayed_writes {
             name += "+dwa";
+        }
+        if self.optimistic {
+            name += "+optimistic";
         }
         if self.latched {
             name += "+latched";

@@ -98,7 +98,7 @@ impl Visitor for Passes {
 
 #[test]
 fn random_transactions_are_serializable_strictly_so_and_opaque_where_that_is_claimed() {
-    for_each_protocol(8, Passes { transactions: 20_000 });
+    for_each_protocol(8, Passes { transactions: 6_000 });
 }
 
 /// Millions of transactions for each protocol; `HOTROW_STRESS_TRANSACTIONS` says how many, unless a million.
