@@ -47,8 +47,8 @@ impl RetryPolicy {
 ///
 /// A transaction that was aborted too often becomes an *elder*. While there are elders, no attempt begins
 /// but those of the oldest of them: the attempts in progress end, and then it runs alone. Since each worker
-/// has at most one attempt in progress, an elder that has become the oldest is aborted at most once per
-/// other worker.
+/// has at most one attempt in progress, an elder that has become the oldest is aborted at most once per other worker
+/// by what that one commits, and more often only by what one of these attempts holds, or by its age, until it ends.
 ///
 /// Nobody holds anything while waiting here. A wait ends after [`GATE_WAIT_MAX`] at the latest, so that an
 /// elder whose body never ends does not stop the others for ever.

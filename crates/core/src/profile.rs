@@ -9,7 +9,7 @@ pub struct Profile {
     /// How far it must be kept apart from others.
     pub isolation: Isolation,
     /// How many records it will touch, about; 0 if that is not known. Some protocols give transactions with fewer
-    /// records the right of way (plor §6.4).
+    /// records the right of way over those that began shortly before (plor §6.4); 0 counts as fewest.
     pub records: u32,
 }
 

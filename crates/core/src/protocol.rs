@@ -79,7 +79,8 @@ pub trait Protocol: Sized + Send + Sync + 'static {
     type Options: Clone + fmt::Debug + Send + Sync + 'static;
     /// What is kept beside each value. The default is an unlocked segment that nobody has written.
     type Header: Default + Send + Sync + 'static;
-    /// What a read leaves in its item: a version, two timestamps, a mode of lock.
+    /// What a read leaves in its item beside its flags: a version, two timestamps; `()` if the flags say enough, as
+    /// for a lock.
     type Mark: Copy + Default + Send + 'static;
     /// What a worker keeps from one transaction to the next.
     type Local: Default + Send + 'static;
@@ -95,11 +96,13 @@ pub trait Protocol: Sized + Send + Sync + 'static {
     /// The shared state for a new engine.
     fn new(options: &Self::Options) -> Self;
 
-    /// Begins an attempt.
+    /// Begins an attempt: the transaction's first if [`Attempt::number`] is 0. What the transaction has said of
+    /// itself is in [`Attempt::profile`].
     fn begin(&self, attempt: &mut Attempt<Self>);
 
     /// Reads a segment: runs `load` until its result is stable as the protocol understands it, and leaves
-    /// in the item what `commit` needs to know. Also called for an item that was read before.
+    /// in the item what `commit` needs to know. Also called for an item that was read before. It may wait for other
+    /// transactions, but no longer than [`Attempt::wait_max`] says; so may the other operations.
     fn read<V>(&self, attempt: &mut Attempt<Self>, item: ItemId, load: impl FnMut() -> V) -> Result<V, Lost>;
 
     /// Reads a segment that will be written next. Protocols that lock at reads lock for writing at once.
@@ -118,8 +121,8 @@ pub trait Protocol: Sized + Send + Sync + 'static {
     /// Announces the first write of a segment.
     fn write(&self, attempt: &mut Attempt<Self>, item: ItemId) -> Result<(), Lost>;
 
-    /// Looks at a segment without depending on its value, for a predicate that is checked at commit
-    /// (sto §3.5): as `read`, but leaves no mark.
+    /// Looks at a segment without depending on its value: as `read`, but leaves no mark, and no lock. For a predicate
+    /// that is checked at commit (sto §3.5), and for reads at [`Isolation::ReadCommitted`](crate::Isolation).
     fn peek<V>(&self, attempt: &mut Attempt<Self>, item: ItemId, load: impl FnMut() -> V) -> Result<V, Lost>;
 
     /// The header of a segment that this attempt makes: locked by it from the start.
@@ -139,6 +142,6 @@ pub trait Protocol: Sized + Send + Sync + 'static {
     /// follows.
     fn commit(&self, attempt: &mut Attempt<Self>) -> Result<(), Lost>;
 
-    /// Releases everything that the attempt holds. Pending writes have been undone before.
+    /// Releases everything that the attempt still holds. Pending writes have been undone before.
     fn abort(&self, attempt: &mut Attempt<Self>);
 }

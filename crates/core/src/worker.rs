@@ -106,11 +106,12 @@ impl<P: Protocol> Worker<P> {
         self.try_run_as(Profile::UNKNOWN, body)
     }
 
-    /// As [`try_run`](Self::try_run), for a transaction of which something is known beforehand.
+    /// As [`try_run`](Self::try_run), for a transaction of which something is known beforehand. What the profile
+    /// says must be true in all attempts.
     ///
     /// # Errors
     ///
-    /// As [`run`](Self::run).
+    /// As [`run`](Self::run); [`Misuse::ReadOnly`] is for a write in a transaction that was said to only read.
     #[inline]
     pub fn try_run_as<R, E: From<Abort>>(
         &mut self,

@@ -36,8 +36,10 @@
 //! 4. [Procedures and contexts](#procedures-and-contexts)
 //! 5. [Errors, retries, rollback, panics](#errors-retries-rollback-panics)
 //! 6. [Workers and threads](#workers-and-threads)
-//! 7. [The conflict report](#the-conflict-report)
-//! 8. [What is guaranteed, and what bodies must not do](#what-is-guaranteed-and-what-bodies-must-not-do)
+//! 7. [What a transaction says of itself](#what-a-transaction-says-of-itself)
+//! 8. [The conflict report](#the-conflict-report)
+//! 9. [Recording a run and having it judged](#recording-a-run-and-having-it-judged)
+//! 10. [What is guaranteed, and what bodies must not do](#what-is-guaranteed-and-what-bodies-must-not-do)
 //!
 //! # Engines and protocols
 //!
@@ -47,10 +49,35 @@
 //! | type | name | what it does | choose it when |
 //! |---|---|---|---|
 //! | [`Occ`] | `occ` | reads lock nothing; at commit it locks the writes and checks the reads; no shared clock | first |
-//! | [`Tl2`] | `tl2` | the same with a global clock: even an attempt that will abort has seen one consistent state | bodies rely on what they have read before they commit |
+//! | [`Plor`](protocols::Plor) | `plor` | locks that readers look past; conflicts are settled at commit, where the older transaction goes first; nobody starves | rows are hot and the slowest transactions count |
 //! | [`TicToc`] | `tictoc` | optimistic, in logical time: a commit takes whatever moment suits what it read and wrote; serializable, but not in the order of real time | reads that others overwrite meanwhile should not abort |
-//! | [`Mocc`] | `mocc` | as `occ` where it is cold; what has failed often is locked as soon as it is read | a few rows are hot |
+//! | [`Mocc`] | `mocc` | as `occ` where it is cold; what has failed often is locked as soon as it is read | a few rows are hot, and transactions equal |
+//! | [`TwoPhaseLocking`](protocols::TwoPhaseLocking) | `no-wait` | locks what it reads and writes; who meets another's lock aborts | nobody should ever wait, or to compare with |
+//! | the same | `wait-die` | the same; the older one waits, the younger one aborts | work that is half done should not be stopped by others |
+//! | the same | `wound-wait` | the same; the older one takes the lock, the younger one waits | of these three, where the slowest transactions count |
+//! | [`Tl2`] | `tl2` | as `occ`, with a global clock: even an attempt that will abort has seen one consistent state | bodies rely on what they have read before they commit |
 //! | [`NoProtocol`] | `none` | no concurrency control, one worker only | one thread is enough, or as the limit to measure against |
+//!
+//! Some types have several *variants*, told apart by [`Protocol::Options`], each with a name:
+//! [`TwoPhaseLocking`](protocols::TwoPhaseLocking) the three above, [`Plor`](protocols::Plor) those that
+//! [`PlorOptions`](protocols::PlorOptions) describes (`plor+dwa`, `plor+optimistic`, `plor+deadline=20`, ...).
+//! [`Engine::new`] makes the first one that [`Protocol::VARIANTS`] lists, [`Engine::named`] that of a name:
+//!
+//! ```
+//! use hotrow::protocols::{Plor, TwoPhaseLocking};
+//! use hotrow::{Engine, RetryPolicy, TBox};
+//!
+//! let engine = Engine::<TwoPhaseLocking>::named("wound-wait", RetryPolicy::default()).unwrap();
+//! let number = TBox::new(&engine, 1);
+//! assert_eq!(engine.run(|tx| number.update(tx, |number| { *number += 1; *number })), Ok(2));
+//! assert!(Engine::<Plor>::named("plor+dwa", RetryPolicy::default()).is_some());
+//! assert!(Engine::<Plor>::named("wound-wait", RetryPolicy::default()).is_none(), "not one of its variants");
+//! ```
+//!
+//! Under `no-wait`, `wait-die`, `wound-wait` and `plor` a transaction *holds locks while its body runs*: keep bodies
+//! short, and think outside of them. Under the last three a transaction keeps its age over retries, so that the
+//! oldest one gets through, and who waits for a lock waits as long as it takes, or until the deadline of the
+//! [`RetryPolicy`], if it has one.
 //!
 //! Code that is generic over [`Protocol`] serves all of them. Where the name comes from outside (an argument,
 //! a configuration), a [`Visitor`](protocols::Visitor) turns it into the type:
@@ -73,11 +100,12 @@
 //!     }
 //! }
 //!
-//! for name in ["occ", "tl2", "tictoc", "mocc", "none"] {
+//! for name in ["occ", "plor", "tictoc", "mocc", "no-wait", "wait-die", "wound-wait", "tl2", "none"] {
 //!     assert_eq!(with_protocol(name, CountToTen).unwrap(), Ok(10));
 //! }
+//! assert_eq!(with_protocol("plor+dwa+deadline=20", CountToTen).unwrap(), Ok(10));
 //! let unknown = with_protocol("2pl", CountToTen).unwrap_err();
-//! assert!(unknown.to_string().contains("occ, tl2, tictoc, mocc, none"));
+//! assert!(unknown.to_string().contains("no-wait, wait-die, wound-wait"), "it says which there are");
 //! ```
 //!
 //! # Boxes, arrays, counters
@@ -298,7 +326,7 @@
 //! Operations return [`Abort`] when the attempt cannot go on; pass it up with `?`. The engine then rolls
 //! the attempt back and runs the body again, as its [`RetryPolicy`] says: by default for ever, first
 //! after a short spin, then after random pauses of at most 100 microseconds, during all of which the
-//! transaction holds nothing. One
+//! transaction holds nothing. (A deadline ends waits for locks, too.) One
 //! that was aborted 24 times asks the others to let it through: from then on no attempt begins but those
 //! of the oldest such transaction (nobody waits longer than 100 milliseconds for that, in case its body never
 //! ends).
@@ -310,7 +338,7 @@
 //! | [`Error::Conflict`] | the policy's attempts are used up; says what was lost last, and over which key | yes |
 //! | [`Error::Timeout`] | the policy's time is used up; likewise | yes |
 //! | [`Error::Rollback`] | the body returned an error of its own, which is inside | no |
-//! | [`Error::Misuse`] | it can never work: a nested transaction, an object of another engine, an index out of bounds, a change of a fixed table, a scan of a hash table, too many workers | no |
+//! | [`Error::Misuse`] | it can never work: a nested transaction, an object of another engine, an index out of bounds, a change of a fixed table, a scan of a hash table, a write in a transaction that said it only reads, too many workers | no |
 //!
 //! A body with an error type of its own runs with [`try_run`](Engine::try_run); the type must be
 //! `From<Abort>` for the sake of `?`.
@@ -413,11 +441,42 @@
 //! # Ok::<(), hotrow::Error>(())
 //! ```
 //!
-//! More threads than cores is normal: a wait for a lock is short and ends with the attempt given up,
-//! pauses yield or sleep, and whoever waits for an older transaction parks. Objects and tables may be dropped at
+//! More threads than cores is normal: a wait for a lock is short and ends with the attempt given up, or parks
+//! under protocols whose transactions wait for each other; pauses yield or sleep, and whoever waits for an older
+//! transaction parks. Objects and tables may be dropped at
 //! any time, in the middle of a transaction too: their memory is freed through the epoch, when nobody can
 //! still look at it. Memory that a transaction replaced or deleted is freed in the same way, so a body that
 //! never ends keeps the process from freeing anything.
+//!
+//! # What a transaction says of itself
+//!
+//! Nothing need be known of a transaction before it runs. What is known can be said in a [`Profile`], to
+//! [`Worker::try_run_as`] or in [`Procedure::profile`], and must be true:
+//!
+//! - that it *only reads*. `plor` then reads without leaving a trace, and only a transaction that has lost three times
+//!   enters as a reader; the other protocols make no difference. A write in it is [`Misuse::ReadOnly`].
+//! - that *[read committed](Isolation::ReadCommitted)* is enough for it: each read sees something that was committed,
+//!   and no more is promised. For large reports that need not be exact; under every protocol they then neither abort
+//!   because what they have read has changed, nor hold others off for longer than a look takes.
+//! - about how many *records* it touches: under `plor+deadline` small transactions go before large ones for a while.
+//!
+//! ```
+//! use hotrow::protocols::Plor;
+//! use hotrow::{Abort, Engine, Error, Misuse, Profile, TArray, Transaction};
+//!
+//! let engine = Engine::<Plor>::new();
+//! let accounts = TArray::new(&engine, 3, |_| 100);
+//! let mut worker = engine.worker()?;
+//!
+//! let total = |tx: &mut Transaction<'_, Plor>| {
+//!     (0..3).try_fold(0, |sum, account| Ok::<_, Abort>(sum + accounts.get(tx, account)?))
+//! };
+//! assert_eq!(worker.try_run_as(Profile::READ_ONLY, total), Ok(300));
+//!
+//! let refused = worker.try_run_as::<_, Abort>(Profile::READ_ONLY, |tx| accounts.set(tx, 0, 0));
+//! assert!(matches!(refused, Err(Error::Misuse(Misuse::ReadOnly { .. }))));
+//! # Ok::<(), hotrow::Error>(())
+//! ```
 //!
 //! # The conflict report
 //!
@@ -483,7 +542,8 @@
 //!
 //! # What is guaranteed, and what bodies must not do
 //!
-//! - **Serializability**, under every protocol: committed transactions have the effects, and their bodies
+//! - **Serializability**, under every protocol, unless a transaction says that it needs less
+//!   ([`Isolation::ReadCommitted`]): committed transactions have the effects, and their bodies
 //!   the results, of some order in which they ran one after the other. Failed lookups and scanned ranges are
 //!   included.
 //! - **That order agrees with real time** (strict serializability) where [`Protocol::STRICT`] says so, which is
@@ -509,7 +569,8 @@
 //! And under every protocol, as a body may run several times:
 //!
 //! - **No effects outside** (files, messages, plain shared variables) that may not happen more than once.
-//! - **No waiting** for a transaction of another thread: it may be held back until this one has ended. (The
+//! - **No waiting** for a transaction of another thread: it may be held back until this one has ended, and under
+//!   protocols that lock it may be waiting for what this one holds. (The
 //!   example of the conflict report does so to show a conflict, and only because nothing else is going on.)
 //!
 //! # What is not there

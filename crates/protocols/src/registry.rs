@@ -1,6 +1,6 @@
 //! The registry: the one place where a protocol's name becomes its type.
 //!
-//! Adding a protocol is one new module and one line in [`registry!`]'s call below. The command, the tests
+//! Adding a protocol is one new module and one line in the call of `registry!` below. The command, the tests
 //! and the figures all go through here.
 
 use crate::{Mocc, NoProtocol, Occ, Plor, TicToc, Tl2, TwoPhaseLocking};

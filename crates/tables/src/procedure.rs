@@ -20,7 +20,8 @@ pub trait Procedure {
     /// What it returns.
     type Output: Data;
 
-    /// What is known of it before it runs: that it writes nothing, how many records it touches.
+    /// What is known of it before it runs: that it writes nothing, how far it must be kept apart from others, how many
+    /// records it touches. Who runs it by [`Database::execute`](crate::Database::execute) need not say so again.
     fn profile(&self) -> Profile {
         Profile::UNKNOWN
     }

@@ -17,8 +17,9 @@
 //!
 //! # Why it is right
 //!
-//! The commit point is the transaction's place in the serial order. What it writes nobody else can write from before
-//! it until the installation (there is one right to write), and whoever reads it in between waits. What it has read
+//! The check of buckets and leaves is the transaction's place in the serial order: all that it needs is its own by
+//! then, and it commits later without having been wounded. What it writes nobody else can write from before it until
+//! the installation (there is one right to write), and whoever reads it in between waits. What it has read
 //! is as it was: who replaces it must find it among the readers (`locker`, on why it does), and wounds it before its
 //! own commit point, or waits until it has passed its own. `Contexts` has a wound and a commit exclude each other.
 //!
