@@ -53,6 +53,7 @@
 //! - Who waits spins, then parks; the paper spins, with fewer workers than cores.
 //! - Scans observe leaves, which are checked at commit; an insertion may so abort an older scan. See `locking`.
 
+mod commit;
 mod hand_over;
 mod locker;
 mod options;
@@ -184,88 +185,6 @@ impl Plor {
         self.take_in_turn(locker, stamp, |seen| self.wait_for_writer(attempt, id, seen, Reason::WriteLocked))
     }
 
-    /// Phase 1 for one segment: exclusive mode, and no reader that could still commit or be wounded.
-    #[inline(always)]
-    fn make_exclusive(&self, attempt: &mut Attempt<Self>, id: ItemId) -> Result<(), Lost> {
-        // SAFETY: used before the attempt ends.
-        let locker = unsafe { locker_of(attempt, id) };
-        let stamp = attempt.local.stamp;
-        let latch = self.latch(locker);
-        let exclusive = locker.make_exclusive(stamp.id);
-        drop(latch);
-        if !exclusive {
-            return Err(self.contexts.loss(attempt));
-        }
-        if locker.is_empty(Set::Readers) { Ok(()) } else { self.settle_readers(attempt, id, locker) }
-    }
-
-    #[inline(never)]
-    fn settle_readers(&self, attempt: &mut Attempt<Self>, id: ItemId, locker: &Locker) -> Result<(), Lost> {
-        let stamp = attempt.local.stamp;
-        let mut readers = std::mem::take(&mut attempt.local.readers);
-        let settled = self.settle(locker, stamp, &mut readers, |reader| {
-            let over = || !self.contexts.is_running(reader.id);
-            match self.contexts.wait(attempt, reader.worker(), stamp, over, over) {
-                Waited::Over => Ok(()),
-                Waited::Wounded => Err(self.contexts.loss(attempt)),
-                Waited::TimedOut => Err(Lost::item(Reason::ReadLocked, id)),
-            }
-        });
-        attempt.local.readers = readers;
-        settled
-    }
-
-    /// Phase 1 for all segments to be written (plor Figure 5).
-    #[inline(always)]
-    fn make_all_exclusive(&self, attempt: &mut Attempt<Self>) -> Result<(), Lost> {
-        if attempt.local.delayed {
-            self.take_delayed(attempt)?;
-        }
-        for at in 0..attempt.items.writes().len() {
-            let id = attempt.items.writes()[at];
-            if !attempt.items.get(id).is(Flags::BORN) {
-                self.make_exclusive(attempt, id)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Takes the rights to write that were put off, in one order for all attempts (plor §4.1.4).
-    fn take_delayed(&self, attempt: &mut Attempt<Self>) -> Result<(), Lost> {
-        let mut sorted = std::mem::take(&mut attempt.local.sorted);
-        sorted.clear();
-        for id in attempt.items.writes() {
-            let item = attempt.items.get(*id);
-            if !item.is(Flags::LOCKED) {
-                sorted.push((item.segment().addr().get(), *id));
-            }
-        }
-        sorted.sort_unstable_by_key(|(address, _)| *address);
-        let taken = sorted.iter().try_for_each(|(_, id)| self.lock_write(attempt, *id));
-        attempt.local.sorted = sorted;
-        taken
-    }
-
-    /// Checks each predicate on a value that stays until the attempt ends, or whose version is checked later.
-    fn check_predicates(&self, attempt: &mut Attempt<Self>) -> Result<(), Lost> {
-        if !attempt.items.has_predicates() {
-            return Ok(());
-        }
-        if attempt.local.optimistic {
-            return Self::read_predicates(attempt);
-        }
-        for id in attempt.items.ids() {
-            if attempt.items.get(id).is(Flags::PREDICATE) {
-                self.enter(attempt, id)?;
-                let holds = attempt.predicate_holds(id);
-                if !self.unharmed(attempt, holds)? {
-                    return Err(Lost::item(Reason::PredicateFailed, id));
-                }
-            }
-        }
-        Ok(())
-    }
-
     /// Makes sure that the value of an item stays, or that the attempt learns that it does not.
     #[inline(always)]
     fn enter(&self, attempt: &mut Attempt<Self>, id: ItemId) -> Result<(), Lost> {
@@ -301,59 +220,6 @@ impl Plor {
             return Err(Lost::item(Reason::ReadChanged, id));
         }
         Ok(value)
-    }
-
-    /// Checks each predicate and turns it into a read of the version of which it holds.
-    fn read_predicates(attempt: &mut Attempt<Self>) -> Result<(), Lost> {
-        for id in attempt.items.ids() {
-            if attempt.items.get(id).is(Flags::PREDICATE) {
-                let stable = attempt.items.get(id).header().stable(|| attempt.predicate_holds(id));
-                let Some((version, holds)) = stable else {
-                    return Err(Lost::item(Reason::ReadLocked, id));
-                };
-                let item = attempt.items.get_mut(id);
-                if !item.is(Flags::READ) {
-                    item.mark = version;
-                    item.set(Flags::READ);
-                }
-                if !holds {
-                    return Err(Lost::item(Reason::PredicateFailed, id));
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Checks that every version read is still there, and that nobody is about to replace it: somebody younger who
-    /// was is stopped.
-    fn validate(&self, attempt: &Attempt<Self>) -> Result<(), Lost> {
-        // Orders the reads before the checks; the reader's side of `Locker::begin_install`.
-        fence(Ordering::Acquire);
-        let stamp = attempt.local.stamp;
-        for (at, item) in attempt.items.iter().enumerate() {
-            if !item.is(Flags::READ) {
-                continue;
-            }
-            let locker = item.header();
-            let harmless = |holder| holder == stamp.id || self.passes(stamp, holder, locker);
-            if !locker.is_unchanged(item.mark, harmless) {
-                return Err(Lost::item(Reason::ReadChanged, ItemId::from_position(at)));
-            }
-        }
-        Ok(())
-    }
-
-    /// Leaves the readers of everything read.
-    #[inline(always)]
-    fn leave_readers(&self, attempt: &Attempt<Self>) {
-        for item in attempt.items.iter() {
-            if item.is(Flags::READ) {
-                let locker = item.header();
-                let latch = self.latch(locker);
-                locker.leave(Set::Readers, attempt.local.stamp.worker(), &self.overflow);
-                drop(latch);
-            }
-        }
     }
 }
 
