@@ -15,6 +15,7 @@ mod objects;
 mod own_changes;
 mod panics;
 mod phantoms;
+mod profiles;
 mod ranges;
 mod reclamation;
 mod replacements;

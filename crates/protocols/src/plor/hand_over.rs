@@ -6,9 +6,9 @@
 //!
 //! - *Nobody is told.* Who waits enters first and looks at the writer afterwards; who gives up gives up first and
 //!   looks for waiters afterwards. All of it is sequentially consistent, so one of them sees the other.
-//! - *It is given to an attempt that has left.* Who leaves without the right can no longer commit *before* it leaves,
-//!   and then looks whether it has the right after all. So either it finds it, or whoever gave it finds an attempt
-//!   that is not running, and takes it back.
+//! - *It is given to an attempt that has left.* Who aborts is no longer running before it gives the right up, and who
+//!   leaves without the right is not before it leaves, and then looks whether it has the right after all. So either
+//!   it finds it, or whoever gave it finds an attempt that is not running, and takes it back.
 //! - *It is given to an attempt that never waited*, the next one of a worker that has left. So it is given only to
 //!   an attempt that was running before and after its worker was seen to wait ([`Plor::oldest_waiter`]).
 

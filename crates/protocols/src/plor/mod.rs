@@ -363,6 +363,9 @@ impl Protocol for Plor {
     #[cold]
     fn abort(&self, attempt: &mut Attempt<Self>) {
         let stamp = attempt.local.stamp;
+        // Before anything is released: who still takes it for a waiter and hands it a right, which it has just given
+        // up, must find that it is not running (`hand_over`).
+        self.contexts.wound(stamp.id, 0);
         if !attempt.local.optimistic {
             self.leave_readers(attempt);
         }

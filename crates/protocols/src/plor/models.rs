@@ -93,12 +93,16 @@ impl Segment {
         self.locker.release();
     }
 
-    /// What a commit does after its commit point, and an abort.
-    fn end(&self, stamp: Stamp) {
+    /// What a commit does after its commit point, and an abort. Who has not taken the right does not look at it again.
+    fn end(&self, stamp: Stamp, taken: bool) {
         self.locker.leave(Set::Readers, stamp.worker(), &self.plor.overflow);
-        self.locker.release_if_held(stamp.id);
-        fence(Ordering::SeqCst);
-        self.plor.hand_over(&self.locker);
+        if taken {
+            // (Does nothing to who has committed.)
+            self.contexts().wound(stamp.id, 0);
+            self.locker.release_if_held(stamp.id);
+            fence(Ordering::SeqCst);
+            self.plor.hand_over(&self.locker);
+        }
         self.contexts().end(stamp);
         self.contexts().tell(stamp);
     }
@@ -111,13 +115,12 @@ impl Segment {
 
     /// An attempt that replaces the value by another. Whether it has committed.
     fn replace(&self, stamp: Stamp, value: u64) -> bool {
-        let commits = self.take(stamp, None).is_ok()
-            && self.make_exclusive(stamp).is_ok()
-            && self.contexts().commit(stamp);
+        let taken = self.take(stamp, None).is_ok();
+        let commits = taken && self.make_exclusive(stamp).is_ok() && self.contexts().commit(stamp);
         if commits {
             self.install(value);
         }
-        self.end(stamp);
+        self.end(stamp, taken);
         commits
     }
 }
@@ -131,23 +134,21 @@ fn reader_and_writer(workers: [u32; 2], reader_is_older: bool) {
         let writer = segment.contexts().begin_at(workers[1], ages[1]);
         let other = segment.clone();
         let other = spawn(move || {
-            let commits = other.take(writer, None).is_ok()
-                && other.make_exclusive(writer).is_ok()
-                && other.contexts().commit(writer);
+            let taken = other.take(writer, None).is_ok();
+            let commits = taken && other.make_exclusive(writer).is_ok() && other.contexts().commit(writer);
             if commits {
                 // What was read is settled: whoever has read it commits no more.
                 let running = other.contexts().is_running(reader.id);
                 other.install(1);
-                other.end(writer);
+                other.end(writer, taken);
                 return Some(running);
             }
-            other.end(writer);
+            other.end(writer, taken);
             None
         });
         let read = segment.read(reader);
         let committed = read.is_ok() && segment.contexts().commit(reader);
-        // Past the commit point of the writer it may be running only if it has seen what that one wrote.
-        segment.end(reader);
+        segment.end(reader, false);
         let written = other.join().unwrap();
         if let (Some(true), Ok(0), true) = (written, &read, committed) {
             panic!("a value that was replaced when the reader committed");
@@ -196,9 +197,8 @@ fn what_an_optimistic_reader_sees_is_whole_and_settled() {
 
 /// Takes the right to write, commits unless it was wounded, and gives the right up. Whether it has committed.
 fn write(segment: &Segment, stamp: Stamp, limit: Option<Duration>) -> bool {
-    let commits = segment.take(stamp, limit).is_ok()
-        && segment.locker.make_exclusive(stamp.id)
-        && segment.contexts().commit(stamp);
+    let taken = segment.take(stamp, limit).is_ok();
+    let commits = taken && segment.locker.make_exclusive(stamp.id) && segment.contexts().commit(stamp);
     if commits {
         // SAFETY: it alone has the right, which is not taken away after the commit point.
         segment.writes.with_mut(|writes| unsafe { *writes += 1 });
@@ -207,7 +207,8 @@ fn write(segment: &Segment, stamp: Stamp, limit: Option<Duration>) -> bool {
         if !step_is_left_out() {
             segment.plor.hand_over(&segment.locker);
         }
-    } else {
+    } else if taken {
+        segment.contexts().wound(stamp.id, 0);
         segment.locker.release_if_held(stamp.id);
         segment.plor.hand_over(&segment.locker);
     }
@@ -255,7 +256,7 @@ fn a_writer_that_gives_up_waiting_is_handed_nothing_that_it_leaves_behind() {
 /// must not end with somebody who does not know of it.
 #[test]
 fn a_right_is_not_handed_to_who_has_left() {
-    Model::totally_ordered().preemptions(3).check(|| {
+    Model::totally_ordered().preemptions(4).check(|| {
         let segment = Segment::new();
         let holder = segment.contexts().begin_at(0, 1);
         let waiter = segment.contexts().begin_at(1, 2);
@@ -263,13 +264,13 @@ fn a_right_is_not_handed_to_who_has_left() {
         let other = segment.clone();
         let other = spawn(move || {
             let taken = other.take(waiter, Some(Duration::ZERO)).is_ok();
-            other.end(waiter);
+            other.end(waiter, taken);
             let next = other.contexts().begin_after(waiter, 3);
             (taken, next)
         });
-        segment.end(holder);
+        segment.end(holder, true);
         let (_, next) = other.join().unwrap();
         segment.is_at_rest();
-        segment.end(next);
+        segment.end(next, false);
     });
 }
