@@ -105,7 +105,7 @@
 //! }
 //! assert_eq!(with_protocol("plor+dwa+deadline=20", CountToTen).unwrap(), Ok(10));
 //! let unknown = with_protocol("2pl", CountToTen).unwrap_err();
-//! assert!(unknown.to_string().contains("no-wait, wait-die, wound-wait"), "it says which there are");
+//! assert!(unknown.to_string().contains("wound-wait, wait-die, no-wait"), "it says which there are");
 //! ```
 //!
 //! # Boxes, arrays, counters
@@ -604,7 +604,7 @@ pub use hotrow_derive::{Key, Value};
 #[doc(inline)]
 pub use hotrow_objects::{TArray, TBox, TCounter};
 #[doc(inline)]
-pub use hotrow_protocols::{Mocc, NoProtocol, Occ, TicToc, Tl2};
+pub use hotrow_protocols::{Mocc, NoProtocol, Occ, Plor, TicToc, Tl2, TwoPhaseLocking};
 #[doc(inline)]
 pub use hotrow_tables::{
     Context, Data, Database, Direction, IndexRef, Key, KeyRange, Operation, OperationId, OperationKind,

@@ -154,7 +154,7 @@ mod tests {
         assert_eq!(
             error,
             "unknown protocol \"ocm\"; there are: occ, plor, plor+dwa, plor+optimistic, plor+latched, \
-             plor+deadline, tictoc, mocc, no-wait, wait-die, wound-wait, tl2, none"
+             plor+deadline, tictoc, mocc, wound-wait, wait-die, no-wait, tl2, none"
         );
     }
 }

@@ -168,7 +168,7 @@ impl TwoPhaseLocking {
 
 impl Protocol for TwoPhaseLocking {
     const VARIANTS: &'static [Variant] =
-        &[Policy::NoWait.variant(), Policy::WaitDie.variant(), Policy::WoundWait.variant()];
+        &[Policy::WoundWait.variant(), Policy::WaitDie.variant(), Policy::NoWait.variant()];
     // Buckets and leaves are checked at commit only.
     const OPAQUE: bool = false;
     const WORKERS_MAX: u32 = contexts::WORKERS_MAX;

@@ -31,7 +31,7 @@ impl Plor {
             match self.contexts.wait(attempt, reader.worker(), stamp, over, over) {
                 Waited::Over => Ok(()),
                 Waited::Wounded => Err(self.contexts.loss(attempt)),
-                Waited::TimedOut => Err(Lost::item(Reason::ReadLocked, id)),
+                Waited::TimedOut => Err(Lost::item(Reason::WriteLocked, id)),
             }
         });
         attempt.local.readers = readers;
