@@ -60,10 +60,10 @@ impl Plor {
         for id in attempt.items.writes() {
             let item = attempt.items.get(*id);
             if !item.is(Flags::LOCKED) {
-                sorted.push((item.segment().addr().get(), *id));
+                sorted.push((item.order(), *id));
             }
         }
-        sorted.sort_unstable_by_key(|(address, _)| *address);
+        sorted.sort_unstable();
         let taken = sorted.iter().try_for_each(|(_, id)| self.lock_write(attempt, *id));
         attempt.local.sorted = sorted;
         taken

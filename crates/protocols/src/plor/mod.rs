@@ -83,8 +83,8 @@ pub struct PlorLocal {
     optimistic: bool,
     /// The attempt takes rights to write at commit.
     delayed: bool,
-    /// Writes in the order of their addresses.
-    sorted: Vec<(usize, ItemId)>,
+    /// Writes in the one order of all segments.
+    sorted: Vec<((u32, u64), ItemId)>,
     /// Readers found in a segment.
     readers: Vec<Stamp>,
 }
