@@ -89,14 +89,6 @@ impl<P: Protocol> Item<P> {
         self.payload
     }
 
-    /// The segment's place in one order of all segments, which does not depend on where they lie in memory: in a
-    /// simulation that is to be had again, that would decide.
-    pub fn order(&self) -> (u32, u64) {
-        let object = self.object();
-        // SAFETY: the item's segment is its object's, and in memory until the attempt ends.
-        (object.label().number(), unsafe { object.identify(self.segment) })
-    }
-
     pub(crate) fn object(&self) -> &dyn Object<P> {
         // SAFETY: as for the segment.
         unsafe { self.object.as_ref() }

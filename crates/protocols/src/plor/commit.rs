@@ -53,20 +53,15 @@ impl Plor {
         Ok(())
     }
 
-    /// Takes the rights to write that were put off, in one order for all attempts (plor §4.1.4).
+    /// Takes the rights to write that were put off (plor §4.1.4), in the order of first write.
     fn take_delayed(&self, attempt: &mut Attempt<Self>) -> Result<(), Lost> {
-        let mut sorted = std::mem::take(&mut attempt.local.sorted);
-        sorted.clear();
-        for id in attempt.items.writes() {
-            let item = attempt.items.get(*id);
-            if !item.is(Flags::LOCKED) {
-                sorted.push((item.order(), *id));
+        for at in 0..attempt.items.writes().len() {
+            let id = attempt.items.writes()[at];
+            if !attempt.items.get(id).is(Flags::LOCKED) {
+                self.lock_write(attempt, id)?;
             }
         }
-        sorted.sort_unstable();
-        let taken = sorted.iter().try_for_each(|(_, id)| self.lock_write(attempt, *id));
-        attempt.local.sorted = sorted;
-        taken
+        Ok(())
     }
 
     /// Checks each predicate on a value that stays until the attempt ends, or whose version is checked later.

@@ -49,6 +49,8 @@
 //! - Attempts are told apart by their numbers and not by timestamps (`contexts`).
 //! - A record that is inserted is in exclusive mode from birth. In the paper it is locked for writing only, which
 //!   readers look past.
+//! - Delayed write locks are taken in the order of first write, not of addresses (plor §4.1.4): ages exclude deadlock
+//!   without that, and a simulated run must not depend on where things lie in memory.
 //! - Which records a transaction will touch is not known, so precedence by deadline goes by what it says of itself.
 //! - Who waits spins, then parks; the paper spins, with fewer workers than cores.
 //! - Scans observe leaves, which are checked at commit; an insertion may so abort an older scan. See `locking`.
@@ -83,8 +85,6 @@ pub struct PlorLocal {
     optimistic: bool,
     /// The attempt takes rights to write at commit.
     delayed: bool,
-    /// Writes in the one order of all segments.
-    sorted: Vec<((u32, u64), ItemId)>,
     /// Readers found in a segment.
     readers: Vec<Stamp>,
 }

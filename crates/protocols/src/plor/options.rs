@@ -9,7 +9,7 @@ pub struct PlorOptions {
     /// Each step of a locker is taken under a latch: the paper's baseline, which guards its lock state with a mutex
     /// (plor §6.4). Only to see what the latch-free locker is good for.
     pub latched: bool,
-    /// The right to write is taken at commit, in one order of all segments (plor §4.1.4, "DWA").
+    /// The right to write is taken at commit (plor §4.1.4, "DWA").
     pub delayed_writes: bool,
     /// The first attempts of every transaction read by versions and take the right to write at commit, as read-only
     /// ones do in the paper; only who was aborted so often enters as a reader. Ours, not the paper's.
