@@ -49,17 +49,17 @@
 //! | type | name | what it does | choose it when |
 //! |---|---|---|---|
 //! | [`Occ`] | `occ` | reads lock nothing; at commit it locks the writes and checks the reads; no shared clock | first |
-//! | [`Plor`](protocols::Plor) | `plor` | locks that readers look past; conflicts are settled at commit, where the older transaction goes first; nobody starves | rows are hot and the slowest transactions count |
+//! | [`Plor`] | `plor` | locks that readers look past; conflicts are settled at commit, where the older transaction goes first; nobody starves | rows are hot and the slowest transactions count |
 //! | [`TicToc`] | `tictoc` | optimistic, in logical time: a commit takes whatever moment suits what it read and wrote; serializable, but not in the order of real time | reads that others overwrite meanwhile should not abort |
 //! | [`Mocc`] | `mocc` | as `occ` where it is cold; what has failed often is locked as soon as it is read | a few rows are hot, and transactions equal |
-//! | [`TwoPhaseLocking`](protocols::TwoPhaseLocking) | `no-wait` | locks what it reads and writes; who meets another's lock aborts | nobody should ever wait, or to compare with |
+//! | [`TwoPhaseLocking`] | `no-wait` | locks what it reads and writes; who meets another's lock aborts | nobody should ever wait, or to compare with |
 //! | the same | `wait-die` | the same; the older one waits, the younger one aborts | work that is half done should not be stopped by others |
 //! | the same | `wound-wait` | the same; the older one takes the lock, the younger one waits | of these three, where the slowest transactions count |
 //! | [`Tl2`] | `tl2` | as `occ`, with a global clock: even an attempt that will abort has seen one consistent state | bodies rely on what they have read before they commit |
 //! | [`NoProtocol`] | `none` | no concurrency control, one worker only | one thread is enough, or as the limit to measure against |
 //!
 //! Some types have several *variants*, told apart by [`Protocol::Options`], each with a name:
-//! [`TwoPhaseLocking`](protocols::TwoPhaseLocking) the three above, [`Plor`](protocols::Plor) those that
+//! [`TwoPhaseLocking`] the three above, [`Plor`] those that
 //! [`PlorOptions`](protocols::PlorOptions) describes (`plor+dwa`, `plor+optimistic`, `plor+deadline=20`, ...).
 //! [`Engine::new`] makes the first one that [`Protocol::VARIANTS`] lists, [`Engine::named`] that of a name:
 //!
