@@ -5,9 +5,14 @@ use crate::index::Direction;
 use crate::key::Key;
 use crate::procedure::{Context, Data, KeyRange};
 use hotrow_core::{Abort, Protocol, Transaction, Value};
-use hotrow_sync::thread;
 use std::ops::ControlFlow;
 use std::time::Duration;
+
+#[cfg(any(not(test), loom))]
+use hotrow_sync::thread::sleep;
+// Counts instead.
+#[cfg(all(test, not(loom)))]
+use tests::sleep;
 
 /// Runs each operation at once, in one attempt at a transaction. Values are plain values, so a procedure
 /// compiles to the code that one would have written by hand.
@@ -24,13 +29,15 @@ impl<'a, 'w, P: Protocol> Eager<'a, 'w, P> {
         Self { database, tx }
     }
 
-    /// Waits until the next operation arrives.
+    /// Waits until the next operation arrives, and gives it what it works on. No operation gets at its table
+    /// otherwise, so none comes undelayed.
     #[inline(always)]
-    fn arrival(&self) {
+    fn arrival(&mut self) -> (&Database<P>, &mut Transaction<'w, P>) {
         let think = self.database.think_time();
         if !think.is_zero() {
             delay(think);
         }
+        (self.database, self.tx)
     }
 }
 
@@ -38,7 +45,7 @@ impl<'a, 'w, P: Protocol> Eager<'a, 'w, P> {
 #[cold]
 #[inline(never)]
 fn delay(think: Duration) {
-    thread::sleep(think);
+    sleep(think);
 }
 
 impl<P: Protocol> Context for Eager<'_, '_, P> {
@@ -62,8 +69,8 @@ impl<P: Protocol> Context for Eager<'_, '_, P> {
         key: K,
         look: impl FnOnce(&R) -> O + Send + 'static,
     ) -> Result<Option<O>, Abort> {
-        self.arrival();
-        self.database.table(table).read(self.tx, &key, look)
+        let (database, tx) = self.arrival();
+        database.table(table).read(tx, &key, look)
     }
 
     #[inline(always)]
@@ -74,13 +81,14 @@ impl<P: Protocol> Context for Eager<'_, '_, P> {
         input: I,
         change: impl FnOnce(&mut R, I) -> O + Send + 'static,
     ) -> Result<Option<O>, Abort> {
-        self.arrival();
-        self.database.table(table).update(self.tx, &key, |row| change(row, input))
+        let (database, tx) = self.arrival();
+        database.table(table).update(tx, &key, |row| change(row, input))
     }
 
     #[inline(always)]
     fn replace<K: Key, R: Value>(&mut self, table: TableRef<K, R>, key: K, row: R) -> Result<bool, Abort> {
-        self.database.table(table).replace(self.tx, &key, row)
+        let (database, tx) = self.arrival();
+        database.table(table).replace(tx, &key, row)
     }
 
     #[inline(always)]
@@ -91,14 +99,14 @@ impl<P: Protocol> Context for Eager<'_, '_, P> {
         input: I,
         change: impl FnOnce(&mut R, I) + Send + 'static,
     ) -> Result<(), Abort> {
-        self.arrival();
-        self.database.table(table).update(self.tx, &key, |row| change(row, input)).map(|_| ())
+        let (database, tx) = self.arrival();
+        database.table(table).update(tx, &key, |row| change(row, input)).map(|_| ())
     }
 
     #[inline(always)]
     fn insert<K: Key, R: Value>(&mut self, table: TableRef<K, R>, key: K, row: R) -> Result<bool, Abort> {
-        self.arrival();
-        self.database.table(table).insert(self.tx, key, row)
+        let (database, tx) = self.arrival();
+        database.table(table).insert(tx, key, row)
     }
 
     #[inline(always)]
@@ -114,8 +122,8 @@ impl<P: Protocol> Context for Eager<'_, '_, P> {
 
     #[inline(always)]
     fn delete<K: Key, R: Value>(&mut self, table: TableRef<K, R>, key: K) -> Result<bool, Abort> {
-        self.arrival();
-        self.database.table(table).delete(self.tx, &key)
+        let (database, tx) = self.arrival();
+        database.table(table).delete(tx, &key)
     }
 
     #[inline(always)]
@@ -127,10 +135,10 @@ impl<P: Protocol> Context for Eager<'_, '_, P> {
         initial: A,
         mut fold: impl FnMut(&mut A, &K, &R) -> ControlFlow<()> + Send + 'static,
     ) -> Result<A, Abort> {
-        self.arrival();
+        let (database, tx) = self.arrival();
         let mut sum = initial;
         let range = (range.low, range.high);
-        self.database.table(table).scan(self.tx, range, direction, |key, row| fold(&mut sum, key, row))?;
+        database.table(table).scan(tx, range, direction, |key, row| fold(&mut sum, key, row))?;
         Ok(sum)
     }
 
@@ -143,10 +151,10 @@ impl<P: Protocol> Context for Eager<'_, '_, P> {
         initial: A,
         mut fold: impl FnMut(&mut A, &S, &K) -> ControlFlow<()> + Send + 'static,
     ) -> Result<A, Abort> {
-        self.arrival();
+        let (database, tx) = self.arrival();
         let mut sum = initial;
-        let index = self.database.secondary(index);
-        index.scan_keys(self.tx, (range.low, range.high), direction, |secondary, key| {
+        let index = database.secondary(index);
+        index.scan_keys(tx, (range.low, range.high), direction, |secondary, key| {
             fold(&mut sum, secondary, key)
         })?;
         Ok(sum)
@@ -189,5 +197,64 @@ impl<P: Protocol> Eager<'_, '_, P> {
 
     pub(crate) fn is_fixed<K: Key, R: Value>(&self, table: TableRef<K, R>) -> bool {
         self.database.table(table).is_fixed()
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use hotrow_core::Engine;
+    use hotrow_protocols::Occ;
+    use std::cell::RefCell;
+
+    const THINK: Duration = Duration::from_secs(3_600);
+
+    thread_local! {
+        static SLEEPS: RefCell<Vec<Duration>> = const { RefCell::new(Vec::new()) };
+    }
+
+    pub(super) fn sleep(duration: Duration) {
+        SLEEPS.with_borrow_mut(|sleeps| sleeps.push(duration));
+    }
+
+    /// What comes out of an operation, which must have come after one delay.
+    fn delayed<O>(operation: Result<O, Abort>) -> O {
+        assert_eq!(SLEEPS.take(), [THINK]);
+        operation.expect("nobody is in the way")
+    }
+
+    #[test]
+    fn every_operation_of_an_interactive_database_arrives_after_one_delay() {
+        let engine = Engine::<Occ>::new();
+        let mut database = Database::new(&engine);
+        let mut builder = database.builder::<u64, u64>("numbers");
+        let index = builder.secondary("halves", |_, row| row / 2);
+        let table = builder.build();
+        let (table, index) = (database.add_table(table), database.add_index(index));
+        database.set_think_time(THINK);
+        let mut worker = engine.worker().unwrap();
+        let committed = worker.run(|tx| {
+            let cx = &mut Eager::new(&database, tx);
+            cx.prefetch(table, [1, 2].into_iter());
+            assert!(SLEEPS.take().is_empty(), "only a hint");
+            assert!(delayed(cx.insert(table, 1, 10)));
+            assert!(delayed(cx.insert_grouped(table, 0, 2, 20)));
+            assert!(delayed(cx.replace(table, 1, 11)));
+            assert_eq!(delayed(cx.read(table, 1, |row| *row)), Some(11));
+            assert_eq!(delayed(cx.update(table, 1, 5, |row, more| *row += more)), Some(()));
+            delayed(cx.commute(table, 1, 4, |row, more| *row += more));
+            let all = KeyRange::from(0..=9);
+            let sum = |sum: &mut u64, _: &u64, row: &u64| {
+                *sum += row;
+                ControlFlow::Continue(())
+            };
+            assert_eq!(delayed(cx.scan(table, all, Direction::Ascending, 0, sum)), 40);
+            let tens = KeyRange::from(10..=10);
+            assert_eq!(delayed(cx.scan_index(index, tens, Direction::Ascending, 0, sum)), 3);
+            assert!(delayed(cx.delete(table, 2)));
+            Ok(())
+        });
+        committed.expect("nobody is in the way");
+        assert!(SLEEPS.take().is_empty(), "none before the commit");
     }
 }
