@@ -279,6 +279,24 @@ impl<P: Protocol> Attempt<P> {
         }
     }
 
+    /// Checks the predicates of all items. `holds` looks at one, with [`predicate_holds`](Self::predicate_holds), and
+    /// sees to it that what it says stays true.
+    #[inline]
+    pub fn check_predicates(
+        &mut self,
+        mut holds: impl FnMut(&mut Self, ItemId) -> Result<bool, Lost>,
+    ) -> Result<(), Lost> {
+        if !self.items.has_predicates() {
+            return Ok(());
+        }
+        for id in self.items.ids() {
+            if self.items.get(id).is(Flags::PREDICATE) && !holds(self, id)? {
+                return Err(Lost::item(Reason::PredicateFailed, id));
+            }
+        }
+        Ok(())
+    }
+
     /// Whether no bucket or leaf was observed.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn has_structures(&self) -> bool {

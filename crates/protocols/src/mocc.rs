@@ -136,31 +136,20 @@ impl Mocc {
     /// Phase 1, predicates (sto §3.5): checks each on a stable state and turns it into a read of that state.
     #[inline]
     fn upgrade_predicates(attempt: &mut Attempt<Self>) -> Result<(), Lost> {
-        if !attempt.items.has_predicates() {
-            return Ok(());
-        }
-        for id in attempt.items.ids() {
+        attempt.check_predicates(|attempt, id| {
             let item = attempt.items.get(id);
-            if !item.is(Flags::PREDICATE) {
-                continue;
+            if item.is(Flags::LOCKED) || item.mark.shared {
+                return Ok(attempt.predicate_holds(id));
             }
-            let holds = if item.is(Flags::LOCKED) || item.mark.shared {
-                attempt.predicate_holds(id)
-            } else {
-                let stable = item.header().stable(|| attempt.predicate_holds(id));
-                let (version, holds) = stable.map_err(|reason| Lost::item(reason, id))?;
-                let item = attempt.items.get_mut(id);
-                if !item.is(Flags::READ) {
-                    item.mark.version = version;
-                    item.set(Flags::READ);
-                }
-                holds
-            };
-            if !holds {
-                return Err(Lost::item(Reason::PredicateFailed, id));
+            let stable = item.header().stable(|| attempt.predicate_holds(id));
+            let (version, holds) = stable.map_err(|reason| Lost::item(reason, id))?;
+            let item = attempt.items.get_mut(id);
+            if !item.is(Flags::READ) {
+                item.mark.version = version;
+                item.set(Flags::READ);
             }
-        }
-        Ok(())
+            Ok(holds)
+        })
     }
 
     /// Phase 2: every version read is still there and not locked by another writer, and so is every bucket and leaf.

@@ -122,27 +122,16 @@ impl TicToc {
     /// Phase 1, predicates (sto §3.5): checks each on a stable version and turns it into a read of that version.
     #[inline]
     fn upgrade_predicates(attempt: &mut Attempt<Self>) -> Result<(), Lost> {
-        if !attempt.items.has_predicates() {
-            return Ok(());
-        }
-        for id in attempt.items.ids() {
+        attempt.check_predicates(|attempt, id| {
             let item = attempt.items.get(id);
-            if !item.is(Flags::PREDICATE) {
-                continue;
+            if item.is(Flags::LOCKED) {
+                return Ok(attempt.predicate_holds(id));
             }
-            let holds = if item.is(Flags::LOCKED) {
-                attempt.predicate_holds(id)
-            } else {
-                let stable = item.header().stable(|| attempt.predicate_holds(id));
-                let (version, holds) = stable.map_err(|reason| Lost::item(reason, id))?;
-                Self::keep(attempt.items.get_mut(id), id, version, &mut attempt.local)?;
-                holds
-            };
-            if !holds {
-                return Err(Lost::item(Reason::PredicateFailed, id));
-            }
-        }
-        Ok(())
+            let stable = item.header().stable(|| attempt.predicate_holds(id));
+            let (version, holds) = stable.map_err(|reason| Lost::item(reason, id))?;
+            Self::keep(attempt.items.get_mut(id), id, version, &mut attempt.local)?;
+            Ok(holds)
+        })
     }
 
     /// Keeps what was read. A segment must not be read in two versions, even if both are valid at some moment.

@@ -191,31 +191,20 @@ pub(crate) fn lock_writes<P: Versioned>(attempt: &mut Attempt<P>) -> Result<u64,
 /// which phase 2 then validates.
 #[inline]
 pub(crate) fn upgrade_predicates<P: Versioned>(attempt: &mut Attempt<P>) -> Result<(), Lost> {
-    if !attempt.items.has_predicates() {
-        return Ok(());
-    }
-    for id in attempt.items.ids() {
+    attempt.check_predicates(|attempt, id| {
         let item = attempt.items.get(id);
-        if !item.is(Flags::PREDICATE) {
-            continue;
+        if item.is(Flags::LOCKED) {
+            return Ok(attempt.predicate_holds(id));
         }
-        let holds = if item.is(Flags::LOCKED) {
-            attempt.predicate_holds(id)
-        } else {
-            let stable = item.header().stable(|| attempt.predicate_holds(id));
-            let (version, holds) = stable.map_err(|reason| Lost::item(reason, id))?;
-            let item = attempt.items.get_mut(id);
-            if !item.is(Flags::READ) {
-                item.mark = version;
-                item.set(Flags::READ);
-            }
-            holds
-        };
-        if !holds {
-            return Err(Lost::item(Reason::PredicateFailed, id));
+        let stable = item.header().stable(|| attempt.predicate_holds(id));
+        let (version, holds) = stable.map_err(|reason| Lost::item(reason, id))?;
+        let item = attempt.items.get_mut(id);
+        if !item.is(Flags::READ) {
+            item.mark = version;
+            item.set(Flags::READ);
         }
-    }
-    Ok(())
+        Ok(holds)
+    })
 }
 
 /// Phase 2 (sto §3.3): every version read is still there and not locked by others, and so is every bucket

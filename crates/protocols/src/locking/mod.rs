@@ -244,17 +244,11 @@ impl Protocol for TwoPhaseLocking {
     }
 
     fn commit(&self, attempt: &mut Attempt<Self>) -> Result<(), Lost> {
-        if attempt.items.has_predicates() {
-            for id in attempt.items.ids() {
-                if attempt.items.get(id).is(Flags::PREDICATE) {
-                    self.lock(attempt, id, false)?;
-                    let holds = attempt.predicate_holds(id);
-                    if !self.unharmed(attempt, holds)? {
-                        return Err(Lost::item(Reason::PredicateFailed, id));
-                    }
-                }
-            }
-        }
+        attempt.check_predicates(|attempt, id| {
+            self.lock(attempt, id, false)?;
+            let holds = attempt.predicate_holds(id);
+            self.unharmed(attempt, holds)
+        })?;
         attempt.check_structures()?;
         // Who has touched no segment holds nothing that could have been taken away.
         if self.policy == Policy::WoundWait

@@ -66,43 +66,28 @@ impl Plor {
 
     /// Checks each predicate on a value that stays until the attempt ends, or whose version is checked later.
     pub(super) fn check_predicates(&self, attempt: &mut Attempt<Self>) -> Result<(), Lost> {
-        if !attempt.items.has_predicates() {
-            return Ok(());
-        }
         if attempt.local.optimistic {
-            return Self::read_predicates(attempt);
+            return attempt.check_predicates(Self::read_predicate);
         }
-        for id in attempt.items.ids() {
-            if attempt.items.get(id).is(Flags::PREDICATE) {
-                self.enter(attempt, id)?;
-                let holds = attempt.predicate_holds(id);
-                if !self.unharmed(attempt, holds)? {
-                    return Err(Lost::item(Reason::PredicateFailed, id));
-                }
-            }
-        }
-        Ok(())
+        attempt.check_predicates(|attempt, id| {
+            self.enter(attempt, id)?;
+            let holds = attempt.predicate_holds(id);
+            self.unharmed(attempt, holds)
+        })
     }
 
-    /// Checks each predicate and turns it into a read of the version of which it holds.
-    fn read_predicates(attempt: &mut Attempt<Self>) -> Result<(), Lost> {
-        for id in attempt.items.ids() {
-            if attempt.items.get(id).is(Flags::PREDICATE) {
-                let stable = attempt.items.get(id).header().stable(|| attempt.predicate_holds(id));
-                let Some((version, holds)) = stable else {
-                    return Err(Lost::item(Reason::ReadLocked, id));
-                };
-                let item = attempt.items.get_mut(id);
-                if !item.is(Flags::READ) {
-                    item.mark = version;
-                    item.set(Flags::READ);
-                }
-                if !holds {
-                    return Err(Lost::item(Reason::PredicateFailed, id));
-                }
-            }
+    /// Checks a predicate and turns it into a read of the version of which it holds.
+    fn read_predicate(attempt: &mut Attempt<Self>, id: ItemId) -> Result<bool, Lost> {
+        let stable = attempt.items.get(id).header().stable(|| attempt.predicate_holds(id));
+        let Some((version, holds)) = stable else {
+            return Err(Lost::item(Reason::ReadLocked, id));
+        };
+        let item = attempt.items.get_mut(id);
+        if !item.is(Flags::READ) {
+            item.mark = version;
+            item.set(Flags::READ);
         }
-        Ok(())
+        Ok(holds)
     }
 
     /// Checks that every version read is still there, and that nobody is about to replace it: somebody younger who
