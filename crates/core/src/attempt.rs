@@ -297,7 +297,7 @@ impl<P: Protocol> Attempt<P> {
         Ok(())
     }
 
-    /// Whether no bucket or leaf was observed.
+    /// Whether any bucket or leaf was observed.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn has_structures(&self) -> bool {
         !self.structures.is_empty()
