@@ -23,11 +23,12 @@
 //! ours are taken from wounded ones by a compare-and-swap of the holder's identity, which must then not come back
 //! with the transaction's next attempt, as a timestamp does. The time lies beside the word.
 
+mod attempts;
+
 use crossbeam_utils::CachePadded;
-use hotrow_core::{Attempt, Lost, Protocol, Reason};
 use hotrow_sync::OnceLock;
 use hotrow_sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
-use hotrow_sync::clock::{self, Duration};
+use hotrow_sync::clock::Duration;
 use hotrow_sync::event::Event;
 use hotrow_sync::spin::spin_until;
 use hotrow_sync::thread;
@@ -164,21 +165,6 @@ impl Contexts {
         &chunk[worker % CHUNK]
     }
 
-    /// Begins an attempt. A first one begins the transaction now; `behind_ns` puts it behind others that begin at
-    /// the same moment.
-    #[inline]
-    pub(crate) fn begin<P: Protocol>(&self, attempt: &Attempt<P>, last: Stamp, behind_ns: u64) -> Stamp {
-        let began_ns = match attempt.number() {
-            0 => clock::nanoseconds().saturating_add(behind_ns),
-            _ => last.began_ns,
-        };
-        if last.id == AttemptId::default() {
-            // Relaxed: it only says how to wait.
-            self.workers.fetch_add(1, Ordering::Relaxed);
-        }
-        self.enter(Stamp { id: last.id.next(attempt.worker().number()), began_ns })
-    }
-
     /// Makes an attempt that of its worker.
     #[inline]
     fn enter(&self, stamp: Stamp) -> Stamp {
@@ -309,20 +295,8 @@ impl Contexts {
         }
     }
 
-    /// Waits at a worker's event until `over`, which must become true before that worker is told. `hint` says that
-    /// it may be.
-    pub(crate) fn wait<P: Protocol>(
-        &self,
-        attempt: &mut Attempt<P>,
-        at: u32,
-        stamp: Stamp,
-        hint: impl FnMut() -> bool,
-        over: impl FnMut() -> bool,
-    ) -> Waited {
-        self.wait_at_most(attempt.wait_max(), at, stamp, hint, over)
-    }
-
-    /// As [`wait`](Self::wait), for so long at most.
+    /// Waits at a worker's event until `over`, which must become true before that worker is told, or for as long as
+    /// the limit says. `hint` says that it may be.
     pub(crate) fn wait_at_most(
         &self,
         limit: Option<Duration>,
@@ -396,14 +370,6 @@ impl Contexts {
     /// Forgets earlier grants. Only the worker itself calls it, while it waits for nothing.
     pub(crate) fn clear_grant(&self, worker: u32) {
         self.of(worker).granted.store(0, Ordering::Relaxed);
-    }
-
-    /// What a wounded attempt lost: the segment over which it was wounded, if it still knows it.
-    #[cold]
-    pub(crate) fn loss<P: Protocol>(&self, attempt: &Attempt<P>) -> Lost {
-        let over = self.of(attempt.worker().number()).wounded_over.load(Ordering::Relaxed);
-        let item = attempt.items.at(over).or_else(|| attempt.items.ids().next());
-        Lost::item(Reason::Wounded, item.expect("only who holds something is wounded"))
     }
 }
 

@@ -130,10 +130,10 @@ impl TwoPhaseLocking {
     /// Whether what was seen under a lock counts.
     #[inline(always)]
     fn unharmed<V>(&self, attempt: &Attempt<Self>, value: V) -> Result<V, Lost> {
-        if self.policy == Policy::WoundWait && self.contexts.is_wounded(attempt.local.stamp) {
-            return Err(self.contexts.loss(attempt));
+        match self.policy {
+            Policy::WoundWait => self.contexts.unharmed(attempt, attempt.local.stamp, value),
+            Policy::NoWait | Policy::WaitDie => Ok(value),
         }
-        Ok(value)
     }
 
     /// Gives the lock of an item back, if the attempt holds it.
@@ -250,12 +250,8 @@ impl Protocol for TwoPhaseLocking {
             self.unharmed(attempt, holds)
         })?;
         attempt.check_structures()?;
-        // Who has touched no segment holds nothing that could have been taken away.
-        if self.policy == Policy::WoundWait
-            && !self.contexts.commit(attempt.local.stamp)
-            && !attempt.items.is_empty()
-        {
-            return Err(self.contexts.loss(attempt));
+        if self.policy == Policy::WoundWait {
+            self.contexts.pass_commit_point(attempt, attempt.local.stamp)?;
         }
         Contexts::fence_before_install();
         for at in 0..attempt.items.writes().len() {

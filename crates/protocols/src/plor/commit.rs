@@ -2,7 +2,6 @@
 
 use super::locker::{Locker, Set};
 use super::{Plor, locker_of};
-use crate::contexts::Waited;
 use hotrow_core::{Attempt, Flags, ItemId, Lost, Reason};
 use hotrow_sync::atomic::{Ordering, fence};
 
@@ -28,11 +27,8 @@ impl Plor {
         let mut readers = std::mem::take(&mut attempt.local.readers);
         let settled = self.settle(locker, stamp, &mut readers, |reader| {
             let over = || !self.contexts.is_running(reader.id);
-            match self.contexts.wait(attempt, reader.worker(), stamp, over, over) {
-                Waited::Over => Ok(()),
-                Waited::Wounded => Err(self.contexts.loss(attempt)),
-                Waited::TimedOut => Err(Lost::item(Reason::WriteLocked, id)),
-            }
+            let lost = Lost::item(Reason::WriteLocked, id);
+            self.contexts.wait(attempt, reader.worker(), stamp, over, over, lost)
         });
         attempt.local.readers = readers;
         settled

@@ -64,7 +64,7 @@ mod readers;
 pub use locker::Locker;
 pub use options::PlorOptions;
 
-use crate::contexts::{self, AttemptId, Contexts, Stamp, Waited, Wound};
+use crate::contexts::{self, AttemptId, Contexts, Stamp, Wound};
 use hotrow_core::{Attempt, Flags, ItemId, Lost, Protocol, Reason, Variant};
 use hotrow_sync::atomic::{Ordering, fence};
 use locker::{Latch, Overflow, Set, Writer};
@@ -134,16 +134,12 @@ impl Plor {
         let locker = unsafe { locker_of(attempt, id) };
         let (stamp, contexts) = (attempt.local.stamp, &self.contexts);
         let over = || locker.writer() != seen || contexts.is_over(holder);
-        let waited = if reason == Reason::WriteLocked {
+        let lost = Lost::item(reason, id);
+        if reason == Reason::WriteLocked {
             let granted = || contexts.is_granted(stamp.worker(), locker.address());
-            contexts.wait(attempt, stamp.worker(), stamp, granted, over)
+            contexts.wait(attempt, stamp.worker(), stamp, granted, over, lost)
         } else {
-            contexts.wait(attempt, holder.worker(), stamp, || contexts.is_over(holder), over)
-        };
-        match waited {
-            Waited::Over => Ok(()),
-            Waited::Wounded => Err(contexts.loss(attempt)),
-            Waited::TimedOut => Err(Lost::item(reason, id)),
+            contexts.wait(attempt, holder.worker(), stamp, || contexts.is_over(holder), over, lost)
         }
     }
 
@@ -194,11 +190,7 @@ impl Plor {
 
     #[inline(always)]
     fn unharmed<V>(&self, attempt: &Attempt<Self>, value: V) -> Result<V, Lost> {
-        if self.contexts.is_wounded(attempt.local.stamp) {
-            Err(self.contexts.loss(attempt))
-        } else {
-            Ok(value)
-        }
+        self.contexts.unharmed(attempt, attempt.local.stamp, value)
     }
 
     /// A look at a value between installations, whose version an optimistic attempt keeps.
@@ -320,10 +312,7 @@ impl Protocol for Plor {
             self.contexts.end(stamp);
             return Ok(());
         }
-        // Who has touched no segment has lost nothing.
-        if !self.contexts.commit(stamp) && !attempt.items.is_empty() {
-            return Err(self.contexts.loss(attempt));
-        }
+        self.contexts.pass_commit_point(attempt, stamp)?;
         if !attempt.local.optimistic {
             self.leave_readers(attempt);
         }

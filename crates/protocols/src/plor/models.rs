@@ -1,6 +1,7 @@
 //! Models of readers, writers and hand-overs (docs/memory-model.md).
 
 use super::*;
+use crate::contexts::Waited;
 use hotrow_sync::Arc;
 use hotrow_sync::atomic::AtomicU64;
 use hotrow_sync::clock::Duration;
