@@ -83,7 +83,8 @@ impl AttemptId {
 pub(crate) struct Stamp {
     /// Which attempt.
     pub(crate) id: AttemptId,
-    /// When the transaction began, in nanoseconds of the clock; later for one that is to come after others.
+    /// When the transaction began, in nanoseconds of the clock; later for one that is to come after others, and 0
+    /// under a protocol that does not go by age.
     began_ns: u64,
 }
 

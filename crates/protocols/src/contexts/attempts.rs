@@ -3,17 +3,17 @@
 use super::{AttemptId, Contexts, Stamp, Waited};
 use hotrow_core::{Attempt, Lost, Protocol, Reason};
 use hotrow_sync::atomic::Ordering;
-use hotrow_sync::clock;
 
 impl Contexts {
-    /// Begins an attempt. A first one begins the transaction now; `behind_ns` puts it behind others that begin at
-    /// the same moment.
+    /// Begins an attempt. When the transaction began, in nanoseconds of the clock, is asked in a first one only.
     #[inline]
-    pub(crate) fn begin<P: Protocol>(&self, attempt: &Attempt<P>, last: Stamp, behind_ns: u64) -> Stamp {
-        let began_ns = match attempt.number() {
-            0 => clock::nanoseconds().saturating_add(behind_ns),
-            _ => last.began_ns,
-        };
+    pub(crate) fn begin<P: Protocol>(
+        &self,
+        attempt: &Attempt<P>,
+        last: Stamp,
+        now_ns: impl FnOnce() -> u64,
+    ) -> Stamp {
+        let began_ns = if attempt.number() == 0 { now_ns() } else { last.began_ns };
         if last.id == AttemptId::default() {
             // Relaxed: it only says how to wait.
             self.workers.fetch_add(1, Ordering::Relaxed);

@@ -33,6 +33,7 @@ pub use lock::LockWord;
 
 use crate::contexts::{self, Contexts, Stamp};
 use hotrow_core::{Attempt, Flags, ItemId, Lost, Protocol, Reason, Variant};
+use hotrow_sync::clock;
 use lock::Released;
 use queue::{Queues, Refused, Wish};
 
@@ -192,7 +193,12 @@ impl Protocol for TwoPhaseLocking {
 
     #[inline]
     fn begin(&self, attempt: &mut Attempt<Self>) {
-        attempt.local.stamp = self.contexts.begin(attempt, attempt.local.stamp, 0);
+        let now_ns = || match self.policy {
+            // It never compares ages, so it need not look at the clock.
+            Policy::NoWait => 0,
+            Policy::WaitDie | Policy::WoundWait => clock::nanoseconds(),
+        };
+        attempt.local.stamp = self.contexts.begin(attempt, attempt.local.stamp, now_ns);
     }
 
     #[inline(always)]

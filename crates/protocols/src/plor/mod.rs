@@ -67,6 +67,7 @@ pub use options::PlorOptions;
 use crate::contexts::{self, AttemptId, Contexts, Stamp, Wound};
 use hotrow_core::{Attempt, Flags, ItemId, Lost, Protocol, Reason, Variant};
 use hotrow_sync::atomic::{Ordering, fence};
+use hotrow_sync::clock;
 use locker::{Latch, Overflow, Set, Writer};
 
 /// Pessimistic locking and optimistic reading: plor §4.
@@ -247,7 +248,8 @@ impl Protocol for Plor {
             (profile.read_only || self.options.optimistic) && attempt.number() < OPTIMISTIC_ATTEMPTS;
         attempt.local.optimistic = optimistic;
         attempt.local.delayed = self.options.delayed_writes || optimistic;
-        attempt.local.stamp = self.contexts.begin(attempt, attempt.local.stamp, behind_ns);
+        let now_ns = || clock::nanoseconds().saturating_add(behind_ns);
+        attempt.local.stamp = self.contexts.begin(attempt, attempt.local.stamp, now_ns);
     }
 
     #[inline(always)]
