@@ -90,8 +90,10 @@ pub trait Protocol: Sized + Send + Sync + 'static {
     /// Each of [`VARIANTS`](Self::VARIANTS) has a name; there may be more (`plor+deadline=7`).
     fn options(name: &str) -> Option<Self::Options>;
 
-    /// The name that stands for these options.
-    fn name(options: &Self::Options) -> String;
+    /// The name that stands for these options. A protocol of one variant has but one.
+    fn name(_options: &Self::Options) -> String {
+        Self::VARIANTS[0].name.to_owned()
+    }
 
     /// The shared state for a new engine.
     fn new(options: &Self::Options) -> Self;

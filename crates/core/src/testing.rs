@@ -18,9 +18,6 @@ impl Protocol for Unprotected {
     fn options(_: &str) -> Option<()> {
         Some(())
     }
-    fn name((): &()) -> String {
-        String::from("unprotected")
-    }
     fn new((): &()) -> Self {
         Self
     }

@@ -222,10 +222,6 @@ impl Protocol for Mocc {
         crate::registry::only(Self::VARIANTS, name)
     }
 
-    fn name((): &()) -> String {
-        String::from("mocc")
-    }
-
     fn new((): &()) -> Self {
         Self
     }

@@ -31,10 +31,6 @@ impl Protocol for NoProtocol {
         registry::only(Self::VARIANTS, name)
     }
 
-    fn name((): &()) -> String {
-        String::from("none")
-    }
-
     fn new((): &()) -> Self {
         Self
     }

@@ -63,10 +63,6 @@ impl Protocol for Occ {
         registry::only(Self::VARIANTS, name)
     }
 
-    fn name((): &()) -> String {
-        String::from("occ")
-    }
-
     fn new((): &()) -> Self {
         Self
     }

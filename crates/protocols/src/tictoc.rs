@@ -185,10 +185,6 @@ impl Protocol for TicToc {
         crate::registry::only(Self::VARIANTS, name)
     }
 
-    fn name((): &()) -> String {
-        String::from("tictoc")
-    }
-
     fn new((): &()) -> Self {
         Self { floor: CachePadded::new(AtomicU64::new(0)) }
     }

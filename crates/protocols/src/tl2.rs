@@ -121,10 +121,6 @@ impl Protocol for Tl2 {
         registry::only(Self::VARIANTS, name)
     }
 
-    fn name((): &()) -> String {
-        String::from("tl2")
-    }
-
     fn new((): &()) -> Self {
         Self { clock: CachePadded::new(AtomicU64::new(0)) }
     }

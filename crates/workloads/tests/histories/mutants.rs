@@ -190,10 +190,6 @@ impl<const FAULT: u8> Protocol for Mutant<FAULT> {
         (name == "mutant").then_some(())
     }
 
-    fn name((): &()) -> String {
-        String::from("mutant")
-    }
-
     fn new((): &()) -> Self {
         Self { clock: AtomicU64::new(0) }
     }

@@ -180,10 +180,6 @@ impl<const FAULT: u8> Protocol for TimestampMutant<FAULT> {
         (name == "mutant").then_some(())
     }
 
-    fn name((): &()) -> String {
-        String::from("mutant")
-    }
-
     fn new((): &()) -> Self {
         Self { floor: AtomicU64::new(0) }
     }
