@@ -1,8 +1,8 @@
 //! Where transactions wait for locks: queues beside the locks, found by the segment's address.
 //!
-//! A lock that nobody waits for has no queue. The queues are few vectors, each under a mutex and shared by the
-//! segments whose addresses fall together; what waits at one moment is little. A lock whose word says *queued* is
-//! taken and handed on under the mutex only, and what can change without it is that a holder releases.
+//! A lock that nobody waits for has no queue. Queues of several segments share a list under a mutex (`striped`); what
+//! waits at one moment is little. A lock whose word says *queued* is taken and handed on under the mutex only, and
+//! what can change without it is that a holder releases.
 //!
 //! # Who waits, who dies, who wounds (plor §2.1)
 //!
@@ -25,12 +25,13 @@
 use super::Policy;
 use super::lock::LockWord;
 use crate::contexts::{Contexts, Stamp, Waited, Wound};
-use crossbeam_utils::CachePadded;
+use crate::striped::Striped;
 use hotrow_sync::clock::Duration;
-use hotrow_sync::{Mutex, lock};
 
-/// Vectors of queues. A power of two.
+/// Lists of queues.
 const STRIPES: usize = if cfg!(test) { 2 } else { 256 };
+/// A lock and a word of value.
+const GRAIN: usize = 16;
 
 /// How many younger transactions may share a lock past an older one in the queue (`wait-die`).
 const BYPASSES_MAX: u32 = 16;
@@ -38,7 +39,7 @@ const BYPASSES_MAX: u32 = 16;
 /// All queues of an engine.
 #[derive(Debug)]
 pub(super) struct Queues {
-    stripes: Box<[CachePadded<Mutex<Vec<Entry>>>]>,
+    entries: Striped<Entry, STRIPES, GRAIN>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -92,13 +93,7 @@ pub(super) enum Refused {
 
 impl Queues {
     pub(super) fn new() -> Self {
-        Self { stripes: (0..STRIPES).map(|_| CachePadded::default()).collect() }
-    }
-
-    /// Segments lie at multiples of 8 at least. Only the place within a page counts, which does not change from
-    /// one run of a simulation to the next.
-    fn stripe(&self, segment: usize) -> &Mutex<Vec<Entry>> {
-        &self.stripes[(segment >> 4) % STRIPES]
+        Self { entries: Striped::new() }
     }
 
     /// Takes a lock that was not to be had by its word alone. `wait_max` says how long it may be waited for.
@@ -114,7 +109,7 @@ impl Queues {
         if policy == Policy::NoWait && !word.needs_queue(worker) {
             return Err(Refused::Held);
         }
-        let mut entries = lock(self.stripe(wish.segment));
+        let mut entries = self.entries.lock(wish.segment);
         word.close();
         let Some(waits) = decide(&mut entries, word, wish, policy, contexts) else {
             // Others may have been held off by the word alone meanwhile.
@@ -135,7 +130,7 @@ impl Queues {
         if waited == Waited::Over {
             return Ok(());
         }
-        let mut entries = lock(self.stripe(segment));
+        let mut entries = self.entries.lock(segment);
         if granted() {
             // Granted in the last moment: the attempt has it, whatever it does next.
             return Ok(());
@@ -155,7 +150,7 @@ impl Queues {
         policy: Policy,
         contexts: &Contexts,
     ) {
-        let mut entries = lock(self.stripe(segment));
+        let mut entries = self.entries.lock(segment);
         entries.retain(|entry| !entry.is_holder_of(segment, stamp.worker()));
         hand_on(&mut entries, word, segment, policy, contexts);
     }
@@ -163,7 +158,7 @@ impl Queues {
     /// A holder has released: the lock goes to whoever is next.
     #[cold]
     pub(super) fn hand_on(&self, word: &LockWord, segment: usize, policy: Policy, contexts: &Contexts) {
-        hand_on(&mut lock(self.stripe(segment)), word, segment, policy, contexts);
+        hand_on(&mut self.entries.lock(segment), word, segment, policy, contexts);
     }
 }
 

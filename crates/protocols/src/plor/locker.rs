@@ -27,10 +27,9 @@
 //! - The version is for transactions that read without entering (plor §4.1.3, "Read-only transactions").
 
 use crate::contexts::AttemptId;
-use crossbeam_utils::CachePadded;
+use crate::striped::Striped;
 use hotrow_sync::atomic::{AtomicU64, Ordering, fence};
 use hotrow_sync::spin::Spin;
-use hotrow_sync::{Mutex, lock};
 
 /// Workers that have a bit of their own.
 const BITS: u32 = if cfg!(test) { 3 } else { 62 };
@@ -256,13 +255,15 @@ impl Drop for Latch<'_> {
     }
 }
 
-/// Vectors of noted workers.
+/// Lists of noted workers.
 const STRIPES: usize = if cfg!(test) { 2 } else { 64 };
+/// The four words of a locker.
+const GRAIN: usize = 32;
 
 /// The workers without a bit that are in a set of some locker.
 #[derive(Debug)]
 pub(super) struct Overflow {
-    stripes: Box<[CachePadded<Mutex<Vec<Note>>>]>,
+    notes: Striped<Note, STRIPES, GRAIN>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -274,17 +275,12 @@ struct Note {
 
 impl Overflow {
     pub(super) fn new() -> Self {
-        Self { stripes: (0..STRIPES).map(|_| CachePadded::default()).collect() }
-    }
-
-    /// Only the place within a page counts, which is the same in each run of a simulation.
-    fn stripe(&self, locker: &Locker) -> &Mutex<Vec<Note>> {
-        &self.stripes[(locker.address() >> 5) % STRIPES]
+        Self { notes: Striped::new() }
     }
 
     #[cold]
     fn enter(&self, locker: &Locker, set: Set, worker: u32) {
-        let mut notes = lock(self.stripe(locker));
+        let mut notes = self.notes.lock(locker.address());
         notes.push(Note { locker: locker.address(), set, worker });
         // Under the mutex: who sees the bit finds the note.
         locker.word(set).fetch_or(OVERFLOW, Ordering::SeqCst);
@@ -292,7 +288,7 @@ impl Overflow {
 
     #[cold]
     fn leave(&self, locker: &Locker, set: Set, worker: u32) {
-        let mut notes = lock(self.stripe(locker));
+        let mut notes = self.notes.lock(locker.address());
         let note = Note { locker: locker.address(), set, worker };
         if let Some(at) = notes.iter().position(|other| *other == note) {
             notes.swap_remove(at);
@@ -304,7 +300,7 @@ impl Overflow {
 
     #[cold]
     fn workers(&self, locker: &Locker, set: Set) -> Vec<u32> {
-        let notes = lock(self.stripe(locker));
+        let notes = self.notes.lock(locker.address());
         let noted = notes.iter().filter(|note| (note.locker, note.set) == (locker.address(), set));
         noted.map(|note| note.worker).collect()
     }

@@ -77,7 +77,7 @@ impl Locked {
     /// After all have ended: nothing is held, nobody waits, and everybody may take the lock by its word again.
     fn is_at_rest_at(&self, value: u32) {
         assert!(self.word.try_exclusive(3, false), "held, or still closed");
-        assert!(lock(self.queues.stripe(SEGMENT)).is_empty());
+        assert!(self.queues.entries.lock(SEGMENT).is_empty());
         // SAFETY: the other threads have ended.
         assert_eq!(self.value.with(|value| unsafe { *value }), value);
     }
