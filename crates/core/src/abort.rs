@@ -19,17 +19,20 @@ pub enum Reason {
     PredicateFailed,
     /// An older transaction, or one more urgent, took the right to a value away.
     Wounded,
+    /// A deferred operation had to touch more than it had said: the next attempt defers nothing.
+    Undeclared,
 }
 
 impl Reason {
     /// All reasons, in the order of their numbers.
-    pub const ALL: [Reason; 6] = [
+    pub const ALL: [Reason; 7] = [
         Reason::ReadLocked,
         Reason::ReadChanged,
         Reason::WriteLocked,
         Reason::StructureChanged,
         Reason::PredicateFailed,
         Reason::Wounded,
+        Reason::Undeclared,
     ];
 
     /// The name used in reports.
@@ -41,6 +44,7 @@ impl Reason {
             Reason::StructureChanged => "structure_changed",
             Reason::PredicateFailed => "predicate_failed",
             Reason::Wounded => "wounded",
+            Reason::Undeclared => "undeclared",
         }
     }
 }
@@ -54,6 +58,7 @@ impl fmt::Display for Reason {
             Reason::StructureChanged => "a range or an absence that was observed has changed",
             Reason::PredicateFailed => "a predicate no longer held",
             Reason::Wounded => "an older transaction came first",
+            Reason::Undeclared => "a deferred operation had to touch more than it had said",
         })
     }
 }
@@ -151,6 +156,9 @@ pub enum Misuse {
         /// The number of elements.
         length: usize,
     },
+    /// A deferred value of another attempt was used.
+    #[error("a deferred value was used outside the attempt that made it")]
+    ForeignDeferred,
     /// The object offers no such operation.
     #[error("{0}")]
     Unsupported(String),
@@ -168,6 +176,11 @@ pub enum Error<E = Abort> {
     Rollback(E),
     /// The transaction can never work.
     Misuse(Misuse),
+    /// A deferred operation panicked. Nothing of the transaction has happened.
+    Panicked {
+        /// What the panic said.
+        message: String,
+    },
 }
 
 impl<E> Error<E> {
@@ -184,6 +197,7 @@ impl<E: fmt::Display> fmt::Display for Error<E> {
             Error::Timeout(conflict) => write!(f, "deadline passed: {conflict}"),
             Error::Rollback(error) => write!(f, "rolled back: {error}"),
             Error::Misuse(misuse) => write!(f, "misuse: {misuse}"),
+            Error::Panicked { message } => write!(f, "a deferred operation panicked: {message}"),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! An attempt: one execution of a transaction's body, as its protocol sees it.
 
 use crate::abort::Reason;
+use crate::deferred::Intentions;
 use crate::history::recorder::{Log, Named, Recorder, Slot};
 use crate::history::{Ended, ReadKind};
 use crate::item::{Flags, Item, ItemId, Items};
@@ -51,6 +52,10 @@ pub struct Attempt<P: Protocol> {
     pub items: Items<P>,
     /// The protocol's own state for this worker.
     pub local: P::Local,
+    /// What has been deferred.
+    pub(crate) intentions: Intentions<P>,
+    /// Whether deferred operations run at once, because an attempt of the transaction failed that deferred them.
+    pub(crate) runs_at_once: bool,
     structures: StructureSet,
     observers: Vec<NonNull<dyn Object<P>>>,
     arena: Bump,
@@ -77,6 +82,8 @@ impl<P: Protocol> Attempt<P> {
         Self {
             items: Items::new(),
             local,
+            intentions: Intentions::new(),
+            runs_at_once: false,
             structures: StructureSet::new(),
             observers: Vec::new(),
             arena: Bump::new(),
@@ -134,6 +141,7 @@ impl<P: Protocol> Attempt<P> {
         self.patience.limit = deadline;
         if number == 0 {
             self.patience.since = None;
+            self.runs_at_once = false;
         }
         self.pin = Some(Pin::new());
         if let Some(recorder) = recorder {
@@ -171,6 +179,7 @@ impl<P: Protocol> Attempt<P> {
         self.items.clear();
         self.structures.clear();
         self.observers.clear();
+        self.intentions.clear();
         self.arena.reset();
         self.wants_cleanup = false;
         if self.is_recorded() {

@@ -36,6 +36,12 @@ impl Flags {
     pub const BORN: Flags = Flags(16);
     /// The object's `cleanup` wants to be called.
     pub const CLEANUP: Flags = Flags(32);
+    /// An operation on the segment was deferred.
+    pub const DEFERRED: Flags = Flags(64);
+    /// One that may change it.
+    pub const DEFERRED_WRITE: Flags = Flags(128);
+    /// An intention could not run yet, so later ones of the segment must not.
+    pub(crate) const HELD_BACK: Flags = Flags(256);
 }
 
 /// What one attempt knows of one segment (sto §3.2, `TItem`).
@@ -48,9 +54,24 @@ pub struct Item<P: Protocol> {
     pub(crate) flags: u16,
     /// For the datatype's own use.
     pub tag: u16,
+    /// How many of its intentions have not run yet.
+    pub(crate) intentions: u32,
 }
 
 impl<P: Protocol> Item<P> {
+    /// Whether any of `flags` is set.
+    #[inline(always)]
+    pub fn is_any(&self, flags: &[Flags]) -> bool {
+        flags.iter().any(|flag| self.is(*flag))
+    }
+
+    /// Where the segment stands in the order in which commits line up: see [`Object::rank`].
+    #[inline]
+    pub fn rank(&self) -> u64 {
+        // SAFETY: the item's segment is its object's, and in memory until the attempt ends.
+        unsafe { self.object().rank(self.segment) }
+    }
+
     /// Whether all of `flags` are set.
     #[inline(always)]
     pub fn is(&self, flags: Flags) -> bool {
@@ -191,7 +212,7 @@ impl<P: Protocol> Items<P> {
             Ok(index) => ItemId(index),
             Err(index) => {
                 let (payload, mark) = (std::ptr::null_mut(), P::Mark::default());
-                items.push(Item { segment, object, payload, mark, flags: 0, tag: 0 });
+                items.push(Item { segment, object, payload, mark, flags: 0, tag: 0, intentions: 0 });
                 ItemId(index)
             }
         }

@@ -75,6 +75,10 @@ pub trait Protocol: Sized + Send + Sync + 'static {
     /// Whether a read must leave an item. A protocol without concurrency control has no use for them.
     const TRACKS_READS: bool = true;
 
+    /// Whether operations can be deferred until the commit: see [`deferred`](crate::deferred). Where not, a deferred
+    /// operation runs at once.
+    const DEFERS: bool = false;
+
     /// What tells one variant from another; `()` if there is but one.
     type Options: Clone + fmt::Debug + Send + Sync + 'static;
     /// What is kept beside each value. The default is an unlocked segment that nobody has written.
@@ -138,6 +142,22 @@ pub trait Protocol: Sized + Send + Sync + 'static {
     fn observed(&self, _attempt: &mut Attempt<Self>) -> Result<(), Lost> {
         Ok(())
     }
+
+    /// Takes a place in line on every segment with [deferred](crate::Flags::DEFERRED) operations or a pending write.
+    /// Called once, before [`commit`](Self::commit), if anything was deferred; after an `Err`,
+    /// [`abort`](Self::abort) follows.
+    fn line_up(&self, _attempt: &mut Attempt<Self>) -> Result<(), Lost> {
+        Ok(())
+    }
+
+    /// Whether it is the attempt's turn on a segment that it has lined up for: then it may run its intentions there.
+    /// Waits for the turn if told so.
+    fn turn(&self, _attempt: &mut Attempt<Self>, _item: ItemId, _wait: bool) -> Result<bool, Lost> {
+        Ok(true)
+    }
+
+    /// Says that all intentions on a segment have run.
+    fn ran(&self, _attempt: &mut Attempt<Self>, _item: ItemId) {}
 
     /// Commits: takes the locks it still needs, checks reads, predicates and structure, installs each
     /// write with [`Attempt::install`], and releases everything. After an `Err`, [`abort`](Self::abort)

@@ -28,10 +28,22 @@ pub struct Transaction<'w, P: Protocol> {
     /// comparison at the start of each operation thus finds both kinds of trouble.
     engine: EngineId,
     stop: Option<Stop>,
+    pub(crate) phase: Phase,
     describe: bool,
     open: bool,
     /// The attempt's pinned epoch is its thread's: a transaction must not be sent to another one.
     _thread: PhantomData<*const ()>,
+}
+
+/// Who calls operations.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// The body.
+    Body,
+    /// An intention that runs early, as a part of the body.
+    Settling,
+    /// An intention, at its segment's turn.
+    CarryingOut,
 }
 
 /// Why an attempt cannot commit.
@@ -39,6 +51,10 @@ pub struct Transaction<'w, P: Protocol> {
 enum Stop {
     Lost(Loss),
     Misuse(Misuse),
+    /// An intention asked for it.
+    RolledBack,
+    /// An intention panicked, with these words.
+    Panicked(String),
 }
 
 /// How an attempt ended.
@@ -50,6 +66,10 @@ pub(crate) enum Outcome {
     Lost(Loss),
     /// It can never work.
     Misused(Misuse),
+    /// An intention asked for it.
+    RolledBack,
+    /// An intention panicked, with these words.
+    Panicked(String),
 }
 
 /// What a read found.
@@ -91,7 +111,17 @@ impl<'w, P: Protocol> Transaction<'w, P> {
         work(WORK_BEGIN);
         protocol.begin(attempt);
         label("body");
-        Self { protocol, attempt, slot, engine, stop: None, describe, open: true, _thread: PhantomData }
+        Self {
+            protocol,
+            attempt,
+            slot,
+            engine,
+            stop: None,
+            phase: Phase::Body,
+            describe,
+            open: true,
+            _thread: PhantomData,
+        }
     }
 
     /// The number of the worker that runs the transaction.
@@ -129,11 +159,34 @@ impl<'w, P: Protocol> Transaction<'w, P> {
     /// Ends the attempt for a use that can never work.
     #[cold]
     pub fn misuse(&mut self, misuse: Misuse) -> Abort {
+        self.stop(Stop::Misuse(misuse))
+    }
+
+    /// Whether the attempt can no longer commit.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.engine == STOPPED
+    }
+
+    #[cold]
+    fn stop(&mut self, stop: Stop) -> Abort {
         self.engine = STOPPED;
         if self.stop.is_none() {
-            self.stop = Some(Stop::Misuse(misuse));
+            self.stop = Some(stop);
         }
         Abort::INTERNAL
+    }
+
+    /// Ends the attempt because an intention asked for a rollback.
+    #[cold]
+    pub(crate) fn roll_back_later(&mut self) -> Abort {
+        self.stop(Stop::RolledBack)
+    }
+
+    /// Ends the attempt because an intention panicked.
+    #[cold]
+    pub(crate) fn panicked(&mut self, message: String) -> Abort {
+        self.stop(Stop::Panicked(message))
     }
 
     /// Reads a segment: its stable value, or the attempt's own pending write.
@@ -160,7 +213,9 @@ impl<'w, P: Protocol> Transaction<'w, P> {
                 None => Ok(Found::Shared(load())),
             };
         } else {
-            let id = self.attempt.items.find_or_add(segment, NonNull::from(object));
+            // SAFETY: the caller's promise.
+            let id = unsafe { self.item(object, segment) };
+            self.settle_before(id)?;
             if self.attempt.items.get(id).is(Flags::WRITE) {
                 return Ok(Found::Own(id));
             }
@@ -222,6 +277,7 @@ impl<'w, P: Protocol> Transaction<'w, P> {
         self.may_write(object.label())?;
         // SAFETY: the caller's promise.
         let id = unsafe { self.item(object, segment) };
+        self.settle_before(id)?;
         if self.attempt.items.get(id).is(Flags::WRITE) {
             return Ok((id, None));
         }
@@ -251,6 +307,7 @@ impl<'w, P: Protocol> Transaction<'w, P> {
         self.may_write(object.label())?;
         // SAFETY: the caller's promise.
         let id = unsafe { self.item(object, segment) };
+        self.settle_before(id)?;
         if self.attempt.items.get(id).is(Flags::WRITE) {
             return Ok((id, true));
         }
@@ -268,6 +325,13 @@ impl<'w, P: Protocol> Transaction<'w, P> {
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub unsafe fn item<O: Object<P> + 'static>(&mut self, object: &O, segment: NonNull<P::Header>) -> ItemId {
         self.attempt.items.find_or_add(segment, NonNull::from(object))
+    }
+
+    /// Runs what has been deferred if an operation of the body comes to a segment with intentions: its own changes
+    /// are seen.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    fn settle_before(&mut self, id: ItemId) -> Result<(), Abort> {
+        if P::DEFERS && self.attempt.items.get(id).intentions > 0 { self.settle() } else { Ok(()) }
     }
 
     /// Gives an item its pending write, which the object's `install` or `undo` will consume.
@@ -406,6 +470,7 @@ impl<'w, P: Protocol> Transaction<'w, P> {
     /// The item's segment is the one that `load` looks at.
     #[inline]
     pub unsafe fn peek<V>(&mut self, id: ItemId, load: impl FnMut() -> V) -> Result<V, Abort> {
+        self.settle_before(id)?;
         let result = if self.attempt.is_recorded() {
             self.read_recorded(id, Look::Peek, load)
         } else {
@@ -509,13 +574,13 @@ impl<'w, P: Protocol> Transaction<'w, P> {
 
     #[cold]
     #[inline(never)]
-    fn lose(&mut self, lost: Lost) -> Abort {
-        self.engine = STOPPED;
-        if self.stop.is_none() {
-            let loss = self.report(lost);
-            self.stop = Some(Stop::Lost(loss));
+    pub(crate) fn lose(&mut self, lost: Lost) -> Abort {
+        if self.stop.is_some() {
+            return Abort::INTERNAL;
         }
-        Abort::INTERNAL
+        self.attempt.runs_at_once |= lost.reason == Reason::Undeclared;
+        let loss = self.report(lost);
+        self.stop(Stop::Lost(loss))
     }
 
     /// Counts a lost conflict while what it was lost over is still in memory.
@@ -548,11 +613,21 @@ impl<'w, P: Protocol> Transaction<'w, P> {
     }
 
     /// Tries to commit.
+    pub(crate) fn commit(self) -> Outcome {
+        self.commit_and(|_| ()).map_or_else(|outcome| outcome, |()| Outcome::Done)
+    }
+
+    /// Tries to commit, and then takes from the attempt what is to outlive it.
     #[inline]
-    pub(crate) fn commit(mut self) -> Outcome {
+    pub(crate) fn commit_and<R>(mut self, take: impl FnOnce(&Attempt<P>) -> R) -> Result<R, Outcome> {
         if self.stop.is_none() {
             label("commit");
             work(WORK_COMMIT);
+            if P::DEFERS && self.attempt.intentions.are_waiting() {
+                self.commit_deferred();
+            }
+        }
+        if self.stop.is_none() {
             if self.attempt.is_recorded() {
                 self.attempt.name_writes();
             }
@@ -563,10 +638,11 @@ impl<'w, P: Protocol> Transaction<'w, P> {
                     if self.attempt.is_recorded() {
                         self.attempt.record_end(Ended::Committed);
                     }
+                    let taken = take(self.attempt);
                     self.attempt.cleanup(true);
                     self.attempt.close();
                     self.slot.counters.commit();
-                    return Outcome::Done;
+                    return Ok(taken);
                 }
                 Err(lost) => {
                     let _ = self.lose(lost);
@@ -574,15 +650,25 @@ impl<'w, P: Protocol> Transaction<'w, P> {
             }
         }
         self.roll_back();
-        self.outcome()
+        Err(self.outcome())
+    }
+
+    /// Lines up and runs what was deferred. What goes wrong stops the attempt.
+    fn commit_deferred(&mut self) {
+        match self.protocol.line_up(self.attempt) {
+            Ok(()) => {
+                label("intentions");
+                let _ = self.carry_out();
+            }
+            Err(lost) => {
+                let _ = self.lose(lost);
+            }
+        }
     }
 
     /// The body returned an error: rolls back.
     pub(crate) fn give_up(mut self) -> Outcome {
         self.roll_back();
-        if self.stop.is_none() {
-            self.slot.counters.rollback();
-        }
         self.outcome()
     }
 
@@ -591,6 +677,8 @@ impl<'w, P: Protocol> Transaction<'w, P> {
             None => Outcome::Done,
             Some(Stop::Lost(loss)) => Outcome::Lost(loss),
             Some(Stop::Misuse(misuse)) => Outcome::Misused(misuse),
+            Some(Stop::RolledBack) => Outcome::RolledBack,
+            Some(Stop::Panicked(message)) => Outcome::Panicked(message),
         }
     }
 
@@ -608,6 +696,9 @@ impl<'w, P: Protocol> Transaction<'w, P> {
         }
         self.attempt.cleanup(false);
         self.attempt.close();
+        if !matches!(self.stop, Some(Stop::Lost(_) | Stop::Misuse(_))) {
+            self.slot.counters.rollback();
+        }
     }
 }
 
@@ -617,7 +708,6 @@ impl<P: Protocol> Drop for Transaction<'_, P> {
     fn drop(&mut self) {
         if self.open {
             self.roll_back();
-            self.slot.counters.rollback();
         } else if self.attempt.is_open() {
             // A panic (in a key's own code) cut the cleanup short. The pin must not outlive the transaction:
             // the worker may be sent to another thread.

@@ -2,6 +2,7 @@
 
 use crate::abort::{Abort, Conflict, Error, Misuse, Reason};
 use crate::attempt::{Attempt, WorkerId};
+use crate::deferred::Deferred;
 use crate::engine::{EngineId, Shared, Slot};
 use crate::policy::RetryPolicy;
 use crate::profile::Profile;
@@ -118,6 +119,33 @@ impl<P: Protocol> Worker<P> {
         profile: Profile,
         mut body: impl FnMut(&mut Transaction<'_, P>) -> Result<R, E>,
     ) -> Result<R, Error<E>> {
+        self.resolve(profile, |tx| body(tx).map(Known))
+    }
+
+    /// As [`try_run_as`](Self::try_run_as), for a body whose result is known when its transaction has committed.
+    ///
+    /// # Errors
+    ///
+    /// As [`try_run_as`](Self::try_run_as), and [`Error::Panicked`] if a deferred operation panicked.
+    #[inline]
+    pub fn try_run_deferred<T: Clone + 'static, E: From<Abort>>(
+        &mut self,
+        profile: Profile,
+        mut body: impl FnMut(&mut Transaction<'_, P>) -> Result<Deferred<T>, E>,
+    ) -> Result<T, Error<E>> {
+        self.resolve(profile, |tx| {
+            let deferred = body(tx)?;
+            tx.own(deferred)?;
+            Ok(deferred)
+        })
+    }
+
+    #[inline]
+    fn resolve<B: Resolve<P>, E: From<Abort>>(
+        &mut self,
+        profile: Profile,
+        mut body: impl FnMut(&mut Transaction<'_, P>) -> Result<B, E>,
+    ) -> Result<B::Output, Error<E>> {
         let _inside = Inside::enter()?;
         self.shared.elders.pass(None);
         match self.one_attempt(0, profile, &mut body) {
@@ -131,12 +159,12 @@ impl<P: Protocol> Worker<P> {
     /// only and the rest of this once for each type of result.
     #[cold]
     #[inline(never)]
-    fn retry<R, E: From<Abort>>(
+    fn retry<B: Resolve<P>, E: From<Abort>>(
         &mut self,
         mut lost: Loss,
         profile: Profile,
-        body: &mut dyn FnMut(&mut Transaction<'_, P>) -> Result<R, E>,
-    ) -> Result<R, Error<E>> {
+        body: &mut dyn FnMut(&mut Transaction<'_, P>) -> Result<B, E>,
+    ) -> Result<B::Output, Error<E>> {
         let policy: RetryPolicy = self.shared.policy;
         let shared = self.shared.clone();
         let begin = self.attempt.waited_since().unwrap_or_else(clock::now);
@@ -188,26 +216,21 @@ impl<P: Protocol> Worker<P> {
     }
 
     #[inline]
-    fn one_attempt<R, E: From<Abort>>(
+    fn one_attempt<B: Resolve<P>, E: From<Abort>>(
         &mut self,
         number: u32,
         profile: Profile,
-        body: &mut (impl FnMut(&mut Transaction<'_, P>) -> Result<R, E> + ?Sized),
-    ) -> Attempted<R, E> {
+        body: &mut (impl FnMut(&mut Transaction<'_, P>) -> Result<B, E> + ?Sized),
+    ) -> Attempted<B::Output, E> {
         let describe = self.shared.policy.may_give_up_after(number + 1);
         let mut transaction = self.transaction(number, profile, describe);
         let result = body(&mut transaction);
         match result {
-            Ok(result) => match transaction.commit() {
-                Outcome::Done => Attempted::Committed(result),
-                Outcome::Misused(misuse) => Attempted::RolledBack(Error::Misuse(misuse)),
-                Outcome::Lost(lost) => Attempted::Aborted(lost),
+            Ok(result) => match transaction.commit_and(|attempt| result.resolve(attempt)) {
+                Ok(output) => Attempted::Committed(output),
+                Err(outcome) => Attempted::failed(outcome, None),
             },
-            Err(error) => match transaction.give_up() {
-                Outcome::Done => Attempted::RolledBack(Error::Rollback(error)),
-                Outcome::Misused(misuse) => Attempted::RolledBack(Error::Misuse(misuse)),
-                Outcome::Lost(lost) => Attempted::Aborted(lost),
-            },
+            Err(error) => Attempted::failed(transaction.give_up(), Some(error)),
         }
     }
 }
@@ -241,6 +264,8 @@ impl<P: Protocol> OpenTransaction<'_, P> {
             Outcome::Done => Ok(()),
             Outcome::Lost(loss) => Err(Error::Conflict(loss.into_conflict(1))),
             Outcome::Misused(misuse) => Err(Error::Misuse(misuse)),
+            Outcome::RolledBack => Err(Error::Rollback(Abort::rollback())),
+            Outcome::Panicked(message) => Err(Error::Panicked { message }),
         }
     }
 }
@@ -269,6 +294,44 @@ enum Attempted<R, E> {
     Committed(R),
     RolledBack(Error<E>),
     Aborted(Loss),
+}
+
+impl<R, E: From<Abort>> Attempted<R, E> {
+    /// An attempt that did not commit, and the body's error if it returned one.
+    fn failed(outcome: Outcome, error: Option<E>) -> Self {
+        match outcome {
+            Outcome::Lost(lost) => Attempted::Aborted(lost),
+            Outcome::Misused(misuse) => Attempted::RolledBack(Error::Misuse(misuse)),
+            Outcome::Panicked(message) => Attempted::RolledBack(Error::Panicked { message }),
+            Outcome::Done | Outcome::RolledBack => {
+                Attempted::RolledBack(Error::Rollback(error.unwrap_or_else(|| Abort::rollback().into())))
+            }
+        }
+    }
+}
+
+/// What a body returns: its result, or something that the commit will make known.
+trait Resolve<P: Protocol> {
+    type Output;
+    fn resolve(self, attempt: &Attempt<P>) -> Self::Output;
+}
+
+/// A result known when the body returns.
+struct Known<R>(R);
+
+impl<P: Protocol, R> Resolve<P> for Known<R> {
+    type Output = R;
+    #[inline(always)]
+    fn resolve(self, _: &Attempt<P>) -> R {
+        self.0
+    }
+}
+
+impl<P: Protocol, T: Clone + 'static> Resolve<P> for Deferred<T> {
+    type Output = T;
+    fn resolve(self, attempt: &Attempt<P>) -> T {
+        attempt.intentions.result(&self).expect("its intention has run, as all have")
+    }
 }
 
 /// What an attempt lost over, as far as it outlives the attempt.

@@ -4,10 +4,12 @@
 //! [`hotrow_core::Protocol`] describes, so who has read one can read them all.
 
 mod contexts;
+mod drp;
 mod locking;
 mod mocc;
 mod none;
 mod occ;
+mod per_worker;
 mod plor;
 mod registry;
 mod striped;
@@ -15,6 +17,7 @@ mod tictoc;
 mod tl2;
 mod version;
 
+pub use drp::{Drp, DrpLocal, DrpMark, DrpOptions, Line};
 pub use locking::{LockWord, LockingLocal, Policy, TwoPhaseLocking};
 pub use mocc::{HeatedVersion, HeatedWord, Mocc, MoccLocal, MoccMark};
 pub use none::NoProtocol;

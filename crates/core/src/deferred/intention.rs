@@ -1,0 +1,84 @@
+//! An attempt's intentions: what has been recorded and has not run yet.
+
+use super::Deferred;
+use super::inputs::Results;
+use crate::abort::Abort;
+use crate::item::ItemId;
+use crate::protocol::Protocol;
+use crate::transaction::Transaction;
+
+/// What is to be done, and with which segment.
+pub(super) struct Intention<P: Protocol> {
+    /// A `Node` in the arena, of the type that `run` and `is_ready` know.
+    pub(super) node: *mut u8,
+    pub(super) run: unsafe fn(*mut u8, &mut Transaction<'_, P>) -> Result<(), Abort>,
+    pub(super) is_ready: unsafe fn(*const u8, &Results) -> bool,
+    /// The segment's item; none for a computation.
+    pub(super) item: Option<ItemId>,
+    /// Where the result is.
+    pub(super) slot: u32,
+}
+
+impl<P: Protocol> Clone for Intention<P> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<P: Protocol> Copy for Intention<P> {}
+
+/// The intentions of an attempt and their results.
+pub(crate) struct Intentions<P: Protocol> {
+    /// Those that have been recorded since all earlier ones ran, in that order.
+    pub(super) waiting: Vec<Intention<P>>,
+    pub(super) results: Results,
+    /// What in the arena must be dropped.
+    nodes: Vec<(*mut u8, unsafe fn(*mut u8))>,
+    /// Whether one of those waiting may add to an index or take from it.
+    pub(super) change_structure: bool,
+}
+
+impl<P: Protocol> Intentions<P> {
+    pub(crate) fn new() -> Self {
+        Self { waiting: Vec::new(), results: Results::new(), nodes: Vec::new(), change_structure: false }
+    }
+
+    /// A result, if it is known.
+    pub(crate) fn result<T: Clone>(&self, deferred: &Deferred<T>) -> Option<T> {
+        self.results.get(deferred).cloned()
+    }
+
+    /// Whether any has not run yet.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    pub(crate) fn are_waiting(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
+    /// Sees to it that what is at `node` is dropped at the end of the attempt.
+    ///
+    /// # Safety
+    ///
+    /// `node` points to a `T` in the arena that nobody else drops.
+    #[inline]
+    pub(super) unsafe fn drop_later<T>(&mut self, node: *mut T) {
+        unsafe fn drop_at<T>(node: *mut u8) {
+            // SAFETY: `drop_later`'s caller promised that there is a `T` that nobody else drops.
+            unsafe { node.cast::<T>().drop_in_place() };
+        }
+        if std::mem::needs_drop::<T>() {
+            self.nodes.push((node.cast(), drop_at::<T>));
+        }
+    }
+
+    /// Forgets everything. A panic in a user's `Drop` leaves the rest for the next call.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    pub(crate) fn clear(&mut self) {
+        self.waiting.clear();
+        self.results.clear();
+        self.change_structure = false;
+        while let Some((node, drop_at)) = self.nodes.pop() {
+            // SAFETY: entered once by `drop_later`, and taken out just now; the arena is reset only afterwards.
+            unsafe { drop_at(node) };
+        }
+    }
+}

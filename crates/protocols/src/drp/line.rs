@@ -1,0 +1,284 @@
+//! The line at a segment: who has joined it, and how far it has come.
+//!
+//! # Two words
+//!
+//! ```text
+//! joined: | writers 32 | readers 16 | last writer 16 |
+//! done:   | writers 32 | readers 16 |
+//! ```
+//!
+//! Who joins adds itself to `joined`, one step, and gets its *position*: how many had joined before. Who is done adds
+//! itself to `done`. So the line is served in the order in which it was joined, nobody waits to join it, and nothing
+//! but two counts is kept of it. The writers' count and the readers' count below it are one number of 48 bits, in both
+//! words: where the readers of `joined` run over into the writers, those of `done` do so after the same number.
+//!
+//! - A writer's turn is when `done` equals its position: all before it are done, and nobody behind it can be.
+//! - A reader's turn is when no writer before it is left: its position is ahead of `done` by readers only. Readers
+//!   that joined later may be done already, so the difference may be negative; there are fewer of them at a time than
+//!   half of what 16 bits count.
+//!
+//! In the paper's words (drp §4.1, §6.1): a lock is *free* when both counts are equal; *acquired* between a step's
+//! beginning and its end, which is one instruction; and *relaxed* from then until its holder is done: others may join,
+//! the order is kept. The holder's number beside the count is its *last holder*, the positions are the *intention
+//! queue*: each intention waits, in its owner's memory, for its position.
+//!
+//! # The version
+//!
+//! The writers' count of `joined` is the segment's version for who reads without joining: it changes before a writer
+//! may change the value. That of `done` says whether the writers up to there are done. A version comes back after 2³²
+//! writers, none of which an attempt that still remembers it must have seen; when 2¹⁶ readers have joined it changes
+//! too, which makes such a reader read again.
+
+use hotrow_core::Reason;
+use hotrow_sync::atomic::{AtomicU64, Ordering, fence};
+use hotrow_sync::spin::Spin;
+
+/// Workers that a line can tell apart: each may be in it once, and half of the readers' count is for them.
+pub(super) const WORKERS_MAX: u32 = 1 << 14;
+
+const HOLDER_BITS: u32 = 16;
+const READERS_BITS: u32 = 16;
+const POSITIONS: u64 = (1 << 48) - 1;
+const READER: u64 = 1;
+const WRITER: u64 = 1 << READERS_BITS;
+
+/// A place in a line: how many had joined before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Position(u64);
+
+impl Position {
+    #[inline(always)]
+    fn version(self) -> u32 {
+        (self.0 >> READERS_BITS) as u32
+    }
+
+    /// Whether any writer before this position is not done.
+    #[inline(always)]
+    fn has_writers(self, done: u64) -> bool {
+        let ahead = self.0.wrapping_sub(done).wrapping_add(WRITER / 2) & POSITIONS;
+        ahead >> READERS_BITS != 0
+    }
+
+    /// Whether anybody before this position is not done.
+    #[inline(always)]
+    fn has_anybody(self, done: u64) -> bool {
+        self.0 != done & POSITIONS
+    }
+}
+
+/// What a segment has beside its value.
+#[derive(Debug, Default)]
+#[repr(C)]
+pub struct Line {
+    joined: AtomicU64,
+    done: AtomicU64,
+}
+
+impl Line {
+    /// The line of a segment that a worker has just made: it is the first in it, as a writer.
+    pub(super) fn born(worker: u32) -> Self {
+        let joined = WRITER << HOLDER_BITS | u64::from(worker + 1);
+        Self { joined: AtomicU64::new(joined), done: AtomicU64::new(0) }
+    }
+
+    /// Joins as a reader.
+    #[inline]
+    pub(super) fn join_reading(&self) -> (Position, Option<u32>) {
+        // Sequentially consistent, as `join_writing`.
+        Self::joined(self.joined.fetch_add(READER << HOLDER_BITS, Ordering::SeqCst))
+    }
+
+    /// Joins as a writer, and names the one who was the last before.
+    #[inline]
+    pub(super) fn join_writing(&self, worker: u32) -> (Position, Option<u32>) {
+        let mut seen = self.joined.load(Ordering::Relaxed);
+        loop {
+            let position = (seen >> HOLDER_BITS).wrapping_add(WRITER);
+            let joined = position << HOLDER_BITS | u64::from(worker + 1);
+            // Sequentially consistent: of two attempts that each join the line of what the other has read, and then
+            // check what they have read (`version`), one sees the other in line.
+            match self.joined.compare_exchange_weak(seen, joined, Ordering::SeqCst, Ordering::Relaxed) {
+                Ok(_) => return Self::joined(seen),
+                Err(other) => seen = other,
+            }
+        }
+    }
+
+    fn joined(word: u64) -> (Position, Option<u32>) {
+        let holder = (word & ((1 << HOLDER_BITS) - 1)) as u32;
+        (Position(word >> HOLDER_BITS), holder.checked_sub(1))
+    }
+
+    #[inline(always)]
+    fn done(&self) -> u64 {
+        // Acquire: pairs with the release in `leave_*`. Whose turn has come sees what those before have stored, and
+        // stores only after they have looked.
+        self.done.load(Ordering::Acquire)
+    }
+
+    /// Whether it is the turn of who joined at `position`.
+    #[inline(always)]
+    pub(super) fn is_turn(&self, position: Position, writes: bool) -> bool {
+        let done = self.done();
+        if writes { !position.has_anybody(done) } else { !position.has_writers(done) }
+    }
+
+    /// Whether a reader before this position is not done. For who joined as a writer: nobody behind it is done either.
+    #[inline(always)]
+    pub(super) fn has_readers_before(&self, position: Position) -> bool {
+        position.0.wrapping_sub(self.done()) & (WRITER - 1) != 0
+    }
+
+    /// Whether a writer before this position is not done.
+    #[inline(always)]
+    pub(super) fn has_writers_before(&self, position: Position) -> bool {
+        position.has_writers(self.done())
+    }
+
+    /// Leaves the line as a writer, at its turn.
+    #[inline(always)]
+    pub(super) fn leave_writing(&self, position: Position) {
+        // Nobody else changes the word during a writer's turn. Release: pairs with `done`.
+        self.done.store(position.0.wrapping_add(WRITER) & POSITIONS, Ordering::Release);
+    }
+
+    /// Leaves the line as a reader, at its turn.
+    #[inline(always)]
+    pub(super) fn leave_reading(&self) {
+        // Release: pairs with `done`; a writer's turn comes after all that the readers before it have looked at. The
+        // chain of additions keeps what earlier ones have released.
+        self.done.fetch_add(READER, Ordering::Release);
+    }
+
+    /// Leaves the line of a segment that the attempt has made.
+    #[inline(always)]
+    pub(super) fn leave_born(&self) {
+        self.leave_writing(Position(0));
+    }
+
+    /// The version, if no writer is in line.
+    #[inline(always)]
+    pub(super) fn version(&self) -> Option<u32> {
+        // Sequentially consistent: see `join_writing`.
+        let joined = self.joined.load(Ordering::SeqCst);
+        let (position, _) = Self::joined(joined);
+        (!position.has_writers(self.done())).then(|| position.version())
+    }
+
+    /// The version that a position says: what a reader that read it before must have found.
+    #[inline(always)]
+    pub(super) fn version_at(position: Position) -> u32 {
+        position.version()
+    }
+
+    /// Runs `load` until no writer was in line meanwhile.
+    #[inline]
+    pub(super) fn stable<V>(&self, mut load: impl FnMut() -> V) -> Result<(u32, V), Reason> {
+        let mut spin = Spin::new();
+        let mut seen = Reason::ReadLocked;
+        loop {
+            if let Some(version) = self.version() {
+                let value = load();
+                // Pairs with the release fence in `Drp::install`: who has seen a part of what a writer stored sees
+                // that it joined.
+                fence(Ordering::Acquire);
+                let (position, _) = Self::joined(self.joined.load(Ordering::Relaxed));
+                if position.version() == version {
+                    return Ok((version, value));
+                }
+                seen = Reason::ReadChanged;
+            }
+            if !spin.turn() {
+                return Err(seen);
+            }
+        }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn writers_are_served_in_the_order_in_which_they_joined() {
+        let line = Line::default();
+        let (first, before) = line.join_writing(4);
+        assert_eq!(before, None);
+        let (second, before) = line.join_writing(5);
+        assert_eq!(before, Some(4));
+        assert!(line.is_turn(first, true) && !line.is_turn(second, true));
+        assert_eq!(line.version(), None);
+        line.leave_writing(first);
+        assert!(line.is_turn(second, true) && !line.has_writers_before(second));
+        line.leave_writing(second);
+        assert_eq!(line.version(), Some(2));
+    }
+
+    #[test]
+    fn readers_share_their_turn_and_writers_wait_for_them() {
+        let line = Line::default();
+        let (one, _) = line.join_reading();
+        let (two, _) = line.join_reading();
+        let (writer, _) = line.join_writing(0);
+        let (late, before) = line.join_reading();
+        assert_eq!(before, Some(0));
+        assert!(line.is_turn(one, false) && line.is_turn(two, false));
+        assert!(!line.is_turn(writer, true) && !line.is_turn(late, false));
+        line.leave_reading();
+        assert!(!line.is_turn(writer, true));
+        line.leave_reading();
+        assert!(line.is_turn(writer, true) && !line.is_turn(late, false));
+        line.leave_writing(writer);
+        assert!(line.is_turn(late, false));
+    }
+
+    #[test]
+    fn a_reader_that_is_done_before_an_earlier_one_makes_no_writer_of_itself() {
+        let line = Line::default();
+        let (early, _) = line.join_reading();
+        for _ in 0..200 {
+            let (position, _) = line.join_reading();
+            assert!(line.is_turn(position, false));
+            line.leave_reading();
+        }
+        assert!(line.is_turn(early, false));
+        assert_eq!(line.version(), Some(0));
+    }
+
+    #[test]
+    fn the_counts_may_run_over() {
+        let line = Line::default();
+        for round in 0..3 {
+            for _ in 0..(1 << READERS_BITS) - 1 {
+                let (position, _) = line.join_reading();
+                assert!(line.is_turn(position, false));
+                line.leave_reading();
+            }
+            let (writer, _) = line.join_writing(9);
+            assert!(line.is_turn(writer, true), "round {round}");
+            let (reader, before) = line.join_reading();
+            assert_eq!(before, Some(9));
+            assert!(!line.is_turn(reader, false) && line.has_writers_before(reader));
+            line.leave_writing(writer);
+            assert!(line.is_turn(reader, false));
+            line.leave_reading();
+        }
+        let end = Line { joined: AtomicU64::new(u64::MAX << HOLDER_BITS), done: AtomicU64::new(POSITIONS) };
+        let (last, _) = end.join_writing(1);
+        let (first, _) = end.join_writing(2);
+        assert!(end.is_turn(last, true) && !end.is_turn(first, true));
+        end.leave_writing(last);
+        assert!(end.is_turn(first, true));
+    }
+
+    #[test]
+    fn a_born_line_is_held_until_it_is_left() {
+        let line = Line::born(3);
+        assert_eq!(line.version(), None);
+        line.leave_born();
+        assert_eq!(line.version(), Some(1));
+        let (position, before) = line.join_writing(1);
+        assert_eq!(before, Some(3));
+        assert!(line.is_turn(position, true));
+    }
+}

@@ -1,0 +1,292 @@
+//! Deferred runtime pipelining.
+//!
+//! # Algorithm (drp §4–6)
+//!
+//! A transaction that says what it is going to do, in [deferred operations](hotrow_core::deferred), and reads nothing
+//! before it commits is *tame*: it never aborts for a conflict. One that has read is *wild*. Both take the same path.
+//!
+//! 1. **Body.** Deferred operations are recorded. What is read at once is read without a lock: it must have no writer
+//!    in line, and its version is kept (§4.2, step 2).
+//! 2. **Line up.** The attempt joins the [line](line) of each segment that it will touch, in the order of ranks
+//!    (§4.1, step 1). Joining is one step and never waits. But before it joins a segment, each of its *predecessors*
+//!    must have passed that segment's rank (step 2): whoever was last in a line that it has joined, and is not done
+//!    (step 3). So if it is behind another in one line, it is in all.
+//! 3. **Finish.** When all its predecessors have finished, and, if it is wild, its reads are found unchanged
+//!    (*certification*, §4.2, step 4), the attempt has finished: its place in the serial order is fixed.
+//! 4. **Turns.** Each intention runs when its segment's turn has come: when all who joined the line before are done.
+//! 5. **Install and leave.** When all intentions have run, the pending writes are installed and the lines are left,
+//!    which gives the next ones their turn.
+//!
+//! A wild attempt runs its intentions before it finishes, so that what they turn out to read is certified, too; a tame
+//! one afterwards, and leaves the lines in which it only reads as soon as it has read.
+//!
+//! # Why it is serializable
+//!
+//! Take the moment at which an attempt finishes (tame), or begins its certification (wild). If two attempts are in
+//! one line, the one behind finishes later: either it found the other in line and waited for it to finish, or the
+//! other had left, which it does only when it has finished. If a wild attempt reads what another writes, then either
+//! the other had left the line before the read; or it joined after the read and the certification found no writer in
+//! line, so it joined, and finished, later; or the certification fails. So every dependency goes from an earlier
+//! moment to a later one, and there is no cycle (the paper's effective commit, §4.3 and appendix). All lines are
+//! joined, and all new records are in their indexes, before the first one is left: so who sees one of an attempt's
+//! writes finds the others there, or a writer in line. Both moments lie between begin and end: strict.
+//!
+//! # Why nobody waits for ever
+//!
+//! An attempt waits for those only that joined a line before it: for their rank to pass, for them to finish, for its
+//! turn. Let an attempt be *before* another if it is, somewhere, before it in a line, or before one that is. Nobody is
+//! before itself: an attempt joins a segment's line only when all who are before it have joined the lines up to that
+//! rank which they are going to join, so nobody behind it can come to be before it (§4.1, the example with three
+//! transactions; appendix, lemma 1). An attempt that aborts leaves its lines in the same order and finishes
+//! like the others: what it recorded is *nullified* (§5.2), nobody else is aborted with it.
+//!
+//! # Panics and rollbacks
+//!
+//! No value is installed before all intentions have run. So an intention may panic, or ask for a rollback
+//! ([`require`](hotrow_core::Transaction::require)), and nothing has happened: nobody has seen a value of the
+//! transaction, and those behind it go on. The paper lets others use each value at once and excludes user-defined
+//! aborts. What that costs: a segment's turn lasts until the last intention of the transaction has run.
+//!
+//! # Deviations
+//!
+//! - An intention stays with its transaction, which runs it itself; in the object's queue it is a position.
+//!   Nobody evaluates another's intentions.
+//! - The order of commits that the paper asks for (§4.1, step 6) is the order in which attempts *finish*; running the
+//!   intentions comes after it. Nothing depends on an attempt that may still be aborted.
+//! - Predecessors that share a lock are counted, not listed: a writer behind readers waits for them to leave before it
+//!   joins a higher rank, where behind a writer it waits for its rank to pass.
+//! - A read waits for writers in line for a few microseconds; the paper aborts at once.
+//! - Opacity goes by revalidation: when any commit has taken place since the last look, everything read is checked
+//!   again (as `tl2` does here). Segments have no global version.
+//! - A segment that a transaction makes itself is in its index at once and held from birth. Others do not join its
+//!   line before it is left, because they come to it by reading that it is there.
+
+mod commit;
+mod line;
+mod options;
+mod progress;
+
+use commit::Place;
+use crossbeam_utils::CachePadded;
+use hotrow_core::{Attempt, Flags, ItemId, Lost, Over, Protocol, Reason, Variant};
+use hotrow_sync::atomic::{AtomicU64, Ordering};
+pub use line::Line;
+pub use options::DrpOptions;
+use progress::{Predecessor, Progress};
+
+/// Deferred runtime pipelining (drp §4–6), and its baseline without a pipeline.
+#[derive(Debug)]
+pub struct Drp {
+    options: DrpOptions,
+    progress: Progress,
+    /// Commits that have changed something, if attempts are opaque.
+    clock: CachePadded<AtomicU64>,
+}
+
+/// What an attempt keeps of a segment.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct DrpMark {
+    /// The version read.
+    version: u32,
+    /// One more than the number of its place in line; 0 if it has none.
+    place: u32,
+}
+
+/// What a worker keeps.
+#[derive(Debug, Default)]
+pub struct DrpLocal {
+    /// Where the attempt is in line, or is going to be, in the order of ranks.
+    places: Vec<Place>,
+    /// How many of them it has joined.
+    joined: usize,
+    /// Commits that have to finish first.
+    behind: Vec<Predecessor>,
+    /// Places behind readers.
+    behind_readers: Vec<u32>,
+    /// How many segments were read without being in line.
+    reads: u32,
+    has_begun: bool,
+    has_finished: bool,
+    /// The clock when everything read was last found unchanged.
+    clock: u64,
+}
+
+/// How often a look that is not kept starts over because others commit.
+const ROUNDS: usize = 4;
+
+impl Drp {
+    /// Checks everything read so far if anybody has committed since that was last done.
+    #[inline(always)]
+    fn keep_opaque(&self, attempt: &mut Attempt<Self>) -> Result<bool, Lost> {
+        // Sequentially consistent: a commit advances the clock after it has joined its lines and before it leaves
+        // them. Who has seen a value of it sees the clock advanced.
+        if !self.options.opaque || self.clock.load(Ordering::SeqCst) == attempt.local.clock {
+            return Ok(true);
+        }
+        self.check_again(attempt)?;
+        Ok(false)
+    }
+
+    #[cold]
+    fn check_again(&self, attempt: &mut Attempt<Self>) -> Result<(), Lost> {
+        let clock = self.clock.load(Ordering::SeqCst);
+        Self::check_predicates_now(attempt)?;
+        Self::check_reads(attempt)?;
+        attempt.local.clock = clock;
+        Ok(())
+    }
+
+    #[cold]
+    fn undeclared(attempt: &Attempt<Self>) -> Lost {
+        let mut ids = attempt.items.ids();
+        let culprit = ids.find(|id| attempt.items.get(*id).is_any(&[Flags::READ, Flags::PREDICATE]));
+        match culprit {
+            Some(item) => Lost::item(Reason::Undeclared, item),
+            None => Lost { reason: Reason::Undeclared, over: Over::Structure(0) },
+        }
+    }
+}
+
+impl Protocol for Drp {
+    const VARIANTS: &'static [Variant] = options::VARIANTS;
+    const OPAQUE: bool = false;
+    const DEFERS: bool = true;
+    const WORKERS_MAX: u32 = line::WORKERS_MAX;
+
+    type Options = DrpOptions;
+    type Header = Line;
+    type Mark = DrpMark;
+    type Local = DrpLocal;
+
+    fn options(name: &str) -> Option<DrpOptions> {
+        DrpOptions::parse(name)
+    }
+
+    fn name(options: &DrpOptions) -> String {
+        options.name()
+    }
+
+    fn new(options: &DrpOptions) -> Self {
+        Self { options: *options, progress: Progress::new(), clock: CachePadded::default() }
+    }
+
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    fn begin(&self, attempt: &mut Attempt<Self>) {
+        let local = &mut attempt.local;
+        local.reads = 0;
+        local.has_begun = false;
+        local.has_finished = false;
+        if self.options.opaque {
+            local.clock = self.clock.load(Ordering::SeqCst);
+        }
+    }
+
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    fn read<V>(
+        &self,
+        attempt: &mut Attempt<Self>,
+        id: ItemId,
+        mut load: impl FnMut() -> V,
+    ) -> Result<V, Lost> {
+        let item = attempt.items.get_mut(id);
+        if item.is(Flags::LOCKED) {
+            return Ok(load());
+        }
+        if attempt.local.has_begun && item.mark.place != 0 {
+            // An intention looks at a segment that is another one's.
+            return Err(Lost::item(Reason::Undeclared, id));
+        }
+        let (version, value) = item.header().stable(load).map_err(|reason| Lost::item(reason, id))?;
+        if !item.is(Flags::READ) {
+            item.mark.version = version;
+            item.set(Flags::READ);
+            attempt.local.reads += 1;
+        } else if item.mark.version != version {
+            return Err(Lost::item(Reason::ReadChanged, id));
+        }
+        self.keep_opaque(attempt)?;
+        Ok(value)
+    }
+
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    fn write(&self, attempt: &mut Attempt<Self>, id: ItemId) -> Result<(), Lost> {
+        let item = attempt.items.get(id);
+        if attempt.local.has_begun && !(item.is(Flags::LOCKED) && item.is(Flags::DEFERRED_WRITE)) {
+            return Err(Lost::item(Reason::Undeclared, id));
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn peek<V>(
+        &self,
+        attempt: &mut Attempt<Self>,
+        id: ItemId,
+        mut load: impl FnMut() -> V,
+    ) -> Result<V, Lost> {
+        for _ in 0..ROUNDS {
+            let item = attempt.items.get(id);
+            if item.is(Flags::LOCKED) {
+                return Ok(load());
+            }
+            let (_, value) = item.header().stable(&mut load).map_err(|reason| Lost::item(reason, id))?;
+            if self.keep_opaque(attempt)? {
+                return Ok(value);
+            }
+            // The value is not kept, so it cannot be checked: look again.
+        }
+        Err(Lost::item(Reason::ReadChanged, id))
+    }
+
+    #[inline]
+    fn born_locked(&self, attempt: &Attempt<Self>) -> Line {
+        Line::born(attempt.worker().number())
+    }
+
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    fn observed(&self, attempt: &mut Attempt<Self>) -> Result<(), Lost> {
+        self.keep_opaque(attempt).map(|_| ())
+    }
+
+    fn line_up(&self, attempt: &mut Attempt<Self>) -> Result<(), Lost> {
+        self.join_all(attempt)?;
+        if !Self::is_wild(attempt) {
+            self.finish(attempt);
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn turn(&self, attempt: &mut Attempt<Self>, id: ItemId, wait: bool) -> Result<bool, Lost> {
+        Ok(self.take_turn(attempt, id, wait))
+    }
+
+    #[inline]
+    fn ran(&self, attempt: &mut Attempt<Self>, id: ItemId) {
+        if attempt.local.has_finished && !self.options.two_phase {
+            Self::leave_read(attempt, id);
+        }
+    }
+
+    fn commit(&self, attempt: &mut Attempt<Self>) -> Result<(), Lost> {
+        if !attempt.local.has_begun {
+            if attempt.items.writes().is_empty() {
+                Self::check_predicates_now(attempt)?;
+                return Self::check_reads(attempt);
+            }
+            self.join_all(attempt)?;
+        }
+        if !attempt.local.has_finished {
+            self.certify(attempt)?;
+            self.finish(attempt);
+        } else if Self::is_wild(attempt) {
+            return Err(Self::undeclared(attempt));
+        }
+        self.install(attempt);
+        Ok(())
+    }
+
+    fn abort(&self, attempt: &mut Attempt<Self>) {
+        self.leave_all(attempt);
+    }
+}

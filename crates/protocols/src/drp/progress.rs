@@ -1,0 +1,215 @@
+//! How far each worker's commit has come in the order of ranks, and where others wait for it.
+//!
+//! The paper's table of maximal ranks, shared by all threads (drp §4.1, §6.1). A worker publishes its *bound*: the
+//! rank of the segment that it will join next, having joined all lower ones that it is going to. Who is behind it in a
+//! line may join segments below that bound. (The paper publishes the rank joined last and lets others come up to it;
+//! the next one lets them come further, and does not mind that two segments have one rank.)
+
+use super::line::WORKERS_MAX;
+use crate::per_worker::PerWorker;
+use crossbeam_utils::CachePadded;
+use hotrow_sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
+use hotrow_sync::event::Event;
+use hotrow_sync::spin::spin_until;
+use hotrow_sync::thread;
+
+/// The bound of a worker that is not committing, or that has joined all its lines behind others that have.
+const FINISHED: u64 = u64::MAX;
+/// The bound of one that has joined all its lines and waits for others to finish.
+const JOINED_ALL: u64 = u64::MAX - 1;
+/// The highest rank there is.
+pub(super) const RANK_MAX: u64 = u64::MAX - 2;
+
+/// One worker's commit.
+#[derive(Debug)]
+pub(super) struct Commit {
+    /// How many there have been.
+    serial: AtomicU64,
+    bound: AtomicU64,
+}
+
+impl Default for Commit {
+    fn default() -> Self {
+        Self { serial: AtomicU64::new(0), bound: AtomicU64::new(FINISHED) }
+    }
+}
+
+/// A commit that another one is behind: a predecessor (drp §4.1).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Predecessor {
+    pub(super) worker: u32,
+    serial: u64,
+}
+
+/// Places to wait at. What is waited for has a number, several share a place.
+const PLACES: usize = if cfg!(test) { 2 } else { 64 };
+
+/// All workers' commits.
+#[derive(Debug)]
+pub(super) struct Progress {
+    commits: PerWorker<Commit>,
+    places: Box<[CachePadded<Event>]>,
+    /// How many are parked, or about to be.
+    parked: CachePadded<AtomicU32>,
+    /// How many workers have begun a commit.
+    workers: CachePadded<AtomicU32>,
+}
+
+impl Progress {
+    pub(super) fn new() -> Self {
+        Self {
+            commits: PerWorker::new(WORKERS_MAX),
+            places: (0..PLACES).map(|_| CachePadded::new(Event::new())).collect(),
+            parked: CachePadded::default(),
+            workers: CachePadded::default(),
+        }
+    }
+
+    /// Begins a commit that will first join a segment of this rank.
+    #[inline]
+    pub(super) fn begin(&self, worker: u32, rank: Option<u64>) {
+        let commit = self.commits.of(worker);
+        // Relaxed: only the worker itself changes it.
+        let serial = commit.serial.load(Ordering::Relaxed);
+        if serial == 0 {
+            // Relaxed: it only says how to wait.
+            self.workers.fetch_add(1, Ordering::Relaxed);
+        }
+        // Release, both, in this order: who sees the new bound sees the new serial number, and who finds the worker
+        // in a line, which it joins later, sees both.
+        commit.serial.store(serial + 1, Ordering::Release);
+        commit.bound.store(rank.unwrap_or(JOINED_ALL), Ordering::Release);
+    }
+
+    /// Says that everything below `rank`, or everything, has been joined.
+    #[inline(always)]
+    pub(super) fn advance(&self, worker: u32, rank: Option<u64>) {
+        // Release: pairs with the acquire in `has_passed`; who joins a line because of it joins behind this worker.
+        self.commits.of(worker).bound.store(rank.unwrap_or(JOINED_ALL), Ordering::Release);
+    }
+
+    /// Says that the commit has joined all its lines, and so have all that it is behind of.
+    #[inline]
+    pub(super) fn finish(&self, worker: u32) {
+        self.commits.of(worker).bound.store(FINISHED, Ordering::Release);
+    }
+
+    /// The commit that a worker is in now.
+    ///
+    /// It is the one that was found in a line if it still is in that line afterwards: a later one begins when the
+    /// earlier has left its lines, and who sees its serial number sees that (acquire).
+    #[inline]
+    pub(super) fn current(&self, worker: u32) -> Predecessor {
+        Predecessor { worker, serial: self.commits.of(worker).serial.load(Ordering::Acquire) }
+    }
+
+    /// Whether a predecessor has joined everything up to and including `rank` that it is going to.
+    #[inline]
+    fn has_passed(&self, predecessor: Predecessor, rank: u64) -> bool {
+        let commit = self.commits.of(predecessor.worker);
+        commit.bound.load(Ordering::Acquire) > rank
+            || commit.serial.load(Ordering::Acquire) != predecessor.serial
+    }
+
+    /// Whether a predecessor has finished.
+    #[inline]
+    pub(super) fn has_finished(&self, predecessor: Predecessor) -> bool {
+        self.has_passed(predecessor, JOINED_ALL)
+    }
+
+    /// Waits until a predecessor has passed `rank`.
+    #[inline]
+    pub(super) fn wait_passed(&self, predecessor: Predecessor, rank: u64) {
+        if !self.has_passed(predecessor, rank) {
+            self.wait(u64::from(predecessor.worker), || self.has_passed(predecessor, rank));
+        }
+    }
+
+    /// Waits until a predecessor has finished.
+    #[inline]
+    pub(super) fn wait_finished(&self, predecessor: Predecessor) {
+        self.wait_passed(predecessor, JOINED_ALL);
+    }
+
+    fn place(&self, number: u64) -> &Event {
+        &self.places[(number ^ number >> 32) as usize % PLACES]
+    }
+
+    /// Waits until a condition holds, of which [`tell`](Self::tell) is told by `number`.
+    ///
+    /// What is waited for was joined before, and those who joined before never wait for who joined later: so it
+    /// comes. There is no deadline: who is in line cannot leave it before its turn.
+    #[cold]
+    pub(super) fn wait(&self, number: u64, mut condition: impl FnMut() -> bool) {
+        let rounds = match () {
+            () if cfg!(loom) => 0,
+            () if self.is_crowded() => 8,
+            () => 256,
+        };
+        if spin_until(rounds, &mut condition) {
+            return;
+        }
+        // Sequentially consistent: see `tell`.
+        self.parked.fetch_add(1, Ordering::SeqCst);
+        self.place(number).wait_until(condition);
+        // Relaxed: nobody who could be missed is left.
+        self.parked.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// Wakes who waits for one of these numbers. What they wait for has been stored before.
+    ///
+    /// Either this sees that somebody is parked, or who parks looks at its condition after the fence, and so sees
+    /// what was stored before it.
+    #[inline]
+    pub(super) fn tell(&self, numbers: impl Iterator<Item = u64>) {
+        fence(Ordering::SeqCst);
+        if self.parked.load(Ordering::Relaxed) != 0 {
+            self.wake(numbers);
+        }
+    }
+
+    #[cold]
+    fn wake(&self, numbers: impl Iterator<Item = u64>) {
+        for number in numbers {
+            self.place(number).notify_all();
+        }
+        if self.is_crowded() {
+            thread::yield_now();
+        }
+    }
+
+    /// Whether there are more workers than run at once.
+    fn is_crowded(&self) -> bool {
+        self.workers.load(Ordering::Relaxed) as usize > thread::running_at_once()
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_predecessor_passes_ranks_in_their_order_and_finishes_last() {
+        let progress = Progress::new();
+        progress.begin(3, Some(5));
+        let predecessor = progress.current(3);
+        assert!(progress.has_passed(predecessor, 4) && !progress.has_passed(predecessor, 5));
+        progress.advance(3, Some(9));
+        assert!(progress.has_passed(predecessor, 8) && !progress.has_passed(predecessor, 9));
+        progress.advance(3, None);
+        assert!(progress.has_passed(predecessor, RANK_MAX) && !progress.has_finished(predecessor));
+        progress.finish(3);
+        assert!(progress.has_finished(predecessor));
+    }
+
+    #[test]
+    fn a_later_commit_of_the_same_worker_is_another() {
+        let progress = Progress::new();
+        progress.begin(0, Some(5));
+        let predecessor = progress.current(0);
+        progress.finish(0);
+        progress.begin(0, Some(1));
+        assert!(progress.has_finished(predecessor));
+        assert!(!progress.has_finished(progress.current(0)));
+    }
+}
