@@ -10,6 +10,7 @@ mod none;
 mod occ;
 mod plor;
 mod registry;
+mod stable;
 mod striped;
 mod tictoc;
 mod tl2;
