@@ -84,9 +84,7 @@ pub(crate) fn compare(plan: &Plan, host: &ThisHost) -> Result<(), Stop> {
 fn picture(plan: &Plan, request: &PlotRequest, reports: &Reports) -> Plot {
     let mut curves: Vec<Curve> = Vec::new();
     for (at, (protocol, threads)) in plan.protocols.iter().enumerate() {
-        let runs: Vec<&RunReport> =
-            reports.iter().filter(|(run, _)| *run == at).map(|(_, report)| report).collect();
-        plot::add(&mut curves, protocol.name, plot::Point::of(*threads, &runs));
+        plot::add(&mut curves, protocol.name, plot::Point::of(*threads, &rounds(reports, at)));
     }
     let workload = plan.workload.info().name;
     let mut notes = Vec::new();
@@ -112,6 +110,11 @@ fn picture(plan: &Plan, request: &PlotRequest, reports: &Reports) -> Plot {
 
 /// The runs that were made: which protocol of the plan, and what was found.
 pub(crate) type Reports = Vec<(usize, RunReport)>;
+
+/// What was found of one protocol of the plan, round by round.
+pub(crate) fn rounds(reports: &Reports, protocol: usize) -> Vec<&RunReport> {
+    reports.iter().filter(|(at, _)| *at == protocol).map(|(_, report)| report).collect()
+}
 
 /// Makes runs, given as places in the plan's protocols and rounds, and prints each as soon as it is done.
 fn run_all(

@@ -12,6 +12,7 @@ mod occ;
 mod per_worker;
 mod plor;
 mod registry;
+mod stable;
 mod striped;
 mod tictoc;
 mod tl2;

@@ -1,5 +1,6 @@
 //! The version word that optimistic protocols keep beside each value.
 
+use crate::stable::stable;
 use hotrow_core::{Attempt, Flags, ItemId, Lost, Protocol, Reason, WorkerId};
 use hotrow_sync::atomic::{AtomicU64, Ordering, fence};
 use hotrow_sync::spin::Spin;
@@ -71,24 +72,12 @@ impl VersionWord {
 
     /// Runs `load` until its result is one that no writer touched meanwhile.
     #[cfg_attr(not(debug_assertions), inline(always))]
-    pub(crate) fn stable<V>(&self, mut load: impl FnMut() -> V) -> Result<(Version, V), Reason> {
-        let mut spin = Spin::new();
-        let mut seen = Reason::ReadLocked;
-        loop {
-            let before = self.load();
-            if !before.is_locked() {
-                let value = load();
-                // Pairs with the release fence in `try_lock`.
-                fence(Ordering::Acquire);
-                if self.0.load(Ordering::Relaxed) == before.0 {
-                    return Ok((before, value));
-                }
-                seen = Reason::ReadChanged;
-            }
-            if !spin.turn() {
-                return Err(seen);
-            }
-        }
+    pub(crate) fn stable<V>(&self, load: impl FnMut() -> V) -> Result<(Version, V), Reason> {
+        stable(
+            || Some(self.load()).filter(|before| !before.is_locked()),
+            load,
+            |before| (self.0.load(Ordering::Relaxed) == before.0).then_some(before),
+        )
     }
 
     /// Locks the word with bounded spinning (sto §3.3). If `expected` is given and the version is another

@@ -4,7 +4,7 @@
 //! number of threads stand together and are compared with each other.
 
 use crate::arguments::Plan;
-use crate::run::Reports;
+use crate::run::{Reports, rounds};
 use crate::text;
 use hotrow_workloads::{KindReport, LatencySummary, RunReport};
 use std::fmt::Write as _;
@@ -13,7 +13,7 @@ use std::fmt::Write as _;
 pub(crate) fn comparison(plan: &Plan, reports: &Reports) -> String {
     let Some((_, first)) = reports.first() else { return String::new() };
     let measured: Vec<Measures> =
-        (0..plan.protocols.len()).map(|run| Measures::of_all(&runs(reports, run))).collect();
+        (0..plan.protocols.len()).map(|run| Measures::of_all(&rounds(reports, run))).collect();
     let to = if plan.several_threads {
         format!("{} with as many threads", first.protocol)
     } else {
@@ -49,9 +49,9 @@ pub(crate) fn comparison(plan: &Plan, reports: &Reports) -> String {
         cells.extend([own.least, own.most].map(text::quantity));
         cells.extend(own.latencies(first));
         cells.push(text::quantity(own.aborts_per_commit));
-        let runs = runs(reports, run);
-        cells.push(runs.iter().map(|run| run.attempts_max).max().map_or(String::new(), text::count));
-        cells.push(match runs.iter().map(|run| run.failed_checks().count()).sum() {
+        let rounds = rounds(reports, run);
+        cells.push(rounds.iter().map(|run| run.attempts_max).max().map_or(String::new(), text::count));
+        cells.push(match rounds.iter().map(|run| run.failed_checks().count()).sum() {
             0 => "passed".to_owned(),
             failed => format!("{failed} FAILED"),
         });
@@ -61,7 +61,7 @@ pub(crate) fn comparison(plan: &Plan, reports: &Reports) -> String {
     let kinds = kinds(reports);
     for kind in kinds.iter().filter(|_| kinds.len() > 1) {
         let measured: Vec<Measures> =
-            (0..plan.protocols.len()).map(|run| Measures::of_kind(&runs(reports, run), kind)).collect();
+            (0..plan.protocols.len()).map(|run| Measures::of_kind(&rounds(reports, run), kind)).collect();
         let header = [
             "protocol",
             "threads",
@@ -105,10 +105,6 @@ fn table(plan: &Plan, header: &[&str], cells: impl Fn(usize) -> Vec<String>) -> 
         rows.push(row);
     }
     text::table(1, header, rows)
-}
-
-fn runs(reports: &Reports, run: usize) -> Vec<&RunReport> {
-    reports.iter().filter(|(at, _)| *at == run).map(|(_, report)| report).collect()
 }
 
 /// The types of transactions that ran, in their order.

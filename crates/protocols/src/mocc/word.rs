@@ -1,5 +1,6 @@
 //! The header that `mocc` keeps beside each value: a lock with a version, and the heat.
 
+use crate::stable::stable;
 use hotrow_core::Reason;
 use hotrow_sync::atomic::{AtomicU8, AtomicU64, Ordering, fence};
 use hotrow_sync::spin::Spin;
@@ -68,25 +69,16 @@ impl HeatedWord {
 
     /// Runs `load` until its result is one that no writer touched meanwhile.
     #[cfg_attr(not(debug_assertions), inline(always))]
-    pub(super) fn stable<V>(&self, mut load: impl FnMut() -> V) -> Result<(HeatedVersion, V), Reason> {
-        let mut spin = Spin::new();
-        let mut seen = Reason::ReadLocked;
-        loop {
-            let before = self.load();
-            if before & LOCKED == 0 {
-                let value = load();
-                // Pairs with the release fence in `try_lock`.
-                fence(Ordering::Acquire);
-                // A set lock bit differs, too. Who has locked and changed nothing may have come and gone.
-                if (self.word.load(Ordering::Relaxed) ^ before) & !READERS == 0 {
-                    return Ok((HeatedVersion::of(before), value));
-                }
-                seen = Reason::ReadChanged;
-            }
-            if !spin.turn() {
-                return Err(seen);
-            }
-        }
+    pub(super) fn stable<V>(&self, load: impl FnMut() -> V) -> Result<(HeatedVersion, V), Reason> {
+        stable(
+            || Some(self.load()).filter(|before| before & LOCKED == 0),
+            load,
+            // A set lock bit differs, too. Who has locked and changed nothing may have come and gone.
+            |before| {
+                let changed = (self.word.load(Ordering::Relaxed) ^ before) & !READERS;
+                (changed == 0).then_some(HeatedVersion::of(before))
+            },
+        )
     }
 
     /// Whether the version is still the one read, and not locked by a writer.

@@ -27,6 +27,7 @@
 //! - The version is for transactions that read without entering (plor §4.1.3, "Read-only transactions").
 
 use crate::contexts::AttemptId;
+use crate::stable::stable;
 use crate::striped::Striped;
 use hotrow_sync::atomic::{AtomicU64, Ordering, fence};
 use hotrow_sync::spin::Spin;
@@ -209,22 +210,13 @@ impl Locker {
 
     /// Runs `load` until nothing was installed meanwhile. `None` if that does not come about soon.
     #[inline(always)]
-    pub(super) fn stable<V>(&self, mut load: impl FnMut() -> V) -> Option<(u64, V)> {
-        let mut spin = Spin::new();
-        loop {
-            let before = self.version.load(Ordering::SeqCst);
-            if before & 1 == 0 {
-                let value = load();
-                // Pairs with the fence in `begin_install`.
-                fence(Ordering::Acquire);
-                if self.version.load(Ordering::Relaxed) == before {
-                    return Some((before, value));
-                }
-            }
-            if !spin.turn() {
-                return None;
-            }
-        }
+    pub(super) fn stable<V>(&self, load: impl FnMut() -> V) -> Option<(u64, V)> {
+        let stable = stable(
+            || Some(self.version.load(Ordering::SeqCst)).filter(|before| before & 1 == 0),
+            load,
+            |before| (self.version.load(Ordering::Relaxed) == before).then_some(before),
+        );
+        stable.ok()
     }
 
     /// Whether the value is still that of a version, and nobody about to replace it who is not `harmless`.

@@ -1,5 +1,6 @@
 //! The word with two timestamps that `tictoc` keeps beside each value.
 
+use crate::stable::stable;
 use hotrow_core::Reason;
 use hotrow_sync::atomic::{AtomicU64, Ordering, fence};
 use hotrow_sync::spin::Spin;
@@ -93,25 +94,15 @@ impl TimestampWord {
 
     /// Runs `load` until its result is one that no writer touched meanwhile. Others may extend the version.
     #[cfg_attr(not(debug_assertions), inline(always))]
-    pub(super) fn stable<V>(&self, mut load: impl FnMut() -> V) -> Result<(Timestamps, V), Reason> {
-        let mut spin = Spin::new();
-        let mut seen = Reason::ReadLocked;
-        loop {
-            let before = self.load();
-            if !before.is_locked() {
-                let value = load();
-                // Pairs with the release fence in `try_lock`.
-                fence(Ordering::Acquire);
+    pub(super) fn stable<V>(&self, load: impl FnMut() -> V) -> Result<(Timestamps, V), Reason> {
+        stable(
+            || Some(self.load()).filter(|before| !before.is_locked()),
+            load,
+            |before| {
                 let after = Timestamps(self.0.load(Ordering::Relaxed));
-                if !after.is_locked() && after.same_version(before) {
-                    return Ok((after, value));
-                }
-                seen = Reason::ReadChanged;
-            }
-            if !spin.turn() {
-                return Err(seen);
-            }
-        }
+                (!after.is_locked() && after.same_version(before)).then_some(after)
+            },
+        )
     }
 
     /// Locks the word with bounded spinning. If `expected` is given and the version is another one, there is no use

@@ -16,10 +16,14 @@ pub enum Preset {
 impl Preset {
     /// All presets and the words for them.
     pub const NAMES: [(&'static str, Preset); 4] =
-        [("a", Preset::A), ("b", Preset::B), ("c", Preset::C), ("f", Preset::F)];
+        [Self::A.named(), Self::B.named(), Self::C.named(), Self::F.named()];
+
+    const fn named(self) -> (&'static str, Preset) {
+        (self.name(), self)
+    }
 
     /// The word for it.
-    pub fn name(self) -> &'static str {
+    pub const fn name(self) -> &'static str {
         match self {
             Self::A => "a",
             Self::B => "b",

@@ -48,18 +48,22 @@ pub(crate) struct Mutant<const FAULT: u8> {
     clock: AtomicU64,
 }
 
-const LOCKED: u64 = 1;
+pub(crate) const LOCKED: u64 = 1;
 
 #[derive(Default)]
 pub(crate) struct Word {
-    /// Version (even), and the lock bit that readers heed.
-    version: AtomicU64,
+    /// Version (even; of what kind is the mutant's matter), and the lock bit that readers heed.
+    pub(crate) version: AtomicU64,
     /// Keeps writers apart: 0, or 1 while one has the segment.
-    writer: AtomicU64,
+    pub(crate) writer: AtomicU64,
 }
 
 impl Word {
-    fn stable<V>(&self, mut load: impl FnMut() -> V) -> Result<(u64, V), Reason> {
+    pub(crate) fn born_locked() -> Self {
+        Self { version: AtomicU64::new(LOCKED), writer: AtomicU64::new(1) }
+    }
+
+    pub(crate) fn stable<V>(&self, mut load: impl FnMut() -> V) -> Result<(u64, V), Reason> {
         let mut spin = Spin::new();
         loop {
             let before = self.version.load(Ordering::SeqCst);
@@ -76,23 +80,24 @@ impl Word {
         }
     }
 
-    fn lock(&self) -> Result<(), Reason> {
+    /// Returns the version below the lock.
+    pub(crate) fn lock(&self) -> Result<u64, Reason> {
         let mut spin = Spin::new();
         while self.writer.compare_exchange(0, 1, Ordering::SeqCst, Ordering::Relaxed).is_err() {
             if !spin.turn() {
                 return Err(Reason::WriteLocked);
             }
         }
-        self.version.fetch_or(LOCKED, Ordering::SeqCst);
+        let below = self.version.fetch_or(LOCKED, Ordering::SeqCst);
         fence(Ordering::Release);
-        Ok(())
+        Ok(below)
     }
 
-    fn publish(&self, version: u64) {
+    pub(crate) fn publish(&self, version: u64) {
         self.version.store(version, Ordering::SeqCst);
     }
 
-    fn unlock(&self) {
+    pub(crate) fn unlock(&self) {
         self.version.fetch_and(!LOCKED, Ordering::SeqCst);
         self.writer.store(0, Ordering::SeqCst);
     }
@@ -222,7 +227,7 @@ impl<const FAULT: u8> Protocol for Mutant<FAULT> {
     }
 
     fn born_locked(&self, _attempt: &Attempt<Self>) -> Word {
-        Word { version: AtomicU64::new(LOCKED), writer: AtomicU64::new(1) }
+        Word::born_locked()
     }
 
     fn commit(&self, attempt: &mut Attempt<Self>) -> Result<(), Lost> {

@@ -75,11 +75,22 @@ fn protocols_that_claim_strictness_let_one_of_the_three_abort() {
     }
 }
 
-/// T1 finds a key absent and changes x, late in logical time. T2 inserts the key: after T1, for T1 has not seen it.
-/// T3 reads the key: after T2. But x it has read before T1, and that x is valid for long enough for all that T2 wrote.
-fn absence_between<P: Protocol>(ordered: bool) -> (bool, bool) {
+/// Why a key is absent after T1.
+#[derive(Clone, Copy, PartialEq)]
+enum Absence {
+    /// T1 finds it absent.
+    Observed,
+    /// T1 deletes its row. What T2 inserts is a new record, without a past.
+    Deletion,
+}
+
+/// T1 finds a key absent, or makes it so, and changes x, late in logical time. T2 inserts the key: after T1, for T1 has
+/// not seen it. T3 reads the key: after T2. But x it has read before T1, and that x is valid for long enough for all
+/// that T2 wrote.
+fn absence_between<P: Protocol>(ordered: bool, absence: Absence) -> (bool, bool) {
     let engine = engine::<P>();
     let table = if ordered { Table::ordered(&engine, "rows") } else { Table::hash(&engine, "rows", 10) };
+    assert!(absence == Absence::Observed || table.load(7u64, 0u64));
     let x = TBox::named(&engine, "x", 0u64);
     let (mut reader, mut writer) = (engine.worker().unwrap(), engine.worker().unwrap());
     prolong(&engine, &mut writer, &x);
@@ -87,7 +98,10 @@ fn absence_between<P: Protocol>(ordered: bool) -> (bool, bool) {
     let mut t3 = reader.begin();
     let _ = x.get(&mut t3);
     let t1 = committed(&mut writer, |tx| {
-        assert_eq!(table.get(tx, &7)?, None);
+        match absence {
+            Absence::Observed => assert_eq!(table.get(tx, &7)?, None),
+            Absence::Deletion => assert!(table.delete(tx, &7)?),
+        }
         x.set(tx, 1)
     });
     let t2 = committed(&mut writer, |tx| table.insert(tx, 7u64, 7u64).map(drop));
@@ -97,40 +111,18 @@ fn absence_between<P: Protocol>(ordered: bool) -> (bool, bool) {
     (t1 && t2, t3)
 }
 
-/// As `absence_between`, with a row that T1 deletes. What T2 inserts is a new record, without a past.
-fn deletion_between<P: Protocol>(ordered: bool) -> (bool, bool) {
-    let engine = engine::<P>();
-    let table = if ordered { Table::ordered(&engine, "rows") } else { Table::hash(&engine, "rows", 10) };
-    assert!(table.load(7u64, 0u64));
-    let x = TBox::named(&engine, "x", 0u64);
-    let (mut reader, mut writer) = (engine.worker().unwrap(), engine.worker().unwrap());
-    prolong(&engine, &mut writer, &x);
-    let recording = engine.record_history(1 << 20).unwrap();
-    let mut t3 = reader.begin();
-    let _ = x.get(&mut t3);
-    let t1 = committed(&mut writer, |tx| {
-        assert!(table.delete(tx, &7)?);
-        x.set(tx, 1)
-    });
-    let t2 = committed(&mut writer, |tx| table.insert(tx, 7, 7).map(drop));
-    let _ = table.get(&mut t3, &7);
-    let t3 = t3.commit().is_ok();
-    judge(&recording.finish());
-    (t1 && t2, t3)
-}
-
 #[test]
 fn what_follows_an_observed_absence_is_later_in_every_order() {
     for ordered in [false, true] {
-        assert_eq!(absence_between::<TicToc>(ordered), (true, false));
-        assert_eq!(absence_between::<Occ>(ordered), (true, false));
+        assert_eq!(absence_between::<TicToc>(ordered, Absence::Observed), (true, false));
+        assert_eq!(absence_between::<Occ>(ordered, Absence::Observed), (true, false));
     }
 }
 
 #[test]
 fn what_follows_a_deletion_is_later_in_every_order() {
     for ordered in [false, true] {
-        assert_eq!(deletion_between::<TicToc>(ordered), (true, false));
-        assert_eq!(deletion_between::<Occ>(ordered), (true, false));
+        assert_eq!(absence_between::<TicToc>(ordered, Absence::Deletion), (true, false));
+        assert_eq!(absence_between::<Occ>(ordered, Absence::Deletion), (true, false));
     }
 }

@@ -1,9 +1,9 @@
 //! Mutants of `tictoc`: what only a protocol with logical timestamps can do wrong.
 //!
-//! As those of `mutants`, with two timestamps in the word; a second word keeps writers apart.
+//! As those of `mutants`, with the same words: a version is two timestamps.
 
-use hotrow::sync::atomic::{AtomicU64, Ordering, fence};
-use hotrow::sync::spin::Spin;
+use crate::mutants::{LOCKED, Word};
+use hotrow::sync::atomic::{AtomicU64, Ordering};
 use hotrow::sync::thread;
 use hotrow::{Protocol, Reason};
 use hotrow_core::{Attempt, Flags, ItemId, Lost, Variant};
@@ -31,8 +31,6 @@ pub(crate) struct TimestampMutant<const FAULT: u8> {
     floor: AtomicU64,
 }
 
-const LOCKED: u64 = 1;
-
 /// When a version was written (32 bits), until when it is valid (31 bits), and the lock bit.
 fn word(write: u64, read: u64) -> u64 {
     write << 32 | read << 1
@@ -46,67 +44,23 @@ fn read_of(word: u64) -> u64 {
     (word & 0xffff_ffff) >> 1
 }
 
-#[derive(Default)]
-pub(crate) struct Word {
-    /// The timestamps, and the lock bit that readers heed.
-    stamps: AtomicU64,
-    /// Keeps writers apart: 0, or 1 while one has the segment.
-    writer: AtomicU64,
-}
-
-impl Word {
-    fn stable<V>(&self, mut load: impl FnMut() -> V) -> Result<(u64, V), Reason> {
-        let mut spin = Spin::new();
-        loop {
-            let before = self.stamps.load(Ordering::SeqCst);
-            if before & LOCKED == 0 {
-                let value = load();
-                fence(Ordering::Acquire);
-                if self.stamps.load(Ordering::SeqCst) == before {
-                    return Ok((before, value));
-                }
-            }
-            if !spin.turn() {
-                return Err(Reason::ReadLocked);
-            }
+fn extend<const FAULT: u8>(header: &Word, mark: u64, moment: u64) -> Result<(), Reason> {
+    let mut seen = header.version.load(Ordering::SeqCst);
+    loop {
+        if write_of(seen) != write_of(mark) {
+            return Err(Reason::ReadChanged);
         }
-    }
-
-    fn lock(&self) -> Result<u64, Reason> {
-        let mut spin = Spin::new();
-        while self.writer.compare_exchange(0, 1, Ordering::SeqCst, Ordering::Relaxed).is_err() {
-            if !spin.turn() {
-                return Err(Reason::WriteLocked);
-            }
+        if read_of(seen) >= moment {
+            return Ok(());
         }
-        let below = self.stamps.fetch_or(LOCKED, Ordering::SeqCst);
-        fence(Ordering::Release);
-        Ok(below)
-    }
-
-    fn unlock(&self) {
-        self.stamps.fetch_and(!LOCKED, Ordering::SeqCst);
-        self.writer.store(0, Ordering::SeqCst);
-    }
-
-    fn extend<const FAULT: u8>(&self, mark: u64, moment: u64) -> Result<(), Reason> {
-        let mut seen = self.stamps.load(Ordering::SeqCst);
-        loop {
-            if write_of(seen) != write_of(mark) {
-                return Err(Reason::ReadChanged);
-            }
-            if read_of(seen) >= moment {
-                return Ok(());
-            }
-            if seen & LOCKED != 0 {
-                let heeded = FAULT != fault::EXTENDED_UNDER_LOCKS;
-                return if heeded { Err(Reason::ReadLocked) } else { Ok(()) };
-            }
-            let extended = word(write_of(seen), moment);
-            match self.stamps.compare_exchange(seen, extended, Ordering::SeqCst, Ordering::SeqCst) {
-                Ok(_) => return Ok(()),
-                Err(now) => seen = now,
-            }
+        if seen & LOCKED != 0 {
+            let heeded = FAULT != fault::EXTENDED_UNDER_LOCKS;
+            return if heeded { Err(Reason::ReadLocked) } else { Ok(()) };
+        }
+        let extended = word(write_of(seen), moment);
+        match header.version.compare_exchange(seen, extended, Ordering::SeqCst, Ordering::SeqCst) {
+            Ok(_) => return Ok(()),
+            Err(now) => seen = now,
         }
     }
 }
@@ -203,7 +157,7 @@ impl<const FAULT: u8> Protocol for TimestampMutant<FAULT> {
     }
 
     fn born_locked(&self, _attempt: &Attempt<Self>) -> Word {
-        Word { stamps: AtomicU64::new(LOCKED), writer: AtomicU64::new(1) }
+        Word::born_locked()
     }
 
     fn commit(&self, attempt: &mut Attempt<Self>) -> Result<(), Lost> {
@@ -227,7 +181,7 @@ impl<const FAULT: u8> Protocol for TimestampMutant<FAULT> {
         for (at, item) in attempt.items.iter().enumerate() {
             let unlocked = item.is(Flags::READ) && !item.is(Flags::LOCKED);
             if unlocked && read_of(item.mark) < moment && FAULT != fault::NOT_EXTENDED {
-                let extended = item.header().extend::<FAULT>(item.mark, moment);
+                let extended = extend::<FAULT>(item.header(), item.mark, moment);
                 extended.map_err(|reason| Lost::item(reason, ItemId::from_position(at)))?;
             }
         }
@@ -244,7 +198,7 @@ impl<const FAULT: u8> Protocol for TimestampMutant<FAULT> {
             let id = attempt.items.writes()[at];
             attempt.install(id);
             let header = attempt.items.get(id).header();
-            header.stamps.store(word(moment, moment), Ordering::SeqCst);
+            header.publish(word(moment, moment));
             header.writer.store(0, Ordering::SeqCst);
         }
         Ok(())
