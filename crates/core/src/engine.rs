@@ -3,6 +3,7 @@
 use crate::abort::{Abort, Error, Misuse};
 use crate::history::Recording;
 use crate::history::recorder::Recorder;
+use crate::object::Label;
 use crate::policy::{Elders, RetryPolicy};
 use crate::protocol::Protocol;
 use crate::statistics::{ConflictTable, Counters, HotKey, Statistics};
@@ -15,8 +16,18 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 
 /// The number of an engine, unique in the process, never 0.
+///
+/// Its 16 highest bits say how many objects there were before it, so that objects can be counted within their engine:
+/// what goes by such a count is the same in each run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct EngineId(pub(crate) u64);
+
+impl EngineId {
+    /// How many objects there were before the engine, modulo 65,536.
+    pub(crate) fn objects_before(self) -> u16 {
+        (self.0 >> 48) as u16
+    }
+}
 
 /// An engine: a protocol chosen once, and everything its transactions share.
 ///
@@ -86,7 +97,8 @@ impl<P: Protocol> Engine<P> {
     pub fn with_options(options: &P::Options, policy: RetryPolicy) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         // Relaxed: only uniqueness matters.
-        let id = EngineId(NEXT.fetch_add(1, Ordering::Relaxed));
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let id = EngineId(number | u64::from(Label::count() as u16) << 48);
         let registry = Mutex::new(Registry { slots: Vec::new(), free: Vec::new() });
         let (protocol, name, elders) = (P::new(options), P::name(options), Elders::default());
         let recorder = OnceLock::new();

@@ -14,36 +14,53 @@ use std::ptr::NonNull;
 pub struct Label {
     pub(crate) engine: EngineId,
     number: u32,
-    rank: u16,
+    /// The object's place among its engine's, give or take 65,536.
+    place: u16,
+    /// 16 bits.
+    rank: AtomicU32,
     name: Box<str>,
 }
 
+/// How many objects there have been in the process.
+static OBJECTS: AtomicU32 = AtomicU32::new(0);
+
 impl Label {
+    /// How many labels there have been in the process.
+    pub(crate) fn count() -> u32 {
+        OBJECTS.load(Ordering::Relaxed)
+    }
+
     /// A label for a new object of an engine.
     pub fn new(engine: EngineId, name: impl Into<String>) -> Self {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
         // Relaxed: only uniqueness matters.
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        Self { engine, number, rank: u16::MAX, name: name.into().into_boxed_str() }
+        let number = OBJECTS.fetch_add(1, Ordering::Relaxed);
+        let place = (number as u16).wrapping_sub(engine.objects_before());
+        let rank = AtomicU32::new(u32::from(u16::MAX));
+        Self { engine, number, place, rank, name: name.into().into_boxed_str() }
     }
 
-    /// The same with a rank: protocols that line up at commit do so on objects of a lower rank first (drp §6.3). The
+    /// The object's rank: protocols that line up at commit do so on objects of a lower rank first (drp §6.3). The
     /// default is the highest.
-    ///
-    /// What many transactions want is best ranked high: it is then taken last and held shortest.
-    #[must_use]
-    pub fn ranked(self, rank: u16) -> Self {
-        Self { rank, ..self }
-    }
-
-    /// The rank.
     pub fn rank(&self) -> u16 {
-        self.rank
+        // Relaxed: it is changed only while nobody goes by it.
+        self.rank.load(Ordering::Relaxed) as u16
     }
 
-    /// Changes the rank. It takes `&mut`: no transaction may hold the object meanwhile.
-    pub fn set_rank(&mut self, rank: u16) {
-        self.rank = rank;
+    /// Changes the rank.
+    ///
+    /// What many transactions want is best ranked high: it is then taken last and held shortest. No transaction may
+    /// be using the object meanwhile: two that go by different orders may wait for each other for ever.
+    pub fn set_rank(&self, rank: u16) {
+        self.rank.store(u32::from(rank), Ordering::Relaxed);
+    }
+
+    /// Where a segment of the object stands in the order in which commits line up: the object's rank in the 16
+    /// highest bits, then what tells objects from each other, then what tells segments (drp §6.3).
+    ///
+    /// The paper has the segment's address below the rank. This number is the same in each run.
+    #[inline]
+    pub fn rank_of(&self, within: u32) -> u64 {
+        u64::from(self.rank()) << 48 | u64::from(self.place) << 32 | u64::from(within)
     }
 
     /// The name used in errors and reports.
@@ -104,19 +121,15 @@ pub unsafe trait Object<P: Protocol>: Send + Sync {
         bytes.extend_from_slice(&unsafe { self.identify(segment) }.to_be_bytes());
     }
 
-    /// Where a segment stands in the order in which commits line up: the object's rank in the 16 highest bits, then
-    /// what tells objects and segments apart (drp §6.3). Two segments may have the same.
-    ///
-    /// The paper takes the segment's address for the latter. This number is the same in each run.
+    /// Where a segment stands in the order in which commits line up, always the same for the same segment. Two
+    /// segments may have the same. No code of the user's runs here.
     ///
     /// # Safety
     ///
     /// As for [`describe`](Self::describe).
     unsafe fn rank(&self, segment: NonNull<P::Header>) -> u64 {
-        let label = self.label();
         // SAFETY: the caller's promise.
-        let within = unsafe { self.identify(segment) } & 0xFFFF_FFFF;
-        u64::from(label.rank) << 48 | (u64::from(label.number) & 0xFFFF) << 32 | within
+        self.label().rank_of(unsafe { self.identify(segment) } as u32)
     }
 
     /// What the pending write of an item does to its key; `None` if it changes nothing that others can see.

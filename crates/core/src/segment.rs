@@ -2,6 +2,7 @@
 
 use crate::abort::Abort;
 use crate::cell::{Cell, Value};
+use crate::deferred::{Access, Deferred, Input};
 use crate::item::Item;
 use crate::object::Object;
 use crate::pin::Pin;
@@ -117,6 +118,72 @@ impl<T: Value, P: Protocol> Segment<T, P> {
             };
             Ok(change(T::Cell::pending_mut(pending)))
         }
+    }
+
+    /// Reads the value when it is the transaction's turn.
+    ///
+    /// # Safety
+    ///
+    /// As for [`read`](Self::read).
+    #[inline]
+    pub unsafe fn defer_read<I: Input, R: 'static, O: Object<P> + 'static>(
+        &self,
+        tx: &mut Transaction<'_, P>,
+        object: &O,
+        inputs: I,
+        look: impl FnOnce(&T, I::Value) -> R + 'static,
+    ) -> Result<Deferred<R>, Abort> {
+        let (segment, owner) = (NonNull::from(self), NonNull::from(object));
+        // SAFETY: the caller's promise; segment and object stay in memory until the attempt ends.
+        unsafe {
+            tx.defer(object, self.address(), Access::Read, inputs, move |tx, inputs| {
+                segment.as_ref().read(tx, owner.as_ref(), |value| look(value, inputs))
+            })
+        }
+    }
+
+    /// Changes the value when it is the transaction's turn.
+    ///
+    /// # Safety
+    ///
+    /// As for [`read`](Self::read).
+    #[inline]
+    pub unsafe fn defer_update<I: Input, R: 'static, O: Object<P> + 'static>(
+        &self,
+        tx: &mut Transaction<'_, P>,
+        object: &O,
+        inputs: I,
+        change: impl FnOnce(&mut T, I::Value) -> R + 'static,
+    ) -> Result<Deferred<R>, Abort> {
+        let (segment, owner) = (NonNull::from(self), NonNull::from(object));
+        // SAFETY: as in `defer_read`.
+        unsafe {
+            tx.defer(object, self.address(), Access::Write, inputs, move |tx, inputs| {
+                segment.as_ref().update(tx, owner.as_ref(), |value| change(value, inputs))
+            })
+        }
+    }
+
+    /// Replaces the value by one that is known when it is the transaction's turn.
+    ///
+    /// # Safety
+    ///
+    /// As for [`read`](Self::read).
+    #[inline]
+    pub unsafe fn defer_write<I: Input<Value = T>, O: Object<P> + 'static>(
+        &self,
+        tx: &mut Transaction<'_, P>,
+        object: &O,
+        value: I,
+    ) -> Result<(), Abort> {
+        let (segment, owner) = (NonNull::from(self), NonNull::from(object));
+        // SAFETY: as in `defer_read`.
+        unsafe {
+            tx.defer(object, self.address(), Access::Write, value, move |tx, value| {
+                segment.as_ref().write(tx, owner.as_ref(), value)
+            })?;
+        }
+        Ok(())
     }
 
     /// What an object's [`Object::install`] does for a segment.

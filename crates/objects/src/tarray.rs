@@ -1,7 +1,8 @@
 //! A fixed-size array: one segment per element (sto §4.2, `TArray`).
 
 use hotrow_core::{
-    Abort, Engine, EpochBox, Item, Label, Misuse, Object, Pin, Protocol, Segment, Transaction, Value,
+    Abort, Deferred, Engine, EpochBox, Input, Item, Label, Misuse, Object, Pin, Protocol, Segment,
+    Transaction, Value,
 };
 use std::ptr::NonNull;
 
@@ -114,6 +115,64 @@ impl<T: Value, P: Protocol> TArray<T, P> {
         let segment = self.segment(tx, index)?;
         // SAFETY: as in `read`.
         unsafe { segment.update(tx, &*self.shared, change) }
+    }
+
+    /// Looks at an element when the transaction commits; the result may be an input of what is deferred later.
+    ///
+    /// # Errors
+    ///
+    /// As [`get`](Self::get).
+    #[inline]
+    pub fn defer_read<R: 'static>(
+        &self,
+        tx: &mut Transaction<'_, P>,
+        index: usize,
+        look: impl FnOnce(&T) -> R + 'static,
+    ) -> Result<Deferred<R>, Abort> {
+        let segment = self.segment(tx, index)?;
+        // SAFETY: as in `read`.
+        unsafe { segment.defer_read(tx, &*self.shared, (), |value, ()| look(value)) }
+    }
+
+    /// Changes an element when the transaction commits, given inputs that may be known only then.
+    ///
+    /// # Errors
+    ///
+    /// As [`get`](Self::get).
+    #[inline]
+    pub fn defer_update<I: Input, R: 'static>(
+        &self,
+        tx: &mut Transaction<'_, P>,
+        index: usize,
+        inputs: I,
+        change: impl FnOnce(&mut T, I::Value) -> R + 'static,
+    ) -> Result<Deferred<R>, Abort> {
+        let segment = self.segment(tx, index)?;
+        // SAFETY: as in `read`.
+        unsafe { segment.defer_update(tx, &*self.shared, inputs, change) }
+    }
+
+    /// Replaces an element when the transaction commits, by one that may be known only then.
+    ///
+    /// # Errors
+    ///
+    /// As [`get`](Self::get).
+    #[inline]
+    pub fn defer_set(
+        &self,
+        tx: &mut Transaction<'_, P>,
+        index: usize,
+        value: impl Input<Value = T>,
+    ) -> Result<(), Abort> {
+        let segment = self.segment(tx, index)?;
+        // SAFETY: as in `read`.
+        unsafe { segment.defer_write(tx, &*self.shared, value) }
+    }
+
+    /// Sets the array's rank: where it stands in the order in which deferred operations line up
+    /// ([`Label::ranked`]).
+    pub fn set_rank(&mut self, rank: u16) {
+        self.shared.label.set_rank(rank);
     }
 }
 

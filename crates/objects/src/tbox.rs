@@ -7,7 +7,9 @@
 //! 2. operations, each of which enters the transaction and then works on a segment;
 //! 3. an [`Object`] implementation that installs or drops pending writes and names keys.
 
-use hotrow_core::{Abort, Engine, EpochBox, Item, Label, Object, Pin, Protocol, Segment, Transaction, Value};
+use hotrow_core::{
+    Abort, Deferred, Engine, EpochBox, Input, Item, Label, Object, Pin, Protocol, Segment, Transaction, Value,
+};
 use std::ptr::NonNull;
 
 /// A transactional box around a value of any type that is [`Value`].
@@ -103,6 +105,57 @@ impl<T: Value, P: Protocol> TBox<T, P> {
         tx.enter(&self.shared.label)?;
         // SAFETY: as in `read`.
         unsafe { self.shared.segment.update(tx, &*self.shared, change) }
+    }
+
+    /// Looks at the value when the transaction commits; the result may be an input of what is deferred later.
+    ///
+    /// # Errors
+    ///
+    /// As [`get`](Self::get).
+    #[inline]
+    pub fn defer_read<R: 'static>(
+        &self,
+        tx: &mut Transaction<'_, P>,
+        look: impl FnOnce(&T) -> R + 'static,
+    ) -> Result<Deferred<R>, Abort> {
+        tx.enter(&self.shared.label)?;
+        // SAFETY: as in `read`.
+        unsafe { self.shared.segment.defer_read(tx, &*self.shared, (), |value, ()| look(value)) }
+    }
+
+    /// Changes the value when the transaction commits, given inputs that may be known only then.
+    ///
+    /// # Errors
+    ///
+    /// As [`get`](Self::get).
+    #[inline]
+    pub fn defer_update<I: Input, R: 'static>(
+        &self,
+        tx: &mut Transaction<'_, P>,
+        inputs: I,
+        change: impl FnOnce(&mut T, I::Value) -> R + 'static,
+    ) -> Result<Deferred<R>, Abort> {
+        tx.enter(&self.shared.label)?;
+        // SAFETY: as in `read`.
+        unsafe { self.shared.segment.defer_update(tx, &*self.shared, inputs, change) }
+    }
+
+    /// Replaces the value when the transaction commits, by one that may be known only then.
+    ///
+    /// # Errors
+    ///
+    /// As [`get`](Self::get).
+    #[inline]
+    pub fn defer_set(&self, tx: &mut Transaction<'_, P>, value: impl Input<Value = T>) -> Result<(), Abort> {
+        tx.enter(&self.shared.label)?;
+        // SAFETY: as in `read`.
+        unsafe { self.shared.segment.defer_write(tx, &*self.shared, value) }
+    }
+
+    /// Sets the box's rank: where it stands in the order in which deferred operations line up
+    /// ([`Label::ranked`]).
+    pub fn set_rank(&mut self, rank: u16) {
+        self.shared.label.set_rank(rank);
     }
 }
 

@@ -213,6 +213,11 @@ unsafe impl<K: Key, R: Value, P: Protocol> Object<P> for Shared<K, R, P> {
         FixedState::default().hash_one(unsafe { Record::<K, R, P>::at(segment) }.key())
     }
 
+    unsafe fn rank(&self, segment: NonNull<P::Header>) -> u64 {
+        // SAFETY: the caller's promise.
+        self.label.rank_of(unsafe { Record::<K, R, P>::at(segment) }.place())
+    }
+
     unsafe fn name(&self, segment: NonNull<P::Header>, bytes: &mut Vec<u8>) {
         // SAFETY: the caller's promise.
         unsafe { Record::<K, R, P>::at(segment) }.key().image().put_bytes(bytes);

@@ -76,7 +76,13 @@ impl<P: Protocol> Workload<P> for Array<P> {
         let ran = worker.run(|tx| {
             let mut sum: u64 = 0;
             for (element, increments) in operations {
-                if *increments {
+                if P::DEFERS {
+                    if *increments {
+                        self.array.defer_update(tx, *element, (), |value, ()| *value += 1)?;
+                    } else {
+                        self.array.defer_read(tx, *element, |value| std::hint::black_box(*value))?;
+                    }
+                } else if *increments {
                     self.array.update(tx, *element, |value| *value += 1)?;
                 } else {
                     sum = sum.wrapping_add(self.array.get(tx, *element)?);

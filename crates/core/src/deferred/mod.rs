@@ -32,8 +32,8 @@ mod inputs;
 mod intention;
 mod running;
 
-pub use expression::{Binary, Constant, Expression, Operand, Operator};
 pub use expression::{AtLeast, AtMost, Equals, GreaterThan, LessThan, Minus, Plus, Times};
+pub use expression::{Binary, Constant, Expression, Operand, Operator};
 pub use inputs::{Input, Results};
 pub(crate) use intention::Intentions;
 
