@@ -41,6 +41,7 @@ impl Label {
 
     /// The object's rank: protocols that line up at commit do so on objects of a lower rank first (drp §6.3). The
     /// default is the highest.
+    #[inline]
     pub fn rank(&self) -> u16 {
         // Relaxed: it is changed only while nobody goes by it.
         self.rank.load(Ordering::Relaxed) as u16
@@ -127,6 +128,7 @@ pub unsafe trait Object<P: Protocol>: Send + Sync {
     /// # Safety
     ///
     /// As for [`describe`](Self::describe).
+    #[inline]
     unsafe fn rank(&self, segment: NonNull<P::Header>) -> u64 {
         // SAFETY: the caller's promise.
         self.label().rank_of(unsafe { self.identify(segment) } as u32)

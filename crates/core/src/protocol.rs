@@ -143,6 +143,10 @@ pub trait Protocol: Sized + Send + Sync + 'static {
         Ok(())
     }
 
+    /// The first operation on a segment is deferred. `rank` is its [`Object::rank`](crate::Object::rank).
+    #[inline(always)]
+    fn deferred(&self, _attempt: &mut Attempt<Self>, _item: ItemId, _rank: u64) {}
+
     /// Takes a place in line on every segment with [deferred](crate::Flags::DEFERRED) operations or a pending write.
     /// Called once, before [`commit`](Self::commit), if anything was deferred; after an `Err`,
     /// [`abort`](Self::abort) follows.

@@ -177,6 +177,7 @@ impl<T: Value, P: Protocol> TArray<T, P> {
 }
 
 impl<T: Value, P: Protocol> Shared<T, P> {
+    #[inline]
     fn index(&self, segment: NonNull<P::Header>) -> usize {
         let base = self.segments.as_ptr().addr();
         (segment.addr().get() - base) / size_of::<Segment<T, P>>().max(1)
@@ -194,6 +195,7 @@ unsafe impl<T: Value, P: Protocol> Object<P> for Shared<T, P> {
         self.index(segment).to_string()
     }
 
+    #[inline]
     unsafe fn identify(&self, segment: NonNull<P::Header>) -> u64 {
         self.index(segment) as u64
     }

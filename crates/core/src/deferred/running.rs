@@ -7,6 +7,7 @@ use crate::item::{Flags, ItemId};
 use crate::object::Object;
 use crate::protocol::Protocol;
 use crate::transaction::{Phase, Transaction};
+use hotrow_sync::prefetch::prefetch;
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::NonNull;
@@ -176,11 +177,19 @@ impl<P: Protocol> Transaction<'_, P> {
         // SAFETY: the caller's promise.
         let id = unsafe { self.item(object, segment) };
         let item = self.attempt.items.get_mut(id);
+        let first = !item.is(Flags::DEFERRED);
         item.set(Flags::DEFERRED);
         if access == Access::Write {
             item.set(Flags::DEFERRED_WRITE);
         }
         item.intentions += 1;
+        if first {
+            // Nothing looks at the segment before the commit, which will look at all of them one after the other.
+            prefetch(segment.as_ptr());
+            // SAFETY: the caller's promise. The object's type is known here: no virtual call.
+            let rank = unsafe { object.rank(segment) };
+            self.protocol.deferred(self.attempt, id, rank);
+        }
         self.record(Some(id), inputs, work)
     }
 

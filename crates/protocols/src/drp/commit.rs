@@ -2,20 +2,21 @@
 
 use super::Drp;
 use super::line::{Line, Position};
+use super::order::Planned;
 use super::progress::RANK_MAX;
 use hotrow_core::{Attempt, Flags, ItemId, Lost, Reason};
 use hotrow_sync::atomic::{Ordering, fence};
 use hotrow_sync::thread::label;
 
-/// A place in a segment's line, taken or to be taken.
+/// A place in a segment's line.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Place {
     rank: u64,
-    /// The segment's address: it tells segments of one rank apart.
-    segment: usize,
-    item: ItemId,
     position: Position,
+    item: ItemId,
     writes: bool,
+    /// Whether its turn is known to have come. It lasts until the line is left.
+    has_turn: bool,
     has_left: bool,
 }
 
@@ -26,68 +27,65 @@ impl Drp {
         attempt.local.reads > 0 || attempt.has_structures() || attempt.items.has_predicates()
     }
 
-    /// Finds out where the attempt has to line up, in the order of ranks (drp §4.1, step 1).
-    fn plan(&self, attempt: &mut Attempt<Self>) {
+    /// Finds out where the attempt has to line up, in the order of ranks (drp §4.1, step 1). Where it has deferred
+    /// something is planned already.
+    fn plan(attempt: &mut Attempt<Self>) {
         let Attempt { items, local, .. } = attempt;
         local.places.clear();
         local.behind.clear();
         local.behind_readers.clear();
-        local.joined = 0;
-        for (at, item) in items.iter().enumerate() {
-            if item.is_any(&[Flags::WRITE, Flags::DEFERRED]) && !item.is(Flags::BORN) {
-                local.places.push(Place {
-                    rank: item.rank().min(RANK_MAX),
-                    segment: item.segment().addr().get(),
-                    item: ItemId::from_position(at),
-                    position: Position::default(),
-                    writes: self.options.exclusive || item.is_any(&[Flags::WRITE, Flags::DEFERRED_WRITE]),
-                    has_left: false,
-                });
+        for id in items.writes() {
+            let item = items.get(*id);
+            if !item.is_any(&[Flags::DEFERRED, Flags::BORN]) {
+                local.plan.add(Planned { rank: item.rank().min(RANK_MAX), item: *id });
             }
         }
-        local.places.sort_unstable_by_key(|place| (place.rank, place.segment));
-        for (at, place) in local.places.iter().enumerate() {
-            items.get_mut(place.item).mark.place = at as u32 + 1;
-        }
+        local.plan.sort(|id| items.get(id).segment().addr().get());
     }
 
     /// Joins all lines in the order of ranks.
     pub(super) fn join_all(&self, attempt: &mut Attempt<Self>) -> Result<(), Lost> {
         label("line up");
-        self.plan(attempt);
+        Self::plan(attempt);
         let worker = attempt.worker().number();
         attempt.local.has_begun = true;
-        self.progress.begin(worker, attempt.local.places.first().map(|place| place.rank));
-        for at in 0..attempt.local.places.len() {
-            if !self.options.two_phase {
-                self.let_pass(attempt, at);
+        let mut next = attempt.local.plan.get(0);
+        let commit = self.progress.begin(worker, next.map(|planned| planned.rank));
+        while let Some(planned) = next {
+            if !attempt.local.behind.is_empty() || !attempt.local.behind_readers.is_empty() {
+                self.let_pass(attempt, planned.rank);
             }
-            self.join(attempt, at, worker);
-            self.progress.advance(worker, attempt.local.places.get(at + 1).map(|place| place.rank));
-            let Place { item: id, position, .. } = attempt.local.places[at];
-            let item = attempt.items.get(id);
+            let at = attempt.local.places.len();
+            self.join(attempt, planned, worker);
+            next = attempt.local.plan.get(at + 1);
+            commit.advance(next.map(|planned| planned.rank));
+            let item = attempt.items.get(planned.item);
             // Who has read another version will not be certified.
-            if item.is(Flags::READ) && item.mark.version != Line::version_at(position) {
-                return Err(Lost::item(Reason::ReadChanged, id));
+            if item.is(Flags::READ)
+                && item.mark.version != Line::version_at(attempt.local.places[at].position)
+            {
+                return Err(Lost::item(Reason::ReadChanged, planned.item));
             }
             if self.options.two_phase {
-                self.take_turn(attempt, id, true);
+                self.take_turn(attempt, planned.item, true);
             }
         }
         Ok(())
     }
 
-    /// Waits until all predecessors have passed the rank of a place (drp §4.1, step 2).
-    #[inline]
-    fn let_pass(&self, attempt: &mut Attempt<Self>, at: usize) {
+    /// Waits until all predecessors have passed a rank (drp §4.1, step 2).
+    #[cold]
+    fn let_pass(&self, attempt: &mut Attempt<Self>, rank: u64) {
         let local = &mut attempt.local;
-        let rank = local.places[at].rank;
-        if !local.behind.is_empty() {
-            local.behind.retain(|predecessor| !self.progress.has_finished(*predecessor));
-            for predecessor in &local.behind {
-                self.progress.wait_passed(*predecessor, rank);
-            }
+        local.behind.retain(|predecessor| !self.progress.has_finished(*predecessor));
+        for predecessor in &local.behind {
+            self.progress.wait_passed(*predecessor, rank);
         }
+        self.wait_for_readers(attempt);
+    }
+
+    /// Waits for the readers before this attempt. They leave only when they have finished.
+    fn wait_for_readers(&self, attempt: &mut Attempt<Self>) {
         while let Some(readers) = attempt.local.behind_readers.pop() {
             let id = attempt.local.places[readers as usize].item;
             self.take_turn(attempt, id, true);
@@ -96,19 +94,30 @@ impl Drp {
 
     /// Joins a line, and notes whom it is behind now (drp §4.1, step 3).
     #[inline]
-    fn join(&self, attempt: &mut Attempt<Self>, at: usize, worker: u32) {
+    fn join(&self, attempt: &mut Attempt<Self>, planned: Planned, worker: u32) {
         let Attempt { items, local, .. } = attempt;
-        let place = &mut local.places[at];
-        let line = items.get(place.item).header();
-        let (position, last_writer) =
-            if place.writes { line.join_writing(worker) } else { line.join_reading() };
-        place.position = position;
-        local.joined = at + 1;
-        if self.options.two_phase || line.is_turn(position, place.writes) {
-            return;
+        let item = items.get_mut(planned.item);
+        let writes = self.options.exclusive || item.is_any(&[Flags::WRITE, Flags::DEFERRED_WRITE]);
+        let line = item.header();
+        let (position, last_writer) = if writes { line.join_writing(worker) } else { line.join_reading() };
+        let has_turn = line.is_turn(position, writes);
+        let Planned { rank, item: id } = planned;
+        local.places.push(Place { rank, position, item: id, writes, has_turn, has_left: false });
+        item.mark.place = local.places.len() as u32;
+        if !has_turn && !self.options.two_phase {
+            self.note_predecessors(attempt, last_writer);
         }
+    }
+
+    /// Notes whom the attempt is behind in the line that it has joined last.
+    #[cold]
+    fn note_predecessors(&self, attempt: &mut Attempt<Self>, last_writer: Option<u32>) {
+        let Attempt { items, local, .. } = attempt;
+        let at = local.places.len() - 1;
+        let Place { item: id, position, writes, .. } = local.places[at];
+        let line = items.get(id).header();
         // Behind readers only its turn will do, which comes after that of all who were before them.
-        if place.writes && line.has_readers_before(position) {
+        if writes && line.has_readers_before(position) {
             local.behind_readers.push(at as u32);
         } else if let Some(last_writer) = last_writer {
             let predecessor = self.progress.current(last_writer);
@@ -127,16 +136,23 @@ impl Drp {
         if item.is(Flags::LOCKED) {
             return true;
         }
-        let place = &local.places[item.mark.place as usize - 1];
-        let (line, position, writes) = (item.header(), place.position, place.writes);
-        if !line.is_turn(position, writes) {
-            if !wait {
-                return false;
-            }
-            self.progress.wait(place.rank, || line.is_turn(position, writes));
+        let place = &mut local.places[item.mark.place as usize - 1];
+        if !place.has_turn && !self.look_for_turn(place, item.header(), wait) {
+            return false;
         }
         item.set(Flags::LOCKED);
         true
+    }
+
+    #[cold]
+    fn look_for_turn(&self, place: &mut Place, line: &Line, wait: bool) -> bool {
+        let Place { rank, position, writes, .. } = *place;
+        place.has_turn = line.is_turn(position, writes);
+        if !place.has_turn && wait {
+            self.progress.wait(rank, || line.is_turn(position, writes));
+            place.has_turn = true;
+        }
+        place.has_turn
     }
 
     /// Waits for all predecessors, and says that the attempt has finished (drp §4.1, step 6).
@@ -150,11 +166,7 @@ impl Drp {
         while let Some(predecessor) = attempt.local.behind.pop() {
             self.progress.wait_finished(predecessor);
         }
-        // Readers before this attempt leave only when they have finished.
-        while let Some(readers) = attempt.local.behind_readers.pop() {
-            let id = attempt.local.places[readers as usize].item;
-            self.take_turn(attempt, id, true);
-        }
+        self.wait_for_readers(attempt);
     }
 
     /// Checks what a wild attempt depends on (drp §4.2, step 4).
@@ -214,25 +226,33 @@ impl Drp {
         attempt.check_structures()
     }
 
-    /// Installs all pending writes and leaves all lines. Nothing can fail any more.
+    /// Installs all pending writes and leaves all lines, each at its turn. Nothing can fail any more.
     pub(super) fn install(&self, attempt: &mut Attempt<Self>) {
         label("install");
-        for at in 0..attempt.local.places.len() {
-            let Place { item, writes, .. } = attempt.local.places[at];
-            if writes {
-                self.take_turn(attempt, item, true);
-            }
-        }
         if self.options.opaque {
             // Sequentially consistent: see `keep_opaque`.
             self.clock.fetch_add(1, Ordering::SeqCst);
         }
         // Orders having joined before the stores to the values; pairs with the fence in `Line::stable`.
         fence(Ordering::Release);
-        for at in 0..attempt.items.writes().len() {
-            attempt.install(attempt.items.writes()[at]);
+        if attempt.changes_structure() {
+            for at in 0..attempt.items.writes().len() {
+                let id = attempt.items.writes()[at];
+                if attempt.items.get(id).is(Flags::BORN) {
+                    attempt.install(id);
+                    attempt.items.get(id).header().leave_born();
+                }
+            }
         }
-        self.leave_all(attempt);
+        for at in 0..attempt.local.places.len() {
+            let id = attempt.local.places[at].item;
+            if attempt.items.get(id).is(Flags::WRITE) {
+                self.take_turn(attempt, id, true);
+                attempt.install(id);
+            }
+            self.leave(attempt, at);
+        }
+        self.tell(attempt);
     }
 
     /// Leaves a line in which the attempt only reads, and has read.
@@ -245,6 +265,25 @@ impl Drp {
             place.has_left = true;
             item.clear(Flags::LOCKED);
             item.header().leave_reading();
+        }
+    }
+
+    /// Leaves a line at its turn, unless that has been done.
+    #[inline]
+    fn leave(&self, attempt: &mut Attempt<Self>, at: usize) {
+        let Attempt { items, local, .. } = attempt;
+        let place = &mut local.places[at];
+        if place.has_left {
+            return;
+        }
+        let line = items.get(place.item).header();
+        if !place.has_turn {
+            self.look_for_turn(place, line, true);
+        }
+        if place.writes {
+            line.leave_writing(place.position);
+        } else {
+            line.leave_reading();
         }
     }
 
@@ -264,21 +303,17 @@ impl Drp {
             // Who is behind must not overtake those who are before.
             self.finish(attempt);
         }
-        for at in 0..attempt.local.joined {
-            let Place { item: id, position, writes, has_left, .. } = attempt.local.places[at];
-            if has_left {
-                continue;
-            }
-            self.take_turn(attempt, id, true);
-            let line = attempt.items.get(id).header();
-            if writes {
-                line.leave_writing(position);
-            } else {
-                line.leave_reading();
-            }
+        for at in 0..attempt.local.places.len() {
+            self.leave(attempt, at);
         }
+        self.tell(attempt);
+    }
+
+    /// Tells who waits for what the attempt has done.
+    #[inline]
+    fn tell(&self, attempt: &Attempt<Self>) {
         let worker = u64::from(attempt.worker().number());
-        let ranks = attempt.local.places[..attempt.local.joined].iter().map(|place| place.rank);
+        let ranks = attempt.local.places.iter().map(|place| place.rank);
         self.progress.tell(ranks.chain([worker]));
     }
 }

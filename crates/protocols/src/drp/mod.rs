@@ -64,6 +64,7 @@
 mod commit;
 mod line;
 mod options;
+mod order;
 mod progress;
 
 use commit::Place;
@@ -72,7 +73,8 @@ use hotrow_core::{Attempt, Flags, ItemId, Lost, Over, Protocol, Reason, Variant}
 use hotrow_sync::atomic::{AtomicU64, Ordering};
 pub use line::Line;
 pub use options::DrpOptions;
-use progress::{Predecessor, Progress};
+use order::{Plan, Planned};
+use progress::{Predecessor, Progress, RANK_MAX};
 
 /// Deferred runtime pipelining (drp §4–6), and its baseline without a pipeline.
 #[derive(Debug)]
@@ -95,10 +97,10 @@ pub struct DrpMark {
 /// What a worker keeps.
 #[derive(Debug, Default)]
 pub struct DrpLocal {
-    /// Where the attempt is in line, or is going to be, in the order of ranks.
+    /// Where the attempt is going to be in line.
+    plan: Plan,
+    /// Where it is, or has been, in line, in the order of ranks.
     places: Vec<Place>,
-    /// How many of them it has joined.
-    joined: usize,
     /// Commits that have to finish first.
     behind: Vec<Predecessor>,
     /// Places behind readers.
@@ -173,6 +175,7 @@ impl Protocol for Drp {
     #[cfg_attr(not(debug_assertions), inline(always))]
     fn begin(&self, attempt: &mut Attempt<Self>) {
         let local = &mut attempt.local;
+        local.plan.clear();
         local.reads = 0;
         local.has_begun = false;
         local.has_finished = false;
@@ -246,6 +249,13 @@ impl Protocol for Drp {
     #[cfg_attr(not(debug_assertions), inline(always))]
     fn observed(&self, attempt: &mut Attempt<Self>) -> Result<(), Lost> {
         self.keep_opaque(attempt).map(|_| ())
+    }
+
+    #[inline]
+    fn deferred(&self, attempt: &mut Attempt<Self>, id: ItemId, rank: u64) {
+        if !attempt.items.get(id).is(Flags::BORN) {
+            attempt.local.plan.add(Planned { rank: rank.min(RANK_MAX), item: id });
+        }
     }
 
     fn line_up(&self, attempt: &mut Attempt<Self>) -> Result<(), Lost> {

@@ -34,6 +34,15 @@ impl Default for Commit {
     }
 }
 
+impl Commit {
+    /// Says that everything below `rank`, or everything, has been joined.
+    #[inline(always)]
+    pub(super) fn advance(&self, rank: Option<u64>) {
+        // Release: pairs with the acquire in `has_passed`; who joins a line because of it joins behind this worker.
+        self.bound.store(rank.unwrap_or(JOINED_ALL), Ordering::Release);
+    }
+}
+
 /// A commit that another one is behind: a predecessor (drp §4.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Predecessor {
@@ -67,7 +76,7 @@ impl Progress {
 
     /// Begins a commit that will first join a segment of this rank.
     #[inline]
-    pub(super) fn begin(&self, worker: u32, rank: Option<u64>) {
+    pub(super) fn begin(&self, worker: u32, rank: Option<u64>) -> &Commit {
         let commit = self.commits.of(worker);
         // Relaxed: only the worker itself changes it.
         let serial = commit.serial.load(Ordering::Relaxed);
@@ -79,13 +88,7 @@ impl Progress {
         // in a line, which it joins later, sees both.
         commit.serial.store(serial + 1, Ordering::Release);
         commit.bound.store(rank.unwrap_or(JOINED_ALL), Ordering::Release);
-    }
-
-    /// Says that everything below `rank`, or everything, has been joined.
-    #[inline(always)]
-    pub(super) fn advance(&self, worker: u32, rank: Option<u64>) {
-        // Release: pairs with the acquire in `has_passed`; who joins a line because of it joins behind this worker.
-        self.commits.of(worker).bound.store(rank.unwrap_or(JOINED_ALL), Ordering::Release);
+        commit
     }
 
     /// Says that the commit has joined all its lines, and so have all that it is behind of.
@@ -191,12 +194,12 @@ mod tests {
     #[test]
     fn a_predecessor_passes_ranks_in_their_order_and_finishes_last() {
         let progress = Progress::new();
-        progress.begin(3, Some(5));
+        let commit = progress.begin(3, Some(5));
         let predecessor = progress.current(3);
         assert!(progress.has_passed(predecessor, 4) && !progress.has_passed(predecessor, 5));
-        progress.advance(3, Some(9));
+        commit.advance(Some(9));
         assert!(progress.has_passed(predecessor, 8) && !progress.has_passed(predecessor, 9));
-        progress.advance(3, None);
+        commit.advance(None);
         assert!(progress.has_passed(predecessor, RANK_MAX) && !progress.has_finished(predecessor));
         progress.finish(3);
         assert!(progress.has_finished(predecessor));
