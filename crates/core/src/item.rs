@@ -199,6 +199,12 @@ impl<P: Protocol> Items<P> {
         self.map.find(segment, |index| items[index].segment.addr().get()).map(ItemId)
     }
 
+    /// Whether there is an item of this number, and it is a segment's.
+    #[inline(always)]
+    pub(crate) fn is_at(&self, id: ItemId, segment: NonNull<P::Header>) -> bool {
+        self.items.get(id.0 as usize).is_some_and(|item| item.segment == segment)
+    }
+
     /// The item of a segment; a new one if the segment was not touched yet.
     #[inline(always)]
     pub(crate) fn find_or_add(

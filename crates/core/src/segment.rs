@@ -8,6 +8,7 @@ use crate::object::Object;
 use crate::pin::Pin;
 use crate::protocol::Protocol;
 use crate::transaction::{Found, Transaction};
+use hotrow_sync::prefetch::prefetch;
 use std::ptr::NonNull;
 
 /// A value and what the protocol keeps beside it. Two operations on different segments commute.
@@ -120,6 +121,14 @@ impl<T: Value, P: Protocol> Segment<T, P> {
         }
     }
 
+    /// Has the value fetched that an intention is going to look at; it may be in another cache line than the header.
+    #[inline(always)]
+    fn fetch_value(&self) {
+        if P::DEFERS {
+            prefetch(&raw const self.cell);
+        }
+    }
+
     /// Reads the value when it is the transaction's turn.
     ///
     /// # Safety
@@ -134,6 +143,7 @@ impl<T: Value, P: Protocol> Segment<T, P> {
         look: impl FnOnce(&T, I::Value) -> R + 'static,
     ) -> Result<Deferred<R>, Abort> {
         let (segment, owner) = (NonNull::from(self), NonNull::from(object));
+        self.fetch_value();
         // SAFETY: the caller's promise; segment and object stay in memory until the attempt ends.
         unsafe {
             tx.defer(object, self.address(), Access::Read, inputs, move |tx, inputs| {
@@ -156,6 +166,7 @@ impl<T: Value, P: Protocol> Segment<T, P> {
         change: impl FnOnce(&mut T, I::Value) -> R + 'static,
     ) -> Result<Deferred<R>, Abort> {
         let (segment, owner) = (NonNull::from(self), NonNull::from(object));
+        self.fetch_value();
         // SAFETY: as in `defer_read`.
         unsafe {
             tx.defer(object, self.address(), Access::Write, inputs, move |tx, inputs| {
@@ -177,6 +188,7 @@ impl<T: Value, P: Protocol> Segment<T, P> {
         value: I,
     ) -> Result<(), Abort> {
         let (segment, owner) = (NonNull::from(self), NonNull::from(object));
+        self.fetch_value();
         // SAFETY: as in `defer_read`.
         unsafe {
             tx.defer(object, self.address(), Access::Write, value, move |tx, value| {

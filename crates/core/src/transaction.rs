@@ -29,6 +29,8 @@ pub struct Transaction<'w, P: Protocol> {
     engine: EngineId,
     stop: Option<Stop>,
     pub(crate) phase: Phase,
+    /// The item of the intention that ran last, where [`item`](Self::item) looks first.
+    pub(crate) latest: ItemId,
     describe: bool,
     open: bool,
     /// The attempt's pinned epoch is its thread's: a transaction must not be sent to another one.
@@ -118,6 +120,7 @@ impl<'w, P: Protocol> Transaction<'w, P> {
             engine,
             stop: None,
             phase: Phase::Body,
+            latest: ItemId::from_position(0),
             describe,
             open: true,
             _thread: PhantomData,
@@ -324,6 +327,9 @@ impl<'w, P: Protocol> Transaction<'w, P> {
     /// As for [`read`](Self::read).
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub unsafe fn item<O: Object<P> + 'static>(&mut self, object: &O, segment: NonNull<P::Header>) -> ItemId {
+        if P::DEFERS && self.phase != Phase::Body && self.attempt.items.is_at(self.latest, segment) {
+            return self.latest;
+        }
         self.attempt.items.find_or_add(segment, NonNull::from(object))
     }
 

@@ -154,7 +154,8 @@ mod tests {
         assert_eq!(
             error,
             "unknown protocol \"ocm\"; there are: occ, plor, plor+dwa, plor+optimistic, plor+latched, \
-             plor+deadline, tictoc, mocc, wound-wait, wait-die, no-wait, tl2, none"
+             plor+deadline, drp, drp+opaque, drp+exclusive, deferred-2pl, deferred-2pl+exclusive, tictoc, mocc, \
+             wound-wait, wait-die, no-wait, tl2, none"
         );
     }
 }

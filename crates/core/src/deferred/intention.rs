@@ -17,6 +17,8 @@ pub(super) struct Intention<P: Protocol> {
     pub(super) item: Option<ItemId>,
     /// Where the result is.
     pub(super) slot: u32,
+    /// Whether its inputs were known when it was recorded. Most have none.
+    pub(super) was_ready: bool,
 }
 
 impl<P: Protocol> Clone for Intention<P> {

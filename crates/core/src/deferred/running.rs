@@ -152,13 +152,15 @@ impl<P: Protocol> Transaction<'_, P> {
     #[cold]
     fn settle_now(&mut self) -> Result<(), Abort> {
         self.phase = Phase::Settling;
+        let mut settled = 0;
         let result = self.catching(|tx| {
-            while tx.attempt.intentions.are_waiting() {
-                let intention = tx.attempt.intentions.waiting.remove(0);
+            while let Some(intention) = tx.attempt.intentions.waiting.get(settled).copied() {
+                settled += 1;
                 tx.run_one(intention)?;
             }
             Ok(())
         });
+        self.attempt.intentions.waiting.drain(..settled);
         self.phase = Phase::Body;
         self.attempt.intentions.restructured.clear();
         result
@@ -256,6 +258,7 @@ impl<P: Protocol> Transaction<'_, P> {
         if !inputs.belongs_to(&self.attempt.intentions.results) {
             return Err(self.misuse(Misuse::ForeignDeferred));
         }
+        let was_ready = inputs.is_known(&self.attempt.intentions.results);
         let node = self.attempt.allocate(Node { todo: Some((work, inputs)), result: None::<O> });
         let (run, is_ready) = (Node::<W, I, O>::run::<P> as _, Node::<W, I, O>::is_ready as _);
         let intentions = &mut self.attempt.intentions;
@@ -265,7 +268,7 @@ impl<P: Protocol> Transaction<'_, P> {
             intentions.drop_later(typed);
             intentions.results.add(&raw const (*typed).result, false)
         };
-        let intention = Intention { node, run, is_ready, item, slot: deferred.slot };
+        let intention = Intention { node, run, is_ready, item, slot: deferred.slot, was_ready };
         if self.defers() {
             self.attempt.intentions.waiting.push(intention);
         } else {
@@ -276,6 +279,9 @@ impl<P: Protocol> Transaction<'_, P> {
 
     #[inline]
     fn run_one(&mut self, intention: Intention<P>) -> Result<(), Abort> {
+        if let Some(id) = intention.item {
+            self.latest = id;
+        }
         // SAFETY: `record` made the node and the function for it; the arena is not reset while the attempt runs.
         unsafe { (intention.run)(intention.node, self) }?;
         self.attempt.intentions.results.learn(intention.slot);
@@ -324,7 +330,8 @@ impl<P: Protocol> Transaction<'_, P> {
     #[inline]
     fn try_one(&mut self, intention: &Intention<P>) -> Result<bool, Abort> {
         // SAFETY: as in `run_one`.
-        let ready = unsafe { (intention.is_ready)(intention.node, &self.attempt.intentions.results) };
+        let is_ready = || unsafe { (intention.is_ready)(intention.node, &self.attempt.intentions.results) };
+        let ready = intention.was_ready || is_ready();
         if let Some(id) = intention.item {
             // The intentions of a segment run in their order.
             let item = self.attempt.items.get(id);

@@ -212,6 +212,22 @@ impl Protocol for Drp {
     }
 
     #[cfg_attr(not(debug_assertions), inline(always))]
+    fn read_for_update<V>(
+        &self,
+        attempt: &mut Attempt<Self>,
+        id: ItemId,
+        mut load: impl FnMut() -> V,
+    ) -> Result<V, Lost> {
+        let item = attempt.items.get(id);
+        if item.is(Flags::LOCKED) && item.is(Flags::DEFERRED_WRITE) {
+            return Ok(load());
+        }
+        let value = self.read(attempt, id, load)?;
+        self.write(attempt, id)?;
+        Ok(value)
+    }
+
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn write(&self, attempt: &mut Attempt<Self>, id: ItemId) -> Result<(), Lost> {
         let item = attempt.items.get(id);
         if attempt.local.has_begun && !(item.is(Flags::LOCKED) && item.is(Flags::DEFERRED_WRITE)) {
@@ -273,7 +289,8 @@ impl Protocol for Drp {
 
     #[inline]
     fn ran(&self, attempt: &mut Attempt<Self>, id: ItemId) {
-        if attempt.local.has_finished && !self.options.two_phase {
+        let may_leave = attempt.local.has_finished && !self.options.two_phase;
+        if may_leave && !attempt.items.get(id).is(Flags::DEFERRED_WRITE) {
             Self::leave_read(attempt, id);
         }
     }
