@@ -156,7 +156,7 @@ impl<P: Protocol> Transaction<'_, P> {
         let result = self.catching(|tx| {
             while let Some(intention) = tx.attempt.intentions.waiting.get(settled).copied() {
                 settled += 1;
-                tx.run_one(intention)?;
+                tx.run_one(&intention)?;
             }
             Ok(())
         });
@@ -272,13 +272,13 @@ impl<P: Protocol> Transaction<'_, P> {
         if self.defers() {
             self.attempt.intentions.waiting.push(intention);
         } else {
-            self.catching(|tx| tx.run_one(intention))?;
+            self.catching(|tx| tx.run_one(&intention))?;
         }
         Ok(deferred)
     }
 
-    #[inline]
-    fn run_one(&mut self, intention: Intention<P>) -> Result<(), Abort> {
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    fn run_one(&mut self, intention: &Intention<P>) -> Result<(), Abort> {
         if let Some(id) = intention.item {
             self.latest = id;
         }
@@ -322,7 +322,7 @@ impl<P: Protocol> Transaction<'_, P> {
             if let Some(id) = intention.item {
                 self.await_turn(id, true)?;
             }
-            self.run_at_turn(*intention)?;
+            self.run_at_turn(intention)?;
         }
         Ok(())
     }
@@ -342,12 +342,12 @@ impl<P: Protocol> Transaction<'_, P> {
         } else if !ready {
             return Ok(false);
         }
-        self.run_at_turn(*intention)?;
+        self.run_at_turn(intention)?;
         Ok(true)
     }
 
-    #[inline]
-    fn run_at_turn(&mut self, intention: Intention<P>) -> Result<(), Abort> {
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    fn run_at_turn(&mut self, intention: &Intention<P>) -> Result<(), Abort> {
         self.run_one(intention)?;
         if let Some(id) = intention.item
             && self.attempt.items.get(id).intentions == 0
