@@ -15,7 +15,7 @@
 //!    (*certification*, §4.2, step 4), the attempt has finished: its place in the serial order is fixed.
 //! 4. **Turns.** Each intention runs when its segment's turn has come: when all who joined the line before are done.
 //! 5. **Install and leave.** When all intentions have run, the pending writes are installed and the lines are left,
-//!    which gives the next ones their turn.
+//!    one segment after the other, which gives the next ones their turn.
 //!
 //! A wild attempt runs its intentions before it finishes, so that what they turn out to read is certified, too; a tame
 //! one afterwards, and leaves the lines in which it only reads as soon as it has read.
