@@ -153,7 +153,7 @@ impl<T: Value, P: Protocol> TBox<T, P> {
     }
 
     /// Sets the box's rank: where it stands in the order in which deferred operations line up
-    /// ([`Label::ranked`]).
+    /// ([`Label::set_rank`]).
     pub fn set_rank(&mut self, rank: u16) {
         self.shared.label.set_rank(rank);
     }

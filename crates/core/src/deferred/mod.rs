@@ -32,8 +32,9 @@ mod inputs;
 mod intention;
 mod running;
 
-pub use expression::{AtLeast, AtMost, Equals, GreaterThan, LessThan, Minus, Plus, Times};
-pub use expression::{Binary, Constant, Expression, Operand, Operator};
+pub use expression::{And, DividedBy, Minus, Or, Plus, Remainder, Times};
+pub use expression::{AtLeast, AtMost, Differs, Equals, GreaterThan, LessThan};
+pub use expression::{Binary, Constant, Expression, Map, Operand, Operator};
 pub use inputs::{Input, Results};
 pub(crate) use intention::Intentions;
 
