@@ -591,20 +591,24 @@ pub use hotrow_tables::context;
 /// What keys are made of: order-preserving images, and how structs are packed into them.
 pub use hotrow_tables::key;
 
+/// Deferred operations: inputs, and the expressions that operators on deferred values make.
+#[doc(inline)]
+pub use hotrow_core::deferred;
 /// What each attempt of a run read and wrote, by version.
 #[doc(inline)]
 pub use hotrow_core::history;
 #[doc(inline)]
 pub use hotrow_core::{
-    Abort, Conflict, Engine, EngineId, Error, HotKey, Isolation, Misuse, OpenTransaction, Plain, Profile,
-    Protocol, Reason, RetryPolicy, Statistics, Transaction, Value, Variant, Worker, WorkerId,
+    Abort, Access, Conflict, Deferred, Engine, EngineId, Error, Expression, HotKey, Input, Isolation, Misuse,
+    OpenTransaction, Plain, Profile, Protocol, Reason, RetryPolicy, Statistics, Tame, Transaction, Value,
+    Variant, Worker, WorkerId,
 };
 #[doc(inline)]
 pub use hotrow_derive::{Key, Value};
 #[doc(inline)]
 pub use hotrow_objects::{TArray, TBox, TCounter};
 #[doc(inline)]
-pub use hotrow_protocols::{Mocc, NoProtocol, Occ, Plor, TicToc, Tl2, TwoPhaseLocking};
+pub use hotrow_protocols::{Drp, Mocc, NoProtocol, Occ, Plor, TicToc, Tl2, TwoPhaseLocking};
 #[doc(inline)]
 pub use hotrow_tables::{
     Context, Data, Database, Direction, IndexRef, Key, KeyRange, Operation, OperationId, OperationKind,
@@ -625,8 +629,8 @@ pub use hotrow_tables::{
 /// ```
 pub mod prelude {
     pub use crate::{
-        Abort, Context, Database, Direction, Engine, Key, Occ, Procedure, Protocol, TArray, TBox, TCounter,
-        Table, TableRef, Text, Tl2, Transaction, Value, Worker,
+        Abort, Context, Database, Deferred, Direction, Drp, Engine, Key, Occ, Procedure, Protocol, TArray,
+        TBox, TCounter, Table, TableRef, Text, Tl2, Transaction, Value, Worker,
     };
 }
 

@@ -20,6 +20,7 @@
 //! the counter, so an operation that is not deferred first has those run that are
 //! ([`Transaction::settle_before`]), and then looks.
 
+use hotrow_core::deferred::Operand;
 use hotrow_core::{
     Abort, Access, Deferred, Engine, EpochBox, Input, Item, ItemId, Label, Object, Pin, Protocol, Reason,
     Transaction,
@@ -188,12 +189,8 @@ impl<P: Protocol> TCounter<P> {
     ///
     /// As [`add`](Self::add).
     #[inline]
-    pub fn defer_add(
-        &self,
-        tx: &mut Transaction<'_, P>,
-        amount: impl Input<Value = i64>,
-    ) -> Result<(), Abort> {
-        self.defer(tx, Access::Write, amount, |shared, tx, amount| {
+    pub fn defer_add(&self, tx: &mut Transaction<'_, P>, amount: impl Operand<i64>) -> Result<(), Abort> {
+        self.defer(tx, Access::Write, amount.into_input(), |shared, tx, amount| {
             // SAFETY: `defer` entered.
             let kept = unsafe { shared.write(tx) }?;
             kept.delta = kept.delta.wrapping_add(amount);
@@ -207,12 +204,8 @@ impl<P: Protocol> TCounter<P> {
     /// # Errors
     ///
     /// As [`add`](Self::add).
-    pub fn defer_set(
-        &self,
-        tx: &mut Transaction<'_, P>,
-        value: impl Input<Value = i64>,
-    ) -> Result<(), Abort> {
-        self.defer(tx, Access::Write, value, |shared, tx, value| {
+    pub fn defer_set(&self, tx: &mut Transaction<'_, P>, value: impl Operand<i64>) -> Result<(), Abort> {
+        self.defer(tx, Access::Write, value.into_input(), |shared, tx, value| {
             // SAFETY: `defer` entered.
             unsafe { shared.write(tx) }?.replace(value);
             Ok(())

@@ -36,7 +36,10 @@ impl<E: Input> Input for Expression<E> {
     }
 }
 
-/// What may stand on the right of an operator: a number, a deferred value, an expression.
+/// A value of type `T` that may be known now or later: a number, a [`Constant`], a deferred value, an expression, a tuple
+/// of inputs. It stands on the right of an operator, or is what something is set to.
+///
+/// It says less than [`Input`] and so leads the compiler to the type of a number that is written out.
 pub trait Operand<T> {
     /// What the expression keeps of it.
     type Input: Input<Value = T>;
@@ -57,6 +60,18 @@ impl<E: Input> Operand<E::Value> for Expression<E> {
         self.0
     }
 }
+
+macro_rules! tuples {
+    ($(($($input:ident $value:ident),*))*) => {$(
+        impl<$($input: Input<Value = $value>, $value: 'static),*> Operand<($($value,)*)> for ($($input,)*) {
+            type Input = Self;
+            fn into_input(self) -> Self {
+                self
+            }
+        }
+    )*};
+}
+tuples! { () (A S) (A S, B T) (A S, B T, C U) (A S, B T, C U, D V) }
 
 /// A value known now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

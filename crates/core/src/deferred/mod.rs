@@ -31,6 +31,8 @@ mod expression;
 mod inputs;
 mod intention;
 mod running;
+#[cfg(all(test, not(loom)))]
+mod tests;
 
 pub use expression::{And, DividedBy, Minus, Or, Plus, Remainder, Times};
 pub use expression::{AtLeast, AtMost, Differs, Equals, GreaterThan, LessThan};
