@@ -150,6 +150,19 @@ mod tests {
     }
 
     #[test]
+    fn opacity_is_a_question_of_the_variant() {
+        for (name, opaque) in [
+            ("drp", false),
+            ("drp+opaque", true),
+            ("deferred-2pl+opaque", true),
+            ("occ", false),
+            ("tl2", true),
+        ] {
+            assert_eq!(find(name).unwrap().opaque, opaque, "{name}");
+        }
+    }
+
+    #[test]
     fn an_unknown_name_is_answered_with_the_known_ones() {
         let error = with_protocol("ocm", Name).unwrap_err().to_string();
         assert_eq!(

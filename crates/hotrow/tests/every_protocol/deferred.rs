@@ -57,8 +57,7 @@ fn a_result_is_there_when_its_transaction_has_committed() {
         };
         assert_eq!(engine.run_deferred(deposit), Ok(15));
         assert_eq!(engine.try_run_deferred::<_, Refused>(Profile::UNKNOWN, |tx| Ok(deposit(tx)?)), Ok(20));
-        let mut worker = engine.worker().unwrap();
-        assert_eq!(worker.run_deferred(deposit), Ok(25));
+        assert_eq!(engine.run_deferred(deposit), Ok(25));
         assert_eq!(engine.run(|tx| deposit(tx).map(|_| 1)), Ok(1), "a result that nobody asks for");
         assert_eq!(runs.so_far(), 4, "each intention runs once");
         assert_eq!(engine.run_deferred(|tx| account.defer_read(tx, |balance| *balance)), Ok(30));
@@ -303,6 +302,7 @@ fn a_transaction_that_was_said_to_read_only_may_defer_reads() {
         let number = TBox::named(&engine, "number", 1);
         let counter = TCounter::named(&engine, "counter", 1);
         let mut worker = engine.worker().unwrap();
+        assert_eq!(worker.run_deferred(|tx| number.defer_read(tx, |value| *value)), Ok(1));
         let seen = worker.try_run_deferred::<_, Abort>(Profile::READ_ONLY, |tx| {
             let counted = counter.defer_get(tx)?;
             let seen = number.defer_read(tx, |value| *value)?;
@@ -320,6 +320,6 @@ fn a_transaction_that_was_said_to_read_only_may_defer_reads() {
             let result = worker.try_run_as::<(), Abort>(Profile::READ_ONLY, refused);
             assert_eq!(result, Err(Error::Misuse(Misuse::ReadOnly { object })));
         }
-        assert_eq!(engine.run(|tx| Ok((number.get(tx)?, counter.get(tx)?))), Ok((1, 1)));
+        assert_eq!(worker.run(|tx| Ok((number.get(tx)?, counter.get(tx)?))), Ok((1, 1)));
     });
 }
