@@ -443,6 +443,11 @@ impl<'w, P: Protocol> Transaction<'w, P> {
         self.attempt.items.get(id).is(Flags::BORN)
     }
 
+    /// Whether this attempt made a segment.
+    pub fn has_made(&self, segment: NonNull<P::Header>) -> bool {
+        self.attempt.items.find(segment).is_some_and(|id| self.is_born(id))
+    }
+
     /// The datatype's own mark on an item.
     #[inline]
     pub fn tag(&self, id: ItemId) -> u16 {

@@ -228,7 +228,7 @@ impl Contexts {
             // Sequentially consistent: the caller has found the worker in a lock before.
             let word = context.word.load(Ordering::SeqCst);
             let began_ns = context.began_ns.load(Ordering::Relaxed);
-            // Pairs with the fence in `begin`: who has seen the next transaction's time sees that this one ended.
+            // Pairs with the fence in `enter`: who has seen the next transaction's time sees that this one ended.
             fence(Ordering::Acquire);
             let again = context.word.load(Ordering::Relaxed);
             if again & !STATE == word & !STATE {

@@ -74,7 +74,10 @@ impl VersionWord {
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub(crate) fn stable<V>(&self, load: impl FnMut() -> V) -> Result<(Version, V), Reason> {
         stable(
-            || Some(self.load()).filter(|before| !before.is_locked()),
+            || {
+                let before = self.load();
+                (!before.is_locked()).then_some(before)
+            },
             load,
             |before| (self.0.load(Ordering::Relaxed) == before.0).then_some(before),
         )

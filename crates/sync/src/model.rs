@@ -356,41 +356,23 @@ pub mod atomic {
             word!($name, $value);
 
             impl $name {
-                /// Adds to the word and returns what it was.
-                #[track_caller]
-                pub fn fetch_add(&self, value: $value, ordering: Ordering) -> $value {
-                    before(ordering);
-                    let old = self.word.fetch_add(value, of_update(ordering));
-                    after(ordering);
-                    old
-                }
+                update!($value, fetch_add, "Adds to the word and returns what it was.");
+                update!($value, fetch_sub, "Subtracts from the word and returns what it was.");
+                update!($value, fetch_and, "Keeps these bits of the word only and returns what it was.");
+                update!($value, fetch_or, "Sets these bits of the word and returns what it was.");
+            }
+        };
+    }
 
-                /// Subtracts from the word and returns what it was.
-                #[track_caller]
-                pub fn fetch_sub(&self, value: $value, ordering: Ordering) -> $value {
-                    before(ordering);
-                    let old = self.word.fetch_sub(value, of_update(ordering));
-                    after(ordering);
-                    old
-                }
-
-                /// Keeps these bits of the word only and returns what it was.
-                #[track_caller]
-                pub fn fetch_and(&self, bits: $value, ordering: Ordering) -> $value {
-                    before(ordering);
-                    let old = self.word.fetch_and(bits, of_update(ordering));
-                    after(ordering);
-                    old
-                }
-
-                /// Sets these bits of the word and returns what it was.
-                #[track_caller]
-                pub fn fetch_or(&self, bits: $value, ordering: Ordering) -> $value {
-                    before(ordering);
-                    let old = self.word.fetch_or(bits, of_update(ordering));
-                    after(ordering);
-                    old
-                }
+    macro_rules! update {
+        ($value:ty, $update:ident, $what:literal) => {
+            #[doc = $what]
+            #[track_caller]
+            pub fn $update(&self, value: $value, ordering: Ordering) -> $value {
+                before(ordering);
+                let old = self.word.$update(value, of_update(ordering));
+                after(ordering);
+                old
             }
         };
     }

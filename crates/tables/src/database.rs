@@ -1,6 +1,6 @@
 //! Databases: tables that procedures name without knowing the protocol.
 
-use crate::context::{Eager, Recording};
+use crate::context::{Deferring, Eager, Recording};
 use crate::key::Key;
 use crate::procedure::Procedure;
 use crate::recording::Recorded;
@@ -161,7 +161,8 @@ impl<P: Protocol> Database<P> {
         self.part(index.place)
     }
 
-    /// Runs a procedure as a transaction, each operation at once.
+    /// Runs a procedure as a transaction: each operation at once, or, under a protocol that
+    /// [defers](Protocol::DEFERS), each when the transaction commits, unless the procedure only reads.
     ///
     /// # Errors
     ///
@@ -169,6 +170,27 @@ impl<P: Protocol> Database<P> {
     /// ([`Context::rollback`](crate::Context::rollback), [`Context::require`](crate::Context::require)).
     #[inline]
     pub fn execute<T: Procedure>(&self, worker: &mut Worker<P>, procedure: &T) -> Result<T::Output, Error> {
+        if P::DEFERS && !procedure.profile().read_only {
+            return worker.try_run_deferred(procedure.profile(), |tx| {
+                let mut context = Deferring::new(self, tx);
+                let output = procedure.run(&mut context)?;
+                Ok(context.defer(output))
+            });
+        }
+        self.execute_eagerly(worker, procedure)
+    }
+
+    /// Runs a procedure as a transaction, each operation at once, whatever the protocol.
+    ///
+    /// # Errors
+    ///
+    /// As [`execute`](Self::execute).
+    #[inline]
+    pub fn execute_eagerly<T: Procedure>(
+        &self,
+        worker: &mut Worker<P>,
+        procedure: &T,
+    ) -> Result<T::Output, Error> {
         worker.try_run_as(procedure.profile(), |tx| procedure.run(&mut Eager::new(self, tx)))
     }
 

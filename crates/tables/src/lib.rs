@@ -5,7 +5,10 @@
 
 pub mod context;
 mod database;
+mod deferred;
+mod groups;
 mod index;
+mod insertion;
 pub mod key;
 mod operations;
 mod procedure;

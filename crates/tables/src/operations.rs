@@ -1,11 +1,11 @@
 //! The operations on rows.
 
-use crate::index::{Insertion, Keyed, Lookup};
+use crate::index::{Keyed, Lookup};
 use crate::key::{Image, Key};
 use crate::record::{Pending, Record, Snapshot, State};
 use crate::storage::{Index, Shared, tag};
 use hotrow_core::{
-    Abort, Cell, Found, ItemId, Misuse, Observed, Pin, Protocol, StructureChange, Transaction, Value,
+    Abort, Cell, Found, ItemId, Misuse, Observed, Protocol, StructureChange, Transaction, Value,
 };
 use std::ptr::NonNull;
 
@@ -41,7 +41,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
 
     /// Takes a dead record that its killer has not removed yet out of the index.
     #[cold]
-    fn bury(&self, tx: &mut Tx<'_, P>, record: NonNull<Record<K, R, P>>) {
+    pub(crate) fn bury(&self, tx: &mut Tx<'_, P>, record: NonNull<Record<K, R, P>>) {
         let mut changes = Changes::default();
         self.remove_dead(record, tx.pin(), &mut |change| changes.add(change));
         // The removal changes nothing that anybody can see, so who observed the node before may go on.
@@ -51,7 +51,11 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
 
     /// The record of a key that is not dead, or `None` after its absence was observed.
     #[cfg_attr(not(debug_assertions), inline(always))]
-    fn find(&self, tx: &mut Tx<'_, P>, key: &K) -> Result<Option<NonNull<Record<K, R, P>>>, Abort> {
+    pub(crate) fn find(
+        &self,
+        tx: &mut Tx<'_, P>,
+        key: &K,
+    ) -> Result<Option<NonNull<Record<K, R, P>>>, Abort> {
         match self.index.get(key, tx.pin()) {
             Lookup::Found(record) => Ok(Some(record)),
             Lookup::Absent(observed) if tx.is_recorded() => self.find_recorded(tx, key, observed),
@@ -114,6 +118,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         if self.fixed {
             return Ok(self.read_fixed(tx, key, look));
         }
+        tx.settle_structure(&self.label)?;
         loop {
             let Some(record) = self.find(tx, key)? else { return Ok(None) };
             match self.see(tx, record)? {
@@ -135,7 +140,14 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     }
 
     #[inline]
-    fn enter_to_write(&self, tx: &mut Tx<'_, P>) -> Result<(), Abort> {
+    pub(crate) fn enter_to_write(&self, tx: &mut Tx<'_, P>) -> Result<(), Abort> {
+        self.enter_to_change(tx)?;
+        tx.settle_structure(&self.label)
+    }
+
+    /// Enters to do it now or later.
+    #[inline]
+    pub(crate) fn enter_to_change(&self, tx: &mut Tx<'_, P>) -> Result<(), Abort> {
         tx.enter(&self.label)?;
         tx.may_write(&self.label)?;
         if self.fixed {
@@ -152,34 +164,49 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         change: impl FnOnce(&mut R) -> O,
     ) -> Result<Option<O>, Abort> {
         self.enter_to_write(tx)?;
+        let mut change = change;
         loop {
             let Some(record) = self.find(tx, key)? else { return Ok(None) };
-            // SAFETY: as in `see`.
-            let (id, snapshot) = unsafe {
-                let load = || record.as_ref().load();
-                tx.read_for_update(self, Record::address(record), load)?
-            };
-            let Some(snapshot) = snapshot else {
-                return self.update_own(tx, record, id, change);
-            };
-            if snapshot.state != State::Present {
-                // As in `see`.
-                tx.forget_read();
-                self.bury(tx, record);
-                continue;
+            match self.update_at(tx, record, change)? {
+                Ok(output) => return Ok(output),
+                Err(again) => change = again,
             }
-            // SAFETY: stable and present.
-            let row = unsafe { snapshot.row(tx.pin()) }.clone();
-            let before = (!self.secondaries.is_empty()).then(|| row.clone());
-            tx.set_tag(id, tag::UPDATE);
-            // SAFETY: announced just now; the tag says what the payload is.
-            let pending = unsafe { tx.set_write(id, R::Cell::pend(row)) };
-            let output = change(R::Cell::pending_mut(pending));
-            if let Some(before) = before {
-                self.follow_change(tx, record, id, &before)?;
-            }
-            return Ok(Some(output));
+            self.bury(tx, record);
         }
+    }
+
+    /// Changes the row of a record. `None` if the attempt has deleted it; the change itself if the record is dead.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    pub(crate) fn update_at<O, F: FnOnce(&mut R) -> O>(
+        &self,
+        tx: &mut Tx<'_, P>,
+        record: NonNull<Record<K, R, P>>,
+        change: F,
+    ) -> Result<Result<Option<O>, F>, Abort> {
+        // SAFETY: as in `see`.
+        let (id, snapshot) = unsafe {
+            let load = || record.as_ref().load();
+            tx.read_for_update(self, Record::address(record), load)?
+        };
+        let Some(snapshot) = snapshot else {
+            return self.update_own(tx, record, id, change).map(Ok);
+        };
+        if snapshot.state != State::Present {
+            // As in `see`.
+            tx.forget_read();
+            return Ok(Err(change));
+        }
+        // SAFETY: stable and present.
+        let row = unsafe { snapshot.row(tx.pin()) }.clone();
+        let before = (!self.secondaries.is_empty()).then(|| row.clone());
+        tx.set_tag(id, tag::UPDATE);
+        // SAFETY: announced just now; the tag says what the payload is.
+        let pending = unsafe { tx.set_write(id, R::Cell::pend(row)) };
+        let output = change(R::Cell::pending_mut(pending));
+        if let Some(before) = before {
+            self.follow_change(tx, record, id, &before)?;
+        }
+        Ok(Ok(Some(output)))
     }
 
     #[inline]
@@ -273,178 +300,81 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         true
     }
 
-    /// True if the row was inserted, false if there is one with this key.
-    pub(crate) fn insert(&self, tx: &mut Tx<'_, P>, key: K, row: R) -> Result<bool, Abort> {
-        self.enter_to_write(tx)?;
-        let fresh = Fresh::new(Record::boxed(tx.born_header(), State::Reserved, key, row));
-        loop {
-            let record = fresh.0;
-            let mut changes = Changes::default();
-            // SAFETY: the record is valid, and once it is in the index it is freed through the epoch only
-            // (its item's cleanup sees to that), or when the table is dropped.
-            let inserted = unsafe { self.index.insert(record, tx.pin(), &mut |change| changes.add(change)) };
-            let existing = match inserted {
-                Insertion::Inserted => {
-                    std::mem::forget(fresh);
-                    // SAFETY: the record is this table's, its header was born in this attempt, and the
-                    // nodes are this table's.
-                    unsafe {
-                        tx.enter_born(self, Record::address(record), tag::BORN);
-                        changes.each(|change| tx.follow(self, change));
-                    }
-                    tx.learn_absence()?;
-                    // SAFETY: in memory until the attempt ends.
-                    let record = unsafe { record.as_ref() };
-                    if tx.is_recorded() {
-                        let key = record.key();
-                        tx.record_free_key(&self.label, key, &|bytes| key.image().put_bytes(bytes));
-                    }
-                    for secondary in &self.secondaries {
-                        // SAFETY: the attempt holds the record's lock; nothing is installed meanwhile.
-                        secondary.insert(tx, record.key(), unsafe { record.row() })?;
-                    }
-                    return Ok(true);
-                }
-                Insertion::Exists(existing) => existing,
-            };
-            match self.see(tx, existing)? {
-                Seen::Present(_) => return Ok(false),
-                Seen::Own(id) => return self.insert_again(tx, existing, id, fresh.row()),
-                Seen::Dead => self.bury(tx, existing),
-            }
-        }
-    }
-
-    /// Inserts under a key whose record has a pending write of this attempt.
-    fn insert_again(
-        &self,
-        tx: &mut Tx<'_, P>,
-        record: NonNull<Record<K, R, P>>,
-        id: ItemId,
-        row: &R,
-    ) -> Result<bool, Abort> {
-        let pending = R::Cell::pend(row.clone());
-        match tx.tag(id) {
-            tag::DELETE => {
-                tx.set_tag(id, tag::UPDATE);
-                // SAFETY: payloads of records are of this type.
-                unsafe { tx.replace_payload(id, pending) };
-            }
-            tag::BORN_DELETED => {
-                tx.set_tag(id, tag::BORN);
-                // SAFETY: this attempt made the record, which is in memory until it ends.
-                unsafe { record.as_ref() }.install(pending, tx.pin());
-            }
-            _ => return Ok(false),
-        }
-        for secondary in &self.secondaries {
-            // SAFETY: the attempt has an item of the record, so it is in memory until the attempt ends.
-            secondary.insert(tx, unsafe { record.as_ref() }.key(), row)?;
-        }
-        Ok(true)
-    }
-
     /// True if there was a row with this key.
     pub(crate) fn delete(&self, tx: &mut Tx<'_, P>, key: &K) -> Result<bool, Abort> {
         self.enter_to_write(tx)?;
         loop {
             let Some(record) = self.find(tx, key)? else { return Ok(false) };
-            // SAFETY: as in `see`.
-            let (id, snapshot) = unsafe {
-                let load = || record.as_ref().load();
-                tx.read_for_update(self, Record::address(record), load)?
-            };
-            let keep = !self.secondaries.is_empty();
-            let row = match snapshot {
-                None => {
-                    let Some(row) = self.look_at_own(tx, record, id, |row| keep.then(|| row.clone())) else {
-                        return Ok(false);
-                    };
-                    let born = tx.tag(id) == tag::BORN;
-                    tx.set_tag(id, if born { tag::BORN_DELETED } else { tag::DELETE });
-                    tx.want_cleanup(id);
-                    row
-                }
-                Some(snapshot) if snapshot.state != State::Present => {
-                    // As in `see`.
-                    tx.forget_read();
-                    self.bury(tx, record);
-                    continue;
-                }
-                Some(snapshot) => {
-                    // SAFETY: stable and present.
-                    let row = keep.then(|| unsafe { snapshot.row(tx.pin()) }.clone());
-                    tx.set_tag(id, tag::DELETE);
-                    tx.want_cleanup(id);
-                    // SAFETY: announced just now; a delete needs no payload.
-                    unsafe { tx.set_write_without_payload(id) };
-                    row
-                }
-            };
-            if let Some(row) = row {
-                for secondary in &self.secondaries {
-                    secondary.remove(tx, key, &row)?;
-                }
+            if let Some(deleted) = self.delete_at(tx, record)? {
+                return Ok(deleted);
             }
-            return Ok(true);
+            self.bury(tx, record);
         }
     }
 
-    /// Puts a row in outside of any transaction. False if the key exists.
-    pub(crate) fn load(&self, key: K, row: R, pin: &Pin) -> bool {
-        let entry = (!self.secondaries.is_empty()).then(|| (key.clone(), row.clone()));
-        let fresh = Fresh::new(Record::boxed(P::Header::default(), State::Present, key, row));
-        // SAFETY: as in `insert`.
-        let Insertion::Inserted = (unsafe { self.index.insert(fresh.0, pin, &mut |_| ()) }) else {
-            return false;
+    /// Deletes the row of a record. False if the attempt has deleted it already; `None` if the record is dead.
+    pub(crate) fn delete_at(
+        &self,
+        tx: &mut Tx<'_, P>,
+        record: NonNull<Record<K, R, P>>,
+    ) -> Result<Option<bool>, Abort> {
+        // SAFETY: as in `see`.
+        let (id, snapshot) = unsafe {
+            let load = || record.as_ref().load();
+            tx.read_for_update(self, Record::address(record), load)?
         };
-        std::mem::forget(fresh);
-        if let Some((key, row)) = entry {
+        let keep = !self.secondaries.is_empty();
+        let row = match snapshot {
+            None => {
+                let Some(row) = self.look_at_own(tx, record, id, |row| keep.then(|| row.clone())) else {
+                    return Ok(Some(false));
+                };
+                let born = tx.tag(id) == tag::BORN;
+                tx.set_tag(id, if born { tag::BORN_DELETED } else { tag::DELETE });
+                tx.want_cleanup(id);
+                row
+            }
+            Some(snapshot) if snapshot.state != State::Present => {
+                // As in `see`.
+                tx.forget_read();
+                return Ok(None);
+            }
+            Some(snapshot) => {
+                // SAFETY: stable and present.
+                let row = keep.then(|| unsafe { snapshot.row(tx.pin()) }.clone());
+                tx.set_tag(id, tag::DELETE);
+                tx.want_cleanup(id);
+                // SAFETY: announced just now; a delete needs no payload.
+                unsafe { tx.set_write_without_payload(id) };
+                row
+            }
+        };
+        if let Some(row) = row {
             for secondary in &self.secondaries {
-                secondary.load(&key, &row, pin);
+                // SAFETY: the attempt has an item of the record, so it is in memory until the attempt ends.
+                secondary.remove(tx, unsafe { record.as_ref() }.key(), &row)?;
             }
         }
-        true
-    }
-}
-
-/// A record that is in no index yet.
-struct Fresh<K: Key, R: Value, P: Protocol>(NonNull<Record<K, R, P>>);
-
-impl<K: Key, R: Value, P: Protocol> Fresh<K, R, P> {
-    fn new(record: Box<Record<K, R, P>>) -> Self {
-        Self(NonNull::from(Box::leak(record)))
-    }
-
-    fn row(&self) -> &R {
-        // SAFETY: valid, and nobody else's.
-        unsafe { self.0.as_ref().row() }
-    }
-}
-
-impl<K: Key, R: Value, P: Protocol> Drop for Fresh<K, R, P> {
-    fn drop(&mut self) {
-        // SAFETY: made with `Box`; forgotten once an index has it.
-        drop(unsafe { Box::from_raw(self.0.as_ptr()) });
+        Ok(Some(true))
     }
 }
 
 /// The few changes of structure that one insertion makes.
 #[derive(Default)]
-struct Changes {
+pub(crate) struct Changes {
     first: [Option<StructureChange>; 2],
     more: Vec<StructureChange>,
 }
 
 impl Changes {
-    fn add(&mut self, change: StructureChange) {
+    pub(crate) fn add(&mut self, change: StructureChange) {
         match self.first.iter_mut().find(|place| place.is_none()) {
             Some(place) if self.more.is_empty() => *place = Some(change),
             _ => self.more.push(change),
         }
     }
 
-    fn each(self, visit: impl FnMut(StructureChange)) {
+    pub(crate) fn each(self, visit: impl FnMut(StructureChange)) {
         self.first.into_iter().flatten().chain(self.more).for_each(visit);
     }
 }

@@ -95,6 +95,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         mut visit: impl FnMut(&K, &R) -> ControlFlow<()>,
     ) -> Result<(), Abort> {
         tx.enter(&self.label)?;
+        tx.settle_structure(&self.label)?;
         let Some(mut cursor) = self.index.cursor(low, high, direction) else {
             let table = self.label.name();
             return Err(tx.misuse(Misuse::Unsupported(format!("table {table} has no order to scan in"))));

@@ -11,7 +11,7 @@
 use crate::index::Direction;
 use crate::key::{Image, Key};
 use crate::storage::{Index, Shared};
-use hotrow_core::{Abort, EpochBox, Pin, Protocol, Transaction, Value};
+use hotrow_core::{Abort, EpochBox, Label, Pin, Protocol, Transaction, Value};
 use hotrow_sync::Arc;
 use std::ops::{Bound, ControlFlow, RangeBounds};
 
@@ -24,6 +24,9 @@ pub(crate) trait Maintained<K: Key, R: Value, P: Protocol>: Send + Sync {
     fn change(&self, tx: &mut Transaction<'_, P>, key: &K, before: &R, after: &R) -> Result<(), Abort>;
 
     fn load(&self, key: &K, row: &R, pin: &Pin);
+
+    /// The label of the entries' table.
+    fn label(&self) -> &Label;
 
     fn memory_bytes(&self) -> usize;
 }
@@ -53,10 +56,11 @@ impl<S: Key, K: Key, R: Value, P: Protocol> SecondaryIndex<S, K, R, P> {
     pub(crate) fn new(
         engine: hotrow_core::EngineId,
         name: String,
+        fixed: bool,
         key_of: Box<dyn Fn(&K, &R) -> S + Send + Sync>,
     ) -> Self {
         let index = Index::Ordered(crate::index::OrderedIndex::new());
-        let entries = EpochBox::new(Shared::new(engine, name, index, false, Vec::new()));
+        let entries = EpochBox::new(Shared::new(engine, name, index, fixed, Vec::new()));
         Self { kept: Arc::new(Kept { entries, key_of }) }
     }
 
@@ -169,6 +173,10 @@ impl<S: Key, K: Key, R: Value, P: Protocol> Maintained<K, R, P> for Arc<Kept<S, 
 
     fn load(&self, key: &K, row: &R, pin: &Pin) {
         self.entries.load(self.entry(key, row), (), pin);
+    }
+
+    fn label(&self) -> &Label {
+        &self.entries.label
     }
 
     fn memory_bytes(&self) -> usize {

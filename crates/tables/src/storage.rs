@@ -17,6 +17,7 @@
 //! from STO: its bucket versions change when an insert commits, ours (as Silo's) when the record enters the
 //! index, so an aborted insert can fail an observer, too.
 
+use crate::groups::Groups;
 use crate::index::{Cursor, Direction, HashIndex, Insertion, Keyed, Lookup, OrderedIndex};
 use crate::key::{Image, Key};
 use crate::record::{Pending, Record, State};
@@ -132,6 +133,7 @@ pub(crate) struct Shared<K: Key, R: Value, P: Protocol> {
     /// Rows never change once loaded: they are read in place, without tracking, by every protocol.
     pub(crate) fixed: bool,
     pub(crate) secondaries: Vec<Box<dyn Maintained<K, R, P>>>,
+    pub(crate) groups: Groups<P>,
 }
 
 impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
@@ -142,7 +144,8 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         fixed: bool,
         secondaries: Vec<Box<dyn Maintained<K, R, P>>>,
     ) -> Self {
-        Self { label: Label::new(engine, name), index, fixed, secondaries }
+        let groups = Groups::new(engine, &name);
+        Self { label: Label::new(engine, name), index, fixed, secondaries, groups }
     }
 
     /// Takes a dead record out of the index, unless somebody else has done so, and retires it.

@@ -38,7 +38,7 @@ impl Results {
         }
         self.slots.clear();
         self.stamp += 1;
-        if self.stamp % STAMPS == 0 {
+        if self.stamp.is_multiple_of(STAMPS) {
             self.stamp = fresh_stamps();
         }
     }
@@ -53,6 +53,12 @@ impl Results {
         let slot = self.slots.len() as u32;
         self.slots.push(Slot { result: result.cast(), known });
         Deferred { stamp: self.stamp, slot, value: PhantomData }
+    }
+
+    /// A handle to a result that will never be known.
+    pub(super) fn unknown<T>(&mut self) -> Deferred<T> {
+        // SAFETY: never learnt, so the pointer is never followed.
+        unsafe { self.add(std::ptr::null(), false) }
     }
 
     pub(super) fn learn(&mut self, slot: u32) {

@@ -36,13 +36,13 @@ pub(crate) struct Intentions<P: Protocol> {
     pub(super) results: Results,
     /// What in the arena must be dropped.
     nodes: Vec<(*mut u8, unsafe fn(*mut u8))>,
-    /// Whether one of those waiting may add to an index or take from it.
-    pub(super) change_structure: bool,
+    /// The objects, by number, to whose indexes one of those waiting may add, or take from.
+    pub(super) restructured: Vec<u32>,
 }
 
 impl<P: Protocol> Intentions<P> {
     pub(crate) fn new() -> Self {
-        Self { waiting: Vec::new(), results: Results::new(), nodes: Vec::new(), change_structure: false }
+        Self { waiting: Vec::new(), results: Results::new(), nodes: Vec::new(), restructured: Vec::new() }
     }
 
     /// A result, if it is known.
@@ -78,7 +78,7 @@ impl<P: Protocol> Intentions<P> {
     pub(crate) fn clear(&mut self) {
         self.waiting.clear();
         self.results.clear();
-        self.change_structure = false;
+        self.restructured.clear();
         while let Some((node, drop_at)) = self.nodes.pop() {
             // SAFETY: entered once by `drop_later`, and taken out just now; the arena is reset only afterwards.
             let drop_node = || unsafe { drop_at(node) };

@@ -4,7 +4,7 @@ use super::intention::Intention;
 use super::{Access, Deferred, Input};
 use crate::abort::{Abort, Misuse};
 use crate::item::{Flags, ItemId};
-use crate::object::Object;
+use crate::object::{Label, Object};
 use crate::protocol::Protocol;
 use crate::transaction::{Phase, Transaction};
 use std::any::Any;
@@ -73,6 +73,20 @@ impl<P: Protocol> Transaction<'_, P> {
         self.record(None, inputs, move |_, values| Ok(compute(values)))
     }
 
+    /// As [`compute`](Self::compute). If the attempt cannot go on, the value will never be known, and its next
+    /// operation says so.
+    #[inline]
+    pub fn compute_later<I: Input, O: 'static>(
+        &mut self,
+        inputs: I,
+        compute: impl FnOnce(I::Value) -> O + 'static,
+    ) -> Deferred<O> {
+        match self.compute(inputs, compute) {
+            Ok(deferred) => deferred,
+            Err(_) => self.attempt.intentions.results.unknown(),
+        }
+    }
+
     /// Rolls back unless the condition holds, which is found out before anything of the transaction has happened.
     ///
     /// # Errors
@@ -123,14 +137,18 @@ impl<P: Protocol> Transaction<'_, P> {
         self.settle_now()
     }
 
-    /// As [`settle`](Self::settle), if an intention will add to an index or take from it.
+    /// As [`settle`](Self::settle), if an intention will add to the index of this object or take from it.
     ///
     /// # Errors
     ///
     /// As [`compute`](Self::compute).
     #[cfg_attr(not(debug_assertions), inline(always))]
-    pub fn settle_structure(&mut self) -> Result<(), Abort> {
-        if P::DEFERS && self.attempt.intentions.change_structure { self.settle() } else { Ok(()) }
+    pub fn settle_structure(&mut self, label: &Label) -> Result<(), Abort> {
+        if P::DEFERS && self.attempt.intentions.restructured.contains(&label.number()) {
+            self.settle()
+        } else {
+            Ok(())
+        }
     }
 
     #[cold]
@@ -147,7 +165,7 @@ impl<P: Protocol> Transaction<'_, P> {
             Ok(())
         });
         self.phase = Phase::Body;
-        self.attempt.intentions.change_structure = false;
+        self.attempt.intentions.restructured.clear();
         result
     }
 
@@ -190,17 +208,33 @@ impl<P: Protocol> Transaction<'_, P> {
         self.record(Some(id), inputs, work)
     }
 
+    /// Records work that touches only segments which it makes, or does it at once if the protocol defers nothing. See
+    /// [`defer`](Self::defer).
+    ///
+    /// # Errors
+    ///
+    /// As [`compute`](Self::compute).
+    #[inline]
+    pub fn intend<I: Input, O: 'static>(
+        &mut self,
+        inputs: I,
+        work: impl FnOnce(&mut Transaction<'_, P>, I::Value) -> Result<O, Abort> + 'static,
+    ) -> Result<Deferred<O>, Abort> {
+        self.record(None, inputs, work)
+    }
+
     /// Whether what is deferred waits for the commit.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn defers(&self) -> bool {
         P::DEFERS && !self.attempt.runs_at_once
     }
 
-    /// Says that an intention recorded now may add to an index or take from it: [`settle_structure`].
-    ///
-    /// [`settle_structure`]: Self::settle_structure
-    pub fn will_change_structure(&mut self) {
-        self.attempt.intentions.change_structure |= self.defers();
+    /// Says that an intention recorded now may add to the index of this object or take from it:
+    /// [`settle_structure`](Self::settle_structure).
+    pub fn will_change_structure(&mut self, label: &Label) {
+        if self.defers() && !self.attempt.intentions.restructured.contains(&label.number()) {
+            self.attempt.intentions.restructured.push(label.number());
+        }
     }
 
     #[inline]

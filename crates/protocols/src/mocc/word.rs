@@ -71,7 +71,10 @@ impl HeatedWord {
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn stable<V>(&self, load: impl FnMut() -> V) -> Result<(HeatedVersion, V), Reason> {
         stable(
-            || Some(self.load()).filter(|before| before & LOCKED == 0),
+            || {
+                let before = self.load();
+                (before & LOCKED == 0).then_some(before)
+            },
             load,
             // A set lock bit differs, too. Who has locked and changed nothing may have come and gone.
             |before| {

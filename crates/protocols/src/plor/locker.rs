@@ -212,7 +212,10 @@ impl Locker {
     #[inline(always)]
     pub(super) fn stable<V>(&self, load: impl FnMut() -> V) -> Option<(u64, V)> {
         let stable = stable(
-            || Some(self.version.load(Ordering::SeqCst)).filter(|before| before & 1 == 0),
+            || {
+                let before = self.version.load(Ordering::SeqCst);
+                (before & 1 == 0).then_some(before)
+            },
             load,
             |before| (self.version.load(Ordering::Relaxed) == before).then_some(before),
         );

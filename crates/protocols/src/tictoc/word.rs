@@ -96,7 +96,10 @@ impl TimestampWord {
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn stable<V>(&self, load: impl FnMut() -> V) -> Result<(Timestamps, V), Reason> {
         stable(
-            || Some(self.load()).filter(|before| !before.is_locked()),
+            || {
+                let before = self.load();
+                (!before.is_locked()).then_some(before)
+            },
             load,
             |before| {
                 let after = Timestamps(self.0.load(Ordering::Relaxed));

@@ -32,7 +32,7 @@ impl<'a, 'w, P: Protocol> Eager<'a, 'w, P> {
     /// Waits until the next operation arrives, and gives it what it works on. No operation gets at its table
     /// otherwise, so none comes undelayed.
     #[inline(always)]
-    fn arrival(&mut self) -> (&Database<P>, &mut Transaction<'w, P>) {
+    pub(super) fn arrival(&mut self) -> (&Database<P>, &mut Transaction<'w, P>) {
         let think = self.database.think_time();
         if !think.is_zero() {
             delay(think);
@@ -186,7 +186,11 @@ impl<P: Protocol> Context for Eager<'_, '_, P> {
     }
 }
 
-impl<P: Protocol> Eager<'_, '_, P> {
+impl<'w, P: Protocol> Eager<'_, 'w, P> {
+    pub(super) fn transaction(&mut self) -> &mut Transaction<'w, P> {
+        self.tx
+    }
+
     pub(crate) fn table_name<K: Key, R: Value>(&self, table: TableRef<K, R>) -> String {
         self.database.table(table).name().to_owned()
     }

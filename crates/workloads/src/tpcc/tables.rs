@@ -49,7 +49,7 @@ pub(super) fn create<P: Protocol>(engine: &Engine<P>, options: &TpccOptions) -> 
     let mut database = Database::new(engine);
 
     let mut customer = database.builder("CUSTOMER").hash(customers);
-    let by_name = customer.secondary("by_name", CustomerByNameKey::of);
+    let by_name = customer.fixed_secondary("by_name", CustomerByNameKey::of);
     let customer = customer.build();
     let mut order = database.builder("ORDER");
     let by_customer = order.secondary("by_customer", OrderByCustomerKey::of);

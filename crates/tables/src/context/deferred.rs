@@ -1,0 +1,221 @@
+//! The deferred context: operations are recorded and run when the transaction commits.
+
+use super::Eager;
+use crate::database::{Database, IndexRef, TableRef};
+use crate::index::Direction;
+use crate::key::Key;
+use crate::procedure::{Context, Data, KeyRange};
+use hotrow_core::deferred::Results;
+use hotrow_core::{Abort, Deferred, Input, Protocol, Transaction, Value};
+use std::ops::ControlFlow;
+
+/// Defers each operation whose row is known, under a protocol that [defers](Protocol::DEFERS) (drp §5.1).
+///
+/// An insertion may have a key that is not known yet. Any other operation whose key is not, a scan, and
+/// [`force`](Context::force) run what has been recorded so far, and the transaction is wild (drp §6.2). What is known
+/// now stays a plain value: computing with it records nothing.
+pub struct Deferring<'a, 'w, P: Protocol> {
+    eager: Eager<'a, 'w, P>,
+}
+
+impl<'a, 'w, P: Protocol> Deferring<'a, 'w, P> {
+    /// A context for an attempt in progress.
+    pub fn new(database: &'a Database<P>, tx: &'a mut Transaction<'w, P>) -> Self {
+        Self { eager: Eager::new(database, tx) }
+    }
+
+    /// A value as a deferred one, whether it is known now or not.
+    pub(crate) fn defer<T: Data>(&mut self, value: Later<T>) -> Deferred<T> {
+        match value {
+            Later::Known(value) => self.eager.transaction().known(value),
+            Later::Deferred(deferred) => deferred,
+        }
+    }
+}
+
+/// A value that is known now, or when the transaction commits.
+#[derive(Debug, Clone)]
+pub enum Later<T> {
+    /// Known now.
+    Known(T),
+    /// Known then.
+    Deferred(Deferred<T>),
+}
+
+impl<T: Data> Input for Later<T> {
+    type Value = T;
+
+    fn get(&self, results: &Results) -> Option<T> {
+        match self {
+            Later::Known(value) => Some(value.clone()),
+            Later::Deferred(deferred) => deferred.get(results),
+        }
+    }
+
+    fn is_known(&self, results: &Results) -> bool {
+        match self {
+            Later::Known(_) => true,
+            Later::Deferred(deferred) => deferred.is_known(results),
+        }
+    }
+
+    fn belongs_to(&self, results: &Results) -> bool {
+        match self {
+            Later::Known(_) => true,
+            Later::Deferred(deferred) => deferred.belongs_to(results),
+        }
+    }
+}
+
+impl<P: Protocol> Context for Deferring<'_, '_, P> {
+    type Val<T: Data> = Later<T>;
+    type Stop = Abort;
+
+    fn value<T: Data>(&mut self, value: T) -> Later<T> {
+        Later::Known(value)
+    }
+
+    fn prefetch<K: Key, R: Value>(&mut self, table: TableRef<K, R>, keys: impl Iterator<Item = K> + Clone) {
+        self.eager.prefetch(table, keys);
+    }
+
+    fn read<K: Key, R: Value, O: Data>(
+        &mut self,
+        table: TableRef<K, R>,
+        key: Later<K>,
+        look: impl FnOnce(&R) -> O + Send + 'static,
+    ) -> Result<Later<Option<O>>, Abort> {
+        let key = self.force(key)?;
+        if self.eager.is_fixed(table) {
+            return self.eager.read(table, key, look).map(Later::Known);
+        }
+        let (database, tx) = self.eager.arrival();
+        database.table(table).defer_read(tx, &key, look).map(Later::Deferred)
+    }
+
+    fn update<K: Key, R: Value, I: Data, O: Data>(
+        &mut self,
+        table: TableRef<K, R>,
+        key: Later<K>,
+        input: Later<I>,
+        change: impl FnOnce(&mut R, I) -> O + Send + 'static,
+    ) -> Result<Later<Option<O>>, Abort> {
+        let key = self.force(key)?;
+        let (database, tx) = self.eager.arrival();
+        database.table(table).defer_update(tx, &key, input, change).map(Later::Deferred)
+    }
+
+    fn replace<K: Key, R: Value>(
+        &mut self,
+        table: TableRef<K, R>,
+        key: Later<K>,
+        row: Later<R>,
+    ) -> Result<Later<bool>, Abort> {
+        let key = self.force(key)?;
+        let (database, tx) = self.eager.arrival();
+        database.table(table).defer_replace(tx, &key, row).map(Later::Deferred)
+    }
+
+    fn commute<K: Key, R: Value, I: Data>(
+        &mut self,
+        table: TableRef<K, R>,
+        key: Later<K>,
+        input: Later<I>,
+        change: impl FnOnce(&mut R, I) + Send + 'static,
+    ) -> Result<(), Abort> {
+        self.update(table, key, input, change).map(|_| ())
+    }
+
+    fn insert<K: Key, R: Value>(
+        &mut self,
+        table: TableRef<K, R>,
+        key: Later<K>,
+        row: Later<R>,
+    ) -> Result<Later<bool>, Abort> {
+        let (database, tx) = self.eager.arrival();
+        database.table(table).defer_insert(tx, key, row).map(Later::Deferred)
+    }
+
+    fn insert_grouped<K: Key, R: Value>(
+        &mut self,
+        table: TableRef<K, R>,
+        group: u64,
+        key: Later<K>,
+        row: Later<R>,
+    ) -> Result<Later<bool>, Abort> {
+        let (database, tx) = self.eager.arrival();
+        database.table(table).defer_insert_grouped(tx, group, key, row).map(Later::Deferred)
+    }
+
+    fn delete<K: Key, R: Value>(
+        &mut self,
+        table: TableRef<K, R>,
+        key: Later<K>,
+    ) -> Result<Later<bool>, Abort> {
+        let key = self.force(key)?;
+        let (database, tx) = self.eager.arrival();
+        database.table(table).defer_delete(tx, &key).map(Later::Deferred)
+    }
+
+    fn scan<K: Key, R: Value, A: Data>(
+        &mut self,
+        table: TableRef<K, R>,
+        range: Later<KeyRange<K>>,
+        direction: Direction,
+        initial: A,
+        fold: impl FnMut(&mut A, &K, &R) -> ControlFlow<()> + Send + 'static,
+    ) -> Result<Later<A>, Abort> {
+        let range = self.force(range)?;
+        self.eager.scan(table, range, direction, initial, fold).map(Later::Known)
+    }
+
+    fn scan_index<S: Key, K: Key, R: Value, A: Data>(
+        &mut self,
+        index: IndexRef<S, K, R>,
+        range: Later<KeyRange<S>>,
+        direction: Direction,
+        initial: A,
+        fold: impl FnMut(&mut A, &S, &K) -> ControlFlow<()> + Send + 'static,
+    ) -> Result<Later<A>, Abort> {
+        let range = self.force(range)?;
+        self.eager.scan_index(index, range, direction, initial, fold).map(Later::Known)
+    }
+
+    fn map<A: Data, B: Data>(
+        &mut self,
+        value: Later<A>,
+        compute: impl FnOnce(A) -> B + Send + 'static,
+    ) -> Later<B> {
+        match value {
+            Later::Known(value) => Later::Known(compute(value)),
+            Later::Deferred(deferred) => {
+                Later::Deferred(self.eager.transaction().compute_later(deferred, compute))
+            }
+        }
+    }
+
+    fn zip<A: Data, B: Data>(&mut self, first: Later<A>, second: Later<B>) -> Later<(A, B)> {
+        match (first, second) {
+            (Later::Known(first), Later::Known(second)) => Later::Known((first, second)),
+            both => Later::Deferred(self.eager.transaction().compute_later(both, |both| both)),
+        }
+    }
+
+    fn force<T: Data>(&mut self, value: Later<T>) -> Result<T, Abort> {
+        match value {
+            Later::Known(value) => Ok(value),
+            Later::Deferred(deferred) => self.eager.transaction().force(deferred),
+        }
+    }
+
+    fn require(&mut self, holds: Later<bool>) -> Result<(), Abort> {
+        match holds {
+            Later::Known(holds) => self.eager.require(holds),
+            Later::Deferred(holds) => self.eager.transaction().require(holds),
+        }
+    }
+
+    fn rollback(&mut self) -> Abort {
+        self.eager.rollback()
+    }
+}

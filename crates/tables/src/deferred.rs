@@ -1,0 +1,239 @@
+//! Deferred operations on rows.
+//!
+//! A row is looked up when the operation is deferred, and its record is what the transaction lines up for. A record
+//! that is dead when its turn comes ends the attempt: its key may have another record by then. (That is the one way in
+//! which a transaction that has read nothing can lose a conflict: a row that it wants is deleted meanwhile.)
+
+use crate::key::Key;
+use crate::operations::Seen;
+use crate::record::{Record, State};
+use crate::storage::Shared;
+use crate::table::Table;
+use hotrow_core::{Abort, Access, Deferred, Input, Protocol, Reason, Transaction, Value};
+use std::ptr::NonNull;
+
+type Tx<'w, P> = Transaction<'w, P>;
+
+impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
+    /// The record of a key, to line up for; `None` after its absence was observed.
+    fn find_to_line_up(
+        &self,
+        tx: &mut Tx<'_, P>,
+        key: &K,
+    ) -> Result<Option<NonNull<Record<K, R, P>>>, Abort> {
+        loop {
+            let Some(record) = self.find(tx, key)? else { return Ok(None) };
+            // SAFETY: found in the index under the attempt's pinned epoch.
+            // Nobody may line up for a record that another attempt has made and still holds: that one has yet to
+            // line up itself, perhaps for segments of a lower rank. A record that is present was left by its maker,
+            // or is being left.
+            if unsafe { record.as_ref() }.state() == State::Present || tx.has_made(Record::address(record)) {
+                return Ok(Some(record));
+            }
+            match self.see(tx, record)? {
+                Seen::Dead => self.bury(tx, record),
+                Seen::Present(_) | Seen::Own(_) => return Ok(Some(record)),
+            }
+        }
+    }
+
+    /// Defers work on the row of a key. `absent` is what comes out if there is none.
+    fn defer<I: Input, O: 'static>(
+        &self,
+        tx: &mut Tx<'_, P>,
+        key: &K,
+        access: Access,
+        inputs: I,
+        absent: O,
+        work: impl FnOnce(&Self, &mut Tx<'_, P>, NonNull<Record<K, R, P>>, I::Value) -> Result<O, Abort> + 'static,
+    ) -> Result<Deferred<O>, Abort> {
+        tx.settle_structure(&self.label)?;
+        let Some(record) = self.find_to_line_up(tx, key)? else { return Ok(tx.known(absent)) };
+        let table = NonNull::from(self);
+        // SAFETY: the record is this table's, found under the attempt's pinned epoch; the table is freed through the
+        // epoch; the caller has entered.
+        unsafe {
+            tx.defer(self, Record::address(record), access, inputs, move |tx, inputs| {
+                work(table.as_ref(), tx, record, inputs)
+            })
+        }
+    }
+
+    /// Ends an attempt whose record has died before its turn.
+    #[cold]
+    fn died(&self, tx: &mut Tx<'_, P>, record: NonNull<Record<K, R, P>>) -> Abort {
+        // SAFETY: found by this table under the attempt's pinned epoch.
+        let id = unsafe { tx.item(self, Record::address(record)) };
+        tx.conflict(Reason::ReadChanged, id)
+    }
+
+    fn defer_read<O: 'static>(
+        &self,
+        tx: &mut Tx<'_, P>,
+        key: &K,
+        look: impl FnOnce(&R) -> O + 'static,
+    ) -> Result<Deferred<Option<O>>, Abort> {
+        tx.enter(&self.label)?;
+        if self.fixed {
+            let output = self.read(tx, key, look)?;
+            return Ok(tx.known(output));
+        }
+        self.defer(tx, key, Access::Read, (), None, move |table, tx, record, ()| {
+            match table.see(tx, record)? {
+                // SAFETY: stable and present, loaded while the attempt was pinned.
+                Seen::Present(snapshot) => Ok(Some(look(unsafe { snapshot.row(tx.pin()) }))),
+                Seen::Own(id) => Ok(table.look_at_own(tx, record, id, look)),
+                Seen::Dead => Err(table.died(tx, record)),
+            }
+        })
+    }
+
+    fn defer_update<I: Input, O: 'static>(
+        &self,
+        tx: &mut Tx<'_, P>,
+        key: &K,
+        inputs: I,
+        change: impl FnOnce(&mut R, I::Value) -> O + 'static,
+    ) -> Result<Deferred<Option<O>>, Abort> {
+        self.enter_to_change(tx)?;
+        self.defer(tx, key, Access::Write, inputs, None, move |table, tx, record, inputs| {
+            match table.update_at(tx, record, |row| change(row, inputs))? {
+                Ok(output) => Ok(output),
+                Err(_) => Err(table.died(tx, record)),
+            }
+        })
+    }
+
+    fn defer_delete(&self, tx: &mut Tx<'_, P>, key: &K) -> Result<Deferred<bool>, Abort> {
+        self.enter_to_change(tx)?;
+        let deferred =
+            self.defer(tx, key, Access::Write, (), false, move |table, tx, record, ()| {
+                match table.delete_at(tx, record)? {
+                    Some(deleted) => Ok(deleted),
+                    None => Err(table.died(tx, record)),
+                }
+            })?;
+        self.will_change_structure(tx);
+        Ok(deferred)
+    }
+
+    fn will_change_structure(&self, tx: &mut Tx<'_, P>) {
+        tx.will_change_structure(&self.label);
+        for secondary in &self.secondaries {
+            tx.will_change_structure(secondary.label());
+        }
+    }
+
+    fn defer_insert<A: Input<Value = K>, B: Input<Value = R>>(
+        &self,
+        tx: &mut Tx<'_, P>,
+        group: Option<u64>,
+        key: A,
+        row: B,
+    ) -> Result<Deferred<bool>, Abort> {
+        self.enter_to_change(tx)?;
+        let table = NonNull::from(self);
+        let work = move |tx: &mut Tx<'_, P>, (key, row)| {
+            // SAFETY: the table is freed through the epoch.
+            unsafe { table.as_ref() }.insert(tx, key, row)
+        };
+        let deferred = match group {
+            // SAFETY: the segment is the groups', both live in the table's shared state; the caller has entered.
+            Some(group) if tx.defers() => unsafe {
+                let segment = self.groups.segment(group);
+                tx.defer(&self.groups, segment, Access::Write, (key, row), work)
+            },
+            _ => tx.intend((key, row), work),
+        }?;
+        self.will_change_structure(tx);
+        Ok(deferred)
+    }
+}
+
+impl<K: Key, R: Value, P: Protocol> Table<K, R, P> {
+    /// Looks at a row when the transaction commits; the result, `None` if there is no such row, may be an input of
+    /// what is deferred later.
+    ///
+    /// # Errors
+    ///
+    /// As [`get`](Self::get).
+    #[inline]
+    pub fn defer_read<O: 'static>(
+        &self,
+        tx: &mut Transaction<'_, P>,
+        key: &K,
+        look: impl FnOnce(&R) -> O + 'static,
+    ) -> Result<Deferred<Option<O>>, Abort> {
+        self.shared.defer_read(tx, key, look)
+    }
+
+    /// Changes a row when the transaction commits, given inputs that may be known only then.
+    ///
+    /// # Errors
+    ///
+    /// As [`get`](Self::get).
+    #[inline]
+    pub fn defer_update<I: Input, O: 'static>(
+        &self,
+        tx: &mut Transaction<'_, P>,
+        key: &K,
+        inputs: I,
+        change: impl FnOnce(&mut R, I::Value) -> O + 'static,
+    ) -> Result<Deferred<Option<O>>, Abort> {
+        self.shared.defer_update(tx, key, inputs, change)
+    }
+
+    /// Replaces a row when the transaction commits; false if there is none with this key.
+    ///
+    /// # Errors
+    ///
+    /// As [`get`](Self::get).
+    pub fn defer_replace(
+        &self,
+        tx: &mut Transaction<'_, P>,
+        key: &K,
+        row: impl Input<Value = R>,
+    ) -> Result<Deferred<bool>, Abort> {
+        let replaced = self.shared.defer_update(tx, key, row, |old, row| *old = row)?;
+        tx.compute(replaced, |replaced| replaced.is_some())
+    }
+
+    /// Inserts a row when the transaction commits; false if its key exists. Neither need be known before.
+    ///
+    /// # Errors
+    ///
+    /// As [`get`](Self::get).
+    pub fn defer_insert(
+        &self,
+        tx: &mut Transaction<'_, P>,
+        key: impl Input<Value = K>,
+        row: impl Input<Value = R>,
+    ) -> Result<Deferred<bool>, Abort> {
+        self.shared.defer_insert(tx, None, key, row)
+    }
+
+    /// As [`defer_insert`](Self::defer_insert), into a group that is known before (an order belongs to its district):
+    /// the transaction lines up for the group.
+    ///
+    /// # Errors
+    ///
+    /// As [`get`](Self::get).
+    pub fn defer_insert_grouped(
+        &self,
+        tx: &mut Transaction<'_, P>,
+        group: u64,
+        key: impl Input<Value = K>,
+        row: impl Input<Value = R>,
+    ) -> Result<Deferred<bool>, Abort> {
+        self.shared.defer_insert(tx, Some(group), key, row)
+    }
+
+    /// Deletes a row when the transaction commits; false if there is none with this key.
+    ///
+    /// # Errors
+    ///
+    /// As [`get`](Self::get).
+    pub fn defer_delete(&self, tx: &mut Transaction<'_, P>, key: &K) -> Result<Deferred<bool>, Abort> {
+        self.shared.defer_delete(tx, key)
+    }
+}

@@ -1,0 +1,122 @@
+//! Insertions.
+
+use crate::index::{Insertion, Keyed};
+use crate::key::{Image, Key};
+use crate::operations::{Changes, Seen};
+use crate::record::{Record, State};
+use crate::storage::{Shared, tag};
+use hotrow_core::{Abort, Cell, ItemId, Pin, Protocol, Transaction, Value};
+use std::ptr::NonNull;
+
+type Tx<'w, P> = Transaction<'w, P>;
+
+impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
+    /// True if the row was inserted, false if there is one with this key.
+    pub(crate) fn insert(&self, tx: &mut Tx<'_, P>, key: K, row: R) -> Result<bool, Abort> {
+        self.enter_to_write(tx)?;
+        let fresh = Fresh::new(Record::boxed(tx.born_header(), State::Reserved, key, row));
+        loop {
+            let record = fresh.0;
+            let mut changes = Changes::default();
+            // SAFETY: the record is valid, and once it is in the index it is freed through the epoch only
+            // (its item's cleanup sees to that), or when the table is dropped.
+            let inserted = unsafe { self.index.insert(record, tx.pin(), &mut |change| changes.add(change)) };
+            let existing = match inserted {
+                Insertion::Inserted => {
+                    std::mem::forget(fresh);
+                    // SAFETY: the record is this table's, its header was born in this attempt, and the
+                    // nodes are this table's.
+                    unsafe {
+                        tx.enter_born(self, Record::address(record), tag::BORN);
+                        changes.each(|change| tx.follow(self, change));
+                    }
+                    tx.learn_absence()?;
+                    // SAFETY: in memory until the attempt ends.
+                    let record = unsafe { record.as_ref() };
+                    if tx.is_recorded() {
+                        let key = record.key();
+                        tx.record_free_key(&self.label, key, &|bytes| key.image().put_bytes(bytes));
+                    }
+                    for secondary in &self.secondaries {
+                        // SAFETY: the attempt holds the record's lock; nothing is installed meanwhile.
+                        secondary.insert(tx, record.key(), unsafe { record.row() })?;
+                    }
+                    return Ok(true);
+                }
+                Insertion::Exists(existing) => existing,
+            };
+            match self.see(tx, existing)? {
+                Seen::Present(_) => return Ok(false),
+                Seen::Own(id) => return self.insert_again(tx, existing, id, fresh.row()),
+                Seen::Dead => self.bury(tx, existing),
+            }
+        }
+    }
+
+    /// Inserts under a key whose record has a pending write of this attempt.
+    fn insert_again(
+        &self,
+        tx: &mut Tx<'_, P>,
+        record: NonNull<Record<K, R, P>>,
+        id: ItemId,
+        row: &R,
+    ) -> Result<bool, Abort> {
+        let pending = R::Cell::pend(row.clone());
+        match tx.tag(id) {
+            tag::DELETE => {
+                tx.set_tag(id, tag::UPDATE);
+                // SAFETY: payloads of records are of this type.
+                unsafe { tx.replace_payload(id, pending) };
+            }
+            tag::BORN_DELETED => {
+                tx.set_tag(id, tag::BORN);
+                // SAFETY: this attempt made the record, which is in memory until it ends.
+                unsafe { record.as_ref() }.install(pending, tx.pin());
+            }
+            _ => return Ok(false),
+        }
+        for secondary in &self.secondaries {
+            // SAFETY: the attempt has an item of the record, so it is in memory until the attempt ends.
+            secondary.insert(tx, unsafe { record.as_ref() }.key(), row)?;
+        }
+        Ok(true)
+    }
+
+    /// Puts a row in outside of any transaction. False if the key exists.
+    pub(crate) fn load(&self, key: K, row: R, pin: &Pin) -> bool {
+        let entry = (!self.secondaries.is_empty()).then(|| (key.clone(), row.clone()));
+        let fresh = Fresh::new(Record::boxed(P::Header::default(), State::Present, key, row));
+        // SAFETY: as in `insert`.
+        let Insertion::Inserted = (unsafe { self.index.insert(fresh.0, pin, &mut |_| ()) }) else {
+            return false;
+        };
+        std::mem::forget(fresh);
+        if let Some((key, row)) = entry {
+            for secondary in &self.secondaries {
+                secondary.load(&key, &row, pin);
+            }
+        }
+        true
+    }
+}
+
+/// A record that is in no index yet.
+struct Fresh<K: Key, R: Value, P: Protocol>(NonNull<Record<K, R, P>>);
+
+impl<K: Key, R: Value, P: Protocol> Fresh<K, R, P> {
+    fn new(record: Box<Record<K, R, P>>) -> Self {
+        Self(NonNull::from(Box::leak(record)))
+    }
+
+    fn row(&self) -> &R {
+        // SAFETY: valid, and nobody else's.
+        unsafe { self.0.as_ref().row() }
+    }
+}
+
+impl<K: Key, R: Value, P: Protocol> Drop for Fresh<K, R, P> {
+    fn drop(&mut self) {
+        // SAFETY: made with `Box`; forgotten once an index has it.
+        drop(unsafe { Box::from_raw(self.0.as_ptr()) });
+    }
+}
