@@ -5,6 +5,8 @@ use crate::support;
 use crate::support::{for_each_protocol, steps};
 use hotrow::sync::random::Random;
 use hotrow::{Abort, Deferred, Drp, Engine, Protocol, RetryPolicy, TArray, TBox, TCounter, Transaction};
+use std::cell::Cell;
+use std::rc::Rc;
 
 /// Enough for every run here.
 const HISTORY_BYTES_MAX: usize = 1 << 26;
@@ -154,6 +156,31 @@ fn tame_transactions_never_abort() {
         }
         assert_eq!(engine.run(|tx| counter.get(tx)), Ok((THREADS * ROUNDS).cast_signed()), "{name}");
     }
+}
+
+/// An intention runs when others have committed since the body read.
+#[test]
+fn an_intention_of_an_opaque_attempt_sees_the_state_that_its_body_has_seen() {
+    for_each_protocol!(2, |P| {
+        steps::Interleaving::<P>::new().run(|engine, [mut t1, mut t2]| {
+            let (first, second) = (TBox::new(engine, 0), TBox::new(engine, 0));
+            let found = Rc::new(Cell::new(None));
+            let note = found.clone();
+            let seen = t1.step(|tx| {
+                second
+                    .defer_update(tx, (), move |second, ()| note.set(Some(std::mem::replace(second, 2))))?;
+                first.get(tx)
+            });
+            t2.step(|tx| {
+                first.set(tx, 1)?;
+                second.set(tx, 1)
+            });
+            t2.commit();
+            if t1.commit() || engine.is_opaque() {
+                assert!(found.get().is_none() || found.get() == seen, "{found:?} after {seen:?}");
+            }
+        });
+    });
 }
 
 #[test]
