@@ -94,9 +94,7 @@ fn an_expression_is_computed_wherever_it_is_used() {
 #[test]
 fn a_handle_of_an_earlier_attempt_is_refused_wherever_it_stands() {
     let engine = Engine::<Unprotected>::new();
-    let mut old = None;
-    engine.run(|tx| Ok(old = Some(number(tx)))).unwrap();
-    let old = old.unwrap();
+    let old = engine.run(|tx| Ok(number(tx))).unwrap();
     type Use = fn(&mut Tx<'_>, Deferred<i64>) -> Result<(), Abort>;
     let uses: [Use; 8] = [
         |tx, old| tx.force(old).map(|_| ()),

@@ -369,9 +369,7 @@ fn a_handle_from_elsewhere_is_refused() {
     for_each_protocol!(1, |P| {
         let engine = support::engine::<P>();
         let number = TBox::new(&engine, 5);
-        let mut kept = None;
-        engine.run(|tx| Ok(kept = Some(number.defer_read(tx, |number| *number)?))).unwrap();
-        let old: Deferred<i32> = kept.unwrap();
+        let old = engine.run(|tx| number.defer_read(tx, |number| *number)).unwrap();
         let uses: [Body<'_, P>; 5] = [
             &|tx| tx.force(old).map(|_| ()),
             &|tx| number.defer_set(tx, old),
