@@ -20,6 +20,10 @@ pub(crate) fn run(report: &RunReport) -> String {
     line("commits", text::count(report.commits));
     let aborts = text::quantity(report.aborts_per_commit());
     line("aborts", format!("{} ({aborts} per commit)", text::count(report.aborts)));
+    if let Some(tame) = report.tame {
+        let (commits, aborts) = (text::count(tame.commits), text::count(tame.aborts));
+        line("tame", format!("{commits} commits, {aborts} aborts"));
+    }
     line("attempts", format!("{} for one transaction at most", text::count(report.attempts_max)));
     line("rollbacks", text::count(report.rollbacks));
     line("abort reasons", abort_reasons(report));
@@ -179,7 +183,7 @@ pub(crate) fn virtual_runs(machine: &str, runs: &[VirtualRun], sentences: &[Stri
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use hotrow_workloads::{Check, HotRow, KindReport, LatencyDistribution, Machine, Memory};
+    use hotrow_workloads::{Check, HotRow, KindReport, LatencyDistribution, Machine, Memory, TameReport};
 
     /// A report of a run whose only check has passed or not.
     pub(crate) fn report(passed: bool) -> RunReport {
@@ -204,6 +208,7 @@ pub(crate) mod tests {
             ],
             abort_reasons: vec![("read_changed", 1_000), ("write_locked", 0)],
             attempts_max: 9,
+            tame: Some(TameReport { commits: 3_000, aborts: 0 }),
             hot_rows: vec![HotRow { table: "box".to_owned(), key: "3".to_owned(), conflicts: 900 }],
             checks: vec![Check::new("money is kept", found)],
             memory_bytes: 3_000_000,

@@ -188,6 +188,19 @@ fn a_run_of_the_array_is_reported_as_one_object() {
 }
 
 #[test]
+fn tame_transactions_are_counted_where_the_protocol_defers() {
+    let run = ["bench", "array", "--size", "10", "--ops", "4", "--threads", "2", "--protocol"];
+    for protocol in ["drp", "deferred-2pl"] {
+        let report = json_lines(&short(&[&run[..], &[protocol]].concat())).remove(0);
+        assert!(report["commits"].as_u64().unwrap() > 0);
+        assert_eq!(report["tame"]["commits"], report["commits"], "{report}");
+        assert_eq!((&report["tame"]["aborts"], &report["aborts"]), (&0.into(), &0.into()), "{report}");
+    }
+    let report = json_lines(&short(&[&run[..], &["occ"]].concat())).remove(0);
+    assert!(report.get("tame").is_none(), "{report}");
+}
+
+#[test]
 fn tpcc_passes_its_twelve_conditions_under_every_protocol() {
     let reports =
         json_lines(&short(&["bench", "tpcc", "--scale", "small", "--protocol", "all", "--threads", "2"]));

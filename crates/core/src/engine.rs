@@ -1,10 +1,12 @@
 //! The engine: one protocol, its shared state, and its workers.
 
 use crate::abort::{Abort, Error, Misuse};
+use crate::deferred::Deferred;
 use crate::history::Recording;
 use crate::history::recorder::Recorder;
 use crate::object::Label;
 use crate::policy::{Elders, RetryPolicy};
+use crate::profile::Profile;
 use crate::protocol::Protocol;
 use crate::statistics::{ConflictTable, Counters, HotKey, Statistics};
 use crate::transaction::Transaction;
@@ -48,6 +50,7 @@ pub(crate) struct Shared<P: Protocol> {
     pub(crate) id: EngineId,
     pub(crate) protocol: P,
     name: String,
+    opaque: bool,
     pub(crate) policy: RetryPolicy,
     pub(crate) elders: Elders,
     pub(crate) recorder: OnceLock<Arc<Recorder>>,
@@ -100,9 +103,9 @@ impl<P: Protocol> Engine<P> {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let id = EngineId(number | u64::from(Label::count() as u16) << 48);
         let registry = Mutex::new(Registry { slots: Vec::new(), free: Vec::new() });
-        let (protocol, name, elders) = (P::new(options), P::name(options), Elders::default());
-        let recorder = OnceLock::new();
-        Self { shared: Arc::new(Shared { id, protocol, name, policy, elders, recorder, registry }) }
+        let (protocol, name, opaque) = (P::new(options), P::name(options), P::is_opaque(options));
+        let (elders, recorder) = (Elders::default(), OnceLock::new());
+        Self { shared: Arc::new(Shared { id, protocol, name, opaque, policy, elders, recorder, registry }) }
     }
 
     /// The engine's number.
@@ -113,6 +116,12 @@ impl<P: Protocol> Engine<P> {
     /// The protocol's name: its variant's, to be precise.
     pub fn protocol(&self) -> &str {
         &self.shared.name
+    }
+
+    /// Whether its attempts see one consistent state, even if they are going to be aborted: see
+    /// [`Protocol::is_opaque`].
+    pub fn is_opaque(&self) -> bool {
+        self.shared.opaque
     }
 
     /// Registers a worker: what a thread runs transactions with. Keep one per thread.
@@ -170,6 +179,36 @@ impl<P: Protocol> Engine<P> {
         result
     }
 
+    /// As [`run`](Self::run), for a body whose result is known when its transaction has committed. See
+    /// [`Worker::run_deferred`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Worker::run_deferred`], and [`Misuse::TooManyWorkers`].
+    pub fn run_deferred<T: Clone + 'static>(
+        &self,
+        body: impl FnMut(&mut Transaction<'_, P>) -> Result<Deferred<T>, Abort>,
+    ) -> Result<T, Error> {
+        self.try_run_deferred(Profile::UNKNOWN, body)
+    }
+
+    /// As [`run_deferred`](Self::run_deferred), with a profile and an error type of the user's own. See
+    /// [`Worker::try_run_deferred`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Worker::try_run_deferred`], and [`Misuse::TooManyWorkers`].
+    pub fn try_run_deferred<T: Clone + 'static, E: From<Abort>>(
+        &self,
+        profile: Profile,
+        body: impl FnMut(&mut Transaction<'_, P>) -> Result<Deferred<T>, E>,
+    ) -> Result<T, Error<E>> {
+        let mut worker = ThreadWorkers::take(self)?;
+        let result = worker.try_run_deferred(profile, body);
+        ThreadWorkers::put_back(self.shared.id, worker);
+        result
+    }
+
     /// Records what each attempt reads and writes from now on, in at most about `bytes_max` bytes of memory
     /// (when they are used up, attempts in progress are still recorded whole, later ones not at all). What is
     /// there now counts as the initial state. See [`history`](crate::history).
@@ -185,7 +224,7 @@ impl<P: Protocol> Engine<P> {
         let recorder = Arc::new(Recorder::new(bytes_max));
         self.shared.recorder.set(recorder.clone()).map_err(|_| Misuse::AlreadyRecorded)?;
         let protocol = self.shared.name.clone();
-        Ok(Recording { recorder, protocol, opaque: P::OPAQUE, strict: P::STRICT })
+        Ok(Recording { recorder, protocol, opaque: self.shared.opaque, strict: P::STRICT })
     }
 
     /// Counts over all workers, past and present.

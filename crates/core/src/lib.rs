@@ -45,7 +45,7 @@ pub use policy::RetryPolicy;
 pub use profile::{Isolation, Profile};
 pub use protocol::{Lost, Over, Protocol, Variant};
 pub use segment::Segment;
-pub use statistics::{HotKey, Statistics};
+pub use statistics::{HotKey, Statistics, Tame};
 pub use structure::{Observed, StructureChange, StructureVersion};
 pub use transaction::{Found, Transaction};
 pub use worker::{OpenTransaction, Worker};

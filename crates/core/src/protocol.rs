@@ -63,7 +63,8 @@ pub struct Variant {
 pub trait Protocol: Sized + Send + Sync + 'static {
     /// The variants that lists show and tests run, the recommended one first.
     const VARIANTS: &'static [Variant];
-    /// Whether aborted and unfinished attempts have seen one consistent state too (sto §3.6).
+    /// Whether aborted and unfinished attempts have seen one consistent state too (sto §3.6), in every variant:
+    /// see [`is_opaque`](Self::is_opaque).
     const OPAQUE: bool;
     /// Whether the serial order agrees with real time: a transaction comes before those that begin after it has
     /// ended. Without it the committed transactions have the effect of some serial order all the same.
@@ -97,6 +98,11 @@ pub trait Protocol: Sized + Send + Sync + 'static {
     /// The name that stands for these options. A protocol of one variant has but one.
     fn name(_options: &Self::Options) -> String {
         Self::VARIANTS[0].name.to_owned()
+    }
+
+    /// Whether the variant with these options is [opaque](Self::OPAQUE), where that is a question of the variant.
+    fn is_opaque(_options: &Self::Options) -> bool {
+        Self::OPAQUE
     }
 
     /// The shared state for a new engine.

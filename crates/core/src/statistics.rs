@@ -17,6 +17,20 @@ pub struct Statistics {
     pub reasons: [u64; Reason::ALL.len()],
     /// The most attempts that one transaction took.
     pub attempts_max: u64,
+    /// Those commits and aborts whose attempts were tame.
+    pub tame: Tame,
+}
+
+/// Counts of attempts that were *tame* (drp §4): when their commit began, deferred operations were waiting for it,
+/// and nothing had been read. They never abort for a conflict. Nothing is counted where the protocol does not
+/// [defer](crate::Protocol::DEFERS).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Tame {
+    /// Tame transactions committed.
+    pub commits: u64,
+    /// Tame attempts that lost all the same: because a deferred operation had to touch more than it had said
+    /// ([`Reason::Undeclared`]).
+    pub aborts: u64,
 }
 
 impl Statistics {
@@ -34,6 +48,8 @@ impl Statistics {
             *mine += others;
         }
         self.attempts_max = self.attempts_max.max(other.attempts_max);
+        self.tame.commits += other.tame.commits;
+        self.tame.aborts += other.tame.aborts;
     }
 }
 
@@ -45,6 +61,8 @@ pub(crate) struct Counters {
     rollbacks: AtomicU64,
     reasons: [AtomicU64; Reason::ALL.len()],
     attempts_max: AtomicU64,
+    tame_commits: AtomicU64,
+    tame_aborts: AtomicU64,
 }
 
 /// Adds one without a locked instruction: there is only one writer.
@@ -65,6 +83,15 @@ impl Counters {
         bump(&self.reasons[reason as usize]);
     }
 
+    #[inline]
+    pub(crate) fn tame_commit(&self) {
+        bump(&self.tame_commits);
+    }
+
+    pub(crate) fn tame_abort(&self) {
+        bump(&self.tame_aborts);
+    }
+
     pub(crate) fn rollback(&self) {
         bump(&self.rollbacks);
     }
@@ -83,6 +110,10 @@ impl Counters {
             rollbacks: self.rollbacks.load(Ordering::Relaxed),
             reasons: std::array::from_fn(|at| self.reasons[at].load(Ordering::Relaxed)),
             attempts_max: self.attempts_max.load(Ordering::Relaxed),
+            tame: Tame {
+                commits: self.tame_commits.load(Ordering::Relaxed),
+                aborts: self.tame_aborts.load(Ordering::Relaxed),
+            },
         }
     }
 }

@@ -31,6 +31,10 @@ pub struct Transaction<'w, P: Protocol> {
     pub(crate) phase: Phase,
     /// The item of the intention that ran last, where [`item`](Self::item) looks first.
     pub(crate) latest: ItemId,
+    /// Whether it has read a segment, with what others have written.
+    has_read: bool,
+    /// Whether its commit has begun with operations deferred and nothing read.
+    tame: bool,
     describe: bool,
     open: bool,
     /// The attempt's pinned epoch is its thread's: a transaction must not be sent to another one.
@@ -121,6 +125,8 @@ impl<'w, P: Protocol> Transaction<'w, P> {
             stop: None,
             phase: Phase::Body,
             latest: ItemId::from_position(0),
+            has_read: false,
+            tame: false,
             describe,
             open: true,
             _thread: PhantomData,
@@ -222,6 +228,7 @@ impl<'w, P: Protocol> Transaction<'w, P> {
             if self.attempt.items.get(id).is(Flags::WRITE) {
                 return Ok(Found::Own(id));
             }
+            self.note_read();
             id
         };
         let result = if self.attempt.profile().isolation == Isolation::ReadCommitted {
@@ -284,6 +291,7 @@ impl<'w, P: Protocol> Transaction<'w, P> {
         if self.attempt.items.get(id).is(Flags::WRITE) {
             return Ok((id, None));
         }
+        self.note_read();
         let result = if self.attempt.is_recorded() {
             self.read_recorded(id, Look::ReadForUpdate, load)
         } else {
@@ -333,10 +341,24 @@ impl<'w, P: Protocol> Transaction<'w, P> {
         self.attempt.items.find_or_add(segment, NonNull::from(object))
     }
 
-    /// Runs what has been deferred if an operation of the body comes to a segment with intentions: its own changes
-    /// are seen.
+    /// Notes that the attempt depends on what others have written. An intention that reads at its turn does not count.
     #[cfg_attr(not(debug_assertions), inline(always))]
-    fn settle_before(&mut self, id: ItemId) -> Result<(), Abort> {
+    fn note_read(&mut self) {
+        if P::DEFERS {
+            self.has_read = true;
+        }
+    }
+
+    /// Runs what has been deferred if an operation of the body comes to a segment with intentions: its own changes
+    /// are seen. [`read`](Self::read), [`read_for_update`](Self::read_for_update), [`write`](Self::write) and
+    /// [`peek`](Self::peek) do so themselves; a datatype that looks at an item before it calls one of them calls
+    /// this first.
+    ///
+    /// # Errors
+    ///
+    /// As [`settle`](Self::settle).
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    pub fn settle_before(&mut self, id: ItemId) -> Result<(), Abort> {
         if P::DEFERS && self.attempt.items.get(id).intentions > 0 { self.settle() } else { Ok(()) }
     }
 
@@ -501,6 +523,7 @@ impl<'w, P: Protocol> Transaction<'w, P> {
     /// The item's segment is the one that `load` looks at, and this attempt did not make it.
     #[inline]
     pub unsafe fn read_beside_write<V>(&mut self, id: ItemId, load: impl FnMut() -> V) -> Result<V, Abort> {
+        self.note_read();
         let result = if self.attempt.is_recorded() {
             self.read_recorded(id, Look::Read, load)
         } else {
@@ -618,6 +641,9 @@ impl<'w, P: Protocol> Transaction<'w, P> {
             (object.label().name().to_owned(), key)
         };
         self.slot.counters.abort(lost.reason);
+        if P::DEFERS && self.tame {
+            self.slot.counters.tame_abort();
+        }
         let number = object.label().number();
         lock(&self.slot.conflicts).count(number, identity, lost.reason, describe);
         Loss { reason: lost.reason, words: self.describe.then(describe) }
@@ -649,10 +675,13 @@ impl<'w, P: Protocol> Transaction<'w, P> {
                     if self.attempt.is_recorded() {
                         self.attempt.record_end(Ended::Committed);
                     }
-                    let taken = take(self.attempt);
-                    self.attempt.cleanup(true);
-                    self.attempt.close();
                     self.slot.counters.commit();
+                    if P::DEFERS && self.tame {
+                        self.slot.counters.tame_commit();
+                    }
+                    self.attempt.cleanup(true);
+                    let taken = take(self.attempt);
+                    self.attempt.close();
                     return Ok(taken);
                 }
                 Err(lost) => {
@@ -666,6 +695,7 @@ impl<'w, P: Protocol> Transaction<'w, P> {
 
     /// Lines up and runs what was deferred. What goes wrong stops the attempt.
     fn commit_deferred(&mut self) {
+        self.tame = !(self.has_read || self.attempt.has_structures() || self.attempt.items.has_predicates());
         match self.protocol.line_up(self.attempt) {
             Ok(()) => {
                 label("intentions");
@@ -705,11 +735,11 @@ impl<'w, P: Protocol> Transaction<'w, P> {
                 _ => Ended::RolledBack,
             });
         }
-        self.attempt.cleanup(false);
-        self.attempt.close();
         if !matches!(self.stop, Some(Stop::Lost(_) | Stop::Misuse(_))) {
             self.slot.counters.rollback();
         }
+        self.attempt.cleanup(false);
+        self.attempt.close();
     }
 }
 
@@ -720,7 +750,7 @@ impl<P: Protocol> Drop for Transaction<'_, P> {
         if self.open {
             self.roll_back();
         } else if self.attempt.is_open() {
-            // A panic (in a key's own code) cut the cleanup short. The pin must not outlive the transaction:
+            // A panic (in a key's own code, in the drop of something captured) cut the end short. The pin must not outlive the transaction:
             // the worker may be sent to another thread.
             self.attempt.close();
         }

@@ -122,7 +122,22 @@ impl<P: Protocol> Worker<P> {
         self.resolve(profile, |tx| body(tx).map(Known))
     }
 
-    /// As [`try_run_as`](Self::try_run_as), for a body whose result is known when its transaction has committed.
+    /// As [`run`](Self::run), for a body whose result is known when its transaction has committed: the body returns
+    /// a [`Deferred`] value, and the call the value itself.
+    ///
+    /// # Errors
+    ///
+    /// As [`run`](Self::run), and [`Error::Panicked`] if a deferred operation panicked.
+    #[inline]
+    pub fn run_deferred<T: Clone + 'static>(
+        &mut self,
+        body: impl FnMut(&mut Transaction<'_, P>) -> Result<Deferred<T>, Abort>,
+    ) -> Result<T, Error> {
+        self.try_run_deferred(Profile::UNKNOWN, body)
+    }
+
+    /// As [`run_deferred`](Self::run_deferred), with a profile and an error type of the user's own: see
+    /// [`try_run_as`](Self::try_run_as).
     ///
     /// # Errors
     ///
@@ -303,7 +318,9 @@ impl<R, E: From<Abort>> Attempted<R, E> {
             Outcome::Lost(lost) => Attempted::Aborted(lost),
             Outcome::Misused(misuse) => Attempted::RolledBack(Error::Misuse(misuse)),
             Outcome::Panicked(message) => Attempted::RolledBack(Error::Panicked { message }),
-            Outcome::Done | Outcome::RolledBack => {
+            // Whatever the body has made of the token: it is the intention that decided.
+            Outcome::RolledBack => Attempted::RolledBack(Error::Rollback(Abort::rollback().into())),
+            Outcome::Done => {
                 Attempted::RolledBack(Error::Rollback(error.unwrap_or_else(|| Abort::rollback().into())))
             }
         }

@@ -37,9 +37,10 @@
 //! 5. [Errors, retries, rollback, panics](#errors-retries-rollback-panics)
 //! 6. [Workers and threads](#workers-and-threads)
 //! 7. [What a transaction says of itself](#what-a-transaction-says-of-itself)
-//! 8. [The conflict report](#the-conflict-report)
-//! 9. [Recording a run and having it judged](#recording-a-run-and-having-it-judged)
-//! 10. [What is guaranteed, and what bodies must not do](#what-is-guaranteed-and-what-bodies-must-not-do)
+//! 8. [Deferred operations](#deferred-operations)
+//! 9. [The conflict report](#the-conflict-report)
+//! 10. [Recording a run and having it judged](#recording-a-run-and-having-it-judged)
+//! 11. [What is guaranteed, and what bodies must not do](#what-is-guaranteed-and-what-bodies-must-not-do)
 //!
 //! # Engines and protocols
 //!
@@ -50,6 +51,8 @@
 //! |---|---|---|---|
 //! | [`Occ`] | `occ` | reads lock nothing; at commit it locks the writes and checks the reads; no shared clock | first |
 //! | [`Plor`] | `plor` | locks that readers look past; conflicts are settled at commit, where the older transaction goes first; nobody starves | rows are hot and the slowest transactions count |
+//! | [`Drp`] | `drp` | runs [deferred operations](#deferred-operations) after the point where nothing can go wrong any more, in a pipeline ordered by rank; who has only deferred never aborts for a conflict | rows are hot, and transactions can say what they will do before they know the values |
+//! | the same | `deferred-2pl` | the same without the pipeline: locks are taken in the order of ranks and held until the end | to compare with |
 //! | [`TicToc`] | `tictoc` | optimistic, in logical time: a commit takes whatever moment suits what it read and wrote; serializable, but not in the order of real time | reads that others overwrite meanwhile should not abort |
 //! | [`Mocc`] | `mocc` | as `occ` where it is cold; what has failed often is locked as soon as it is read | a few rows are hot, and transactions equal |
 //! | [`TwoPhaseLocking`] | `no-wait` | locks what it reads and writes; who meets another's lock aborts | nobody should ever wait, or to compare with |
@@ -60,7 +63,8 @@
 //!
 //! Some types have several *variants*, told apart by [`Protocol::Options`], each with a name:
 //! [`TwoPhaseLocking`] the three above, [`Plor`] those that
-//! [`PlorOptions`](protocols::PlorOptions) describes (`plor+dwa`, `plor+optimistic`, `plor+deadline=20`, ...).
+//! [`PlorOptions`](protocols::PlorOptions) describes (`plor+dwa`, `plor+optimistic`, `plor+deadline=20`, ...), [`Drp`]
+//! those of [`DrpOptions`](protocols::DrpOptions) (`drp+opaque`, `drp+exclusive`, ...).
 //! [`Engine::new`] makes the first one that [`Protocol::VARIANTS`] lists, [`Engine::named`] that of a name:
 //!
 //! ```
@@ -100,7 +104,7 @@
 //!     }
 //! }
 //!
-//! for name in ["occ", "plor", "tictoc", "mocc", "no-wait", "wait-die", "wound-wait", "tl2", "none"] {
+//! for name in ["occ", "plor", "drp", "tictoc", "mocc", "no-wait", "wait-die", "wound-wait", "tl2", "none"] {
 //!     assert_eq!(with_protocol(name, CountToTen).unwrap(), Ok(10));
 //! }
 //! assert_eq!(with_protocol("plor+dwa+deadline=20", CountToTen).unwrap(), Ok(10));
@@ -337,8 +341,9 @@
 //! |---|---|---|
 //! | [`Error::Conflict`] | the policy's attempts are used up; says what was lost last, and over which key | yes |
 //! | [`Error::Timeout`] | the policy's time is used up; likewise | yes |
-//! | [`Error::Rollback`] | the body returned an error of its own, which is inside | no |
-//! | [`Error::Misuse`] | it can never work: a nested transaction, an object of another engine, an index out of bounds, a change of a fixed table, a scan of a hash table, a write in a transaction that said it only reads, too many workers | no |
+//! | [`Error::Rollback`] | the body returned an error of its own, which is inside; or a [condition](Transaction::require) did not hold | no |
+//! | [`Error::Panicked`] | a deferred operation panicked | no |
+//! | [`Error::Misuse`] | it can never work: a nested transaction, an object of another engine, an index out of bounds, a change of a fixed table, a scan of a hash table, a write in a transaction that said it only reads, too many workers, a deferred value of another transaction | no |
 //!
 //! A body with an error type of its own runs with [`try_run`](Engine::try_run); the type must be
 //! `From<Abort>` for the sake of `?`.
@@ -478,6 +483,59 @@
 //! # Ok::<(), hotrow::Error>(())
 //! ```
 //!
+//! # Deferred operations
+//!
+//! Whoever adds to a hot counter need not know the counter at once. A *deferred* operation says what is to be done and
+//! gives a [`Deferred`] value, a handle for the result. Handles are inputs of other deferred operations; operators and
+//! comparisons on them give [expressions](Expression), which are inputs too. What the whole transaction comes to is a
+//! handle that the body returns to [`run_deferred`](Engine::run_deferred), which returns the value.
+//!
+//! The paper's example (drp §2, §6.2) moves money and counts the transfers:
+//!
+//! ```
+//! use hotrow::{Drp, Engine, Error, TArray, TCounter};
+//!
+//! let engine = Engine::<Drp>::new(); // Under any other protocol the result is the same.
+//! let accounts = TArray::new(&engine, 10, |_| 100i64);
+//! let transfers = TCounter::new(&engine, 0);
+//!
+//! let transfer = |from: usize, to: usize, amount: i64| {
+//!     engine.run_deferred(|tx| {
+//!         let balance = accounts.defer_read(tx, from, |balance| *balance)?;
+//!         tx.require(balance.at_least(amount))?; // Rolls back unless it holds.
+//!         accounts.defer_set(tx, from, balance - amount)?;
+//!         transfers.defer_add(tx, 1)?;
+//!         // Any code will do. It gets its inputs when they are known; here there are none.
+//!         accounts.defer_update(tx, to, (), move |balance, ()| {
+//!             *balance += amount;
+//!             *balance
+//!         })
+//!     })
+//! };
+//! assert_eq!(transfer(1, 2, 70)?, 170);
+//! assert!(matches!(transfer(1, 2, 70), Err(Error::Rollback(_))), "30 are left");
+//! assert_eq!(engine.run(|tx| Ok((accounts.get(tx, 1)?, transfers.get(tx)?)))?, (30, 1));
+//!
+//! let tame = engine.statistics().tame;
+//! assert_eq!((tame.commits, tame.aborts), (1, 0)); // Under `Drp`; others defer nothing.
+//! # Ok::<(), hotrow::Error>(())
+//! ```
+//!
+//! Under [`Drp`] deferred operations run when the transaction commits. If it has read nothing before, it is *tame*: it
+//! takes its place in line on all that it will touch, and nothing can take that away. Under every other protocol a
+//! deferred operation runs at once. So transactions are written once, and only the speed tells the difference.
+//!
+//! - **Operations that are not deferred** may be mixed in. They see what was deferred before on the same object, and
+//!   [`force`](Transaction::force) gives a deferred value at once. Both run what has been deferred so far, and a
+//!   transaction that so reads is *wild*: it may be aborted, and run again, as under other protocols.
+//! - **What is computed** ([`compute`](Transaction::compute), [`map`](Deferred::map)) gets values and returns one. It
+//!   owns what it captures, and must not begin a transaction ([`Misuse::Nested`]).
+//! - **A panic** in a deferred operation is [`Error::Panicked`], under every protocol, and like a
+//!   [condition](Transaction::require) that does not hold, it undoes the whole transaction. Others go on.
+//! - **A handle** is of use in its own attempt only; elsewhere it is [`Misuse::ForeignDeferred`].
+//! - **Ranks** ([`TBox::set_rank`] and its siblings) say in which order transactions line up. What many want is best
+//!   ranked last: it is then held shortest.
+//!
 //! # The conflict report
 //!
 //! Every engine counts, in release builds too, and always: commits, aborts by [`Reason`], and the
@@ -552,8 +610,8 @@
 //!   reversed by themselves; it takes others that overlap them.
 //! - **No torn values**, under every protocol: a body never sees half of another transaction's write of one
 //!   value or row, not even in an attempt that aborts.
-//! - **Opacity** only where [`Protocol::OPAQUE`] says so (`tl2`, and trivially `none`): an attempt sees one
-//!   consistent state from its first read to its end, even if it aborts.
+//! - **Opacity** only where [`Protocol::is_opaque`] says so (`tl2`, `drp+opaque`, and trivially `none`): an attempt
+//!   sees one consistent state from its first read to its end, even if it aborts.
 //!
 //! Under the others an attempt that is going to abort may have read two values that never were there together.
 //! The commit finds out. Until then the body must not do anything that only makes sense in a consistent
@@ -591,20 +649,24 @@ pub use hotrow_tables::context;
 /// What keys are made of: order-preserving images, and how structs are packed into them.
 pub use hotrow_tables::key;
 
+/// Deferred operations: inputs, and the expressions that operators on deferred values make.
+#[doc(inline)]
+pub use hotrow_core::deferred;
 /// What each attempt of a run read and wrote, by version.
 #[doc(inline)]
 pub use hotrow_core::history;
 #[doc(inline)]
 pub use hotrow_core::{
-    Abort, Conflict, Engine, EngineId, Error, HotKey, Isolation, Misuse, OpenTransaction, Plain, Profile,
-    Protocol, Reason, RetryPolicy, Statistics, Transaction, Value, Variant, Worker, WorkerId,
+    Abort, Access, Conflict, Deferred, Engine, EngineId, Error, Expression, HotKey, Input, Isolation, Misuse,
+    OpenTransaction, Plain, Profile, Protocol, Reason, RetryPolicy, Statistics, Tame, Transaction, Value,
+    Variant, Worker, WorkerId,
 };
 #[doc(inline)]
 pub use hotrow_derive::{Key, Value};
 #[doc(inline)]
 pub use hotrow_objects::{TArray, TBox, TCounter};
 #[doc(inline)]
-pub use hotrow_protocols::{Mocc, NoProtocol, Occ, Plor, TicToc, Tl2, TwoPhaseLocking};
+pub use hotrow_protocols::{Drp, Mocc, NoProtocol, Occ, Plor, TicToc, Tl2, TwoPhaseLocking};
 #[doc(inline)]
 pub use hotrow_tables::{
     Context, Data, Database, Direction, IndexRef, Key, KeyRange, Operation, OperationId, OperationKind,
@@ -625,8 +687,8 @@ pub use hotrow_tables::{
 /// ```
 pub mod prelude {
     pub use crate::{
-        Abort, Context, Database, Direction, Engine, Key, Occ, Procedure, Protocol, TArray, TBox, TCounter,
-        Table, TableRef, Text, Tl2, Transaction, Value, Worker,
+        Abort, Context, Database, Deferred, Direction, Drp, Engine, Key, Occ, Procedure, Protocol, TArray,
+        TBox, TCounter, Table, TableRef, Text, Tl2, Transaction, Value, Worker,
     };
 }
 

@@ -1,5 +1,6 @@
 //! A fixed-size array: one segment per element (sto §4.2, `TArray`).
 
+use hotrow_core::deferred::Operand;
 use hotrow_core::{
     Abort, Deferred, Engine, EpochBox, Input, Item, Label, Misuse, Object, Pin, Protocol, Segment,
     Transaction, Value,
@@ -162,15 +163,15 @@ impl<T: Value, P: Protocol> TArray<T, P> {
         &self,
         tx: &mut Transaction<'_, P>,
         index: usize,
-        value: impl Input<Value = T>,
+        value: impl Operand<T>,
     ) -> Result<(), Abort> {
         let segment = self.segment(tx, index)?;
         // SAFETY: as in `read`.
-        unsafe { segment.defer_write(tx, &*self.shared, value) }
+        unsafe { segment.defer_write(tx, &*self.shared, value.into_input()) }
     }
 
     /// Sets the array's rank: where it stands in the order in which deferred operations line up
-    /// ([`Label::ranked`]).
+    /// ([`Label::set_rank`]).
     pub fn set_rank(&mut self, rank: u16) {
         self.shared.label.set_rank(rank);
     }

@@ -7,6 +7,7 @@
 //! 2. operations, each of which enters the transaction and then works on a segment;
 //! 3. an [`Object`] implementation that installs or drops pending writes and names keys.
 
+use hotrow_core::deferred::Operand;
 use hotrow_core::{
     Abort, Deferred, Engine, EpochBox, Input, Item, Label, Object, Pin, Protocol, Segment, Transaction, Value,
 };
@@ -146,14 +147,14 @@ impl<T: Value, P: Protocol> TBox<T, P> {
     ///
     /// As [`get`](Self::get).
     #[inline]
-    pub fn defer_set(&self, tx: &mut Transaction<'_, P>, value: impl Input<Value = T>) -> Result<(), Abort> {
+    pub fn defer_set(&self, tx: &mut Transaction<'_, P>, value: impl Operand<T>) -> Result<(), Abort> {
         tx.enter(&self.shared.label)?;
         // SAFETY: as in `read`.
-        unsafe { self.shared.segment.defer_write(tx, &*self.shared, value) }
+        unsafe { self.shared.segment.defer_write(tx, &*self.shared, value.into_input()) }
     }
 
     /// Sets the box's rank: where it stands in the order in which deferred operations line up
-    /// ([`Label::ranked`]).
+    /// ([`Label::set_rank`]).
     pub fn set_rank(&mut self, rank: u16) {
         self.shared.label.set_rank(rank);
     }

@@ -13,8 +13,18 @@
 //! necessary and sufficient (the example of sto §3.5).
 //!
 //! An exact [`TCounter::get`] depends on the value itself, as any read does.
+//!
+//! # Deferred operations
+//!
+//! They do when the counter's turn has come what the others do at once. All of the item's state is in what is kept of
+//! the counter, so an operation that is not deferred first has those run that are
+//! ([`Transaction::settle_before`]), and then looks.
 
-use hotrow_core::{Abort, Engine, EpochBox, Item, ItemId, Label, Object, Pin, Protocol, Reason, Transaction};
+use hotrow_core::deferred::Operand;
+use hotrow_core::{
+    Abort, Access, Deferred, Engine, EpochBox, Input, Item, ItemId, Label, Object, Pin, Protocol, Reason,
+    Transaction,
+};
 use hotrow_sync::atomic::{AtomicU64, Ordering};
 use std::ptr::NonNull;
 
@@ -47,6 +57,11 @@ struct Kept {
 impl Kept {
     const NOTHING: Kept = Kept { set: None, delta: 0, low: i64::MIN, high: i64::MAX };
 
+    fn replace(&mut self, value: i64) {
+        self.set = Some(value);
+        self.delta = 0;
+    }
+
     fn applied_to(&self, base: i64) -> i64 {
         self.set.unwrap_or(base).wrapping_add(self.delta)
     }
@@ -74,7 +89,9 @@ impl<P: Protocol> TCounter<P> {
     /// [`Abort`] when the attempt cannot go on; pass it up with `?`.
     #[inline]
     pub fn add(&self, tx: &mut Transaction<'_, P>, amount: i64) -> Result<(), Abort> {
-        let kept = self.write(tx)?;
+        tx.enter(&self.shared.label)?;
+        // SAFETY: `enter` was called.
+        let kept = unsafe { self.shared.write(tx) }?;
         kept.delta = kept.delta.wrapping_add(amount);
         Ok(())
     }
@@ -85,9 +102,9 @@ impl<P: Protocol> TCounter<P> {
     ///
     /// As [`add`](Self::add).
     pub fn set(&self, tx: &mut Transaction<'_, P>, value: i64) -> Result<(), Abort> {
-        let kept = self.write(tx)?;
-        kept.set = Some(value);
-        kept.delta = 0;
+        tx.enter(&self.shared.label)?;
+        // SAFETY: `enter` was called.
+        unsafe { self.shared.write(tx) }?.replace(value);
         Ok(())
     }
 
@@ -98,13 +115,8 @@ impl<P: Protocol> TCounter<P> {
     /// As [`add`](Self::add).
     pub fn get(&self, tx: &mut Transaction<'_, P>) -> Result<i64, Abort> {
         tx.enter(&self.shared.label)?;
-        // SAFETY: the segment is this object's, both are in an `EpochBox`, and `enter` was called.
-        let id = unsafe { tx.item(&*self.shared, self.address()) };
-        let kept = self.kept(tx, id);
-        if kept.set.is_some() {
-            return Ok(kept.applied_to(0));
-        }
-        Ok(kept.applied_to(self.read_base(tx, id)?))
+        // SAFETY: `enter` was called.
+        unsafe { self.shared.get(tx) }
     }
 
     /// Whether the counter is at least `bound`.
@@ -132,21 +144,22 @@ impl<P: Protocol> TCounter<P> {
     /// As [`add`](Self::add).
     pub fn is_between(&self, tx: &mut Transaction<'_, P>, low: i64, high: i64) -> Result<bool, Abort> {
         tx.enter(&self.shared.label)?;
-        // SAFETY: as in `get`.
-        let id = unsafe { tx.item(&*self.shared, self.address()) };
-        let kept = self.kept(tx, id);
+        // SAFETY: as in `Shared::get`.
+        let id = unsafe { tx.item(&*self.shared, self.shared.address()) };
+        tx.settle_before(id)?;
+        let kept = kept(tx, id);
         let within = |value: i64| low <= value && value <= high;
         if kept.set.is_some() {
             return Ok(within(kept.applied_to(0)));
         }
         if tx.has_read(id) {
-            return Ok(within(kept.applied_to(self.read_base(tx, id)?)));
+            return Ok(within(kept.applied_to(self.shared.read_base(tx, id)?)));
         }
         // SAFETY: `load` looks at the item's segment.
         let base = unsafe { tx.peek(id, || self.shared.load()) }?;
         let Some(value) = base.checked_add(kept.delta) else {
             // At the wrap the sides of a border are no longer ranges: depend on the value itself.
-            return Ok(within(kept.applied_to(self.read_base(tx, id)?)));
+            return Ok(within(kept.applied_to(self.shared.read_base(tx, id)?)));
         };
         let holds = within(value);
         // The values for which this test comes out the same, on the side where the value lies now.
@@ -165,47 +178,126 @@ impl<P: Protocol> TCounter<P> {
             // The counter has changed between two tests such that no value satisfies both.
             return Err(tx.conflict(Reason::PredicateFailed, id));
         }
-        self.keep(tx, id, kept);
+        keep(tx, id, kept);
         Ok(holds)
     }
 
-    fn address(&self) -> NonNull<P::Header> {
-        // The header is the first field of a `repr(C)` struct.
-        NonNull::from(&*self.shared).cast()
+    /// Adds an amount when the transaction commits, one that may be known only then. Never a reason to abort, and
+    /// never a reason to be [wild](hotrow_core::deferred).
+    ///
+    /// # Errors
+    ///
+    /// As [`add`](Self::add).
+    #[inline]
+    pub fn defer_add(&self, tx: &mut Transaction<'_, P>, amount: impl Operand<i64>) -> Result<(), Abort> {
+        self.defer(tx, Access::Write, amount.into_input(), |shared, tx, amount| {
+            // SAFETY: `defer` entered.
+            let kept = unsafe { shared.write(tx) }?;
+            kept.delta = kept.delta.wrapping_add(amount);
+            Ok(())
+        })?;
+        Ok(())
     }
 
-    fn read_base(&self, tx: &mut Transaction<'_, P>, id: ItemId) -> Result<i64, Abort> {
-        // SAFETY: as in `get`; `load` looks at the item's segment.
-        unsafe { tx.read_beside_write(id, || self.shared.load()) }
+    /// Sets the counter when the transaction commits, to a value that may be known only then.
+    ///
+    /// # Errors
+    ///
+    /// As [`add`](Self::add).
+    pub fn defer_set(&self, tx: &mut Transaction<'_, P>, value: impl Operand<i64>) -> Result<(), Abort> {
+        self.defer(tx, Access::Write, value.into_input(), |shared, tx, value| {
+            // SAFETY: `defer` entered.
+            unsafe { shared.write(tx) }?.replace(value);
+            Ok(())
+        })?;
+        Ok(())
     }
 
-    fn kept(&self, tx: &mut Transaction<'_, P>, id: ItemId) -> Kept {
-        if tx.has_write(id) || tx.has_predicate(id) {
-            // SAFETY: items of counters have payloads of type `Kept`.
-            unsafe { *tx.payload::<Kept>(id) }
-        } else {
-            Kept::NOTHING
-        }
+    /// The exact value when the transaction commits; it may be an input of what is deferred later.
+    ///
+    /// # Errors
+    ///
+    /// As [`add`](Self::add).
+    pub fn defer_get(&self, tx: &mut Transaction<'_, P>) -> Result<Deferred<i64>, Abort> {
+        // SAFETY: `defer` entered.
+        self.defer(tx, Access::Read, (), |shared, tx, ()| unsafe { shared.get(tx) })
     }
 
-    fn keep(&self, tx: &mut Transaction<'_, P>, id: ItemId, kept: Kept) {
-        // SAFETY: items of counters have payloads of type `Kept`, which `predicate_holds` expects.
-        unsafe {
-            if tx.has_write(id) || tx.has_predicate(id) {
-                *tx.payload::<Kept>(id) = kept;
-                tx.set_predicate::<Kept>(id, None);
-            } else {
-                tx.set_predicate(id, Some(kept));
-            }
-        }
+    /// Sets the counter's rank: where it stands in the order in which deferred operations line up
+    /// ([`Label::set_rank`]).
+    pub fn set_rank(&mut self, rank: u16) {
+        self.shared.label.set_rank(rank);
     }
 
     #[inline]
-    fn write<'t>(&self, tx: &'t mut Transaction<'_, P>) -> Result<&'t mut Kept, Abort> {
+    fn defer<I: Input, R: 'static>(
+        &self,
+        tx: &mut Transaction<'_, P>,
+        access: Access,
+        inputs: I,
+        work: impl FnOnce(&Shared<P>, &mut Transaction<'_, P>, I::Value) -> Result<R, Abort> + 'static,
+    ) -> Result<Deferred<R>, Abort> {
         tx.enter(&self.shared.label)?;
+        let shared = NonNull::from(&*self.shared);
+        // SAFETY: the segment is this object's, and both are in an `EpochBox`, so they stay in memory until the
+        // attempt ends; `enter` was called.
+        unsafe {
+            tx.defer(&*self.shared, self.shared.address(), access, inputs, move |tx, inputs| {
+                work(shared.as_ref(), tx, inputs)
+            })
+        }
+    }
+}
+
+fn kept<P: Protocol>(tx: &mut Transaction<'_, P>, id: ItemId) -> Kept {
+    if tx.has_write(id) || tx.has_predicate(id) {
+        // SAFETY: items of counters have payloads of type `Kept`.
+        unsafe { *tx.payload::<Kept>(id) }
+    } else {
+        Kept::NOTHING
+    }
+}
+
+fn keep<P: Protocol>(tx: &mut Transaction<'_, P>, id: ItemId, kept: Kept) {
+    // SAFETY: items of counters have payloads of type `Kept`, which `predicate_holds` expects.
+    unsafe {
+        if tx.has_write(id) || tx.has_predicate(id) {
+            *tx.payload::<Kept>(id) = kept;
+            tx.set_predicate::<Kept>(id, None);
+        } else {
+            tx.set_predicate(id, Some(kept));
+        }
+    }
+}
+
+impl<P: Protocol> Shared<P> {
+    fn address(&self) -> NonNull<P::Header> {
+        // The header is the first field of a `repr(C)` struct.
+        NonNull::from(self).cast()
+    }
+
+    /// # Safety
+    ///
+    /// `Transaction::enter` was called with the label.
+    unsafe fn get(&self, tx: &mut Transaction<'_, P>) -> Result<i64, Abort> {
+        // SAFETY: the segment is this object's, both are in an `EpochBox`, and the caller has called `enter`.
+        let id = unsafe { tx.item(self, self.address()) };
+        tx.settle_before(id)?;
+        let kept = kept(tx, id);
+        if kept.set.is_some() {
+            return Ok(kept.applied_to(0));
+        }
+        Ok(kept.applied_to(self.read_base(tx, id)?))
+    }
+
+    /// # Safety
+    ///
+    /// As for [`get`](Self::get).
+    #[inline]
+    unsafe fn write<'t>(&self, tx: &'t mut Transaction<'_, P>) -> Result<&'t mut Kept, Abort> {
         // SAFETY: as in `get`; items of counters have payloads of type `Kept`, which `install` expects.
         unsafe {
-            let (id, pending) = tx.write(&*self.shared, self.address())?;
+            let (id, pending) = tx.write(self, self.address())?;
             if !pending {
                 if tx.has_predicate(id) {
                     tx.write_payload(id);
@@ -216,9 +308,12 @@ impl<P: Protocol> TCounter<P> {
             Ok(tx.payload::<Kept>(id))
         }
     }
-}
 
-impl<P: Protocol> Shared<P> {
+    fn read_base(&self, tx: &mut Transaction<'_, P>, id: ItemId) -> Result<i64, Abort> {
+        // SAFETY: the item was made for this object's segment, which `load` looks at.
+        unsafe { tx.read_beside_write(id, || self.load()) }
+    }
+
     #[inline]
     fn load(&self) -> i64 {
         // Relaxed: ordered by the header, like the words of an inline cell. One word is never torn.

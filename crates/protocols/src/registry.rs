@@ -67,7 +67,8 @@ registry![Occ, Plor, Drp, TicToc, Mocc, TwoPhaseLocking, Tl2, NoProtocol];
 
 fn information<P: Protocol>(variant: &Variant) -> ProtocolInfo {
     let Variant { name, summary, source } = *variant;
-    let (opaque, strict, workers_max) = (P::OPAQUE, P::STRICT, P::WORKERS_MAX);
+    let opaque = P::options(name).map_or(P::OPAQUE, |options| P::is_opaque(&options));
+    let (strict, workers_max) = (P::STRICT, P::WORKERS_MAX);
     ProtocolInfo { name, summary, source, opaque, strict, workers_max }
 }
 
@@ -88,8 +89,8 @@ pub fn find(name: &str) -> Result<&'static ProtocolInfo, UnknownProtocol> {
     impl Visitor for Describe {
         type Output = ProtocolInfo;
         fn visit<P: Protocol>(self, name: &str) -> ProtocolInfo {
-            let variant = P::VARIANTS.first().expect("a protocol has a variant");
-            ProtocolInfo { name: String::leak(name.to_owned()), ..information::<P>(variant) }
+            let first = *P::VARIANTS.first().expect("a protocol has a variant");
+            information::<P>(&Variant { name: String::leak(name.to_owned()), ..first })
         }
     }
     match PROTOCOLS.iter().find(|protocol| protocol.name == name) {
@@ -146,6 +147,19 @@ mod tests {
         assert_eq!((found.name, found.workers_max), ("plor+deadline=7", Plor::WORKERS_MAX));
         assert_eq!(find("occ").unwrap(), &PROTOCOLS[0]);
         assert!(find("plor+deadline=x").is_err());
+    }
+
+    #[test]
+    fn opacity_is_a_question_of_the_variant() {
+        for (name, opaque) in [
+            ("drp", false),
+            ("drp+opaque", true),
+            ("deferred-2pl+opaque", true),
+            ("occ", false),
+            ("tl2", true),
+        ] {
+            assert_eq!(find(name).unwrap().opaque, opaque, "{name}");
+        }
     }
 
     #[test]

@@ -20,7 +20,7 @@ use hotrow::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use hotrow::sync::clock::{self, Instant};
 use hotrow::sync::event::Event;
 use hotrow::sync::{Mutex, lock, thread};
-use hotrow::{Engine, Protocol, Reason, Statistics, Worker};
+use hotrow::{Engine, Protocol, Reason, Statistics, Tame, Worker};
 use std::any::Any;
 use std::time::Duration;
 
@@ -48,6 +48,8 @@ pub struct Measurement<C> {
     pub reasons: [u64; Reason::ALL.len()],
     /// The most attempts that a transaction took.
     pub attempts_max: u64,
+    /// Tame transactions, and attempts, among them.
+    pub tame: Tame,
     /// The clients of all workers.
     pub clients: Vec<C>,
 }
@@ -70,11 +72,17 @@ struct Counts {
     kinds: Vec<KindCounts>,
     reasons: [u64; Reason::ALL.len()],
     attempts_max: u64,
+    tame: Tame,
 }
 
 impl Counts {
     fn new(kinds: usize) -> Self {
-        Self { kinds: vec![KindCounts::default(); kinds], reasons: [0; Reason::ALL.len()], attempts_max: 0 }
+        Self {
+            kinds: vec![KindCounts::default(); kinds],
+            reasons: [0; Reason::ALL.len()],
+            attempts_max: 0,
+            tame: Tame::default(),
+        }
     }
 
     /// Counts the attempts lost between two readings of a worker's statistics. Returns how many.
@@ -115,6 +123,8 @@ impl Counts {
         let after = worker.statistics();
         if is_measured() {
             let aborts = self.count_aborts(before, &after);
+            self.tame.commits += after.tame.commits - before.tame.commits;
+            self.tame.aborts += after.tame.aborts - before.tame.aborts;
             let kind = &mut self.kinds[ran.kind];
             kind.aborts += aborts;
             if ran.end == End::Committed {
@@ -139,6 +149,8 @@ impl Counts {
             *mine += others;
         }
         self.attempts_max = self.attempts_max.max(other.attempts_max);
+        self.tame.commits += other.tame.commits;
+        self.tame.aborts += other.tame.aborts;
     }
 }
 
@@ -276,9 +288,9 @@ pub fn measure<P: Protocol, W: Workload<P>>(
     if let Some(error) = lock(&control.failure).take() {
         return Err(error);
     }
-    let Counts { kinds, reasons, attempts_max } = sum;
+    let Counts { kinds, reasons, attempts_max, tame } = sum;
     let worker = first.expect("without an error, every thread gave its worker back");
-    Ok((Measurement { elapsed, kinds, reasons, attempts_max, clients }, worker))
+    Ok((Measurement { elapsed, kinds, reasons, attempts_max, tame, clients }, worker))
 }
 
 /// Advances the phases in time. Returns how long was measured.

@@ -42,6 +42,9 @@ pub struct RunReport {
     pub abort_reasons: Vec<(&'static str, u64)>,
     /// The most attempts that a transaction took.
     pub attempts_max: u64,
+    /// Those commits and aborts that were of tame attempts; none under a protocol that defers nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tame: Option<TameReport>,
     /// The keys over which most attempts were lost, warm-up included.
     pub hot_rows: Vec<HotRow>,
     /// The workload's own checks.
@@ -91,6 +94,15 @@ impl KindReport {
     pub fn aborts_per_commit(&self) -> f64 {
         ratio(self.aborts, self.commits)
     }
+}
+
+/// What tame attempts came to: those that had deferred something and read nothing when their commit began.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+pub struct TameReport {
+    /// Tame transactions committed.
+    pub commits: u64,
+    /// Tame attempts that were lost all the same.
+    pub aborts: u64,
 }
 
 /// A key over which attempts were lost.

@@ -9,7 +9,7 @@ use crate::latency::Latencies;
 use crate::observer::{Host, Observer};
 use crate::options::OptionError;
 use crate::registry::WorkloadOptions;
-use crate::report::{HotRow, KindReport, Machine, Memory, RunReport, named_reasons};
+use crate::report::{HotRow, KindReport, Machine, Memory, RunReport, TameReport, named_reasons};
 use crate::stress::Stress;
 use crate::tpcc::Tpcc;
 use crate::workload::Workload;
@@ -181,7 +181,7 @@ impl Runner<'_> {
             .map(|hot| HotRow { table: hot.object, key: hot.key, conflicts: hot.conflicts })
             .collect();
 
-        let Measurement { elapsed, kinds, reasons, attempts_max, clients } = measurement;
+        let Measurement { elapsed, kinds, reasons, attempts_max, tame, clients } = measurement;
         let checks = workload.checks(&mut worker, clients);
         let mut latencies = Latencies::new();
         for kind in &kinds {
@@ -217,6 +217,7 @@ impl Runner<'_> {
                 .collect(),
             abort_reasons: named_reasons(&reasons),
             attempts_max,
+            tame: P::DEFERS.then_some(TameReport { commits: tame.commits, aborts: tame.aborts }),
             hot_rows,
             checks,
             memory_bytes: resident_bytes_end,

@@ -2,11 +2,15 @@
 //!
 //! An expression is an [`Input`]: it is computed where it is used, from results that are known then, and has no place
 //! of its own. [`Transaction::compute`](crate::Transaction::compute) gives it one.
+//!
+//! Numbers and truth values are inputs as they are; anything else that is known beforehand is one as a [`Constant`].
+//! Comparisons are methods, as Rust's operators return plain truth values. There is no short circuit: both sides of
+//! `&` and `|` are computed.
 
 use super::{Deferred, Input, Results};
 use std::fmt;
 use std::marker::PhantomData;
-use std::ops::{Add, Mul, Sub};
+use std::ops::{Add, BitAnd, BitOr, Div, Mul, Neg, Not, Rem, Sub};
 
 /// A computation over deferred values, made by operators and comparisons on them.
 #[derive(Clone, Copy)]
@@ -32,7 +36,10 @@ impl<E: Input> Input for Expression<E> {
     }
 }
 
-/// What may stand on the right of an operator: a number, a deferred value, an expression.
+/// A value of type `T` that may be known now or later: a number, a [`Constant`], a deferred value, an expression, a tuple
+/// of inputs. It stands on the right of an operator, or is what something is set to.
+///
+/// It says less than [`Input`] and so leads the compiler to the type of a number that is written out.
 pub trait Operand<T> {
     /// What the expression keeps of it.
     type Input: Input<Value = T>;
@@ -54,9 +61,28 @@ impl<E: Input> Operand<E::Value> for Expression<E> {
     }
 }
 
-/// A number known now.
-#[derive(Debug, Clone, Copy)]
-pub struct Constant<T>(T);
+macro_rules! tuples {
+    ($(($($input:ident $value:ident),*))*) => {$(
+        impl<$($input: Input<Value = $value>, $value: 'static),*> Operand<($($value,)*)> for ($($input,)*) {
+            type Input = Self;
+            fn into_input(self) -> Self {
+                self
+            }
+        }
+    )*};
+}
+tuples! { () (A S) (A S, B T) (A S, B T, C U) (A S, B T, C U, D V) }
+
+/// A value known now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Constant<T>(pub T);
+
+impl<T: Clone + 'static> Operand<T> for Constant<T> {
+    type Input = Self;
+    fn into_input(self) -> Self {
+        self
+    }
+}
 
 impl<T: Clone + 'static> Input for Constant<T> {
     type Value = T;
@@ -73,16 +99,30 @@ impl<T: Clone + 'static> Input for Constant<T> {
 }
 
 macro_rules! constants {
-    ($($number:ty),*) => {$(
-        impl Operand<$number> for $number {
-            type Input = Constant<$number>;
-            fn into_input(self) -> Constant<$number> {
-                Constant(self)
+    ($($known:ty),*) => {$(
+        impl Input for $known {
+            type Value = $known;
+
+            fn get(&self, _: &Results) -> Option<$known> {
+                Some(*self)
+            }
+            fn is_known(&self, _: &Results) -> bool {
+                true
+            }
+            fn belongs_to(&self, _: &Results) -> bool {
+                true
+            }
+        }
+
+        impl Operand<$known> for $known {
+            type Input = $known;
+            fn into_input(self) -> $known {
+                self
             }
         }
     )*};
 }
-constants!(u8, u16, u32, u64, usize, i8, i16, i32, i64, isize, f32, f64);
+constants!(bool, u8, u16, u32, u64, u128, usize, i8, i16, i32, i64, i128, isize, f32, f64);
 
 /// What is done with two values.
 pub trait Operator<A, B>: 'static {
@@ -118,6 +158,51 @@ impl<A: Input, B: Input, O: Operator<A::Value, B::Value>> Input for Binary<A, B,
     }
     fn belongs_to(&self, results: &Results) -> bool {
         self.first.belongs_to(results) && self.second.belongs_to(results)
+    }
+}
+
+/// An input, and what is made of its value.
+#[derive(Clone, Copy)]
+pub struct Map<I, F> {
+    input: I,
+    make: F,
+}
+
+impl<I: Input, F: Fn(I::Value) -> R + 'static, R: 'static> Input for Map<I, F> {
+    type Value = R;
+
+    fn get(&self, results: &Results) -> Option<R> {
+        self.input.get(results).map(&self.make)
+    }
+    fn is_known(&self, results: &Results) -> bool {
+        self.input.is_known(results)
+    }
+    fn belongs_to(&self, results: &Results) -> bool {
+        self.input.belongs_to(results)
+    }
+}
+
+impl<T: Clone + 'static> Deferred<T> {
+    /// What `make` makes of the value. It runs wherever the expression is used, each time.
+    pub fn map<R: 'static, F: Fn(T) -> R + 'static>(self, make: F) -> Expression<Map<Self, F>> {
+        Expression(Map { input: self, make })
+    }
+
+    /// Both values, as a pair.
+    pub fn zip<R: Input>(self, other: R) -> Expression<(Self, R)> {
+        Expression((self, other))
+    }
+}
+
+impl<E: Input> Expression<E> {
+    /// What `make` makes of the value. It runs wherever the expression is used, each time.
+    pub fn map<R: 'static, F: Fn(E::Value) -> R + 'static>(self, make: F) -> Expression<Map<E, F>> {
+        Expression(Map { input: self.0, make })
+    }
+
+    /// Both values, as a pair.
+    pub fn zip<R: Input>(self, other: R) -> Expression<(E, R)> {
+        Expression((self.0, other))
     }
 }
 
@@ -163,7 +248,67 @@ arithmetic! {
     Minus Sub sub,
     /// The product.
     Times Mul mul,
+    /// The quotient. Division of an integer by zero panics, as always.
+    DividedBy Div div,
+    /// The remainder. That of a division of an integer by zero panics, as always.
+    Remainder Rem rem,
+    /// Whether both hold; of integers, the bits that are set in both.
+    And BitAnd bitand,
+    /// Whether either holds; of integers, the bits that are set in either.
+    Or BitOr bitor,
 }
+
+macro_rules! known_on_the_left {
+    ($($known:ty: $($name:ident $trait:ident $method:ident),*;)*) => {$($(
+        impl $trait<Deferred<$known>> for $known {
+            type Output = Expression<Binary<$known, Deferred<$known>, $name>>;
+            fn $method(self, other: Deferred<$known>) -> Self::Output {
+                binary(self, other)
+            }
+        }
+
+        impl<E: Input<Value = $known>> $trait<Expression<E>> for $known {
+            type Output = Expression<Binary<$known, E, $name>>;
+            fn $method(self, other: Expression<E>) -> Self::Output {
+                binary(self, other.0)
+            }
+        }
+    )*)*};
+}
+known_on_the_left! {
+    u32: Plus Add add, Minus Sub sub, Times Mul mul;
+    u64: Plus Add add, Minus Sub sub, Times Mul mul;
+    usize: Plus Add add, Minus Sub sub, Times Mul mul;
+    i32: Plus Add add, Minus Sub sub, Times Mul mul;
+    i64: Plus Add add, Minus Sub sub, Times Mul mul;
+    f64: Plus Add add, Minus Sub sub, Times Mul mul;
+}
+
+macro_rules! unary {
+    ($($trait:ident $method:ident),*) => {$(
+        impl<T: $trait + Clone + 'static> $trait for Deferred<T>
+        where
+            T::Output: 'static,
+        {
+            type Output = Expression<Map<Self, fn(T) -> T::Output>>;
+            fn $method(self) -> Self::Output {
+                Expression(Map { input: self, make: T::$method })
+            }
+        }
+
+        impl<E: Input> $trait for Expression<E>
+        where
+            E::Value: $trait,
+            <E::Value as $trait>::Output: 'static,
+        {
+            type Output = Expression<Map<E, fn(E::Value) -> <E::Value as $trait>::Output>>;
+            fn $method(self) -> Self::Output {
+                Expression(Map { input: self.0, make: E::Value::$method })
+            }
+        }
+    )*};
+}
+unary! { Not not, Neg neg }
 
 macro_rules! comparisons {
     ($($(#[$doc:meta])* $name:ident $method:ident $bound:ident $operator:tt),* $(,)?) => {
@@ -198,6 +343,8 @@ macro_rules! comparisons {
 comparisons! {
     /// Whether the two are equal.
     Equals equals PartialEq ==,
+    /// Whether the two are different.
+    Differs differs PartialEq !=,
     /// Whether the first is less.
     LessThan less_than PartialOrd <,
     /// Whether the first is at most the second.

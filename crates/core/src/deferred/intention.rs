@@ -6,6 +6,8 @@ use crate::abort::Abort;
 use crate::item::ItemId;
 use crate::protocol::Protocol;
 use crate::transaction::Transaction;
+use hotrow_sync::thread;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// What is to be done, and with which segment.
 pub(super) struct Intention<P: Protocol> {
@@ -72,7 +74,8 @@ impl<P: Protocol> Intentions<P> {
         }
     }
 
-    /// Forgets everything. A panic in a user's `Drop` leaves the rest for the next call.
+    /// Forgets everything. A panic in a user's `Drop` passes on, and leaves the rest for the next call, which the
+    /// transaction's own drop makes. Panics that come while that one passes on end here: they would end the process.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub(crate) fn clear(&mut self) {
         self.waiting.clear();
@@ -80,7 +83,12 @@ impl<P: Protocol> Intentions<P> {
         self.restructured.clear();
         while let Some((node, drop_at)) = self.nodes.pop() {
             // SAFETY: entered once by `drop_later`, and taken out just now; the arena is reset only afterwards.
-            unsafe { drop_at(node) };
+            let drop_node = || unsafe { drop_at(node) };
+            if thread::panicking() {
+                let _ = catch_unwind(AssertUnwindSafe(drop_node));
+            } else {
+                drop_node();
+            }
         }
     }
 }

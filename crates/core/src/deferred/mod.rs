@@ -31,9 +31,12 @@ mod expression;
 mod inputs;
 mod intention;
 mod running;
+#[cfg(all(test, not(loom)))]
+mod tests;
 
-pub use expression::{AtLeast, AtMost, Equals, GreaterThan, LessThan, Minus, Plus, Times};
-pub use expression::{Binary, Constant, Expression, Operand, Operator};
+pub use expression::{And, DividedBy, Minus, Or, Plus, Remainder, Times};
+pub use expression::{AtLeast, AtMost, Differs, Equals, GreaterThan, LessThan};
+pub use expression::{Binary, Constant, Expression, Map, Operand, Operator};
 pub use inputs::{Input, Results};
 pub(crate) use intention::Intentions;
 

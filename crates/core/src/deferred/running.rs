@@ -105,6 +105,9 @@ impl<P: Protocol> Transaction<'_, P> {
     ///
     /// As [`compute`](Self::compute); [`Misuse::ForeignDeferred`] for a value of another attempt.
     pub fn force<T: Clone + 'static>(&mut self, deferred: Deferred<T>) -> Result<T, Abort> {
+        if self.is_stopped() {
+            return Err(Abort::INTERNAL);
+        }
         self.own(deferred)?;
         if self.attempt.intentions.results.get(&deferred).is_none() {
             self.settle()?;
@@ -151,6 +154,9 @@ impl<P: Protocol> Transaction<'_, P> {
 
     #[cold]
     fn settle_now(&mut self) -> Result<(), Abort> {
+        if self.is_stopped() {
+            return Err(Abort::INTERNAL);
+        }
         self.phase = Phase::Settling;
         let mut settled = 0;
         let result = self.catching(|tx| {

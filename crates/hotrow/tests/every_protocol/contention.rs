@@ -211,7 +211,7 @@ fn a_counter_guarded_by_a_test_never_falls_below_its_border() {
                         0
                     };
                     counter.add(tx, delta)?;
-                    assert!(delta >= 0 || counter.is_at_least(tx, 0)? || !P::OPAQUE);
+                    assert!(delta >= 0 || counter.is_at_least(tx, 0)? || !engine.is_opaque());
                     if gives_up { Err(Abort::rollback()) } else { Ok(delta) }
                 });
                 sum += taken.unwrap_or(0);

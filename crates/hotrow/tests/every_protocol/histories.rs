@@ -90,9 +90,12 @@ fn each_operation_leaves_its_event() {
         }
         let history = recording.finish();
         assert!(history.complete);
-        assert_eq!((history.protocol.as_str(), history.opaque), (support::chosen().as_str(), P::OPAQUE));
+        assert_eq!(
+            (history.protocol.as_str(), history.opaque),
+            (support::chosen().as_str(), engine.is_opaque())
+        );
         assert_eq!(history.strict, P::STRICT);
-        assert!(P::STRICT || !P::OPAQUE, "opacity is in real time");
+        assert!(P::STRICT || !engine.is_opaque(), "opacity is in real time");
         let mut expected = vec![
             "begin 0",
             "read account[value]",

@@ -82,7 +82,7 @@ fn move_money<P: Protocol>(threads: u64, rounds: u64) {
                 if round % 8 == 0 {
                     let sum = worker.run(|tx| {
                         let sum = bank.sum(tx)?;
-                        if P::OPAQUE {
+                        if engine.is_opaque() {
                             assert_eq!(sum, ACCOUNTS as i64 * BALANCE, "an attempt that saw two states");
                         }
                         Ok(sum)
@@ -98,7 +98,7 @@ fn move_money<P: Protocol>(threads: u64, rounds: u64) {
                 let moved = worker.run(|tx| {
                     bank.add(tx, from, -amount)?;
                     bank.add(tx, to, amount)?;
-                    if P::OPAQUE && round % 64 == 1 {
+                    if engine.is_opaque() && round % 64 == 1 {
                         assert_eq!(bank.sum(tx)?, ACCOUNTS as i64 * BALANCE, "its own writes, others' none");
                     }
                     if gives_up { Err(Abort::rollback()) } else { Ok(()) }

@@ -47,6 +47,11 @@ pub(crate) fn chosen() -> String {
     CHOSEN.with(|chosen| chosen.borrow().clone())
 }
 
+/// Whether the variant that `for_each_protocol!` has come to is opaque.
+pub(crate) fn is_opaque<P: Protocol>() -> bool {
+    P::is_opaque(&P::options(&chosen()).expect("called inside for_each_protocol!"))
+}
+
 /// A new engine of the variant that `for_each_protocol!` has come to.
 pub(crate) fn engine<P: Protocol>() -> Engine<P> {
     engine_with(RetryPolicy::default())

@@ -168,6 +168,10 @@ impl Protocol for Drp {
         options.name()
     }
 
+    fn is_opaque(options: &DrpOptions) -> bool {
+        options.opaque
+    }
+
     fn new(options: &DrpOptions) -> Self {
         Self { options: *options, progress: Progress::new(), clock: CachePadded::default() }
     }

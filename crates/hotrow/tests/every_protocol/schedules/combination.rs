@@ -1,5 +1,6 @@
 //! Small transactions on two keys, run in every order of their steps, and checked against all serial orders.
 
+use crate::support;
 use crate::support::steps::Interleaving;
 use Operation::{Add, Delete, Get, Insert, Scan, Set};
 use hotrow::{Abort, Direction, Engine, Protocol, SecondaryIndex, TBox, Table, Transaction};
@@ -251,7 +252,7 @@ impl<const N: usize> Combination<'_, N> {
             let turns = schedule.windows(2).filter(|turns| turns[0] != turns[1]).count() + 1;
             let commits = N - usize::from(self.rolls_back.is_some());
             assert!(turns > N || committed.len() == commits, "aborted without need: {}", describe());
-            if P::OPAQUE {
+            if support::is_opaque::<P>() {
                 for aborted in (0..N).filter(|number| !traces[*number].committed) {
                     let with_it: Vec<_> = committed.iter().copied().chain([aborted]).collect();
                     assert!(self.is_serial(&traces, &with_it, self.before, after), "{}", describe());
