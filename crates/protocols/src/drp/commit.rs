@@ -63,7 +63,7 @@ impl Drp {
                 self.let_pass(attempt, at);
             }
             self.join(attempt, at, worker);
-            self.progress.advance(worker, attempt.local.places.get(at + 1).map(|place| place.rank));
+            self.advance(attempt, at + 1);
             let Place { item: id, position, .. } = attempt.local.places[at];
             let item = attempt.items.get(id);
             // Who has read another version will not be certified.
@@ -80,17 +80,45 @@ impl Drp {
     /// Waits until all predecessors have passed the rank of a place (drp §4.1, step 2).
     #[inline]
     fn let_pass(&self, attempt: &mut Attempt<Self>, at: usize) {
-        let local = &mut attempt.local;
-        let rank = local.places[at].rank;
-        if !local.behind.is_empty() {
-            local.behind.retain(|predecessor| !self.progress.has_finished(*predecessor));
-            for predecessor in &local.behind {
-                self.progress.wait_passed(*predecessor, rank);
-            }
+        let rank = attempt.local.places[at].rank;
+        if attempt.local.behind.is_empty() && attempt.local.behind_readers.is_empty() {
+            return;
         }
+        self.wait_passed(attempt, rank);
         while let Some(readers) = attempt.local.behind_readers.pop() {
             let id = attempt.local.places[readers as usize].item;
             self.take_turn(attempt, id, true);
+        }
+        // Who is behind this attempt may come up to this rank now: so have all who are before it.
+        self.progress.advance(attempt.worker().number(), Some(rank));
+    }
+
+    fn wait_passed(&self, attempt: &mut Attempt<Self>, rank: u64) {
+        let behind = &mut attempt.local.behind;
+        behind.retain(|predecessor| !self.progress.has_finished(*predecessor));
+        for predecessor in behind {
+            self.progress.wait_passed(*predecessor, rank);
+        }
+    }
+
+    /// Says how far the attempt has come, all places before the one at `next` being joined: no further than any of
+    /// its predecessors, or else who is behind it would overtake them.
+    #[inline]
+    fn advance(&self, attempt: &Attempt<Self>, next: usize) {
+        let local = &attempt.local;
+        // How far readers have come is not known before they have left.
+        if local.behind_readers.is_empty() {
+            let bounds = local.behind.iter().map(|predecessor| self.progress.bound(*predecessor));
+            let rank = local.places.get(next).map(|place| place.rank).into_iter().chain(bounds).min();
+            self.progress.advance(attempt.worker().number(), rank);
+        }
+    }
+
+    /// Lets those behind a wild attempt join all their lines while it runs its intentions.
+    pub(super) fn let_all_pass(&self, attempt: &mut Attempt<Self>) {
+        if !attempt.local.behind.is_empty() && attempt.local.behind_readers.is_empty() {
+            self.wait_passed(attempt, RANK_MAX);
+            self.progress.advance(attempt.worker().number(), None);
         }
     }
 
@@ -240,6 +268,10 @@ impl Drp {
     pub(super) fn leave_read(attempt: &mut Attempt<Self>, id: ItemId) {
         let Attempt { items, local, .. } = attempt;
         let item = items.get_mut(id);
+        if item.mark.place == 0 {
+            // The attempt has made the segment.
+            return;
+        }
         let place = &mut local.places[item.mark.place as usize - 1];
         if !place.writes && !place.has_left {
             place.has_left = true;
