@@ -596,8 +596,8 @@ pub use hotrow_tables::key;
 pub use hotrow_core::history;
 #[doc(inline)]
 pub use hotrow_core::{
-    Abort, Conflict, Engine, EngineId, Error, HotKey, Isolation, Misuse, OpenTransaction, Plain, Profile,
-    Protocol, Reason, RetryPolicy, Statistics, Transaction, Value, Variant, Worker, WorkerId,
+    Abort, Conflict, Deferred, Engine, EngineId, Error, HotKey, Isolation, Misuse, OpenTransaction, Plain,
+    Profile, Protocol, Reason, RetryPolicy, Statistics, Transaction, Value, Variant, Worker, WorkerId,
 };
 #[doc(inline)]
 pub use hotrow_derive::{Key, Value};

@@ -197,7 +197,7 @@ impl Protocol for Drp {
         &self,
         attempt: &mut Attempt<Self>,
         id: ItemId,
-        mut load: impl FnMut() -> V,
+        load: impl FnMut() -> V,
     ) -> Result<V, Lost> {
         let item = attempt.items.get_mut(id);
         if item.is(Flags::LOCKED) {
