@@ -193,12 +193,7 @@ impl Protocol for Drp {
     }
 
     #[cfg_attr(not(debug_assertions), inline(always))]
-    fn read<V>(
-        &self,
-        attempt: &mut Attempt<Self>,
-        id: ItemId,
-        load: impl FnMut() -> V,
-    ) -> Result<V, Lost> {
+    fn read<V>(&self, attempt: &mut Attempt<Self>, id: ItemId, load: impl FnMut() -> V) -> Result<V, Lost> {
         let item = attempt.items.get_mut(id);
         if item.is(Flags::LOCKED) {
             return self.load_at_turn(attempt, load);
