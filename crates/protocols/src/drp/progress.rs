@@ -199,6 +199,9 @@ impl Progress {
     }
 }
 
+#[cfg(all(test, loom))]
+mod models;
+
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
