@@ -65,10 +65,21 @@ fn a_writer_comes_after_the_readers_before_it_and_before_those_behind_it() {
 /// The first reader's look must be over, too, though it is the second one that lets the writer go on.
 #[test]
 fn a_writer_comes_after_two_readers() {
-    Model::new().preemptions(2).needs(Part::UPDATES).check(|| {
+    Model::new().needs(Part::LOADS).needs(Part::UPDATES).check(|| {
         let turns = Arc::new(Turns::default());
-        let readers = [turns.clone(), turns.clone()].map(|turns| spawn(move || turns.read()));
-        turns.write(0);
+        [(); 2].iter().for_each(|()| _ = turns.line.join_reading());
+        let (position, _) = turns.line.join_writing(0);
+        let readers = [turns.clone(), turns.clone()].map(|turns| {
+            spawn(move || {
+                // SAFETY: it is the readers' turn.
+                assert_eq!(turns.value.with(|value| unsafe { *value }), 0);
+                turns.line.leave_reading();
+            })
+        });
+        if turns.line.is_turn(position, true) {
+            // SAFETY: it is the writer's turn.
+            turns.value.with_mut(|value| unsafe { *value += 1 });
+        }
         for reader in readers {
             reader.join().unwrap();
         }
