@@ -1,9 +1,9 @@
 //! The steps of a commit: line up, certify, finish, install, leave.
 
-use super::Drp;
 use super::line::{Line, Position};
 use super::order::Planned;
-use super::progress::RANK_MAX;
+use super::progress::{Commit, RANK_MAX};
+use super::{Drp, DrpLocal};
 use hotrow_core::{Attempt, Flags, ItemId, Lost, Reason};
 use hotrow_sync::atomic::{Ordering, fence};
 use hotrow_sync::thread::label;
@@ -53,12 +53,12 @@ impl Drp {
         let commit = self.progress.begin(worker, next.map(|planned| planned.rank));
         while let Some(planned) = next {
             if !attempt.local.behind.is_empty() || !attempt.local.behind_readers.is_empty() {
-                self.let_pass(attempt, planned.rank);
+                self.let_pass(attempt, commit, planned.rank);
             }
             let at = attempt.local.places.len();
             self.join(attempt, planned, worker);
             next = attempt.local.plan.get(at + 1);
-            commit.advance(next.map(|planned| planned.rank));
+            self.advance(attempt, commit, next.map(|planned| planned.rank));
             let item = attempt.items.get(planned.item);
             // Who has read another version will not be certified.
             if item.is(Flags::READ)
@@ -75,13 +75,19 @@ impl Drp {
 
     /// Waits until all predecessors have passed a rank (drp §4.1, step 2).
     #[cold]
-    fn let_pass(&self, attempt: &mut Attempt<Self>, rank: u64) {
-        let local = &mut attempt.local;
-        local.behind.retain(|predecessor| !self.progress.has_finished(*predecessor));
-        for predecessor in &local.behind {
+    fn let_pass(&self, attempt: &mut Attempt<Self>, commit: &Commit, rank: u64) {
+        self.wait_passed(attempt, rank);
+        self.wait_for_readers(attempt);
+        // Who is behind this attempt may come up to this rank now: so have all who are before it.
+        commit.advance(Some(rank));
+    }
+
+    fn wait_passed(&self, attempt: &mut Attempt<Self>, rank: u64) {
+        let behind = &mut attempt.local.behind;
+        behind.retain(|predecessor| !self.progress.has_finished(*predecessor));
+        for predecessor in behind {
             self.progress.wait_passed(*predecessor, rank);
         }
-        self.wait_for_readers(attempt);
     }
 
     /// Waits for the readers before this attempt. They leave only when they have finished.
@@ -89,6 +95,28 @@ impl Drp {
         while let Some(readers) = attempt.local.behind_readers.pop() {
             let id = attempt.local.places[readers as usize].item;
             self.take_turn(attempt, id, true);
+        }
+    }
+
+    /// Says how far the attempt has come, `next` being the rank to be joined next: no further than any of its
+    /// predecessors, or else who is behind it would overtake them.
+    #[inline]
+    fn advance(&self, attempt: &Attempt<Self>, commit: &Commit, next: Option<u64>) {
+        let DrpLocal { behind, behind_readers, .. } = &attempt.local;
+        if behind.is_empty() && behind_readers.is_empty() {
+            commit.advance(next);
+        } else if behind_readers.is_empty() {
+            // How far readers have come is not known before they have left.
+            let bounds = behind.iter().map(|predecessor| self.progress.bound(*predecessor));
+            commit.advance(next.into_iter().chain(bounds).min());
+        }
+    }
+
+    /// Lets those behind a wild attempt join all their lines while it runs its intentions.
+    pub(super) fn let_all_pass(&self, attempt: &mut Attempt<Self>) {
+        if !attempt.local.behind.is_empty() && attempt.local.behind_readers.is_empty() {
+            self.wait_passed(attempt, RANK_MAX);
+            self.progress.of(attempt.worker().number()).advance(None);
         }
     }
 
@@ -260,6 +288,10 @@ impl Drp {
     pub(super) fn leave_read(attempt: &mut Attempt<Self>, id: ItemId) {
         let Attempt { items, local, .. } = attempt;
         let item = items.get_mut(id);
+        if item.mark.place == 0 {
+            // The attempt has made the segment.
+            return;
+        }
         let place = &mut local.places[item.mark.place as usize - 1];
         if !place.writes && !place.has_left {
             place.has_left = true;

@@ -195,6 +195,9 @@ impl Line {
     }
 }
 
+#[cfg(all(test, loom))]
+mod models;
+
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;

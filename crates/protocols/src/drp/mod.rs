@@ -37,7 +37,8 @@
 //! turn. Let an attempt be *before* another if it is, somewhere, before it in a line, or before one that is. Nobody is
 //! before itself: an attempt joins a segment's line only when all who are before it have joined the lines up to that
 //! rank which they are going to join, so nobody behind it can come to be before it (§4.1, the example with three
-//! transactions; appendix, lemma 1). An attempt that aborts leaves its lines in the same order and finishes
+//! transactions; appendix, lemma 1). All, not only those whom it knows: what an attempt says of how far it has come
+//! holds for its own predecessors, too ([`Progress`]). An attempt that aborts leaves its lines in the same order and finishes
 //! like the others: what it recorded is *nullified* (§5.2), nobody else is aborted with it.
 //!
 //! # Panics and rollbacks
@@ -129,6 +130,16 @@ impl Drp {
         Ok(false)
     }
 
+    /// Looks at a segment at the attempt's turn. A wild attempt may have seen others as they were before.
+    #[inline(always)]
+    fn load_at_turn<V>(&self, attempt: &mut Attempt<Self>, mut load: impl FnMut() -> V) -> Result<V, Lost> {
+        let value = load();
+        if self.options.opaque && Self::is_wild(attempt) {
+            self.keep_opaque(attempt)?;
+        }
+        Ok(value)
+    }
+
     #[cold]
     fn check_again(&self, attempt: &mut Attempt<Self>) -> Result<(), Lost> {
         let clock = self.clock.load(Ordering::SeqCst);
@@ -189,15 +200,10 @@ impl Protocol for Drp {
     }
 
     #[cfg_attr(not(debug_assertions), inline(always))]
-    fn read<V>(
-        &self,
-        attempt: &mut Attempt<Self>,
-        id: ItemId,
-        mut load: impl FnMut() -> V,
-    ) -> Result<V, Lost> {
+    fn read<V>(&self, attempt: &mut Attempt<Self>, id: ItemId, load: impl FnMut() -> V) -> Result<V, Lost> {
         let item = attempt.items.get_mut(id);
         if item.is(Flags::LOCKED) {
-            return Ok(load());
+            return self.load_at_turn(attempt, load);
         }
         if attempt.local.has_begun && item.mark.place != 0 {
             // An intention looks at a segment that is another one's.
@@ -250,7 +256,7 @@ impl Protocol for Drp {
         for _ in 0..ROUNDS {
             let item = attempt.items.get(id);
             if item.is(Flags::LOCKED) {
-                return Ok(load());
+                return self.load_at_turn(attempt, load);
             }
             let (_, value) = item.header().stable(&mut load).map_err(|reason| Lost::item(reason, id))?;
             if self.keep_opaque(attempt)? {
@@ -280,7 +286,9 @@ impl Protocol for Drp {
 
     fn line_up(&self, attempt: &mut Attempt<Self>) -> Result<(), Lost> {
         self.join_all(attempt)?;
-        if !Self::is_wild(attempt) {
+        if Self::is_wild(attempt) {
+            self.let_all_pass(attempt);
+        } else {
             self.finish(attempt);
         }
         Ok(())

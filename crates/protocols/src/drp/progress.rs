@@ -1,9 +1,11 @@
 //! How far each worker's commit has come in the order of ranks, and where others wait for it.
 //!
-//! The paper's table of maximal ranks, shared by all threads (drp §4.1, §6.1). A worker publishes its *bound*: the
-//! rank of the segment that it will join next, having joined all lower ones that it is going to. Who is behind it in a
-//! line may join segments below that bound. (The paper publishes the rank joined last and lets others come up to it;
-//! the next one lets them come further, and does not mind that two segments have one rank.)
+//! The paper's table of maximal ranks, shared by all threads (drp §4.1, §6.1). A worker publishes its *bound*: it has
+//! joined all segments of lower ranks that it is going to join, and so has everybody before it. Who is behind it in a
+//! line may join segments below that bound. (The paper publishes the rank joined last and lets others come up to it.
+//! The bound is the rank to be joined next, if nobody is before, which lets others come further, and does not mind
+//! that two segments have one rank. But it is never ahead of a predecessor's bound: who is behind knows only whom it
+//! is behind of directly, and would overtake the others.)
 
 use super::line::WORKERS_MAX;
 use crate::per_worker::PerWorker;
@@ -35,11 +37,12 @@ impl Default for Commit {
 }
 
 impl Commit {
-    /// Says that everything below `rank`, or everything, has been joined.
+    /// Says that everything below `rank`, or everything, has been joined: by this commit, and by all that it is behind
+    /// of.
     #[inline(always)]
     pub(super) fn advance(&self, rank: Option<u64>) {
         // Release: pairs with the acquire in `has_passed`; who joins a line because of it joins behind this worker.
-        self.bound.store(rank.unwrap_or(JOINED_ALL), Ordering::Release);
+        self.bound.store(rank.map_or(JOINED_ALL, |rank| rank.min(JOINED_ALL)), Ordering::Release);
     }
 }
 
@@ -91,6 +94,12 @@ impl Progress {
         commit
     }
 
+    /// A worker's commit.
+    #[inline]
+    pub(super) fn of(&self, worker: u32) -> &Commit {
+        self.commits.of(worker)
+    }
+
     /// Says that the commit has joined all its lines, and so have all that it is behind of.
     #[inline]
     pub(super) fn finish(&self, worker: u32) {
@@ -106,7 +115,18 @@ impl Progress {
         Predecessor { worker, serial: self.commits.of(worker).serial.load(Ordering::Acquire) }
     }
 
-    /// Whether a predecessor has joined everything up to and including `rank` that it is going to.
+    /// The rank below which a predecessor, and all that it is behind of, have joined everything that they are going
+    /// to join.
+    #[inline]
+    pub(super) fn bound(&self, predecessor: Predecessor) -> u64 {
+        let commit = self.commits.of(predecessor.worker);
+        // Acquire, both, in this order: who sees a later commit's bound sees its serial number.
+        let bound = commit.bound.load(Ordering::Acquire);
+        if commit.serial.load(Ordering::Acquire) == predecessor.serial { bound } else { FINISHED }
+    }
+
+    /// Whether a predecessor has joined everything up to and including `rank` that it is going to, and so have all
+    /// that it is behind of.
     #[inline]
     fn has_passed(&self, predecessor: Predecessor, rank: u64) -> bool {
         let commit = self.commits.of(predecessor.worker);
@@ -186,6 +206,9 @@ impl Progress {
         self.workers.load(Ordering::Relaxed) as usize > thread::running_at_once()
     }
 }
+
+#[cfg(all(test, loom))]
+mod models;
 
 #[cfg(all(test, not(loom)))]
 mod tests {

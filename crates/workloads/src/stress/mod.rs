@@ -2,8 +2,9 @@
 //!
 //! It measures nothing of interest. It is what every protocol must survive: boxes (inline and boxed values), an
 //! array, counters with increments and predicates (others that are set as well), a hash table, an ordered table with a secondary index; reads,
-//! blind writes, changes, inserts, deletes, scans in both directions that stop early; transactions that roll back
-//! and bodies that panic; and threads that give the processor away in the middle of it all. Recorded
+//! blind writes, changes, inserts, deletes, scans in both directions that stop early; deferred operations on boxes and
+//! the array, alone or among the others, forced values, requirements that fail, intentions that panic; transactions
+//! that roll back and bodies that panic; and threads that give the processor away in the middle of it all. Recorded
 //! (`--record`), its histories are judged by `hotrow check`; its own checks look at what a history does not show:
 //! values.
 
@@ -17,7 +18,7 @@ use hotrow::sync::random::Random;
 use hotrow::sync::thread;
 use hotrow::{Abort, Engine, Error, Protocol, Worker};
 use objects::{Objects, Seen};
-use operation::Operation;
+use operation::{Operation, PLANNED, Temper};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 /// What to run.
@@ -116,10 +117,11 @@ impl<P: Protocol> Workload<P> for Stress<P> {
         let StressOptions { keys, ops, write_share, rollback_share, panic_share, yield_share } = self.options;
         let StressClient { random, plan, .. } = client;
         let count = random.between(1, ops.into()) as usize;
+        let temper = Temper::draw(random);
         plan.operations.clear();
         plan.operations.extend((0..count).map(|_| {
             let writes = random.chance(write_share);
-            (Operation::draw(random, keys, writes), random.chance(yield_share))
+            (Operation::draw(random, keys, writes, temper), random.chance(yield_share))
         }));
         let early = if random.chance(panic_share) {
             Some(Early::Panic)
@@ -137,6 +139,7 @@ impl<P: Protocol> Workload<P> for Stress<P> {
         let ran = catch_unwind(AssertUnwindSafe(|| {
             worker.run(|tx| {
                 seen.sum = 0;
+                seen.later = None;
                 let end = |at: usize| match plan.end {
                     Some((place, Early::RollBack)) if place == at => Err(Abort::rollback()),
                     // No message is printed for a panic that is resumed.
@@ -164,6 +167,7 @@ impl<P: Protocol> Workload<P> for Stress<P> {
                 End::Committed
             }
             Ok(Err(Error::Rollback(_))) => End::RolledBack,
+            Ok(Err(Error::Panicked { message })) if message == PLANNED => End::RolledBack,
             Ok(Err(error)) => End::Failed(error.to_string()),
             Err(panic) if panic.is::<Planned>() => End::RolledBack,
             Err(panic) => resume_unwind(panic),

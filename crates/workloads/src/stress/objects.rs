@@ -1,7 +1,8 @@
 //! The objects under stress.
 
 use hotrow::{
-    Direction, Engine, Error, Protocol, SecondaryIndex, TArray, TBox, TCounter, Table, Value, Worker,
+    Deferred, Direction, Engine, Error, Protocol, SecondaryIndex, TArray, TBox, TCounter, Table, Value,
+    Worker,
 };
 use std::ops::ControlFlow;
 
@@ -21,6 +22,12 @@ impl Inline {
     fn is_whole(&self) -> bool {
         self.complement == [!self.value; 3]
     }
+
+    /// The value, for an intention: what panics there is the transaction's error.
+    pub(super) fn whole(&self) -> u64 {
+        assert!(self.is_whole(), "a mixture of two values: {self:?}");
+        self.value
+    }
 }
 
 /// The same for values that are boxed, with memory of their own.
@@ -39,6 +46,12 @@ impl Boxed {
         self.copies == [self.value; 2]
     }
 
+    /// As [`Inline::whole`].
+    pub(super) fn whole(&self) -> u64 {
+        assert!(self.is_whole(), "a mixture of two values: {self:?}");
+        self.value
+    }
+
     /// What the secondary index has it under.
     pub(super) fn group(&self) -> u32 {
         (self.value % u64::from(GROUPS)) as u32
@@ -55,6 +68,8 @@ pub(super) struct Seen {
     pub(super) sum: u64,
     /// Values that nobody wrote whole, in any attempt.
     pub(super) torn: u64,
+    /// The sum of what was deferred, if anything was.
+    pub(super) later: Option<Deferred<u64>>,
 }
 
 impl Seen {

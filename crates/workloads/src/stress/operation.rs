@@ -3,8 +3,9 @@
 use super::objects::{Boxed, GROUPS, Inline, Objects, Seen};
 use hotrow::sync::random::Random;
 use hotrow::sync::thread::label;
-use hotrow::{Abort, Direction, Protocol, Transaction};
+use hotrow::{Abort, Deferred, Direction, Protocol, Transaction};
 use std::ops::ControlFlow;
+use std::panic::resume_unwind;
 
 /// One operation on one key.
 #[derive(Debug, Clone, Copy)]
@@ -55,16 +56,63 @@ enum What {
     UpsertOrdered,
     ChangeOrdered,
     DeleteOrdered,
+    ReadInlineLater,
+    ReadBoxedLater,
+    ReadElementLater,
+    RequireLater,
+    PanicLater,
+    Force,
+    SetInlineLater,
+    ChangeInlineLater,
+    SetBoxedLater,
+    ChangeBoxedLater,
+    SetElementLater,
+    ChangeElementLater,
 }
+
+/// How the operations of a transaction are drawn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Temper {
+    /// None is deferred.
+    Eager,
+    /// All are deferred, and nothing is forced.
+    Tame,
+    /// Some are deferred.
+    Mixed,
+}
+
+impl Temper {
+    pub(super) fn draw(random: &mut Random) -> Self {
+        match random.below(4) {
+            0 => Self::Tame,
+            1 => Self::Mixed,
+            _ => Self::Eager,
+        }
+    }
+}
+
+/// What an intention panics with when it is meant to.
+pub(super) const PLANNED: &str = "a planned panic in an intention";
 
 operations![LOOKS: ReadInline, ReadBoxed, ReadElement, TestCounter, GetCounter, TestGauge, GetGauge, GetHash, GetOrdered, ScanUp,
     ScanDown, ScanGroup, ScanGroupDown, ScanGroupsDown];
 operations![WRITES: SetInline, ChangeInline, SetBoxed, ChangeBoxed, SetElement, ChangeElement, AddToCounter, SetGauge, AddToGauge,
     InsertHash, UpsertHash, ChangeHash, DeleteHash, InsertOrdered, UpsertOrdered, ChangeOrdered, DeleteOrdered];
+// What forces comes last: tame transactions draw from those before it.
+operations![LATER_LOOKS: ReadInlineLater, ReadBoxedLater, ReadElementLater, RequireLater, PanicLater, Force];
+operations![LATER_WRITES: SetInlineLater, ChangeInlineLater, SetBoxedLater, ChangeBoxedLater, SetElementLater,
+    ChangeElementLater];
 
 impl Operation {
-    pub(super) fn draw(random: &mut Random, keys: u32, writes: bool) -> Self {
-        let list = if writes { WRITES } else { LOOKS };
+    pub(super) fn draw(random: &mut Random, keys: u32, writes: bool, temper: Temper) -> Self {
+        let later = temper == Temper::Tame || temper == Temper::Mixed && random.chance(0.5);
+        let list = match (later, writes) {
+            (false, false) => LOOKS,
+            (false, true) => WRITES,
+            (true, false) if temper == Temper::Tame => &LATER_LOOKS[..LATER_LOOKS.len() - 1],
+            (true, false) => LATER_LOOKS,
+            (true, true) => LATER_WRITES,
+        };
         let (what, name) = list[random.below(list.len() as u64) as usize];
         let below = |random: &mut Random| random.below(keys.into()) as u32;
         Self { what, name, key: below(random), value: below(random) }
@@ -175,7 +223,88 @@ impl Operation {
                 *row = Boxed::new(new);
             })?),
             What::DeleteOrdered => seen.number(on.ordered.delete(tx, &key)?.into()),
+            _ => self.run_later(on, tx, seen)?,
         }
+        Ok(())
+    }
+
+    /// The operations that have to do with deferred values. What they write depends on all that was read before, and
+    /// on what was deferred before.
+    fn run_later<P: Protocol>(
+        &self,
+        on: &Objects<P>,
+        tx: &mut Transaction<'_, P>,
+        seen: &mut Seen,
+    ) -> Result<(), Abort> {
+        let place = self.key as usize;
+        let before = match seen.later {
+            Some(later) => later,
+            None => tx.known(seen.sum),
+        };
+        let new = seen.sum.wrapping_add(self.value.into());
+        // One transaction in eight or so fails.
+        let fails = move |sum: u64| sum.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 61 == new % 8;
+        let read: Option<Deferred<u64>> = match self.what {
+            What::ReadInlineLater => Some(on.inline[place].defer_read(tx, Inline::whole)?),
+            What::ReadBoxedLater => Some(on.boxed[place].defer_read(tx, Boxed::whole)?),
+            What::ReadElementLater => Some(on.array.defer_read(tx, place, |value| *value)?),
+            What::RequireLater => {
+                let holds = tx.compute(before, move |sum| !fails(sum))?;
+                tx.require(holds)?;
+                None
+            }
+            What::PanicLater => Some(on.array.defer_update(tx, place, before, move |value, sum| {
+                *value = sum.wrapping_add(new);
+                if fails(sum) {
+                    // No message is printed for a panic that is resumed.
+                    resume_unwind(Box::new(PLANNED));
+                }
+                *value
+            })?),
+            What::Force => {
+                seen.number(tx.force(before)?);
+                None
+            }
+            What::SetInlineLater => {
+                let value = tx.compute(before, move |sum| Inline::new(sum.wrapping_add(new)))?;
+                on.inline[place].defer_set(tx, value)?;
+                None
+            }
+            What::ChangeInlineLater => {
+                Some(on.inline[place].defer_update(tx, before, move |value, sum| {
+                    let old = value.whole();
+                    *value = Inline::new(sum.wrapping_add(new));
+                    old
+                })?)
+            }
+            What::SetBoxedLater => {
+                let value = tx.compute(before, move |sum| Boxed::new(sum.wrapping_add(new)))?;
+                on.boxed[place].defer_set(tx, value)?;
+                None
+            }
+            What::ChangeBoxedLater => Some(on.boxed[place].defer_update(tx, before, move |value, sum| {
+                let old = value.whole();
+                *value = Boxed::new(sum.wrapping_add(new));
+                old
+            })?),
+            What::SetElementLater => {
+                let value = tx.compute(before, move |sum| sum.wrapping_add(new))?;
+                on.array.defer_set(tx, place, value)?;
+                None
+            }
+            What::ChangeElementLater => {
+                Some(on.array.defer_update(tx, place, before, move |value, sum| {
+                    std::mem::replace(value, sum.wrapping_add(new))
+                })?)
+            }
+            _ => unreachable!("run by `run`"),
+        };
+        seen.later = Some(match read {
+            Some(read) => {
+                tx.compute((before, read), |(sum, value)| sum.wrapping_mul(31).wrapping_add(value))?
+            }
+            None => before,
+        });
         Ok(())
     }
 }

@@ -1,0 +1,186 @@
+//! Transactions of `drp` in line, in many schedules on virtual cores (drp §4.1, §4.2).
+
+#![cfg(feature = "sim")]
+
+use hotrow::protocols::Drp;
+use hotrow::sync::random::Random;
+use hotrow::{Abort, Engine, Protocol as _, RetryPolicy, TArray, TBox, Transaction};
+use hotrow_sim::{Config, Faults, Machine, Order, Outcome, Simulation};
+use hotrow_workloads::explore::{Drawn, explore};
+use std::cell::RefCell;
+
+type Tx<'w> = Transaction<'w, Drp>;
+type Body<'a> = &'a (dyn Fn(&mut Tx<'_>) -> Result<(), Abort> + Sync);
+
+fn engine(variant: &str) -> Engine<Drp> {
+    Engine::named(variant, RetryPolicy::default()).expect("one of its variants")
+}
+
+/// Runs one transaction on each core in a schedule that a seed stands for, with stops in the midst of it. All must
+/// commit; deadlocks and runs without an end fail. Returns how many attempts were aborted.
+fn run(engine: &Engine<Drp>, bodies: &[Body<'_>], seed: u64) -> u64 {
+    let mut random = Random::seeded(seed);
+    let machine = Machine::named("server-128").expect("a machine that comes with the simulator");
+    let mut config = Config::new(machine, bodies.len());
+    config.seed = seed;
+    config.order = match random.below(2) {
+        0 => Order::Priorities { depth: 3, steps_expected: 60 * bodies.len() as u64 },
+        _ => Order::Random { probability: 0.3 },
+    };
+    config.caches = false;
+    config.steps_max = Some(200_000);
+    config.faults = Faults { stops: 2, stop_ns_max: 100_000, kills: 0, within_steps: 100 };
+    let workers: Vec<_> = bodies.iter().map(|_| RefCell::new(Some(engine.worker().unwrap()))).collect();
+    let Outcome { end, results, .. } =
+        Simulation::new(config).expect("options that can be").try_run(|core| {
+            let mut worker = workers[core].take().expect("each core has its own");
+            worker.run(|tx| bodies[core](tx))
+        });
+    assert!(end.is_finished(), "schedule {seed}: {end}");
+    for result in results {
+        assert_eq!(result, Some(Ok(())), "schedule {seed}");
+    }
+    engine.statistics().aborts
+}
+
+const SCHEDULES: u64 = 3_000;
+
+/// Boxes in the order of their ranks, and something to look at their values with.
+fn boxes<const N: usize>(engine: &Engine<Drp>) -> [TBox<u64, Drp>; N] {
+    std::array::from_fn(|number| {
+        let mut made = TBox::new(engine, 0);
+        made.set_rank(number as u16);
+        made
+    })
+}
+
+fn add(to: &TBox<u64, Drp>, tx: &mut Tx<'_>, amount: u64) -> Result<(), Abort> {
+    to.defer_update(tx, (), move |value, ()| *value += amount).map(drop)
+}
+
+#[test]
+fn three_transactions_each_behind_another_do_not_wait_in_a_circle() {
+    for variant in Drp::VARIANTS {
+        for seed in 0..SCHEDULES {
+            let engine = engine(variant.name);
+            let [x, y, z] = boxes(&engine);
+            let first = |tx: &mut Tx<'_>| add(&x, tx, 1).and_then(|()| add(&z, tx, 1));
+            let second = |tx: &mut Tx<'_>| add(&x, tx, 10).and_then(|()| add(&y, tx, 10));
+            let third = |tx: &mut Tx<'_>| add(&y, tx, 100).and_then(|()| add(&z, tx, 100));
+            let aborts = run(&engine, &[&first, &second, &third], seed);
+            assert_eq!(aborts, 0, "tame transactions are never aborted");
+            let values = engine.run(|tx| Ok([x.get(tx)?, y.get(tx)?, z.get(tx)?]));
+            assert_eq!(values, Ok([11, 110, 101]));
+        }
+    }
+}
+
+#[test]
+fn three_transactions_that_read_what_another_writes_are_in_one_order() {
+    for variant in Drp::VARIANTS {
+        for seed in 0..SCHEDULES {
+            let engine = engine(variant.name);
+            let [x, y, z] = boxes(&engine);
+            // Each writes one more than it has read.
+            let follow = |from: &TBox<u64, Drp>, to: &TBox<u64, Drp>, tx: &mut Tx<'_>| {
+                let seen = from.defer_read(tx, |value| *value)?;
+                let more = tx.compute(seen, |seen| seen + 1)?;
+                to.defer_set(tx, more)
+            };
+            let first = |tx: &mut Tx<'_>| follow(&x, &z, tx);
+            let second = |tx: &mut Tx<'_>| follow(&y, &x, tx);
+            let third = |tx: &mut Tx<'_>| follow(&z, &y, tx);
+            assert_eq!(run(&engine, &[&first, &second, &third], seed), 0);
+            let mut values = engine.run(|tx| Ok([x.get(tx)?, y.get(tx)?, z.get(tx)?])).unwrap();
+            values.sort_unstable();
+            // In a circle, none of them would have read a zero, or all three.
+            assert!([[1, 1, 2], [1, 2, 3]].contains(&values), "{variant:?}, schedule {seed}: {values:?}");
+        }
+    }
+}
+
+#[test]
+fn long_chains_of_tame_transactions_end_without_an_abort() {
+    for variant in Drp::VARIANTS {
+        for seed in 0..SCHEDULES {
+            let engine = engine(variant.name);
+            let cells = TArray::new(&engine, 5, |_| 0u64);
+            let plans: Vec<Vec<(usize, bool)>> = (0..6)
+                .map(|core| {
+                    let mut random = Random::stream(seed, core);
+                    (0..3).map(|_| (random.below(5) as usize, random.chance(0.5))).collect()
+                })
+                .collect();
+            let body = |core: usize| {
+                let (plan, cells) = (&plans[core], &cells);
+                move |tx: &mut Tx<'_>| {
+                    for (cell, writes) in plan {
+                        if *writes {
+                            cells.defer_update(tx, *cell, (), |value, ()| *value += 1)?;
+                        } else {
+                            cells.defer_read(tx, *cell, |_| ())?;
+                        }
+                    }
+                    Ok(())
+                }
+            };
+            let bodies: Vec<_> = (0..6).map(body).collect();
+            let bodies: Vec<Body<'_>> = bodies.iter().map(|body| body as Body<'_>).collect();
+            assert_eq!(run(&engine, &bodies, seed), 0);
+            let writes = plans.iter().flatten().filter(|(_, writes)| *writes).count() as u64;
+            let sum = engine.run(|tx| (0..5).map(|cell| cells.get(tx, cell)).sum::<Result<u64, Abort>>());
+            assert_eq!(sum, Ok(writes));
+        }
+    }
+}
+
+#[test]
+fn a_wild_reader_never_sees_half_of_a_tame_transaction() {
+    for variant in Drp::VARIANTS {
+        for seed in 0..SCHEDULES {
+            let engine = engine(variant.name);
+            let [x, y, z] = boxes(&engine);
+            let tame = |tx: &mut Tx<'_>| {
+                let seen = x.defer_update(tx, (), |value, ()| {
+                    *value += 1;
+                    *value
+                })?;
+                y.defer_set(tx, seen)
+            };
+            let reader = |tx: &mut Tx<'_>| {
+                let (one, other) = (x.get(tx)?, y.get(tx)?);
+                z.set(tx, one.abs_diff(other))
+            };
+            let late_reader = |tx: &mut Tx<'_>| {
+                let one = x.get(tx)?;
+                let other = y.defer_read(tx, |value| *value)?;
+                let apart = tx.compute(other, move |other| one.abs_diff(other))?;
+                z.defer_update(tx, apart, |value, apart| *value += apart).map(drop)
+            };
+            run(&engine, &[&tame, &reader, &late_reader, &tame], seed);
+            let values = engine.run(|tx| Ok([x.get(tx)?, y.get(tx)?, z.get(tx)?]));
+            assert_eq!(values, Ok([2, 2, 0]), "{variant:?}, schedule {seed}");
+        }
+    }
+}
+
+/// As `hotrow explore`; `HOTROW_SCHEDULES` says how many.
+#[test]
+#[ignore = "long: run with -- --ignored"]
+fn very_many_schedules_of_stress_are_what_each_variant_claims() {
+    let schedules = std::env::var("HOTROW_SCHEDULES").ok();
+    let schedules = schedules.map_or(20_000, |number| number.parse().expect("a number"));
+    for variant in Drp::VARIANTS {
+        let (mut commits, mut aborts) = (0, 0);
+        for seed in 0..schedules {
+            match explore::<Drp>(&Drawn::new(seed, 100), variant.name, 60, |_| ()) {
+                Ok(explored) => {
+                    commits += explored.commits;
+                    aborts += explored.aborts;
+                }
+                Err(violation) => panic!("{}: {violation}\n{}", variant.name, violation.trace),
+            }
+        }
+        println!("{}: {schedules} schedules, {commits} commits, {aborts} aborts", variant.name);
+    }
+}
