@@ -226,11 +226,11 @@ impl Protocol for Drp {
         &self,
         attempt: &mut Attempt<Self>,
         id: ItemId,
-        mut load: impl FnMut() -> V,
+        load: impl FnMut() -> V,
     ) -> Result<V, Lost> {
         let item = attempt.items.get(id);
         if item.is(Flags::LOCKED) && item.is(Flags::DEFERRED_WRITE) {
-            return Ok(load());
+            return self.load_at_turn(attempt, load);
         }
         let value = self.read(attempt, id, load)?;
         self.write(attempt, id)?;
