@@ -16,7 +16,7 @@ use crate::registry::WorkloadOptions;
 use crate::stress::{Stress, StressOptions};
 use crate::tpcc::input::Mix;
 use crate::tpcc::population::Scale;
-use crate::tpcc::{Tpcc, TpccOptions};
+use crate::tpcc::{Ranks, Tpcc, TpccOptions};
 use crate::workload::{End as Ended, Workload};
 use crate::ycsb::{Preset, Ycsb, YcsbOptions};
 use hotrow::sync::clock::Duration;
@@ -71,6 +71,8 @@ impl Drawn {
                 mix: Mix::Full,
                 scale: Scale::SMALL,
                 stock_level: Isolation::Serializable,
+                tame_share: among(&[0.0, 50.0, 100.0, 100.0]) / 100.0,
+                ranks: Ranks::Tuned,
             }),
             1..=3 => WorkloadOptions::Array(ArrayOptions {
                 size: 4,

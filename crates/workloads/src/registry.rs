@@ -6,8 +6,8 @@
 use crate::array::ArrayOptions;
 use crate::options::{OptionError, OptionInfo, Values, invalid};
 use crate::stress::StressOptions;
-use crate::tpcc::TpccOptions;
 use crate::tpcc::population::Scale;
+use crate::tpcc::{Ranks, TpccOptions};
 use crate::ycsb::rows::SHORT_BYTES_MAX;
 use crate::ycsb::{Preset, YcsbOptions};
 use hotrow::Isolation;
@@ -51,6 +51,18 @@ const TPCC: WorkloadInfo = WorkloadInfo {
             value: "LEVEL",
             default: "serializable",
             summary: "Isolation of Stock-Level: serializable, or read-committed (clause 2.8.2.3; plor §6.1)",
+        },
+        OptionInfo {
+            name: "tame-share",
+            value: "S",
+            default: "1",
+            summary: "The share of New-Orders that defer their operations under protocols that do, from 0 to 1 (drp §7.2)",
+        },
+        OptionInfo {
+            name: "ranks",
+            value: "RANKS",
+            default: "tuned",
+            summary: "The order in which deferred operations line up: tuned (hot tables last), or equal (drp §6.3)",
         },
     ],
     example: "--warehouses 2 --mix new-order+payment",
@@ -233,6 +245,13 @@ pub enum WorkloadOptions {
 const ISOLATIONS: [(&str, Isolation); 2] =
     [("serializable", Isolation::Serializable), ("read-committed", Isolation::ReadCommitted)];
 
+const RANKS: [(&str, Ranks); 2] = [("tuned", Ranks::Tuned), ("equal", Ranks::Equal)];
+
+/// The name of one of an option's values.
+fn name_of<T: PartialEq>(names: &[(&'static str, T)], value: &T) -> &'static str {
+    names.iter().find(|(_, known)| known == value).map_or("other", |(name, _)| name)
+}
+
 const SCALES: [(&str, Scale); 2] = [("full", Scale::SPECIFICATION), ("small", Scale::SMALL)];
 
 impl WorkloadOptions {
@@ -252,6 +271,8 @@ impl WorkloadOptions {
                 mix: values.parsed("mix")?,
                 scale: values.one_of("scale", &SCALES)?,
                 stock_level: values.one_of("stock-level", &ISOLATIONS)?,
+                tame_share: values.number("tame-share", 0.0..=1.0)?,
+                ranks: values.one_of("ranks", &RANKS)?,
             }))
         } else if info.name == YCSB.name {
             parse_ycsb(&values).map(Self::Ycsb)
@@ -294,11 +315,15 @@ impl WorkloadOptions {
     /// The options' values, for reports.
     pub fn to_json(&self) -> Map<String, Value> {
         let options = match self {
-            Self::Tpcc(TpccOptions { warehouses, mix, scale, stock_level }) => {
-                let name = SCALES.iter().find(|(_, known)| known == scale).map_or("other", |(name, _)| name);
-                let level = ISOLATIONS.iter().find(|(_, known)| known == stock_level);
-                let level = level.map_or("other", |(name, _)| name);
-                json!({ "warehouses": warehouses, "mix": mix.name(), "scale": name, "stock_level": level })
+            Self::Tpcc(TpccOptions { warehouses, mix, scale, stock_level, tame_share, ranks }) => {
+                json!({
+                    "warehouses": warehouses,
+                    "mix": mix.name(),
+                    "scale": name_of(&SCALES, scale),
+                    "stock_level": name_of(&ISOLATIONS, stock_level),
+                    "tame_share": tame_share,
+                    "ranks": name_of(&RANKS, ranks),
+                })
             }
             Self::Ycsb(YcsbOptions {
                 preset,
@@ -417,7 +442,8 @@ mod tests {
         let tpcc = parse("tpcc", &[("warehouses", "3"), ("mix", "new-order"), ("scale", "small")]).unwrap();
         assert_eq!(
             Value::from(tpcc.to_json()),
-            json!({ "warehouses": 3, "mix": "new-order", "scale": "small", "stock_level": "serializable" })
+            json!({ "warehouses": 3, "mix": "new-order", "scale": "small", "stock_level": "serializable",
+                "tame_share": 1.0, "ranks": "tuned" })
         );
         let array = parse("array", &[("size", "7"), ("ops", "2"), ("increment-share", "0.25")]).unwrap();
         assert_eq!(Value::from(array.to_json()), json!({ "size": 7, "ops": 2, "increment_share": 0.25 }));

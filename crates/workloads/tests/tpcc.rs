@@ -11,11 +11,17 @@ use hotrow_workloads::tpcc::procedures::{
     DeliveryProcedure, NewOrderProcedure, PaymentProcedure, StockLevelProcedure,
 };
 use hotrow_workloads::tpcc::schema::{CustomerKey, DistrictKey, HistoryKey, WarehouseKey};
-use hotrow_workloads::tpcc::{Tpcc, TpccOptions};
+use hotrow_workloads::tpcc::{Ranks, Tpcc, TpccOptions};
 use hotrow_workloads::{End, Unobserved, Workload};
 
-const OPTIONS: TpccOptions =
-    TpccOptions { warehouses: 2, mix: Mix::Full, scale: Scale::SMALL, stock_level: Isolation::Serializable };
+const OPTIONS: TpccOptions = TpccOptions {
+    warehouses: 2,
+    mix: Mix::Full,
+    scale: Scale::SMALL,
+    stock_level: Isolation::Serializable,
+    tame_share: 0.9,
+    ranks: Ranks::Tuned,
+};
 
 fn load<P: Protocol>(engine: &Engine<P>) -> Tpcc<P> {
     Tpcc::load(engine, &OPTIONS, 2, 7, &Unobserved).expect("the population is consistent")

@@ -21,6 +21,7 @@ use crate::workload::{Check, End, Ran, Workload};
 use client::Client;
 use consistency::{Audit, DeliveredCounts};
 use hotrow::sync::clock;
+use hotrow::sync::random::Random;
 use hotrow::{Database, Engine, Error, Isolation, Key, Protocol, TableRef, Value, Worker};
 use input::{Input, Mix, TransactionKind};
 use population::{Population, Scale};
@@ -31,7 +32,7 @@ use schema::{DistrictKey, HistoryKey};
 use tables::Tables;
 
 /// What to load and run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TpccOptions {
     /// Warehouses, from 1 to 65,535.
     pub warehouses: u32,
@@ -41,6 +42,20 @@ pub struct TpccOptions {
     pub scale: Scale,
     /// How far Stock-Level is kept apart from others.
     pub stock_level: Isolation,
+    /// The share of New-Orders that defer their operations, under protocols that do, from 0 to 1; the others read and
+    /// write at once (drp §7.2, Figure 6).
+    pub tame_share: f64,
+    /// The ranks of the tables.
+    pub ranks: Ranks,
+}
+
+/// In which order deferred operations line up at the tables (drp §6.3, "Rank tuning").
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ranks {
+    /// Stock, customers, orders, districts, warehouses: what many transactions want comes last, and is held shortest.
+    Tuned,
+    /// All tables have the same rank: the order is that in which they were made.
+    Equal,
 }
 
 /// A loaded TPC-C database.
@@ -55,6 +70,8 @@ pub struct Tpcc<P: Protocol> {
 /// One worker's terminal.
 pub struct Terminal {
     client: Client,
+    /// Which New-Orders defer.
+    tames: Random,
     worker: u32,
     payments: u32,
     delivered: DeliveredCounts,
@@ -99,7 +116,12 @@ impl<P: Protocol> Tpcc<P> {
         let tables = *tables;
         match input {
             Input::NewOrder(input) => {
-                let ended = database.execute(worker, &NewOrderProcedure { tables, input });
+                let procedure = NewOrderProcedure { tables, input };
+                let ended = if P::DEFERS && !terminal.tames.chance(self.options.tame_share) {
+                    database.execute_eagerly(worker, &procedure)
+                } else {
+                    database.execute(worker, &procedure)
+                };
                 match ended {
                     Err(Error::Rollback(_)) if input.rolls_back => End::RolledBack,
                     Ok(_) if input.rolls_back => {
@@ -171,7 +193,10 @@ impl<P: Protocol> Workload<P> for Tpcc<P> {
     fn client(&self, worker: usize, _workers: usize, seed: u64) -> Terminal {
         let TpccOptions { warehouses, mix, scale, .. } = self.options;
         let warehouses = warehouses.min(u32::from(u16::MAX)) as u16;
+        /// Above the streams of the clients.
+        const STREAMS: u64 = 1 << 49;
         Terminal {
+            tames: Random::stream(seed, STREAMS + worker as u64),
             client: Client::new(worker, warehouses, scale, self.population.constants(), mix, seed),
             worker: worker as u32,
             payments: 0,

@@ -1,12 +1,12 @@
 //! The nine tables in a database, and their loading.
 
-use super::TpccOptions;
 use super::population::{Population, Scale};
 use super::schema::{
     Customer, CustomerByNameKey, CustomerKey, DISTRICTS_PER_WAREHOUSE, District, DistrictKey, History,
     HistoryKey, Item, ItemKey, NewOrder, NewOrderKey, Order, OrderByCustomerKey, OrderKey, OrderLine,
     OrderLineKey, Stock, StockKey, Warehouse, WarehouseKey,
 };
+use super::{Ranks, TpccOptions};
 use crate::observer::Observer;
 use hotrow::sync::atomic::{AtomicU64, Ordering};
 use hotrow::sync::thread;
@@ -48,20 +48,24 @@ pub(super) fn create<P: Protocol>(engine: &Engine<P>, options: &TpccOptions) -> 
     let customers = districts * usize::from(customers_per_district);
     let mut database = Database::new(engine);
 
-    let mut customer = database.builder("CUSTOMER").hash(customers);
+    let rank = |tuned: u16| match options.ranks {
+        Ranks::Tuned => tuned,
+        Ranks::Equal => u16::MAX,
+    };
+    let mut customer = database.builder("CUSTOMER").hash(customers).rank(rank(2));
     let by_name = customer.fixed_secondary("by_name", CustomerByNameKey::of);
     let customer = customer.build();
-    let mut order = database.builder("ORDER");
+    let mut order = database.builder("ORDER").rank(rank(3));
     let by_customer = order.secondary("by_customer", OrderByCustomerKey::of);
     let order = order.build();
 
-    let warehouse = database.builder("WAREHOUSE").hash(warehouses).build();
-    let district = database.builder("DISTRICT").hash(districts).build();
+    let warehouse = database.builder("WAREHOUSE").hash(warehouses).rank(rank(5)).build();
+    let district = database.builder("DISTRICT").hash(districts).rank(rank(4)).build();
     let history = database.builder("HISTORY").hash(customers).build();
-    let new_order = database.builder("NEW-ORDER").build();
-    let order_line = database.builder("ORDER-LINE").build();
+    let new_order = database.builder("NEW-ORDER").rank(rank(3)).build();
+    let order_line = database.builder("ORDER-LINE").rank(rank(3)).build();
     let item = database.builder("ITEM").hash(items as usize).fixed().build();
-    let stock = database.builder("STOCK").hash(warehouses * items as usize).build();
+    let stock = database.builder("STOCK").hash(warehouses * items as usize).rank(rank(1)).build();
 
     let tables = Tables {
         warehouse: database.add_table(warehouse),
