@@ -71,7 +71,7 @@ impl Drawn {
                 mix: Mix::Full,
                 scale: Scale::SMALL,
                 stock_level: Isolation::Serializable,
-                tame_share: among(&[0, 1, 2, 2]) as f64 / 2.0,
+                tame_share: [0.0, 0.5, 1.0, 1.0][random.below(4) as usize],
                 ranks: Ranks::Tuned,
             }),
             1..=3 => WorkloadOptions::Array(ArrayOptions {
