@@ -9,6 +9,8 @@ mod contention;
 mod copies;
 mod deferred;
 mod deferred_failures;
+mod deferred_orders;
+mod deferred_tables;
 mod deferred_threads;
 mod errors;
 mod histories;
