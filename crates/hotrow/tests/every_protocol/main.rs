@@ -10,6 +10,7 @@ mod copies;
 mod deferred;
 mod deferred_failures;
 mod deferred_orders;
+mod deferred_procedures;
 mod deferred_tables;
 mod deferred_threads;
 mod errors;
