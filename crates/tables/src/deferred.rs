@@ -96,12 +96,15 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         change: impl FnOnce(&mut R, I::Value) -> O + 'static,
     ) -> Result<Deferred<Option<O>>, Abort> {
         self.enter_to_change(tx)?;
-        self.defer(tx, key, Access::Write, inputs, None, move |table, tx, record, inputs| {
-            match table.update_at(tx, record, |row| change(row, inputs))? {
-                Ok(output) => Ok(output),
-                Err(_) => Err(table.died(tx, record)),
-            }
-        })
+        let deferred =
+            self.defer(tx, key, Access::Write, inputs, None, move |table, tx, record, inputs| {
+                match table.update_at(tx, record, |row| change(row, inputs))? {
+                    Ok(output) => Ok(output),
+                    Err(_) => Err(table.died(tx, record)),
+                }
+            })?;
+        self.will_move_entries(tx);
+        Ok(deferred)
     }
 
     fn defer_delete(&self, tx: &mut Tx<'_, P>, key: &K) -> Result<Deferred<bool>, Abort> {
@@ -119,7 +122,12 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
 
     fn will_change_structure(&self, tx: &mut Tx<'_, P>) {
         tx.will_change_structure(&self.label);
-        for secondary in &self.secondaries {
+        self.will_move_entries(tx);
+    }
+
+    /// Says that a row's entries in the secondary indexes may come and go.
+    fn will_move_entries(&self, tx: &mut Tx<'_, P>) {
+        for secondary in self.secondaries.iter().filter(|secondary| !secondary.is_fixed()) {
             tx.will_change_structure(secondary.label());
         }
     }

@@ -28,6 +28,9 @@ pub(crate) trait Maintained<K: Key, R: Value, P: Protocol>: Send + Sync {
     /// The label of the entries' table.
     fn label(&self) -> &Label;
 
+    /// Whether entries, once loaded, never change.
+    fn is_fixed(&self) -> bool;
+
     fn memory_bytes(&self) -> usize;
 }
 
@@ -177,6 +180,10 @@ impl<S: Key, K: Key, R: Value, P: Protocol> Maintained<K, R, P> for Arc<Kept<S, 
 
     fn label(&self) -> &Label {
         &self.entries.label
+    }
+
+    fn is_fixed(&self) -> bool {
+        self.entries.fixed
     }
 
     fn memory_bytes(&self) -> usize {

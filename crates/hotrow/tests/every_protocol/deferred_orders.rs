@@ -1,0 +1,244 @@
+//! Orders and their lines, inserted into groups under numbers that come from a deferred value, by several threads.
+
+use crate::support;
+use crate::support::{for_each_protocol, steps};
+use hotrow::deferred::Constant;
+use hotrow::sync::random::Random;
+use hotrow::{Abort, Deferred, Direction, Drp, Engine, Protocol, RetryPolicy, Table, Transaction};
+use std::ops::ControlFlow;
+
+/// Enough for every run here.
+const HISTORY_BYTES_MAX: usize = 1 << 27;
+const THREADS: u64 = 4;
+
+struct Shop<P: Protocol> {
+    /// The number of the next order of each district.
+    next: Table<u64, u64, P>,
+    /// By district and number: how many lines.
+    orders: Table<(u64, u64), u64, P>,
+    /// By district, number of the order, and number: the sum of the latter two.
+    lines: Table<(u64, u64, u64), u64, P>,
+}
+
+/// An order as a reader finds it: its number, how many lines it says it has, and how many there are.
+type Found = Vec<(u64, u64, u64)>;
+
+impl<P: Protocol> Shop<P> {
+    fn new(engine: &Engine<P>, districts: u64) -> Self {
+        let next = Table::builder(engine, "next").hash(4).rank(10).build();
+        for district in 0..districts {
+            assert!(next.load(district, 0));
+        }
+        let orders = Table::builder(engine, "orders").rank(30).build();
+        Self { next, orders, lines: Table::builder(engine, "lines").rank(20).build() }
+    }
+
+    /// Places an order and returns its number, and whether everything was new. (No condition: an attempt that is lost
+    /// may see two states, unless it is opaque, and what it wishes is believed.)
+    fn place(
+        &self,
+        tx: &mut Transaction<'_, P>,
+        district: u64,
+        count: u64,
+        grouped: bool,
+    ) -> Result<Deferred<(u64, bool)>, Abort> {
+        let number = self.next.defer_update(tx, &district, (), |next, ()| {
+            *next += 1;
+            *next - 1
+        })?;
+        let number = tx.compute(number, |number| number.expect("districts stay"))?;
+        let key = number.map(move |number| (district, number));
+        let mut all = if grouped {
+            self.orders.defer_insert_grouped(tx, district, key, Constant(count))?
+        } else {
+            self.orders.defer_insert(tx, key, Constant(count))?
+        };
+        for line in 0..count {
+            let key = number.map(move |number| (district, number, line));
+            let inserted = if grouped {
+                self.lines.defer_insert_grouped(tx, district, key, number + line)?
+            } else {
+                self.lines.defer_insert(tx, key, number + line)?
+            };
+            all = tx.compute(all & inserted, |all| all)?;
+        }
+        tx.compute((number, all), |both| both)
+    }
+
+    /// All orders of a district and all its lines, in either order.
+    fn scan(&self, tx: &mut Transaction<'_, P>, district: u64, lines_first: bool) -> Result<Found, Abort> {
+        let mut orders = Vec::new();
+        let mut lines = Vec::new();
+        for lines_now in [lines_first, !lines_first] {
+            if lines_now {
+                let range = (district, 0, 0)..(district + 1, 0, 0);
+                self.lines.scan(tx, range, Direction::Ascending, |&(_, order, line), sum| {
+                    lines.push((order, *sum == order + line));
+                    ControlFlow::Continue(())
+                })?;
+            } else {
+                let range = (district, 0)..(district + 1, 0);
+                self.orders.scan(tx, range, Direction::Descending, |&(_, order), count| {
+                    orders.push((order, *count));
+                    ControlFlow::Continue(())
+                })?;
+            }
+        }
+        let found = orders.iter().map(|&(order, count)| {
+            let there = lines.iter().filter(|line| **line == (order, true)).count() as u64;
+            (order, count, there)
+        });
+        let found: Found = found.collect();
+        let counted: u64 = found.iter().map(|(_, _, there)| there).sum();
+        // A line without its order makes a number that no order has.
+        Ok(if counted == lines.len() as u64 { found } else { vec![(u64::MAX, 0, 1)] })
+    }
+
+    /// Takes the oldest order of a district and its lines away, and returns whether all were there. It is wild: which
+    /// order it is, a scan says.
+    fn deliver(&self, tx: &mut Transaction<'_, P>, district: u64) -> Result<Deferred<bool>, Abort> {
+        let range = (district, 0)..(district + 1, 0);
+        let Some((key, count)) = self.orders.collect(tx, range, Direction::Ascending, 1)?.pop() else {
+            return Ok(tx.known(true));
+        };
+        let mut all = self.orders.defer_delete(tx, &key)?;
+        for line in 0..count {
+            let deleted = self.lines.defer_delete(tx, &(key.0, key.1, line))?;
+            all = tx.compute(all & deleted, |all| all)?;
+        }
+        Ok(all)
+    }
+}
+
+fn assert_whole(found: &Found) {
+    for (order, count, there) in found {
+        assert_eq!(count, there, "lines of order {order}");
+    }
+    assert!(found.windows(2).all(|pair| pair[0].0 > pair[1].0), "each order once");
+}
+
+#[test]
+fn concurrent_orders_have_consecutive_numbers() {
+    const ROUNDS: u64 = 60;
+    for_each_protocol!(THREADS as u32, |P| {
+        for grouped in [true, false] {
+            let engine = support::engine::<P>();
+            let shop = Shop::new(&engine, 2);
+            let numbers = support::on_threads(&engine, THREADS, |thread, worker| {
+                let mut place = |round: u64| {
+                    let district = (thread + round) % 2;
+                    let placed = worker.run_deferred(|tx| shop.place(tx, district, round % 4, grouped));
+                    let (number, all) = placed.unwrap();
+                    assert!(all);
+                    (district, number)
+                };
+                (0..ROUNDS).map(&mut place).collect::<Vec<_>>()
+            });
+            let mut numbers = numbers.concat();
+            numbers.sort_unstable();
+            let each = THREADS * ROUNDS / 2;
+            let expected: Vec<_> = (0..2 * each).map(|at| (at / each, at % each)).collect();
+            assert_eq!(numbers, expected);
+            for district in 0..2 {
+                let found = engine.run(|tx| shop.scan(tx, district, false)).unwrap();
+                assert_eq!(found.len() as u64, each);
+                assert_whole(&found);
+            }
+        }
+    });
+}
+
+#[test]
+fn orders_into_groups_never_abort() {
+    const ROUNDS: u64 = 300;
+    for name in ["drp", "drp+opaque", "drp+exclusive", "deferred-2pl", "deferred-2pl+exclusive"] {
+        let engine = Engine::<Drp>::named(name, RetryPolicy::default()).unwrap();
+        let shop = Shop::new(&engine, 2);
+        support::on_threads(&engine, THREADS, |thread, worker| {
+            for round in 0..ROUNDS {
+                let placed = worker.run_deferred(|tx| shop.place(tx, (thread ^ round) % 2, round % 5, true));
+                assert!(placed.unwrap().1);
+            }
+        });
+        let statistics = engine.statistics();
+        assert_eq!((statistics.aborts, statistics.tame.aborts), (0, 0), "{name}");
+        assert_eq!((statistics.commits, statistics.tame.commits), (THREADS * ROUNDS, THREADS * ROUNDS));
+        let orders = engine.run(|tx| Ok(shop.scan(tx, 0, false)?.len() + shop.scan(tx, 1, false)?.len()));
+        assert_eq!(orders, Ok((THREADS * ROUNDS) as usize));
+    }
+}
+
+#[test]
+fn readers_never_see_an_order_without_its_lines() {
+    const ROUNDS: u64 = 100;
+    for_each_protocol!(THREADS as u32, |P| {
+        let engine = support::engine::<P>();
+        let shop = Shop::new(&engine, 2);
+        support::on_threads(&engine, THREADS, |thread, worker| {
+            for round in 0..ROUNDS {
+                let district = round % 2;
+                match (thread + round) % 4 {
+                    0 => assert_eq!(worker.run_deferred(|tx| shop.deliver(tx, district)), Ok(true)),
+                    1 => {
+                        let found = worker.run(|tx| {
+                            let found = shop.scan(tx, district, round % 3 == 0)?;
+                            if engine.is_opaque() {
+                                assert_whole(&found);
+                            }
+                            Ok(found)
+                        });
+                        assert_whole(&found.unwrap());
+                    }
+                    // The number that is next, and whether the last one's order is there or has been delivered.
+                    2 if thread % 2 == 0 => {
+                        let (next, found) = worker
+                            .run(|tx| {
+                                let next = shop.next.get(tx, &district)?.expect("districts stay");
+                                Ok((next, shop.scan(tx, district, true)?))
+                            })
+                            .unwrap();
+                        assert_whole(&found);
+                        assert!(found.first().is_none_or(|(newest, ..)| newest + 1 == next));
+                    }
+                    _ => {
+                        let grouped = round % 5 != 0;
+                        let placed = worker.run_deferred(|tx| shop.place(tx, district, round % 6, grouped));
+                        assert!(placed.unwrap().1);
+                    }
+                }
+            }
+        });
+        for district in 0..2 {
+            assert_whole(&engine.run(|tx| shop.scan(tx, district, true)).unwrap());
+        }
+    });
+}
+
+#[test]
+fn histories_of_deferred_insertions_are_what_the_protocol_claims() {
+    for_each_protocol!(THREADS as u32, |P| {
+        let engine = support::engine::<P>();
+        let shop = Shop::new(&engine, 1);
+        let recording = engine.record_history(HISTORY_BYTES_MAX).unwrap();
+        support::on_threads(&engine, THREADS, |thread, worker| {
+            let mut random = Random::stream(17, thread);
+            for _ in 0..60 {
+                let (kind, count) = (random.below(6), random.below(3));
+                let done = worker.run(|tx| match kind {
+                    0..=2 => shop.place(tx, 0, count, kind > 0).map(|_| ()),
+                    3 => shop.deliver(tx, 0).map(|_| ()),
+                    // A look at an order that is not there yet, or no more.
+                    4 => {
+                        let next = shop.next.get(tx, &0)?.unwrap_or(0) + count;
+                        let missing = shop.orders.defer_read(tx, &(0, next.saturating_sub(1)), |row| *row)?;
+                        shop.next.defer_update(tx, &0, missing, |_, _| ())?;
+                        Ok(())
+                    }
+                    _ => shop.scan(tx, 0, count == 0).map(|_| ()),
+                });
+                done.unwrap();
+            }
+        });
+        steps::judge(&recording.finish());
+    });
+}
