@@ -319,6 +319,12 @@ impl<P: Protocol> Attempt<P> {
         self.wants_cleanup
     }
 
+    /// Whether an intention may add to an index or take from it, which nobody can see before it has run.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    pub fn will_restructure(&self) -> bool {
+        self.intentions.will_restructure()
+    }
+
     /// Whether an item's predicate holds of the value that is there now. Run it inside a stable load.
     #[inline]
     pub fn predicate_holds(&self, id: ItemId) -> bool {

@@ -52,6 +52,12 @@ impl<P: Protocol> Intentions<P> {
         self.results.get(deferred).cloned()
     }
 
+    /// Whether any of those recorded may add to an index or take from it.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    pub(crate) fn will_restructure(&self) -> bool {
+        !self.restructured.is_empty()
+    }
+
     /// Whether any has not run yet.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub(crate) fn are_waiting(&self) -> bool {

@@ -355,11 +355,8 @@ impl<P: Protocol> Transaction<'_, P> {
     #[cfg_attr(not(debug_assertions), inline(always))]
     fn run_at_turn(&mut self, intention: &Intention<P>) -> Result<(), Abort> {
         self.run_one(intention)?;
-        // What is to come and go in an index cannot be seen before its intention has run. Until then others must not be
-        // let in front: one that follows them could find the index as it was.
         if let Some(id) = intention.item
             && self.attempt.items.get(id).intentions == 0
-            && self.attempt.intentions.restructured.is_empty()
         {
             self.protocol.ran(self.attempt, id);
         }

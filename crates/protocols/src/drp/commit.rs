@@ -190,6 +190,23 @@ impl Drp {
         self.progress.finish(attempt.worker().number());
     }
 
+    /// Finishes a tame attempt, whose intentions run from now on. While one of them is going to change an index, wild
+    /// attempts are told of it.
+    pub(super) fn finish_tame(&self, attempt: &mut Attempt<Self>) {
+        self.finish(attempt);
+        if attempt.will_restructure() && !self.options.two_phase {
+            attempt.local.is_restructuring = true;
+            self.progress.of(attempt.worker().number()).set_restructuring(true);
+        }
+    }
+
+    /// Says that what the attempt does to indexes has been done, or will not be.
+    fn end_restructuring(&self, attempt: &mut Attempt<Self>) {
+        if std::mem::take(&mut attempt.local.is_restructuring) {
+            self.progress.of(attempt.worker().number()).set_restructuring(false);
+        }
+    }
+
     fn wait_for_predecessors(&self, attempt: &mut Attempt<Self>) {
         while let Some(predecessor) = attempt.local.behind.pop() {
             self.progress.wait_finished(predecessor);
@@ -212,7 +229,15 @@ impl Drp {
                 }
             }
         }
+        self.check_all(attempt)
+    }
+
+    /// Checks everything that the attempt has seen.
+    pub(super) fn check_all(&self, attempt: &mut Attempt<Self>) -> Result<(), Lost> {
         Self::check_predicates_now(attempt)?;
+        if attempt.has_structures() {
+            self.progress.wait_for_restructuring(attempt.worker().number());
+        }
         Self::check_reads(attempt)
     }
 
@@ -257,12 +282,22 @@ impl Drp {
     /// Installs all pending writes and leaves all lines, each at its turn. Nothing can fail any more.
     pub(super) fn install(&self, attempt: &mut Attempt<Self>) {
         label("install");
+        self.end_restructuring(attempt);
         if self.options.opaque {
             // Sequentially consistent: see `keep_opaque`.
             self.clock.fetch_add(1, Ordering::SeqCst);
         }
         // Orders having joined before the stores to the values; pairs with the fence in `Line::stable`.
         fence(Ordering::Release);
+        // What others want most is ranked highest, and left first.
+        for at in (0..attempt.local.places.len()).rev() {
+            let id = attempt.local.places[at].item;
+            if attempt.items.get(id).is(Flags::WRITE) {
+                self.take_turn(attempt, id, true);
+                attempt.install(id);
+            }
+            self.leave(attempt, at);
+        }
         if attempt.changes_structure() {
             for at in 0..attempt.items.writes().len() {
                 let id = attempt.items.writes()[at];
@@ -271,14 +306,6 @@ impl Drp {
                     attempt.items.get(id).header().leave_born();
                 }
             }
-        }
-        for at in 0..attempt.local.places.len() {
-            let id = attempt.local.places[at].item;
-            if attempt.items.get(id).is(Flags::WRITE) {
-                self.take_turn(attempt, id, true);
-                attempt.install(id);
-            }
-            self.leave(attempt, at);
         }
         self.tell(attempt);
     }
@@ -293,10 +320,14 @@ impl Drp {
             return;
         }
         let place = &mut local.places[item.mark.place as usize - 1];
-        if !place.writes && !place.has_left {
+        if !place.has_left {
             place.has_left = true;
             item.clear(Flags::LOCKED);
-            item.header().leave_reading();
+            if place.writes {
+                item.header().leave_writing(place.position);
+            } else {
+                item.header().leave_reading();
+            }
         }
     }
 
@@ -331,6 +362,7 @@ impl Drp {
         if !attempt.local.has_begun {
             return;
         }
+        self.end_restructuring(attempt);
         if !attempt.local.has_finished {
             // Who is behind must not overtake those who are before.
             self.finish(attempt);

@@ -110,6 +110,8 @@ pub struct DrpLocal {
     reads: u32,
     has_begun: bool,
     has_finished: bool,
+    /// Whether others have been told that the attempt is going to change an index.
+    is_restructuring: bool,
     /// The clock when everything read was last found unchanged.
     clock: u64,
 }
@@ -194,6 +196,7 @@ impl Protocol for Drp {
         local.reads = 0;
         local.has_begun = false;
         local.has_finished = false;
+        local.is_restructuring = false;
         if self.options.opaque {
             local.clock = self.clock.load(Ordering::SeqCst);
         }
@@ -289,7 +292,7 @@ impl Protocol for Drp {
         if Self::is_wild(attempt) {
             self.let_all_pass(attempt);
         } else {
-            self.finish(attempt);
+            self.finish_tame(attempt);
         }
         Ok(())
     }
@@ -301,8 +304,10 @@ impl Protocol for Drp {
 
     #[inline]
     fn ran(&self, attempt: &mut Attempt<Self>, id: ItemId) {
-        let may_leave = attempt.local.has_finished && !self.options.two_phase;
-        if may_leave && !attempt.items.get(id).is(Flags::DEFERRED_WRITE) {
+        // Opaque attempts would have to look for what others are about to insert at each look, not only at the end.
+        let sees_less = self.options.opaque && attempt.will_restructure();
+        let may_leave = attempt.local.has_finished && !self.options.two_phase && !sees_less;
+        if may_leave && !attempt.items.get(id).is_any(&[Flags::DEFERRED_WRITE, Flags::WRITE]) {
             Self::leave_read(attempt, id);
         }
     }
@@ -310,8 +315,7 @@ impl Protocol for Drp {
     fn commit(&self, attempt: &mut Attempt<Self>) -> Result<(), Lost> {
         if !attempt.local.has_begun {
             if attempt.items.writes().is_empty() {
-                Self::check_predicates_now(attempt)?;
-                return Self::check_reads(attempt);
+                return self.check_all(attempt);
             }
             self.join_all(attempt)?;
         }

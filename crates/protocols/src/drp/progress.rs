@@ -28,11 +28,13 @@ pub(super) struct Commit {
     /// How many there have been.
     serial: AtomicU64,
     bound: AtomicU64,
+    /// Whether it has finished and is going to change an index: 1 if so.
+    restructuring: AtomicU32,
 }
 
 impl Default for Commit {
     fn default() -> Self {
-        Self { serial: AtomicU64::new(0), bound: AtomicU64::new(FINISHED) }
+        Self { serial: AtomicU64::new(0), bound: AtomicU64::new(FINISHED), restructuring: AtomicU32::new(0) }
     }
 }
 
@@ -43,6 +45,15 @@ impl Commit {
     pub(super) fn advance(&self, rank: Option<u64>) {
         // Release: pairs with the acquire in `has_passed`; who joins a line because of it joins behind this worker.
         self.bound.store(rank.map_or(JOINED_ALL, |rank| rank.min(JOINED_ALL)), Ordering::Release);
+    }
+}
+
+impl Commit {
+    /// Says whether the commit is going to change an index.
+    pub(super) fn set_restructuring(&self, is: bool) {
+        // Release: pairs with the acquire in `wait_for_restructuring`. It is set before any line is left, so who has
+        // seen what others did after this commit sees it set, or cleared again, and then the index as it is now.
+        self.restructuring.store(u32::from(is), Ordering::Release);
     }
 }
 
@@ -65,6 +76,8 @@ pub(super) struct Progress {
     parked: CachePadded<AtomicU32>,
     /// How many workers have begun a commit.
     workers: CachePadded<AtomicU32>,
+    /// One more than the highest number of a worker that has.
+    workers_end: CachePadded<AtomicU32>,
 }
 
 impl Progress {
@@ -74,6 +87,7 @@ impl Progress {
             places: (0..PLACES).map(|_| CachePadded::new(Event::new())).collect(),
             parked: CachePadded::default(),
             workers: CachePadded::default(),
+            workers_end: CachePadded::default(),
         }
     }
 
@@ -86,6 +100,8 @@ impl Progress {
         if serial == 0 {
             // Relaxed: it only says how to wait.
             self.workers.fetch_add(1, Ordering::Relaxed);
+            // Relaxed: made visible by what the worker does afterwards.
+            self.workers_end.fetch_max(worker + 1, Ordering::Relaxed);
         }
         // Release, both, in this order: who sees the new bound sees the new serial number, and who finds the worker
         // in a line, which it joins later, sees both.
@@ -104,6 +120,21 @@ impl Progress {
     #[inline]
     pub(super) fn finish(&self, worker: u32) {
         self.commits.of(worker).bound.store(FINISHED, Ordering::Release);
+    }
+
+    /// Waits until all commits that have finished have changed their indexes as they are going to. Whose effects the
+    /// caller has seen, directly or by what others made of them, is among these, and what it still was to insert or
+    /// delete is in the index afterwards.
+    ///
+    /// The caller has not finished, so none of them is behind it, and none waits for it.
+    pub(super) fn wait_for_restructuring(&self, worker: u32) {
+        for other in 0..self.workers_end.load(Ordering::Relaxed) {
+            let commit = self.commits.of(other);
+            let is_over = || commit.restructuring.load(Ordering::Acquire) == 0;
+            if other != worker && !is_over() {
+                self.wait(u64::from(other), is_over);
+            }
+        }
     }
 
     /// The commit that a worker is in now.
@@ -167,7 +198,7 @@ impl Progress {
         let rounds = match () {
             () if cfg!(loom) => 0,
             () if self.is_crowded() => 8,
-            () => 256,
+            () => 4_096,
         };
         if spin_until(rounds, &mut condition) {
             return;
