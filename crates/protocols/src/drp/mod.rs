@@ -28,8 +28,15 @@
 //! the other had left the line before the read; or it joined after the read and the certification found no writer in
 //! line, so it joined, and finished, later; or the certification fails. So every dependency goes from an earlier
 //! moment to a later one, and there is no cycle (the paper's effective commit, §4.3 and appendix). All lines are
-//! joined, and all new records are in their indexes, before the first one is left: so who sees one of an attempt's
-//! writes finds the others there, or a writer in line. Both moments lie between begin and end: strict.
+//! joined, and all new records are in their indexes, before the first one is left in which the attempt has written: so
+//! who sees one of an attempt's writes finds the others there, or a writer in line. Both moments lie between begin and
+//! end: strict.
+//!
+//! Absence has no line. A tame attempt that has read, left that line early, and inserts a row later, would come too
+//! late for a wild one that has seen what others wrote behind it, and that the row is not there. So it says that it is
+//! going to change an index, before it leaves the first line, until it has done so; and a wild attempt that has
+//! observed an index waits at its certification for all who say so, before it checks that the index is as it was
+//! ([`Progress`]). None of them is behind it: they have finished, and it has not.
 //!
 //! # Why nobody waits for ever
 //!
@@ -38,8 +45,8 @@
 //! before itself: an attempt joins a segment's line only when all who are before it have joined the lines up to that
 //! rank which they are going to join, so nobody behind it can come to be before it (§4.1, the example with three
 //! transactions; appendix, lemma 1). All, not only those whom it knows: what an attempt says of how far it has come
-//! holds for its own predecessors, too ([`Progress`]). An attempt that aborts leaves its lines in the same order and finishes
-//! like the others: what it recorded is *nullified* (§5.2), nobody else is aborted with it.
+//! holds for its own predecessors, too ([`Progress`]). An attempt that aborts leaves its lines in the same order and
+//! finishes like the others: what it recorded is *nullified* (§5.2), nobody else is aborted with it.
 //!
 //! # Panics and rollbacks
 //!
