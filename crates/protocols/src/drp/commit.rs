@@ -193,11 +193,13 @@ impl Drp {
     /// Finishes a tame attempt, whose intentions run from now on. While one of them is going to change an index, wild
     /// attempts are told of it.
     pub(super) fn finish_tame(&self, attempt: &mut Attempt<Self>) {
-        self.finish(attempt);
         if attempt.will_restructure() && !self.options.two_phase {
+            // Before it finishes: who is behind may finish then, and others behind that one.
+            self.wait_for_predecessors(attempt);
             attempt.local.is_restructuring = true;
             self.progress.of(attempt.worker().number()).set_restructuring(true);
         }
+        self.finish(attempt);
     }
 
     /// Says that what the attempt does to indexes has been done, or will not be.

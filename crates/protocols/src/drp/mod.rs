@@ -33,10 +33,11 @@
 //! end: strict.
 //!
 //! Absence has no line. A tame attempt that has read, left that line early, and inserts a row later, would come too
-//! late for a wild one that has seen what others wrote behind it, and that the row is not there. So it says that it is
-//! going to change an index, before it leaves the first line, until it has done so; and a wild attempt that has
+//! late for a wild one that comes after others behind it, and has seen that the row is not there. So it says that it is
+//! going to change an index, before it finishes, until it has done so; and a wild attempt that has
 //! observed an index waits at its certification for all who say so, before it checks that the index is as it was
-//! ([`Progress`]). None of them is behind it: they have finished, and it has not.
+//! ([`Progress`]). None of them is behind it: all before them have finished, and
+//! it has not.
 //!
 //! # Why nobody waits for ever
 //!

@@ -51,9 +51,11 @@ impl Commit {
 impl Commit {
     /// Says whether the commit is going to change an index.
     pub(super) fn set_restructuring(&self, is: bool) {
-        // Release: pairs with the acquire in `wait_for_restructuring`. It is set before any line is left, so who has
-        // seen what others did after this commit sees it set, or cleared again, and then the index as it is now.
-        self.restructuring.store(u32::from(is), Ordering::Release);
+        // Pairs with the load in `wait_for_restructuring`. It is set before the commit finishes, so whoever comes after
+        // it in the serial order sees it set, or cleared again, and then the index as it is now. Sequentially
+        // consistent, as one may come after another without having seen anything of it: by not having been in a line
+        // when the other looked (`Line::version`).
+        self.restructuring.store(u32::from(is), Ordering::SeqCst);
     }
 }
 
@@ -126,11 +128,12 @@ impl Progress {
     /// caller has seen, directly or by what others made of them, is among these, and what it still was to insert or
     /// delete is in the index afterwards.
     ///
-    /// The caller has not finished, so none of them is behind it, and none waits for it.
+    /// The caller has not finished, so none of those that have is behind it, and none waits for it. One that says so
+    /// and has not finished yet waits for nobody any more.
     pub(super) fn wait_for_restructuring(&self, worker: u32) {
         for other in 0..self.workers_end.load(Ordering::Relaxed) {
             let commit = self.commits.of(other);
-            let is_over = || commit.restructuring.load(Ordering::Acquire) == 0;
+            let is_over = || commit.restructuring.load(Ordering::SeqCst) == 0;
             if other != worker && !is_over() {
                 self.wait(u64::from(other), is_over);
             }
