@@ -169,6 +169,12 @@ pub trait Protocol: Sized + Send + Sync + 'static {
     /// Says that all intentions on a segment have run.
     fn ran(&self, _attempt: &mut Attempt<Self>, _item: ItemId) {}
 
+    /// Whether what the attempt, which has lined up, has seen so far is true. Asked when one of its intentions will not
+    /// let it commit. [`abort`](Self::abort) follows in any case.
+    fn confirm(&self, _attempt: &mut Attempt<Self>) -> Result<(), Lost> {
+        Ok(())
+    }
+
     /// Commits: takes the locks it still needs, checks reads, predicates and structure, installs each
     /// write with [`Attempt::install`], and releases everything. After an `Err`, [`abort`](Self::abort)
     /// follows.

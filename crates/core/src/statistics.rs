@@ -29,7 +29,7 @@ pub struct Tame {
     /// Tame transactions committed.
     pub commits: u64,
     /// Tame attempts that lost all the same: because a deferred operation had to touch more than it had said
-    /// ([`Reason::Undeclared`]).
+    /// ([`Reason::Undeclared`]), or a row that one wants had been deleted before its turn ([`Reason::ReadChanged`]).
     pub aborts: u64,
 }
 

@@ -699,11 +699,24 @@ impl<'w, P: Protocol> Transaction<'w, P> {
         match self.protocol.line_up(self.attempt) {
             Ok(()) => {
                 label("intentions");
-                let _ = self.carry_out();
+                if self.carry_out().is_err() && !matches!(self.stop, Some(Stop::Lost(_))) {
+                    self.doubt();
+                }
             }
             Err(lost) => {
                 let _ = self.lose(lost);
             }
+        }
+    }
+
+    /// An intention wants to roll back, or panicked. That is believed only of an attempt that could have committed: one
+    /// that has seen what never was makes another attempt (drp §5.2, where the certification is an input of all
+    /// intentions).
+    #[cold]
+    fn doubt(&mut self) {
+        if let Err(lost) = self.protocol.confirm(self.attempt) {
+            self.stop = None;
+            let _ = self.lose(lost);
         }
     }
 

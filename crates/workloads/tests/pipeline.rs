@@ -4,7 +4,7 @@
 
 use hotrow::protocols::Drp;
 use hotrow::sync::random::Random;
-use hotrow::{Abort, Engine, Protocol as _, RetryPolicy, TArray, TBox, Transaction};
+use hotrow::{Abort, Engine, Protocol as _, RetryPolicy, TArray, TBox, Table, Transaction};
 use hotrow_sim::{Config, Faults, Machine, Order, Outcome, Simulation};
 use hotrow_workloads::explore::{Drawn, explore};
 use std::cell::RefCell;
@@ -160,6 +160,36 @@ fn a_wild_reader_never_sees_half_of_a_tame_transaction() {
             run(&engine, &[&tame, &reader, &late_reader, &tame], seed);
             let values = engine.run(|tx| Ok([x.get(tx)?, y.get(tx)?, z.get(tx)?]));
             assert_eq!(values, Ok([2, 2, 0]), "{variant:?}, schedule {seed}");
+        }
+    }
+}
+
+/// Who is behind an insertion must not let others in front of it before the key is there: the first inserts a key, the
+/// second reads what the first writes and what the third overwrites, the third finds no key.
+#[test]
+fn who_finds_no_key_is_before_all_who_are_behind_its_insertion() {
+    for variant in Drp::VARIANTS {
+        for seed in 0..SCHEDULES {
+            let engine = engine(variant.name);
+            let [x, y, seen, absent] = boxes(&engine);
+            let rows = Table::<u64, u64, Drp>::ordered(&engine, "rows");
+            let first = |tx: &mut Tx<'_>| {
+                add(&x, tx, 1)?;
+                rows.defer_insert(tx, 7u64, 7u64).map(drop)
+            };
+            let second = |tx: &mut Tx<'_>| {
+                let overwritten = y.defer_read(tx, |value| *value)?;
+                let written = x.defer_read(tx, |value| *value)?;
+                seen.defer_set(tx, written * 10 + overwritten)
+            };
+            let third = |tx: &mut Tx<'_>| {
+                let found = rows.get(tx, &7)?;
+                y.set(tx, 1)?;
+                absent.set(tx, u64::from(found.is_none()))
+            };
+            run(&engine, &[&first, &second, &third], seed);
+            let values = engine.run(|tx| Ok((seen.get(tx)?, absent.get(tx)?))).unwrap();
+            assert_ne!(values, (10, 1), "{variant:?}, schedule {seed}");
         }
     }
 }

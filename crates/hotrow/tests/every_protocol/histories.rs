@@ -122,7 +122,14 @@ fn each_operation_leaves_its_event() {
                 expected.extend(transaction.split('/').map(|event| event.replace('T', table)));
             }
         }
-        assert_eq!(words(&history), expected);
+        // In which order a commit installs its writes is its protocol's affair.
+        let sorted = |mut words: Vec<String>| {
+            words
+                .chunk_by_mut(|one, next| [one, next].iter().all(|word| word.starts_with("update")))
+                .for_each(<[_]>::sort);
+            words
+        };
+        assert_eq!(sorted(words(&history)), sorted(expected));
     });
 }
 

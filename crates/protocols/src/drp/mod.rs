@@ -320,6 +320,14 @@ impl Protocol for Drp {
         }
     }
 
+    fn confirm(&self, attempt: &mut Attempt<Self>) -> Result<(), Lost> {
+        match (attempt.local.has_finished, Self::is_wild(attempt)) {
+            (false, _) => self.certify(attempt),
+            (true, false) => Ok(()),
+            (true, true) => Err(Self::undeclared(attempt)),
+        }
+    }
+
     fn commit(&self, attempt: &mut Attempt<Self>) -> Result<(), Lost> {
         if !attempt.local.has_begun {
             if attempt.items.writes().is_empty() {
