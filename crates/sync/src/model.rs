@@ -358,6 +358,7 @@ pub mod atomic {
             impl $name {
                 update!($value, fetch_add, "Adds to the word and returns what it was.");
                 update!($value, fetch_sub, "Subtracts from the word and returns what it was.");
+                update!($value, fetch_max, "Raises the word to a value and returns what it was.");
                 update!($value, fetch_and, "Keeps these bits of the word only and returns what it was.");
                 update!($value, fetch_or, "Sets these bits of the word and returns what it was.");
             }

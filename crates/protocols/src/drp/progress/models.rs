@@ -14,6 +14,7 @@ impl Progress {
             places: (0..PLACES).map(|_| CachePadded::new(Event::new())).collect(),
             parked: CachePadded::default(),
             workers: CachePadded::default(),
+            workers_end: CachePadded::default(),
         };
         (0..2).for_each(|worker| _ = progress.commits.of(worker));
         progress
