@@ -312,9 +312,10 @@ impl Protocol for Drp {
 
     #[inline]
     fn ran(&self, attempt: &mut Attempt<Self>, id: ItemId) {
-        // Opaque attempts would have to look for what others are about to insert at each look, not only at the end.
-        let sees_less = self.options.opaque && attempt.will_restructure();
-        let may_leave = attempt.local.has_finished && !self.options.two_phase && !sees_less;
+        // Attempts that are to be opaque would have to look for what others are about to insert at each look, not only
+        // at the end; so with them nobody comes before who has not left.
+        let DrpOptions { two_phase, opaque, .. } = self.options;
+        let may_leave = attempt.local.has_finished && !two_phase && !opaque;
         if may_leave && !attempt.items.get(id).is_any(&[Flags::DEFERRED_WRITE, Flags::WRITE]) {
             Self::leave_read(attempt, id);
         }
