@@ -45,6 +45,11 @@ mod with_simulator {
         /// One schedule in so many has a core that dies; 0 for none
         #[arg(long, value_name = "N", default_value_t = 100)]
         kills_one_in: u64,
+        /// Real threads that explore, at most; 0 for as many as there are processors. Locks that keep their waiters in
+        /// lists choose those by where segments lie in memory, which several threads decide between them: only one
+        /// gets the same again in each case
+        #[arg(long, value_name = "N", default_value_t = 0)]
+        threads: usize,
         /// Print, of each schedule, what its seed stands for and the last steps of each core
         #[arg(long)]
         trace: bool,
@@ -99,7 +104,11 @@ mod with_simulator {
         type Output = Result<(), Stop>;
 
         fn visit<P: Protocol>(self, name: &str) -> Self::Output {
-            let ExploreArguments { schedules, seed, kills_one_in, trace, .. } = *self.arguments;
+            let ExploreArguments { schedules, seed, kills_one_in, threads, trace, .. } = *self.arguments;
+            let threads = match threads {
+                0 => thread::parallelism(),
+                threads => threads.min(thread::parallelism()),
+            };
             let shared = Mutex::new(Shared::default());
             let progress = Progress::new(format!("schedules of {}", name));
             let work = || {
@@ -139,7 +148,7 @@ mod with_simulator {
                 }
             };
             thread::scope(|scope| {
-                for _ in 1..thread::parallelism() {
+                for _ in 1..threads {
                     scope.spawn(work);
                 }
                 work();
