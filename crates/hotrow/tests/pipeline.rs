@@ -175,7 +175,7 @@ fn who_comes_after_a_transaction_that_inserts_finds_what_it_has_inserted() {
         let engine = engine(1);
         let value = TBox::new(&engine, 0);
         let rows = Table::<u64, u64, Drp>::hash(&engine, "rows", 4);
-        let gate = Gate::default();
+        let (gate, begun) = (Gate::default(), AtomicBool::new(false));
         thread::scope(|scope| {
             // It has read the value as it was before, and inserts later.
             let inserts = scope.spawn(|| {
@@ -192,14 +192,23 @@ fn who_comes_after_a_transaction_that_inserts_finds_what_it_has_inserted() {
             });
             gate.await_arrival();
             let overwrites = scope.spawn(|| engine.run(|tx| add(&value, tx, 1)));
-            for _ in 0..300 {
-                let seen = engine.run(|tx| Ok((value.get(tx)?, rows.get(tx, &1)?)));
-                assert_ne!(seen, Ok((1, None)), "after who overwrote, who comes after who inserts");
-                thread::yield_now();
-            }
+            // Who reads may have to wait until the row is there.
+            let reads = scope.spawn({
+                let (begun, engine, value, rows) = (&begun, &engine, &value, &rows);
+                move || {
+                    for _ in 0..300 {
+                        begun.store(true, Ordering::Release);
+                        let seen = engine.run(|tx| Ok((value.get(tx)?, rows.get(tx, &1)?)));
+                        assert_ne!(seen, Ok((1, None)), "after who overwrote, who comes after who inserts");
+                    }
+                }
+            });
+            Gate::until(&begun);
+            (0..300).for_each(|_| thread::yield_now());
             gate.open();
             assert_eq!(inserts.join().unwrap(), Ok(()));
             assert_eq!(overwrites.join().unwrap(), Ok(()));
+            reads.join().unwrap();
         });
         assert_eq!(engine.run(|tx| Ok((value.get(tx)?, rows.get(tx, &1)?))), Ok((1, Some(0))));
     });
