@@ -130,6 +130,8 @@ fn a_handle_of_an_earlier_attempt_is_refused_wherever_it_stands() {
 
 #[test]
 fn a_division_by_zero_ends_its_transaction_only() {
+    // Writing a backtrace takes long, and the transaction is pinned meanwhile: others wait for what it holds back.
+    std::panic::set_hook(Box::new(|panic| eprintln!("{panic}")));
     let engine = Engine::<Unprotected>::new();
     let divided = engine.run_deferred(|tx| {
         let quotient = number(tx) / (number(tx) - 7);
