@@ -25,8 +25,7 @@
 
 mod attempts;
 
-use crossbeam_utils::CachePadded;
-use hotrow_sync::OnceLock;
+use crate::per_worker::PerWorker;
 use hotrow_sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
 use hotrow_sync::clock::Duration;
 use hotrow_sync::event::Event;
@@ -140,30 +139,23 @@ pub(crate) enum Waited {
     TimedOut,
 }
 
-const CHUNK: usize = if cfg!(test) { 2 } else { 64 };
-const CHUNKS: usize = WORKERS_MAX as usize / CHUNK;
-
 /// The contexts of all workers of an engine, by their numbers.
 #[derive(Debug)]
 pub(crate) struct Contexts {
-    /// Made when the first of their workers begins a transaction.
-    chunks: Box<[OnceLock<Box<[CachePadded<Context>]>>]>,
+    contexts: PerWorker<Context>,
     /// How many workers have begun a transaction.
     workers: AtomicU32,
 }
 
 impl Contexts {
     pub(crate) fn new() -> Self {
-        Self { chunks: (0..CHUNKS).map(|_| OnceLock::new()).collect(), workers: AtomicU32::new(0) }
+        Self { contexts: PerWorker::new(WORKERS_MAX), workers: AtomicU32::new(0) }
     }
 
     /// The context of a worker.
     #[inline]
     pub(crate) fn of(&self, worker: u32) -> &Context {
-        let worker = worker as usize;
-        let chunk = self.chunks[worker / CHUNK]
-            .get_or_init(|| (0..CHUNK).map(|_| CachePadded::new(Context::default())).collect());
-        &chunk[worker % CHUNK]
+        self.contexts.of(worker)
     }
 
     /// Makes an attempt that of its worker.

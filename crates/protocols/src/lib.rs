@@ -11,6 +11,7 @@ mod none;
 mod occ;
 mod per_worker;
 mod plor;
+mod reads;
 mod registry;
 mod stable;
 mod striped;

@@ -46,6 +46,7 @@ mod word;
 
 pub use word::{HeatedVersion, HeatedWord};
 
+use crate::reads::{self, KeepsVersions};
 use hotrow_core::{Attempt, Flags, ItemId, Lost, Over, Protocol, Reason, Variant};
 use hotrow_sync::atomic::{Ordering, fence};
 use hotrow_sync::random::Random;
@@ -133,25 +134,6 @@ impl Mocc {
         }
     }
 
-    /// Phase 1, predicates (sto §3.5): checks each on a stable state and turns it into a read of that state.
-    #[inline]
-    fn upgrade_predicates(attempt: &mut Attempt<Self>) -> Result<(), Lost> {
-        attempt.check_predicates(|attempt, id| {
-            let item = attempt.items.get(id);
-            if item.is(Flags::LOCKED) || item.mark.shared {
-                return Ok(attempt.predicate_holds(id));
-            }
-            let stable = item.header().stable(|| attempt.predicate_holds(id));
-            let (version, holds) = stable.map_err(|reason| Lost::item(reason, id))?;
-            let item = attempt.items.get_mut(id);
-            if !item.is(Flags::READ) {
-                item.mark.version = version;
-                item.set(Flags::READ);
-            }
-            Ok(holds)
-        })
-    }
-
     /// Phase 2: every version read is still there and not locked by another writer, and so is every bucket and leaf.
     #[cfg_attr(not(debug_assertions), inline(always))]
     fn validate(attempt: &Attempt<Self>) -> Result<(), Lost> {
@@ -204,6 +186,20 @@ impl Mocc {
     }
 }
 
+impl KeepsVersions for Mocc {
+    type Version = HeatedVersion;
+
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    fn stable<V>(header: &HeatedWord, load: impl FnMut() -> V) -> Result<(HeatedVersion, V), Reason> {
+        header.stable(load)
+    }
+
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    fn version(mark: &mut MoccMark) -> &mut HeatedVersion {
+        &mut mark.version
+    }
+}
+
 impl Protocol for Mocc {
     const VARIANTS: &'static [Variant] = &[Variant {
         name: "mocc",
@@ -248,15 +244,7 @@ impl Protocol for Mocc {
             attempt.items.get_mut(id).set(Flags::READ);
             return Ok(load());
         }
-        let item = attempt.items.get_mut(id);
-        let (version, value) = item.header().stable(load).map_err(|reason| Lost::item(reason, id))?;
-        if !item.is(Flags::READ) {
-            item.mark.version = version;
-            item.set(Flags::READ);
-        } else if item.mark.version != version {
-            return Err(Lost::item(Reason::ReadChanged, id));
-        }
-        Ok(value)
+        reads::read(attempt, id, load).map(|(_, value)| value)
     }
 
     #[cfg_attr(not(debug_assertions), inline(always))]
@@ -307,7 +295,7 @@ impl Protocol for Mocc {
                 Self::lock(attempt, id).map_err(|lost| Self::warm(attempt, lost))?;
             }
         }
-        Self::upgrade_predicates(attempt)?;
+        reads::upgrade_predicates(attempt, |item| item.is(Flags::LOCKED) || item.mark.shared)?;
         // Orders the reads before the checks where nothing was locked in between; the reader's side of the word.
         fence(Ordering::Acquire);
         Self::validate(attempt).map_err(|lost| Self::warm(attempt, lost))?;

@@ -27,6 +27,7 @@
 //!   and so did we.
 //! - A locked version that differs from the one read aborts at once instead of after spinning.
 
+use crate::reads;
 use crate::registry;
 use crate::version::{self, Version, VersionWord};
 use hotrow_core::{Attempt, ItemId, Lost, Protocol, Variant};
@@ -72,7 +73,7 @@ impl Protocol for Occ {
 
     #[cfg_attr(not(debug_assertions), inline(always))]
     fn read<V>(&self, attempt: &mut Attempt<Self>, item: ItemId, load: impl FnMut() -> V) -> Result<V, Lost> {
-        version::read(attempt, item, load).map(|(_, value)| value)
+        reads::read(attempt, item, load).map(|(_, value)| value)
     }
 
     #[cfg_attr(not(debug_assertions), inline(always))]

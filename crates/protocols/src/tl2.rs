@@ -28,6 +28,7 @@
 //! - The version carries the worker's number below the clock's value, so that versions are unique although
 //!   clock values are not.
 
+use crate::reads;
 use crate::registry;
 use crate::version::{self, Version, VersionWord};
 use crossbeam_utils::CachePadded;
@@ -132,7 +133,7 @@ impl Protocol for Tl2 {
 
     #[cfg_attr(not(debug_assertions), inline(always))]
     fn read<V>(&self, attempt: &mut Attempt<Self>, item: ItemId, load: impl FnMut() -> V) -> Result<V, Lost> {
-        let (version, value) = version::read(attempt, item, load)?;
+        let (version, value) = reads::read(attempt, item, load)?;
         if version.number() > attempt.local.bound {
             self.extend(attempt)?;
         }

@@ -1,5 +1,6 @@
 //! The version word that optimistic protocols keep beside each value.
 
+use crate::reads::{self, KeepsVersions};
 use crate::stable::stable;
 use hotrow_core::{Attempt, Flags, ItemId, Lost, Protocol, Reason, WorkerId};
 use hotrow_sync::atomic::{AtomicU64, Ordering, fence};
@@ -133,22 +134,18 @@ impl VersionWord {
 pub(crate) trait Versioned: Protocol<Header = VersionWord, Mark = Version> {}
 impl<P: Protocol<Header = VersionWord, Mark = Version>> Versioned for P {}
 
-/// A stable read that leaves its version in the item. Reading an item again must find the same version.
-#[cfg_attr(not(debug_assertions), inline(always))]
-pub(crate) fn read<P: Versioned, V>(
-    attempt: &mut Attempt<P>,
-    id: ItemId,
-    load: impl FnMut() -> V,
-) -> Result<(Version, V), Lost> {
-    let item = attempt.items.get_mut(id);
-    let (version, value) = item.header().stable(load).map_err(|reason| Lost::item(reason, id))?;
-    if !item.is(Flags::READ) {
-        item.mark = version;
-        item.set(Flags::READ);
-    } else if item.mark != version {
-        return Err(Lost::item(Reason::ReadChanged, id));
+impl<P: Versioned> KeepsVersions for P {
+    type Version = Version;
+
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    fn stable<V>(header: &VersionWord, load: impl FnMut() -> V) -> Result<(Version, V), Reason> {
+        header.stable(load)
     }
-    Ok((version, value))
+
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    fn version(mark: &mut Version) -> &mut Version {
+        mark
+    }
 }
 
 /// A stable read that leaves nothing.
@@ -179,24 +176,10 @@ pub(crate) fn lock_writes<P: Versioned>(attempt: &mut Attempt<P>) -> Result<u64,
     Ok(highest)
 }
 
-/// Phase 1, predicates (sto §3.5): checks each on a stable state and turns it into a read of that state,
-/// which phase 2 then validates.
+/// Phase 1, predicates (sto §3.5): phase 2 validates the states on which they were checked.
 #[inline]
 pub(crate) fn upgrade_predicates<P: Versioned>(attempt: &mut Attempt<P>) -> Result<(), Lost> {
-    attempt.check_predicates(|attempt, id| {
-        let item = attempt.items.get(id);
-        if item.is(Flags::LOCKED) {
-            return Ok(attempt.predicate_holds(id));
-        }
-        let stable = item.header().stable(|| attempt.predicate_holds(id));
-        let (version, holds) = stable.map_err(|reason| Lost::item(reason, id))?;
-        let item = attempt.items.get_mut(id);
-        if !item.is(Flags::READ) {
-            item.mark = version;
-            item.set(Flags::READ);
-        }
-        Ok(holds)
-    })
+    reads::upgrade_predicates(attempt, |item| item.is(Flags::LOCKED))
 }
 
 /// Phase 2 (sto §3.3): every version read is still there and not locked by others, and so is every bucket

@@ -4,6 +4,7 @@ use super::line::{Line, Position};
 use super::order::Planned;
 use super::progress::{Commit, RANK_MAX};
 use super::{Drp, DrpLocal};
+use crate::reads;
 use hotrow_core::{Attempt, Flags, ItemId, Lost, Reason};
 use hotrow_sync::atomic::{Ordering, fence};
 use hotrow_sync::thread::label;
@@ -20,11 +21,24 @@ pub(super) struct Place {
     has_left: bool,
 }
 
+impl Place {
+    /// Leaves the line at its turn.
+    #[inline]
+    fn leave(&mut self, line: &Line) {
+        self.has_left = true;
+        if self.writes {
+            line.leave_writing(self.position);
+        } else {
+            line.leave_reading();
+        }
+    }
+}
+
 impl Drp {
     /// Whether the attempt depends on something that it has seen without being in line.
     #[inline]
     pub(super) fn is_wild(attempt: &Attempt<Self>) -> bool {
-        attempt.local.reads > 0 || attempt.has_structures() || attempt.items.has_predicates()
+        attempt.local.has_read || attempt.has_structures() || attempt.items.has_predicates()
     }
 
     /// Finds out where the attempt has to line up, in the order of ranks (drp §4.1, step 1). Where it has deferred
@@ -236,29 +250,16 @@ impl Drp {
 
     /// Checks everything that the attempt has seen.
     pub(super) fn check_all(&self, attempt: &mut Attempt<Self>) -> Result<(), Lost> {
-        Self::check_predicates_now(attempt)?;
+        Self::check_predicates(attempt)?;
         if attempt.has_structures() {
             self.progress.wait_for_restructuring(attempt.worker().number());
         }
         Self::check_reads(attempt)
     }
 
-    /// Checks each predicate on a state that no writer touches, and turns it into a read of that state.
-    pub(super) fn check_predicates_now(attempt: &mut Attempt<Self>) -> Result<(), Lost> {
-        attempt.check_predicates(|attempt, id| {
-            let item = attempt.items.get(id);
-            if item.is(Flags::LOCKED) {
-                return Ok(attempt.predicate_holds(id));
-            }
-            let stable = item.header().stable(|| attempt.predicate_holds(id));
-            let (version, holds) = stable.map_err(|reason| Lost::item(reason, id))?;
-            let item = attempt.items.get_mut(id);
-            if !item.is(Flags::READ) {
-                item.mark.version = version;
-                item.set(Flags::READ);
-            }
-            Ok(holds)
-        })
+    /// Checks each predicate at the attempt's turn, or on a state that no writer touches.
+    pub(super) fn check_predicates(attempt: &mut Attempt<Self>) -> Result<(), Lost> {
+        reads::upgrade_predicates(attempt, |item| item.is(Flags::LOCKED))
     }
 
     /// Whether everything read is as it was, with no other writer in line, and every bucket and leaf, too.
@@ -321,16 +322,8 @@ impl Drp {
             // The attempt has made the segment.
             return;
         }
-        let place = &mut local.places[item.mark.place as usize - 1];
-        if !place.has_left {
-            place.has_left = true;
-            item.clear(Flags::LOCKED);
-            if place.writes {
-                item.header().leave_writing(place.position);
-            } else {
-                item.header().leave_reading();
-            }
-        }
+        item.clear(Flags::LOCKED);
+        local.places[item.mark.place as usize - 1].leave(item.header());
     }
 
     /// Leaves a line at its turn, unless that has been done.
@@ -345,11 +338,7 @@ impl Drp {
         if !place.has_turn {
             self.look_for_turn(place, line, true);
         }
-        if place.writes {
-            line.leave_writing(place.position);
-        } else {
-            line.leave_reading();
-        }
+        place.leave(line);
     }
 
     /// Leaves every line, each at its turn, and tells who waits. An attempt that aborts does the same: what it had

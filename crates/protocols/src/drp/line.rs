@@ -29,9 +29,9 @@
 //! writers, none of which an attempt that still remembers it must have seen; when 2¹⁶ readers have joined it changes
 //! too, which makes such a reader read again.
 
+use crate::stable::stable;
 use hotrow_core::Reason;
-use hotrow_sync::atomic::{AtomicU64, Ordering, fence};
-use hotrow_sync::spin::Spin;
+use hotrow_sync::atomic::{AtomicU64, Ordering};
 
 /// Workers that a line can tell apart: each may be in it once, and half of the readers' count is for them.
 pub(super) const WORKERS_MAX: u32 = 1 << 14;
@@ -171,27 +171,18 @@ impl Line {
         position.version()
     }
 
-    /// Runs `load` until no writer was in line meanwhile.
+    /// Runs `load` until no writer was in line meanwhile. `Drp::install` has the writer's fence: who has seen a part of
+    /// what a writer stored sees that it joined.
     #[inline]
-    pub(super) fn stable<V>(&self, mut load: impl FnMut() -> V) -> Result<(u32, V), Reason> {
-        let mut spin = Spin::new();
-        let mut seen = Reason::ReadLocked;
-        loop {
-            if let Some(version) = self.version() {
-                let value = load();
-                // Pairs with the release fence in `Drp::install`: who has seen a part of what a writer stored sees
-                // that it joined.
-                fence(Ordering::Acquire);
+    pub(super) fn stable<V>(&self, load: impl FnMut() -> V) -> Result<(u32, V), Reason> {
+        stable(
+            || self.version(),
+            load,
+            |version| {
                 let (position, _) = Self::joined(self.joined.load(Ordering::Relaxed));
-                if position.version() == version {
-                    return Ok((version, value));
-                }
-                seen = Reason::ReadChanged;
-            }
-            if !spin.turn() {
-                return Err(seen);
-            }
-        }
+                (position.version() == version).then_some(version)
+            },
+        )
     }
 }
 

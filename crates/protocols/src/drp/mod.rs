@@ -76,6 +76,7 @@ mod options;
 mod order;
 mod progress;
 
+use crate::reads::{self, KeepsVersions};
 use commit::Place;
 use crossbeam_utils::CachePadded;
 use hotrow_core::{Attempt, Flags, ItemId, Lost, Over, Protocol, Reason, Variant};
@@ -114,8 +115,8 @@ pub struct DrpLocal {
     behind: Vec<Predecessor>,
     /// Places behind readers.
     behind_readers: Vec<u32>,
-    /// How many segments were read without being in line.
-    reads: u32,
+    /// Whether any segment was read without being in line.
+    has_read: bool,
     has_begun: bool,
     has_finished: bool,
     /// Whether others have been told that the attempt is going to change an index.
@@ -153,7 +154,7 @@ impl Drp {
     #[cold]
     fn check_again(&self, attempt: &mut Attempt<Self>) -> Result<(), Lost> {
         let clock = self.clock.load(Ordering::SeqCst);
-        Self::check_predicates_now(attempt)?;
+        Self::check_predicates(attempt)?;
         Self::check_reads(attempt)?;
         attempt.local.clock = clock;
         Ok(())
@@ -167,6 +168,20 @@ impl Drp {
             Some(item) => Lost::item(Reason::Undeclared, item),
             None => Lost { reason: Reason::Undeclared, over: Over::Structure(0) },
         }
+    }
+}
+
+impl KeepsVersions for Drp {
+    type Version = u32;
+
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    fn stable<V>(header: &Line, load: impl FnMut() -> V) -> Result<(u32, V), Reason> {
+        header.stable(load)
+    }
+
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    fn version(mark: &mut DrpMark) -> &mut u32 {
+        &mut mark.version
     }
 }
 
@@ -201,7 +216,7 @@ impl Protocol for Drp {
     fn begin(&self, attempt: &mut Attempt<Self>) {
         let local = &mut attempt.local;
         local.plan.clear();
-        local.reads = 0;
+        local.has_read = false;
         local.has_begun = false;
         local.has_finished = false;
         local.is_restructuring = false;
@@ -212,7 +227,7 @@ impl Protocol for Drp {
 
     #[cfg_attr(not(debug_assertions), inline(always))]
     fn read<V>(&self, attempt: &mut Attempt<Self>, id: ItemId, load: impl FnMut() -> V) -> Result<V, Lost> {
-        let item = attempt.items.get_mut(id);
+        let item = attempt.items.get(id);
         if item.is(Flags::LOCKED) {
             return self.load_at_turn(attempt, load);
         }
@@ -220,31 +235,9 @@ impl Protocol for Drp {
             // An intention looks at a segment that is another one's.
             return Err(Lost::item(Reason::Undeclared, id));
         }
-        let (version, value) = item.header().stable(load).map_err(|reason| Lost::item(reason, id))?;
-        if !item.is(Flags::READ) {
-            item.mark.version = version;
-            item.set(Flags::READ);
-            attempt.local.reads += 1;
-        } else if item.mark.version != version {
-            return Err(Lost::item(Reason::ReadChanged, id));
-        }
+        let (_, value) = reads::read(attempt, id, load)?;
+        attempt.local.has_read = true;
         self.keep_opaque(attempt)?;
-        Ok(value)
-    }
-
-    #[cfg_attr(not(debug_assertions), inline(always))]
-    fn read_for_update<V>(
-        &self,
-        attempt: &mut Attempt<Self>,
-        id: ItemId,
-        load: impl FnMut() -> V,
-    ) -> Result<V, Lost> {
-        let item = attempt.items.get(id);
-        if item.is(Flags::LOCKED) && item.is(Flags::DEFERRED_WRITE) {
-            return self.load_at_turn(attempt, load);
-        }
-        let value = self.read(attempt, id, load)?;
-        self.write(attempt, id)?;
         Ok(value)
     }
 

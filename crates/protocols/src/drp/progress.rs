@@ -46,9 +46,7 @@ impl Commit {
         // Release: pairs with the acquire in `has_passed`; who joins a line because of it joins behind this worker.
         self.bound.store(rank.map_or(JOINED_ALL, |rank| rank.min(JOINED_ALL)), Ordering::Release);
     }
-}
 
-impl Commit {
     /// Says whether the commit is going to change an index.
     pub(super) fn set_restructuring(&self, is: bool) {
         // Pairs with the load in `wait_for_restructuring`. It is set before the commit finishes, so whoever comes after
@@ -108,7 +106,7 @@ impl Progress {
         // Release, both, in this order: who sees the new bound sees the new serial number, and who finds the worker
         // in a line, which it joins later, sees both.
         commit.serial.store(serial + 1, Ordering::Release);
-        commit.bound.store(rank.unwrap_or(JOINED_ALL), Ordering::Release);
+        commit.advance(rank);
         commit
     }
 
@@ -163,9 +161,7 @@ impl Progress {
     /// that it is behind of.
     #[inline]
     fn has_passed(&self, predecessor: Predecessor, rank: u64) -> bool {
-        let commit = self.commits.of(predecessor.worker);
-        commit.bound.load(Ordering::Acquire) > rank
-            || commit.serial.load(Ordering::Acquire) != predecessor.serial
+        self.bound(predecessor) > rank
     }
 
     /// Whether a predecessor has finished.

@@ -11,7 +11,6 @@
 mod hash;
 mod moment;
 mod ordered;
-mod prefetch;
 #[cfg(all(test, not(loom)))]
 mod testing;
 

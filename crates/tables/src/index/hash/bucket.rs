@@ -1,10 +1,10 @@
 //! A bucket: one cache line of tagged record pointers, and a chain of more of them when it is full.
 
 use super::hashing::Hash64;
-use crate::index::prefetch::prefetch;
 use hotrow_core::StructureVersion;
 use hotrow_core::epoch::Guard;
 use hotrow_sync::atomic::{AtomicPtr, Ordering, fence};
+use hotrow_sync::prefetch::prefetch;
 use std::ptr::NonNull;
 
 /// Entries in a bucket: what fits into a cache line beside the version and the overflow pointer.

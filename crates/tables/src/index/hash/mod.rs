@@ -54,7 +54,6 @@ mod models;
 mod tests;
 
 use super::moment::moment;
-use super::prefetch::prefetch;
 use super::{Insertion, Keyed, Lookup};
 use array::Array;
 use bucket::{Bucket, Entry, Pushed, Taken, free_chain};
@@ -63,6 +62,7 @@ use hashing::Hash64;
 use hotrow_core::epoch::{self, Guard};
 use hotrow_core::{Observed, StructureChange, StructureVersion};
 use hotrow_sync::atomic::{AtomicPtr, Ordering};
+use hotrow_sync::prefetch::prefetch;
 use hotrow_sync::thread::quietly;
 use std::hash::Hash;
 use std::ptr::NonNull;

@@ -1,10 +1,10 @@
 //! Nodes of the tree: leaves, inner nodes, and the part that both begin with.
 
-use crate::index::prefetch::prefetch;
 use crate::key::Image;
 use hotrow_core::StructureVersion;
 use hotrow_core::epoch::Guard;
 use hotrow_sync::atomic::{AtomicPtr, AtomicU8, AtomicU32, Ordering};
+use hotrow_sync::prefetch::prefetch;
 use std::hint::select_unpredictable;
 use std::marker::PhantomData;
 use std::ptr::NonNull;

@@ -8,10 +8,10 @@
 use super::node::{Inner, LEAF_ENTRIES, Leaf};
 use super::{ImageOf, Keyed, Landing, OrderedIndex};
 use crate::index::moment::moment;
-use crate::index::prefetch::prefetch;
 use crate::key::{Image, Key};
 use hotrow_core::Observed;
 use hotrow_core::epoch::Guard;
+use hotrow_sync::prefetch::prefetch;
 use std::ops::Bound;
 use std::ptr::NonNull;
 

@@ -1,0 +1,56 @@
+//! Reads without a lock that are checked at commit: the version that was read stays in the item's mark.
+
+use hotrow_core::{Attempt, Flags, Item, ItemId, Lost, Protocol, Reason};
+
+/// A protocol whose marks have room for a version.
+pub(crate) trait KeepsVersions: Protocol {
+    /// What tells one state of a segment from another.
+    type Version: Copy + PartialEq;
+
+    /// Runs `load` until its result is one that no writer touched meanwhile, and says which state it was.
+    fn stable<V>(header: &Self::Header, load: impl FnMut() -> V) -> Result<(Self::Version, V), Reason>;
+
+    /// The version in a mark.
+    fn version(mark: &mut Self::Mark) -> &mut Self::Version;
+}
+
+/// A stable read that leaves its version in the item. Reading an item again must find the same version.
+#[cfg_attr(not(debug_assertions), inline(always))]
+pub(crate) fn read<P: KeepsVersions, V>(
+    attempt: &mut Attempt<P>,
+    id: ItemId,
+    load: impl FnMut() -> V,
+) -> Result<(P::Version, V), Lost> {
+    let item = attempt.items.get_mut(id);
+    let (version, value) = P::stable(item.header(), load).map_err(|reason| Lost::item(reason, id))?;
+    if !item.is(Flags::READ) {
+        *P::version(&mut item.mark) = version;
+        item.set(Flags::READ);
+    } else if *P::version(&mut item.mark) != version {
+        return Err(Lost::item(Reason::ReadChanged, id));
+    }
+    Ok((version, value))
+}
+
+/// Checks each predicate (sto §3.5): in place where the attempt holds the segment, else on a stable state, which becomes
+/// a read of that state and is validated as one.
+#[inline]
+pub(crate) fn upgrade_predicates<P: KeepsVersions>(
+    attempt: &mut Attempt<P>,
+    is_held: impl Fn(&Item<P>) -> bool,
+) -> Result<(), Lost> {
+    attempt.check_predicates(|attempt, id| {
+        let item = attempt.items.get(id);
+        if is_held(item) {
+            return Ok(attempt.predicate_holds(id));
+        }
+        let stable = P::stable(item.header(), || attempt.predicate_holds(id));
+        let (version, holds) = stable.map_err(|reason| Lost::item(reason, id))?;
+        let item = attempt.items.get_mut(id);
+        if !item.is(Flags::READ) {
+            *P::version(&mut item.mark) = version;
+            item.set(Flags::READ);
+        }
+        Ok(holds)
+    })
+}
