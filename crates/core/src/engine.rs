@@ -173,10 +173,7 @@ impl<P: Protocol> Engine<P> {
         &self,
         body: impl FnMut(&mut Transaction<'_, P>) -> Result<R, E>,
     ) -> Result<R, Error<E>> {
-        let mut worker = ThreadWorkers::take(self)?;
-        let result = worker.try_run(body);
-        ThreadWorkers::put_back(self.shared.id, worker);
-        result
+        self.with_worker(|worker| worker.try_run(body))
     }
 
     /// As [`run`](Self::run), for a body whose result is known when its transaction has committed. See
@@ -203,8 +200,17 @@ impl<P: Protocol> Engine<P> {
         profile: Profile,
         body: impl FnMut(&mut Transaction<'_, P>) -> Result<Deferred<T>, E>,
     ) -> Result<T, Error<E>> {
+        self.with_worker(|worker| worker.try_run_deferred(profile, body))
+    }
+
+    /// Does something with the calling thread's worker.
+    #[inline]
+    fn with_worker<R, E>(
+        &self,
+        run: impl FnOnce(&mut Worker<P>) -> Result<R, Error<E>>,
+    ) -> Result<R, Error<E>> {
         let mut worker = ThreadWorkers::take(self)?;
-        let result = worker.try_run_deferred(profile, body);
+        let result = run(&mut worker);
         ThreadWorkers::put_back(self.shared.id, worker);
         result
     }

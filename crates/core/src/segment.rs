@@ -121,11 +121,30 @@ impl<T: Value, P: Protocol> Segment<T, P> {
         }
     }
 
-    /// Has the value fetched that an intention is going to look at; it may be in another cache line than the header.
-    #[inline(always)]
-    fn fetch_value(&self) {
+    /// Defers work on the segment, and has the value fetched that it is going to look at, which may be in another
+    /// cache line than the header.
+    ///
+    /// # Safety
+    ///
+    /// As for [`read`](Self::read).
+    #[inline]
+    unsafe fn defer<I: Input, R: 'static, O: Object<P> + 'static>(
+        &self,
+        tx: &mut Transaction<'_, P>,
+        object: &O,
+        access: Access,
+        inputs: I,
+        work: impl FnOnce(&Self, &mut Transaction<'_, P>, &O, I::Value) -> Result<R, Abort> + 'static,
+    ) -> Result<Deferred<R>, Abort> {
         if P::DEFERS {
             prefetch(&raw const self.cell);
+        }
+        let (segment, owner) = (NonNull::from(self), NonNull::from(object));
+        // SAFETY: the caller's promise; segment and object stay in memory until the attempt ends.
+        unsafe {
+            tx.defer(object, self.address(), access, inputs, move |tx, inputs| {
+                work(segment.as_ref(), tx, owner.as_ref(), inputs)
+            })
         }
     }
 
@@ -142,12 +161,10 @@ impl<T: Value, P: Protocol> Segment<T, P> {
         inputs: I,
         look: impl FnOnce(&T, I::Value) -> R + 'static,
     ) -> Result<Deferred<R>, Abort> {
-        let (segment, owner) = (NonNull::from(self), NonNull::from(object));
-        self.fetch_value();
-        // SAFETY: the caller's promise; segment and object stay in memory until the attempt ends.
+        // SAFETY: the caller's promise.
         unsafe {
-            tx.defer(object, self.address(), Access::Read, inputs, move |tx, inputs| {
-                segment.as_ref().read(tx, owner.as_ref(), |value| look(value, inputs))
+            self.defer(tx, object, Access::Read, inputs, move |segment, tx, owner, inputs| {
+                segment.read(tx, owner, |value| look(value, inputs))
             })
         }
     }
@@ -165,12 +182,10 @@ impl<T: Value, P: Protocol> Segment<T, P> {
         inputs: I,
         change: impl FnOnce(&mut T, I::Value) -> R + 'static,
     ) -> Result<Deferred<R>, Abort> {
-        let (segment, owner) = (NonNull::from(self), NonNull::from(object));
-        self.fetch_value();
-        // SAFETY: as in `defer_read`.
+        // SAFETY: the caller's promise.
         unsafe {
-            tx.defer(object, self.address(), Access::Write, inputs, move |tx, inputs| {
-                segment.as_ref().update(tx, owner.as_ref(), |value| change(value, inputs))
+            self.defer(tx, object, Access::Write, inputs, move |segment, tx, owner, inputs| {
+                segment.update(tx, owner, |value| change(value, inputs))
             })
         }
     }
@@ -187,12 +202,10 @@ impl<T: Value, P: Protocol> Segment<T, P> {
         object: &O,
         value: I,
     ) -> Result<(), Abort> {
-        let (segment, owner) = (NonNull::from(self), NonNull::from(object));
-        self.fetch_value();
-        // SAFETY: as in `defer_read`.
+        // SAFETY: the caller's promise.
         unsafe {
-            tx.defer(object, self.address(), Access::Write, value, move |tx, value| {
-                segment.as_ref().write(tx, owner.as_ref(), value)
+            self.defer(tx, object, Access::Write, value, |segment, tx, owner, value| {
+                segment.write(tx, owner, value)
             })?;
         }
         Ok(())

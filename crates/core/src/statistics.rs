@@ -3,6 +3,7 @@
 use crate::abort::Reason;
 use hotrow_sync::atomic::{AtomicU64, Ordering};
 use std::collections::BTreeMap;
+use std::ops::{AddAssign, Sub};
 
 /// Counts since an engine was made.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -33,6 +34,20 @@ pub struct Tame {
     pub aborts: u64,
 }
 
+impl AddAssign for Tame {
+    fn add_assign(&mut self, other: Self) {
+        self.commits += other.commits;
+        self.aborts += other.aborts;
+    }
+}
+
+impl Sub for Tame {
+    type Output = Self;
+    fn sub(self, earlier: Self) -> Self {
+        Self { commits: self.commits - earlier.commits, aborts: self.aborts - earlier.aborts }
+    }
+}
+
 impl Statistics {
     /// Aborts for one reason.
     pub fn aborts_for(&self, reason: Reason) -> u64 {
@@ -48,8 +63,7 @@ impl Statistics {
             *mine += others;
         }
         self.attempts_max = self.attempts_max.max(other.attempts_max);
-        self.tame.commits += other.tame.commits;
-        self.tame.aborts += other.tame.aborts;
+        self.tame += other.tame;
     }
 }
 

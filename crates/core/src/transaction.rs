@@ -763,8 +763,8 @@ impl<P: Protocol> Drop for Transaction<'_, P> {
         if self.open {
             self.roll_back();
         } else if self.attempt.is_open() {
-            // A panic (in a key's own code, in the drop of something captured) cut the end short. The pin must not outlive the transaction:
-            // the worker may be sent to another thread.
+            // A panic (in a key's own code, in the drop of something captured) cut the end short. The pin must not
+            // outlive the transaction: the worker may be sent to another thread.
             self.attempt.close();
         }
     }

@@ -123,8 +123,7 @@ impl Counts {
         let after = worker.statistics();
         if is_measured() {
             let aborts = self.count_aborts(before, &after);
-            self.tame.commits += after.tame.commits - before.tame.commits;
-            self.tame.aborts += after.tame.aborts - before.tame.aborts;
+            self.tame += after.tame - before.tame;
             let kind = &mut self.kinds[ran.kind];
             kind.aborts += aborts;
             if ran.end == End::Committed {
@@ -149,8 +148,7 @@ impl Counts {
             *mine += others;
         }
         self.attempts_max = self.attempts_max.max(other.attempts_max);
-        self.tame.commits += other.tame.commits;
-        self.tame.aborts += other.tame.aborts;
+        self.tame += other.tame;
     }
 }
 
