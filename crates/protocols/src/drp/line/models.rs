@@ -2,6 +2,7 @@
 
 use super::*;
 use hotrow_sync::Arc;
+use hotrow_sync::atomic::fence;
 use hotrow_sync::model::{Model, Part, UnsafeCell};
 use hotrow_sync::thread::{spawn, yield_now};
 
