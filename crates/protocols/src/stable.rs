@@ -33,3 +33,45 @@ pub(crate) fn stable<W, M, V>(
         }
     }
 }
+
+#[cfg(all(test, loom))]
+pub(crate) mod models {
+    //! The model that every word with a stable read has to pass.
+
+    use super::*;
+    use hotrow_sync::Arc;
+    use hotrow_sync::atomic::AtomicU64;
+    use hotrow_sync::model::{Model, Part};
+    use hotrow_sync::thread::spawn;
+
+    /// A segment of two words, relaxed like those of an inline cell.
+    type Words = [AtomicU64; 2];
+
+    /// A stable read is whole, and is the value of its version, beside one writer. `write` marks the word, calls its
+    /// argument, which stores 1 in both words of the value, and publishes them as version 1; `read` gives the version
+    /// as a number.
+    pub(crate) fn stable_reads_are_whole<W: Default + Send + Sync + 'static>(
+        write: impl Fn(&W, &dyn Fn()) + Copy + Send + Sync + 'static,
+        read: impl Fn(&W, &dyn Fn() -> [u64; 2]) -> Result<(u64, [u64; 2]), Reason> + Send + Sync + 'static,
+    ) {
+        Model::new()
+            .needs(Part::LOADS)
+            .needs(Part::STORES)
+            .needs(Part::ACQUIRE_FENCES)
+            .needs(Part::RELEASE_FENCES)
+            .check(move || {
+                let segment = Arc::new((W::default(), Words::default()));
+                let writer = segment.clone();
+                let writer = spawn(move || {
+                    let (word, value) = &*writer;
+                    write(word, &|| value.iter().for_each(|word| word.store(1, Ordering::Relaxed)));
+                });
+                let (word, value) = &*segment;
+                let load = || value.each_ref().map(|word| word.load(Ordering::Relaxed));
+                if let Ok((version, value)) = read(word, &load) {
+                    assert_eq!(value, [version; 2]);
+                }
+                writer.join().unwrap();
+            });
+    }
+}

@@ -1,6 +1,7 @@
 //! Models of the word whose lock readers can hold (docs/memory-model.md, M1, M2).
 
 use super::*;
+use crate::stable::models::stable_reads_are_whole;
 use hotrow_sync::Arc;
 use hotrow_sync::atomic::AtomicU64;
 use hotrow_sync::model::{Model, Part, UnsafeCell};
@@ -14,10 +15,6 @@ struct Segment {
 }
 
 impl Segment {
-    fn load(&self) -> [u64; 2] {
-        self.value.each_ref().map(|word| word.load(Ordering::Relaxed))
-    }
-
     fn write(&self, value: u64) -> bool {
         let locked = self.word.lock(None, false).is_ok();
         if locked {
@@ -30,22 +27,16 @@ impl Segment {
 
 #[test]
 fn a_stable_read_is_whole_and_is_the_value_of_its_version() {
-    Model::new()
-        .needs(Part::LOADS)
-        .needs(Part::STORES)
-        .needs(Part::ACQUIRE_FENCES)
-        .needs(Part::RELEASE_FENCES)
-        .check(|| {
-            let segment = Arc::new(Segment::default());
-            let writer = segment.clone();
-            let writer = spawn(move || writer.write(1));
-            let read = segment.word.stable(|| segment.load());
-            assert!(writer.join().unwrap());
-            if let Ok((version, value)) = read {
-                let written = u64::from(version != HeatedVersion::default());
-                assert_eq!(value, [written; 2]);
-            }
-        });
+    stable_reads_are_whole::<HeatedWord>(
+        |word, store| {
+            assert!(word.lock(None, false).is_ok());
+            store();
+            word.unlock_changed();
+        },
+        |word, load| {
+            word.stable(load).map(|(version, value)| (u64::from(version != HeatedVersion::default()), value))
+        },
+    );
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Models of the word with timestamps and of the floor (docs/memory-model.md, D1 to D3).
 
 use super::*;
+use crate::stable::models::stable_reads_are_whole;
 use hotrow_core::StructureVersion;
 use hotrow_sync::Arc;
 use hotrow_sync::model::{Model, Part, UnsafeCell, step_is_left_out};
@@ -26,23 +27,14 @@ impl Segment {
 
 #[test]
 fn a_stable_read_is_whole_and_is_the_value_of_its_version() {
-    Model::new()
-        .needs(Part::LOADS)
-        .needs(Part::STORES)
-        .needs(Part::ACQUIRE_FENCES)
-        .needs(Part::RELEASE_FENCES)
-        .check(|| {
-            let segment = Arc::new(Segment::default());
-            let writer = segment.clone();
-            let writer = spawn(move || {
-                writer.word.lock(None).unwrap();
-                writer.install(1);
-            });
-            if let Ok((version, value)) = segment.read() {
-                assert_eq!(value, [version.write(); 2]);
-            }
-            writer.join().unwrap();
-        });
+    stable_reads_are_whole::<TimestampWord>(
+        |word, store| {
+            word.lock(None).unwrap();
+            store();
+            word.unlock_as(Timestamps::written_at(1));
+        },
+        |word, load| word.stable(load).map(|(version, value)| (version.write(), value)),
+    );
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Models of the version word (docs/memory-model.md, V1 to V3, K1).
 
 use super::*;
+use crate::stable::models::stable_reads_are_whole;
 use hotrow_core::StructureVersion;
 use hotrow_sync::Arc;
 use hotrow_sync::model::{Model, Part, UnsafeCell};
@@ -36,23 +37,14 @@ impl Segment {
 
 #[test]
 fn a_stable_read_is_whole_and_is_the_value_of_its_version() {
-    Model::new()
-        .needs(Part::LOADS)
-        .needs(Part::STORES)
-        .needs(Part::ACQUIRE_FENCES)
-        .needs(Part::RELEASE_FENCES)
-        .check(|| {
-            let segment = Arc::new(Segment::default());
-            let writer = segment.clone();
-            let writer = spawn(move || {
-                writer.word.lock(None).unwrap();
-                writer.install(1);
-            });
-            if let Ok((version, value)) = segment.read() {
-                assert_eq!(value, [version.number(); 2]);
-            }
-            writer.join().unwrap();
-        });
+    stable_reads_are_whole::<VersionWord>(
+        |word, store| {
+            word.lock(None).unwrap();
+            store();
+            word.unlock_as(version(1));
+        },
+        |word, load| word.stable(load).map(|(version, value)| (version.number(), value)),
+    );
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Models of turns and of stable reads (docs/memory-model.md, Q1 to Q4).
 
 use super::*;
+use crate::stable::models::stable_reads_are_whole;
 use hotrow_sync::Arc;
 use hotrow_sync::atomic::fence;
 use hotrow_sync::model::{Model, Part, UnsafeCell};
@@ -87,36 +88,18 @@ fn a_writer_comes_after_two_readers() {
     });
 }
 
-/// A segment of two words, relaxed like those of an inline cell.
-#[derive(Default)]
-struct Segment {
-    line: Line,
-    words: [AtomicU64; 2],
-}
-
 #[test]
 fn a_stable_read_is_whole_and_is_the_value_of_its_version() {
-    Model::new()
-        .needs(Part::LOADS)
-        .needs(Part::STORES)
-        .needs(Part::ACQUIRE_FENCES)
-        .needs(Part::RELEASE_FENCES)
-        .check(|| {
-            let segment = Arc::new(Segment::default());
-            let writer = segment.clone();
-            let writer = spawn(move || {
-                let (position, _) = writer.line.join_writing(0);
-                // As in `Drp::install`.
-                fence(Ordering::Release);
-                writer.words.iter().for_each(|word| word.store(1, Ordering::Relaxed));
-                writer.line.leave_writing(position);
-            });
-            let load = || segment.words.each_ref().map(|word| word.load(Ordering::Relaxed));
-            if let Ok((version, value)) = segment.line.stable(load) {
-                assert_eq!(value, [u64::from(version); 2]);
-            }
-            writer.join().unwrap();
-        });
+    stable_reads_are_whole::<Line>(
+        |line, store| {
+            let (position, _) = line.join_writing(0);
+            // As in `Drp::install`.
+            fence(Ordering::Release);
+            store();
+            line.leave_writing(position);
+        },
+        |line, load| line.stable(load).map(|(version, value)| (u64::from(version), value)),
+    );
 }
 
 /// Write skew: each joins the line of what the other one has read, and then checks its own read.
