@@ -263,8 +263,9 @@ impl<'w, P: Protocol> Transaction<'w, P> {
         if self.attempt.profile().read_only { Err(self.refuse_write(label)) } else { Ok(()) }
     }
 
+    /// The item of a segment of which the attempt has a pending write.
     #[cfg_attr(not(debug_assertions), inline(always))]
-    fn own_write(&self, segment: NonNull<P::Header>) -> Option<ItemId> {
+    pub fn own_write(&self, segment: NonNull<P::Header>) -> Option<ItemId> {
         if self.attempt.items.is_empty() {
             return None;
         }
@@ -695,17 +696,15 @@ impl<'w, P: Protocol> Transaction<'w, P> {
 
     /// Lines up and runs what was deferred. What goes wrong stops the attempt.
     fn commit_deferred(&mut self) {
-        self.tame = !(self.has_read || self.attempt.has_structures() || self.attempt.items.has_predicates());
-        match self.protocol.line_up(self.attempt) {
-            Ok(()) => {
-                label("intentions");
-                if self.carry_out().is_err() && !matches!(self.stop, Some(Stop::Lost(_))) {
-                    self.doubt();
-                }
-            }
-            Err(lost) => {
-                let _ = self.lose(lost);
-            }
+        let is_tame =
+            |tx: &Self| !(tx.has_read || tx.attempt.has_structures() || tx.attempt.items.has_predicates());
+        self.tame = is_tame(self);
+        let lined_up = self.line_up();
+        // What was looked up meanwhile may have been found absent.
+        self.tame &= is_tame(self);
+        label("intentions");
+        if lined_up.and_then(|()| self.carry_out()).is_err() && !matches!(self.stop, Some(Stop::Lost(_))) {
+            self.doubt();
         }
     }
 

@@ -11,17 +11,35 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// What is to be done, and with which segment.
 pub(super) struct Intention<P: Protocol> {
-    /// A `Node` in the arena, of the type that `run` and `is_ready` know.
+    /// A `Node` in the arena, of the type that `run` and `is_ready_at` know.
     pub(super) node: *mut u8,
     pub(super) run: unsafe fn(*mut u8, &mut Transaction<'_, P>) -> Result<(), Abort>,
-    pub(super) is_ready: unsafe fn(*const u8, &Results) -> bool,
+    pub(super) is_ready_at: unsafe fn(*const u8, &Results) -> bool,
     /// The segment's item; none for a computation.
     pub(super) item: Option<ItemId>,
     /// Where the result is.
     pub(super) slot: u32,
+    /// Where it stands among the attempt's: the place of what it was recorded for, or its own.
+    pub(super) order: u32,
     /// Whether its inputs were known when it was recorded. Most have none.
     pub(super) was_ready: bool,
 }
+
+/// An operation whose segment is known only when others have run.
+pub(super) struct Late<P: Protocol> {
+    /// Finds the segment and records what is to be done with it.
+    pub(super) intention: Intention<P>,
+    /// No segment that it finds ranks lower.
+    pub(super) rank: u64,
+}
+
+impl<P: Protocol> Clone for Late<P> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<P: Protocol> Copy for Late<P> {}
 
 impl<P: Protocol> Clone for Intention<P> {
     fn clone(&self) -> Self {
@@ -35,16 +53,30 @@ impl<P: Protocol> Copy for Intention<P> {}
 pub(crate) struct Intentions<P: Protocol> {
     /// Those that have been recorded since all earlier ones ran, in that order.
     pub(super) waiting: Vec<Intention<P>>,
+    /// Those whose segments are not known yet.
+    pub(super) late: Vec<Late<P>>,
+    /// What is recorded now is recorded for this one, and belongs where it stands.
+    pub(super) resolving: Option<Late<P>>,
     pub(super) results: Results,
     /// What in the arena must be dropped.
     nodes: Vec<(*mut u8, unsafe fn(*mut u8))>,
     /// The objects, by number, to whose indexes one of those waiting may add, or take from.
     pub(super) restructured: Vec<u32>,
+    /// The objects, by number, of which one of those waiting may touch segments that are not known yet.
+    pub(super) unsettled: Vec<u32>,
 }
 
 impl<P: Protocol> Intentions<P> {
     pub(crate) fn new() -> Self {
-        Self { waiting: Vec::new(), results: Results::new(), nodes: Vec::new(), restructured: Vec::new() }
+        Self {
+            waiting: Vec::new(),
+            late: Vec::new(),
+            resolving: None,
+            results: Results::new(),
+            nodes: Vec::new(),
+            restructured: Vec::new(),
+            unsettled: Vec::new(),
+        }
     }
 
     /// A result, if it is known.
@@ -85,8 +117,11 @@ impl<P: Protocol> Intentions<P> {
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub(crate) fn clear(&mut self) {
         self.waiting.clear();
+        self.late.clear();
+        self.resolving = None;
         self.results.clear();
         self.restructured.clear();
+        self.unsettled.clear();
         while let Some((node, drop_at)) = self.nodes.pop() {
             // SAFETY: entered once by `drop_later`, and taken out just now; the arena is reset only afterwards.
             let drop_node = || unsafe { drop_at(node) };

@@ -2,10 +2,10 @@
 
 use super::intention::Intention;
 use super::{Access, Deferred, Input};
-use crate::abort::{Abort, Misuse};
+use crate::abort::{Abort, Misuse, Reason};
 use crate::item::{Flags, ItemId};
 use crate::object::{Label, Object};
-use crate::protocol::Protocol;
+use crate::protocol::{Lost, Protocol};
 use crate::transaction::{Phase, Transaction};
 use hotrow_sync::prefetch::prefetch;
 use std::any::Any;
@@ -115,6 +115,11 @@ impl<P: Protocol> Transaction<'_, P> {
         Ok(self.attempt.intentions.results.get(&deferred).expect("everything has run").clone())
     }
 
+    /// What an intention would be given, if that is known.
+    pub fn value_of<I: Input>(&self, input: &I) -> Option<I::Value> {
+        input.get(&self.attempt.intentions.results)
+    }
+
     /// Ends the attempt if a handle is not its own.
     pub(crate) fn own<T>(&mut self, deferred: Deferred<T>) -> Result<(), Abort> {
         if self.attempt.intentions.results.owns(&deferred) {
@@ -138,7 +143,8 @@ impl<P: Protocol> Transaction<'_, P> {
         self.settle_now()
     }
 
-    /// As [`settle`](Self::settle), if an intention will add to the index of this object or take from it.
+    /// As [`settle`](Self::settle), if an intention will add to the index of this object or take from it. Whoever
+    /// defers an operation on it calls this first.
     ///
     /// # Errors
     ///
@@ -152,6 +158,23 @@ impl<P: Protocol> Transaction<'_, P> {
         }
     }
 
+    /// As [`settle_structure`](Self::settle_structure), and also if an intention will touch segments of this object that
+    /// are not known yet. An operation that is not deferred calls this first.
+    ///
+    /// # Errors
+    ///
+    /// As [`compute`](Self::compute).
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    pub fn settle_object(&mut self, label: &Label) -> Result<(), Abort> {
+        let is_named = |numbers: &[u32]| numbers.contains(&label.number());
+        let intentions = &self.attempt.intentions;
+        if P::DEFERS && (is_named(&intentions.restructured) || is_named(&intentions.unsettled)) {
+            self.settle()
+        } else {
+            Ok(())
+        }
+    }
+
     #[cold]
     fn settle_now(&mut self) -> Result<(), Abort> {
         if self.is_stopped() {
@@ -159,16 +182,26 @@ impl<P: Protocol> Transaction<'_, P> {
         }
         self.phase = Phase::Settling;
         let mut settled = 0;
+        let mut found = 0;
         let result = self.catching(|tx| {
             while let Some(intention) = tx.attempt.intentions.waiting.get(settled).copied() {
+                // What finds its segment only now does so in its place, and is done at once.
+                while let Some(late) = tx.attempt.intentions.late.get(found).copied()
+                    && late.intention.order < intention.order
+                {
+                    found += 1;
+                    tx.run_one(&late.intention)?;
+                }
                 settled += 1;
                 tx.run_one(&intention)?;
             }
             Ok(())
         });
         self.attempt.intentions.waiting.drain(..settled);
+        self.attempt.intentions.late.drain(..found);
         self.phase = Phase::Body;
         self.attempt.intentions.restructured.clear();
+        self.attempt.intentions.unsettled.clear();
         result
     }
 
@@ -209,12 +242,17 @@ impl<P: Protocol> Transaction<'_, P> {
             item.set(Flags::DEFERRED_WRITE);
         }
         item.intentions += 1;
-        if first {
-            // Nothing looks at the segment before the commit, which will look at all of them one after the other.
-            prefetch(segment.as_ptr());
+        if first || self.attempt.intentions.resolving.is_some() {
             // SAFETY: the caller's promise. The object's type is known here: no virtual call.
             let rank = unsafe { object.rank(segment) };
-            self.protocol.deferred(self.attempt, id, rank);
+            if self.comes_too_late(rank) {
+                return Err(self.lose(Lost::item(Reason::Undeclared, id)));
+            }
+            if first {
+                // Nothing looks at the segment before the commit, which will look at all of them one after the other.
+                prefetch(segment.as_ptr());
+                self.protocol.deferred(self.attempt, id, rank);
+            }
         }
         self.record(Some(id), inputs, work)
     }
@@ -237,7 +275,19 @@ impl<P: Protocol> Transaction<'_, P> {
     /// Whether what is deferred waits for the commit.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn defers(&self) -> bool {
-        P::DEFERS && !self.attempt.runs_at_once
+        P::DEFERS && !self.attempt.runs_at_once && self.phase != Phase::Settling
+    }
+
+    /// Whether an intention runs at its segment's turn.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    pub fn is_at_turn(&self) -> bool {
+        P::DEFERS && self.phase == Phase::CarryingOut
+    }
+
+    /// Whether the attempt has deferred something on a segment.
+    pub fn has_deferred(&self, segment: NonNull<P::Header>) -> bool {
+        P::DEFERS
+            && self.attempt.items.find(segment).is_some_and(|id| self.attempt.items.get(id).intentions > 0)
     }
 
     /// Says that an intention recorded now may add to the index of this object or take from it:
@@ -258,23 +308,7 @@ impl<P: Protocol> Transaction<'_, P> {
     where
         W: FnOnce(&mut Transaction<'_, P>, I::Value) -> Result<O, Abort> + 'static,
     {
-        if self.is_stopped() {
-            return Err(Abort::INTERNAL);
-        }
-        if !inputs.belongs_to(&self.attempt.intentions.results) {
-            return Err(self.misuse(Misuse::ForeignDeferred));
-        }
-        let was_ready = inputs.is_known(&self.attempt.intentions.results);
-        let node = self.attempt.allocate(Node { todo: Some((work, inputs)), result: None::<O> });
-        let (run, is_ready) = (Node::<W, I, O>::run::<P> as _, Node::<W, I, O>::is_ready as _);
-        let intentions = &mut self.attempt.intentions;
-        let typed = node.cast::<Node<W, I, O>>();
-        // SAFETY: as in `known`; the result is `Some` once the intention has run.
-        let deferred = unsafe {
-            intentions.drop_later(typed);
-            intentions.results.add(&raw const (*typed).result, false)
-        };
-        let intention = Intention { node, run, is_ready, item, slot: deferred.slot, was_ready };
+        let (intention, deferred) = self.intention(item, inputs, work)?;
         if self.defers() {
             self.attempt.intentions.waiting.push(intention);
         } else {
@@ -283,8 +317,40 @@ impl<P: Protocol> Transaction<'_, P> {
         Ok(deferred)
     }
 
+    /// Makes an intention, which whoever calls this sees to.
+    #[inline]
+    pub(super) fn intention<I: Input, O: 'static, W>(
+        &mut self,
+        item: Option<ItemId>,
+        inputs: I,
+        work: W,
+    ) -> Result<(Intention<P>, Deferred<O>), Abort>
+    where
+        W: FnOnce(&mut Transaction<'_, P>, I::Value) -> Result<O, Abort> + 'static,
+    {
+        if self.is_stopped() {
+            return Err(Abort::INTERNAL);
+        }
+        if !inputs.belongs_to(&self.attempt.intentions.results) {
+            return Err(self.misuse(Misuse::ForeignDeferred));
+        }
+        let was_ready = inputs.is_known(&self.attempt.intentions.results);
+        let node = self.attempt.allocate(Node { todo: Some((work, inputs)), result: None::<O> });
+        let (run, is_ready_at) = (Node::<W, I, O>::run::<P> as _, Node::<W, I, O>::is_ready as _);
+        let intentions = &mut self.attempt.intentions;
+        let typed = node.cast::<Node<W, I, O>>();
+        // SAFETY: as in `known`; the result is `Some` once the intention has run.
+        let deferred = unsafe {
+            intentions.drop_later(typed);
+            intentions.results.add(&raw const (*typed).result, false)
+        };
+        let slot = deferred.slot;
+        let order = intentions.resolving.map_or(slot, |late| late.intention.order);
+        Ok((Intention { node, run, is_ready_at, item, slot, order, was_ready }, deferred))
+    }
+
     #[cfg_attr(not(debug_assertions), inline(always))]
-    fn run_one(&mut self, intention: &Intention<P>) -> Result<(), Abort> {
+    pub(super) fn run_one(&mut self, intention: &Intention<P>) -> Result<(), Abort> {
         if let Some(id) = intention.item {
             self.latest = id;
         }
@@ -314,7 +380,7 @@ impl<P: Protocol> Transaction<'_, P> {
         // First what can be done without waiting: it is then done while others are waited for.
         let mut held_back = 0;
         for intention in waiting {
-            if !self.try_one(intention)? {
+            if !self.attempt.intentions.results.is_known(intention.slot) && !self.try_one(intention, false)? {
                 held_back += 1;
             }
         }
@@ -333,15 +399,15 @@ impl<P: Protocol> Transaction<'_, P> {
         Ok(())
     }
 
+    /// Runs an intention if its inputs are known, all earlier ones of its segment have run, and its turn has come, or
+    /// comes.
     #[inline]
-    fn try_one(&mut self, intention: &Intention<P>) -> Result<bool, Abort> {
-        // SAFETY: as in `run_one`.
-        let is_ready = || unsafe { (intention.is_ready)(intention.node, &self.attempt.intentions.results) };
-        let ready = intention.was_ready || is_ready();
+    pub(super) fn try_one(&mut self, intention: &Intention<P>, wait: bool) -> Result<bool, Abort> {
+        let ready = intention.was_ready || intention.is_ready(&self.attempt.intentions.results);
         if let Some(id) = intention.item {
             // The intentions of a segment run in their order.
             let item = self.attempt.items.get(id);
-            if !ready || item.is(Flags::HELD_BACK) || !self.await_turn(id, false)? {
+            if !ready || item.is(Flags::HELD_BACK) || !self.await_turn(id, wait)? {
                 self.attempt.items.get_mut(id).set(Flags::HELD_BACK);
                 return Ok(false);
             }
@@ -350,6 +416,13 @@ impl<P: Protocol> Transaction<'_, P> {
         }
         self.run_at_turn(intention)?;
         Ok(true)
+    }
+
+    /// Lets those that were held back be tried again.
+    pub(super) fn release_held_back(&mut self, waiting: &[Intention<P>]) {
+        for id in waiting.iter().filter_map(|intention| intention.item) {
+            self.attempt.items.get_mut(id).clear(Flags::HELD_BACK);
+        }
     }
 
     #[cfg_attr(not(debug_assertions), inline(always))]
@@ -372,7 +445,10 @@ impl<P: Protocol> Transaction<'_, P> {
     }
 
     /// Turns a panic in an intention into the end of the transaction, and an intention's wish to roll back, too.
-    fn catching<R>(&mut self, work: impl FnOnce(&mut Self) -> Result<R, Abort>) -> Result<R, Abort> {
+    pub(super) fn catching<R>(
+        &mut self,
+        work: impl FnOnce(&mut Self) -> Result<R, Abort>,
+    ) -> Result<R, Abort> {
         match catch_unwind(AssertUnwindSafe(|| work(self))) {
             Ok(Err(abort)) if abort == Abort::rollback() => Err(self.roll_back_later()),
             Ok(result) => result,

@@ -54,25 +54,44 @@ impl Drp {
                 local.plan.add(Planned { rank: item.rank().min(RANK_MAX), item: *id });
             }
         }
+        Self::sort_plan(attempt);
+    }
+
+    /// Puts what is planned in order. What has been joined stays where it is, as everything else ranks higher.
+    fn sort_plan(attempt: &mut Attempt<Self>) {
+        let Attempt { items, local, .. } = attempt;
         local.plan.sort(|id| items.get(id).segment().addr().get());
     }
 
-    /// Joins all lines in the order of ranks.
-    pub(super) fn join_all(&self, attempt: &mut Attempt<Self>) -> Result<(), Lost> {
+    /// Joins all lines in the order of ranks, those of ranks below a border if there is one: then what runs next will
+    /// say which lines come after that.
+    pub(super) fn join_all(&self, attempt: &mut Attempt<Self>, below: Option<u64>) -> Result<(), Lost> {
         label("line up");
-        Self::plan(attempt);
         let worker = attempt.worker().number();
-        attempt.local.has_begun = true;
-        let mut next = attempt.local.plan.get(0);
-        let commit = self.progress.begin(worker, next.map(|planned| planned.rank));
+        let goes_on = attempt.local.has_begun;
+        if goes_on {
+            Self::sort_plan(attempt);
+        } else {
+            Self::plan(attempt);
+            attempt.local.has_begun = true;
+        }
+        let below = below.map(|below| below.min(RANK_MAX));
+        let next_after = |attempt: &Attempt<Self>| {
+            let next = attempt.local.plan.get(attempt.local.places.len());
+            next.filter(|next| below.is_none_or(|below| next.rank < below))
+        };
+        let bound_of = |next: Option<Planned>| next.map(|next| next.rank).or(below);
+        let mut next = next_after(attempt);
+        let commit =
+            if goes_on { self.progress.of(worker) } else { self.progress.begin(worker, bound_of(next)) };
         while let Some(planned) = next {
             if !attempt.local.behind.is_empty() || !attempt.local.behind_readers.is_empty() {
                 self.let_pass(attempt, commit, planned.rank);
             }
             let at = attempt.local.places.len();
             self.join(attempt, planned, worker);
-            next = attempt.local.plan.get(at + 1);
-            self.advance(attempt, commit, next.map(|planned| planned.rank));
+            next = next_after(attempt);
+            self.advance(attempt, commit, bound_of(next));
             let item = attempt.items.get(planned.item);
             // Who has read another version will not be certified.
             if item.is(Flags::READ)
@@ -83,6 +102,10 @@ impl Drp {
             if self.options.two_phase {
                 self.take_turn(attempt, planned.item, true);
             }
+        }
+        if goes_on {
+            // Nothing may have been joined at all since it was said that more was to come.
+            self.advance(attempt, commit, below);
         }
         Ok(())
     }
@@ -294,23 +317,44 @@ impl Drp {
         fence(Ordering::Release);
         // What others want most is ranked highest, and left first.
         for at in (0..attempt.local.places.len()).rev() {
-            let id = attempt.local.places[at].item;
-            if attempt.items.get(id).is(Flags::WRITE) {
-                self.take_turn(attempt, id, true);
-                attempt.install(id);
+            let item = attempt.items.get(attempt.local.places[at].item);
+            if item.is(Flags::WRITE) && !item.payload().is_null() {
+                self.install_and_leave(attempt, at);
             }
-            self.leave(attempt, at);
         }
-        if attempt.changes_structure() {
-            for at in 0..attempt.items.writes().len() {
-                let id = attempt.items.writes()[at];
-                if attempt.items.get(id).is(Flags::BORN) {
-                    attempt.install(id);
-                    attempt.items.get(id).header().leave_born();
-                }
-            }
+        // Then what was inserted, all of it before any of it is left: who has met one of these segments at its turn
+        // finds the others. And before what stands for a group is left: who comes next there finds them, too.
+        let inserts = attempt.changes_structure();
+        if inserts {
+            Self::each_born(attempt, |attempt, id| attempt.install(id));
+        }
+        for at in (0..attempt.local.places.len()).rev() {
+            self.install_and_leave(attempt, at);
+        }
+        if inserts {
+            Self::each_born(attempt, |attempt, id| attempt.items.get(id).header().leave_born());
         }
         self.tell(attempt);
+    }
+
+    /// Installs the pending write at a place, if there is one, and leaves the line, unless that has been done.
+    #[inline]
+    fn install_and_leave(&self, attempt: &mut Attempt<Self>, at: usize) {
+        let Place { item, has_left, .. } = attempt.local.places[at];
+        if !has_left && attempt.items.get(item).is(Flags::WRITE) {
+            self.take_turn(attempt, item, true);
+            attempt.install(item);
+        }
+        self.leave(attempt, at);
+    }
+
+    fn each_born(attempt: &mut Attempt<Self>, mut visit: impl FnMut(&mut Attempt<Self>, ItemId)) {
+        for at in 0..attempt.items.writes().len() {
+            let id = attempt.items.writes()[at];
+            if attempt.items.get(id).is(Flags::BORN) {
+                visit(attempt, id);
+            }
+        }
     }
 
     /// Leaves a line in which the attempt only reads, and has read.
@@ -344,12 +388,7 @@ impl Drp {
     /// Leaves every line, each at its turn, and tells who waits. An attempt that aborts does the same: what it had
     /// recorded is nullified (drp §5.2).
     pub(super) fn leave_all(&self, attempt: &mut Attempt<Self>) {
-        for at in 0..attempt.items.writes().len() {
-            let item = attempt.items.get(attempt.items.writes()[at]);
-            if item.is(Flags::BORN) {
-                item.header().leave_born();
-            }
-        }
+        Self::each_born(attempt, |attempt, id| attempt.items.get(id).header().leave_born());
         if !attempt.local.has_begun {
             return;
         }

@@ -288,9 +288,11 @@ impl Protocol for Drp {
         }
     }
 
-    fn line_up(&self, attempt: &mut Attempt<Self>) -> Result<(), Lost> {
-        self.join_all(attempt)?;
-        if Self::is_wild(attempt) {
+    fn line_up(&self, attempt: &mut Attempt<Self>, below: Option<u64>) -> Result<(), Lost> {
+        self.join_all(attempt, below)?;
+        if below.is_some() {
+            // The attempt comes back when it knows more.
+        } else if Self::is_wild(attempt) {
             self.let_all_pass(attempt);
         } else {
             self.finish_tame(attempt);
@@ -300,6 +302,9 @@ impl Protocol for Drp {
 
     #[inline]
     fn turn(&self, attempt: &mut Attempt<Self>, id: ItemId, wait: bool) -> Result<bool, Lost> {
+        if attempt.items.get(id).mark.place == 0 && !attempt.items.get(id).is(Flags::LOCKED) {
+            return Ok(false);
+        }
         Ok(self.take_turn(attempt, id, wait))
     }
 
@@ -327,7 +332,7 @@ impl Protocol for Drp {
             if attempt.items.writes().is_empty() {
                 return self.check_all(attempt);
             }
-            self.join_all(attempt)?;
+            self.join_all(attempt, None)?;
         }
         if !attempt.local.has_finished {
             self.certify(attempt)?;
