@@ -642,7 +642,7 @@ impl<'w, P: Protocol> Transaction<'w, P> {
             (object.label().name().to_owned(), key)
         };
         self.slot.counters.abort(lost.reason);
-        if P::DEFERS && self.tame {
+        if P::DEFERS && self.tame && lost.reason != Reason::Undeclared {
             self.slot.counters.tame_abort();
         }
         let number = object.label().number();

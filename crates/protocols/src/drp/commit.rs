@@ -110,6 +110,38 @@ impl Drp {
         Ok(())
     }
 
+    /// Lines up for a segment that is read in the body, and waits for its turn: a commit that begins early, in stages of
+    /// one segment each. Only for attempts that will have no writes, which may rank lower. False if the order of ranks
+    /// does not allow it.
+    #[cold]
+    pub(super) fn read_in_line(&self, attempt: &mut Attempt<Self>, id: ItemId) -> bool {
+        let Attempt { items, local, .. } = &*attempt;
+        let rank = items.get(id).rank().min(RANK_MAX);
+        let goes_on = local.reads_in_line;
+        let is_in_body = local.has_begun == goes_on && local.plan.is_empty();
+        let ranks_highest = !goes_on || local.places.last().is_some_and(|place| place.rank < rank);
+        if !attempt.profile().read_only || !is_in_body || !ranks_highest || items.get(id).is(Flags::READ) {
+            return false;
+        }
+        let worker = attempt.worker().number();
+        let commit = if goes_on {
+            self.progress.of(worker)
+        } else {
+            Self::plan(attempt);
+            attempt.local.has_begun = true;
+            attempt.local.reads_in_line = true;
+            self.progress.begin(worker, Some(rank))
+        };
+        if !attempt.local.behind.is_empty() || !attempt.local.behind_readers.is_empty() {
+            self.let_pass(attempt, commit, rank);
+        }
+        self.join(attempt, Planned { rank, item: id }, worker);
+        self.advance(attempt, commit, Some(rank + 1));
+        self.take_turn(attempt, id, true);
+        attempt.local.has_read = true;
+        true
+    }
+
     /// Waits until all predecessors have passed a rank (drp §4.1, step 2).
     #[cold]
     fn let_pass(&self, attempt: &mut Attempt<Self>, commit: &Commit, rank: u64) {

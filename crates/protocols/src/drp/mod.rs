@@ -64,7 +64,9 @@
 //!   intentions comes after it. Nothing depends on an attempt that may still be aborted.
 //! - Predecessors that share a lock are counted, not listed: a writer behind readers waits for them to leave before it
 //!   joins a higher rank, where behind a writer it waits for its rank to pass.
-//! - A read waits for writers in line for a few microseconds; the paper aborts at once.
+//! - A read waits for writers in line for a few microseconds; the paper aborts at once. A transaction that was said to
+//!   read only then lines up itself, if that segment ranks higher than all that it has lined up for: it goes on at its
+//!   turn, and leaves at its end. Otherwise it would not get through where there always is a writer in line.
 //! - Opacity goes by revalidation: when any commit has taken place since the last look, everything read is checked
 //!   again (as `tl2` does here). Segments have no global version.
 //! - A segment that a transaction makes itself is in its index at once and held from birth. Others do not join its
@@ -119,6 +121,8 @@ pub struct DrpLocal {
     has_read: bool,
     has_begun: bool,
     has_finished: bool,
+    /// Whether it has lined up for something that it only reads, in its body.
+    reads_in_line: bool,
     /// Whether others have been told that the attempt is going to change an index.
     is_restructuring: bool,
     /// The clock when everything read was last found unchanged.
@@ -219,6 +223,7 @@ impl Protocol for Drp {
         local.has_read = false;
         local.has_begun = false;
         local.has_finished = false;
+        local.reads_in_line = false;
         local.is_restructuring = false;
         if self.options.opaque {
             local.clock = self.clock.load(Ordering::SeqCst);
@@ -235,10 +240,18 @@ impl Protocol for Drp {
             // An intention looks at a segment that is another one's.
             return Err(Lost::item(Reason::Undeclared, id));
         }
-        let (_, value) = reads::read(attempt, id, load)?;
-        attempt.local.has_read = true;
-        self.keep_opaque(attempt)?;
-        Ok(value)
+        let mut load = load;
+        match reads::read(attempt, id, &mut load) {
+            Ok((_, value)) => {
+                attempt.local.has_read = true;
+                self.keep_opaque(attempt)?;
+                Ok(value)
+            }
+            Err(lost) if lost.reason == Reason::ReadLocked && self.read_in_line(attempt, id) => {
+                self.load_at_turn(attempt, load)
+            }
+            Err(lost) => Err(lost),
+        }
     }
 
     #[cfg_attr(not(debug_assertions), inline(always))]
@@ -289,6 +302,10 @@ impl Protocol for Drp {
     }
 
     fn line_up(&self, attempt: &mut Attempt<Self>, below: Option<u64>) -> Result<(), Lost> {
+        if attempt.local.reads_in_line {
+            // What was deferred may rank lower.
+            return Err(Self::undeclared(attempt));
+        }
         self.join_all(attempt, below)?;
         if below.is_some() {
             // The attempt comes back when it knows more.
