@@ -26,8 +26,7 @@
 //! one line, the one behind finishes later: either it found the other in line and waited for it to finish, or the
 //! other had left, which it does only when it has finished. If a wild attempt reads what another writes, then either
 //! the other had left the line before the read; or it joined after the read and the certification found no writer in
-//! line, so it joined, and finished, later; or it was found in line and had not come to its own moment; or the
-//! certification fails. So every dependency goes from an earlier
+//! line, so it joined, and finished, later; or the certification fails. So every dependency goes from an earlier
 //! moment to a later one, and there is no cycle (the paper's effective commit, §4.3 and appendix). All lines are
 //! joined, and all new records are in their indexes, before the first one is left in which the attempt has written: so
 //! who sees one of an attempt's writes finds the others there, or a writer in line. Both moments lie between begin and
@@ -65,8 +64,7 @@
 //!   intentions comes after it. Nothing depends on an attempt that may still be aborted.
 //! - Predecessors that share a lock are counted, not listed: a writer behind readers waits for them to leave before it
 //!   joins a higher rank, where behind a writer it waits for its rank to pass.
-//! - A read that meets the only writer in line reads the value before it, if that one certainly comes later, or waits
-//!   until it has left, if it has finished; the paper aborts at once. A transaction that was said to
+//! - A read waits for writers in line for a few microseconds; the paper aborts at once. A transaction that was said to
 //!   read only then lines up itself, if that segment ranks higher than all that it has lined up for: it goes on at its
 //!   turn, and leaves at its end. Otherwise it would not get through where there always is a writer in line.
 //! - Opacity goes by revalidation: when any commit has taken place since the last look, everything read is checked

@@ -151,8 +151,7 @@ impl Progress {
     /// Says that the commit has joined all its lines, and so have all that it is behind of.
     #[inline]
     pub(super) fn finish(&self, worker: u32) {
-        // Sequentially consistent: who has looked (`stage`) before this comes before the commit, for everybody.
-        self.commits.of(worker).bound.store(FINISHED, Ordering::SeqCst);
+        self.commits.of(worker).bound.store(FINISHED, Ordering::Release);
     }
 
     /// Waits until all commits that have finished have changed their indexes as they are going to. Whose effects the
