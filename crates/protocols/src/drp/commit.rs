@@ -2,8 +2,8 @@
 
 use super::line::{Line, Position};
 use super::order::Planned;
-use super::progress::{Commit, RANK_MAX, Stage};
-use super::{Drp, DrpLocal, ROUNDS};
+use super::progress::{Commit, RANK_MAX};
+use super::{Drp, DrpLocal};
 use crate::reads;
 use hotrow_core::{Attempt, Flags, ItemId, Lost, Reason};
 use hotrow_sync::atomic::{Ordering, fence};
@@ -140,57 +140,6 @@ impl Drp {
         self.take_turn(attempt, id, true);
         attempt.local.has_read = true;
         true
-    }
-
-    /// The version of a segment that the only writer in line has yet to change, and will change later than this attempt
-    /// has its place in the serial order.
-    #[cold]
-    fn version_past(&self, line: &Line) -> Option<u32> {
-        let (writer, version) = line.only_writer()?;
-        let commit = self.progress.current(writer);
-        let is_later = self.progress.stage(commit) == Stage::Before;
-        // Still in line after the look at its serial number: so that was the commit (`Progress::current`).
-        (is_later && line.only_writer() == Some((writer, version))).then_some(version)
-    }
-
-    /// Reads a segment although a writer is in line: before it, if it has not got that far; or after it has left, if it
-    /// has finished, and so waits for nobody who is behind this attempt.
-    #[cold]
-    pub(super) fn read_beside_writer<V>(
-        &self,
-        attempt: &mut Attempt<Self>,
-        id: ItemId,
-        mut load: impl FnMut() -> V,
-    ) -> Result<V, Lost> {
-        for _ in 0..ROUNDS {
-            let Attempt { items, local, .. } = &mut *attempt;
-            let item = items.get_mut(id);
-            let line = item.header();
-            if let Some(version) = self.version_past(line) {
-                let value = load();
-                // Pairs with the fence in `install`: who has seen a part of what the writer stored sees it finished.
-                fence(Ordering::Acquire);
-                if self.version_past(line) == Some(version) {
-                    if item.is(Flags::READ) && item.mark.version != version {
-                        return Err(Lost::item(Reason::ReadChanged, id));
-                    }
-                    item.mark.version = version;
-                    item.set(Flags::READ);
-                    local.has_read = true;
-                    return Ok(value);
-                }
-            } else if let Some((writer, _)) = line.only_writer() {
-                let commit = self.progress.current(writer);
-                if self.progress.stage(commit) == Stage::Finished {
-                    self.progress.wait(u64::from(writer), || self.progress.stage(commit) != Stage::Finished);
-                }
-            }
-            if let Ok((_, value)) = reads::read(attempt, id, &mut load) {
-                attempt.local.has_read = true;
-                return Ok(value);
-            }
-        }
-        Err(Lost::item(Reason::ReadLocked, id))
     }
 
     /// Waits until all predecessors have passed a rank (drp §4.1, step 2).
@@ -343,7 +292,6 @@ impl Drp {
         }
         label("certify");
         self.wait_for_predecessors(attempt);
-        self.progress.of(attempt.worker().number()).certify();
         if attempt.items.has_predicates() {
             for at in 0..attempt.local.places.len() {
                 let id = attempt.local.places[at].item;
@@ -361,7 +309,7 @@ impl Drp {
         if attempt.has_structures() {
             self.progress.wait_for_restructuring(attempt.worker().number());
         }
-        self.check_reads(attempt)
+        Self::check_reads(attempt)
     }
 
     /// Checks each predicate at the attempt's turn, or on a state that no writer touches.
@@ -369,9 +317,8 @@ impl Drp {
         reads::upgrade_predicates(attempt, |item| item.is(Flags::LOCKED))
     }
 
-    /// Whether everything read is as it was, and every bucket and leaf, too, with no other writer in line but one that
-    /// comes later.
-    pub(super) fn check_reads(&self, attempt: &Attempt<Self>) -> Result<(), Lost> {
+    /// Whether everything read is as it was, with no other writer in line, and every bucket and leaf, too.
+    pub(super) fn check_reads(attempt: &Attempt<Self>) -> Result<(), Lost> {
         let has_begun = attempt.local.has_begun;
         for (at, item) in attempt.items.iter().enumerate() {
             if !item.is(Flags::READ) {
@@ -381,7 +328,7 @@ impl Drp {
                 place if has_begun && place != 0 => {
                     Some(Line::version_at(attempt.local.places[place as usize - 1].position))
                 }
-                _ => item.header().version().or_else(|| self.version_past(item.header())),
+                _ => item.header().version(),
             };
             if version != Some(item.mark.version) {
                 return Err(Lost::item(Reason::ReadChanged, ItemId::from_position(at)));
@@ -419,7 +366,7 @@ impl Drp {
         if inserts {
             Self::each_born(attempt, |attempt, id| attempt.items.get(id).header().leave_born());
         }
-        self.end(attempt);
+        self.tell(attempt);
     }
 
     /// Installs the pending write at a place, if there is one, and leaves the line, unless that has been done.
@@ -485,15 +432,14 @@ impl Drp {
         for at in 0..attempt.local.places.len() {
             self.leave(attempt, at);
         }
-        self.end(attempt);
+        self.tell(attempt);
     }
 
-    /// Says that all lines have been left, and tells who waits for what the attempt has done.
+    /// Tells who waits for what the attempt has done.
     #[inline]
-    fn end(&self, attempt: &Attempt<Self>) {
-        let worker = attempt.worker().number();
-        self.progress.of(worker).end();
+    fn tell(&self, attempt: &Attempt<Self>) {
+        let worker = u64::from(attempt.worker().number());
         let ranks = attempt.local.places.iter().map(|place| place.rank);
-        self.progress.tell(ranks.chain([u64::from(worker)]));
+        self.progress.tell(ranks.chain([worker]));
     }
 }

@@ -37,9 +37,6 @@ use hotrow_sync::atomic::{AtomicU64, Ordering};
 pub(super) const WORKERS_MAX: u32 = 1 << 14;
 
 const HOLDER_BITS: u32 = 16;
-/// In the holder's bits: it has made the segment.
-const BORN: u64 = 1 << 15;
-const _: () = assert!((WORKERS_MAX as u64) < BORN);
 const READERS_BITS: u32 = 16;
 const POSITIONS: u64 = (1 << 48) - 1;
 const READER: u64 = 1;
@@ -80,7 +77,7 @@ pub struct Line {
 impl Line {
     /// The line of a segment that a worker has just made: it is the first in it, as a writer.
     pub(super) fn born(worker: u32) -> Self {
-        let joined = WRITER << HOLDER_BITS | BORN | u64::from(worker + 1);
+        let joined = WRITER << HOLDER_BITS | u64::from(worker + 1);
         Self { joined: AtomicU64::new(joined), done: AtomicU64::new(0) }
     }
 
@@ -108,7 +105,7 @@ impl Line {
     }
 
     fn joined(word: u64) -> (Position, Option<u32>) {
-        let holder = (word & (BORN - 1)) as u32;
+        let holder = (word & ((1 << HOLDER_BITS) - 1)) as u32;
         (Position(word >> HOLDER_BITS), holder.checked_sub(1))
     }
 
@@ -168,21 +165,6 @@ impl Line {
         (!position.has_writers(self.done())).then(|| position.version())
     }
 
-    /// The worker of the only writer in line, and the version before it. A writer that has made the segment is not meant:
-    /// there is no value before it.
-    pub(super) fn only_writer(&self) -> Option<(u32, u32)> {
-        // Sequentially consistent: see `join_writing`.
-        let joined = self.joined.load(Ordering::SeqCst);
-        if joined & BORN != 0 {
-            return None;
-        }
-        let (position, worker) = Self::joined(joined);
-        let before = Position(position.0.wrapping_sub(WRITER) & POSITIONS);
-        let done = self.done();
-        let is_only = position.has_writers(done) && !before.has_writers(done);
-        worker.filter(|_| is_only).map(|worker| (worker, before.version()))
-    }
-
     /// The version that a position says: what a reader that read it before must have found.
     #[inline(always)]
     pub(super) fn version_at(position: Position) -> u32 {
@@ -219,9 +201,8 @@ mod tests {
         let (second, before) = line.join_writing(5);
         assert_eq!(before, Some(4));
         assert!(line.is_turn(first, true) && !line.is_turn(second, true));
-        assert_eq!((line.version(), line.only_writer()), (None, None));
+        assert_eq!(line.version(), None);
         line.leave_writing(first);
-        assert_eq!((line.version(), line.only_writer()), (None, Some((5, 1))));
         assert!(line.is_turn(second, true) && !line.has_writers_before(second));
         line.leave_writing(second);
         assert_eq!(line.version(), Some(2));
@@ -287,7 +268,7 @@ mod tests {
     #[test]
     fn a_born_line_is_held_until_it_is_left() {
         let line = Line::born(3);
-        assert_eq!((line.version(), line.only_writer()), (None, None));
+        assert_eq!(line.version(), None);
         line.leave_born();
         assert_eq!(line.version(), Some(1));
         let (position, before) = line.join_writing(1);

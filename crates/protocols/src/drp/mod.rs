@@ -129,9 +129,6 @@ pub struct DrpLocal {
     clock: u64,
 }
 
-/// Attempts of a transaction that only reads, before it lines up for all that it can.
-const PATIENT_ATTEMPTS: u32 = 4;
-
 /// How often a look that is not kept starts over because others commit.
 const ROUNDS: usize = 4;
 
@@ -162,7 +159,7 @@ impl Drp {
     fn check_again(&self, attempt: &mut Attempt<Self>) -> Result<(), Lost> {
         let clock = self.clock.load(Ordering::SeqCst);
         Self::check_predicates(attempt)?;
-        self.check_reads(attempt)?;
+        Self::check_reads(attempt)?;
         attempt.local.clock = clock;
         Ok(())
     }
@@ -243,9 +240,6 @@ impl Protocol for Drp {
             // An intention looks at a segment that is another one's.
             return Err(Lost::item(Reason::Undeclared, id));
         }
-        if attempt.number() >= PATIENT_ATTEMPTS && self.read_in_line(attempt, id) {
-            return self.load_at_turn(attempt, load);
-        }
         let mut load = load;
         match reads::read(attempt, id, &mut load) {
             Ok((_, value)) => {
@@ -253,13 +247,8 @@ impl Protocol for Drp {
                 self.keep_opaque(attempt)?;
                 Ok(value)
             }
-            Err(lost) if lost.reason == Reason::ReadLocked => {
-                if self.read_in_line(attempt, id) {
-                    return self.load_at_turn(attempt, load);
-                }
-                let value = self.read_beside_writer(attempt, id, load)?;
-                self.keep_opaque(attempt)?;
-                Ok(value)
+            Err(lost) if lost.reason == Reason::ReadLocked && self.read_in_line(attempt, id) => {
+                self.load_at_turn(attempt, load)
             }
             Err(lost) => Err(lost),
         }

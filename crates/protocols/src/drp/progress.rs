@@ -15,29 +15,12 @@ use hotrow_sync::event::Event;
 use hotrow_sync::spin::spin_until;
 use hotrow_sync::thread;
 
-/// The bound of a worker that is in no line.
-const IDLE: u64 = u64::MAX;
-/// The bound of one that has joined all its lines behind others that have.
-const FINISHED: u64 = u64::MAX - 1;
-/// The bound of one that checks what it has read, and will finish if that is unchanged.
-const CERTIFYING: u64 = u64::MAX - 2;
+/// The bound of a worker that is not committing, or that has joined all its lines behind others that have.
+const FINISHED: u64 = u64::MAX;
 /// The bound of one that has joined all its lines and waits for others to finish.
-const JOINED_ALL: u64 = u64::MAX - 3;
+const JOINED_ALL: u64 = u64::MAX - 1;
 /// The highest rank there is.
-pub(super) const RANK_MAX: u64 = u64::MAX - 4;
-
-/// How far a commit has come whose place in the serial order others ask for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Stage {
-    /// It comes after whoever asks now.
-    Before,
-    /// It is finding its place.
-    Certifying,
-    /// It has its place, and will leave its lines without waiting for anybody who comes later.
-    Finished,
-    /// There is none.
-    Over,
-}
+pub(super) const RANK_MAX: u64 = u64::MAX - 2;
 
 /// One worker's commit.
 #[derive(Debug)]
@@ -51,7 +34,7 @@ pub(super) struct Commit {
 
 impl Default for Commit {
     fn default() -> Self {
-        Self { serial: AtomicU64::new(0), bound: AtomicU64::new(IDLE), restructuring: AtomicU32::new(0) }
+        Self { serial: AtomicU64::new(0), bound: AtomicU64::new(FINISHED), restructuring: AtomicU32::new(0) }
     }
 }
 
@@ -62,21 +45,6 @@ impl Commit {
     pub(super) fn advance(&self, rank: Option<u64>) {
         // Release: pairs with the acquire in `has_passed`; who joins a line because of it joins behind this worker.
         self.bound.store(rank.map_or(JOINED_ALL, |rank| rank.min(JOINED_ALL)), Ordering::Release);
-    }
-
-    /// Says that the commit begins to check what it has read. All that it is behind of have finished.
-    #[inline]
-    pub(super) fn certify(&self) {
-        // Sequentially consistent: of two that each have read what the other is in line to write, one sees that the
-        // other has begun (`Progress::stage`).
-        self.bound.store(CERTIFYING, Ordering::SeqCst);
-    }
-
-    /// Says that all lines have been left.
-    #[inline]
-    pub(super) fn end(&self) {
-        // Release: pairs with the acquire in `Progress::bound`.
-        self.bound.store(IDLE, Ordering::Release);
     }
 
     /// Says whether the commit is going to change an index.
@@ -186,23 +154,7 @@ impl Progress {
         let commit = self.commits.of(predecessor.worker);
         // Acquire, both, in this order: who sees a later commit's bound sees its serial number.
         let bound = commit.bound.load(Ordering::Acquire);
-        if commit.serial.load(Ordering::Acquire) == predecessor.serial { bound } else { IDLE }
-    }
-
-    /// How far a commit has come.
-    #[inline]
-    pub(super) fn stage(&self, commit: Predecessor) -> Stage {
-        let Predecessor { worker, serial } = commit;
-        let commit = self.commits.of(worker);
-        // Sequentially consistent: see `Commit::certify`. The serial number as in `bound`.
-        let bound = commit.bound.load(Ordering::SeqCst);
-        match bound {
-            IDLE => Stage::Over,
-            _ if commit.serial.load(Ordering::Acquire) != serial => Stage::Over,
-            FINISHED => Stage::Finished,
-            CERTIFYING => Stage::Certifying,
-            _ => Stage::Before,
-        }
+        if commit.serial.load(Ordering::Acquire) == predecessor.serial { bound } else { FINISHED }
     }
 
     /// Whether a predecessor has joined everything up to and including `rank` that it is going to, and so have all
@@ -215,7 +167,7 @@ impl Progress {
     /// Whether a predecessor has finished.
     #[inline]
     pub(super) fn has_finished(&self, predecessor: Predecessor) -> bool {
-        self.has_passed(predecessor, CERTIFYING)
+        self.has_passed(predecessor, JOINED_ALL)
     }
 
     /// Waits until a predecessor has passed `rank`.
@@ -229,7 +181,7 @@ impl Progress {
     /// Waits until a predecessor has finished.
     #[inline]
     pub(super) fn wait_finished(&self, predecessor: Predecessor) {
-        self.wait_passed(predecessor, CERTIFYING);
+        self.wait_passed(predecessor, JOINED_ALL);
     }
 
     fn place(&self, number: u64) -> &Event {
