@@ -11,6 +11,7 @@ mod deferred;
 mod deferred_failures;
 mod deferred_orders;
 mod deferred_procedures;
+mod deferred_programs;
 mod deferred_tables;
 mod deferred_threads;
 mod errors;
