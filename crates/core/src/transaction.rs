@@ -231,7 +231,7 @@ impl<'w, P: Protocol> Transaction<'w, P> {
             if self.attempt.items.get(id).is(Flags::WRITE) {
                 return Ok(Found::Own(id));
             }
-            self.note_read();
+            self.note_read(id);
             id
         };
         let result = if self.attempt.profile().isolation == Isolation::ReadCommitted {
@@ -295,7 +295,7 @@ impl<'w, P: Protocol> Transaction<'w, P> {
         if self.attempt.items.get(id).is(Flags::WRITE) {
             return Ok((id, None));
         }
-        self.note_read();
+        self.note_read(id);
         let result = if self.attempt.is_recorded() {
             self.read_recorded(id, Look::ReadForUpdate, load)
         } else {
@@ -347,8 +347,8 @@ impl<'w, P: Protocol> Transaction<'w, P> {
 
     /// Notes that the attempt depends on what others have written. An intention that reads at its turn does not count.
     #[cfg_attr(not(debug_assertions), inline(always))]
-    fn note_read(&mut self) {
-        if P::DEFERS {
+    fn note_read(&mut self, id: ItemId) {
+        if P::DEFERS && !(self.phase == Phase::CarryingOut && self.running == Some(id)) {
             self.has_read = true;
         }
     }
@@ -542,7 +542,7 @@ impl<'w, P: Protocol> Transaction<'w, P> {
     /// The item's segment is the one that `load` looks at, and this attempt did not make it.
     #[inline]
     pub unsafe fn read_beside_write<V>(&mut self, id: ItemId, load: impl FnMut() -> V) -> Result<V, Abort> {
-        self.note_read();
+        self.note_read(id);
         let result = if self.attempt.is_recorded() {
             self.read_recorded(id, Look::Read, load)
         } else {

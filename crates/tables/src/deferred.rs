@@ -203,12 +203,22 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         record: impl FnOnce(&Self, &mut Tx<'_, P>, I::Value) -> Result<Deferred<O>, Abort> + 'static,
     ) -> Result<Deferred<O>, Abort> {
         tx.enter(&self.label)?;
-        if tx.value_of(&keys).is_none() {
-            tx.settle_structure(&self.label)?;
+        let mut record = Some(record);
+        let mut record_if_known = |tx: &mut Tx<'_, P>| {
+            tx.do_at_once(|tx| match tx.value_of(&keys) {
+                Some(keys) => record.take().map(|record| record(self, tx, keys)).transpose(),
+                None => Ok(None),
+            })
+        };
+        if let Some(deferred) = record_if_known(tx)? {
+            return Ok(deferred);
         }
-        if let Some(keys) = tx.value_of(&keys) {
-            return record(self, tx, keys);
+        // It may make the keys known.
+        tx.settle_structure(&self.label)?;
+        if let Some(deferred) = record_if_known(tx)? {
+            return Ok(deferred);
         }
+        let record = record.expect("not called: the keys are not known");
         for secondary in self.secondaries.iter().filter(|secondary| !secondary.is_fixed()) {
             tx.leave_unsettled(secondary.label());
         }

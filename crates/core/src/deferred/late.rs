@@ -58,6 +58,15 @@ impl<P: Protocol> Transaction<'_, P> {
         self.intend(Inner(resolved), |_, value| Ok(value))
     }
 
+    /// Does now what an intention would do otherwise: a panic in it ends the transaction as one in an intention does.
+    ///
+    /// # Errors
+    ///
+    /// As [`compute`](Self::compute).
+    pub fn do_at_once<R>(&mut self, work: impl FnOnce(&mut Self) -> Result<R, Abort>) -> Result<R, Abort> {
+        self.catching(work)
+    }
+
     /// Says that an intention may touch segments of this object that are not known yet:
     /// [`settle_object`](Self::settle_object).
     pub fn leave_unsettled(&mut self, label: &Label) {
