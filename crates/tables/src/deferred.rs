@@ -66,11 +66,15 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         let table = NonNull::from(self);
         // SAFETY: the record is this table's, found under the attempt's pinned epoch; the table is freed through the
         // epoch; the caller has entered.
-        unsafe {
+        let deferred = unsafe {
             tx.defer(self, Record::address(record), access, inputs, move |tx, inputs| {
                 work(table.as_ref(), tx, record, inputs)
             })
+        }?;
+        if tx.has_made(Record::address(record)) {
+            tx.follow_late(&self.label);
         }
+        Ok(deferred)
     }
 
     /// Ends an attempt whose record has died before its turn.
@@ -136,6 +140,8 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         if let Some(group_of) = &self.group_of
             && tx.defers()
         {
+            // First, or it would run what is deferred now.
+            tx.settle_structure(&self.label)?;
             let head = self.groups.head(group_of(key));
             // SAFETY: the segment is the groups', which live in the table's shared state; the operation has entered.
             unsafe { tx.defer(&self.groups, head, Access::Write, (), |_, ()| Ok(())) }?;
@@ -196,8 +202,25 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         keys: I,
         record: impl FnOnce(&Self, &mut Tx<'_, P>, I::Value) -> Result<Deferred<O>, Abort> + 'static,
     ) -> Result<Deferred<O>, Abort> {
-        if let Some(keys) = tx.value_of(&keys) {
-            return record(self, tx, keys);
+        tx.enter(&self.label)?;
+        let mut record = Some(record);
+        let mut record_if_known = |tx: &mut Tx<'_, P>| {
+            tx.do_at_once(|tx| match tx.value_of(&keys) {
+                Some(keys) => record.take().map(|record| record(self, tx, keys)).transpose(),
+                None => Ok(None),
+            })
+        };
+        if let Some(deferred) = record_if_known(tx)? {
+            return Ok(deferred);
+        }
+        // It may make the keys known.
+        tx.settle_structure(&self.label)?;
+        if let Some(deferred) = record_if_known(tx)? {
+            return Ok(deferred);
+        }
+        let record = record.expect("not called: the keys are not known");
+        for secondary in self.secondaries.iter().filter(|secondary| !secondary.is_fixed()) {
+            tx.leave_unsettled(secondary.label());
         }
         let table = NonNull::from(self);
         tx.defer_late(&self.label, self.label.rank_of(0), keys, move |tx, keys| {
@@ -237,8 +260,13 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
                 let segment = self.groups.tail(group);
                 tx.defer(&self.groups, segment, Access::Write, (key, row), work)
             },
-            _ => tx.intend((key, row), work),
+            _ => {
+                // Who takes the first row of a group later in this attempt has to see this one.
+                tx.will_change_structure(&self.groups.label);
+                tx.intend((key, row), work)
+            }
         }?;
+        tx.follow_late(&self.label);
         self.will_change_structure(tx);
         Ok(deferred)
     }

@@ -6,7 +6,9 @@
 //! then. An insertion that is not deferred, or whose key turns out not to be the last of its group, lines up for both.
 //!
 //! What is at the head is stable for whoever has its turn there: whoever deletes a row of the group lines up for the
-//! head, too.
+//! head, too. Only what comes in behind it changes while it is looked for. Rows become present in the order of their keys,
+//! so a row that is found behind others that were not there is looked for once more: whatever is before it is there by
+//! then.
 
 use crate::groups::{Groups, HEADS};
 use crate::index::{Direction, Keyed};
@@ -15,6 +17,7 @@ use crate::record::{Record, State};
 use crate::storage::{Shared, tag};
 use crate::table::Table;
 use hotrow_core::{Abort, Access, Deferred, Misuse, Protocol, Reason, Transaction, Value};
+use hotrow_sync::atomic::{Ordering, fence};
 use std::ops::{Bound, ControlFlow, RangeBounds};
 use std::ptr::NonNull;
 
@@ -61,7 +64,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         if !tx.is_at_turn() {
             return self.change_groups(tx, [head, tail]);
         }
-        if tx.has_deferred(tail) && !self.is_followed(tx, key, group, group_of) {
+        if tx.is_at_turn_of(tail) && !self.is_followed(tx, key, group, group_of) {
             return Ok(());
         }
         // SAFETY: the record is this table's.
@@ -103,15 +106,26 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
 
     /// The first row of a range, now, and its end.
     fn take_first(&self, tx: &mut Tx<'_, P>, range: Range<K>) -> Result<Option<K>, Abort> {
-        let mut first = None;
-        self.scan_images(tx, range.0, range.1, Direction::Ascending, |key, _| {
-            first = Some(key.clone());
-            ControlFlow::Break(())
-        })?;
+        let first = self.scan_for_first(tx, range)?;
         if let Some(key) = &first {
             self.delete(tx, key)?;
         }
         Ok(first)
+    }
+
+    /// The key of the first row of a range, on which the attempt then depends.
+    fn scan_for_first(&self, tx: &mut Tx<'_, P>, (low, high): Range<K>) -> Result<Option<K>, Abort> {
+        let mut first = None;
+        self.scan_images(tx, low, high, Direction::Ascending, |key, _| {
+            first = Some(key.clone());
+            ControlFlow::Break(())
+        })?;
+        Ok(first)
+    }
+
+    /// The key of the first row of a range, for an intention. One that runs early is not in line.
+    fn look_for_first(&self, tx: &mut Tx<'_, P>, range: Range<K>, at_tail: bool) -> Result<Option<K>, Abort> {
+        if tx.is_at_turn() { Ok(self.find_first(tx, range, at_tail)) } else { self.scan_for_first(tx, range) }
     }
 
     fn defer_take_first(
@@ -125,6 +139,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
             let table = self.label.name();
             return Err(tx.misuse(Misuse::Unsupported(format!("table {table} has no order to take rows in"))));
         }
+        tx.settle_structure(&self.groups.label)?;
         let (head, tail) = (self.groups.head(group), self.groups.tail(group));
         let may_defer = tx.defers() && self.group_of.is_some();
         // What is the second one is known only when the first one has been taken, and what the attempt inserts itself
@@ -139,7 +154,8 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         let table = move || unsafe { this.as_ref() };
         // SAFETY: the segment is the groups', which live in the table's shared state; the operation has entered.
         let at_head = unsafe {
-            tx.defer(&self.groups, head, Access::Write, (), move |tx, ()| Ok(table().find_first(tx, range)))
+            let look = move |tx: &mut Tx<'_, P>, ()| table().look_for_first(tx, range, false);
+            tx.defer(&self.groups, head, Access::Write, (), look)
         }?;
         let found = tx.defer_late(
             &self.label,
@@ -149,7 +165,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
                 Some(_) => Ok(tx.known(first)),
                 // SAFETY: as above.
                 None => unsafe {
-                    let look = move |tx: &mut Tx<'_, P>, ()| Ok(table().find_first(tx, range));
+                    let look = move |tx: &mut Tx<'_, P>, ()| table().look_for_first(tx, range, true);
                     tx.defer(&table().groups, tail, Access::Read, (), look)
                 },
             },
@@ -165,27 +181,52 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
 
     /// The key of the first row of a range, at the attempt's turn at a group's head or tail: nobody who is before it
     /// in line has yet to delete or insert one.
-    fn find_first(&self, tx: &mut Tx<'_, P>, (low, high): Range<K>) -> Option<K> {
+    fn find_first(&self, tx: &mut Tx<'_, P>, (low, high): Range<K>, at_tail: bool) -> Option<K> {
         let from = tx.begin_range();
-        let mut first = None;
-        let mut cursor = self.index.cursor(low, high, Direction::Ascending)?;
-        while let Some(leaf) = cursor.next(tx.pin().guard()) {
-            // SAFETY: found in the index under the attempt's pinned epoch.
-            let records = leaf.records.iter().map(|record| (record, unsafe { record.as_ref() }));
-            let mut present = records.filter(|(at, record)| match tx.own_write(Record::address(**at)) {
-                Some(id) => matches!(tx.tag(id), tag::UPDATE | tag::BORN),
-                None => record.state() == State::Present,
-            });
-            first = present.next().map(|(_, record)| record.key());
-            if first.is_some() {
-                break;
-            }
+        let mut first = self.first_present(tx, low, high);
+        if first.is_some_and(|(_, has_passed)| has_passed) {
+            // What was not there when it was passed may have come before what was found then. It is there now.
+            // Acquire: pairs with the release in `Record::set_state`.
+            fence(Ordering::Acquire);
+            first = self.first_present(tx, low, high);
         }
-        let high = first.map_or(high, |key| Bound::Excluded(key.image()));
-        if let Some(from) = from {
+        let first = first.map(|(key, _)| key);
+        // At the head nothing is known of what comes in behind the last row.
+        if (first.is_some() || at_tail)
+            && let Some(from) = from
+        {
+            let high = first.map_or(high, |key| Bound::Excluded(key.image()));
             self.record_covered(tx, low, high, from);
         }
         first.cloned()
+    }
+
+    /// The key of the first row of a range that is there when it is looked at, and whether others were passed, or leaves.
+    fn first_present<'t>(
+        &'t self,
+        tx: &Tx<'_, P>,
+        low: Bound<K::Image>,
+        high: Bound<K::Image>,
+    ) -> Option<(&'t K, bool)> {
+        let mut cursor = self.index.cursor(low, high, Direction::Ascending)?;
+        let mut has_passed = false;
+        while let Some(leaf) = cursor.next(tx.pin().guard()) {
+            for record in leaf.records {
+                let address = Record::address(*record);
+                // SAFETY: found in the index under the attempt's pinned epoch.
+                let record = unsafe { record.as_ref() };
+                let is_present = match tx.own_write(address) {
+                    Some(id) => matches!(tx.tag(id), tag::UPDATE | tag::BORN),
+                    None => record.state() == State::Present,
+                };
+                if is_present {
+                    return Some((record.key(), has_passed));
+                }
+                has_passed = true;
+            }
+            has_passed = true;
+        }
+        None
     }
 }
 

@@ -23,6 +23,9 @@ pub(super) struct Intention<P: Protocol> {
     pub(super) order: u32,
     /// Whether its inputs were known when it was recorded. Most have none.
     pub(super) was_ready: bool,
+    /// Whether operations recorded earlier have to find their segments first:
+    /// [`follow_late`](Transaction::follow_late).
+    pub(super) follows_late: bool,
 }
 
 /// An operation whose segment is known only when others have run.
@@ -77,6 +80,16 @@ impl<P: Protocol> Intentions<P> {
             restructured: Vec::new(),
             unsettled: Vec::new(),
         }
+    }
+
+    /// The first of those whose segments are not known yet of which something holds.
+    pub(super) fn find_late(&self, holds: impl Fn(&Late<P>) -> bool) -> Option<Late<P>> {
+        self.late.iter().find(|late| holds(late)).copied()
+    }
+
+    /// Whether one whose segment is not known yet stands before a place.
+    pub(super) fn has_late_before(&self, order: u32) -> bool {
+        self.late.iter().any(|late| late.intention.order < order)
     }
 
     /// A result, if it is known.

@@ -35,7 +35,7 @@ impl<P: Protocol> Transaction<'_, P> {
     ///
     /// `record` defers operations on segments of this object (or of others) whose [rank](crate::Object::rank) is `rank`
     /// or a higher one. Its inputs must come from operations on segments of lower ranks. If that is not so, the attempt
-    /// starts over and defers nothing.
+    /// starts over and defers nothing. `record` does not call this again.
     ///
     /// # Errors
     ///
@@ -50,15 +50,41 @@ impl<P: Protocol> Transaction<'_, P> {
         let resolved = if self.defers() {
             let (intention, resolved) = self.intention(None, inputs, record)?;
             self.attempt.intentions.late.push(Late { intention, rank });
-            let unsettled = &mut self.attempt.intentions.unsettled;
-            if !unsettled.contains(&label.number()) {
-                unsettled.push(label.number());
-            }
+            self.leave_unsettled(label);
             resolved
         } else {
             self.intend(inputs, record)?
         };
         self.intend(Inner(resolved), |_, value| Ok(value))
+    }
+
+    /// Does now what an intention would do otherwise: a panic in it ends the transaction as one in an intention does.
+    ///
+    /// # Errors
+    ///
+    /// As [`compute`](Self::compute).
+    pub fn do_at_once<R>(&mut self, work: impl FnOnce(&mut Self) -> Result<R, Abort>) -> Result<R, Abort> {
+        self.catching(work)
+    }
+
+    /// Says that an intention may touch segments of this object that are not known yet:
+    /// [`settle_object`](Self::settle_object).
+    pub fn leave_unsettled(&mut self, label: &Label) {
+        if self.defers() && !self.attempt.intentions.unsettled.contains(&label.number()) {
+            self.attempt.intentions.unsettled.push(label.number());
+        }
+    }
+
+    /// Sees to it that what was recorded last does not run before operations on this object that were recorded earlier
+    /// have found their segments. That is for what is not kept in order by its segment's line: it looks at an index, or
+    /// works on a segment that the attempt has made.
+    pub fn follow_late(&mut self, label: &Label) {
+        if self.defers()
+            && self.attempt.intentions.unsettled.contains(&label.number())
+            && let Some(last) = self.attempt.intentions.waiting.last_mut()
+        {
+            last.follows_late = true;
+        }
     }
 
     /// Lines up for all segments that are known, and for those that what has run has made known, until all are.
@@ -87,14 +113,8 @@ impl<P: Protocol> Transaction<'_, P> {
             self.join(Some(rank))?;
             // Most are known as soon as everything has run that need not be waited for.
             self.advance(false, |_| false)?;
-            let mut at = 0;
-            while let Some(late) = self.attempt.intentions.late.get(at).copied() {
-                if late.rank == rank {
-                    self.attempt.intentions.late.remove(at);
-                    self.resolve(late)?;
-                } else {
-                    at += 1;
-                }
+            while let Some(late) = self.attempt.intentions.find_late(|late| late.rank == rank) {
+                self.resolve(&late)?;
             }
             // What was recorded stands where the operation stands for which it was recorded.
             self.attempt.intentions.waiting.sort_by_key(|intention| intention.order);
@@ -102,15 +122,28 @@ impl<P: Protocol> Transaction<'_, P> {
         Ok(())
     }
 
-    /// Lets an operation find its segment.
-    fn resolve(&mut self, late: Late<P>) -> Result<(), Abort> {
+    /// Lets an operation find its segment, when its inputs are known.
+    fn resolve(&mut self, late: &Late<P>) -> Result<(), Abort> {
         let is_ready = |tx: &Self| late.intention.is_ready(&tx.attempt.intentions.results);
         while !is_ready(self) {
-            if !self.advance(true, is_ready)? {
-                return Err(self.out_of_order());
+            if self.advance(true, is_ready)? {
+                continue;
+            }
+            // It depends on one of a higher rank. If that one finds nothing to do, no order is broken.
+            let Intentions { results, .. } = &self.attempt.intentions;
+            let other = |other: &Late<P>| other.rank > late.rank && other.intention.is_ready(results);
+            match self.attempt.intentions.find_late(other) {
+                Some(other) => self.find_segments(&other)?,
+                None => return Err(self.out_of_order()),
             }
         }
-        self.attempt.intentions.resolving = Some(late);
+        self.find_segments(late)
+    }
+
+    fn find_segments(&mut self, late: &Late<P>) -> Result<(), Abort> {
+        let intentions = &mut self.attempt.intentions;
+        intentions.late.retain(|one| one.intention.slot != late.intention.slot);
+        intentions.resolving = Some(*late);
         self.run_one(&late.intention)?;
         self.attempt.intentions.resolving = None;
         Ok(())
@@ -121,6 +154,7 @@ impl<P: Protocol> Transaction<'_, P> {
     fn out_of_order(&mut self) -> Abort {
         let Intentions { waiting, results, .. } = &self.attempt.intentions;
         let item = waiting.iter().filter(|one| !results.is_known(one.slot)).find_map(|one| one.item);
+        // The first one that has not run waits for nothing else.
         let item = item.expect("what is not known waits for a segment");
         self.lose(Lost::item(Reason::Undeclared, item))
     }
@@ -131,7 +165,9 @@ impl<P: Protocol> Transaction<'_, P> {
         let waiting = std::mem::take(&mut self.attempt.intentions.waiting);
         let mut has_run = false;
         for intention in &waiting {
-            if self.attempt.intentions.results.is_known(intention.slot) {
+            if self.attempt.intentions.results.is_known(intention.slot)
+                || intention.follows_late && self.attempt.intentions.has_late_before(intention.order)
+            {
                 continue;
             }
             has_run |= self.try_one(intention, wait)?;

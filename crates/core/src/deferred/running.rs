@@ -200,6 +200,7 @@ impl<P: Protocol> Transaction<'_, P> {
         self.attempt.intentions.waiting.drain(..settled);
         self.attempt.intentions.late.drain(..found);
         self.phase = Phase::Body;
+        self.running = None;
         self.attempt.intentions.restructured.clear();
         self.attempt.intentions.unsettled.clear();
         result
@@ -284,6 +285,15 @@ impl<P: Protocol> Transaction<'_, P> {
         P::DEFERS && self.phase == Phase::CarryingOut
     }
 
+    /// Whether the attempt's turn to change a segment has come, for an intention that does.
+    pub fn is_at_turn_of(&self, segment: NonNull<P::Header>) -> bool {
+        self.is_at_turn()
+            && self.attempt.items.find(segment).is_some_and(|id| {
+                let item = self.attempt.items.get(id);
+                item.is(Flags::LOCKED) && item.is(Flags::DEFERRED_WRITE)
+            })
+    }
+
     /// Whether the attempt has deferred something on a segment.
     pub fn has_deferred(&self, segment: NonNull<P::Header>) -> bool {
         P::DEFERS
@@ -346,11 +356,13 @@ impl<P: Protocol> Transaction<'_, P> {
         };
         let slot = deferred.slot;
         let order = intentions.resolving.map_or(slot, |late| late.intention.order);
-        Ok((Intention { node, run, is_ready_at, item, slot, order, was_ready }, deferred))
+        let follows_late = false;
+        Ok((Intention { node, run, is_ready_at, item, slot, order, was_ready, follows_late }, deferred))
     }
 
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn run_one(&mut self, intention: &Intention<P>) -> Result<(), Abort> {
+        self.running = intention.item;
         if let Some(id) = intention.item {
             self.latest = id;
         }

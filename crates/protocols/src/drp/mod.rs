@@ -296,7 +296,10 @@ impl Protocol for Drp {
 
     #[inline]
     fn deferred(&self, attempt: &mut Attempt<Self>, id: ItemId, rank: u64) {
-        if !attempt.items.get(id).is(Flags::BORN) {
+        let item = attempt.items.get(id);
+        // What has a pending write was planned when the attempt began to line up.
+        let is_planned = attempt.local.has_begun && item.is(Flags::WRITE);
+        if !item.is(Flags::BORN) && !is_planned {
             attempt.local.plan.add(Planned { rank: rank.min(RANK_MAX), item: id });
         }
     }
