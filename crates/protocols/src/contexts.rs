@@ -189,7 +189,19 @@ impl Contexts {
     /// Tells who waits at the worker's event, and lets them go first if they have no processor of their own.
     #[inline]
     pub(crate) fn tell(&self, stamp: Stamp) {
-        if self.of(stamp.worker()).event.notify_all() && self.is_crowded() {
+        if self.tell_at(stamp.worker()) {
+            self.let_others_run();
+        }
+    }
+
+    /// Tells who waits at a worker's event. Whether anybody was parked there.
+    pub(crate) fn tell_at(&self, worker: u32) -> bool {
+        self.of(worker).event.notify_all()
+    }
+
+    /// Lets those that have been told go first if they have no processor of their own.
+    pub(crate) fn let_others_run(&self) {
+        if self.is_crowded() {
             thread::yield_now();
         }
     }
@@ -363,6 +375,19 @@ impl Contexts {
     /// Forgets earlier grants. Only the worker itself calls it, while it waits for nothing.
     pub(crate) fn clear_grant(&self, worker: u32) {
         self.of(worker).granted.store(0, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+impl Contexts {
+    /// Begins a worker's first attempt.
+    pub(crate) fn begin_at(&self, worker: u32, began_ns: u64) -> Stamp {
+        self.enter(Stamp { id: AttemptId::default().next(worker), began_ns })
+    }
+
+    /// Begins the next transaction of an attempt's worker.
+    pub(crate) fn begin_after(&self, last: Stamp, began_ns: u64) -> Stamp {
+        self.enter(Stamp { id: last.id.next(last.worker()), began_ns })
     }
 }
 
