@@ -158,6 +158,12 @@ impl Contexts {
         self.contexts.of(worker)
     }
 
+    /// Begins a worker's next attempt after `last`.
+    #[inline]
+    pub(crate) fn enter_next(&self, last: Stamp, worker: u32, began_ns: u64) -> Stamp {
+        self.enter(Stamp { id: last.id.next(worker), began_ns })
+    }
+
     /// Makes an attempt that of its worker.
     #[inline]
     fn enter(&self, stamp: Stamp) -> Stamp {
@@ -375,19 +381,6 @@ impl Contexts {
     /// Forgets earlier grants. Only the worker itself calls it, while it waits for nothing.
     pub(crate) fn clear_grant(&self, worker: u32) {
         self.of(worker).granted.store(0, Ordering::Relaxed);
-    }
-}
-
-#[cfg(test)]
-impl Contexts {
-    /// Begins a worker's first attempt.
-    pub(crate) fn begin_at(&self, worker: u32, began_ns: u64) -> Stamp {
-        self.enter(Stamp { id: AttemptId::default().next(worker), began_ns })
-    }
-
-    /// Begins the next transaction of an attempt's worker.
-    pub(crate) fn begin_after(&self, last: Stamp, began_ns: u64) -> Stamp {
-        self.enter(Stamp { id: last.id.next(last.worker()), began_ns })
     }
 }
 

@@ -12,6 +12,16 @@ impl Contexts {
         (0..4).for_each(|worker| _ = contexts.of(worker));
         contexts
     }
+
+    /// Begins a worker's first attempt.
+    pub(crate) fn begin_at(&self, worker: u32, began_ns: u64) -> Stamp {
+        self.enter_next(Stamp::default(), worker, began_ns)
+    }
+
+    /// Begins the next transaction of an attempt's worker.
+    pub(crate) fn begin_after(&self, last: Stamp, began_ns: u64) -> Stamp {
+        self.enter_next(last, last.worker(), began_ns)
+    }
 }
 
 /// Who has passed its commit point installs, and who has wounded installs in its place; never both at once.

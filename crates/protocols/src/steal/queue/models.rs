@@ -82,7 +82,10 @@ impl Locked {
     fn is_at_rest_at(&self, values: [u32; 2]) {
         assert!(self.words.iter().all(|word| word.try_exclusive(3, false)), "held, or somebody waits");
         assert_eq!([0, 1].map(|lock| self.look(lock)), values);
-        assert_eq!(self.queues.nodes.in_use(), 0);
+        for worker in 0..2 {
+            let node = || self.queues.nodes.open(worker, 0, 0);
+            assert!(node().is_some() && node().is_some(), "a node is in use still");
+        }
     }
 }
 

@@ -19,6 +19,17 @@ impl Scene {
         scene
     }
 
+    /// Begins a worker's first attempt.
+    fn begin(&self, worker: u32, began_ns: u64) -> Stamp {
+        self.contexts.enter_next(Stamp::default(), worker, began_ns)
+    }
+
+    /// Whether all nodes of the first so many workers can be had.
+    fn nodes_are_free(&self, workers: u32) -> bool {
+        let can_be_had = |worker| self.queues.nodes.open(worker, 0, 0).is_some();
+        (0..workers).all(|worker| can_be_had(worker) && can_be_had(worker))
+    }
+
     fn wish(stamp: Stamp, lock: usize, exclusive: bool) -> Wish {
         Wish { address: 16 * (lock + 1), stamp, exclusive, holds: true }
     }
@@ -69,7 +80,7 @@ impl Scene {
 fn readers_follow_each_other_and_abandoned_nodes_are_passed() {
     let scene = Scene::new(6);
     let [holder, first, second, third, fourth, last] =
-        [0, 1, 2, 3, 4, 5].map(|worker| scene.contexts.begin_at(worker, 1));
+        [0, 1, 2, 3, 4, 5].map(|worker| scene.begin(worker, 1));
     scene.takes(holder, 0);
     let first = scene.queue(first, 0, true);
     let second = scene.queue(second, 0, false);
@@ -81,7 +92,6 @@ fn readers_follow_each_other_and_abandoned_nodes_are_passed() {
     scene.queues.abandon(&scene.words[0], first, &scene.contexts);
     scene.queues.abandon(&scene.words[0], third, &scene.contexts);
     assert!(scene.queues.is_head(second) && !scene.queues.is_head(fourth));
-    assert_eq!(scene.queues.nodes.in_use(), 4);
     assert!(!scene.acquires(second, 0, false));
     assert_eq!(scene.words[0].release_exclusive(), Released::Awaited);
     assert!(scene.acquires(second, 0, false) && scene.acquires(fourth, 0, false));
@@ -90,27 +100,27 @@ fn readers_follow_each_other_and_abandoned_nodes_are_passed() {
     assert_eq!(scene.words[0].release_shared(), Released::Awaited);
     assert!(scene.acquires(last, 0, true));
     assert_eq!(scene.words[0].release_exclusive(), Released::Quietly);
-    assert_eq!((scene.words[0].tail(), scene.queues.nodes.in_use()), (None, 0));
+    assert!(scene.words[0].tail().is_none() && scene.nodes_are_free(6));
 }
 
 #[test]
 fn a_queue_that_all_have_abandoned_is_empty() {
     let scene = Scene::new(3);
-    let [holder, first, second] = [0, 1, 2].map(|worker| scene.contexts.begin_at(worker, 1));
+    let [holder, first, second] = [0, 1, 2].map(|worker| scene.begin(worker, 1));
     scene.takes(holder, 0);
     let first = scene.queue(first, 0, true);
     let second = scene.queue(second, 0, true);
     scene.queues.abandon(&scene.words[0], second, &scene.contexts);
     assert_eq!(scene.words[0].tail(), Some(second));
     scene.queues.abandon(&scene.words[0], first, &scene.contexts);
-    assert_eq!((scene.words[0].tail(), scene.queues.nodes.in_use()), (None, 0));
+    assert!(scene.words[0].tail().is_none() && scene.nodes_are_free(3));
     assert_eq!(scene.words[0].release_exclusive(), Released::Quietly);
 }
 
 #[test]
 fn a_worker_whose_nodes_are_all_in_queues_does_not_wait() {
     let scene = Scene::new(3);
-    let [holder, head, many] = [0, 1, 2].map(|worker| scene.contexts.begin_at(worker, 1));
+    let [holder, head, many] = [0, 1, 2].map(|worker| scene.begin(worker, 1));
     for lock in 0..2 {
         scene.takes(holder, lock);
         scene.queue(head, lock, true);
@@ -126,7 +136,7 @@ fn a_worker_whose_nodes_are_all_in_queues_does_not_wait() {
 fn of_two_that_wait_for_each_other_the_younger_one_dies_whoever_looks() {
     for looks in [0, 1] {
         let scene = Scene::new(2);
-        let stamps = [scene.contexts.begin_at(0, 2), scene.contexts.begin_at(1, 1)];
+        let stamps = [scene.begin(0, 2), scene.begin(1, 1)];
         let [younger, older] = stamps;
         scene.takes(younger, 0);
         scene.share(older, 1);
@@ -142,7 +152,7 @@ fn of_two_that_wait_for_each_other_the_younger_one_dies_whoever_looks() {
 #[test]
 fn a_cycle_through_a_queue_costs_one_that_holds_a_lock() {
     let scene = Scene::new(4);
-    let stamps = [0, 1, 2, 3].map(|worker| scene.contexts.begin_at(worker, worker.into()));
+    let stamps = [0, 1, 2, 3].map(|worker| scene.begin(worker, worker.into()));
     let [oldest, old, young, youngest] = stamps;
     scene.takes(oldest, 0);
     scene.takes(old, 1);
@@ -158,7 +168,7 @@ fn a_cycle_through_a_queue_costs_one_that_holds_a_lock() {
 #[test]
 fn a_writer_between_readers_dies_so_that_they_share_the_lock() {
     let scene = Scene::new(3);
-    let stamps = [0, 1, 2].map(|worker| scene.contexts.begin_at(worker, worker.into()));
+    let stamps = [0, 1, 2].map(|worker| scene.begin(worker, worker.into()));
     let [holder, reader, writer] = stamps;
     scene.share(holder, 0);
     scene.takes(reader, 1);
@@ -172,8 +182,7 @@ fn a_writer_between_readers_dies_so_that_they_share_the_lock() {
 #[test]
 fn a_reader_behind_a_reader_does_not_make_that_one_a_victim() {
     let scene = Scene::new(3);
-    let stamps =
-        [scene.contexts.begin_at(0, 2), scene.contexts.begin_at(1, 3), scene.contexts.begin_at(2, 1)];
+    let stamps = [scene.begin(0, 2), scene.begin(1, 3), scene.begin(2, 1)];
     let [holder, youngest, oldest] = stamps;
     scene.takes(holder, 0);
     scene.takes(oldest, 1);
@@ -187,7 +196,7 @@ fn a_reader_behind_a_reader_does_not_make_that_one_a_victim() {
 #[test]
 fn of_two_upgrades_the_younger_one_dies_though_it_came_first() {
     let scene = Scene::new(2);
-    let (older, younger) = (scene.contexts.begin_at(0, 1), scene.contexts.begin_at(1, 2));
+    let (older, younger) = (scene.begin(0, 1), scene.begin(1, 2));
     scene.share(older, 0);
     scene.share(younger, 0);
     let upgrade = |stamp| {
@@ -204,7 +213,8 @@ fn of_two_upgrades_the_younger_one_dies_though_it_came_first() {
         }
         assert_eq!(upgrade(older), Ok(()));
     });
-    assert_eq!((scene.words[0].release_exclusive(), scene.queues.nodes.in_use()), (Released::Quietly, 0));
+    assert_eq!(scene.words[0].release_exclusive(), Released::Quietly);
+    assert!(scene.nodes_are_free(2));
 }
 
 /// Shares or takes locks in any order, upgrades some, and adds one to a value under each lock that it has alone.
@@ -222,10 +232,7 @@ fn threads_that_lock_in_any_order_all_get_through() {
             let wishes = [(); 3].map(|()| (random.below(3) as usize, random.chance(0.5)));
             let began_ns = number * u64::from(THREADS) + u64::from(worker) + 1;
             loop {
-                stamp = match stamp == Stamp::default() {
-                    true => scene.contexts.begin_at(worker, began_ns),
-                    false => scene.contexts.begin_after(stamp, began_ns),
-                };
+                stamp = scene.contexts.enter_next(stamp, worker, began_ns);
                 // Whether each lock is held, and alone.
                 let mut held = [None; 3];
                 let all = wishes.iter().all(|(lock, exclusive)| {
@@ -246,7 +253,9 @@ fn threads_that_lock_in_any_order_all_get_through() {
                         if !exclusive {
                             scene.queues.nodes.note_shared(worker, wish.address);
                         }
-                        thread::yield_now();
+                        if random.chance(0.2) {
+                            thread::yield_now();
+                        }
                     }
                     got.is_ok()
                 });
@@ -255,7 +264,9 @@ fn threads_that_lock_in_any_order_all_get_through() {
                     if *alone && all {
                         // No update in one step: it is the lock that keeps others away.
                         let value = values[lock].load(Ordering::Relaxed);
-                        thread::yield_now();
+                        if random.chance(0.2) {
+                            thread::yield_now();
+                        }
                         values[lock].store(value + 1, Ordering::Relaxed);
                         added.fetch_add(1, Ordering::Relaxed);
                     }
@@ -275,5 +286,5 @@ fn threads_that_lock_in_any_order_all_get_through() {
     let sum: u64 = values.iter().map(|value| value.load(Ordering::Relaxed)).sum();
     assert_eq!(sum, added.into_inner());
     assert!(scene.words.iter().all(|word| word.try_exclusive(0, false)));
-    assert_eq!(scene.queues.nodes.in_use(), 0);
+    assert!(scene.nodes_are_free(THREADS));
 }
