@@ -325,6 +325,11 @@ impl<P: Protocol> Attempt<P> {
         self.intentions.will_restructure()
     }
 
+    /// Whether an intention may take from an index, which nobody can see before it has run.
+    pub fn will_remove(&self) -> bool {
+        self.intentions.will_remove()
+    }
+
     /// Whether an item's predicate holds of the value that is there now. Run it inside a stable load.
     #[inline]
     pub fn predicate_holds(&self, id: ItemId) -> bool {

@@ -65,6 +65,8 @@ pub(crate) struct Intentions<P: Protocol> {
     nodes: Vec<(*mut u8, unsafe fn(*mut u8))>,
     /// The objects, by number, to whose indexes one of those waiting may add, or take from.
     pub(super) restructured: Vec<u32>,
+    /// Whether one of those waiting may take from an index.
+    pub(super) removes: bool,
     /// The objects, by number, of which one of those waiting may touch segments that are not known yet.
     pub(super) unsettled: Vec<u32>,
 }
@@ -78,6 +80,7 @@ impl<P: Protocol> Intentions<P> {
             results: Results::new(),
             nodes: Vec::new(),
             restructured: Vec::new(),
+            removes: false,
             unsettled: Vec::new(),
         }
     }
@@ -101,6 +104,11 @@ impl<P: Protocol> Intentions<P> {
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub(crate) fn will_restructure(&self) -> bool {
         !self.restructured.is_empty()
+    }
+
+    /// Whether any of those recorded may take from an index.
+    pub(crate) fn will_remove(&self) -> bool {
+        self.removes
     }
 
     /// Whether any has not run yet.
@@ -134,6 +142,7 @@ impl<P: Protocol> Intentions<P> {
         self.resolving = None;
         self.results.clear();
         self.restructured.clear();
+        self.removes = false;
         self.unsettled.clear();
         while let Some((node, drop_at)) = self.nodes.pop() {
             // SAFETY: entered once by `drop_later`, and taken out just now; the arena is reset only afterwards.

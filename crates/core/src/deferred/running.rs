@@ -202,6 +202,7 @@ impl<P: Protocol> Transaction<'_, P> {
         self.phase = Phase::Body;
         self.running = None;
         self.attempt.intentions.restructured.clear();
+        self.attempt.intentions.removes = false;
         self.attempt.intentions.unsettled.clear();
         result
     }
@@ -306,6 +307,11 @@ impl<P: Protocol> Transaction<'_, P> {
         if self.defers() && !self.attempt.intentions.restructured.contains(&label.number()) {
             self.attempt.intentions.restructured.push(label.number());
         }
+    }
+
+    /// Says that an intention recorded now may take from an index.
+    pub fn will_remove(&mut self) {
+        self.attempt.intentions.removes = true;
     }
 
     #[inline]
