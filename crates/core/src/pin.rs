@@ -7,7 +7,7 @@
 use crossbeam_epoch::{self as epoch, Guard};
 use hotrow_sync::local;
 use hotrow_sync::thread::quietly;
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 
 /// A pinned epoch: nothing retired after this moment is freed while it lives.
 #[derive(Debug)]
@@ -62,7 +62,7 @@ impl Pin {
         unsafe {
             self.guard.defer_unchecked(move || {
                 let pointer = pointer;
-                quietly(|| drop(Box::from_raw(pointer.0)));
+                free_in_turn(pointer.0.cast(), |pointer| drop(Box::from_raw(pointer.cast::<T>())));
             });
         }
     }
@@ -72,6 +72,53 @@ impl Pin {
 struct Unaliased<T>(*mut T);
 // SAFETY: the holder is the only one who will use the pointer, and `T` is `Send`.
 unsafe impl<T: Send> Send for Unaliased<T> {}
+
+/// How a retired value is freed.
+type Free = unsafe fn(*mut ());
+
+local! {
+    /// What is to be freed after what the thread is freeing now; null while it frees nothing. (A word without a
+    /// destructor, so it is there to the very end of the thread.)
+    static NEXT: Cell<*const RefCell<Vec<(*mut (), Free)>>> = Cell::new(std::ptr::null());
+}
+
+/// Frees a value now, or after the one that the thread is freeing now.
+///
+/// What is dropped may itself pin (it has an [`EpochBox`], or is a user's value that runs a transaction). In a thread
+/// that is ending, whose participant is gone, crossbeam-epoch makes a new participant for each pin, and the first pin
+/// of a participant collects: so each value freed would free the next one inside itself, and with some hundred of them
+/// waiting the stack would be at its end.
+///
+/// # Safety
+///
+/// `free` may be called for `value`, once, by this thread.
+unsafe fn free_in_turn(value: *mut (), free: Free) {
+    struct Done;
+    impl Drop for Done {
+        fn drop(&mut self) {
+            NEXT.with(|next| next.set(std::ptr::null()));
+        }
+    }
+
+    if cfg!(loom) {
+        // A model's threads are one thread of the system.
+        // SAFETY: the caller's promise.
+        return unsafe { free(value) };
+    }
+    // SAFETY: null, or a local variable of a call of this function further up this thread's stack.
+    if let Some(next) = unsafe { NEXT.with(Cell::get).as_ref() } {
+        return next.borrow_mut().push((value, free));
+    }
+    let next = RefCell::new(vec![(value, free)]);
+    NEXT.with(|first| first.set(&raw const next));
+    // Dropped before `next`, by a panic too; what was to be freed after the value that panicked then stays for ever.
+    let _done = Done;
+    loop {
+        let Some((value, free)) = next.borrow_mut().pop() else { return };
+        // SAFETY: the promise of the caller who brought it.
+        quietly(|| unsafe { free(value) });
+    }
+}
 
 impl Default for Pin {
     fn default() -> Self {

@@ -277,9 +277,10 @@ where
     T: Keyed,
     T::Key: Key,
 {
-    // A stack of our own: the last node pushed is the first in order. `unprotected` would do for a guard, as
-    // nothing here is freed through the epoch.
-    let guard = &hotrow_core::epoch::pin();
+    // SAFETY: nobody else can reach the nodes, and nothing here is freed through the epoch. (A pin could collect, and
+    // free the next table inside this one.)
+    let guard = unsafe { hotrow_core::epoch::unprotected() };
+    // A stack of our own: the last node pushed is the first in order.
     let mut rest = vec![root];
     while let Some(node) = rest.pop() {
         // SAFETY: every node below the root is in memory until it is freed here.
