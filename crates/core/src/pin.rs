@@ -109,14 +109,15 @@ unsafe fn free_in_turn(value: *mut (), free: Free) {
     if let Some(next) = unsafe { NEXT.with(Cell::get).as_ref() } {
         return next.borrow_mut().push((value, free));
     }
-    let next = RefCell::new(vec![(value, free)]);
+    let next = RefCell::new(Vec::new());
     NEXT.with(|first| first.set(&raw const next));
     // Dropped before `next`, by a panic too; what was to be freed after the value that panicked then stays for ever.
     let _done = Done;
-    loop {
-        let Some((value, free)) = next.borrow_mut().pop() else { return };
+    let mut now = Some((value, free));
+    while let Some((value, free)) = now {
         // SAFETY: the promise of the caller who brought it.
         quietly(|| unsafe { free(value) });
+        now = next.borrow_mut().pop();
     }
 }
 
