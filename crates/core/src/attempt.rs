@@ -325,6 +325,12 @@ impl<P: Protocol> Attempt<P> {
         self.intentions.will_restructure()
     }
 
+    /// Whether an intention may take from an index.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    pub fn will_remove(&self) -> bool {
+        self.intentions.will_remove()
+    }
+
     /// Whether an item's predicate holds of the value that is there now. Run it inside a stable load.
     #[inline]
     pub fn predicate_holds(&self, id: ItemId) -> bool {

@@ -103,7 +103,9 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
                     Err(_) => Err(table.died(tx, record)),
                 }
             })?;
-        self.will_move_entries(tx);
+        if self.will_move_entries(tx) {
+            tx.will_remove();
+        }
         Ok(deferred)
     }
 
@@ -117,6 +119,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
                 }
             })?;
         self.will_change_structure(tx);
+        tx.will_remove();
         Ok(deferred)
     }
 
@@ -125,11 +128,14 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         self.will_move_entries(tx);
     }
 
-    /// Says that a row's entries in the secondary indexes may come and go.
-    fn will_move_entries(&self, tx: &mut Tx<'_, P>) {
+    /// Says that a row's entries in the secondary indexes may come and go. False if there are none that can.
+    fn will_move_entries(&self, tx: &mut Tx<'_, P>) -> bool {
+        let mut has_moving = false;
         for secondary in self.secondaries.iter().filter(|secondary| !secondary.is_fixed()) {
             tx.will_change_structure(secondary.label());
+            has_moving = true;
         }
+        has_moving
     }
 
     fn defer_insert<A: Input<Value = K>, B: Input<Value = R>>(

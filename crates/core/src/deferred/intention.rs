@@ -40,11 +40,19 @@ pub(crate) struct Intentions<P: Protocol> {
     nodes: Vec<(*mut u8, unsafe fn(*mut u8))>,
     /// The objects, by number, to whose indexes one of those waiting may add, or take from.
     pub(super) restructured: Vec<u32>,
+    /// Whether one of those waiting may take from an index.
+    pub(super) removes: bool,
 }
 
 impl<P: Protocol> Intentions<P> {
     pub(crate) fn new() -> Self {
-        Self { waiting: Vec::new(), results: Results::new(), nodes: Vec::new(), restructured: Vec::new() }
+        Self {
+            waiting: Vec::new(),
+            results: Results::new(),
+            nodes: Vec::new(),
+            restructured: Vec::new(),
+            removes: false,
+        }
     }
 
     /// A result, if it is known.
@@ -56,6 +64,12 @@ impl<P: Protocol> Intentions<P> {
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub(crate) fn will_restructure(&self) -> bool {
         !self.restructured.is_empty()
+    }
+
+    /// Whether any of those recorded may take from an index.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    pub(crate) fn will_remove(&self) -> bool {
+        self.removes
     }
 
     /// Whether any has not run yet.
@@ -87,6 +101,7 @@ impl<P: Protocol> Intentions<P> {
         self.waiting.clear();
         self.results.clear();
         self.restructured.clear();
+        self.removes = false;
         while let Some((node, drop_at)) = self.nodes.pop() {
             // SAFETY: entered once by `drop_later`, and taken out just now; the arena is reset only afterwards.
             let drop_node = || unsafe { drop_at(node) };

@@ -169,6 +169,7 @@ impl<P: Protocol> Transaction<'_, P> {
         self.attempt.intentions.waiting.drain(..settled);
         self.phase = Phase::Body;
         self.attempt.intentions.restructured.clear();
+        self.attempt.intentions.removes = false;
         result
     }
 
@@ -246,6 +247,11 @@ impl<P: Protocol> Transaction<'_, P> {
         if self.defers() && !self.attempt.intentions.restructured.contains(&label.number()) {
             self.attempt.intentions.restructured.push(label.number());
         }
+    }
+
+    /// Says that an intention recorded now may take from an index.
+    pub fn will_remove(&mut self) {
+        self.attempt.intentions.removes = true;
     }
 
     #[inline]

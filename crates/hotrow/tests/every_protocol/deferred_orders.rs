@@ -3,7 +3,9 @@
 use crate::support;
 use crate::support::{for_each_protocol, steps};
 use hotrow::deferred::Constant;
+use hotrow::sync::atomic::{AtomicU64, Ordering};
 use hotrow::sync::random::Random;
+use hotrow::sync::thread;
 use hotrow::{Abort, Deferred, Direction, Drp, Engine, Protocol, RetryPolicy, Table, Transaction};
 use std::ops::ControlFlow;
 
@@ -241,4 +243,64 @@ fn histories_of_deferred_insertions_are_what_the_protocol_claims() {
         });
         steps::judge(&recording.finish());
     });
+}
+
+/// A row that was there when it was read, and not when its key was inserted, was deleted in the midst of the transaction.
+#[test]
+fn nobody_deletes_a_row_between_a_deferred_look_at_it_and_a_deferred_insertion_of_its_key() {
+    for name in ["drp", "drp+opaque", "drp+exclusive", "deferred-2pl", "deferred-2pl+exclusive"] {
+        let engine = Engine::<Drp>::named(name, RetryPolicy::default()).unwrap();
+        let rows = Table::builder(&engine, "rows").hash(4).rank(1).build();
+        let last = Table::builder(&engine, "last").hash(4).rank(2).build();
+        assert!(rows.load(0u64, 1u64) && last.load(0u64, 1u64));
+        // How far it has come: the last row is held, the look at it waits, the deletion is over.
+        let stage = hotrow::sync::Arc::new(AtomicU64::new(0));
+        let wait = |until: u64, turns: u64| {
+            let stage = stage.clone();
+            move || {
+                for _ in 0..turns {
+                    if stage.load(Ordering::SeqCst) >= until {
+                        break;
+                    }
+                    thread::yield_now();
+                }
+            }
+        };
+        let (looked, deleted) = thread::scope(|scope| {
+            let holder = scope.spawn(|| {
+                // Gives up: who keeps the order keeps the deletion waiting.
+                let (hold, held) = (wait(2, 50_000), stage.clone());
+                engine.run_deferred(|tx| {
+                    let (hold, held) = (hold.clone(), held.clone());
+                    last.defer_update(tx, &0, (), move |_, ()| {
+                        held.store(1, Ordering::SeqCst);
+                        hold();
+                    })
+                })
+            });
+            let looker = scope.spawn(|| {
+                wait(1, u64::MAX)();
+                engine.run_deferred(|tx| {
+                    let seen = rows.defer_read(tx, &0, |row| *row)?;
+                    let row = last.defer_read(tx, &0, |row| *row)?;
+                    let inserted = rows.defer_insert(tx, 0u64, row.map(|row| row.unwrap_or(0)))?;
+                    tx.compute((seen, inserted), |both| both)
+                })
+            });
+            let deleter = scope.spawn(|| {
+                wait(1, u64::MAX)();
+                // Time for the other one to line up first; either order is right.
+                (0..1_000).for_each(|_| thread::yield_now());
+                let deleted = engine.run_deferred(|tx| rows.defer_delete(tx, &0));
+                stage.store(2, Ordering::SeqCst);
+                deleted
+            });
+            assert!(holder.join().unwrap().is_ok());
+            (looker.join().unwrap(), deleter.join().unwrap())
+        });
+        let before = (Some(1), false);
+        let after = (None, true);
+        assert!(looked == Ok(before) || looked == Ok(after), "{name}: {looked:?}");
+        assert_eq!(deleted, Ok(true), "{name}");
+    }
 }

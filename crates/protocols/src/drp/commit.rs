@@ -210,8 +210,14 @@ impl Drp {
         if attempt.will_restructure() && !self.options.two_phase {
             // Before it finishes: who is behind may finish then, and others behind that one.
             self.wait_for_predecessors(attempt);
+            let worker = attempt.worker().number();
+            if attempt.will_remove() {
+                // What others that come before are going to insert must find the rows that are to be deleted. Before it
+                // says so of itself: two would wait for each other.
+                self.progress.wait_for_restructuring(worker);
+            }
             attempt.local.is_restructuring = true;
-            self.progress.of(attempt.worker().number()).set_restructuring(true);
+            self.progress.of(worker).set_restructuring(true);
         }
         self.finish(attempt);
     }
@@ -251,7 +257,7 @@ impl Drp {
     /// Checks everything that the attempt has seen.
     pub(super) fn check_all(&self, attempt: &mut Attempt<Self>) -> Result<(), Lost> {
         Self::check_predicates(attempt)?;
-        if attempt.has_structures() {
+        if attempt.has_structures() || attempt.changes_structure() {
             self.progress.wait_for_restructuring(attempt.worker().number());
         }
         Self::check_reads(attempt)

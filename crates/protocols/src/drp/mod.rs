@@ -36,7 +36,8 @@
 //! late for a wild one that comes after others behind it, and has seen that the row is not there. So it says that it is
 //! going to change an index, before it finishes, until it has done so; and a wild attempt that has
 //! observed an index waits at its certification for all who say so, before it checks that the index is as it was
-//! ([`Progress`]). None of them is behind it: all before them have finished, and
+//! ([`Progress`]). So does an attempt that is going to delete a row, before it finishes: who comes before it, and has
+//! left the line that made it so, finds the row there when it inserts the same key. None of them is behind it: all before them have finished, and
 //! it has not.
 //!
 //! # Why nobody waits for ever
