@@ -2,12 +2,13 @@
 
 #![cfg(feature = "sim")]
 
+use hotrow::deferred::Constant;
 use hotrow::protocols::Drp;
 use hotrow::sync::random::Random;
-use hotrow::{Abort, Engine, Protocol as _, RetryPolicy, TArray, TBox, Table, Transaction};
+use hotrow::{Abort, Engine, Protocol as _, RetryPolicy, TArray, TBox, Table, Transaction, Worker};
 use hotrow_sim::{Config, Faults, Machine, Order, Outcome, Simulation};
 use hotrow_workloads::explore::{Drawn, explore};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 
 type Tx<'w> = Transaction<'w, Drp>;
 type Body<'a> = &'a (dyn Fn(&mut Tx<'_>) -> Result<(), Abort> + Sync);
@@ -19,28 +20,34 @@ fn engine(variant: &str) -> Engine<Drp> {
 /// Runs one transaction on each core in a schedule that a seed stands for, with stops in the midst of it. All must
 /// commit; deadlocks and runs without an end fail. Returns how many attempts were aborted.
 fn run(engine: &Engine<Drp>, bodies: &[Body<'_>], seed: u64) -> u64 {
+    simulate(engine, bodies.len(), seed, |core, worker| {
+        assert_eq!(worker.run(|tx| bodies[core](tx)), Ok(()), "schedule {seed}");
+    });
+    engine.statistics().aborts
+}
+
+/// Runs something on each core in a schedule that a seed stands for, with stops in the midst of it. Deadlocks and runs
+/// without an end fail.
+fn simulate(engine: &Engine<Drp>, cores: usize, seed: u64, work: impl Fn(usize, &mut Worker<Drp>)) {
     let mut random = Random::seeded(seed);
     let machine = Machine::named("server-128").expect("a machine that comes with the simulator");
-    let mut config = Config::new(machine, bodies.len());
+    let mut config = Config::new(machine, cores);
     config.seed = seed;
     config.order = match random.below(2) {
-        0 => Order::Priorities { depth: 3, steps_expected: 60 * bodies.len() as u64 },
+        0 => Order::Priorities { depth: 3, steps_expected: 60 * cores as u64 },
         _ => Order::Random { probability: 0.3 },
     };
     config.caches = false;
     config.steps_max = Some(200_000);
-    config.faults = Faults { stops: 2, stop_ns_max: 100_000, kills: 0, within_steps: 100 };
-    let workers: Vec<_> = bodies.iter().map(|_| RefCell::new(Some(engine.worker().unwrap()))).collect();
+    config.faults = Faults { stops: 2, stop_ns_max: 1_000_000, kills: 0, within_steps: 100 };
+    let workers: Vec<_> = (0..cores).map(|_| RefCell::new(Some(engine.worker().unwrap()))).collect();
     let Outcome { end, results, .. } =
         Simulation::new(config).expect("options that can be").try_run(|core| {
             let mut worker = workers[core].take().expect("each core has its own");
-            worker.run(|tx| bodies[core](tx))
+            work(core, &mut worker);
         });
     assert!(end.is_finished(), "schedule {seed}: {end}");
-    for result in results {
-        assert_eq!(result, Some(Ok(())), "schedule {seed}");
-    }
-    engine.statistics().aborts
+    assert!(results.iter().all(Option::is_some), "schedule {seed}");
 }
 
 const SCHEDULES: u64 = 3_000;
@@ -212,5 +219,29 @@ fn very_many_schedules_of_stress_are_what_each_variant_claims() {
             }
         }
         println!("{}: {schedules} schedules, {commits} commits, {aborts} aborts", variant.name);
+    }
+}
+
+#[test]
+fn who_lines_up_for_a_new_row_before_its_maker_has_left_it_is_woken() {
+    for variant in Drp::VARIANTS {
+        for seed in 0..SCHEDULES {
+            let engine = engine(variant.name);
+            let table = Table::<u64, u64, Drp>::hash(&engine, "rows", 4);
+            let updates = Cell::new(0);
+            simulate(&engine, 3, seed, |core, worker| {
+                if core == 0 {
+                    let inserted = worker.run_deferred(|tx| table.defer_insert(tx, Constant(1), Constant(0)));
+                    assert_eq!(inserted, Ok(true));
+                } else {
+                    // Comes as soon as the row is there, unless the other core does not come at all.
+                    let update = |tx: &mut Tx<'_>| table.defer_update(tx, &1, (), |row, ()| *row += 1);
+                    let updated = (0..50).find_map(|_| worker.run_deferred(update).unwrap());
+                    updates.set(updates.get() + u64::from(updated.is_some()));
+                }
+            });
+            let updated = engine.run(|tx| table.get(tx, &1));
+            assert_eq!(updated, Ok(Some(updates.get())), "{variant:?}, schedule {seed}");
+        }
     }
 }

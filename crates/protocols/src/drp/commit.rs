@@ -374,7 +374,10 @@ impl Drp {
     #[inline]
     fn tell(&self, attempt: &Attempt<Self>) {
         let worker = u64::from(attempt.worker().number());
-        let ranks = attempt.local.places.iter().map(|place| place.rank);
-        self.progress.tell(ranks.chain([worker]));
+        let places = attempt.local.places.iter().map(|place| place.rank);
+        // Who has found a row that was inserted may have lined up for it before its maker had left.
+        let items = &attempt.items;
+        let born = items.writes().iter().map(|id| items.get(*id)).filter(|item| item.is(Flags::BORN));
+        self.progress.tell(places.chain(born.map(|item| item.rank().min(RANK_MAX))).chain([worker]));
     }
 }
