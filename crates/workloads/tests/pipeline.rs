@@ -20,7 +20,7 @@ fn engine(variant: &str) -> Engine<Drp> {
 /// Runs one transaction on each core in a schedule that a seed stands for, with stops in the midst of it. All must
 /// commit; deadlocks and runs without an end fail. Returns how many attempts were aborted.
 fn run(engine: &Engine<Drp>, bodies: &[Body<'_>], seed: u64) -> u64 {
-    simulate(engine, bodies.len(), seed, |core, worker| {
+    simulate(engine, bodies.len(), seed, 100_000, |core, worker| {
         assert_eq!(worker.run(|tx| bodies[core](tx)), Ok(()), "schedule {seed}");
     });
     engine.statistics().aborts
@@ -28,7 +28,13 @@ fn run(engine: &Engine<Drp>, bodies: &[Body<'_>], seed: u64) -> u64 {
 
 /// Runs something on each core in a schedule that a seed stands for, with stops in the midst of it. Deadlocks and runs
 /// without an end fail.
-fn simulate(engine: &Engine<Drp>, cores: usize, seed: u64, work: impl Fn(usize, &mut Worker<Drp>)) {
+fn simulate(
+    engine: &Engine<Drp>,
+    cores: usize,
+    seed: u64,
+    stop_ns_max: u64,
+    work: impl Fn(usize, &mut Worker<Drp>),
+) {
     let mut random = Random::seeded(seed);
     let machine = Machine::named("server-128").expect("a machine that comes with the simulator");
     let mut config = Config::new(machine, cores);
@@ -39,7 +45,7 @@ fn simulate(engine: &Engine<Drp>, cores: usize, seed: u64, work: impl Fn(usize, 
     };
     config.caches = false;
     config.steps_max = Some(200_000);
-    config.faults = Faults { stops: 2, stop_ns_max: 1_000_000, kills: 0, within_steps: 100 };
+    config.faults = Faults { stops: 2, stop_ns_max, kills: 0, within_steps: 100 };
     let workers: Vec<_> = (0..cores).map(|_| RefCell::new(Some(engine.worker().unwrap()))).collect();
     let Outcome { end, results, .. } =
         Simulation::new(config).expect("options that can be").try_run(|core| {
@@ -229,7 +235,8 @@ fn who_lines_up_for_a_new_row_before_its_maker_has_left_it_is_woken() {
             let engine = engine(variant.name);
             let table = Table::<u64, u64, Drp>::hash(&engine, "rows", 4);
             let updates = Cell::new(0);
-            simulate(&engine, 3, seed, |core, worker| {
+            // Stops long enough for others to park.
+            simulate(&engine, 3, seed, 1_000_000, |core, worker| {
                 if core == 0 {
                     let inserted = worker.run_deferred(|tx| table.defer_insert(tx, Constant(1), Constant(0)));
                     assert_eq!(inserted, Ok(true));
