@@ -7,6 +7,7 @@
 use crate::key::Key;
 use crate::operations::Seen;
 use crate::record::{Record, State};
+use crate::secondary::Maintained;
 use crate::storage::Shared;
 use crate::table::Table;
 use hotrow_core::{Abort, Access, Deferred, Input, Protocol, Reason, Transaction, Value};
@@ -103,7 +104,9 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
                     Err(_) => Err(table.died(tx, record)),
                 }
             })?;
-        if self.will_move_entries(tx) {
+        self.will_move_entries(tx);
+        if self.moving_secondaries().next().is_some() {
+            // The entry of the row as it was.
             tx.will_remove();
         }
         Ok(deferred)
@@ -128,14 +131,13 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         self.will_move_entries(tx);
     }
 
-    /// Says that a row's entries in the secondary indexes may come and go. False if there are none that can.
-    fn will_move_entries(&self, tx: &mut Tx<'_, P>) -> bool {
-        let mut has_moving = false;
-        for secondary in self.secondaries.iter().filter(|secondary| !secondary.is_fixed()) {
-            tx.will_change_structure(secondary.label());
-            has_moving = true;
-        }
-        has_moving
+    /// Says that a row's entries in the secondary indexes may come and go.
+    fn will_move_entries(&self, tx: &mut Tx<'_, P>) {
+        self.moving_secondaries().for_each(|secondary| tx.will_change_structure(secondary.label()));
+    }
+
+    fn moving_secondaries(&self) -> impl Iterator<Item = &dyn Maintained<K, R, P>> {
+        self.secondaries.iter().map(|secondary| &**secondary).filter(|secondary| !secondary.is_fixed())
     }
 
     fn defer_insert<A: Input<Value = K>, B: Input<Value = R>>(

@@ -168,8 +168,7 @@ impl<P: Protocol> Transaction<'_, P> {
         });
         self.attempt.intentions.waiting.drain(..settled);
         self.phase = Phase::Body;
-        self.attempt.intentions.restructured.clear();
-        self.attempt.intentions.removes = false;
+        self.attempt.intentions.leave_structures();
         result
     }
 

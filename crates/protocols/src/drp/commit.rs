@@ -257,6 +257,7 @@ impl Drp {
     /// Checks everything that the attempt has seen.
     pub(super) fn check_all(&self, attempt: &mut Attempt<Self>) -> Result<(), Lost> {
         Self::check_predicates(attempt)?;
+        // Who has seen an absence, or is going to make one.
         if attempt.has_structures() || attempt.changes_structure() {
             self.progress.wait_for_restructuring(attempt.worker().number());
         }

@@ -37,8 +37,8 @@
 //! going to change an index, before it finishes, until it has done so; and a wild attempt that has
 //! observed an index waits at its certification for all who say so, before it checks that the index is as it was
 //! ([`Progress`]). So does an attempt that is going to delete a row, before it finishes: who comes before it, and has
-//! left the line that made it so, finds the row there when it inserts the same key. None of them is behind it: all before them have finished, and
-//! it has not.
+//! left the line that made it so, finds the row there when it inserts the same key. None of those who are waited for
+//! is behind who waits: all before them have finished, and it has not.
 //!
 //! # Why nobody waits for ever
 //!
