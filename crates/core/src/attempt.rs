@@ -326,6 +326,7 @@ impl<P: Protocol> Attempt<P> {
     }
 
     /// Whether an intention may take from an index, which nobody can see before it has run.
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn will_remove(&self) -> bool {
         self.intentions.will_remove()
     }

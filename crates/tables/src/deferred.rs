@@ -7,6 +7,7 @@
 use crate::key::Key;
 use crate::operations::Seen;
 use crate::record::{Record, State};
+use crate::secondary::Maintained;
 use crate::storage::Shared;
 use crate::table::Table;
 use hotrow_core::{Abort, Access, Deferred, Input, Protocol, Reason, Transaction, Value};
@@ -122,6 +123,10 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
                 }
             })?;
         self.will_move_entries(tx);
+        if self.moving_secondaries().next().is_some() {
+            // The entry of the row as it was.
+            tx.will_remove();
+        }
         Ok(deferred)
     }
 
@@ -150,6 +155,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
             table.delete_at_turn(tx, record)
         })?;
         self.will_change_structure(tx);
+        tx.will_remove();
         Ok(deferred)
     }
 
@@ -236,9 +242,11 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
 
     /// Says that a row's entries in the secondary indexes may come and go.
     fn will_move_entries(&self, tx: &mut Tx<'_, P>) {
-        for secondary in self.secondaries.iter().filter(|secondary| !secondary.is_fixed()) {
-            tx.will_change_structure(secondary.label());
-        }
+        self.moving_secondaries().for_each(|secondary| tx.will_change_structure(secondary.label()));
+    }
+
+    fn moving_secondaries(&self) -> impl Iterator<Item = &dyn Maintained<K, R, P>> {
+        self.secondaries.iter().map(|secondary| &**secondary).filter(|secondary| !secondary.is_fixed())
     }
 
     fn defer_insert<A: Input<Value = K>, B: Input<Value = R>>(

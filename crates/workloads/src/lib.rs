@@ -18,7 +18,6 @@ mod registry;
 mod report;
 mod run;
 pub mod stress;
-pub mod tables32;
 pub mod tpcc;
 mod workload;
 pub mod ycsb;

@@ -2,13 +2,14 @@
 
 #![cfg(feature = "sim")]
 
+use hotrow::deferred::Constant;
 use hotrow::protocols::Drp;
 use hotrow::sync::atomic::{AtomicU64, Ordering};
 use hotrow::sync::random::Random;
-use hotrow::{Abort, Engine, Profile, Protocol as _, RetryPolicy, TArray, TBox, Table, Transaction};
+use hotrow::{Abort, Engine, Profile, Protocol as _, RetryPolicy, TArray, TBox, Table, Transaction, Worker};
 use hotrow_sim::{Config, Faults, Machine, Order, Outcome, Simulation};
 use hotrow_workloads::explore::{Drawn, explore};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 
 type Tx<'w> = Transaction<'w, Drp>;
 type Body<'a> = &'a (dyn Fn(&mut Tx<'_>) -> Result<(), Abort> + Sync);
@@ -26,29 +27,41 @@ fn run(engine: &Engine<Drp>, bodies: &[Body<'_>], seed: u64) -> u64 {
 /// As [`run`], with transactions that only read, and say so.
 fn run_with_readers(engine: &Engine<Drp>, writers: &[Body<'_>], readers: &[Body<'_>], seed: u64) -> u64 {
     let bodies = [writers, readers].concat();
+    simulate(engine, bodies.len(), seed, 100_000, |core, worker| {
+        let profile = if core < writers.len() { Profile::UNKNOWN } else { Profile::READ_ONLY };
+        assert_eq!(worker.try_run_as(profile, |tx| bodies[core](tx)), Ok(()), "schedule {seed}");
+    });
+    engine.statistics().aborts
+}
+
+/// Runs something on each core in a schedule that a seed stands for, with stops in the midst of it. Deadlocks and runs
+/// without an end fail.
+fn simulate(
+    engine: &Engine<Drp>,
+    cores: usize,
+    seed: u64,
+    stop_ns_max: u64,
+    work: impl Fn(usize, &mut Worker<Drp>),
+) {
     let mut random = Random::seeded(seed);
     let machine = Machine::named("server-128").expect("a machine that comes with the simulator");
-    let mut config = Config::new(machine, bodies.len());
+    let mut config = Config::new(machine, cores);
     config.seed = seed;
     config.order = match random.below(2) {
-        0 => Order::Priorities { depth: 3, steps_expected: 60 * bodies.len() as u64 },
+        0 => Order::Priorities { depth: 3, steps_expected: 60 * cores as u64 },
         _ => Order::Random { probability: 0.3 },
     };
     config.caches = false;
     config.steps_max = Some(200_000);
-    config.faults = Faults { stops: 2, stop_ns_max: 100_000, kills: 0, within_steps: 100 };
-    let workers: Vec<_> = bodies.iter().map(|_| RefCell::new(Some(engine.worker().unwrap()))).collect();
+    config.faults = Faults { stops: 2, stop_ns_max, kills: 0, within_steps: 100 };
+    let workers: Vec<_> = (0..cores).map(|_| RefCell::new(Some(engine.worker().unwrap()))).collect();
     let Outcome { end, results, .. } =
         Simulation::new(config).expect("options that can be").try_run(|core| {
             let mut worker = workers[core].take().expect("each core has its own");
-            let profile = if core < writers.len() { Profile::UNKNOWN } else { Profile::READ_ONLY };
-            worker.try_run_as(profile, |tx| bodies[core](tx))
+            work(core, &mut worker);
         });
     assert!(end.is_finished(), "schedule {seed}: {end}");
-    for result in results {
-        assert_eq!(result, Some(Ok(())), "schedule {seed}");
-    }
-    engine.statistics().aborts
+    assert!(results.iter().all(Option::is_some), "schedule {seed}");
 }
 
 const SCHEDULES: u64 = 3_000;
@@ -268,6 +281,31 @@ fn who_only_reads_sees_one_state_among_writers_that_are_always_in_line() {
             run_with_readers(&engine, &writers, &readers, seed);
             let seen = seen.map(AtomicU64::into_inner);
             assert_eq!(seen, [0, 0], "{variant:?}, schedule {seed}: half of a transaction");
+        }
+    }
+}
+
+#[test]
+fn who_lines_up_for_a_new_row_before_its_maker_has_left_it_is_woken() {
+    for variant in Drp::VARIANTS {
+        for seed in 0..SCHEDULES {
+            let engine = engine(variant.name);
+            let table = Table::<u64, u64, Drp>::hash(&engine, "rows", 4);
+            let updates = Cell::new(0);
+            // Stops long enough for others to park.
+            simulate(&engine, 3, seed, 1_000_000, |core, worker| {
+                if core == 0 {
+                    let inserted = worker.run_deferred(|tx| table.defer_insert(tx, Constant(1), Constant(0)));
+                    assert_eq!(inserted, Ok(true));
+                } else {
+                    // Comes as soon as the row is there, unless the other core does not come at all.
+                    let update = |tx: &mut Tx<'_>| table.defer_update(tx, &1, (), |row, ()| *row += 1);
+                    let updated = (0..50).find_map(|_| worker.run_deferred(update).unwrap());
+                    updates.set(updates.get() + u64::from(updated.is_some()));
+                }
+            });
+            let updated = engine.run(|tx| table.get(tx, &1));
+            assert_eq!(updated, Ok(Some(updates.get())), "{variant:?}, schedule {seed}");
         }
     }
 }

@@ -107,6 +107,7 @@ impl<P: Protocol> Intentions<P> {
     }
 
     /// Whether any of those recorded may take from an index.
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(crate) fn will_remove(&self) -> bool {
         self.removes
     }
@@ -133,6 +134,14 @@ impl<P: Protocol> Intentions<P> {
         }
     }
 
+    /// Forgets what would have been done to indexes: it has been done, or will not be.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    pub(super) fn leave_structures(&mut self) {
+        self.restructured.clear();
+        self.removes = false;
+        self.unsettled.clear();
+    }
+
     /// Forgets everything. A panic in a user's `Drop` passes on, and leaves the rest for the next call, which the
     /// transaction's own drop makes. Panics that come while that one passes on end here: they would end the process.
     #[cfg_attr(not(debug_assertions), inline(always))]
@@ -141,9 +150,7 @@ impl<P: Protocol> Intentions<P> {
         self.late.clear();
         self.resolving = None;
         self.results.clear();
-        self.restructured.clear();
-        self.removes = false;
-        self.unsettled.clear();
+        self.leave_structures();
         while let Some((node, drop_at)) = self.nodes.pop() {
             // SAFETY: entered once by `drop_later`, and taken out just now; the arena is reset only afterwards.
             let drop_node = || unsafe { drop_at(node) };

@@ -201,9 +201,7 @@ impl<P: Protocol> Transaction<'_, P> {
         self.attempt.intentions.late.drain(..found);
         self.phase = Phase::Body;
         self.running = None;
-        self.attempt.intentions.restructured.clear();
-        self.attempt.intentions.removes = false;
-        self.attempt.intentions.unsettled.clear();
+        self.attempt.intentions.leave_structures();
         result
     }
 

@@ -265,8 +265,14 @@ impl Drp {
         if attempt.will_restructure() && !self.options.two_phase {
             // Before it finishes: who is behind may finish then, and others behind that one.
             self.wait_for_predecessors(attempt);
+            let worker = attempt.worker().number();
+            if attempt.will_remove() {
+                // What others that come before are going to insert must find the rows that are to be deleted. Before it
+                // says so of itself: two would wait for each other.
+                self.progress.wait_for_restructuring(worker);
+            }
             attempt.local.is_restructuring = true;
-            self.progress.of(attempt.worker().number()).set_restructuring(true);
+            self.progress.of(worker).set_restructuring(true);
         }
         self.finish(attempt);
     }
@@ -306,7 +312,8 @@ impl Drp {
     /// Checks everything that the attempt has seen.
     pub(super) fn check_all(&self, attempt: &mut Attempt<Self>) -> Result<(), Lost> {
         Self::check_predicates(attempt)?;
-        if attempt.has_structures() {
+        // Who has seen an absence, or is going to make one.
+        if attempt.has_structures() || attempt.changes_structure() {
             self.progress.wait_for_restructuring(attempt.worker().number());
         }
         Self::check_reads(attempt)
@@ -347,23 +354,29 @@ impl Drp {
         }
         // Orders having joined before the stores to the values; pairs with the fence in `Line::stable`.
         fence(Ordering::Release);
-        // What others want most is ranked highest, and left first.
-        for at in (0..attempt.local.places.len()).rev() {
-            let item = attempt.items.get(attempt.local.places[at].item);
-            if item.is(Flags::WRITE) && !item.payload().is_null() {
-                self.install_and_leave(attempt, at);
-            }
-        }
-        // Then what was inserted, all of it before any of it is left: who has met one of these segments at its turn
-        // finds the others. And before what stands for a group is left: who comes next there finds them, too.
         let inserts = attempt.changes_structure();
         if inserts {
-            Self::each_born(attempt, |attempt, id| attempt.install(id));
+            // Who finds a new row may line up for it, and be before this attempt elsewhere: it must not have to wait
+            // for anybody from then on.
+            for at in 0..attempt.local.places.len() {
+                self.take_turn(attempt, attempt.local.places[at].item, true);
+            }
         }
+        // What others want most is ranked highest, and left first. New rows are all there before any of them is left, and
+        // before a group is left, which has no value: who comes next there finds them.
+        let mut rows_are_there = !inserts;
         for at in (0..attempt.local.places.len()).rev() {
+            let Place { item, writes, .. } = attempt.local.places[at];
+            if !rows_are_there && writes && attempt.items.get(item).payload().is_null() {
+                Self::each_born(attempt, |attempt, id| attempt.install(id));
+                rows_are_there = true;
+            }
             self.install_and_leave(attempt, at);
         }
         if inserts {
+            if !rows_are_there {
+                Self::each_born(attempt, |attempt, id| attempt.install(id));
+            }
             Self::each_born(attempt, |attempt, id| attempt.items.get(id).header().leave_born());
         }
         self.tell(attempt);
@@ -439,7 +452,10 @@ impl Drp {
     #[inline]
     fn tell(&self, attempt: &Attempt<Self>) {
         let worker = u64::from(attempt.worker().number());
-        let ranks = attempt.local.places.iter().map(|place| place.rank);
-        self.progress.tell(ranks.chain([worker]));
+        let places = attempt.local.places.iter().map(|place| place.rank);
+        // Who has found a row that was inserted may have lined up for it before its maker had left.
+        let items = &attempt.items;
+        let born = items.writes().iter().map(|id| items.get(*id)).filter(|item| item.is(Flags::BORN));
+        self.progress.tell(places.chain(born.map(|item| item.rank().min(RANK_MAX))).chain([worker]));
     }
 }

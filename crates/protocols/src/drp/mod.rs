@@ -18,8 +18,7 @@
 //!    one segment after the other, which gives the next ones their turn.
 //!
 //! A wild attempt runs its intentions before it finishes, so that what they turn out to read is certified, too; a tame
-//! one afterwards, and leaves the lines in which it only reads as soon as it has read, unless it is going to change an
-//! index.
+//! one afterwards, and leaves the lines in which it only reads as soon as it has read.
 //!
 //! # Why it is serializable
 //!
@@ -34,12 +33,12 @@
 //! end: strict.
 //!
 //! Absence has no line. A tame attempt that has read, left that line early, and inserts a row later, would come too
-//! late for others behind it: one that deletes the row that was there, or a wild one that has seen that it is not. So an
-//! attempt that is going to change an index leaves no line early. It also says so, before it finishes, until it has
-//! done it; and a wild attempt that has
+//! late for a wild one that comes after others behind it, and has seen that the row is not there. So who is
+//! going to change an index says so before it finishes, until it has done it; and a wild attempt that has
 //! observed an index waits at its certification for all who say so, before it checks that the index is as it was
-//! ([`Progress`]). None of them is behind it: all before them have finished, and
-//! it has not.
+//! ([`Progress`]). So does an attempt that is going to delete a row, before it finishes: who comes before it, and has
+//! left the line that made it so, finds the row there when it inserts the same key. None of those who are waited for
+//! is behind who waits: all before them have finished, and it has not.
 //!
 //! # Why nobody waits for ever
 //!
@@ -335,10 +334,7 @@ impl Protocol for Drp {
         // Attempts that are to be opaque would have to look for what others are about to insert at each look, not only
         // at the end; so with them nobody comes before who has not left.
         let DrpOptions { two_phase, opaque, .. } = self.options;
-        // And what is going to insert must find the keys absent, or present, as they were when it finished: nobody who is
-        // behind it may delete one before.
-        let inserts_later = attempt.local.is_restructuring;
-        let may_leave = attempt.local.has_finished && !two_phase && !opaque && !inserts_later;
+        let may_leave = attempt.local.has_finished && !two_phase && !opaque;
         if may_leave && !attempt.items.get(id).is_any(&[Flags::DEFERRED_WRITE, Flags::WRITE]) {
             Self::leave_read(attempt, id);
         }
