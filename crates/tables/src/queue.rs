@@ -125,7 +125,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
 
     /// The key of the first row of a range, for an intention. One that runs early is not in line.
     fn look_for_first(&self, tx: &mut Tx<'_, P>, range: Range<K>, at_tail: bool) -> Result<Option<K>, Abort> {
-        if tx.is_at_turn() { Ok(self.find_first(tx, range, at_tail)) } else { self.scan_for_first(tx, range) }
+        if tx.is_at_turn() { self.find_first(tx, range, at_tail) } else { self.scan_for_first(tx, range) }
     }
 
     fn defer_take_first(
@@ -181,7 +181,12 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
 
     /// The key of the first row of a range, at the attempt's turn at a group's head or tail: nobody who is before it
     /// in line has yet to delete or insert one.
-    fn find_first(&self, tx: &mut Tx<'_, P>, (low, high): Range<K>, at_tail: bool) -> Option<K> {
+    fn find_first(
+        &self,
+        tx: &mut Tx<'_, P>,
+        (low, high): Range<K>,
+        at_tail: bool,
+    ) -> Result<Option<K>, Abort> {
         let from = tx.begin_range();
         let mut first = self.first_present(tx, low, high);
         if first.is_some_and(|(_, has_passed)| has_passed) {
@@ -190,6 +195,8 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
             fence(Ordering::Acquire);
             first = self.first_present(tx, low, high);
         }
+        // What else the attempt has seen may be of an earlier state.
+        tx.learn_absence()?;
         let first = first.map(|(key, _)| key);
         // At the head nothing is known of what comes in behind the last row.
         if (first.is_some() || at_tail)
@@ -198,7 +205,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
             let high = first.map_or(high, |key| Bound::Excluded(key.image()));
             self.record_covered(tx, low, high, from);
         }
-        first.cloned()
+        Ok(first.cloned())
     }
 
     /// The key of the first row of a range that is there when it is looked at, and whether others were passed, or leaves.

@@ -33,6 +33,7 @@ mod expression;
 mod inputs;
 mod intention;
 mod late;
+mod recording;
 mod running;
 #[cfg(all(test, not(loom)))]
 mod tests;

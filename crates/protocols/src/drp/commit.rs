@@ -22,6 +22,10 @@ pub(super) struct Place {
 }
 
 impl Place {
+    pub(super) fn item(&self) -> ItemId {
+        self.item
+    }
+
     /// Leaves the line at its turn.
     #[inline]
     fn leave(&mut self, line: &Line) {

@@ -237,8 +237,10 @@ impl Protocol for Drp {
         if item.is(Flags::LOCKED) {
             return self.load_at_turn(attempt, load);
         }
-        if attempt.local.has_begun && item.mark.place != 0 {
-            // An intention looks at a segment that is another one's.
+        let DrpLocal { has_begun, has_finished, .. } = attempt.local;
+        if has_begun && (item.mark.place != 0 || has_finished) {
+            // An intention looks at a segment that is another one's, or for which the attempt has not lined up: too
+            // late, if others have come behind it.
             return Err(Lost::item(Reason::Undeclared, id));
         }
         let mut load = load;
@@ -292,6 +294,9 @@ impl Protocol for Drp {
 
     #[cfg_attr(not(debug_assertions), inline(always))]
     fn observed(&self, attempt: &mut Attempt<Self>) -> Result<(), Lost> {
+        if attempt.local.has_finished && attempt.has_structures() {
+            return Err(Self::undeclared(attempt));
+        }
         self.keep_opaque(attempt).map(|_| ())
     }
 
@@ -306,9 +311,11 @@ impl Protocol for Drp {
     }
 
     fn line_up(&self, attempt: &mut Attempt<Self>, below: Option<u64>) -> Result<(), Lost> {
-        if attempt.local.reads_in_line {
+        if attempt.local.reads_in_line
+            && let Some(place) = attempt.local.places.last()
+        {
             // What was deferred may rank lower.
-            return Err(Self::undeclared(attempt));
+            return Err(Lost::item(Reason::Undeclared, place.item()));
         }
         self.join_all(attempt, below)?;
         if below.is_some() {
