@@ -273,10 +273,10 @@ impl Drp {
             if attempt.will_remove() {
                 // What others that come before are going to insert must find the rows that are to be deleted. Before it
                 // says so of itself: two would wait for each other.
-                self.progress.wait_for_restructuring(worker);
+                self.progress.wait_for_restructuring(worker, &mut attempt.local.restructuring);
             }
             attempt.local.is_restructuring = true;
-            self.progress.of(worker).set_restructuring(true);
+            self.progress.toggle_restructuring(worker);
         }
         self.finish(attempt);
     }
@@ -284,7 +284,7 @@ impl Drp {
     /// Says that what the attempt does to indexes has been done, or will not be.
     fn end_restructuring(&self, attempt: &mut Attempt<Self>) {
         if std::mem::take(&mut attempt.local.is_restructuring) {
-            self.progress.of(attempt.worker().number()).set_restructuring(false);
+            self.progress.toggle_restructuring(attempt.worker().number());
         }
     }
 
@@ -318,7 +318,8 @@ impl Drp {
         Self::check_predicates(attempt)?;
         // Who has seen an absence, or is going to make one.
         if attempt.has_structures() || attempt.changes_structure() {
-            self.progress.wait_for_restructuring(attempt.worker().number());
+            let worker = attempt.worker().number();
+            self.progress.wait_for_restructuring(worker, &mut attempt.local.restructuring);
         }
         Self::check_reads(attempt)
     }

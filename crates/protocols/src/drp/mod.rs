@@ -126,6 +126,8 @@ pub struct DrpLocal {
     reads_in_line: bool,
     /// Whether others have been told that the attempt is going to change an index.
     is_restructuring: bool,
+    /// Others that have been, when this one looked.
+    restructuring: Vec<(u32, u32)>,
     /// The clock when everything read was last found unchanged.
     clock: u64,
 }
