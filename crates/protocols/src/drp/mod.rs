@@ -74,6 +74,7 @@
 //!   line before it is left, because they come to it by reading that it is there.
 
 mod commit;
+mod install;
 mod line;
 mod options;
 mod order;
@@ -317,7 +318,7 @@ impl Protocol for Drp {
             && let Some(place) = attempt.local.places.last()
         {
             // What was deferred may rank lower.
-            return Err(Lost::item(Reason::Undeclared, place.item()));
+            return Err(Lost::item(Reason::Undeclared, place.item));
         }
         self.join_all(attempt, below)?;
         if below.is_some() {
