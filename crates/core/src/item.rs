@@ -42,6 +42,9 @@ impl Flags {
     pub const DEFERRED_WRITE: Flags = Flags(128);
     /// An intention could not run yet, so later ones of the segment must not.
     pub(crate) const HELD_BACK: Flags = Flags(256);
+    /// Whoever gets the segment's lock next relies on finding what the attempt has made: it is given up only when that
+    /// is installed.
+    pub const AFTER_BORN: Flags = Flags(512);
 }
 
 /// What one attempt knows of one segment (sto §3.2, `TItem`).

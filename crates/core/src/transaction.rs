@@ -404,6 +404,12 @@ impl<'w, P: Protocol> Transaction<'w, P> {
         self.attempt.wants_cleanup = true;
     }
 
+    /// Says that whoever has a segment next relies on finding what this attempt makes.
+    #[inline]
+    pub fn leave_after_born(&mut self, id: ItemId) {
+        self.attempt.items.get_mut(id).set(Flags::AFTER_BORN);
+    }
+
     /// Marks an item as written although its write needs no payload (a delete).
     ///
     /// # Safety

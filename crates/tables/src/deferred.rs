@@ -266,7 +266,12 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
             // SAFETY: the segment is the groups', both live in the table's shared state; the caller has entered.
             Some(group) if tx.defers() => unsafe {
                 let segment = self.groups.tail(group);
-                tx.defer(&self.groups, segment, Access::Write, (key, row), work)
+                let deferred = tx.defer(&self.groups, segment, Access::Write, (key, row), work)?;
+                if self.group_of.is_some() {
+                    let id = tx.item(&self.groups, segment);
+                    tx.leave_after_born(id);
+                }
+                Ok(deferred)
             },
             _ => {
                 // Who takes the first row of a group later in this attempt has to see this one.

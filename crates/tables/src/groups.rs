@@ -7,10 +7,11 @@
 use crossbeam_utils::CachePadded;
 use hotrow_core::{EngineId, Item, Label, Object, Pin, Protocol};
 use hotrow_sync::OnceLock;
+use hotrow_sync::atomic::{AtomicU64, Ordering};
 use std::ptr::NonNull;
 
 /// Segments for groups in a table that has any.
-const GROUPS: usize = if cfg!(test) { 4 } else { 1_024 };
+pub(crate) const GROUPS: usize = if cfg!(test) { 4 } else { 1_024 };
 /// Heads come first in the order of lines, and are numbered first.
 pub(crate) const HEADS: u32 = GROUPS as u32;
 
@@ -22,6 +23,8 @@ pub(crate) struct Groups<P: Protocol> {
     /// Made when the first one is asked for. Each on a cache line of its own: groups are locked by many.
     heads: Segments<P>,
     tails: Segments<P>,
+    /// Rows that have come in without their turn at a tail being announced before: loaded, or not deferred.
+    outsiders: CachePadded<AtomicU64>,
 }
 
 impl<P: Protocol> Groups<P> {
@@ -30,7 +33,18 @@ impl<P: Protocol> Groups<P> {
             label: Label::new(engine, format!("{table}.groups")),
             heads: OnceLock::new(),
             tails: OnceLock::new(),
+            outsiders: CachePadded::default(),
         }
+    }
+
+    /// How many rows have come in otherwise than at their turn at a tail, when they are looked for there.
+    pub(crate) fn outsiders(&self) -> u64 {
+        // Relaxed: those that line up have theirs counted at their turn at the tail, and the line orders it.
+        self.outsiders.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn count_outsider(&self) {
+        self.outsiders.fetch_add(1, Ordering::Relaxed);
     }
 
     /// The segment of a group: where rows are inserted.
@@ -74,7 +88,10 @@ unsafe impl<P: Protocol> Object<P> for Groups<P> {
         u64::from(Self::number(&self.heads, segment).unwrap_or_else(tail))
     }
 
-    unsafe fn install(&self, _: &mut Item<P>, _: &Pin) {}
+    /// What is not deferred is a write that changes nothing: its turn has come.
+    unsafe fn install(&self, _: &mut Item<P>, _: &Pin) {
+        self.count_outsider();
+    }
 
     unsafe fn undo(&self, _: &mut Item<P>, _: &Pin) {}
 }

@@ -92,6 +92,9 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
             return false;
         };
         std::mem::forget(fresh);
+        if self.group_of.is_some() {
+            self.groups.count_outsider();
+        }
         if let Some((key, row)) = entry {
             for secondary in &self.secondaries {
                 secondary.load(&key, &row, pin);

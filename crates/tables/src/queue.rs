@@ -10,19 +10,66 @@
 //! so a row that is found behind others that were not there is looked for once more: whatever is before it is there by
 //! then.
 
-use crate::groups::{Groups, HEADS};
+use crate::groups::{GROUPS, Groups, HEADS};
 use crate::index::{Direction, Keyed};
-use crate::key::Key;
+use crate::key::{Image, Key};
 use crate::record::{Record, State};
 use crate::storage::{Shared, tag};
 use crate::table::Table;
+use crossbeam_utils::CachePadded;
 use hotrow_core::{Abort, Access, Deferred, Misuse, Protocol, Reason, Transaction, Value};
-use hotrow_sync::atomic::{Ordering, fence};
+use hotrow_sync::OnceLock;
+use hotrow_sync::atomic::{AtomicU64, Ordering, fence};
 use std::ops::{Bound, ControlFlow, RangeBounds};
 use std::ptr::NonNull;
 
 type Tx<'w, P> = Transaction<'w, P>;
 type Range<K> = (Bound<<K as Key>::Image>, Bound<<K as Key>::Image>);
+
+/// The last key that has come into a group, of the groups that share a tail. Only who has its turn there touches it, so
+/// all is relaxed: the tail's line orders it.
+struct LastKey<I: Image> {
+    /// One more than the number of the group; 0 if no key is known.
+    group: AtomicU64,
+    image: I::Slot,
+    /// [`Groups::outsiders`] when it was.
+    outsiders: AtomicU64,
+}
+
+impl<I: Image> LastKey<I> {
+    fn is_before<P: Protocol>(&self, key: &impl Key<Image = I>, group: u64, groups: &Groups<P>) -> bool {
+        let group = group.wrapping_add(1);
+        group != 0
+            && self.group.load(Ordering::Relaxed) == group
+            && self.outsiders.load(Ordering::Relaxed) == groups.outsiders()
+            && I::load(&self.image) < key.image()
+    }
+
+    fn set<P: Protocol>(&self, key: &impl Key<Image = I>, group: u64, groups: &Groups<P>) {
+        self.group.store(group.wrapping_add(1), Ordering::Relaxed);
+        self.outsiders.store(groups.outsiders(), Ordering::Relaxed);
+        key.image().store(&self.image);
+    }
+}
+
+/// The last key of each group, as far as they are known.
+pub(crate) struct LastKeys<K: Key>(OnceLock<Box<[CachePadded<LastKey<K::Image>>]>>);
+
+impl<K: Key> LastKeys<K> {
+    pub(crate) fn new() -> Self {
+        Self(OnceLock::new())
+    }
+
+    fn of(&self, group: u64) -> &LastKey<K::Image> {
+        let unknown = || LastKey {
+            group: AtomicU64::new(0),
+            image: <K::Image as Image>::Slot::default(),
+            outsiders: AtomicU64::new(0),
+        };
+        let keys = self.0.get_or_init(|| (0..GROUPS).map(|_| CachePadded::new(unknown())).collect());
+        &keys[group as usize % GROUPS]
+    }
+}
 
 /// Which group a row belongs to.
 pub(crate) type GroupOf<K> = Box<dyn Fn(&K) -> u64 + Send + Sync>;
@@ -64,12 +111,23 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         if !tx.is_at_turn() {
             return self.change_groups(tx, [head, tail]);
         }
-        if tx.is_at_turn_of(tail) && !self.is_followed(tx, key, group, group_of) {
+        if tx.is_at_turn_of(tail) && self.comes_last(tx, key, group, group_of) {
             return Ok(());
         }
         // SAFETY: the record is this table's.
         let id = unsafe { tx.item(self, Record::address(record)) };
         Err(tx.conflict(Reason::Undeclared, id))
+    }
+
+    /// Whether a key comes behind all that are in its group, at the attempt's turn at the group's tail.
+    fn comes_last(&self, tx: &Tx<'_, P>, key: &K, group: u64, group_of: &GroupOf<K>) -> bool {
+        let last = self.last_keys.of(group);
+        let comes_last =
+            last.is_before(key, group, &self.groups) || !self.is_followed(tx, key, group, group_of);
+        if comes_last {
+            last.set(key, group, &self.groups);
+        }
+        comes_last
     }
 
     /// Whether there is a later key in the same group.
@@ -96,6 +154,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         for segment in segments {
             // SAFETY: the segment is the groups', both live in the table's shared state; the operation has entered.
             let (id, pending) = unsafe { tx.write::<Groups<P>>(&self.groups, segment) }?;
+            tx.leave_after_born(id);
             if !pending {
                 // SAFETY: announced just now; groups expect no payload.
                 unsafe { tx.set_write_without_payload(id) };

@@ -20,7 +20,7 @@
 use crate::groups::Groups;
 use crate::index::{Cursor, Direction, HashIndex, Insertion, Keyed, Lookup, OrderedIndex};
 use crate::key::{Image, Key};
-use crate::queue::GroupOf;
+use crate::queue::{GroupOf, LastKeys};
 use crate::record::{Pending, Record, State};
 use crate::secondary::Maintained;
 use hotrow_core::history::WriteKind;
@@ -137,6 +137,7 @@ pub(crate) struct Shared<K: Key, R: Value, P: Protocol> {
     pub(crate) groups: Groups<P>,
     /// If the groups are queues: which one a row belongs to.
     pub(crate) group_of: Option<GroupOf<K>>,
+    pub(crate) last_keys: LastKeys<K>,
 }
 
 impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
@@ -150,7 +151,15 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     ) -> Self {
         // Before the table: who takes the first row of a group lines up for the group first.
         let groups = Groups::new(engine, &name);
-        Self { label: Label::new(engine, name), index, fixed, secondaries, groups, group_of }
+        Self {
+            label: Label::new(engine, name),
+            index,
+            fixed,
+            secondaries,
+            groups,
+            group_of,
+            last_keys: LastKeys::new(),
+        }
     }
 
     /// Takes a dead record out of the index, unless somebody else has done so, and retires it.

@@ -27,11 +27,10 @@ impl Drp {
             }
         }
         // What others want most is ranked highest, and left first. New rows are all there before any of them is left, and
-        // before a group is left, which has no value: who comes next there finds them.
+        // before a line is left where who comes next relies on finding them.
         let mut rows_are_there = !inserts;
         for at in (0..attempt.local.places.len()).rev() {
-            let Place { item, writes, .. } = attempt.local.places[at];
-            if !rows_are_there && writes && attempt.items.get(item).payload().is_null() {
+            if !rows_are_there && attempt.items.get(attempt.local.places[at].item).is(Flags::AFTER_BORN) {
                 Self::each_born(attempt, |attempt, id| attempt.install(id));
                 rows_are_there = true;
             }
