@@ -158,6 +158,12 @@ impl Contexts {
         self.contexts.of(worker)
     }
 
+    /// Begins a worker's next attempt after `last`.
+    #[inline]
+    pub(crate) fn enter_next(&self, last: Stamp, worker: u32, began_ns: u64) -> Stamp {
+        self.enter(Stamp { id: last.id.next(worker), began_ns })
+    }
+
     /// Makes an attempt that of its worker.
     #[inline]
     fn enter(&self, stamp: Stamp) -> Stamp {
@@ -189,7 +195,19 @@ impl Contexts {
     /// Tells who waits at the worker's event, and lets them go first if they have no processor of their own.
     #[inline]
     pub(crate) fn tell(&self, stamp: Stamp) {
-        if self.of(stamp.worker()).event.notify_all() && self.is_crowded() {
+        if self.tell_at(stamp.worker()) {
+            self.let_others_run();
+        }
+    }
+
+    /// Tells who waits at a worker's event. Whether anybody was parked there.
+    pub(crate) fn tell_at(&self, worker: u32) -> bool {
+        self.of(worker).event.notify_all()
+    }
+
+    /// Lets those that have been told go first if they have no processor of their own.
+    pub(crate) fn let_others_run(&self) {
+        if self.is_crowded() {
             thread::yield_now();
         }
     }

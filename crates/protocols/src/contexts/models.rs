@@ -15,12 +15,12 @@ impl Contexts {
 
     /// Begins a worker's first attempt.
     pub(crate) fn begin_at(&self, worker: u32, began_ns: u64) -> Stamp {
-        self.enter(Stamp { id: AttemptId::default().next(worker), began_ns })
+        self.enter_next(Stamp::default(), worker, began_ns)
     }
 
     /// Begins the next transaction of an attempt's worker.
     pub(crate) fn begin_after(&self, last: Stamp, began_ns: u64) -> Stamp {
-        self.enter(Stamp { id: last.id.next(last.worker()), began_ns })
+        self.enter_next(last, last.worker(), began_ns)
     }
 }
 
