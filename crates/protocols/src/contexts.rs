@@ -29,7 +29,7 @@ use crate::per_worker::PerWorker;
 use hotrow_sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
 use hotrow_sync::clock::Duration;
 use hotrow_sync::event::Event;
-use hotrow_sync::spin::spin_until;
+use hotrow_sync::spin::{spin_until, yield_until};
 use hotrow_sync::thread;
 
 /// Bits of a worker's number in an identity.
@@ -338,15 +338,17 @@ impl Contexts {
         }
     }
 
-    /// How often who waits looks before it parks.
+    /// How often who waits looks before it parks: between pauses first, then giving the processor away in between.
     ///
-    /// Where each worker has a processor, whoever is waited for is running, and will be done long before a parked
-    /// thread would be awake again. Where they share processors, it may be waiting for this one.
-    fn rounds(&self) -> u32 {
+    /// Where each worker has a processor, whoever is waited for is running, most likely, and will be done long before a
+    /// parked thread would be awake again. But processors may be other programs' too: then it may be waiting for this
+    /// one, and who spins keeps it from running. A yield lets it go on, and costs little where nobody else is. Where
+    /// there are more workers than processors, parking does that better.
+    fn looks(&self) -> (u32, u32) {
         match () {
-            () if cfg!(loom) => 0,
-            () if self.is_crowded() => 8,
-            () => 128,
+            () if cfg!(loom) => (0, 0),
+            () if self.is_crowded() => (8, 0),
+            () => (32, 512),
         }
     }
 
@@ -354,10 +356,12 @@ impl Contexts {
     fn spin(&self, mut hint: impl FnMut() -> bool, mut condition: impl FnMut() -> bool) -> bool {
         const HINTS: u32 = 16;
         let mut looks = 0;
-        spin_until(self.rounds(), || {
+        let (spinning, yielding) = self.looks();
+        spin_until(spinning, || {
             looks += 1;
             hint() || looks % HINTS == 0 && condition()
         }) && condition()
+            || yield_until(yielding, condition)
     }
 
     /// Whether there are more workers than run at once.

@@ -4,14 +4,15 @@
 //! bits 0 to 14    how many share it
 //! bit 15          exclusive: the owner has it alone
 //! bit 16          upgrading: the owner shares it and waits to have it alone
-//! bits 17 to 30   the owner's worker
+//! bits 17 to 30   the owner's worker; if there is none, that of the head of the queue if it waits for readers
 //! bits 31 to 63   the last node of the queue; 0 if nobody waits
 //! ```
 //!
 //! Only who waits is in the queue, so while nobody is in the way taking and releasing the lock is one read-modify-write
 //! each. That holders and tail are one word decides everything at once: who finds the queue empty takes the lock or
 //! becomes the tail, and whoever comes later sees it; and the head of the queue takes the lock and leaves the queue in
-//! one step, if it is the tail too.
+//! one step, if it is the tail too. And the word names the worker at whose event they wait that a release may let go on:
+//! the owner's, or that of the head.
 
 use super::node::NodeId;
 use hotrow_sync::atomic::{AtomicU64, Ordering};
@@ -44,13 +45,14 @@ pub(super) enum Blocker {
 pub(super) enum Released {
     /// Nobody.
     Quietly,
-    /// The head of the queue, or an upgrade.
-    Awaited,
+    /// The head of the queue, or an upgrade, at the event of this worker.
+    Awaited(u32),
 }
 
 impl Released {
-    fn if_awaited(awaited: bool) -> Self {
-        if awaited { Released::Awaited } else { Released::Quietly }
+    /// By a word before or after the change, in which they that wait are named.
+    fn if_awaited(awaited: bool, word: u64) -> Self {
+        if awaited { Released::Awaited(owner(word)) } else { Released::Quietly }
     }
 }
 
@@ -66,10 +68,10 @@ pub(super) enum Joined {
 /// What became of an upgrade.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Upgraded {
-    /// The lock is the worker's alone.
-    Taken,
-    /// The word says that the worker waits to have it alone.
-    Waiting,
+    /// The lock is the worker's alone. The head of the queue, which waited for readers, now waits for the worker.
+    Taken(Released),
+    /// The word says that the worker waits to have it alone. Likewise, if the word has said so only now.
+    Waiting(Released),
     /// Another worker does.
     Rival(u32),
 }
@@ -128,28 +130,14 @@ impl QueueLock {
         false
     }
 
-    /// Takes the lock alone if nobody is in the way and nobody waits; or, where the worker `shares` it, if nobody else
-    /// does: those that wait are behind it anyway.
+    /// Takes the lock alone if nobody is in the way and nobody waits. Where the worker `shares` it, it alone is not in
+    /// the way.
     #[inline(always)]
     pub(super) fn try_exclusive(&self, worker: u32, shares: bool) -> bool {
-        if shares {
-            return self.try_upgrade_at_once(worker);
-        }
+        let free = if shares { READER } else { 0 };
         // Sequentially consistent: as `try_shared`.
         let taken = EXCLUSIVE | owned_by(worker);
-        self.0.compare_exchange(0, taken, Ordering::SeqCst, Ordering::Relaxed).is_ok()
-    }
-
-    fn try_upgrade_at_once(&self, worker: u32) -> bool {
-        let mut seen = self.0.load(Ordering::Relaxed);
-        while seen & (READERS | UPGRADING) == READER {
-            let taken = granted(seen, worker, true);
-            match self.0.compare_exchange_weak(seen, taken, Ordering::SeqCst, Ordering::Relaxed) {
-                Ok(_) => return true,
-                Err(now) => seen = now,
-            }
-        }
-        false
+        self.0.compare_exchange(free, taken, Ordering::SeqCst, Ordering::Relaxed).is_ok()
     }
 
     /// Gives a shared lock back.
@@ -159,14 +147,15 @@ impl QueueLock {
         // two keep the pair.
         let left = self.0.fetch_sub(READER, Ordering::Release) - READER;
         let upgrade = left & (READERS | UPGRADING) == READER | UPGRADING;
-        Released::if_awaited(upgrade || left & READERS == 0 && left & TAIL != 0)
+        Released::if_awaited(upgrade || left & READERS == 0 && left & TAIL != 0, left)
     }
 
     /// Gives an exclusive lock back.
     #[inline(always)]
     pub(super) fn release_exclusive(&self) -> Released {
         // Release: as `release_shared`. While it is held alone only the tail changes.
-        Released::if_awaited(self.0.fetch_and(TAIL, Ordering::Release) & TAIL != 0)
+        let held = self.0.fetch_and(TAIL, Ordering::Release);
+        Released::if_awaited(held & TAIL != 0, held)
     }
 
     /// Takes the lock if the queue is empty and nobody is in the way; else makes a node the tail. `behind` is told of
@@ -244,9 +233,17 @@ impl QueueLock {
         loop {
             let (next, result) = match seen & UPGRADING != 0 {
                 true if owner(seen) != worker => return Upgraded::Rival(owner(seen)),
-                _ if seen & READERS == READER => (granted(seen, worker, true), Upgraded::Taken),
-                true => return Upgraded::Waiting,
-                false => (seen | UPGRADING | owned_by(worker), Upgraded::Waiting),
+                true if seen & READERS == READER => {
+                    (granted(seen, worker, true), Upgraded::Taken(Released::Quietly))
+                }
+                true => return Upgraded::Waiting(Released::Quietly),
+                false => {
+                    let head = Released::if_awaited(seen & TAIL != 0, seen);
+                    match seen & READERS == READER {
+                        true => (granted(seen, worker, true), Upgraded::Taken(head)),
+                        false => (seen & !OWNER | UPGRADING | owned_by(worker), Upgraded::Waiting(head)),
+                    }
+                }
             };
             // Sequentially consistent: as `try_shared`.
             match self.0.compare_exchange_weak(seen, next, Ordering::SeqCst, Ordering::Relaxed) {
@@ -270,12 +267,37 @@ impl QueueLock {
     /// Says that a worker does not wait any more to have the lock alone, if the word still says so.
     pub(super) fn cancel_upgrade(&self, worker: u32) -> Released {
         let changed = self.change_upgrade(worker, |word| word & !(UPGRADING | OWNER));
-        Released::if_awaited(changed.is_some_and(|word| word & TAIL != 0))
+        changed.map_or(Released::Quietly, |word| Released::if_awaited(word & TAIL != 0, word))
     }
 
     fn change_upgrade(&self, worker: u32, change: impl Fn(u64) -> u64) -> Option<u64> {
+        self.change_while(|word| word & UPGRADING != 0 && owner(word) == worker, change)
+    }
+
+    /// Says that the head of the queue waits for those that share the lock. False if it need not: nobody shares it, or
+    /// somebody has it alone or waits for that.
+    pub(super) fn await_readers(&self, head: u32) -> bool {
+        let shared = |word| word & (EXCLUSIVE | UPGRADING) == 0 && word & READERS != 0;
+        self.change_while(shared, |word| word & !OWNER | owned_by(head)).is_some()
+    }
+
+    /// Whether the word still says that the head of the queue waits for those that share the lock.
+    pub(super) fn awaits_readers(&self, head: u32) -> bool {
+        let word = self.0.load(Ordering::SeqCst);
+        word & (EXCLUSIVE | UPGRADING) == 0 && word & READERS != 0 && owner(word) == head
+    }
+
+    /// Says that the head of the queue does not wait any more for those that share the lock, if the word may say so.
+    pub(super) fn await_readers_no_more(&self, head: u32) {
+        let says = |word| word & (EXCLUSIVE | UPGRADING) == 0 && word & OWNER == owned_by(head);
+        self.change_while(says, |word| word & !OWNER);
+    }
+
+    /// Changes the word, which it returns, if and while it is such.
+    fn change_while(&self, such: impl Fn(u64) -> bool, change: impl Fn(u64) -> u64) -> Option<u64> {
         let mut seen = self.0.load(Ordering::Relaxed);
-        while seen & UPGRADING != 0 && owner(seen) == worker {
+        while such(seen) {
+            // Sequentially consistent: as `try_shared`.
             match self.0.compare_exchange_weak(seen, change(seen), Ordering::SeqCst, Ordering::Relaxed) {
                 Ok(_) => return Some(seen),
                 Err(now) => seen = now,
@@ -323,10 +345,12 @@ mod tests {
         assert_eq!(lock.join(node(2), false, |node| before.push(node)), Joined::Behind(Some(node(1))));
         assert_eq!(before, [None, Some(node(1))]);
         assert_eq!(lock.take(node(1), true), None);
-        assert_eq!(lock.release_shared(), Released::Awaited);
+        assert!(lock.await_readers(1) && lock.awaits_readers(1));
+        assert_eq!(lock.release_shared(), Released::Awaited(1));
+        assert!(!lock.awaits_readers(1) && !lock.await_readers(1));
         assert_eq!(lock.take(node(1), true), Some(false));
         assert_eq!((lock.take(node(2), false), lock.leave_empty(node(1))), (None, false));
-        assert_eq!(lock.release_exclusive(), Released::Awaited);
+        assert_eq!(lock.release_exclusive(), Released::Awaited(1));
         assert_eq!(lock.take(node(2), false), Some(true));
         assert_eq!((lock.tail(), lock.release_shared()), (None, Released::Quietly));
         assert_eq!(lock.join(node(3), true, |_| ()), Joined::Taken);
@@ -338,27 +362,58 @@ mod tests {
         assert!(lock.try_shared() && lock.try_shared());
         assert_eq!(lock.join(node(3), false, |_| ()), Joined::Taken);
         assert_eq!(lock.join(node(4), true, |_| ()), Joined::Behind(None));
-        assert_eq!((lock.upgrade(1), lock.upgrade(1)), (Upgraded::Waiting, Upgraded::Waiting));
+        assert!(lock.await_readers(4));
+        // The head is told that it waits for another one now.
+        assert_eq!(lock.upgrade(1), Upgraded::Waiting(Released::Awaited(4)));
+        assert_eq!(lock.upgrade(1), Upgraded::Waiting(Released::Quietly));
+        assert!(!lock.awaits_readers(4) && !lock.await_readers(4));
         assert_eq!(lock.upgrade(2), Upgraded::Rival(1));
         assert_eq!(lock.blocker(false), Some(Blocker::Owner(1)));
         assert!(lock.replace_upgrade(1, 2) && !lock.replace_upgrade(1, 3));
         assert!(lock.upgrade_may_go_on(1) && !lock.upgrade_may_go_on(2));
         assert_eq!(lock.cancel_upgrade(1), Released::Quietly);
-        assert_eq!((lock.release_shared(), lock.release_shared()), (Released::Quietly, Released::Awaited));
-        assert_eq!(lock.upgrade(2), Upgraded::Taken);
+        // Nobody reads any more but the one that upgrades, at whose event both wait.
+        assert_eq!((lock.release_shared(), lock.release_shared()), (Released::Quietly, Released::Awaited(2)));
+        assert_eq!(lock.upgrade(2), Upgraded::Taken(Released::Quietly));
         assert_eq!(lock.blocker(true), Some(Blocker::Owner(2)));
-        assert_eq!(lock.release_exclusive(), Released::Awaited);
+        assert_eq!(lock.release_exclusive(), Released::Awaited(2));
         assert_eq!(lock.take(node(4), true), Some(true));
+    }
+
+    #[test]
+    fn an_upgrade_in_front_of_a_queue_takes_the_lock_at_once_and_the_head_hears_of_it() {
+        let lock = QueueLock::default();
+        assert!(lock.try_shared());
+        assert_eq!(lock.join(node(4), true, |_| ()), Joined::Behind(None));
+        assert!(lock.await_readers(4));
+        assert!(!lock.try_exclusive(1, true), "somebody waits");
+        assert_eq!(lock.upgrade(1), Upgraded::Taken(Released::Awaited(4)));
+        assert_eq!(lock.release_exclusive(), Released::Awaited(1));
+        assert_eq!(lock.take(node(4), true), Some(true));
+    }
+
+    #[test]
+    fn a_head_that_gives_up_waiting_for_readers_leaves_the_word_as_it_was() {
+        let lock = QueueLock::default();
+        assert!(lock.try_shared());
+        assert_eq!(lock.join(node(4), true, |_| ()), Joined::Behind(None));
+        assert!(lock.await_readers(4));
+        lock.await_readers_no_more(3);
+        assert!(lock.awaits_readers(4));
+        lock.await_readers_no_more(4);
+        assert!(!lock.awaits_readers(4) && lock.leave_empty(node(4)));
+        assert_eq!(lock.release_shared(), Released::Quietly);
+        assert!(lock.try_exclusive(1, false));
     }
 
     #[test]
     fn an_upgrade_that_is_given_up_lets_the_queue_go_on() {
         let lock = QueueLock::default();
         assert!(lock.try_shared() && lock.try_shared());
-        assert_eq!(lock.upgrade(0), Upgraded::Waiting);
+        assert_eq!(lock.upgrade(0), Upgraded::Waiting(Released::Quietly));
         assert_eq!(lock.join(node(4), false, |_| ()), Joined::Behind(None));
         assert_eq!(lock.take(node(4), false), None);
-        assert_eq!(lock.cancel_upgrade(0), Released::Awaited);
+        assert_eq!(lock.cancel_upgrade(0), Released::Awaited(0));
         assert_eq!(lock.take(node(4), false), Some(true));
     }
 }

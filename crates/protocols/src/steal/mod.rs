@@ -122,7 +122,7 @@ impl QueueLocking {
         } else {
             return false;
         };
-        self.queues.released(released, item.segment().addr().get(), &self.contexts)
+        self.queues.released(released, &self.contexts)
     }
 
     fn release(&self, attempt: &Attempt<Self>) {

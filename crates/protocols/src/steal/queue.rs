@@ -24,26 +24,21 @@
 //!
 //! # Where they wait
 //!
-//! A node that is not the head waits at its worker's own event, and is told by who passes the right. The head and an
-//! upgrade wait for the word, at an event that locks share ([`place`]), and are told by those whose change of the word
-//! may have let them go on. The words tell whether there is anybody to be told.
+//! All wait at events of workers, so that nothing depends on where locks lie in memory.
+//!
+//! A node that is not the head waits at its worker's own event, and is told by who passes the right. The head waits at the
+//! event of the one that has the lock alone or upgrades, and is told by it; for readers it waits at its own, and so does
+//! an upgrade: the word names it, and the last reader that is in its way tells it. If the word comes to name another one,
+//! whoever changed that tells those that wait where they did so far.
+//!
+//! Where the head waits for readers it goes by what the word says of itself, not by whether there are readers: an upgrade
+//! may have put another name there in between, and have gone.
 
 use super::lock::{Blocker, Joined, QueueLock, Released, Upgraded};
 use super::node::{ABANDONED, BlockedBy, EXCLUSIVE, HEAD, NodeId, Nodes, PASSED};
 use crate::contexts::{Contexts, Stamp, Waited};
 use hotrow_sync::atomic::Ordering;
 use hotrow_sync::clock::Duration;
-
-/// Events at which heads and upgrades wait: those of so many workers.
-const PLACES: usize = if cfg!(test) { 2 } else { 64 };
-/// A lock and a word of value.
-const GRAIN: usize = 16;
-
-/// The worker at whose event the head of a lock's queue waits. Only the address within its page counts, which does not
-/// change from one run of a simulation to the next.
-fn place(address: usize) -> u32 {
-    (address / GRAIN % PLACES) as u32
-}
 
 /// All queues of an engine.
 #[derive(Debug)]
@@ -181,25 +176,30 @@ impl Queues {
             Tried::Queued(id) => id,
         };
         let Wish { address, stamp, exclusive, holds } = wish;
+        let worker = stamp.worker();
         // Where nobody waits for the transaction, it is in no cycle. Whoever joins behind it later looks itself.
         let is_victim = || (holds || !word.is_last(id)) && self.is_victim(stamp, address, contexts);
         let is_head = || self.is_head(id);
         let mut waited = match () {
             () if is_head() => Waited::Over,
             () if is_victim() => Waited::Wounded,
-            () => contexts.wait_at_most(wait_max(), stamp.worker(), stamp, is_head, is_head),
+            () => contexts.wait_at_most(wait_max(), worker, stamp, is_head, is_head),
         };
         while waited == Waited::Over {
             if self.check_acquired(word, id, exclusive, contexts) {
-                self.nodes.wait_is_over(stamp.worker());
+                self.nodes.wait_is_over(worker);
                 return Ok(());
             }
             let Some(blocker) = word.blocker(exclusive) else { continue };
-            let blocked_by = match blocker {
-                Blocker::Readers => BlockedBy::Readers,
-                Blocker::Owner(worker) => BlockedBy::Attempt(contexts.stamp(worker).id),
+            let (at, blocked_by) = match blocker {
+                Blocker::Readers if !word.await_readers(worker) => continue,
+                Blocker::Readers => (worker, BlockedBy::Readers),
+                Blocker::Owner(owner) => (owner, BlockedBy::Attempt(contexts.stamp(owner).id)),
             };
-            let changed = || word.blocker(exclusive) != Some(blocker);
+            let changed = || match blocker {
+                Blocker::Readers => !word.awaits_readers(worker),
+                Blocker::Owner(_) => word.blocker(exclusive) != Some(blocker),
+            };
             if changed() {
                 // The attempt that was found may be a later one of the same worker.
                 continue;
@@ -207,10 +207,12 @@ impl Queues {
             self.nodes.of(id).set_blocked_by(blocked_by);
             waited = match is_victim() {
                 true => Waited::Wounded,
-                false => contexts.wait_at_most(wait_max(), place(address), stamp, changed, changed),
+                false => contexts.wait_at_most(wait_max(), at, stamp, changed, changed),
             };
         }
-        self.nodes.wait_is_over(stamp.worker());
+        self.nodes.wait_is_over(worker);
+        // Before another one becomes the head.
+        word.await_readers_no_more(worker);
         self.abandon(word, id, contexts);
         Err(refused(waited))
     }
@@ -230,7 +232,10 @@ impl Queues {
         self.nodes.of(id).set_blocked_by(BlockedBy::Readers);
         let result = loop {
             match word.upgrade(worker) {
-                Upgraded::Taken => break Ok(()),
+                Upgraded::Taken(head) => {
+                    self.released(head, contexts);
+                    break Ok(());
+                }
                 Upgraded::Rival(rival) => {
                     let other = contexts.stamp(rival);
                     if word.blocker(false) != Some(Blocker::Owner(rival)) {
@@ -244,16 +249,15 @@ impl Queues {
                     contexts.wound(other.id, address);
                     if word.replace_upgrade(rival, worker) {
                         // The head of the queue waits for this one now.
-                        contexts.tell_at(place(address));
+                        contexts.tell_at(rival);
                     }
                 }
-                Upgraded::Waiting => {
+                Upgraded::Waiting(head) => {
+                    self.released(head, contexts);
                     let may_go_on = || word.upgrade_may_go_on(worker);
                     let waited = match self.is_victim(stamp, address, contexts) {
                         true => Waited::Wounded,
-                        false => {
-                            contexts.wait_at_most(wait_max(), place(address), stamp, may_go_on, may_go_on)
-                        }
+                        false => contexts.wait_at_most(wait_max(), worker, stamp, may_go_on, may_go_on),
                     };
                     if waited != Waited::Over {
                         break Err(refused(waited));
@@ -264,15 +268,15 @@ impl Queues {
         self.nodes.wait_is_over(worker);
         self.nodes.free(id);
         if result.is_err() {
-            self.released(word.cancel_upgrade(worker), address, contexts);
+            self.released(word.cancel_upgrade(worker), contexts);
         }
         result
     }
 
     /// Tells who may go on now that a lock's word has changed. Whether anybody was parked.
     #[inline(always)]
-    pub(super) fn released(&self, released: Released, address: usize, contexts: &Contexts) -> bool {
-        released == Released::Awaited && contexts.tell_at(place(address))
+    pub(super) fn released(&self, released: Released, contexts: &Contexts) -> bool {
+        matches!(released, Released::Awaited(at) if contexts.tell_at(at))
     }
 }
 

@@ -69,7 +69,7 @@ impl Locked {
         let word = &self.words[lock];
         let released = if alone { word.release_exclusive() } else { word.release_shared() };
         if !step_is_left_out() {
-            self.queues.released(released, ADDRESSES[lock], &self.contexts);
+            self.queues.released(released, &self.contexts);
         }
     }
 

@@ -93,11 +93,12 @@ fn readers_follow_each_other_and_abandoned_nodes_are_passed() {
     scene.queues.abandon(&scene.words[0], third, &scene.contexts);
     assert!(scene.queues.is_head(second) && !scene.queues.is_head(fourth));
     assert!(!scene.acquires(second, 0, false));
-    assert_eq!(scene.words[0].release_exclusive(), Released::Awaited);
+    assert_eq!(scene.words[0].release_exclusive(), Released::Awaited(0));
     assert!(scene.acquires(second, 0, false) && scene.acquires(fourth, 0, false));
     assert!(!scene.acquires(last, 0, true));
+    assert!(scene.words[0].await_readers(last.worker()));
     assert_eq!(scene.words[0].release_shared(), Released::Quietly);
-    assert_eq!(scene.words[0].release_shared(), Released::Awaited);
+    assert_eq!(scene.words[0].release_shared(), Released::Awaited(last.worker()));
     assert!(scene.acquires(last, 0, true));
     assert_eq!(scene.words[0].release_exclusive(), Released::Quietly);
     assert!(scene.words[0].tail().is_none() && scene.nodes_are_free(6));
@@ -206,7 +207,7 @@ fn of_two_upgrades_the_younger_one_dies_though_it_came_first() {
     thread::scope(|scope| {
         scope.spawn(|| {
             assert_eq!(upgrade(younger), Err(Refused::Victim));
-            scene.queues.released(scene.words[0].release_shared(), 16, &scene.contexts);
+            scene.queues.released(scene.words[0].release_shared(), &scene.contexts);
         });
         while scene.words[0].blocker(false) != Some(Blocker::Owner(1)) {
             thread::yield_now();
@@ -272,7 +273,7 @@ fn threads_that_lock_in_any_order_all_get_through() {
                     }
                     let word = &scene.words[lock];
                     let released = if *alone { word.release_exclusive() } else { word.release_shared() };
-                    scene.queues.released(released, 16 * (lock + 1), &scene.contexts);
+                    scene.queues.released(released, &scene.contexts);
                 }
                 scene.queues.nodes.forget_shared(worker);
                 scene.contexts.end(stamp);
