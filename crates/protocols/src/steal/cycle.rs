@@ -21,6 +21,14 @@
 //! ahead is said before the node is in the queue, so it is never later than what those behind it say. A reader is noted
 //! after it has the lock and before it waits for another one: it is on time for its own look.
 //!
+//! One thing changes without anybody's saying so: if one gives up in the midst of a queue, those behind wait for the one
+//! ahead of it. So whoever has found a wait goes on from its node, and not from its worker, which may have given up in
+//! between: a node leads on to the one ahead of it until the head's right has passed it, and then the one behind it is
+//! the head, and looks. The ways that lead on from a node are the same whether its worker has given up or not.
+//!
+//! A holder that stops waiting may leave the search without an edge, but nothing is missed: it gives back what it holds,
+//! or waits once more and then looks itself.
+//!
 //! A transaction that holds nothing, and is the last in its queue, is waited for by nobody and need not look. Who joins
 //! behind it later does.
 //!
@@ -36,17 +44,25 @@
 //! What is seen may be of different moments, so now and then a cycle is found that was none, and somebody dies for it.
 //! That takes one that has stopped waiting in the meantime: locks are held until the end, and what is in a cycle stays.
 
-use super::node::{ABANDONED, BlockedBy, EXCLUSIVE, HEAD};
+use super::node::{ABANDONED, BlockedBy, EXCLUSIVE, HEAD, NodeId};
 use super::queue::Queues;
 use crate::contexts::{Contexts, Stamp};
 
-/// One that is waited for.
-struct Waiting {
-    stamp: Stamp,
+/// One that waits, and is waited for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Waiting {
+    /// The node in which it waits, or has waited until just now.
+    pub(super) node: NodeId,
+    pub(super) stamp: Stamp,
+    /// Whether the one that waits for it might go on if it died.
+    pub(super) helps: bool,
+}
+
+/// One that was found on the way.
+struct Found {
+    waiting: Waiting,
     /// Who waits for it, by its place in the list.
     from: usize,
-    /// Whether that one might go on if it died.
-    helps: bool,
 }
 
 impl Queues {
@@ -65,22 +81,20 @@ impl Queues {
 
     /// The youngest in a cycle that an attempt is in.
     fn youngest_in_cycle(&self, me: Stamp, contexts: &Contexts) -> Option<Stamp> {
-        let mut found = vec![Waiting { stamp: me, from: 0, helps: true }];
+        let node = self.nodes.waits_in(me.worker())?;
+        let mut found = vec![Found { waiting: Waiting { node, stamp: me, helps: true }, from: 0 }];
         let mut at = 0;
         while at < found.len() {
             let mut closes = None;
-            self.waited_for(found[at].stamp.worker(), contexts, |worker, helps| {
-                if worker == me.worker() {
-                    closes = Some(helps);
-                } else if !found.iter().any(|other| other.stamp.worker() == worker) {
-                    let stamp = contexts.stamp(worker);
-                    if contexts.is_running(stamp.id) {
-                        found.push(Waiting { stamp, from: at, helps });
-                    }
+            self.waited_for(found[at].waiting.node, contexts, |waiting| {
+                if waiting.stamp.worker() == me.worker() {
+                    closes = Some(waiting.helps);
+                } else if !found.iter().any(|other| other.waiting.node == waiting.node) {
+                    found.push(Found { waiting, from: at });
                 }
             });
             if let Some(helps) = closes {
-                found[0].helps = helps;
+                found[0].waiting.helps = helps;
                 return Some(youngest(&found, at));
             }
             at += 1;
@@ -88,38 +102,52 @@ impl Queues {
         None
     }
 
-    /// Tells `each` the workers that a worker waits for, and whether it might go on if they died.
-    fn waited_for(&self, worker: u32, contexts: &Contexts, mut each: impl FnMut(u32, bool)) {
-        let Some(mut seen) = self.nodes.waits_in(worker).and_then(|id| self.nodes.look(id)) else { return };
+    /// Tells `each` of those that wait, themselves, and that the worker of a node waits for.
+    pub(super) fn waited_for(&self, node: NodeId, contexts: &Contexts, mut each: impl FnMut(Waiting)) {
+        let Some(mut seen) = self.nodes.look(node) else { return };
         let exclusive = seen.state & EXCLUSIVE != 0;
         while seen.state & HEAD == 0 {
             // Whoever is behind a node that has left is about to be the head, and then looks itself.
             let Some(previous) = seen.previous else { return };
+            // In this order: whose node is not abandoned then has not begun another attempt.
+            let running = contexts.running(previous.worker());
             let Some(ahead) = self.nodes.look(previous) else { return };
-            let waits = ahead.state & ABANDONED == 0;
-            if waits && contexts.is_running(contexts.stamp(previous.worker()).id) {
-                each(previous.worker(), !exclusive && ahead.state & EXCLUSIVE != 0);
-                return;
+            if let Some(stamp) = running
+                && ahead.state & ABANDONED == 0
+            {
+                let helps = !exclusive && ahead.state & EXCLUSIVE != 0;
+                return each(Waiting { node: previous, stamp, helps });
             }
             seen = ahead;
         }
         match seen.blocked_by {
-            BlockedBy::Attempt(id) if contexts.is_running(id) => each(id.worker(), true),
-            BlockedBy::Readers if exclusive => {
-                for reader in self.nodes.readers_that_wait(seen.address).filter(|reader| *reader != worker) {
-                    each(reader, true);
-                }
+            BlockedBy::Attempt(id) => {
+                let holder = self.wait_of(id.worker(), contexts);
+                holder.filter(|holder| holder.stamp.id == id).into_iter().for_each(each);
             }
-            BlockedBy::Attempt(_) | BlockedBy::Readers | BlockedBy::Unknown => {}
+            BlockedBy::Readers if exclusive => {
+                let readers = self.nodes.readers_that_wait(seen.address);
+                let others = readers.filter(|reader| *reader != node.worker());
+                others.filter_map(|reader| self.wait_of(reader, contexts)).for_each(each);
+            }
+            BlockedBy::Readers | BlockedBy::Unknown => {}
         }
+    }
+
+    /// The wait of a worker that holds what others wait for.
+    fn wait_of(&self, worker: u32, contexts: &Contexts) -> Option<Waiting> {
+        let node = self.nodes.waits_in(worker)?;
+        let stamp = contexts.running(worker)?;
+        // Still: so it is that attempt which waits there. If not, it looks itself when it waits again.
+        (self.nodes.waits_in(worker) == Some(node)).then_some(Waiting { node, stamp, helps: true })
     }
 }
 
 /// The youngest on the way to `at` whose death helps.
-fn youngest(found: &[Waiting], mut at: usize) -> Stamp {
+fn youngest(found: &[Found], mut at: usize) -> Stamp {
     let mut youngest: Option<Stamp> = None;
     loop {
-        let Waiting { stamp, from, helps } = found[at];
+        let Found { waiting: Waiting { stamp, helps, .. }, from } = found[at];
         if helps && youngest.is_none_or(|other| other.is_older_than(stamp)) {
             youngest = Some(stamp);
         }

@@ -211,3 +211,45 @@ fn of_two_that_take_two_locks_the_other_way_round_the_older_one_gets_both() {
         locked.is_at_rest_at([added, added]);
     });
 }
+
+/// Two share the first lock, and the writer that is to have it waits for them; it shares the second lock, whose queue
+/// both are in, behind a writer that waits for it. The one ahead of the two gives up while the one behind looks.
+#[test]
+fn a_cycle_is_found_behind_one_that_gives_up_meanwhile() {
+    Model::new().preemptions(2).check(|| {
+        let locked = Locked::new(4);
+        let [behind, between, ahead, gives_up] =
+            [0, 1, 2, 3].map(|worker| locked.contexts.begin_at(worker, worker.into()));
+        let share = |stamp: Stamp, lock: usize| {
+            assert!(locked.words[lock].try_shared());
+            locked.queues.nodes.note_shared(stamp.worker(), ADDRESSES[lock]);
+        };
+        let queue = |stamp: Stamp, lock: usize, exclusive: bool| {
+            let wish = Locked::wish(stamp, lock, exclusive, true);
+            match locked.queues.try_lock(&locked.words[lock], wish) {
+                Tried::Queued(id) => id,
+                other => panic!("{other:?}"),
+            }
+        };
+        share(behind, 0);
+        share(gives_up, 0);
+        share(between, 1);
+        for (stamp, lock) in [(between, 0), (ahead, 1)] {
+            let head = queue(stamp, lock, true);
+            locked.queues.nodes.of(head).set_blocked_by(BlockedBy::Readers);
+        }
+        let node = queue(gives_up, 1, false);
+        queue(behind, 1, false);
+        let other = locked.clone();
+        let other = spawn(move || {
+            other.queues.nodes.wait_is_over(gives_up.worker());
+            other.queues.abandon(&other.words[1], node, &other.contexts);
+            other.release(0, false);
+            other.end(gives_up);
+        });
+        let is_victim = locked.queues.is_victim(behind, ADDRESSES[1], &locked.contexts);
+        other.join().unwrap();
+        let wounded = [between, ahead].into_iter().any(|stamp| locked.contexts.is_wounded(stamp));
+        assert!(is_victim || wounded, "who waits for each other does so for ever");
+    });
+}

@@ -181,6 +181,30 @@ fn a_writer_between_readers_dies_so_that_they_share_the_lock() {
 }
 
 #[test]
+fn a_search_goes_on_from_the_node_of_one_that_has_given_up_in_the_midst_of_a_queue() {
+    let scene = Scene::new(3);
+    let stamps = [0, 1, 2].map(|worker| scene.begin(worker, worker.into()));
+    let [holder, ahead, behind] = stamps;
+    scene.takes(holder, 0);
+    let waits_for = |node| {
+        let mut nodes = Vec::new();
+        scene.queues.waited_for(node, &scene.contexts, |waiting| nodes.push(waiting.node));
+        nodes
+    };
+    let head = scene.begin(3, 3);
+    let head = scene.queue_for(head, 0, true, BlockedBy::Attempt(holder.id));
+    let ahead_node = scene.queue(ahead, 0, false);
+    let behind = scene.queue(behind, 0, false);
+    assert_eq!(waits_for(behind), [ahead_node]);
+    // Here the search has come to the one ahead, which now gives up and begins anew.
+    scene.queues.nodes.wait_is_over(ahead.worker());
+    scene.queues.abandon(&scene.words[0], ahead_node, &scene.contexts);
+    scene.contexts.end(ahead);
+    scene.contexts.enter_next(ahead, ahead.worker(), 1);
+    assert_eq!((waits_for(ahead_node), waits_for(behind)), (vec![head], vec![head]));
+}
+
+#[test]
 fn a_reader_behind_a_reader_does_not_make_that_one_a_victim() {
     let scene = Scene::new(3);
     let stamps = [scene.begin(0, 2), scene.begin(1, 3), scene.begin(2, 1)];
