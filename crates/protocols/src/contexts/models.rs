@@ -8,7 +8,7 @@ use hotrow_sync::{Arc, Mutex, lock};
 impl Contexts {
     /// Contexts whose first workers are there: making them is no part of any model.
     pub(crate) fn modelled() -> Self {
-        let contexts = Self::new();
+        let contexts = Self::new(Looks::SPINNING);
         (0..4).for_each(|worker| _ = contexts.of(worker));
         contexts
     }

@@ -37,7 +37,7 @@ mod queue;
 
 pub use lock::QueueLock;
 
-use crate::contexts::{self, Contexts, Stamp};
+use crate::contexts::{self, Contexts, Looks, Stamp};
 use crate::registry::only;
 use hotrow_core::{Attempt, Flags, ItemId, Lost, Protocol, Reason, Variant};
 use hotrow_sync::clock;
@@ -158,7 +158,7 @@ impl Protocol for QueueLocking {
     }
 
     fn new(_options: &()) -> Self {
-        Self { contexts: Contexts::new(), queues: Queues::new() }
+        Self { contexts: Contexts::new(Looks::YIELDING), queues: Queues::new() }
     }
 
     #[inline]

@@ -1,6 +1,7 @@
 //! Queues and cycles, stepped on one thread; then threads.
 
 use super::*;
+use crate::contexts::Looks;
 use hotrow_sync::atomic::AtomicU64;
 use hotrow_sync::random::Random;
 use hotrow_sync::thread;
@@ -14,7 +15,11 @@ struct Scene {
 
 impl Scene {
     fn new(workers: u32) -> Self {
-        let scene = Self { words: Default::default(), queues: Queues::new(), contexts: Contexts::new() };
+        let scene = Self {
+            words: Default::default(),
+            queues: Queues::new(),
+            contexts: Contexts::new(Looks::YIELDING),
+        };
         (0..workers).for_each(|worker| scene.queues.nodes.admit(worker));
         scene
     }
