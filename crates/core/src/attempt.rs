@@ -325,7 +325,7 @@ impl<P: Protocol> Attempt<P> {
         self.intentions.will_restructure()
     }
 
-    /// Whether an intention may take from an index.
+    /// Whether an intention may take from an index, which nobody can see before it has run.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn will_remove(&self) -> bool {
         self.intentions.will_remove()

@@ -153,15 +153,16 @@ pub trait Protocol: Sized + Send + Sync + 'static {
     #[inline(always)]
     fn deferred(&self, _attempt: &mut Attempt<Self>, _item: ItemId, _rank: u64) {}
 
-    /// Takes a place in line on every segment with [deferred](crate::Flags::DEFERRED) operations or a pending write.
-    /// Called once, before [`commit`](Self::commit), if anything was deferred; after an `Err`,
-    /// [`abort`](Self::abort) follows.
-    fn line_up(&self, _attempt: &mut Attempt<Self>) -> Result<(), Lost> {
+    /// Takes a place in line on every segment with [deferred](crate::Flags::DEFERRED) operations or a pending write
+    /// whose [rank](crate::Object::rank) is below a border, if there is one. Called before [`commit`](Self::commit), if
+    /// anything was deferred: with growing borders as long as there are operations whose segments are not known yet,
+    /// and at last without one. After an `Err`, [`abort`](Self::abort) follows.
+    fn line_up(&self, _attempt: &mut Attempt<Self>, _below: Option<u64>) -> Result<(), Lost> {
         Ok(())
     }
 
-    /// Whether it is the attempt's turn on a segment that it has lined up for: then it may run its intentions there.
-    /// Waits for the turn if told so.
+    /// Whether it is the attempt's turn on a segment: then it may run its intentions there. False if it has not lined
+    /// up for it yet; otherwise waits for the turn if told so.
     fn turn(&self, _attempt: &mut Attempt<Self>, _item: ItemId, _wait: bool) -> Result<bool, Lost> {
         Ok(true)
     }

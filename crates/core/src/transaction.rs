@@ -31,6 +31,8 @@ pub struct Transaction<'w, P: Protocol> {
     pub(crate) phase: Phase,
     /// The item of the intention that ran last, where [`item`](Self::item) looks first.
     pub(crate) latest: ItemId,
+    /// The item of the intention that is running, if it has one.
+    pub(crate) running: Option<ItemId>,
     /// Whether it has read a segment, with what others have written.
     has_read: bool,
     /// Whether its commit has begun with operations deferred and nothing read.
@@ -125,6 +127,7 @@ impl<'w, P: Protocol> Transaction<'w, P> {
             stop: None,
             phase: Phase::Body,
             latest: ItemId::from_position(0),
+            running: None,
             has_read: false,
             tame: false,
             describe,
@@ -228,7 +231,7 @@ impl<'w, P: Protocol> Transaction<'w, P> {
             if self.attempt.items.get(id).is(Flags::WRITE) {
                 return Ok(Found::Own(id));
             }
-            self.note_read();
+            self.note_read(id);
             id
         };
         let result = if self.attempt.profile().isolation == Isolation::ReadCommitted {
@@ -263,8 +266,9 @@ impl<'w, P: Protocol> Transaction<'w, P> {
         if self.attempt.profile().read_only { Err(self.refuse_write(label)) } else { Ok(()) }
     }
 
+    /// The item of a segment of which the attempt has a pending write.
     #[cfg_attr(not(debug_assertions), inline(always))]
-    fn own_write(&self, segment: NonNull<P::Header>) -> Option<ItemId> {
+    pub fn own_write(&self, segment: NonNull<P::Header>) -> Option<ItemId> {
         if self.attempt.items.is_empty() {
             return None;
         }
@@ -291,7 +295,7 @@ impl<'w, P: Protocol> Transaction<'w, P> {
         if self.attempt.items.get(id).is(Flags::WRITE) {
             return Ok((id, None));
         }
-        self.note_read();
+        self.note_read(id);
         let result = if self.attempt.is_recorded() {
             self.read_recorded(id, Look::ReadForUpdate, load)
         } else {
@@ -343,8 +347,8 @@ impl<'w, P: Protocol> Transaction<'w, P> {
 
     /// Notes that the attempt depends on what others have written. An intention that reads at its turn does not count.
     #[cfg_attr(not(debug_assertions), inline(always))]
-    fn note_read(&mut self) {
-        if P::DEFERS {
+    fn note_read(&mut self, id: ItemId) {
+        if P::DEFERS && !(self.phase == Phase::CarryingOut && self.running == Some(id)) {
             self.has_read = true;
         }
     }
@@ -359,7 +363,22 @@ impl<'w, P: Protocol> Transaction<'w, P> {
     /// As [`settle`](Self::settle).
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn settle_before(&mut self, id: ItemId) -> Result<(), Abort> {
-        if P::DEFERS && self.attempt.items.get(id).intentions > 0 { self.settle() } else { Ok(()) }
+        if P::DEFERS && self.attempt.items.get(id).intentions > 0 && self.running != Some(id) {
+            self.settle_segment(id)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// An intention that comes to a segment on which others have not run would come before them, or after: which of them
+    /// ran first depends on whose turn has come.
+    #[cold]
+    fn settle_segment(&mut self, id: ItemId) -> Result<(), Abort> {
+        match self.phase {
+            Phase::Body => self.settle(),
+            Phase::Settling => Ok(()),
+            Phase::CarryingOut => Err(self.lose(Lost::item(Reason::Undeclared, id))),
+        }
     }
 
     /// Gives an item its pending write, which the object's `install` or `undo` will consume.
@@ -523,7 +542,7 @@ impl<'w, P: Protocol> Transaction<'w, P> {
     /// The item's segment is the one that `load` looks at, and this attempt did not make it.
     #[inline]
     pub unsafe fn read_beside_write<V>(&mut self, id: ItemId, load: impl FnMut() -> V) -> Result<V, Abort> {
-        self.note_read();
+        self.note_read(id);
         let result = if self.attempt.is_recorded() {
             self.read_recorded(id, Look::Read, load)
         } else {
@@ -641,7 +660,7 @@ impl<'w, P: Protocol> Transaction<'w, P> {
             (object.label().name().to_owned(), key)
         };
         self.slot.counters.abort(lost.reason);
-        if P::DEFERS && self.tame {
+        if P::DEFERS && self.tame && lost.reason != Reason::Undeclared {
             self.slot.counters.tame_abort();
         }
         let number = object.label().number();
@@ -695,17 +714,15 @@ impl<'w, P: Protocol> Transaction<'w, P> {
 
     /// Lines up and runs what was deferred. What goes wrong stops the attempt.
     fn commit_deferred(&mut self) {
-        self.tame = !(self.has_read || self.attempt.has_structures() || self.attempt.items.has_predicates());
-        match self.protocol.line_up(self.attempt) {
-            Ok(()) => {
-                label("intentions");
-                if self.carry_out().is_err() && !matches!(self.stop, Some(Stop::Lost(_))) {
-                    self.doubt();
-                }
-            }
-            Err(lost) => {
-                let _ = self.lose(lost);
-            }
+        let is_tame =
+            |tx: &Self| !(tx.has_read || tx.attempt.has_structures() || tx.attempt.items.has_predicates());
+        self.tame = is_tame(self);
+        let lined_up = self.line_up();
+        // What was looked up meanwhile may have been found absent.
+        self.tame &= is_tame(self);
+        label("intentions");
+        if lined_up.and_then(|()| self.carry_out()).is_err() && !matches!(self.stop, Some(Stop::Lost(_))) {
+            self.doubt();
         }
     }
 

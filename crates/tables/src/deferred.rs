@@ -49,15 +49,33 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         work: impl FnOnce(&Self, &mut Tx<'_, P>, NonNull<Record<K, R, P>>, I::Value) -> Result<O, Abort> + 'static,
     ) -> Result<Deferred<O>, Abort> {
         tx.settle_structure(&self.label)?;
-        let Some(record) = self.find_to_line_up(tx, key)? else { return Ok(tx.known(absent)) };
+        match self.find_to_line_up(tx, key)? {
+            Some(record) => self.defer_at(tx, record, access, inputs, work),
+            None => Ok(tx.known(absent)),
+        }
+    }
+
+    /// Defers work on the row of a record.
+    fn defer_at<I: Input, O: 'static>(
+        &self,
+        tx: &mut Tx<'_, P>,
+        record: NonNull<Record<K, R, P>>,
+        access: Access,
+        inputs: I,
+        work: impl FnOnce(&Self, &mut Tx<'_, P>, NonNull<Record<K, R, P>>, I::Value) -> Result<O, Abort> + 'static,
+    ) -> Result<Deferred<O>, Abort> {
         let table = NonNull::from(self);
         // SAFETY: the record is this table's, found under the attempt's pinned epoch; the table is freed through the
         // epoch; the caller has entered.
-        unsafe {
+        let deferred = unsafe {
             tx.defer(self, Record::address(record), access, inputs, move |tx, inputs| {
                 work(table.as_ref(), tx, record, inputs)
             })
+        }?;
+        if tx.has_made(Record::address(record)) {
+            tx.follow_late(&self.label);
         }
+        Ok(deferred)
     }
 
     /// Ends an attempt whose record has died before its turn.
@@ -68,7 +86,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         tx.conflict(Reason::ReadChanged, id)
     }
 
-    fn defer_read<O: 'static>(
+    pub(crate) fn defer_read<O: 'static>(
         &self,
         tx: &mut Tx<'_, P>,
         key: &K,
@@ -89,7 +107,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         })
     }
 
-    fn defer_update<I: Input, O: 'static>(
+    pub(crate) fn defer_update<I: Input, O: 'static>(
         &self,
         tx: &mut Tx<'_, P>,
         key: &K,
@@ -112,21 +130,112 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         Ok(deferred)
     }
 
-    fn defer_delete(&self, tx: &mut Tx<'_, P>, key: &K) -> Result<Deferred<bool>, Abort> {
+    pub(crate) fn defer_replace(
+        &self,
+        tx: &mut Tx<'_, P>,
+        key: &K,
+        row: impl Input<Value = R>,
+    ) -> Result<Deferred<bool>, Abort> {
+        let replaced = self.defer_update(tx, key, row, |old, row| *old = row)?;
+        tx.compute(replaced, |replaced| replaced.is_some())
+    }
+
+    pub(crate) fn defer_delete(&self, tx: &mut Tx<'_, P>, key: &K) -> Result<Deferred<bool>, Abort> {
         self.enter_to_change(tx)?;
-        let deferred =
-            self.defer(tx, key, Access::Write, (), false, move |table, tx, record, ()| {
-                match table.delete_at(tx, record)? {
-                    Some(deleted) => Ok(deleted),
-                    None => Err(table.died(tx, record)),
-                }
-            })?;
+        if let Some(group_of) = &self.group_of
+            && tx.defers()
+        {
+            // First, or it would run what is deferred now.
+            tx.settle_structure(&self.label)?;
+            let head = self.groups.head(group_of(key));
+            // SAFETY: the segment is the groups', which live in the table's shared state; the operation has entered.
+            unsafe { tx.defer(&self.groups, head, Access::Write, (), |_, ()| Ok(())) }?;
+        }
+        let deferred = self.defer(tx, key, Access::Write, (), false, |table, tx, record, ()| {
+            table.delete_at_turn(tx, record)
+        })?;
         self.will_change_structure(tx);
         tx.will_remove();
         Ok(deferred)
     }
 
-    fn will_change_structure(&self, tx: &mut Tx<'_, P>) {
+    /// Defers the deletion of a row whose group the attempt has lined up for, and gives its key.
+    pub(crate) fn defer_delete_of(&self, tx: &mut Tx<'_, P>, key: K) -> Result<Deferred<Option<K>>, Abort> {
+        let deleted = self.defer(tx, &key, Access::Write, (), false, |table, tx, record, ()| {
+            table.delete_at_turn(tx, record)
+        })?;
+        tx.compute(deleted, move |deleted| deleted.then_some(key))
+    }
+
+    fn delete_at_turn(&self, tx: &mut Tx<'_, P>, record: NonNull<Record<K, R, P>>) -> Result<bool, Abort> {
+        match self.delete_at(tx, record)? {
+            Some(deleted) => Ok(deleted),
+            None => Err(self.died(tx, record)),
+        }
+    }
+
+    /// Defers the same change of several rows, which also changes a value that goes from one to the next.
+    fn defer_update_each<I: Input + Clone, A: Clone + 'static>(
+        &self,
+        tx: &mut Tx<'_, P>,
+        keys: impl IntoIterator<Item = K>,
+        input: I,
+        initial: A,
+        change: impl Fn(&mut A, &mut R, I::Value) + Clone + 'static,
+    ) -> Result<Deferred<A>, Abort> {
+        self.enter_to_change(tx)?;
+        let mut sum = tx.known(initial);
+        for key in keys {
+            tx.settle_structure(&self.label)?;
+            let Some(record) = self.find_to_line_up(tx, &key)? else { continue };
+            let change = change.clone();
+            let work = move |table: &Self, tx: &mut Tx<'_, P>, record, (mut sum, input)| match table
+                .update_at(tx, record, |row| change(&mut sum, row, input))?
+            {
+                Ok(_) => Ok(sum),
+                Err(_) => Err(table.died(tx, record)),
+            };
+            sum = self.defer_at(tx, record, Access::Write, (sum, input.clone()), work)?;
+        }
+        self.will_move_entries(tx);
+        Ok(sum)
+    }
+
+    /// Records an operation when its key is known, or its keys are: at once, or when what they depend on has run.
+    pub(crate) fn when_known<I: Input, O: Clone + 'static>(
+        &self,
+        tx: &mut Tx<'_, P>,
+        keys: I,
+        record: impl FnOnce(&Self, &mut Tx<'_, P>, I::Value) -> Result<Deferred<O>, Abort> + 'static,
+    ) -> Result<Deferred<O>, Abort> {
+        tx.enter(&self.label)?;
+        let mut record = Some(record);
+        let mut record_if_known = |tx: &mut Tx<'_, P>| {
+            tx.do_at_once(|tx| match tx.value_of(&keys) {
+                Some(keys) => record.take().map(|record| record(self, tx, keys)).transpose(),
+                None => Ok(None),
+            })
+        };
+        if let Some(deferred) = record_if_known(tx)? {
+            return Ok(deferred);
+        }
+        // It may make the keys known.
+        tx.settle_structure(&self.label)?;
+        if let Some(deferred) = record_if_known(tx)? {
+            return Ok(deferred);
+        }
+        let record = record.expect("not called: the keys are not known");
+        for secondary in self.secondaries.iter().filter(|secondary| !secondary.is_fixed()) {
+            tx.leave_unsettled(secondary.label());
+        }
+        let table = NonNull::from(self);
+        tx.defer_late(&self.label, self.label.rank_of(0), keys, move |tx, keys| {
+            // SAFETY: the table is freed through the epoch.
+            record(unsafe { table.as_ref() }, tx, keys)
+        })
+    }
+
+    pub(crate) fn will_change_structure(&self, tx: &mut Tx<'_, P>) {
         tx.will_change_structure(&self.label);
         self.will_move_entries(tx);
     }
@@ -156,11 +265,16 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         let deferred = match group {
             // SAFETY: the segment is the groups', both live in the table's shared state; the caller has entered.
             Some(group) if tx.defers() => unsafe {
-                let segment = self.groups.segment(group);
+                let segment = self.groups.tail(group);
                 tx.defer(&self.groups, segment, Access::Write, (key, row), work)
             },
-            _ => tx.intend((key, row), work),
+            _ => {
+                // Who takes the first row of a group later in this attempt has to see this one.
+                tx.will_change_structure(&self.groups.label);
+                tx.intend((key, row), work)
+            }
         }?;
+        tx.follow_late(&self.label);
         self.will_change_structure(tx);
         Ok(deferred)
     }
@@ -199,6 +313,33 @@ impl<K: Key, R: Value, P: Protocol> Table<K, R, P> {
         self.shared.defer_update(tx, key, inputs, change)
     }
 
+    /// Makes the same change of several rows when the transaction commits, one after the other. It may also change a
+    /// value that goes from row to row, beginning with `initial`; the last one is the result. Keys without a row are
+    /// left out.
+    ///
+    /// Neither the keys nor the input need be known before. Keys that are not (no key or one, an [`Option`]; the keys
+    /// of an order's lines) come from operations on segments of a lower [rank](crate::TableBuilder::rank).
+    ///
+    /// # Errors
+    ///
+    /// As [`get`](Self::get).
+    pub fn defer_update_each<Keys, I, A>(
+        &self,
+        tx: &mut Transaction<'_, P>,
+        keys: impl Input<Value = Keys>,
+        input: I,
+        initial: A,
+        change: impl Fn(&mut A, &mut R, I::Value) + Clone + 'static,
+    ) -> Result<Deferred<A>, Abort>
+    where
+        Keys: IntoIterator<Item = K>,
+        I: Input + Clone,
+        A: Clone + 'static,
+    {
+        self.shared
+            .when_known(tx, keys, |table, tx, keys| table.defer_update_each(tx, keys, input, initial, change))
+    }
+
     /// Replaces a row when the transaction commits; false if there is none with this key.
     ///
     /// # Errors
@@ -210,8 +351,7 @@ impl<K: Key, R: Value, P: Protocol> Table<K, R, P> {
         key: &K,
         row: impl Input<Value = R>,
     ) -> Result<Deferred<bool>, Abort> {
-        let replaced = self.shared.defer_update(tx, key, row, |old, row| *old = row)?;
-        tx.compute(replaced, |replaced| replaced.is_some())
+        self.shared.defer_replace(tx, key, row)
     }
 
     /// Inserts a row when the transaction commits; false if its key exists. Neither need be known before.

@@ -31,6 +31,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
                         changes.each(|change| tx.follow(self, change));
                     }
                     tx.learn_absence()?;
+                    self.enter_queue(tx, record)?;
                     // SAFETY: in memory until the attempt ends.
                     let record = unsafe { record.as_ref() };
                     if tx.is_recorded() {

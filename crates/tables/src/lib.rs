@@ -12,6 +12,7 @@ mod insertion;
 pub mod key;
 mod operations;
 mod procedure;
+mod queue;
 mod record;
 mod recording;
 mod scan;

@@ -118,7 +118,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         if self.fixed {
             return Ok(self.read_fixed(tx, key, look));
         }
-        tx.settle_structure(&self.label)?;
+        tx.settle_object(&self.label)?;
         loop {
             let Some(record) = self.find(tx, key)? else { return Ok(None) };
             match self.see(tx, record)? {
@@ -142,7 +142,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     #[inline]
     pub(crate) fn enter_to_write(&self, tx: &mut Tx<'_, P>) -> Result<(), Abort> {
         self.enter_to_change(tx)?;
-        tx.settle_structure(&self.label)
+        tx.settle_object(&self.label)
     }
 
     /// Enters to do it now or later.
@@ -306,6 +306,9 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         loop {
             let Some(record) = self.find(tx, key)? else { return Ok(false) };
             if let Some(deleted) = self.delete_at(tx, record)? {
+                if deleted {
+                    self.leave_queue(tx, key)?;
+                }
                 return Ok(deleted);
             }
             self.bury(tx, record);

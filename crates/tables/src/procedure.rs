@@ -155,6 +155,43 @@ pub trait Context: Sized {
         key: Self::Val<K>,
     ) -> Result<Self::Val<bool>, Self::Stop>;
 
+    /// Deletes the first row of a range, which lies within a group, and gives its key; `None` if there is none. Contexts
+    /// that defer lock the group's [head](crate::TableBuilder::queues).
+    fn take_first<K: Key, R: Value>(
+        &mut self,
+        table: TableRef<K, R>,
+        group: u64,
+        range: Self::Val<KeyRange<K>>,
+    ) -> Result<Self::Val<Option<K>>, Self::Stop>;
+
+    /// Makes the same change of several rows, one after the other, and folds over them. Keys without a row are left
+    /// out. The keys may come from earlier operations: no key or one is an [`Option`].
+    fn update_each<Keys, K: Key, R: Value, I: Data, A: Data>(
+        &mut self,
+        table: TableRef<K, R>,
+        keys: Self::Val<Keys>,
+        input: Self::Val<I>,
+        initial: A,
+        change: impl Fn(&mut A, &mut R, I) + Clone + Send + 'static,
+    ) -> Result<Self::Val<A>, Self::Stop>
+    where
+        Keys: Data + IntoIterator<Item = K>;
+
+    /// Makes the same [commutative](Self::commute) change of several rows.
+    fn commute_each<Keys, K: Key, R: Value, I: Data>(
+        &mut self,
+        table: TableRef<K, R>,
+        keys: Self::Val<Keys>,
+        input: Self::Val<I>,
+        change: impl Fn(&mut R, I) + Clone + Send + 'static,
+    ) -> Result<(), Self::Stop>
+    where
+        Keys: Data + IntoIterator<Item = K>,
+    {
+        self.update_each(table, keys, input, (), move |(), row, input| change(row, input))?;
+        Ok(())
+    }
+
     /// Folds the rows of a range into an accumulator, until the fold breaks.
     fn scan<K: Key, R: Value, A: Data>(
         &mut self,

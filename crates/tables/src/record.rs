@@ -95,7 +95,9 @@ impl<K: Key, R: Value, P: Protocol> Record<K, R, P> {
     /// Moves the record on in its life. Only under the segment's lock.
     #[inline(always)]
     pub(crate) fn set_state(&self, state: State) {
-        self.body.state.store(state as u8, Ordering::Relaxed);
+        // Release: who finds the first row of a queue present without having been in line behind its maker (the acquire
+        // fence in `find_first`) finds those present, too, that became so before it.
+        self.body.state.store(state as u8, Ordering::Release);
     }
 
     /// A number that is the record's for good.

@@ -71,18 +71,29 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
             }
         }
         if let Some(from) = from {
-            let bytes = |bound: Bound<K::Image>| {
-                bound.map(|image| {
-                    let mut bytes = Vec::new();
-                    image.put_bytes(&mut bytes);
-                    bytes
-                })
-            };
-            let (low, high) = (bytes(low), bytes(high));
-            let (low, high) = (low.as_ref().map(Vec::as_slice), high.as_ref().map(Vec::as_slice));
-            tx.record_range(&self.label, low, high, from);
+            self.record_covered(tx, low, high, from);
         }
         result
+    }
+
+    /// Records that a look which began at `from` has covered a range.
+    pub(crate) fn record_covered(
+        &self,
+        tx: &mut Tx<'_, P>,
+        low: Bound<K::Image>,
+        high: Bound<K::Image>,
+        from: u64,
+    ) {
+        let bytes = |bound: Bound<K::Image>| {
+            bound.map(|image| {
+                let mut bytes = Vec::new();
+                image.put_bytes(&mut bytes);
+                bytes
+            })
+        };
+        let (low, high) = (bytes(low), bytes(high));
+        let (low, high) = (low.as_ref().map(Vec::as_slice), high.as_ref().map(Vec::as_slice));
+        tx.record_range(&self.label, low, high, from);
     }
 
     #[cfg_attr(not(debug_assertions), inline(always))]
@@ -95,7 +106,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         mut visit: impl FnMut(&K, &R) -> ControlFlow<()>,
     ) -> Result<(), Abort> {
         tx.enter(&self.label)?;
-        tx.settle_structure(&self.label)?;
+        tx.settle_object(&self.label)?;
         let Some(mut cursor) = self.index.cursor(low, high, direction) else {
             let table = self.label.name();
             return Err(tx.misuse(Misuse::Unsupported(format!("table {table} has no order to scan in"))));

@@ -63,7 +63,7 @@ impl<S: Key, K: Key, R: Value, P: Protocol> SecondaryIndex<S, K, R, P> {
         key_of: Box<dyn Fn(&K, &R) -> S + Send + Sync>,
     ) -> Self {
         let index = Index::Ordered(crate::index::OrderedIndex::new());
-        let entries = EpochBox::new(Shared::new(engine, name, index, fixed, Vec::new()));
+        let entries = EpochBox::new(Shared::new(engine, name, index, fixed, Vec::new(), None));
         Self { kept: Arc::new(Kept { entries, key_of }) }
     }
 

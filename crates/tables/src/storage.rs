@@ -20,6 +20,7 @@
 use crate::groups::Groups;
 use crate::index::{Cursor, Direction, HashIndex, Insertion, Keyed, Lookup, OrderedIndex};
 use crate::key::{Image, Key};
+use crate::queue::GroupOf;
 use crate::record::{Pending, Record, State};
 use crate::secondary::Maintained;
 use hotrow_core::history::WriteKind;
@@ -134,6 +135,8 @@ pub(crate) struct Shared<K: Key, R: Value, P: Protocol> {
     pub(crate) fixed: bool,
     pub(crate) secondaries: Vec<Box<dyn Maintained<K, R, P>>>,
     pub(crate) groups: Groups<P>,
+    /// If the groups are queues: which one a row belongs to.
+    pub(crate) group_of: Option<GroupOf<K>>,
 }
 
 impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
@@ -143,9 +146,11 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         index: Index<K, R, P>,
         fixed: bool,
         secondaries: Vec<Box<dyn Maintained<K, R, P>>>,
+        group_of: Option<GroupOf<K>>,
     ) -> Self {
+        // Before the table: who takes the first row of a group lines up for the group first.
         let groups = Groups::new(engine, &name);
-        Self { label: Label::new(engine, name), index, fixed, secondaries, groups }
+        Self { label: Label::new(engine, name), index, fixed, secondaries, groups, group_of }
     }
 
     /// Takes a dead record out of the index, unless somebody else has done so, and retires it.

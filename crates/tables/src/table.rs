@@ -2,9 +2,12 @@
 
 use crate::index::{Direction, HashIndex, Keyed, OrderedIndex};
 use crate::key::Key;
+use crate::queue::GroupOf;
 use crate::secondary::{Maintained, SecondaryIndex};
 use crate::storage::{Index, Shared};
-use hotrow_core::{Abort, Engine, EpochBox, Error, Pin, Protocol, Transaction, Value, Worker};
+use hotrow_core::{
+    Abort, Deferred, Engine, EpochBox, Error, Input, Pin, Protocol, Transaction, Value, Worker,
+};
 use hotrow_sync::Arc;
 use std::ops::{Bound, ControlFlow, RangeBounds};
 
@@ -46,6 +49,7 @@ pub struct TableBuilder<'e, K: Key, R: Value, P: Protocol> {
     fixed: bool,
     secondaries: Vec<Box<dyn Maintained<K, R, P>>>,
     rank: u16,
+    group_of: Option<GroupOf<K>>,
 }
 
 impl<K: Key, R: Value, P: Protocol> TableBuilder<'_, K, R, P> {
@@ -74,6 +78,17 @@ impl<K: Key, R: Value, P: Protocol> TableBuilder<'_, K, R, P> {
     #[must_use]
     pub fn rank(mut self, rank: u16) -> Self {
         self.rank = rank;
+        self
+    }
+
+    /// Declares that the table's groups are queues: rows come in behind all others of their group, in the order of
+    /// their keys, and the first one is [taken](Table::defer_take_first). `group_of` gives the group's number.
+    ///
+    /// Deferred insertions and those who take the first row are then not in each other's way. A row that comes in
+    /// elsewhere is right as well, and costs the deferred insertion another attempt, which defers nothing.
+    #[must_use]
+    pub fn queues(mut self, group_of: impl Fn(&K) -> u64 + Send + Sync + 'static) -> Self {
+        self.group_of = Some(Box::new(group_of));
         self
     }
 
@@ -117,7 +132,8 @@ impl<K: Key, R: Value, P: Protocol> TableBuilder<'_, K, R, P> {
             Some(expected) => Index::Hash(HashIndex::with_capacity(expected)),
             None => Index::Ordered(OrderedIndex::new()),
         };
-        let shared = Shared::new(self.engine.id(), self.name, index, self.fixed, self.secondaries);
+        let shared =
+            Shared::new(self.engine.id(), self.name, index, self.fixed, self.secondaries, self.group_of);
         shared.label.set_rank(self.rank);
         shared.groups.label.set_rank(self.rank);
         Table { shared: Arc::new(EpochBox::bulky(shared)) }
@@ -159,6 +175,7 @@ impl<K: Key, R: Value, P: Protocol> Table<K, R, P> {
             fixed: false,
             secondaries: Vec::new(),
             rank: u16::MAX,
+            group_of: None,
         }
     }
 
@@ -175,6 +192,18 @@ impl<K: Key, R: Value, P: Protocol> Table<K, R, P> {
     /// The table's name.
     pub fn name(&self) -> &str {
         self.shared.label.name()
+    }
+
+    /// Records an operation when its key is known, or its keys are: at once, or when what they depend on has run.
+    #[inline]
+    pub(crate) fn when_known<I: Input, O: Clone + 'static>(
+        &self,
+        tx: &mut Transaction<'_, P>,
+        keys: I,
+        record: impl FnOnce(&Shared<K, R, P>, &mut Transaction<'_, P>, I::Value) -> Result<Deferred<O>, Abort>
+        + 'static,
+    ) -> Result<Deferred<O>, Abort> {
+        self.shared.when_known(tx, keys, record)
     }
 
     /// Whether the table was declared static.

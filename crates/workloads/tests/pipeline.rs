@@ -4,8 +4,9 @@
 
 use hotrow::deferred::Constant;
 use hotrow::protocols::Drp;
+use hotrow::sync::atomic::{AtomicU64, Ordering};
 use hotrow::sync::random::Random;
-use hotrow::{Abort, Engine, Protocol as _, RetryPolicy, TArray, TBox, Table, Transaction, Worker};
+use hotrow::{Abort, Engine, Profile, Protocol as _, RetryPolicy, TArray, TBox, Table, Transaction, Worker};
 use hotrow_sim::{Config, Faults, Machine, Order, Outcome, Simulation};
 use hotrow_workloads::explore::{Drawn, explore};
 use std::cell::{Cell, RefCell};
@@ -20,8 +21,15 @@ fn engine(variant: &str) -> Engine<Drp> {
 /// Runs one transaction on each core in a schedule that a seed stands for, with stops in the midst of it. All must
 /// commit; deadlocks and runs without an end fail. Returns how many attempts were aborted.
 fn run(engine: &Engine<Drp>, bodies: &[Body<'_>], seed: u64) -> u64 {
+    run_with_readers(engine, bodies, &[], seed)
+}
+
+/// As [`run`], with transactions that only read, and say so.
+fn run_with_readers(engine: &Engine<Drp>, writers: &[Body<'_>], readers: &[Body<'_>], seed: u64) -> u64 {
+    let bodies = [writers, readers].concat();
     simulate(engine, bodies.len(), seed, 100_000, |core, worker| {
-        assert_eq!(worker.run(|tx| bodies[core](tx)), Ok(()), "schedule {seed}");
+        let profile = if core < writers.len() { Profile::UNKNOWN } else { Profile::READ_ONLY };
+        assert_eq!(worker.try_run_as(profile, |tx| bodies[core](tx)), Ok(()), "schedule {seed}");
     });
     engine.statistics().aborts
 }
@@ -68,7 +76,7 @@ fn boxes<const N: usize>(engine: &Engine<Drp>) -> [TBox<u64, Drp>; N] {
 }
 
 fn add(to: &TBox<u64, Drp>, tx: &mut Tx<'_>, amount: u64) -> Result<(), Abort> {
-    to.defer_update(tx, (), move |value, ()| *value += amount).map(drop)
+    to.defer_update(tx, (), move |value, ()| *value = value.wrapping_add(amount)).map(drop)
 }
 
 #[test]
@@ -225,6 +233,55 @@ fn very_many_schedules_of_stress_are_what_each_variant_claims() {
             }
         }
         println!("{}: {schedules} schedules, {commits} commits, {aborts} aborts", variant.name);
+    }
+}
+
+#[test]
+fn who_only_reads_sees_one_state_among_writers_that_are_always_in_line() {
+    for variant in Drp::VARIANTS {
+        for seed in 0..SCHEDULES / 6 {
+            let engine = engine(variant.name);
+            let boxes: [TBox<u64, Drp>; 4] = boxes(&engine);
+            let plans: Vec<[u64; 4]> = (0..6)
+                .map(|core| {
+                    let mut random = Random::stream(seed, core);
+                    std::array::from_fn(|_| random.below(4))
+                })
+                .collect();
+            let body = |core: usize| {
+                let (plan, boxes) = (&plans[core], &boxes);
+                move |tx: &mut Tx<'_>| {
+                    for pair in plan.chunks(2) {
+                        add(&boxes[pair[0] as usize], tx, 1)?;
+                        boxes[pair[1] as usize]
+                            .defer_update(tx, (), |value, ()| *value = value.wrapping_sub(1))?;
+                    }
+                    Ok(())
+                }
+            };
+            let seen: [AtomicU64; 2] = Default::default();
+            let reader = |core: usize| {
+                let (plan, boxes, seen) = (&plans[core], &boxes, &seen);
+                move |tx: &mut Tx<'_>| {
+                    // From any of them on, in both directions of ranks.
+                    let mut sum = 0u64;
+                    for at in 0..4 {
+                        let at = if plan[1] < 2 { plan[0] + at } else { plan[0] + 4 - at };
+                        sum = sum.wrapping_add(boxes[at as usize % 4].get(tx)?);
+                    }
+                    // Relaxed: looked at when all is over. The last attempt's is the one that counts.
+                    seen[core - 4].store(sum, Ordering::Relaxed);
+                    Ok(())
+                }
+            };
+            let writers = [body(0), body(1), body(2), body(3)];
+            let readers = [reader(4), reader(5)];
+            let writers: Vec<Body<'_>> = writers.iter().map(|body| body as Body<'_>).collect();
+            let readers: Vec<Body<'_>> = readers.iter().map(|body| body as Body<'_>).collect();
+            run_with_readers(&engine, &writers, &readers, seed);
+            let seen = seen.map(AtomicU64::into_inner);
+            assert_eq!(seen, [0, 0], "{variant:?}, schedule {seed}: half of a transaction");
+        }
     }
 }
 

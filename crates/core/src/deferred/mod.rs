@@ -13,6 +13,8 @@
 //!
 //! - An intention runs at most once in an attempt, after those whose results it needs. Those of one segment run in
 //!   the order in which they were recorded.
+//! - An operation whose segment is found by earlier ones is recorded [late](crate::Transaction::defer_late): the attempt
+//!   lines up in stages.
 //! - [`Transaction::force`](crate::Transaction::force), an operation that is not deferred on a segment with
 //!   intentions, and one that looks at an index to which something is to be added, run all that has been recorded so
 //!   far at once. The attempt then depends on what it has read: it is *wild* (drp §4).
@@ -30,6 +32,8 @@
 mod expression;
 mod inputs;
 mod intention;
+mod late;
+mod recording;
 mod running;
 #[cfg(all(test, not(loom)))]
 mod tests;

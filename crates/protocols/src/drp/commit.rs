@@ -1,4 +1,4 @@
-//! The steps of a commit: line up, certify, finish, install, leave.
+//! The steps of a commit: line up, certify, finish. The rest is in `install.rs`.
 
 use super::line::{Line, Position};
 use super::order::Planned;
@@ -6,25 +6,24 @@ use super::progress::{Commit, RANK_MAX};
 use super::{Drp, DrpLocal};
 use crate::reads;
 use hotrow_core::{Attempt, Flags, ItemId, Lost, Reason};
-use hotrow_sync::atomic::{Ordering, fence};
 use hotrow_sync::thread::label;
 
 /// A place in a segment's line.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Place {
-    rank: u64,
-    position: Position,
-    item: ItemId,
-    writes: bool,
+    pub(super) rank: u64,
+    pub(super) position: Position,
+    pub(super) item: ItemId,
+    pub(super) writes: bool,
     /// Whether its turn is known to have come. It lasts until the line is left.
-    has_turn: bool,
-    has_left: bool,
+    pub(super) has_turn: bool,
+    pub(super) has_left: bool,
 }
 
 impl Place {
     /// Leaves the line at its turn.
     #[inline]
-    fn leave(&mut self, line: &Line) {
+    pub(super) fn leave(&mut self, line: &Line) {
         self.has_left = true;
         if self.writes {
             line.leave_writing(self.position);
@@ -54,25 +53,44 @@ impl Drp {
                 local.plan.add(Planned { rank: item.rank().min(RANK_MAX), item: *id });
             }
         }
+        Self::sort_plan(attempt);
+    }
+
+    /// Puts what is planned in order. What has been joined stays where it is, as everything else ranks higher.
+    fn sort_plan(attempt: &mut Attempt<Self>) {
+        let Attempt { items, local, .. } = attempt;
         local.plan.sort(|id| items.get(id).segment().addr().get());
     }
 
-    /// Joins all lines in the order of ranks.
-    pub(super) fn join_all(&self, attempt: &mut Attempt<Self>) -> Result<(), Lost> {
+    /// Joins all lines in the order of ranks, those of ranks below a border if there is one: then what runs next will
+    /// say which lines come after that.
+    pub(super) fn join_all(&self, attempt: &mut Attempt<Self>, below: Option<u64>) -> Result<(), Lost> {
         label("line up");
-        Self::plan(attempt);
         let worker = attempt.worker().number();
-        attempt.local.has_begun = true;
-        let mut next = attempt.local.plan.get(0);
-        let commit = self.progress.begin(worker, next.map(|planned| planned.rank));
+        let goes_on = attempt.local.has_begun;
+        if goes_on {
+            Self::sort_plan(attempt);
+        } else {
+            Self::plan(attempt);
+            attempt.local.has_begun = true;
+        }
+        let below = below.map(|below| below.min(RANK_MAX));
+        let next_after = |attempt: &Attempt<Self>| {
+            let next = attempt.local.plan.get(attempt.local.places.len());
+            next.filter(|next| below.is_none_or(|below| next.rank < below))
+        };
+        let bound_of = |next: Option<Planned>| next.map(|next| next.rank).or(below);
+        let mut next = next_after(attempt);
+        let commit =
+            if goes_on { self.progress.of(worker) } else { self.progress.begin(worker, bound_of(next)) };
         while let Some(planned) = next {
             if !attempt.local.behind.is_empty() || !attempt.local.behind_readers.is_empty() {
                 self.let_pass(attempt, commit, planned.rank);
             }
             let at = attempt.local.places.len();
             self.join(attempt, planned, worker);
-            next = attempt.local.plan.get(at + 1);
-            self.advance(attempt, commit, next.map(|planned| planned.rank));
+            next = next_after(attempt);
+            self.advance(attempt, commit, bound_of(next));
             let item = attempt.items.get(planned.item);
             // Who has read another version will not be certified.
             if item.is(Flags::READ)
@@ -84,7 +102,43 @@ impl Drp {
                 self.take_turn(attempt, planned.item, true);
             }
         }
+        if goes_on {
+            // Nothing may have been joined at all since it was said that more was to come.
+            self.advance(attempt, commit, below);
+        }
         Ok(())
+    }
+
+    /// Lines up for a segment that is read in the body, and waits for its turn: a commit that begins early, in stages of
+    /// one segment each. Only for attempts that will have no writes, which may rank lower. False if the order of ranks
+    /// does not allow it.
+    #[cold]
+    pub(super) fn read_in_line(&self, attempt: &mut Attempt<Self>, id: ItemId) -> bool {
+        let Attempt { items, local, .. } = &*attempt;
+        let rank = items.get(id).rank().min(RANK_MAX);
+        let goes_on = local.reads_in_line;
+        let is_in_body = local.has_begun == goes_on && local.plan.is_empty();
+        let ranks_highest = !goes_on || local.places.last().is_some_and(|place| place.rank < rank);
+        if !attempt.profile().read_only || !is_in_body || !ranks_highest || items.get(id).is(Flags::READ) {
+            return false;
+        }
+        let worker = attempt.worker().number();
+        let commit = if goes_on {
+            self.progress.of(worker)
+        } else {
+            Self::plan(attempt);
+            attempt.local.has_begun = true;
+            attempt.local.reads_in_line = true;
+            self.progress.begin(worker, Some(rank))
+        };
+        if !attempt.local.behind.is_empty() || !attempt.local.behind_readers.is_empty() {
+            self.let_pass(attempt, commit, rank);
+        }
+        self.join(attempt, Planned { rank, item: id }, worker);
+        self.advance(attempt, commit, Some(rank + 1));
+        self.take_turn(attempt, id, true);
+        attempt.local.has_read = true;
+        true
     }
 
     /// Waits until all predecessors have passed a rank (drp §4.1, step 2).
@@ -187,7 +241,7 @@ impl Drp {
     }
 
     #[cold]
-    fn look_for_turn(&self, place: &mut Place, line: &Line, wait: bool) -> bool {
+    pub(super) fn look_for_turn(&self, place: &mut Place, line: &Line, wait: bool) -> bool {
         let Place { rank, position, writes, .. } = *place;
         place.has_turn = line.is_turn(position, writes);
         if !place.has_turn && wait {
@@ -214,18 +268,18 @@ impl Drp {
             if attempt.will_remove() {
                 // What others that come before are going to insert must find the rows that are to be deleted. Before it
                 // says so of itself: two would wait for each other.
-                self.progress.wait_for_restructuring(worker);
+                self.progress.wait_for_restructuring(worker, &mut attempt.local.restructuring);
             }
             attempt.local.is_restructuring = true;
-            self.progress.of(worker).set_restructuring(true);
+            self.progress.toggle_restructuring(worker);
         }
         self.finish(attempt);
     }
 
     /// Says that what the attempt does to indexes has been done, or will not be.
-    fn end_restructuring(&self, attempt: &mut Attempt<Self>) {
+    pub(super) fn end_restructuring(&self, attempt: &mut Attempt<Self>) {
         if std::mem::take(&mut attempt.local.is_restructuring) {
-            self.progress.of(attempt.worker().number()).set_restructuring(false);
+            self.progress.toggle_restructuring(attempt.worker().number());
         }
     }
 
@@ -259,7 +313,8 @@ impl Drp {
         Self::check_predicates(attempt)?;
         // Who has seen an absence, or is going to make one.
         if attempt.has_structures() || attempt.changes_structure() {
-            self.progress.wait_for_restructuring(attempt.worker().number());
+            let worker = attempt.worker().number();
+            self.progress.wait_for_restructuring(worker, &mut attempt.local.restructuring);
         }
         Self::check_reads(attempt)
     }
@@ -287,98 +342,5 @@ impl Drp {
             }
         }
         attempt.check_structures()
-    }
-
-    /// Installs all pending writes and leaves all lines, each at its turn. Nothing can fail any more.
-    pub(super) fn install(&self, attempt: &mut Attempt<Self>) {
-        label("install");
-        self.end_restructuring(attempt);
-        if self.options.opaque {
-            // Sequentially consistent: see `keep_opaque`.
-            self.clock.fetch_add(1, Ordering::SeqCst);
-        }
-        // Orders having joined before the stores to the values; pairs with the fence in `Line::stable`.
-        fence(Ordering::Release);
-        // What others want most is ranked highest, and left first.
-        for at in (0..attempt.local.places.len()).rev() {
-            let id = attempt.local.places[at].item;
-            if attempt.items.get(id).is(Flags::WRITE) {
-                self.take_turn(attempt, id, true);
-                attempt.install(id);
-            }
-            self.leave(attempt, at);
-        }
-        if attempt.changes_structure() {
-            for at in 0..attempt.items.writes().len() {
-                let id = attempt.items.writes()[at];
-                if attempt.items.get(id).is(Flags::BORN) {
-                    attempt.install(id);
-                    attempt.items.get(id).header().leave_born();
-                }
-            }
-        }
-        self.tell(attempt);
-    }
-
-    /// Leaves a line in which the attempt only reads, and has read.
-    #[inline]
-    pub(super) fn leave_read(attempt: &mut Attempt<Self>, id: ItemId) {
-        let Attempt { items, local, .. } = attempt;
-        let item = items.get_mut(id);
-        if item.mark.place == 0 {
-            // The attempt has made the segment.
-            return;
-        }
-        item.clear(Flags::LOCKED);
-        local.places[item.mark.place as usize - 1].leave(item.header());
-    }
-
-    /// Leaves a line at its turn, unless that has been done.
-    #[inline]
-    fn leave(&self, attempt: &mut Attempt<Self>, at: usize) {
-        let Attempt { items, local, .. } = attempt;
-        let place = &mut local.places[at];
-        if place.has_left {
-            return;
-        }
-        let line = items.get(place.item).header();
-        if !place.has_turn {
-            self.look_for_turn(place, line, true);
-        }
-        place.leave(line);
-    }
-
-    /// Leaves every line, each at its turn, and tells who waits. An attempt that aborts does the same: what it had
-    /// recorded is nullified (drp §5.2).
-    pub(super) fn leave_all(&self, attempt: &mut Attempt<Self>) {
-        for at in 0..attempt.items.writes().len() {
-            let item = attempt.items.get(attempt.items.writes()[at]);
-            if item.is(Flags::BORN) {
-                item.header().leave_born();
-            }
-        }
-        if !attempt.local.has_begun {
-            return;
-        }
-        self.end_restructuring(attempt);
-        if !attempt.local.has_finished {
-            // Who is behind must not overtake those who are before.
-            self.finish(attempt);
-        }
-        for at in 0..attempt.local.places.len() {
-            self.leave(attempt, at);
-        }
-        self.tell(attempt);
-    }
-
-    /// Tells who waits for what the attempt has done.
-    #[inline]
-    fn tell(&self, attempt: &Attempt<Self>) {
-        let worker = u64::from(attempt.worker().number());
-        let places = attempt.local.places.iter().map(|place| place.rank);
-        // Who has found a row that was inserted may have lined up for it before its maker had left.
-        let items = &attempt.items;
-        let born = items.writes().iter().map(|id| items.get(*id)).filter(|item| item.is(Flags::BORN));
-        self.progress.tell(places.chain(born.map(|item| item.rank().min(RANK_MAX))).chain([worker]));
     }
 }

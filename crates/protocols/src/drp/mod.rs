@@ -33,8 +33,8 @@
 //! end: strict.
 //!
 //! Absence has no line. A tame attempt that has read, left that line early, and inserts a row later, would come too
-//! late for a wild one that comes after others behind it, and has seen that the row is not there. So it says that it is
-//! going to change an index, before it finishes, until it has done so; and a wild attempt that has
+//! late for a wild one that comes after others behind it, and has seen that the row is not there. So who is
+//! going to change an index says so before it finishes, until it has done it; and a wild attempt that has
 //! observed an index waits at its certification for all who say so, before it checks that the index is as it was
 //! ([`Progress`]). So does an attempt that is going to delete a row, before it finishes: who comes before it, and has
 //! left the line that made it so, finds the row there when it inserts the same key. None of those who are waited for
@@ -65,13 +65,16 @@
 //!   intentions comes after it. Nothing depends on an attempt that may still be aborted.
 //! - Predecessors that share a lock are counted, not listed: a writer behind readers waits for them to leave before it
 //!   joins a higher rank, where behind a writer it waits for its rank to pass.
-//! - A read waits for writers in line for a few microseconds; the paper aborts at once.
+//! - A read waits for writers in line for a few microseconds; the paper aborts at once. A transaction that was said to
+//!   read only then lines up itself, if that segment ranks higher than all that it has lined up for: it goes on at its
+//!   turn, and leaves at its end. Otherwise it would not get through where there always is a writer in line.
 //! - Opacity goes by revalidation: when any commit has taken place since the last look, everything read is checked
 //!   again (as `tl2` does here). Segments have no global version.
 //! - A segment that a transaction makes itself is in its index at once and held from birth. Others do not join its
 //!   line before it is left, because they come to it by reading that it is there.
 
 mod commit;
+mod install;
 mod line;
 mod options;
 mod order;
@@ -120,8 +123,12 @@ pub struct DrpLocal {
     has_read: bool,
     has_begun: bool,
     has_finished: bool,
+    /// Whether it has lined up for something that it only reads, in its body.
+    reads_in_line: bool,
     /// Whether others have been told that the attempt is going to change an index.
     is_restructuring: bool,
+    /// Others that have been, when this one looked.
+    restructuring: Vec<(u32, u32)>,
     /// The clock when everything read was last found unchanged.
     clock: u64,
 }
@@ -220,6 +227,7 @@ impl Protocol for Drp {
         local.has_read = false;
         local.has_begun = false;
         local.has_finished = false;
+        local.reads_in_line = false;
         local.is_restructuring = false;
         if self.options.opaque {
             local.clock = self.clock.load(Ordering::SeqCst);
@@ -232,14 +240,24 @@ impl Protocol for Drp {
         if item.is(Flags::LOCKED) {
             return self.load_at_turn(attempt, load);
         }
-        if attempt.local.has_begun && item.mark.place != 0 {
-            // An intention looks at a segment that is another one's.
+        let DrpLocal { has_begun, has_finished, .. } = attempt.local;
+        if has_begun && (item.mark.place != 0 || has_finished) {
+            // An intention looks at a segment that is another one's, or for which the attempt has not lined up: too
+            // late, if others have come behind it.
             return Err(Lost::item(Reason::Undeclared, id));
         }
-        let (_, value) = reads::read(attempt, id, load)?;
-        attempt.local.has_read = true;
-        self.keep_opaque(attempt)?;
-        Ok(value)
+        let mut load = load;
+        match reads::read(attempt, id, &mut load) {
+            Ok((_, value)) => {
+                attempt.local.has_read = true;
+                self.keep_opaque(attempt)?;
+                Ok(value)
+            }
+            Err(lost) if lost.reason == Reason::ReadLocked && self.read_in_line(attempt, id) => {
+                self.load_at_turn(attempt, load)
+            }
+            Err(lost) => Err(lost),
+        }
     }
 
     #[cfg_attr(not(debug_assertions), inline(always))]
@@ -279,19 +297,33 @@ impl Protocol for Drp {
 
     #[cfg_attr(not(debug_assertions), inline(always))]
     fn observed(&self, attempt: &mut Attempt<Self>) -> Result<(), Lost> {
+        if attempt.local.has_finished && attempt.has_structures() {
+            return Err(Self::undeclared(attempt));
+        }
         self.keep_opaque(attempt).map(|_| ())
     }
 
     #[inline]
     fn deferred(&self, attempt: &mut Attempt<Self>, id: ItemId, rank: u64) {
-        if !attempt.items.get(id).is(Flags::BORN) {
+        let item = attempt.items.get(id);
+        // What has a pending write was planned when the attempt began to line up.
+        let is_planned = attempt.local.has_begun && item.is(Flags::WRITE);
+        if !item.is(Flags::BORN) && !is_planned {
             attempt.local.plan.add(Planned { rank: rank.min(RANK_MAX), item: id });
         }
     }
 
-    fn line_up(&self, attempt: &mut Attempt<Self>) -> Result<(), Lost> {
-        self.join_all(attempt)?;
-        if Self::is_wild(attempt) {
+    fn line_up(&self, attempt: &mut Attempt<Self>, below: Option<u64>) -> Result<(), Lost> {
+        if attempt.local.reads_in_line
+            && let Some(place) = attempt.local.places.last()
+        {
+            // What was deferred may rank lower.
+            return Err(Lost::item(Reason::Undeclared, place.item));
+        }
+        self.join_all(attempt, below)?;
+        if below.is_some() {
+            // The attempt comes back when it knows more.
+        } else if Self::is_wild(attempt) {
             self.let_all_pass(attempt);
         } else {
             self.finish_tame(attempt);
@@ -301,6 +333,9 @@ impl Protocol for Drp {
 
     #[inline]
     fn turn(&self, attempt: &mut Attempt<Self>, id: ItemId, wait: bool) -> Result<bool, Lost> {
+        if attempt.items.get(id).mark.place == 0 && !attempt.items.get(id).is(Flags::LOCKED) {
+            return Ok(false);
+        }
         Ok(self.take_turn(attempt, id, wait))
     }
 
@@ -328,7 +363,7 @@ impl Protocol for Drp {
             if attempt.items.writes().is_empty() {
                 return self.check_all(attempt);
             }
-            self.join_all(attempt)?;
+            self.join_all(attempt, None)?;
         }
         if !attempt.local.has_finished {
             self.certify(attempt)?;

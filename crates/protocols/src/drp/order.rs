@@ -28,6 +28,10 @@ impl Plan {
         self.order.clear();
     }
 
+    pub(super) fn is_empty(&self) -> bool {
+        self.planned.is_empty()
+    }
+
     #[inline(always)]
     pub(super) fn add(&mut self, planned: Planned) {
         self.planned.push(planned);

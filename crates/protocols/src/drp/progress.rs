@@ -28,13 +28,11 @@ pub(super) struct Commit {
     /// How many there have been.
     serial: AtomicU64,
     bound: AtomicU64,
-    /// Whether it has finished and is going to change an index: 1 if so.
-    restructuring: AtomicU32,
 }
 
 impl Default for Commit {
     fn default() -> Self {
-        Self { serial: AtomicU64::new(0), bound: AtomicU64::new(FINISHED), restructuring: AtomicU32::new(0) }
+        Self { serial: AtomicU64::new(0), bound: AtomicU64::new(FINISHED) }
     }
 }
 
@@ -45,15 +43,6 @@ impl Commit {
     pub(super) fn advance(&self, rank: Option<u64>) {
         // Release: pairs with the acquire in `has_passed`; who joins a line because of it joins behind this worker.
         self.bound.store(rank.map_or(JOINED_ALL, |rank| rank.min(JOINED_ALL)), Ordering::Release);
-    }
-
-    /// Says whether the commit is going to change an index.
-    pub(super) fn set_restructuring(&self, is: bool) {
-        // Pairs with the load in `wait_for_restructuring`. It is set before the commit finishes, so whoever comes after
-        // it in the serial order sees it set, or cleared again, and then the index as it is now. Sequentially
-        // consistent, as one may come after another without having seen anything of it: by not having been in a line
-        // when the other looked (`Line::version`).
-        self.restructuring.store(u32::from(is), Ordering::SeqCst);
     }
 }
 
@@ -67,10 +56,16 @@ pub(super) struct Predecessor {
 /// Places to wait at. What is waited for has a number, several share a place.
 const PLACES: usize = if cfg!(test) { 2 } else { 64 };
 
+/// Workers whose words lie in one cache line.
+const IN_A_LINE: usize = 16;
+
 /// All workers' commits.
 #[derive(Debug)]
 pub(super) struct Progress {
     commits: PerWorker<Commit>,
+    /// Odd while a worker has finished a commit that is going to change an index, and has not done so. Many in a cache
+    /// line: all of them are looked at together.
+    restructuring: PerWorker<[AtomicU32; IN_A_LINE]>,
     places: Box<[CachePadded<Event>]>,
     /// How many are parked, or about to be.
     parked: CachePadded<AtomicU32>,
@@ -84,6 +79,7 @@ impl Progress {
     pub(super) fn new() -> Self {
         Self {
             commits: PerWorker::new(WORKERS_MAX),
+            restructuring: PerWorker::new(WORKERS_MAX.div_ceil(IN_A_LINE as u32)),
             places: (0..PLACES).map(|_| CachePadded::new(Event::new())).collect(),
             parked: CachePadded::default(),
             workers: CachePadded::default(),
@@ -122,18 +118,34 @@ impl Progress {
         self.commits.of(worker).bound.store(FINISHED, Ordering::Release);
     }
 
+    fn restructuring(&self, worker: u32) -> &AtomicU32 {
+        &self.restructuring.of(worker / IN_A_LINE as u32)[worker as usize % IN_A_LINE]
+    }
+
+    /// Says that a worker's commit is going to change an index, or, when called again, that it has.
+    pub(super) fn toggle_restructuring(&self, worker: u32) {
+        let word = self.restructuring(worker);
+        // Relaxed: only the worker itself changes it. The store pairs with the loads in `wait_for_restructuring`. The
+        // word is odd before the commit finishes, so whoever comes after it in the serial order sees that, or a later
+        // word, and then the index as it is now. Sequentially consistent, as one may come after another without having
+        // seen anything of it: by not having been in a line when the other looked (`Line::version`).
+        word.store(word.load(Ordering::Relaxed).wrapping_add(1), Ordering::SeqCst);
+    }
+
     /// Waits until all commits that have finished have changed their indexes as they are going to. Whose effects the
     /// caller has seen, directly or by what others made of them, is among these, and what it still was to insert or
-    /// delete is in the index afterwards.
+    /// delete is in the index afterwards. `seen` is room for a word of each worker.
     ///
     /// The caller has not finished, so none of those that have is behind it, and none waits for it. One that says so
-    /// and has not finished yet waits for nobody any more.
-    pub(super) fn wait_for_restructuring(&self, worker: u32) {
-        for other in 0..self.workers_end.load(Ordering::Relaxed) {
-            let commit = self.commits.of(other);
-            let is_over = || commit.restructuring.load(Ordering::SeqCst) == 0;
-            if other != worker && !is_over() {
-                self.wait(u64::from(other), is_over);
+    /// and has not finished yet waits for nobody any more. Those that say so later come after the caller.
+    pub(super) fn wait_for_restructuring(&self, worker: u32, seen: &mut Vec<(u32, u32)>) {
+        let word = |other| self.restructuring(other).load(Ordering::SeqCst);
+        let others = (0..self.workers_end.load(Ordering::Relaxed)).filter(|other| *other != worker);
+        seen.clear();
+        seen.extend(others.map(|other| (other, word(other))).filter(|(_, seen)| seen % 2 == 1));
+        for (other, seen) in seen.drain(..) {
+            if word(other) == seen {
+                self.wait(u64::from(other), || word(other) != seen);
             }
         }
     }

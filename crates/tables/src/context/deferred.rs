@@ -11,7 +11,7 @@ use std::ops::ControlFlow;
 
 /// Defers each operation whose row is known, under a protocol that [defers](Protocol::DEFERS) (drp §5.1).
 ///
-/// An insertion may have a key that is not known yet. Any other operation whose key is not, a scan, and
+/// An operation whose key is not known yet waits for it, and lines up later than the others. A scan and
 /// [`force`](Context::force) run what has been recorded so far, and the transaction is wild (drp §6.2). What is known
 /// now stays a plain value: computing with it records nothing.
 pub struct Deferring<'a, 'w, P: Protocol> {
@@ -85,12 +85,14 @@ impl<P: Protocol> Context for Deferring<'_, '_, P> {
         key: Later<K>,
         look: impl FnOnce(&R) -> O + Send + 'static,
     ) -> Result<Later<Option<O>>, Abort> {
-        let key = self.force(key)?;
         if self.eager.is_fixed(table) {
+            let key = self.force(key)?;
             return self.eager.read(table, key, look).map(Later::Known);
         }
         let (database, tx) = self.eager.arrival();
-        database.table(table).defer_read(tx, &key, look).map(Later::Deferred)
+        let read =
+            database.table(table).when_known(tx, key, |table, tx, key| table.defer_read(tx, &key, look));
+        read.map(Later::Deferred)
     }
 
     fn update<K: Key, R: Value, I: Data, O: Data>(
@@ -100,9 +102,11 @@ impl<P: Protocol> Context for Deferring<'_, '_, P> {
         input: Later<I>,
         change: impl FnOnce(&mut R, I) -> O + Send + 'static,
     ) -> Result<Later<Option<O>>, Abort> {
-        let key = self.force(key)?;
         let (database, tx) = self.eager.arrival();
-        database.table(table).defer_update(tx, &key, input, change).map(Later::Deferred)
+        let updated = database
+            .table(table)
+            .when_known(tx, key, |table, tx, key| table.defer_update(tx, &key, input, change));
+        updated.map(Later::Deferred)
     }
 
     fn replace<K: Key, R: Value>(
@@ -111,9 +115,10 @@ impl<P: Protocol> Context for Deferring<'_, '_, P> {
         key: Later<K>,
         row: Later<R>,
     ) -> Result<Later<bool>, Abort> {
-        let key = self.force(key)?;
         let (database, tx) = self.eager.arrival();
-        database.table(table).defer_replace(tx, &key, row).map(Later::Deferred)
+        let replaced =
+            database.table(table).when_known(tx, key, |table, tx, key| table.defer_replace(tx, &key, row));
+        replaced.map(Later::Deferred)
     }
 
     fn commute<K: Key, R: Value, I: Data>(
@@ -152,9 +157,36 @@ impl<P: Protocol> Context for Deferring<'_, '_, P> {
         table: TableRef<K, R>,
         key: Later<K>,
     ) -> Result<Later<bool>, Abort> {
-        let key = self.force(key)?;
         let (database, tx) = self.eager.arrival();
-        database.table(table).defer_delete(tx, &key).map(Later::Deferred)
+        let deleted =
+            database.table(table).when_known(tx, key, |table, tx, key| table.defer_delete(tx, &key));
+        deleted.map(Later::Deferred)
+    }
+
+    fn take_first<K: Key, R: Value>(
+        &mut self,
+        table: TableRef<K, R>,
+        group: u64,
+        range: Later<KeyRange<K>>,
+    ) -> Result<Later<Option<K>>, Abort> {
+        let KeyRange { low, high } = self.force(range)?;
+        let (database, tx) = self.eager.arrival();
+        database.table(table).defer_take_first(tx, group, (low, high)).map(Later::Deferred)
+    }
+
+    fn update_each<Keys, K: Key, R: Value, I: Data, A: Data>(
+        &mut self,
+        table: TableRef<K, R>,
+        keys: Later<Keys>,
+        input: Later<I>,
+        initial: A,
+        change: impl Fn(&mut A, &mut R, I) + Clone + Send + 'static,
+    ) -> Result<Later<A>, Abort>
+    where
+        Keys: Data + IntoIterator<Item = K>,
+    {
+        let (database, tx) = self.eager.arrival();
+        database.table(table).defer_update_each(tx, keys, input, initial, change).map(Later::Deferred)
     }
 
     fn scan<K: Key, R: Value, A: Data>(

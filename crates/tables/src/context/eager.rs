@@ -127,6 +127,37 @@ impl<P: Protocol> Context for Eager<'_, '_, P> {
     }
 
     #[inline(always)]
+    fn take_first<K: Key, R: Value>(
+        &mut self,
+        table: TableRef<K, R>,
+        _group: u64,
+        range: KeyRange<K>,
+    ) -> Result<Option<K>, Abort> {
+        let (database, tx) = self.arrival();
+        database.table(table).take_first(tx, (range.low, range.high))
+    }
+
+    #[inline(always)]
+    fn update_each<Keys, K: Key, R: Value, I: Data, A: Data>(
+        &mut self,
+        table: TableRef<K, R>,
+        keys: Keys,
+        input: I,
+        initial: A,
+        change: impl Fn(&mut A, &mut R, I) + Clone + Send + 'static,
+    ) -> Result<A, Abort>
+    where
+        Keys: Data + IntoIterator<Item = K>,
+    {
+        let mut sum = initial;
+        for key in keys {
+            let (database, tx) = self.arrival();
+            database.table(table).update(tx, &key, |row| change(&mut sum, row, input.clone()))?;
+        }
+        Ok(sum)
+    }
+
+    #[inline(always)]
     fn scan<K: Key, R: Value, A: Data>(
         &mut self,
         table: TableRef<K, R>,
@@ -256,6 +287,9 @@ mod tests {
             let tens = KeyRange::from(10..=10);
             assert_eq!(delayed(cx.scan_index(index, tens, Direction::Ascending, 0, sum)), 3);
             assert!(delayed(cx.delete(table, 2)));
+            let add = |sum: &mut u64, row: &mut u64, more: u64| *sum += *row + more;
+            assert_eq!(delayed(cx.update_each(table, Some(1), 5, 0, add)), 25);
+            assert_eq!(delayed(cx.take_first(table, 0, KeyRange::from(0..=9))), Some(1));
             Ok(())
         });
         committed.expect("nobody is in the way");

@@ -162,6 +162,64 @@ impl<P: Protocol> Context for Recording<'_, '_, P> {
         Ok(self.note(name, text, OperationKind::Delete, false, key.sources, value))
     }
 
+    fn take_first<K: Key, R: Value>(
+        &mut self,
+        table: TableRef<K, R>,
+        group: u64,
+        range: Traced<KeyRange<K>>,
+    ) -> Result<Traced<Option<K>>, Abort> {
+        let (name, text) = (self.eager.table_name(table), range.value.to_string());
+        let value = self.eager.take_first(table, group, range.value)?;
+        let found = self.note(name.clone(), text, OperationKind::Scan, false, range.sources, ());
+        let Some(key) = value else { return Ok(Traced { value: None, sources: found.sources }) };
+        let taken =
+            self.note(name, format!("{key:?}"), OperationKind::Delete, false, found.sources, Some(key));
+        if let Some(operation) = self.recorded.operations.last_mut() {
+            operation.group = Some(group);
+        }
+        Ok(taken)
+    }
+
+    fn update_each<Keys, K: Key, R: Value, I: Data, A: Data>(
+        &mut self,
+        table: TableRef<K, R>,
+        keys: Traced<Keys>,
+        input: Traced<I>,
+        initial: A,
+        change: impl Fn(&mut A, &mut R, I) + Clone + Send + 'static,
+    ) -> Result<Traced<A>, Abort>
+    where
+        Keys: Data + IntoIterator<Item = K>,
+    {
+        let data = union(&keys.sources, &input.sources);
+        let mut sum = Traced { value: initial, sources: data.clone() };
+        for key in keys.value {
+            let (name, text) = (self.eager.table_name(table), format!("{key:?}"));
+            let value =
+                self.eager.update_each(table, Some(key), input.value.clone(), sum.value, change.clone())?;
+            // Each goes on with what the one before has made.
+            sum = self.note(name, text, OperationKind::Write, false, union(&data, &sum.sources), value);
+        }
+        Ok(sum)
+    }
+
+    fn commute_each<Keys, K: Key, R: Value, I: Data>(
+        &mut self,
+        table: TableRef<K, R>,
+        keys: Traced<Keys>,
+        input: Traced<I>,
+        change: impl Fn(&mut R, I) + Clone + Send + 'static,
+    ) -> Result<(), Abort>
+    where
+        Keys: Data + IntoIterator<Item = K>,
+    {
+        for key in keys.value {
+            let key = Traced { value: key, sources: keys.sources.clone() };
+            self.commute(table, key, input.clone(), change.clone())?;
+        }
+        Ok(())
+    }
+
     fn scan<K: Key, R: Value, A: Data>(
         &mut self,
         table: TableRef<K, R>,

@@ -2,14 +2,15 @@
 //!
 //! It measures nothing of interest. It is what every protocol must survive: boxes (inline and boxed values), an
 //! array, counters with increments and predicates (others that are set as well), a hash table, an ordered table with a secondary index; reads,
-//! blind writes, changes, inserts, deletes, scans in both directions that stop early; deferred operations on boxes and
-//! the array, alone or among the others, forced values, requirements that fail, intentions that panic; transactions
-//! that roll back and bodies that panic; and threads that give the processor away in the middle of it all. Recorded
+//! blind writes, changes, inserts, deletes, scans in both directions that stop early; queues that are filled and emptied;
+//! deferred operations on boxes, the array and rows, whose keys may come from earlier ones, alone or among the others,
+//! forced values, requirements that fail, intentions that panic; transactions that roll back and bodies that panic; and threads that give the processor away in the middle of it all. Recorded
 //! (`--record`), its histories are judged by `hotrow check`; its own checks look at what a history does not show:
 //! values.
 
 mod objects;
 mod operation;
+mod rows;
 
 use crate::error::BenchError;
 use crate::observer::Observer;
@@ -139,7 +140,7 @@ impl<P: Protocol> Workload<P> for Stress<P> {
         let ran = catch_unwind(AssertUnwindSafe(|| {
             worker.run(|tx| {
                 seen.sum = 0;
-                seen.later = None;
+                (seen.later, seen.source) = (None, None);
                 let end = |at: usize| match plan.end {
                     Some((place, Early::RollBack)) if place == at => Err(Abort::rollback()),
                     // No message is printed for a panic that is resumed.

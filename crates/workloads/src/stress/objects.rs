@@ -70,6 +70,8 @@ pub(super) struct Seen {
     pub(super) torn: u64,
     /// The sum of what was deferred, if anything was.
     pub(super) later: Option<Deferred<u64>>,
+    /// What was deferred last on a box, an element or the queue: where keys that are not known yet come from.
+    pub(super) source: Option<Deferred<u64>>,
 }
 
 impl Seen {
@@ -97,29 +99,37 @@ pub(super) struct Objects<P: Protocol> {
     /// Set as well.
     pub(super) gauges: Vec<TCounter<P>>,
     pub(super) hash: Table<u32, Inline, P>,
+    /// By group and number.
+    pub(super) queue: Table<(u32, u32), Inline, P>,
     pub(super) ordered: Table<u32, Boxed, P>,
     pub(super) by_group: SecondaryIndex<u32, u32, Boxed, P>,
 }
 
 impl<P: Protocol> Objects<P> {
     pub(super) fn new(engine: &Engine<P>, keys: u32) -> Self {
+        // Made first, so that they are lined up for first: keys come from there.
+        let inline =
+            (0..keys).map(|key| TBox::named(engine, format!("inline{key}"), Inline::new(0))).collect();
+        let boxed = (0..keys).map(|key| TBox::named(engine, format!("boxed{key}"), Boxed::new(0))).collect();
+        let array = TArray::named(engine, "array", keys as usize, |_| 0);
+        let hash = Table::hash(engine, "hash", keys as usize);
+        let queue = Table::builder(engine, "queue");
+        let queue = queue.queues(|(group, _): &(u32, u32)| u64::from(*group)).build();
         let mut builder = Table::builder(engine, "ordered");
         let by_group = builder.secondary("by_group", |_, row: &Boxed| row.group());
         let ordered = builder.build();
-        let hash = Table::hash(engine, "hash", keys as usize);
         for key in (0..keys).step_by(2) {
             hash.load(key, Inline::new(key.into()));
             ordered.load(key, Boxed::new(key.into()));
         }
         Self {
-            inline: (0..keys)
-                .map(|key| TBox::named(engine, format!("inline{key}"), Inline::new(0)))
-                .collect(),
-            boxed: (0..keys).map(|key| TBox::named(engine, format!("boxed{key}"), Boxed::new(0))).collect(),
-            array: TArray::named(engine, "array", keys as usize, |_| 0),
+            inline,
+            boxed,
+            array,
             counters: (0..keys).map(|key| TCounter::named(engine, format!("counter{key}"), 0)).collect(),
             gauges: (0..keys).map(|key| TCounter::named(engine, format!("gauge{key}"), 0)).collect(),
             hash,
+            queue,
             ordered,
             by_group,
         }
@@ -157,7 +167,7 @@ impl<P: Protocol> Objects<P> {
 
     pub(super) fn payload_bytes(&self) -> u64 {
         let keys = self.array.len();
-        let key = size_of::<Inline>() * 2 + size_of::<Boxed>() * 2 + size_of::<u64>() * 3;
+        let key = size_of::<Inline>() * 3 + size_of::<Boxed>() * 2 + size_of::<u64>() * 3;
         (keys * key) as u64
     }
 }

@@ -1,6 +1,7 @@
 //! The operations of stress.
 
 use super::objects::{Boxed, GROUPS, Inline, Objects, Seen};
+use super::rows::RowLater;
 use hotrow::sync::random::Random;
 use hotrow::sync::thread::label;
 use hotrow::{Abort, Deferred, Direction, Protocol, Transaction};
@@ -56,6 +57,10 @@ enum What {
     UpsertOrdered,
     ChangeOrdered,
     DeleteOrdered,
+    ScanQueue,
+    Enqueue,
+    TakeFirst,
+    Unqueue,
     ReadInlineLater,
     ReadBoxedLater,
     ReadElementLater,
@@ -68,6 +73,7 @@ enum What {
     ChangeBoxedLater,
     SetElementLater,
     ChangeElementLater,
+    Later(RowLater),
 }
 
 /// How the operations of a transaction are drawn.
@@ -95,9 +101,9 @@ impl Temper {
 pub(super) const PLANNED: &str = "a planned panic in an intention";
 
 operations![LOOKS: ReadInline, ReadBoxed, ReadElement, TestCounter, GetCounter, TestGauge, GetGauge, GetHash, GetOrdered, ScanUp,
-    ScanDown, ScanGroup, ScanGroupDown, ScanGroupsDown];
+    ScanDown, ScanGroup, ScanGroupDown, ScanGroupsDown, ScanQueue];
 operations![WRITES: SetInline, ChangeInline, SetBoxed, ChangeBoxed, SetElement, ChangeElement, AddToCounter, SetGauge, AddToGauge,
-    InsertHash, UpsertHash, ChangeHash, DeleteHash, InsertOrdered, UpsertOrdered, ChangeOrdered, DeleteOrdered];
+    InsertHash, UpsertHash, ChangeHash, DeleteHash, InsertOrdered, UpsertOrdered, ChangeOrdered, DeleteOrdered, Enqueue, TakeFirst, Unqueue];
 // What forces comes last: tame transactions draw from those before it.
 operations![LATER_LOOKS: ReadInlineLater, ReadBoxedLater, ReadElementLater, RequireLater, PanicLater, Force];
 operations![LATER_WRITES: SetInlineLater, ChangeInlineLater, SetBoxedLater, ChangeBoxedLater, SetElementLater,
@@ -113,7 +119,11 @@ impl Operation {
             (true, false) => LATER_LOOKS,
             (true, true) => LATER_WRITES,
         };
-        let (what, name) = list[random.below(list.len() as u64) as usize];
+        let (mut what, mut name) = list[random.below(list.len() as u64) as usize];
+        if later && random.chance(0.5) {
+            let (row, its_name) = RowLater::draw(random, writes);
+            (what, name) = (What::Later(row), its_name);
+        }
         let below = |random: &mut Random| random.below(keys.into()) as u32;
         Self { what, name, key: below(random), value: below(random) }
     }
@@ -223,6 +233,26 @@ impl Operation {
                 *row = Boxed::new(new);
             })?),
             What::DeleteOrdered => seen.number(on.ordered.delete(tx, &key)?.into()),
+            What::ScanQueue => {
+                let group = super::rows::group(key);
+                on.queue.scan(tx, (group, 0)..(group + 1, 0), Direction::Ascending, |(_, number), row| {
+                    seen.number((*number).into());
+                    seen.inline(row);
+                    ControlFlow::Continue(())
+                })?;
+            }
+            What::Enqueue => {
+                let key = (super::rows::group(key), value);
+                seen.number(on.queue.insert(tx, key, Inline::new(new))?.into());
+            }
+            What::TakeFirst => {
+                let group = super::rows::group(key);
+                let taken = on.queue.take_first(tx, (group, 0)..(group + 1, 0))?;
+                seen.number(taken.map_or(0, |(_, number)| number.into()));
+            }
+            What::Unqueue => {
+                seen.number(on.queue.delete(tx, &(super::rows::group(key), value))?.into());
+            }
             _ => self.run_later(on, tx, seen)?,
         }
         Ok(())
@@ -245,6 +275,7 @@ impl Operation {
         // One transaction in eight or so fails.
         let fails = move |sum: u64| sum.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 61 == new % 8;
         let read: Option<Deferred<u64>> = match self.what {
+            What::Later(what) => Some(what.run(on, tx, seen, (self.key, self.value), before)?),
             What::ReadInlineLater => Some(on.inline[place].defer_read(tx, Inline::whole)?),
             What::ReadBoxedLater => Some(on.boxed[place].defer_read(tx, Boxed::whole)?),
             What::ReadElementLater => Some(on.array.defer_read(tx, place, |value| *value)?),
@@ -299,6 +330,11 @@ impl Operation {
             }
             _ => unreachable!("run by `run`"),
         };
+        if let Some(read) = read
+            && !matches!(self.what, What::Later(what) if !what.is_source())
+        {
+            seen.source = Some(read);
+        }
         seen.later = Some(match read {
             Some(read) => {
                 tx.compute((before, read), |(sum, value)| sum.wrapping_mul(31).wrapping_add(value))?

@@ -52,7 +52,7 @@ pub struct TpccOptions {
 /// In which order deferred operations line up at the tables (drp §6.3, "Rank tuning").
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ranks {
-    /// Stock, customers, orders, districts, warehouses: what many transactions want comes last, and is held shortest.
+    /// Stock, orders, customers, districts, warehouses: what many transactions want comes last, and is held shortest.
     Tuned,
     /// All tables have the same rank: the order is that in which they were made.
     Equal,

@@ -52,18 +52,22 @@ pub(super) fn create<P: Protocol>(engine: &Engine<P>, options: &TpccOptions) -> 
         Ranks::Tuned => tuned,
         Ranks::Equal => u16::MAX,
     };
-    let mut customer = database.builder("CUSTOMER").hash(customers).rank(rank(2));
-    let by_name = customer.fixed_secondary("by_name", CustomerByNameKey::of);
-    let customer = customer.build();
+    // With equal ranks, lines are joined in this order. What the rows of NEW-ORDER, ORDER and ORDER-LINE say of keys in
+    // those that follow, Delivery goes by.
+    let warehouse = database.builder("WAREHOUSE").hash(warehouses).rank(rank(7)).build();
+    let district = database.builder("DISTRICT").hash(districts).rank(rank(6)).build();
+    let group_of = |NewOrderKey { warehouse, district, .. }: &NewOrderKey| {
+        DistrictKey { warehouse: *warehouse, district: *district }.group()
+    };
+    let new_order = database.builder("NEW-ORDER").rank(rank(2)).queues(group_of).build();
     let mut order = database.builder("ORDER").rank(rank(3));
     let by_customer = order.secondary("by_customer", OrderByCustomerKey::of);
     let order = order.build();
-
-    let warehouse = database.builder("WAREHOUSE").hash(warehouses).rank(rank(5)).build();
-    let district = database.builder("DISTRICT").hash(districts).rank(rank(4)).build();
+    let order_line = database.builder("ORDER-LINE").rank(rank(4)).build();
+    let mut customer = database.builder("CUSTOMER").hash(customers).rank(rank(5));
+    let by_name = customer.fixed_secondary("by_name", CustomerByNameKey::of);
+    let customer = customer.build();
     let history = database.builder("HISTORY").hash(customers).build();
-    let new_order = database.builder("NEW-ORDER").rank(rank(3)).build();
-    let order_line = database.builder("ORDER-LINE").rank(rank(3)).build();
     let item = database.builder("ITEM").hash(items as usize).fixed().build();
     let stock = database.builder("STOCK").hash(warehouses * items as usize).rank(rank(1)).build();
 

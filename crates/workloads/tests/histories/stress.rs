@@ -1,5 +1,6 @@
 //! The same stress for protocols and mutants.
 
+use crate::deferred_mutants::{DeferredMutant, deferred_fault};
 use crate::mutants::{Mutant, fault};
 use crate::timestamp_mutants::{TimestampMutant, timestamp_fault};
 use hotrow::protocols::{Visitor, for_each_protocol};
@@ -160,6 +161,10 @@ mutants! {
     extensions_under_locks_are_caught: TimestampMutant, timestamp_fault::EXTENDED_UNDER_LOCKS;
     writes_in_the_midst_of_a_version_are_caught: TimestampMutant, timestamp_fault::READERS_UNHEEDED;
     two_versions_of_one_segment_are_caught: TimestampMutant, timestamp_fault::LAST_READ_COUNTS;
+    uncertified_attempts_are_caught: DeferredMutant, deferred_fault::UNCERTIFIED;
+    uncertified_absence_is_caught: DeferredMutant, deferred_fault::STRUCTURES_UNCERTIFIED;
+    lines_left_before_their_values_are_installed_are_caught: DeferredMutant, deferred_fault::LEFT_EARLY;
+    deferred_reads_out_of_line_are_caught: DeferredMutant, deferred_fault::READ_OUT_OF_LINE;
 }
 
 #[test]
@@ -169,6 +174,7 @@ fn the_mutants_without_a_fault_are_not_caught() {
         let none = [
             batch.run::<Mutant<{ fault::NONE }>>("mutant"),
             batch.run::<TimestampMutant<{ timestamp_fault::NONE }>>("mutant"),
+            batch.run::<DeferredMutant<{ deferred_fault::NONE }>>("mutant"),
         ];
         for (failed, report) in none {
             assert!(failed.is_empty(), "{batch:?}: {failed:?}");

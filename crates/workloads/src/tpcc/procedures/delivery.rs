@@ -2,11 +2,10 @@
 
 use crate::tpcc::input::DeliveryInput;
 use crate::tpcc::schema::{
-    CustomerKey, DISTRICTS_PER_WAREHOUSE, DistrictKey, NewOrder, NewOrderKey, OrderKey, OrderLineKey,
+    CustomerKey, DISTRICTS_PER_WAREHOUSE, DistrictKey, NewOrderKey, OrderKey, OrderLineKey,
 };
 use crate::tpcc::tables::Tables;
-use hotrow::{Context, Direction, Procedure, Profile};
-use std::ops::ControlFlow;
+use hotrow::{Context, Procedure, Profile};
 
 /// The Delivery transaction (clause 2.7.4), all districts in one database transaction. Returns the order
 /// delivered in each district, by position; 0 where there was none.
@@ -28,61 +27,61 @@ impl Procedure for DeliveryProcedure {
     }
 
     fn run<C: Context>(&self, cx: &mut C) -> Result<C::Val<Delivered>, C::Stop> {
-        let mut delivered = Delivered::default();
+        let mut delivered = cx.value(Delivered::default());
         let warehouse = self.input.warehouse.warehouse;
         for district in 1..=DISTRICTS_PER_WAREHOUSE {
-            if let Some(order) = self.deliver(cx, DistrictKey { warehouse, district })? {
-                delivered[usize::from(district) - 1] = order;
-            }
+            let order = self.deliver(cx, DistrictKey { warehouse, district })?;
+            let both = cx.zip(delivered, order);
+            delivered = cx.map(both, move |(mut delivered, order)| {
+                delivered[usize::from(district) - 1] = order.map_or(0, |oldest| oldest.order);
+                delivered
+            });
         }
-        Ok(cx.value(delivered))
+        Ok(delivered)
     }
 }
 
 impl DeliveryProcedure {
-    fn deliver<C: Context>(&self, cx: &mut C, key: DistrictKey) -> Result<Option<u32>, C::Stop> {
+    /// A district without new orders is skipped (clause 2.7.4.2): then no key comes out of any operation.
+    fn deliver<C: Context>(
+        &self,
+        cx: &mut C,
+        key: DistrictKey,
+    ) -> Result<C::Val<Option<NewOrderKey>>, C::Stop> {
         let Self { tables, input } = self;
         let DistrictKey { warehouse, district } = key;
         let range = cx.value(NewOrderKey::of_district(&key).into());
-        let oldest = cx.scan(
-            tables.new_order,
-            range,
-            Direction::Ascending,
-            None,
-            |oldest: &mut Option<NewOrderKey>, key, _: &NewOrder| {
-                *oldest = Some(*key);
-                ControlFlow::Break(())
-            },
-        )?;
-        // A district without new orders is skipped (clause 2.7.4.2).
-        let Some(oldest) = cx.force(oldest)? else { return Ok(None) };
-        let key = cx.value(oldest);
-        cx.delete(tables.new_order, key)?;
+        let oldest = cx.take_first(tables.new_order, key.group(), range)?;
 
-        let order = oldest.order;
-        let (key, carrier) = (cx.value(OrderKey { warehouse, district, order }), cx.value(input.carrier));
-        let ordered = cx.update(tables.order, key, carrier, |row, carrier| {
-            row.carrier = carrier;
-            (row.customer, row.line_count)
-        })?;
-        let (customer, line_count) = cx.force(ordered)?.unwrap_or_default();
-
-        let mut sum = cx.value(0i64);
-        for line in 1..=line_count {
-            let key = cx.value(OrderLineKey { warehouse, district, order, line });
-            let date = cx.value(input.delivery_date);
-            let amount = cx.update(tables.order_line, key, date, |row, date| {
-                row.delivery_date = date;
-                row.amount
+        let order = cx.map(oldest.clone(), move |oldest| {
+            oldest.map(|NewOrderKey { order, .. }| OrderKey { warehouse, district, order })
+        });
+        let carrier = cx.value(input.carrier);
+        let ordered =
+            cx.update_each(tables.order, order.clone(), carrier, None, |ordered, row, carrier| {
+                row.carrier = carrier;
+                *ordered = Some((row.customer, row.line_count));
             })?;
-            let both = cx.zip(sum, amount);
-            sum = cx.map(both, |(sum, amount)| sum + amount.unwrap_or(0));
-        }
-        let key = cx.value(CustomerKey { warehouse, district, customer });
-        cx.commute(tables.customer, key, sum, |row, sum| {
+
+        let both = cx.zip(order, ordered.clone());
+        let lines = cx.map(both, move |(order, ordered)| {
+            let line_count = ordered.map_or(0, |(_, line_count)| line_count);
+            let order = order.map_or(0, |key| key.order);
+            (1..=line_count).map(move |line| OrderLineKey { warehouse, district, order, line })
+        });
+        let date = cx.value(input.delivery_date);
+        let sum = cx.update_each(tables.order_line, lines, date, 0i64, |sum, row, date| {
+            row.delivery_date = date;
+            *sum += row.amount;
+        })?;
+
+        let customer = cx.map(ordered, move |ordered| {
+            ordered.map(|(customer, _)| CustomerKey { warehouse, district, customer })
+        });
+        cx.commute_each(tables.customer, customer, sum, |row, sum| {
             row.balance += sum;
             row.delivery_count += 1;
         })?;
-        Ok(Some(order))
+        Ok(oldest)
     }
 }

@@ -59,7 +59,7 @@ impl Procedure for NewOrderProcedure {
         let discount = cx.read(tables.customer, key, |row| row.discount)?;
 
         // Orders of one district are the group in which order numbers, and so keys, can meet.
-        let group = u64::from(warehouse) << 8 | u64::from(district);
+        let group = district_key.group();
         let order = cx.map(taken.clone(), |(order, _)| order);
         let key = cx.map(order.clone(), move |order| OrderKey { warehouse, district, order });
         let row = cx.value(Order {

@@ -1,6 +1,6 @@
 //! The keys of the nine tables, and the ranges of keys that transactions look through.
 
-use super::{Customer, Order};
+use super::{Customer, DISTRICTS_PER_WAREHOUSE, Order};
 use hotrow::{Key, Text};
 use std::ops::RangeInclusive;
 
@@ -18,6 +18,13 @@ pub struct DistrictKey {
     pub warehouse: u16,
     /// `D_ID`, from 1 to 10.
     pub district: u8,
+}
+
+impl DistrictKey {
+    /// The number of the group that a district's orders are. Numbers are dense, so that few groups share a lock.
+    pub fn group(&self) -> u64 {
+        u64::from(self.warehouse) * u64::from(DISTRICTS_PER_WAREHOUSE) + u64::from(self.district)
+    }
 }
 
 /// Primary key of CUSTOMER.

@@ -1,0 +1,195 @@
+//! Operations whose segments are known only when others have run.
+//!
+//! A queue's first order says which customer's row is to be changed. A transaction that reads it at once is wild; one
+//! that defers it lines up in *stages*: for everything of a lower rank, then it runs what says which segments come
+//! next, then it lines up for those. Nobody behind it joins a line of that rank or a higher one meanwhile (drp §4.1),
+//! so the order of lines is kept. The paper calls it tuning ranks to the data flow (drp §7.2) and leaves it to others.
+
+use super::intention::{Intention, Intentions, Late};
+use super::{Deferred, Input, Results};
+use crate::abort::{Abort, Reason};
+use crate::object::Label;
+use crate::protocol::{Lost, Protocol};
+use crate::transaction::{Phase, Transaction};
+
+/// The result of an operation that another one has recorded.
+struct Inner<O>(Deferred<Deferred<O>>);
+
+impl<O: Clone + 'static> Input for Inner<O> {
+    type Value = O;
+
+    fn get(&self, results: &Results) -> Option<O> {
+        results.get(results.get(&self.0)?).cloned()
+    }
+    fn is_known(&self, results: &Results) -> bool {
+        results.get(&self.0).is_some_and(|inner| inner.is_known(results))
+    }
+    fn belongs_to(&self, results: &Results) -> bool {
+        results.owns(&self.0)
+    }
+}
+
+impl<P: Protocol> Transaction<'_, P> {
+    /// Records an operation that will be recorded when its inputs are known, or does so at once if the protocol defers
+    /// nothing.
+    ///
+    /// `record` defers operations on segments of this object (or of others) whose [rank](crate::Object::rank) is `rank`
+    /// or a higher one. Its inputs must come from operations on segments of lower ranks. If that is not so, the attempt
+    /// starts over and defers nothing. `record` does not call this again.
+    ///
+    /// # Errors
+    ///
+    /// As [`compute`](Self::compute).
+    pub fn defer_late<I: Input, O: Clone + 'static>(
+        &mut self,
+        label: &Label,
+        rank: u64,
+        inputs: I,
+        record: impl FnOnce(&mut Transaction<'_, P>, I::Value) -> Result<Deferred<O>, Abort> + 'static,
+    ) -> Result<Deferred<O>, Abort> {
+        let resolved = if self.defers() {
+            let (intention, resolved) = self.intention(None, inputs, record)?;
+            self.attempt.intentions.late.push(Late { intention, rank });
+            self.leave_unsettled(label);
+            resolved
+        } else {
+            self.intend(inputs, record)?
+        };
+        self.intend(Inner(resolved), |_, value| Ok(value))
+    }
+
+    /// Does now what an intention would do otherwise: a panic in it ends the transaction as one in an intention does.
+    ///
+    /// # Errors
+    ///
+    /// As [`compute`](Self::compute).
+    pub fn do_at_once<R>(&mut self, work: impl FnOnce(&mut Self) -> Result<R, Abort>) -> Result<R, Abort> {
+        self.catching(work)
+    }
+
+    /// Says that an intention may touch segments of this object that are not known yet:
+    /// [`settle_object`](Self::settle_object).
+    pub fn leave_unsettled(&mut self, label: &Label) {
+        if self.defers() && !self.attempt.intentions.unsettled.contains(&label.number()) {
+            self.attempt.intentions.unsettled.push(label.number());
+        }
+    }
+
+    /// Sees to it that what was recorded last does not run before operations on this object that were recorded earlier
+    /// have found their segments. That is for what is not kept in order by its segment's line: it looks at an index, or
+    /// works on a segment that the attempt has made.
+    pub fn follow_late(&mut self, label: &Label) {
+        if self.defers()
+            && self.attempt.intentions.unsettled.contains(&label.number())
+            && let Some(last) = self.attempt.intentions.waiting.last_mut()
+        {
+            last.follows_late = true;
+        }
+    }
+
+    /// Lines up for all segments that are known, and for those that what has run has made known, until all are.
+    /// `Err`: the attempt has been stopped.
+    pub(crate) fn line_up(&mut self) -> Result<(), Abort> {
+        let is_late = !self.attempt.intentions.late.is_empty();
+        if is_late {
+            self.phase = Phase::CarryingOut;
+            let result = self.catching(Self::resolve_all);
+            self.attempt.intentions.resolving = None;
+            result?;
+        }
+        self.join(None)
+    }
+
+    fn join(&mut self, below: Option<u64>) -> Result<(), Abort> {
+        match self.protocol.line_up(self.attempt, below) {
+            Ok(()) => Ok(()),
+            Err(lost) => Err(self.lose(lost)),
+        }
+    }
+
+    #[cold]
+    fn resolve_all(&mut self) -> Result<(), Abort> {
+        while let Some(rank) = self.attempt.intentions.late.iter().map(|late| late.rank).min() {
+            self.join(Some(rank))?;
+            // Most are known as soon as everything has run that need not be waited for.
+            self.advance(false, |_| false)?;
+            while let Some(late) = self.attempt.intentions.find_late(|late| late.rank == rank) {
+                self.resolve(&late)?;
+            }
+            // What was recorded stands where the operation stands for which it was recorded.
+            self.attempt.intentions.waiting.sort_by_key(|intention| intention.order);
+        }
+        Ok(())
+    }
+
+    /// Lets an operation find its segment, when its inputs are known.
+    fn resolve(&mut self, late: &Late<P>) -> Result<(), Abort> {
+        let is_ready = |tx: &Self| late.intention.is_ready(&tx.attempt.intentions.results);
+        while !is_ready(self) {
+            if self.advance(true, is_ready)? {
+                continue;
+            }
+            // It depends on one of a higher rank. If that one finds nothing to do, no order is broken.
+            let Intentions { results, .. } = &self.attempt.intentions;
+            let other = |other: &Late<P>| other.rank > late.rank && other.intention.is_ready(results);
+            match self.attempt.intentions.find_late(other) {
+                Some(other) => self.find_segments(&other)?,
+                None => return Err(self.out_of_order()),
+            }
+        }
+        self.find_segments(late)
+    }
+
+    fn find_segments(&mut self, late: &Late<P>) -> Result<(), Abort> {
+        let intentions = &mut self.attempt.intentions;
+        intentions.late.retain(|one| one.intention.slot != late.intention.slot);
+        intentions.resolving = Some(*late);
+        self.run_one(&late.intention)?;
+        self.attempt.intentions.resolving = None;
+        Ok(())
+    }
+
+    /// Ends an attempt of which an operation needs what comes from a segment that ranks no lower.
+    #[cold]
+    fn out_of_order(&mut self) -> Abort {
+        let Intentions { waiting, results, .. } = &self.attempt.intentions;
+        let item = waiting.iter().filter(|one| !results.is_known(one.slot)).find_map(|one| one.item);
+        // The first one that has not run waits for nothing else.
+        let item = item.expect("what is not known waits for a segment");
+        self.lose(Lost::item(Reason::Undeclared, item))
+    }
+
+    /// Runs what can be run in the lines that have been joined, waiting for its turn or not, until `enough`. False if
+    /// there was nothing.
+    fn advance(&mut self, wait: bool, enough: impl Fn(&Self) -> bool) -> Result<bool, Abort> {
+        let waiting = std::mem::take(&mut self.attempt.intentions.waiting);
+        let mut has_run = false;
+        for intention in &waiting {
+            if self.attempt.intentions.results.is_known(intention.slot)
+                || intention.follows_late && self.attempt.intentions.has_late_before(intention.order)
+            {
+                continue;
+            }
+            has_run |= self.try_one(intention, wait)?;
+            if enough(self) {
+                break;
+            }
+        }
+        self.release_held_back(&waiting);
+        self.attempt.intentions.waiting = waiting;
+        Ok(has_run)
+    }
+
+    /// Whether a segment that is recorded now comes too late for its place in line.
+    pub(super) fn comes_too_late(&self, rank: u64) -> bool {
+        self.attempt.intentions.resolving.is_some_and(|late| rank < late.rank)
+    }
+}
+
+impl<P: Protocol> Intention<P> {
+    /// Whether all inputs are known.
+    pub(super) fn is_ready(&self, results: &Results) -> bool {
+        // SAFETY: `node` is of the type that the function knows; the arena is not reset while the attempt runs.
+        unsafe { (self.is_ready_at)(self.node, results) }
+    }
+}

@@ -1,0 +1,248 @@
+//! Recording intentions: what a transaction says that it is going to do.
+
+use super::intention::Intention;
+use super::{Access, Deferred, Input};
+use crate::abort::{Abort, Misuse, Reason};
+use crate::item::{Flags, ItemId};
+use crate::object::Object;
+use crate::protocol::{Lost, Protocol};
+use crate::transaction::Transaction;
+use hotrow_sync::prefetch::prefetch;
+use std::ptr::NonNull;
+
+/// What an intention consists of: its work and inputs until it runs, its result afterwards.
+struct Node<W, I, O> {
+    todo: Option<(W, I)>,
+    result: Option<O>,
+}
+
+impl<W, I: Input, O> Node<W, I, O> {
+    /// # Safety
+    ///
+    /// `node` points to a node of this type.
+    unsafe fn run<P: Protocol>(node: *mut u8, tx: &mut Transaction<'_, P>) -> Result<(), Abort>
+    where
+        W: FnOnce(&mut Transaction<'_, P>, I::Value) -> Result<O, Abort>,
+    {
+        let node = node.cast::<Self>();
+        // SAFETY: the caller's promise. The references end before the work runs, which may look at other results
+        // but at none of this node: it is not known yet.
+        let (work, inputs) = unsafe { &mut *node }.todo.take().expect("an intention runs once");
+        let value = inputs.get(&tx.attempt.intentions.results).expect("its inputs are known");
+        let output = work(tx, value)?;
+        // SAFETY: as above.
+        unsafe { &mut *node }.result = Some(output);
+        Ok(())
+    }
+
+    /// # Safety
+    ///
+    /// As for [`run`](Self::run).
+    unsafe fn is_ready(node: *const u8, results: &super::Results) -> bool {
+        // SAFETY: the caller's promise.
+        let todo = unsafe { &(*node.cast::<Self>()).todo };
+        todo.as_ref().is_some_and(|(_, inputs)| inputs.is_known(results))
+    }
+}
+
+impl<P: Protocol> Transaction<'_, P> {
+    /// A value known now, as a deferred one.
+    pub fn known<T: 'static>(&mut self, value: T) -> Deferred<T> {
+        let node = self.attempt.allocate(Some(value)).cast::<Option<T>>();
+        let intentions = &mut self.attempt.intentions;
+        // SAFETY: allocated just now, and nobody else drops it; it stays in place until the arena is reset, after
+        // the results have been cleared.
+        unsafe {
+            intentions.drop_later(node);
+            intentions.results.add(node, true)
+        }
+    }
+
+    /// Computes a value from others, when they are known.
+    ///
+    /// # Errors
+    ///
+    /// [`Abort`] when the attempt cannot go on; pass it up with `?`.
+    #[inline]
+    pub fn compute<I: Input, O: 'static>(
+        &mut self,
+        inputs: I,
+        compute: impl FnOnce(I::Value) -> O + 'static,
+    ) -> Result<Deferred<O>, Abort> {
+        self.record(None, inputs, move |_, values| Ok(compute(values)))
+    }
+
+    /// As [`compute`](Self::compute). If the attempt cannot go on, the value will never be known, and its next
+    /// operation says so.
+    #[inline]
+    pub fn compute_later<I: Input, O: 'static>(
+        &mut self,
+        inputs: I,
+        compute: impl FnOnce(I::Value) -> O + 'static,
+    ) -> Deferred<O> {
+        match self.compute(inputs, compute) {
+            Ok(deferred) => deferred,
+            Err(_) => self.attempt.intentions.results.unknown(),
+        }
+    }
+
+    /// Rolls back unless the condition holds, which is found out before anything of the transaction has happened.
+    ///
+    /// # Errors
+    ///
+    /// As [`compute`](Self::compute), and a rollback if the condition is known not to hold.
+    pub fn require<I: Input<Value = bool>>(&mut self, condition: I) -> Result<(), Abort> {
+        self.record(None, condition, |_, holds| if holds { Ok(()) } else { Err(Abort::rollback()) })?;
+        Ok(())
+    }
+
+    /// A deferred value, now. Everything that has been recorded so far runs, and the attempt depends on what it
+    /// reads (it is *wild*, drp §4).
+    ///
+    /// # Errors
+    ///
+    /// As [`compute`](Self::compute); [`Misuse::ForeignDeferred`] for a value of another attempt.
+    pub fn force<T: Clone + 'static>(&mut self, deferred: Deferred<T>) -> Result<T, Abort> {
+        if self.is_stopped() {
+            return Err(Abort::INTERNAL);
+        }
+        self.own(deferred)?;
+        if self.attempt.intentions.results.get(&deferred).is_none() {
+            self.settle()?;
+        }
+        Ok(self.attempt.intentions.results.get(&deferred).expect("everything has run").clone())
+    }
+
+    /// What an intention would be given, if that is known.
+    pub fn value_of<I: Input>(&self, input: &I) -> Option<I::Value> {
+        input.get(&self.attempt.intentions.results)
+    }
+
+    /// Ends the attempt if a handle is not its own.
+    pub(crate) fn own<T>(&mut self, deferred: Deferred<T>) -> Result<(), Abort> {
+        if self.attempt.intentions.results.owns(&deferred) {
+            Ok(())
+        } else {
+            Err(self.misuse(Misuse::ForeignDeferred))
+        }
+    }
+
+    /// Records work on a segment, or does it at once if the protocol defers nothing.
+    ///
+    /// The work does what the operation that is not deferred does. It touches no other segment than this one and
+    /// those that the attempt makes; if it must, it will be told to start over, and the next attempt defers nothing.
+    ///
+    /// # Errors
+    ///
+    /// As [`compute`](Self::compute).
+    ///
+    /// # Safety
+    ///
+    /// As for [`read`](Self::read). What the work relies on (the object, the segment) stays in memory until the
+    /// attempt ends.
+    #[inline]
+    pub unsafe fn defer<Obj: Object<P> + 'static, I: Input, O: 'static>(
+        &mut self,
+        object: &Obj,
+        segment: NonNull<P::Header>,
+        access: Access,
+        inputs: I,
+        work: impl FnOnce(&mut Transaction<'_, P>, I::Value) -> Result<O, Abort> + 'static,
+    ) -> Result<Deferred<O>, Abort> {
+        if !self.defers() {
+            return self.record(None, inputs, work);
+        }
+        if access == Access::Write {
+            self.may_write(object.label())?;
+        }
+        // SAFETY: the caller's promise.
+        let id = unsafe { self.item(object, segment) };
+        let item = self.attempt.items.get_mut(id);
+        let first = !item.is(Flags::DEFERRED);
+        item.set(Flags::DEFERRED);
+        if access == Access::Write {
+            item.set(Flags::DEFERRED_WRITE);
+        }
+        item.intentions += 1;
+        if first || self.attempt.intentions.resolving.is_some() {
+            // SAFETY: the caller's promise. The object's type is known here: no virtual call.
+            let rank = unsafe { object.rank(segment) };
+            if self.comes_too_late(rank) {
+                return Err(self.lose(Lost::item(Reason::Undeclared, id)));
+            }
+            if first {
+                // Nothing looks at the segment before the commit, which will look at all of them one after the other.
+                prefetch(segment.as_ptr());
+                self.protocol.deferred(self.attempt, id, rank);
+            }
+        }
+        self.record(Some(id), inputs, work)
+    }
+
+    /// Records work that touches only segments which it makes, or does it at once if the protocol defers nothing. See
+    /// [`defer`](Self::defer).
+    ///
+    /// # Errors
+    ///
+    /// As [`compute`](Self::compute).
+    #[inline]
+    pub fn intend<I: Input, O: 'static>(
+        &mut self,
+        inputs: I,
+        work: impl FnOnce(&mut Transaction<'_, P>, I::Value) -> Result<O, Abort> + 'static,
+    ) -> Result<Deferred<O>, Abort> {
+        self.record(None, inputs, work)
+    }
+
+    #[inline]
+    fn record<I: Input, O: 'static, W>(
+        &mut self,
+        item: Option<ItemId>,
+        inputs: I,
+        work: W,
+    ) -> Result<Deferred<O>, Abort>
+    where
+        W: FnOnce(&mut Transaction<'_, P>, I::Value) -> Result<O, Abort> + 'static,
+    {
+        let (intention, deferred) = self.intention(item, inputs, work)?;
+        if self.defers() {
+            self.attempt.intentions.waiting.push(intention);
+        } else {
+            self.catching(|tx| tx.run_one(&intention))?;
+        }
+        Ok(deferred)
+    }
+
+    /// Makes an intention, which whoever calls this sees to.
+    #[inline]
+    pub(super) fn intention<I: Input, O: 'static, W>(
+        &mut self,
+        item: Option<ItemId>,
+        inputs: I,
+        work: W,
+    ) -> Result<(Intention<P>, Deferred<O>), Abort>
+    where
+        W: FnOnce(&mut Transaction<'_, P>, I::Value) -> Result<O, Abort> + 'static,
+    {
+        if self.is_stopped() {
+            return Err(Abort::INTERNAL);
+        }
+        if !inputs.belongs_to(&self.attempt.intentions.results) {
+            return Err(self.misuse(Misuse::ForeignDeferred));
+        }
+        let was_ready = inputs.is_known(&self.attempt.intentions.results);
+        let node = self.attempt.allocate(Node { todo: Some((work, inputs)), result: None::<O> });
+        let (run, is_ready_at) = (Node::<W, I, O>::run::<P> as _, Node::<W, I, O>::is_ready as _);
+        let intentions = &mut self.attempt.intentions;
+        let typed = node.cast::<Node<W, I, O>>();
+        // SAFETY: as in `known`; the result is `Some` once the intention has run.
+        let deferred = unsafe {
+            intentions.drop_later(typed);
+            intentions.results.add(&raw const (*typed).result, false)
+        };
+        let slot = deferred.slot;
+        let order = intentions.resolving.map_or(slot, |late| late.intention.order);
+        let follows_late = false;
+        Ok((Intention { node, run, is_ready_at, item, slot, order, was_ready, follows_late }, deferred))
+    }
+}

@@ -1,0 +1,273 @@
+//! Queues: groups of rows of which the first is taken.
+//!
+//! A deferred insertion lines up for its group's *tail*, and who takes the first row for its *head*: the two do not
+//! meet, as long as rows are inserted in the order of their keys, behind all that are there. Who finds nothing to take
+//! lines up for the tail, too, and looks again when it is its turn there: what others have inserted before it is there
+//! then. An insertion that is not deferred, or whose key turns out not to be the last of its group, lines up for both.
+//!
+//! What is at the head is stable for whoever has its turn there: whoever deletes a row of the group lines up for the
+//! head, too. Only what comes in behind it changes while it is looked for. Rows become present in the order of their keys,
+//! so a row that is found behind others that were not there is looked for once more: whatever is before it is there by
+//! then.
+
+use crate::groups::{Groups, HEADS};
+use crate::index::{Direction, Keyed};
+use crate::key::Key;
+use crate::record::{Record, State};
+use crate::storage::{Shared, tag};
+use crate::table::Table;
+use hotrow_core::{Abort, Access, Deferred, Misuse, Protocol, Reason, Transaction, Value};
+use hotrow_sync::atomic::{Ordering, fence};
+use std::ops::{Bound, ControlFlow, RangeBounds};
+use std::ptr::NonNull;
+
+type Tx<'w, P> = Transaction<'w, P>;
+type Range<K> = (Bound<<K as Key>::Image>, Bound<<K as Key>::Image>);
+
+/// Which group a row belongs to.
+pub(crate) type GroupOf<K> = Box<dyn Fn(&K) -> u64 + Send + Sync>;
+
+impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
+    /// Says that a deletion that is not deferred will change a group.
+    #[inline]
+    pub(crate) fn leave_queue(&self, tx: &mut Tx<'_, P>, key: &K) -> Result<(), Abort> {
+        match &self.group_of {
+            Some(group_of) if P::DEFERS => self.change_groups(tx, [self.groups.head(group_of(key))]),
+            _ => Ok(()),
+        }
+    }
+
+    /// The same of an insertion, whose record is in the index. One that was deferred is at its turn at the tail, and
+    /// finds out whether it is the last of its group.
+    #[inline]
+    pub(crate) fn enter_queue(
+        &self,
+        tx: &mut Tx<'_, P>,
+        record: NonNull<Record<K, R, P>>,
+    ) -> Result<(), Abort> {
+        match &self.group_of {
+            Some(group_of) if P::DEFERS => self.enter_queue_by(tx, record, group_of),
+            _ => Ok(()),
+        }
+    }
+
+    fn enter_queue_by(
+        &self,
+        tx: &mut Tx<'_, P>,
+        record: NonNull<Record<K, R, P>>,
+        group_of: &GroupOf<K>,
+    ) -> Result<(), Abort> {
+        // SAFETY: the attempt has made it, and it is in memory until the attempt ends.
+        let key = unsafe { record.as_ref() }.key();
+        let group = group_of(key);
+        let (head, tail) = (self.groups.head(group), self.groups.tail(group));
+        if !tx.is_at_turn() {
+            return self.change_groups(tx, [head, tail]);
+        }
+        if tx.is_at_turn_of(tail) && !self.is_followed(tx, key, group, group_of) {
+            return Ok(());
+        }
+        // SAFETY: the record is this table's.
+        let id = unsafe { tx.item(self, Record::address(record)) };
+        Err(tx.conflict(Reason::Undeclared, id))
+    }
+
+    /// Whether there is a later key in the same group.
+    fn is_followed(&self, tx: &Tx<'_, P>, key: &K, group: u64, group_of: &GroupOf<K>) -> bool {
+        let behind = Bound::Excluded(key.image());
+        let Some(mut cursor) = self.index.cursor(behind, Bound::Unbounded, Direction::Ascending) else {
+            return true;
+        };
+        while let Some(leaf) = cursor.next(tx.pin().guard()) {
+            if let Some(next) = leaf.records.first() {
+                // SAFETY: found in the index under the attempt's pinned epoch.
+                return group_of(unsafe { next.as_ref() }.key()) == group;
+            }
+        }
+        false
+    }
+
+    /// Lines up for groups at commit: writes that change nothing.
+    fn change_groups<const N: usize>(
+        &self,
+        tx: &mut Tx<'_, P>,
+        segments: [NonNull<P::Header>; N],
+    ) -> Result<(), Abort> {
+        for segment in segments {
+            // SAFETY: the segment is the groups', both live in the table's shared state; the operation has entered.
+            let (id, pending) = unsafe { tx.write::<Groups<P>>(&self.groups, segment) }?;
+            if !pending {
+                // SAFETY: announced just now; groups expect no payload.
+                unsafe { tx.set_write_without_payload(id) };
+            }
+        }
+        Ok(())
+    }
+
+    /// The first row of a range, now, and its end.
+    fn take_first(&self, tx: &mut Tx<'_, P>, range: Range<K>) -> Result<Option<K>, Abort> {
+        let first = self.scan_for_first(tx, range)?;
+        if let Some(key) = &first {
+            self.delete(tx, key)?;
+        }
+        Ok(first)
+    }
+
+    /// The key of the first row of a range, on which the attempt then depends.
+    fn scan_for_first(&self, tx: &mut Tx<'_, P>, (low, high): Range<K>) -> Result<Option<K>, Abort> {
+        let mut first = None;
+        self.scan_images(tx, low, high, Direction::Ascending, |key, _| {
+            first = Some(key.clone());
+            ControlFlow::Break(())
+        })?;
+        Ok(first)
+    }
+
+    /// The key of the first row of a range, for an intention. One that runs early is not in line.
+    fn look_for_first(&self, tx: &mut Tx<'_, P>, range: Range<K>, at_tail: bool) -> Result<Option<K>, Abort> {
+        if tx.is_at_turn() { self.find_first(tx, range, at_tail) } else { self.scan_for_first(tx, range) }
+    }
+
+    fn defer_take_first(
+        &self,
+        tx: &mut Tx<'_, P>,
+        group: u64,
+        range: Range<K>,
+    ) -> Result<Deferred<Option<K>>, Abort> {
+        self.enter_to_change(tx)?;
+        if self.index.cursor(range.0, range.1, Direction::Ascending).is_none() {
+            let table = self.label.name();
+            return Err(tx.misuse(Misuse::Unsupported(format!("table {table} has no order to take rows in"))));
+        }
+        tx.settle_structure(&self.groups.label)?;
+        let (head, tail) = (self.groups.head(group), self.groups.tail(group));
+        let may_defer = tx.defers() && self.group_of.is_some();
+        // What is the second one is known only when the first one has been taken, and what the attempt inserts itself
+        // may be the first.
+        if !may_defer || tx.has_deferred(head) || tx.has_deferred(tail) {
+            tx.settle()?;
+            let taken = self.take_first(tx, range)?;
+            return Ok(tx.known(taken));
+        }
+        let this = NonNull::from(self);
+        // SAFETY: the table is freed through the epoch, and what is recorded runs before the attempt ends.
+        let table = move || unsafe { this.as_ref() };
+        // SAFETY: the segment is the groups', which live in the table's shared state; the operation has entered.
+        let at_head = unsafe {
+            let look = move |tx: &mut Tx<'_, P>, ()| table().look_for_first(tx, range, false);
+            tx.defer(&self.groups, head, Access::Write, (), look)
+        }?;
+        let found = tx.defer_late(
+            &self.label,
+            self.groups.label.rank_of(HEADS),
+            at_head,
+            move |tx, first| match first {
+                Some(_) => Ok(tx.known(first)),
+                // SAFETY: as above.
+                None => unsafe {
+                    let look = move |tx: &mut Tx<'_, P>, ()| table().look_for_first(tx, range, true);
+                    tx.defer(&table().groups, tail, Access::Read, (), look)
+                },
+            },
+        )?;
+        let taken =
+            tx.defer_late(&self.label, self.label.rank_of(0), found, move |tx, first| match first {
+                Some(key) => table().defer_delete_of(tx, key),
+                None => Ok(tx.known(None)),
+            })?;
+        self.will_change_structure(tx);
+        Ok(taken)
+    }
+
+    /// The key of the first row of a range, at the attempt's turn at a group's head or tail: nobody who is before it
+    /// in line has yet to delete or insert one.
+    fn find_first(
+        &self,
+        tx: &mut Tx<'_, P>,
+        (low, high): Range<K>,
+        at_tail: bool,
+    ) -> Result<Option<K>, Abort> {
+        let from = tx.begin_range();
+        let mut first = self.first_present(tx, low, high);
+        if first.is_some_and(|(_, has_passed)| has_passed) {
+            // What was not there when it was passed may have come before what was found then. It is there now.
+            // Acquire: pairs with the release in `Record::set_state`.
+            fence(Ordering::Acquire);
+            first = self.first_present(tx, low, high);
+        }
+        // What else the attempt has seen may be of an earlier state.
+        tx.learn_absence()?;
+        let first = first.map(|(key, _)| key);
+        // At the head nothing is known of what comes in behind the last row.
+        if (first.is_some() || at_tail)
+            && let Some(from) = from
+        {
+            let high = first.map_or(high, |key| Bound::Excluded(key.image()));
+            self.record_covered(tx, low, high, from);
+        }
+        Ok(first.cloned())
+    }
+
+    /// The key of the first row of a range that is there when it is looked at, and whether others were passed, or leaves.
+    fn first_present<'t>(
+        &'t self,
+        tx: &Tx<'_, P>,
+        low: Bound<K::Image>,
+        high: Bound<K::Image>,
+    ) -> Option<(&'t K, bool)> {
+        let mut cursor = self.index.cursor(low, high, Direction::Ascending)?;
+        let mut has_passed = false;
+        while let Some(leaf) = cursor.next(tx.pin().guard()) {
+            for record in leaf.records {
+                let address = Record::address(*record);
+                // SAFETY: found in the index under the attempt's pinned epoch.
+                let record = unsafe { record.as_ref() };
+                let is_present = match tx.own_write(address) {
+                    Some(id) => matches!(tx.tag(id), tag::UPDATE | tag::BORN),
+                    None => record.state() == State::Present,
+                };
+                if is_present {
+                    return Some((record.key(), has_passed));
+                }
+                has_passed = true;
+            }
+            has_passed = true;
+        }
+        None
+    }
+}
+
+impl<K: Key, R: Value, P: Protocol> Table<K, R, P> {
+    /// Deletes the first row of a range and returns its key; `None` if the range is empty.
+    ///
+    /// # Errors
+    ///
+    /// As [`scan`](Self::scan).
+    pub fn take_first(
+        &self,
+        tx: &mut Transaction<'_, P>,
+        range: impl RangeBounds<K>,
+    ) -> Result<Option<K>, Abort> {
+        let range = (range.start_bound().map(K::image), range.end_bound().map(K::image));
+        self.shared.take_first(tx, range)
+    }
+
+    /// Deletes the first row of a range when the transaction commits. The range lies within a group: if the table has
+    /// [queues](crate::TableBuilder::queues), the transaction lines up for the group; if it has not, this is done at
+    /// once.
+    ///
+    /// The result is an input of what is deferred on segments of a higher [rank](crate::TableBuilder::rank).
+    ///
+    /// # Errors
+    ///
+    /// As [`scan`](Self::scan).
+    pub fn defer_take_first(
+        &self,
+        tx: &mut Transaction<'_, P>,
+        group: u64,
+        range: impl RangeBounds<K>,
+    ) -> Result<Deferred<Option<K>>, Abort> {
+        let range = (range.start_bound().map(K::image), range.end_bound().map(K::image));
+        self.shared.defer_take_first(tx, group, range)
+    }
+}

@@ -1,0 +1,324 @@
+//! Mutants of protocols that defer: what only a protocol with lines and a certification can do wrong.
+//!
+//! All are one protocol in the manner of `deferred-2pl+exclusive`: lines are joined in the order of ranks, each at its
+//! turn, and left at the end. A word beside each line keeps installations apart from each other and from looks, so that
+//! no fault is undefined behaviour, and every value that is seen is whole.
+
+use hotrow::sync::atomic::{AtomicU64, Ordering};
+use hotrow::sync::spin::Spin;
+use hotrow::sync::thread;
+use hotrow::{Protocol, Reason, Variant};
+use hotrow_core::{Attempt, Flags, ItemId, Lost, Over};
+
+/// What a mutant does wrong.
+pub(crate) mod deferred_fault {
+    pub(crate) const NONE: u8 = 0;
+    /// What a wild attempt has seen is not certified.
+    pub(crate) const UNCERTIFIED: u8 = 1;
+    /// Reads are certified, buckets and leaves are not.
+    pub(crate) const STRUCTURES_UNCERTIFIED: u8 = 2;
+    /// A line is left when the last intention on its segment has run, before the value is installed.
+    pub(crate) const LEFT_EARLY: u8 = 3;
+    /// Deferred reads do not line up.
+    pub(crate) const READ_OUT_OF_LINE: u8 = 4;
+}
+
+use deferred_fault as fault;
+
+pub(crate) struct DeferredMutant<const FAULT: u8>;
+
+/// How many have joined, how many have left, and a count of beginnings and ends of installations.
+#[derive(Default)]
+pub(crate) struct Line {
+    joined: AtomicU64,
+    done: AtomicU64,
+    installing: AtomicU64,
+}
+
+impl Line {
+    /// The version, if nobody is in line.
+    fn version(&self) -> Option<u64> {
+        let joined = self.joined.load(Ordering::SeqCst);
+        (self.done.load(Ordering::SeqCst) == joined).then_some(joined)
+    }
+
+    /// Looks while nothing is installed.
+    fn whole<V>(&self, mut load: impl FnMut() -> V) -> V {
+        loop {
+            let before = self.installing.load(Ordering::SeqCst);
+            if before.is_multiple_of(2) {
+                let value = load();
+                if self.installing.load(Ordering::SeqCst) == before {
+                    return value;
+                }
+            }
+            thread::yield_now();
+        }
+    }
+
+    /// Looks while nobody is in line.
+    fn stable<V>(&self, mut load: impl FnMut() -> V) -> Result<(u64, V), Reason> {
+        let mut spin = Spin::new();
+        loop {
+            if let Some(version) = self.version() {
+                let value = self.whole(&mut load);
+                if self.joined.load(Ordering::SeqCst) == version {
+                    return Ok((version, value));
+                }
+            }
+            if !spin.turn() {
+                return Err(Reason::ReadLocked);
+            }
+        }
+    }
+
+    /// Joins, and waits for the turn.
+    fn join(&self) -> u64 {
+        let position = self.joined.fetch_add(1, Ordering::SeqCst);
+        while self.done.load(Ordering::SeqCst) != position {
+            thread::yield_now();
+        }
+        position
+    }
+
+    fn leave(&self) {
+        self.done.fetch_add(1, Ordering::SeqCst);
+    }
+
+    fn begin_installing(&self) {
+        loop {
+            let before = self.installing.load(Ordering::SeqCst) & !1;
+            let begun =
+                self.installing.compare_exchange(before, before + 1, Ordering::SeqCst, Ordering::SeqCst);
+            if begun.is_ok() {
+                return;
+            }
+            thread::yield_now();
+        }
+    }
+
+    fn end_installing(&self) {
+        self.installing.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Mark {
+    /// The version read.
+    version: u64,
+    /// Its position in line, if it has been in line, and whether it still is.
+    position: Option<u64>,
+    is_in_line: bool,
+}
+
+#[derive(Default)]
+pub(crate) struct Local {
+    has_read: bool,
+    has_begun: bool,
+    has_finished: bool,
+}
+
+type Result<T, E = Lost> = std::result::Result<T, E>;
+
+impl<const FAULT: u8> DeferredMutant<FAULT> {
+    fn is_wild(attempt: &Attempt<Self>) -> bool {
+        attempt.local.has_read || attempt.has_structures() || attempt.items.has_predicates()
+    }
+
+    /// Whether an item is to be in line.
+    fn lines_up(attempt: &Attempt<Self>, id: ItemId) -> bool {
+        let item = attempt.items.get(id);
+        let reads = item.is(Flags::DEFERRED) && FAULT != fault::READ_OUT_OF_LINE;
+        (reads || item.is_any(&[Flags::WRITE, Flags::DEFERRED_WRITE])) && !item.is(Flags::BORN)
+    }
+
+    fn leave(attempt: &mut Attempt<Self>, id: ItemId) {
+        let item = attempt.items.get_mut(id);
+        if std::mem::take(&mut item.mark.is_in_line) {
+            item.header().leave();
+        }
+    }
+
+    fn leave_all(attempt: &mut Attempt<Self>) {
+        for id in attempt.items.ids() {
+            Self::leave(attempt, id);
+        }
+    }
+
+    fn each_born(attempt: &mut Attempt<Self>, mut visit: impl FnMut(&mut Attempt<Self>, ItemId)) {
+        for at in 0..attempt.items.writes().len() {
+            let id = attempt.items.writes()[at];
+            if attempt.items.get(id).is(Flags::BORN) {
+                visit(attempt, id);
+            }
+        }
+    }
+
+    fn certify(attempt: &mut Attempt<Self>) -> Result<()> {
+        if !Self::is_wild(attempt) || FAULT == fault::UNCERTIFIED {
+            return Ok(());
+        }
+        attempt.check_predicates(|attempt, id| {
+            let item = attempt.items.get(id);
+            if item.is(Flags::LOCKED) {
+                return Ok(item.header().whole(|| attempt.predicate_holds(id)));
+            }
+            let stable = item.header().stable(|| attempt.predicate_holds(id));
+            let (version, holds) = stable.map_err(|reason| Lost::item(reason, id))?;
+            let item = attempt.items.get_mut(id);
+            if !item.is(Flags::READ) {
+                item.mark.version = version;
+                item.set(Flags::READ);
+            }
+            Ok(holds)
+        })?;
+        for (at, item) in attempt.items.iter().enumerate() {
+            let now = match item.mark.position {
+                Some(position) => Some(position),
+                None => item.header().version(),
+            };
+            if item.is(Flags::READ) && now != Some(item.mark.version) {
+                return Err(Lost::item(Reason::ReadChanged, ItemId::from_position(at)));
+            }
+        }
+        if FAULT == fault::STRUCTURES_UNCERTIFIED { Ok(()) } else { attempt.check_structures() }
+    }
+
+    fn install(attempt: &mut Attempt<Self>, id: ItemId) {
+        attempt.items.get(id).header().begin_installing();
+        attempt.install(id);
+        attempt.items.get(id).header().end_installing();
+    }
+
+    fn undeclared(attempt: &Attempt<Self>) -> Lost {
+        let mut ids = attempt.items.ids();
+        let culprit = ids.find(|id| attempt.items.get(*id).is_any(&[Flags::READ, Flags::PREDICATE]));
+        match culprit {
+            Some(item) => Lost::item(Reason::Undeclared, item),
+            None => Lost { reason: Reason::Undeclared, over: Over::Structure(0) },
+        }
+    }
+}
+
+impl<const FAULT: u8> Protocol for DeferredMutant<FAULT> {
+    const VARIANTS: &'static [Variant] = &[Variant { name: "mutant", summary: "broken", source: "-" }];
+    const OPAQUE: bool = false;
+    const DEFERS: bool = true;
+    const WORKERS_MAX: u32 = 64;
+
+    type Options = ();
+    type Header = Line;
+    type Mark = Mark;
+    type Local = Local;
+
+    fn options(name: &str) -> Option<()> {
+        (name == "mutant").then_some(())
+    }
+
+    fn new((): &()) -> Self {
+        Self
+    }
+
+    fn begin(&self, attempt: &mut Attempt<Self>) {
+        attempt.local = Local::default();
+    }
+
+    fn read<V>(&self, attempt: &mut Attempt<Self>, id: ItemId, load: impl FnMut() -> V) -> Result<V> {
+        let item = attempt.items.get_mut(id);
+        if item.is(Flags::LOCKED) {
+            return Ok(item.header().whole(load));
+        }
+        let (version, value) = item.header().stable(load).map_err(|reason| Lost::item(reason, id))?;
+        if attempt.local.has_begun && item.is(Flags::DEFERRED) && FAULT == fault::READ_OUT_OF_LINE {
+            return Ok(value);
+        }
+        if item.is(Flags::READ) && item.mark.version != version {
+            return Err(Lost::item(Reason::ReadChanged, id));
+        }
+        item.mark.version = version;
+        item.set(Flags::READ);
+        attempt.local.has_read = true;
+        Ok(value)
+    }
+
+    fn write(&self, attempt: &mut Attempt<Self>, id: ItemId) -> Result<()> {
+        let item = attempt.items.get(id);
+        if attempt.local.has_begun && !item.is(Flags::LOCKED) {
+            return Err(Lost::item(Reason::Undeclared, id));
+        }
+        Ok(())
+    }
+
+    fn peek<V>(&self, attempt: &mut Attempt<Self>, id: ItemId, load: impl FnMut() -> V) -> Result<V> {
+        let item = attempt.items.get(id);
+        if item.is(Flags::LOCKED) {
+            return Ok(item.header().whole(load));
+        }
+        let stable = item.header().stable(load);
+        stable.map(|(_, value)| value).map_err(|reason| Lost::item(reason, id))
+    }
+
+    fn born_locked(&self, _attempt: &Attempt<Self>) -> Line {
+        Line { joined: AtomicU64::new(1), ..Line::default() }
+    }
+
+    fn line_up(&self, attempt: &mut Attempt<Self>, below: Option<u64>) -> Result<()> {
+        attempt.local.has_begun = true;
+        let mut plan = Vec::new();
+        for id in attempt.items.ids() {
+            let item = attempt.items.get(id);
+            if Self::lines_up(attempt, id) && item.mark.position.is_none() {
+                plan.push((item.rank(), item.segment().addr(), id));
+            }
+        }
+        plan.sort_unstable();
+        for (rank, _, id) in plan {
+            if below.is_some_and(|below| rank >= below) {
+                break;
+            }
+            let item = attempt.items.get_mut(id);
+            item.mark.position = Some(item.header().join());
+            item.mark.is_in_line = true;
+            item.set(Flags::LOCKED);
+        }
+        attempt.local.has_finished = below.is_none() && !Self::is_wild(attempt);
+        Ok(())
+    }
+
+    fn turn(&self, attempt: &mut Attempt<Self>, id: ItemId, _wait: bool) -> Result<bool> {
+        Ok(attempt.items.get(id).is(Flags::LOCKED) || !Self::lines_up(attempt, id))
+    }
+
+    fn ran(&self, attempt: &mut Attempt<Self>, id: ItemId) {
+        if FAULT == fault::LEFT_EARLY && attempt.local.has_finished {
+            Self::leave(attempt, id);
+            thread::yield_now();
+        }
+    }
+
+    fn confirm(&self, attempt: &mut Attempt<Self>) -> Result<()> {
+        match (attempt.local.has_finished, Self::is_wild(attempt)) {
+            (true, true) => Err(Self::undeclared(attempt)),
+            _ => Self::certify(attempt),
+        }
+    }
+
+    fn commit(&self, attempt: &mut Attempt<Self>) -> Result<()> {
+        if !attempt.local.has_begun {
+            self.line_up(attempt, None)?;
+        }
+        self.confirm(attempt)?;
+        for at in 0..attempt.items.writes().len() {
+            let id = attempt.items.writes()[at];
+            Self::install(attempt, id);
+        }
+        Self::leave_all(attempt);
+        Self::each_born(attempt, |attempt, id| attempt.items.get(id).header().leave());
+        Ok(())
+    }
+
+    fn abort(&self, attempt: &mut Attempt<Self>) {
+        Self::each_born(attempt, |attempt, id| attempt.items.get(id).header().leave());
+        Self::leave_all(attempt);
+    }
+}
