@@ -161,8 +161,7 @@ pub(crate) struct Looks {
 }
 
 impl Looks {
-    /// Without yields: with them `wound-wait` and `wait-die` lose a fifth of their throughput over hot rows (two threads on
-    /// two busy processors).
+    /// Without yields, of which `plor`, `wound-wait` and `wait-die` have no clear gain over hot rows.
     pub(crate) const SPINNING: Self = Self { spinning: 128, yielding: 0 };
     /// For fair locks: all behind the next holder wait until that one has its processor.
     pub(crate) const YIELDING: Self = Self { spinning: 32, yielding: 512 };
