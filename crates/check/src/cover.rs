@@ -24,7 +24,7 @@ use crate::ordered::Ordered;
 use crate::ranges::Scan;
 use crate::versions::Versions;
 use hotrow_core::history::WriteKind;
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 /// Positions in a block.
 const BLOCK: u32 = if cfg!(test) { 2 } else { 16 };
@@ -37,7 +37,7 @@ const SHORT: u32 = 2 * BLOCK;
 pub(crate) struct Cover {
     positions: u32,
     /// By level and number of a tree node.
-    chains: HashMap<(u32, u32), Chains>,
+    chains: BTreeMap<(u32, u32), Chains>,
 }
 
 /// The auxiliary nodes of one tree node.
@@ -51,7 +51,7 @@ struct Chains {
 
 impl Cover {
     pub(crate) fn new(positions: u32) -> Self {
-        Cover { positions, chains: HashMap::new() }
+        Cover { positions, chains: BTreeMap::new() }
     }
 
     /// Adds what rules 1 and 2 say of a scan's positions.

@@ -28,8 +28,14 @@ fn short<'a>(arguments: &[&'a str]) -> Vec<&'a str> {
 #[test]
 fn bad_input_gets_one_line_and_status_2() {
     for (arguments, words) in [
-        (&["bench", "nothing"][..], "unknown workload \"nothing\"; there are: tpcc, ycsb, array, stress"),
-        (&["compare", "nothing"], "unknown workload \"nothing\"; there are: tpcc, ycsb, array, stress"),
+        (
+            &["bench", "nothing"][..],
+            "unknown workload \"nothing\"; there are: tpcc, ycsb, tables32, array, stress",
+        ),
+        (
+            &["compare", "nothing"],
+            "unknown workload \"nothing\"; there are: tpcc, ycsb, tables32, array, stress",
+        ),
         (&["benhc", "tpcc"], "unknown command \"benhc\"; there are: bench, compare, check, list"),
         (&["bench", "tpcc", "--protocol", "ocm"], "unknown protocol \"ocm\"; there are: occ"),
         (&["bench", "tpcc", "--protocol", "occ,"], "unknown protocol \"\"; there are: occ"),
@@ -152,7 +158,7 @@ fn list_names_every_protocol_and_workload() {
         entries.map(|entry| entry["name"].as_str().unwrap().to_owned()).collect()
     };
     assert!(names("protocols").contains(&"occ".to_owned()));
-    assert_eq!(names("workloads"), ["tpcc", "ycsb", "array", "stress"]);
+    assert_eq!(names("workloads"), ["tpcc", "ycsb", "tables32", "array", "stress"]);
     let words = printed(&["list"]);
     for name in names("protocols").iter().chain(&names("workloads")) {
         assert!(words.contains(name), "{name} in {words}");

@@ -21,11 +21,13 @@ pub enum Reason {
     Wounded,
     /// A deferred operation had to touch more than it had said: the next attempt defers nothing.
     Undeclared,
+    /// Transactions waited for each other in a circle, and this was the youngest of them.
+    Deadlock,
 }
 
 impl Reason {
     /// All reasons, in the order of their numbers.
-    pub const ALL: [Reason; 7] = [
+    pub const ALL: [Reason; 8] = [
         Reason::ReadLocked,
         Reason::ReadChanged,
         Reason::WriteLocked,
@@ -33,6 +35,7 @@ impl Reason {
         Reason::PredicateFailed,
         Reason::Wounded,
         Reason::Undeclared,
+        Reason::Deadlock,
     ];
 
     /// The name used in reports.
@@ -45,6 +48,7 @@ impl Reason {
             Reason::PredicateFailed => "predicate_failed",
             Reason::Wounded => "wounded",
             Reason::Undeclared => "undeclared",
+            Reason::Deadlock => "deadlock",
         }
     }
 }
@@ -59,6 +63,7 @@ impl fmt::Display for Reason {
             Reason::PredicateFailed => "a predicate no longer held",
             Reason::Wounded => "an older transaction came first",
             Reason::Undeclared => "a deferred operation had to touch more than it had said",
+            Reason::Deadlock => "transactions waited for each other in a circle, and this was the youngest",
         })
     }
 }

@@ -58,6 +58,7 @@
 //! | [`TwoPhaseLocking`] | `no-wait` | locks what it reads and writes; who meets another's lock aborts | nobody should ever wait, or to compare with |
 //! | the same | `wait-die` | the same; the older one waits, the younger one aborts | work that is half done should not be stopped by others |
 //! | the same | `wound-wait` | the same; the older one takes the lock, the younger one waits | of these three, where the slowest transactions count |
+//! | [`QueueLocking`] | `2pl-mcs` | locks what it reads and writes, and queues for what others hold; a deadlock costs the youngest | to compare with: plain two-phase locking |
 //! | [`Tl2`] | `tl2` | as `occ`, with a global clock: even an attempt that will abort has seen one consistent state | bodies rely on what they have read before they commit |
 //! | [`NoProtocol`] | `none` | no concurrency control, one worker only | one thread is enough, or as the limit to measure against |
 //!
@@ -78,8 +79,8 @@
 //! assert!(Engine::<Plor>::named("wound-wait", RetryPolicy::default()).is_none(), "not one of its variants");
 //! ```
 //!
-//! Under `no-wait`, `wait-die`, `wound-wait` and `plor` a transaction *holds locks while its body runs*: keep bodies
-//! short, and think outside of them. Under the last three a transaction keeps its age over retries, so that the
+//! Under `no-wait`, `wait-die`, `wound-wait`, `2pl-mcs` and `plor` a transaction *holds locks while its body runs*: keep bodies
+//! short, and think outside of them. Under all but the first a transaction keeps its age over retries, so that the
 //! oldest one gets through, and who waits for a lock waits as long as it takes, or until the deadline of the
 //! [`RetryPolicy`], if it has one.
 //!
@@ -104,7 +105,7 @@
 //!     }
 //! }
 //!
-//! for name in ["occ", "plor", "drp", "tictoc", "mocc", "no-wait", "wait-die", "wound-wait", "tl2", "none"] {
+//! for name in ["occ", "plor", "drp", "tictoc", "mocc", "no-wait", "wait-die", "wound-wait", "2pl-mcs", "tl2", "none"] {
 //!     assert_eq!(with_protocol(name, CountToTen).unwrap(), Ok(10));
 //! }
 //! assert_eq!(with_protocol("plor+dwa+deadline=20", CountToTen).unwrap(), Ok(10));
@@ -666,7 +667,7 @@ pub use hotrow_derive::{Key, Value};
 #[doc(inline)]
 pub use hotrow_objects::{TArray, TBox, TCounter};
 #[doc(inline)]
-pub use hotrow_protocols::{Drp, Mocc, NoProtocol, Occ, Plor, TicToc, Tl2, TwoPhaseLocking};
+pub use hotrow_protocols::{Drp, Mocc, NoProtocol, Occ, Plor, QueueLocking, TicToc, Tl2, TwoPhaseLocking};
 #[doc(inline)]
 pub use hotrow_tables::{
     Context, Data, Database, Direction, IndexRef, Key, KeyRange, Operation, OperationId, OperationKind,

@@ -29,7 +29,7 @@ use crate::per_worker::PerWorker;
 use hotrow_sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
 use hotrow_sync::clock::Duration;
 use hotrow_sync::event::Event;
-use hotrow_sync::spin::spin_until;
+use hotrow_sync::spin::{spin_until, yield_until};
 use hotrow_sync::thread;
 
 /// Bits of a worker's number in an identity.
@@ -145,17 +145,45 @@ pub(crate) struct Contexts {
     contexts: PerWorker<Context>,
     /// How many workers have begun a transaction.
     workers: AtomicU32,
+    looks: Looks,
+}
+
+/// How often who waits looks before it parks, where each worker has a processor: between pauses first, then giving the
+/// processor away in between.
+///
+/// Whoever is waited for is running then, most likely, and will be done long before a parked thread would be awake again.
+/// But processors may be other programs' too: then it may be waiting for this one, and who spins keeps it from running. A
+/// yield lets it go on, and costs little where nobody else is.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Looks {
+    spinning: u32,
+    yielding: u32,
+}
+
+impl Looks {
+    /// Without yields, of which `plor`, `wound-wait` and `wait-die` have no clear gain over hot rows.
+    pub(crate) const SPINNING: Self = Self { spinning: 128, yielding: 0 };
+    /// For fair locks: all behind the next holder wait until that one has its processor.
+    pub(crate) const YIELDING: Self = Self { spinning: 32, yielding: 512 };
+    /// Where there are more workers than processors: the one that is waited for may be waiting for this one.
+    const CROWDED: Self = Self { spinning: 8, yielding: 0 };
 }
 
 impl Contexts {
-    pub(crate) fn new() -> Self {
-        Self { contexts: PerWorker::new(WORKERS_MAX), workers: AtomicU32::new(0) }
+    pub(crate) fn new(looks: Looks) -> Self {
+        Self { contexts: PerWorker::new(WORKERS_MAX), workers: AtomicU32::new(0), looks }
     }
 
     /// The context of a worker.
     #[inline]
     pub(crate) fn of(&self, worker: u32) -> &Context {
         self.contexts.of(worker)
+    }
+
+    /// Begins a worker's next attempt after `last`.
+    #[inline]
+    pub(crate) fn enter_next(&self, last: Stamp, worker: u32, began_ns: u64) -> Stamp {
+        self.enter(Stamp { id: last.id.next(worker), began_ns })
     }
 
     /// Makes an attempt that of its worker.
@@ -189,7 +217,19 @@ impl Contexts {
     /// Tells who waits at the worker's event, and lets them go first if they have no processor of their own.
     #[inline]
     pub(crate) fn tell(&self, stamp: Stamp) {
-        if self.of(stamp.worker()).event.notify_all() && self.is_crowded() {
+        if self.tell_at(stamp.worker()) {
+            self.let_others_run();
+        }
+    }
+
+    /// Tells who waits at a worker's event. Whether anybody was parked there.
+    pub(crate) fn tell_at(&self, worker: u32) -> bool {
+        self.of(worker).event.notify_all()
+    }
+
+    /// Lets those that have been told go first if they have no processor of their own.
+    pub(crate) fn let_others_run(&self) {
+        if self.is_crowded() {
             thread::yield_now();
         }
     }
@@ -320,26 +360,20 @@ impl Contexts {
         }
     }
 
-    /// How often who waits looks before it parks.
-    ///
-    /// Where each worker has a processor, whoever is waited for is running, and will be done long before a parked
-    /// thread would be awake again. Where they share processors, it may be waiting for this one.
-    fn rounds(&self) -> u32 {
-        match () {
-            () if cfg!(loom) => 0,
-            () if self.is_crowded() => 8,
-            () => 128,
-        }
-    }
-
     /// Looks for a while whether a wait is over. Most looks are at a hint, which is in nobody's way.
     fn spin(&self, mut hint: impl FnMut() -> bool, mut condition: impl FnMut() -> bool) -> bool {
         const HINTS: u32 = 16;
         let mut looks = 0;
-        spin_until(self.rounds(), || {
+        let Looks { spinning, yielding } = match () {
+            () if cfg!(loom) => Looks { spinning: 0, yielding: 0 },
+            () if self.is_crowded() => Looks::CROWDED,
+            () => self.looks,
+        };
+        spin_until(spinning, || {
             looks += 1;
             hint() || looks % HINTS == 0 && condition()
         }) && condition()
+            || yielding > 0 && yield_until(yielding, condition)
     }
 
     /// Whether there are more workers than run at once.
@@ -388,7 +422,7 @@ mod tests {
 
     #[test]
     fn an_attempt_is_wounded_or_commits_but_never_both() {
-        let contexts = Contexts::new();
+        let contexts = Contexts::new(Looks::SPINNING);
         let [first, second, later] = [stamp(0, 1, 7), stamp(1, 1, 7), stamp(0, 2, 7)];
         contexts.enter(first);
         assert_eq!(contexts.running(0), Some(first));

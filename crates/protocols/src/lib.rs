@@ -14,6 +14,7 @@ mod plor;
 mod reads;
 mod registry;
 mod stable;
+mod steal;
 mod striped;
 mod tictoc;
 mod tl2;
@@ -28,6 +29,7 @@ pub use plor::{Locker, Plor, PlorLocal, PlorOptions};
 pub use registry::{
     PROTOCOLS, ProtocolInfo, UnknownProtocol, Visitor, find, for_each_protocol, names, with_protocol,
 };
+pub use steal::{QueueLock, QueueLocking, QueueLockingLocal};
 pub use tictoc::{TicToc, TicTocLocal, TimestampWord, Timestamps};
 pub use tl2::{Tl2, Tl2Local};
 pub use version::{Version, VersionWord};

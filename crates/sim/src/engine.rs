@@ -18,7 +18,7 @@
 
 use std::cell::Cell;
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap, VecDeque};
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use std::ptr;
 
 use corosensei::Yielder;
@@ -79,7 +79,9 @@ pub(crate) struct Engine {
     schedule: Option<Box<dyn Schedule>>,
     runnable: Vec<u32>,
     chosen: Option<usize>,
-    waiting: HashMap<usize, VecDeque<u32>>,
+    /// Who is parked, by key. Not hashed with a random seed: what it allocates, and frees in which order, must be the
+    /// same in each process.
+    waiting: BTreeMap<usize, VecDeque<u32>>,
     faults: Vec<(u64, Fault)>,
     pub(crate) limits: Limits,
     pub(crate) stopping: bool,
@@ -124,7 +126,7 @@ impl Engine {
             schedule,
             runnable: Vec::new(),
             chosen: None,
-            waiting: HashMap::new(),
+            waiting: BTreeMap::new(),
             faults,
             limits,
             stopping: false,

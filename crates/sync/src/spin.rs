@@ -85,6 +85,20 @@ pub fn spin_until(rounds: u32, mut condition: impl FnMut() -> bool) -> bool {
     condition()
 }
 
+/// Waits until a condition holds, giving the processor away between looks, for `turns` times at most. Returns whether it
+/// holds.
+///
+/// For waits on a thread that may be waiting for this processor: a yield costs little where nobody else is.
+pub fn yield_until(turns: u32, mut condition: impl FnMut() -> bool) -> bool {
+    for _ in 0..turns {
+        if condition() {
+            return true;
+        }
+        crate::thread::yield_now();
+    }
+    condition()
+}
+
 impl Default for Spin {
     fn default() -> Self {
         Self::new()

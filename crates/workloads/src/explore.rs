@@ -1,8 +1,8 @@
 //! Schedule exploration: small workloads on a few virtual cores, in many schedules, each recorded and judged.
 //!
-//! A seed determines everything: the workload (stress mostly; YCSB, the array and TPC-C now and then) and its sizes, how
-//! many cores there are, who goes on when (at random, or by priorities), and where cores stop or die. So a schedule in which something went wrong can be
-//! had again by its seed, with a trace.
+//! A seed determines everything: the workload (stress mostly; YCSB, the array, the tables and TPC-C now and
+//! then) and its sizes, how many cores there are, who goes on when (at random, or by priorities), and where cores stop
+//! or die. So a schedule in which something went wrong can be had again by its seed, with a trace.
 //!
 //! A core that dies is a thread that stops for ever without unwinding, wherever it is. (A panic unwinds; those are
 //! the workload's.) It must not make others see what is wrong; that they may wait for what it held is counted.
@@ -14,6 +14,7 @@ use crate::array::{Array, ArrayOptions};
 use crate::observer::Unobserved;
 use crate::registry::WorkloadOptions;
 use crate::stress::{Stress, StressOptions};
+use crate::tables32::{Tables32, Tables32Options};
 use crate::tpcc::input::Mix;
 use crate::tpcc::population::Scale;
 use crate::tpcc::{Ranks, Tpcc, TpccOptions};
@@ -89,6 +90,11 @@ impl Drawn {
                 big_share: 0.3,
                 big_ops: ops,
                 ..YcsbOptions::of(Preset::A)
+            }),
+            9..=11 => WorkloadOptions::Tables32(Tables32Options {
+                tables: ops,
+                records: u64::from(keys),
+                hot_records: 1,
             }),
             _ => WorkloadOptions::Stress(StressOptions {
                 keys,
@@ -207,6 +213,10 @@ pub fn explore<P: Protocol>(
         }
         WorkloadOptions::Array(options) => {
             let workload = Array::<P>::load(&engine, options, cores, seed, &Unobserved).expect(loaded);
+            explore_on(drawn, &engine, &workload, trace_steps, look)
+        }
+        WorkloadOptions::Tables32(options) => {
+            let workload = Tables32::<P>::load(&engine, options, cores, seed, &Unobserved).expect(loaded);
             explore_on(drawn, &engine, &workload, trace_steps, look)
         }
         WorkloadOptions::Stress(options) => {

@@ -18,6 +18,7 @@ mod registry;
 mod report;
 mod run;
 pub mod stress;
+pub mod tables32;
 pub mod tpcc;
 mod workload;
 pub mod ycsb;

@@ -6,6 +6,7 @@
 use crate::array::ArrayOptions;
 use crate::options::{OptionError, OptionInfo, Values, invalid};
 use crate::stress::StressOptions;
+use crate::tables32::Tables32Options;
 use crate::tpcc::population::Scale;
 use crate::tpcc::{Ranks, TpccOptions};
 use crate::ycsb::rows::SHORT_BYTES_MAX;
@@ -156,6 +157,31 @@ const ARRAY: WorkloadInfo = WorkloadInfo {
     example: "--size 1000 --increment-share 0.2",
 };
 
+const TABLES32: WorkloadInfo = WorkloadInfo {
+    name: "tables32",
+    summary: "increments of a random record in each of 32 tables; one hot record in the first is high contention",
+    source: "stealdb §4.2",
+    options: &[
+        OptionInfo { name: "tables", value: "N", default: "32", summary: "Tables, from 1 to 1000" },
+        OptionInfo {
+            name: "records",
+            value: "N",
+            default: "100000",
+            summary: "Records of each table, from 1 to 10^9",
+        },
+        OptionInfo {
+            name: "hot-records",
+            value: "N",
+            default: ALL_RECORDS,
+            summary: "Records of the first table that transactions choose from, from 1 to all",
+        },
+    ],
+    example: "--records 10000 --hot-records 1",
+};
+
+/// Stands for as many hot records as there are records.
+const ALL_RECORDS: &str = "all";
+
 const STRESS: WorkloadInfo = WorkloadInfo {
     name: "stress",
     summary: "random operations on a few hot keys of every kind of object, to be recorded and checked",
@@ -202,7 +228,7 @@ const STRESS: WorkloadInfo = WorkloadInfo {
 };
 
 /// All workloads, the main one first.
-pub const WORKLOADS: &[WorkloadInfo] = &[TPCC, YCSB, ARRAY, STRESS];
+pub const WORKLOADS: &[WorkloadInfo] = &[TPCC, YCSB, TABLES32, ARRAY, STRESS];
 
 /// The names of all workloads.
 pub(crate) fn names() -> Vec<&'static str> {
@@ -222,6 +248,9 @@ const RECORD_BYTES: u64 = 115;
 /// most.
 const ELEMENT_BYTES: u64 = 16;
 
+/// Memory in use for each record of the 32 tables, in bytes: the record and its entry in the index.
+const TABLES32_RECORD_BYTES: u64 = 80;
+
 /// Memory in use for each key of stress, in bytes: two boxes, a counter, an element, two rows and their entries.
 const STRESS_KEY_BYTES: u64 = 2_000;
 
@@ -238,6 +267,8 @@ pub enum WorkloadOptions {
     Ycsb(YcsbOptions),
     /// The array.
     Array(ArrayOptions),
+    /// The 32 tables.
+    Tables32(Tables32Options),
     /// Stress.
     Stress(StressOptions),
 }
@@ -276,6 +307,13 @@ impl WorkloadOptions {
             }))
         } else if info.name == YCSB.name {
             parse_ycsb(&values).map(Self::Ycsb)
+        } else if info.name == TABLES32.name {
+            let records = values.number("records", 1..=1_000_000_000)?;
+            Ok(Self::Tables32(Tables32Options {
+                tables: values.number("tables", 1..=1_000)?,
+                records,
+                hot_records: values.number_or("hot-records", ALL_RECORDS, 1..=records)?.unwrap_or(records),
+            }))
         } else if info.name == STRESS.name {
             Ok(Self::Stress(StressOptions {
                 keys: values.number("keys", 1..=1_000_000)?,
@@ -300,6 +338,7 @@ impl WorkloadOptions {
             Self::Tpcc(_) => &TPCC,
             Self::Ycsb(_) => &YCSB,
             Self::Array(_) => &ARRAY,
+            Self::Tables32(_) => &TABLES32,
             Self::Stress(_) => &STRESS,
         }
     }
@@ -307,7 +346,7 @@ impl WorkloadOptions {
     /// Whether all its transactions are procedures, whose operations can be made to arrive one at a time.
     pub fn runs_procedures(&self) -> bool {
         match self {
-            Self::Tpcc(_) | Self::Ycsb(_) => true,
+            Self::Tpcc(_) | Self::Ycsb(_) | Self::Tables32(_) => true,
             Self::Array(_) | Self::Stress(_) => false,
         }
     }
@@ -349,6 +388,9 @@ impl WorkloadOptions {
             Self::Array(ArrayOptions { size, ops, increment_share }) => {
                 json!({ "size": size, "ops": ops, "increment_share": increment_share })
             }
+            Self::Tables32(Tables32Options { tables, records, hot_records }) => {
+                json!({ "tables": tables, "records": records, "hot_records": hot_records })
+            }
             Self::Stress(StressOptions {
                 keys,
                 ops,
@@ -385,6 +427,9 @@ impl WorkloadOptions {
                 records.saturating_mul(each)
             }
             Self::Array(ArrayOptions { size, .. }) => (*size as u64).saturating_mul(ELEMENT_BYTES),
+            Self::Tables32(Tables32Options { tables, records, .. }) => {
+                u64::from(*tables).saturating_mul(*records).saturating_mul(TABLES32_RECORD_BYTES)
+            }
             Self::Stress(StressOptions { keys, .. }) => u64::from(*keys) * STRESS_KEY_BYTES,
         };
         data.saturating_add(BASE_BYTES)
@@ -448,7 +493,7 @@ mod tests {
         let array = parse("array", &[("size", "7"), ("ops", "2"), ("increment-share", "0.25")]).unwrap();
         assert_eq!(Value::from(array.to_json()), json!({ "size": 7, "ops": 2, "increment_share": 0.25 }));
         let words = parse("articles", &[]).unwrap_err().to_string();
-        assert_eq!(words, "unknown workload \"articles\"; there are: tpcc, ycsb, array, stress");
+        assert_eq!(words, "unknown workload \"articles\"; there are: tpcc, ycsb, tables32, array, stress");
     }
 
     #[test]
@@ -475,6 +520,19 @@ mod tests {
         assert!(parse("ycsb", &[("records", "8"), ("big-share", "0")]).is_ok());
         assert!(parse("ycsb", &[("records", "8"), ("big-ops", "8")]).is_ok());
         assert!(parse("ycsb", &[("records", "3"), ("big-share", "0")]).is_err());
+    }
+
+    #[test]
+    fn hot_records_are_some_of_the_records_and_all_of_them_unless_said_otherwise() {
+        let given = |options: &[(&str, &str)]| Value::from(parse("tables32", options).unwrap().to_json());
+        let all = json!({ "tables": 32, "records": 100_000, "hot_records": 100_000 });
+        assert_eq!(given(&[]), all);
+        let few = json!({ "tables": 3, "records": 7, "hot_records": 2 });
+        assert_eq!(given(&[("tables", "3"), ("hot-records", "2"), ("records", "7")]), few);
+        for (name, value) in [("hot-records", "8"), ("hot-records", "0"), ("hot-records", "few")] {
+            let words = parse("tables32", &[("records", "7"), (name, value)]).unwrap_err().to_string();
+            assert_eq!(words, format!("--{name} {value}: expected a number from 1 to 7"));
+        }
     }
 
     #[test]

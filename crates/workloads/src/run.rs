@@ -11,6 +11,7 @@ use crate::options::OptionError;
 use crate::registry::WorkloadOptions;
 use crate::report::{HotRow, KindReport, Machine, Memory, RunReport, TameReport, named_reasons};
 use crate::stress::Stress;
+use crate::tables32::Tables32;
 use crate::tpcc::Tpcc;
 use crate::workload::Workload;
 use crate::ycsb::Ycsb;
@@ -139,6 +140,10 @@ impl Visitor for Runner<'_> {
             }
             WorkloadOptions::Array(options) => {
                 let workload = Array::<P>::load(&engine, options, threads, seed, self.observer)?;
+                self.run(&engine, workload)
+            }
+            WorkloadOptions::Tables32(options) => {
+                let workload = Tables32::<P>::load(&engine, options, threads, seed, self.observer)?;
                 self.run(&engine, workload)
             }
             WorkloadOptions::Stress(options) => {

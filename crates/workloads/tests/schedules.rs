@@ -40,7 +40,8 @@ impl Visitor for Passes {
 #[test]
 fn no_schedule_makes_a_protocol_break_its_promise() {
     for (name, sum) in for_each_protocol(4, Passes { schedules: 500 }) {
-        assert!(sum.aborts > 60, "{name}: schedules without conflicts show nothing: {sum:?}");
+        // Where all wait until they have a lock, few lose it.
+        assert!(sum.aborts > 40, "{name}: schedules without conflicts show nothing: {sum:?}");
         assert!(sum.commits > 1_200, "{name}: {sum:?}");
     }
 }

@@ -5,6 +5,7 @@ use super::{History, KeyName, Keys, WorkerEvents};
 use crate::attempt::WorkerId;
 use crate::item::ItemId;
 use crate::object::Label;
+use foldhash::fast::FixedState;
 use hotrow_sync::Arc;
 use hotrow_sync::atomic::instrument::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use hotrow_sync::instrument::{Mutex, lock};
@@ -68,7 +69,9 @@ pub(crate) struct Recorder {
     closed: AtomicBool,
     used: AtomicUsize,
     bound: usize,
-    shards: [Mutex<HashMap<Box<[u8]>, Arc<Slot>>>; SHARDS],
+    /// Hashed without a random seed: the map's order is that in which its entries are freed, and so decides where what
+    /// the same process allocates afterwards lies in memory. Runs of the simulator are the same in each process.
+    shards: [Mutex<HashMap<Box<[u8]>, Arc<Slot>, FixedState>>; SHARDS],
     names: Mutex<Names>,
     workers: Mutex<BTreeMap<u32, Arc<Mutex<Vec<u8>>>>>,
 }

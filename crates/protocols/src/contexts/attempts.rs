@@ -18,7 +18,7 @@ impl Contexts {
             // Relaxed: it only says how to wait.
             self.workers.fetch_add(1, Ordering::Relaxed);
         }
-        self.enter(Stamp { id: last.id.next(attempt.worker().number()), began_ns })
+        self.enter_next(last, attempt.worker().number(), began_ns)
     }
 
     /// What was seen of a value that the attempt has a right to, unless the attempt was wounded: then it does not count

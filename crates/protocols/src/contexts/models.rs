@@ -8,19 +8,19 @@ use hotrow_sync::{Arc, Mutex, lock};
 impl Contexts {
     /// Contexts whose first workers are there: making them is no part of any model.
     pub(crate) fn modelled() -> Self {
-        let contexts = Self::new();
+        let contexts = Self::new(Looks::SPINNING);
         (0..4).for_each(|worker| _ = contexts.of(worker));
         contexts
     }
 
     /// Begins a worker's first attempt.
     pub(crate) fn begin_at(&self, worker: u32, began_ns: u64) -> Stamp {
-        self.enter(Stamp { id: AttemptId::default().next(worker), began_ns })
+        self.enter_next(Stamp::default(), worker, began_ns)
     }
 
     /// Begins the next transaction of an attempt's worker.
     pub(crate) fn begin_after(&self, last: Stamp, began_ns: u64) -> Stamp {
-        self.enter(Stamp { id: last.id.next(last.worker()), began_ns })
+        self.enter_next(last, last.worker(), began_ns)
     }
 }
 

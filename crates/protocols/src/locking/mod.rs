@@ -31,7 +31,7 @@ mod queue;
 
 pub use lock::LockWord;
 
-use crate::contexts::{self, Contexts, Stamp};
+use crate::contexts::{self, Contexts, Looks, Stamp};
 use hotrow_core::{Attempt, Flags, ItemId, Lost, Protocol, Reason, Variant};
 use hotrow_sync::clock;
 use lock::Released;
@@ -188,7 +188,7 @@ impl Protocol for TwoPhaseLocking {
     }
 
     fn new(policy: &Policy) -> Self {
-        Self { policy: *policy, contexts: Contexts::new(), queues: Queues::new() }
+        Self { policy: *policy, contexts: Contexts::new(Looks::SPINNING), queues: Queues::new() }
     }
 
     #[inline]

@@ -64,7 +64,7 @@ mod readers;
 pub use locker::Locker;
 pub use options::PlorOptions;
 
-use crate::contexts::{self, AttemptId, Contexts, Stamp, Wound};
+use crate::contexts::{self, AttemptId, Contexts, Looks, Stamp, Wound};
 use hotrow_core::{Attempt, Flags, ItemId, Lost, Protocol, Reason, Variant};
 use hotrow_sync::atomic::{Ordering, fence};
 use hotrow_sync::clock;
@@ -236,7 +236,7 @@ impl Protocol for Plor {
     }
 
     fn new(options: &PlorOptions) -> Self {
-        Self { options: *options, contexts: Contexts::new(), overflow: Overflow::new() }
+        Self { options: *options, contexts: Contexts::new(Looks::SPINNING), overflow: Overflow::new() }
     }
 
     #[inline]

@@ -11,12 +11,14 @@ impl Progress {
     fn modelled() -> Self {
         let progress = Self {
             commits: PerWorker::new(2),
+            restructuring: PerWorker::new(1),
             places: (0..PLACES).map(|_| CachePadded::new(Event::new())).collect(),
             parked: CachePadded::default(),
             workers: CachePadded::default(),
             workers_end: CachePadded::default(),
         };
         (0..2).for_each(|worker| _ = progress.commits.of(worker));
+        progress.restructuring.of(0);
         progress
     }
 }

@@ -1,0 +1,419 @@
+//! The lock beside each value: one word, which says who holds it and who came last to its queue.
+//!
+//! ```text
+//! bits 0 to 14    how many share it
+//! bit 15          exclusive: the owner has it alone
+//! bit 16          upgrading: the owner shares it and waits to have it alone
+//! bits 17 to 30   the owner's worker; if there is none, that of the head of the queue if it waits for readers
+//! bits 31 to 63   the last node of the queue; 0 if nobody waits
+//! ```
+//!
+//! Only who waits is in the queue, so while nobody is in the way taking and releasing the lock is one read-modify-write
+//! each. That holders and tail are one word decides everything at once: who finds the queue empty takes the lock or
+//! becomes the tail, and whoever comes later sees it; and the head of the queue takes the lock and leaves the queue in
+//! one step, if it is the tail too. And the word names the worker at whose event they wait that a release may let go on:
+//! the owner's, or that of the head.
+
+use super::node::NodeId;
+use hotrow_sync::atomic::{AtomicU64, Ordering};
+
+const READER: u64 = 1;
+const READERS: u64 = (1 << 15) - 1;
+const EXCLUSIVE: u64 = 1 << 15;
+const UPGRADING: u64 = 1 << 16;
+const OWNER_SHIFT: u32 = 17;
+const OWNER: u64 = ((1 << 14) - 1) << OWNER_SHIFT;
+const TAIL_SHIFT: u32 = 31;
+const TAIL: u64 = u64::MAX << TAIL_SHIFT;
+
+/// A reader-writer lock with a queue.
+#[derive(Debug, Default)]
+pub struct QueueLock(AtomicU64);
+
+/// Whom a transaction waits for that is at the head of the queue, or upgrades.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Blocker {
+    /// A worker that has the lock alone, or will have it before all others.
+    Owner(u32),
+    /// Those that share the lock.
+    Readers,
+}
+
+/// Whether somebody may be waiting for what a release, or the like, has made possible.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[must_use]
+pub(super) enum Released {
+    /// Nobody.
+    Quietly,
+    /// The head of the queue, or an upgrade, at the event of this worker.
+    Awaited(u32),
+}
+
+impl Released {
+    /// By a word before or after the change, in which they that wait are named.
+    fn if_awaited(awaited: bool, word: u64) -> Self {
+        if awaited { Released::Awaited(owner(word)) } else { Released::Quietly }
+    }
+}
+
+/// What became of joining the queue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Joined {
+    /// The lock was free after all, and is taken.
+    Taken,
+    /// The node is the last in the queue, behind this one if there was any.
+    Behind(Option<NodeId>),
+}
+
+/// What became of an upgrade.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Upgraded {
+    /// The lock is the worker's alone. The head of the queue, which waited for readers, now waits for the worker.
+    Taken(Released),
+    /// The word says that the worker waits to have it alone. Likewise, if the word has said so only now.
+    Waiting(Released),
+    /// Another worker does.
+    Rival(u32),
+}
+
+#[inline(always)]
+fn owned_by(worker: u32) -> u64 {
+    u64::from(worker) << OWNER_SHIFT
+}
+
+#[inline(always)]
+fn tail(word: u64) -> Option<NodeId> {
+    NodeId::from_word(word >> TAIL_SHIFT)
+}
+
+#[inline(always)]
+fn owner(word: u64) -> u32 {
+    ((word & OWNER) >> OWNER_SHIFT) as u32
+}
+
+/// What keeps the head of the queue from the lock.
+#[inline]
+fn blocker(word: u64, exclusive: bool) -> Option<Blocker> {
+    if word & (EXCLUSIVE | UPGRADING) != 0 {
+        Some(Blocker::Owner(owner(word)))
+    } else if exclusive && word & READERS != 0 {
+        Some(Blocker::Readers)
+    } else {
+        None
+    }
+}
+
+/// The word once a wish that nothing is in the way of has been granted.
+#[inline]
+fn granted(word: u64, worker: u32, exclusive: bool) -> u64 {
+    if exclusive { word & TAIL | EXCLUSIVE | owned_by(worker) } else { word + READER }
+}
+
+impl QueueLock {
+    /// The lock of a segment that a worker has just made and holds.
+    pub(super) fn born(worker: u32) -> Self {
+        Self(AtomicU64::new(EXCLUSIVE | owned_by(worker)))
+    }
+
+    /// Shares the lock if nobody is in the way and nobody waits.
+    #[inline(always)]
+    pub(super) fn try_shared(&self) -> bool {
+        let mut seen = self.0.load(Ordering::Relaxed);
+        while seen & (EXCLUSIVE | UPGRADING | TAIL) == 0 {
+            // Acquire: pairs with the release of whoever held it last, so that its stores are seen. Sequentially
+            // consistent besides: locks and the checks of buckets and leaves must not miss each other (`occ`).
+            match self.0.compare_exchange_weak(seen, seen + READER, Ordering::SeqCst, Ordering::Relaxed) {
+                Ok(_) => return true,
+                Err(now) => seen = now,
+            }
+        }
+        false
+    }
+
+    /// Takes the lock alone if nobody is in the way and nobody waits. Where the worker `shares` it, it alone is not in
+    /// the way.
+    #[inline(always)]
+    pub(super) fn try_exclusive(&self, worker: u32, shares: bool) -> bool {
+        let free = if shares { READER } else { 0 };
+        // Sequentially consistent: as `try_shared`.
+        let taken = EXCLUSIVE | owned_by(worker);
+        self.0.compare_exchange(free, taken, Ordering::SeqCst, Ordering::Relaxed).is_ok()
+    }
+
+    /// Gives a shared lock back.
+    #[inline(always)]
+    pub(super) fn release_shared(&self) -> Released {
+        // Release: pairs with the acquire of the next holder, which may store. Further updates of the word between the
+        // two keep the pair.
+        let left = self.0.fetch_sub(READER, Ordering::Release) - READER;
+        let upgrade = left & (READERS | UPGRADING) == READER | UPGRADING;
+        Released::if_awaited(upgrade || left & READERS == 0 && left & TAIL != 0, left)
+    }
+
+    /// Gives an exclusive lock back.
+    #[inline(always)]
+    pub(super) fn release_exclusive(&self) -> Released {
+        // Release: as `release_shared`. While it is held alone only the tail changes.
+        let held = self.0.fetch_and(TAIL, Ordering::Release);
+        Released::if_awaited(held & TAIL != 0, held)
+    }
+
+    /// Takes the lock if the queue is empty and nobody is in the way; else makes a node the tail. `behind` is told of
+    /// the node before it first, so that it can be read from the node as soon as others are behind that.
+    pub(super) fn join(
+        &self,
+        node: NodeId,
+        exclusive: bool,
+        mut behind: impl FnMut(Option<NodeId>),
+    ) -> Joined {
+        let mut seen = self.0.load(Ordering::Relaxed);
+        loop {
+            let before = tail(seen);
+            let takes = before.is_none() && blocker(seen, exclusive).is_none();
+            let next = if takes {
+                granted(seen, node.worker(), exclusive)
+            } else {
+                behind(before);
+                seen & !TAIL | node.word() << TAIL_SHIFT
+            };
+            // Sequentially consistent: as `try_shared`; and whoever joins behind sees what the node says, and the two
+            // sides of a cycle see each other (`cycle`).
+            match self.0.compare_exchange_weak(seen, next, Ordering::SeqCst, Ordering::Relaxed) {
+                Ok(_) if takes => return Joined::Taken,
+                Ok(_) => return Joined::Behind(before),
+                Err(now) => seen = now,
+            }
+        }
+    }
+
+    /// Takes the lock for the node at the head of the queue, unless somebody is in the way. `Some(true)` if the queue is
+    /// empty then: the node was the tail too.
+    pub(super) fn take(&self, node: NodeId, exclusive: bool) -> Option<bool> {
+        let mut seen = self.0.load(Ordering::Relaxed);
+        while blocker(seen, exclusive).is_none() {
+            let is_last = tail(seen) == Some(node);
+            let taken = granted(seen, node.worker(), exclusive);
+            let taken = if is_last { taken & !TAIL } else { taken };
+            // Sequentially consistent: as `try_shared`.
+            match self.0.compare_exchange_weak(seen, taken, Ordering::SeqCst, Ordering::Relaxed) {
+                Ok(_) => return Some(is_last),
+                Err(now) => seen = now,
+            }
+        }
+        None
+    }
+
+    /// Empties the queue if a node, which is its head, is its tail too.
+    pub(super) fn leave_empty(&self, node: NodeId) -> bool {
+        let mut seen = self.0.load(Ordering::Relaxed);
+        while tail(seen) == Some(node) {
+            // Release: pairs with the acquire in `join`; who comes next finds nobody before it.
+            match self.0.compare_exchange_weak(seen, seen & !TAIL, Ordering::AcqRel, Ordering::Relaxed) {
+                Ok(_) => return true,
+                Err(now) => seen = now,
+            }
+        }
+        false
+    }
+
+    /// Whether a node is the last in the queue.
+    pub(super) fn is_last(&self, node: NodeId) -> bool {
+        // Sequentially consistent: who joins later sees what the node has said before.
+        tail(self.0.load(Ordering::SeqCst)) == Some(node)
+    }
+
+    /// Who is in the way of the head of the queue now.
+    pub(super) fn blocker(&self, exclusive: bool) -> Option<Blocker> {
+        blocker(self.0.load(Ordering::SeqCst), exclusive)
+    }
+
+    /// Takes the lock alone for a worker that shares it, or says in the word that it waits for that.
+    pub(super) fn upgrade(&self, worker: u32) -> Upgraded {
+        let mut seen = self.0.load(Ordering::Relaxed);
+        loop {
+            let (next, result) = match seen & UPGRADING != 0 {
+                true if owner(seen) != worker => return Upgraded::Rival(owner(seen)),
+                true if seen & READERS == READER => {
+                    (granted(seen, worker, true), Upgraded::Taken(Released::Quietly))
+                }
+                true => return Upgraded::Waiting(Released::Quietly),
+                false => {
+                    let head = Released::if_awaited(seen & TAIL != 0, seen);
+                    match seen & READERS == READER {
+                        true => (granted(seen, worker, true), Upgraded::Taken(head)),
+                        false => (seen & !OWNER | UPGRADING | owned_by(worker), Upgraded::Waiting(head)),
+                    }
+                }
+            };
+            // Sequentially consistent: as `try_shared`.
+            match self.0.compare_exchange_weak(seen, next, Ordering::SeqCst, Ordering::Relaxed) {
+                Ok(_) => return result,
+                Err(now) => seen = now,
+            }
+        }
+    }
+
+    /// Whether the next [`upgrade`](Self::upgrade) of a worker that waits will not end in waiting.
+    pub(super) fn upgrade_may_go_on(&self, worker: u32) -> bool {
+        let word = self.0.load(Ordering::SeqCst);
+        word & UPGRADING == 0 || owner(word) != worker || word & READERS == READER
+    }
+
+    /// Puts a worker in the place of another one that waits to have the lock alone. Both share it.
+    pub(super) fn replace_upgrade(&self, rival: u32, worker: u32) -> bool {
+        self.change_upgrade(rival, |word| word & !OWNER | owned_by(worker)).is_some()
+    }
+
+    /// Says that a worker does not wait any more to have the lock alone, if the word still says so.
+    pub(super) fn cancel_upgrade(&self, worker: u32) -> Released {
+        let changed = self.change_upgrade(worker, |word| word & !(UPGRADING | OWNER));
+        changed.map_or(Released::Quietly, |word| Released::if_awaited(word & TAIL != 0, word))
+    }
+
+    fn change_upgrade(&self, worker: u32, change: impl Fn(u64) -> u64) -> Option<u64> {
+        self.change_while(|word| word & UPGRADING != 0 && owner(word) == worker, change)
+    }
+
+    /// Says that the head of the queue waits for those that share the lock. False if it need not: nobody shares it, or
+    /// somebody has it alone or waits for that.
+    pub(super) fn await_readers(&self, head: u32) -> bool {
+        let shared = |word| word & (EXCLUSIVE | UPGRADING) == 0 && word & READERS != 0;
+        self.change_while(shared, |word| word & !OWNER | owned_by(head)).is_some()
+    }
+
+    /// Whether the word still says that the head of the queue waits for those that share the lock.
+    pub(super) fn awaits_readers(&self, head: u32) -> bool {
+        let word = self.0.load(Ordering::SeqCst);
+        word & (EXCLUSIVE | UPGRADING) == 0 && word & READERS != 0 && owner(word) == head
+    }
+
+    /// Says that the head of the queue does not wait any more for those that share the lock, if the word may say so.
+    pub(super) fn await_readers_no_more(&self, head: u32) {
+        let says = |word| word & (EXCLUSIVE | UPGRADING) == 0 && word & OWNER == owned_by(head);
+        self.change_while(says, |word| word & !OWNER);
+    }
+
+    /// Changes the word, which it returns, if and while it is such.
+    fn change_while(&self, such: impl Fn(u64) -> bool, change: impl Fn(u64) -> u64) -> Option<u64> {
+        let mut seen = self.0.load(Ordering::Relaxed);
+        while such(seen) {
+            // Sequentially consistent: as `try_shared`.
+            match self.0.compare_exchange_weak(seen, change(seen), Ordering::SeqCst, Ordering::Relaxed) {
+                Ok(_) => return Some(seen),
+                Err(now) => seen = now,
+            }
+        }
+        None
+    }
+
+    /// The last node of the queue.
+    #[cfg(all(test, not(loom)))]
+    pub(super) fn tail(&self) -> Option<NodeId> {
+        tail(self.0.load(Ordering::SeqCst))
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    fn node(worker: u32) -> NodeId {
+        NodeId::new(worker, 1, 7)
+    }
+
+    #[test]
+    fn many_share_a_lock_and_one_has_it_alone() {
+        let lock = QueueLock::default();
+        assert!(lock.try_shared() && lock.try_shared());
+        assert!(!lock.try_exclusive(1, false) && !lock.try_exclusive(0, true));
+        assert_eq!(lock.blocker(true), Some(Blocker::Readers));
+        assert_eq!(lock.release_shared(), Released::Quietly);
+        assert!(lock.try_exclusive(16_383, true));
+        assert_eq!(lock.blocker(false), Some(Blocker::Owner(16_383)));
+        assert!(!lock.try_shared());
+        assert_eq!(lock.release_exclusive(), Released::Quietly);
+        assert!(lock.try_exclusive(9_999, false));
+    }
+
+    #[test]
+    fn who_comes_to_a_queue_waits_behind_it_even_for_a_lock_that_could_be_shared() {
+        let lock = QueueLock::default();
+        assert!(lock.try_shared());
+        let mut before = Vec::new();
+        assert_eq!(lock.join(node(1), true, |node| before.push(node)), Joined::Behind(None));
+        assert!(!lock.try_shared());
+        assert_eq!(lock.join(node(2), false, |node| before.push(node)), Joined::Behind(Some(node(1))));
+        assert_eq!(before, [None, Some(node(1))]);
+        assert_eq!(lock.take(node(1), true), None);
+        assert!(lock.await_readers(1) && lock.awaits_readers(1));
+        assert_eq!(lock.release_shared(), Released::Awaited(1));
+        assert!(!lock.awaits_readers(1) && !lock.await_readers(1));
+        assert_eq!(lock.take(node(1), true), Some(false));
+        assert_eq!((lock.take(node(2), false), lock.leave_empty(node(1))), (None, false));
+        assert_eq!(lock.release_exclusive(), Released::Awaited(1));
+        assert_eq!(lock.take(node(2), false), Some(true));
+        assert_eq!((lock.tail(), lock.release_shared()), (None, Released::Quietly));
+        assert_eq!(lock.join(node(3), true, |_| ()), Joined::Taken);
+    }
+
+    #[test]
+    fn an_upgrade_goes_before_the_queue_and_only_one_waits() {
+        let lock = QueueLock::default();
+        assert!(lock.try_shared() && lock.try_shared());
+        assert_eq!(lock.join(node(3), false, |_| ()), Joined::Taken);
+        assert_eq!(lock.join(node(4), true, |_| ()), Joined::Behind(None));
+        assert!(lock.await_readers(4));
+        // The head is told that it waits for another one now.
+        assert_eq!(lock.upgrade(1), Upgraded::Waiting(Released::Awaited(4)));
+        assert_eq!(lock.upgrade(1), Upgraded::Waiting(Released::Quietly));
+        assert!(!lock.awaits_readers(4) && !lock.await_readers(4));
+        assert_eq!(lock.upgrade(2), Upgraded::Rival(1));
+        assert_eq!(lock.blocker(false), Some(Blocker::Owner(1)));
+        assert!(lock.replace_upgrade(1, 2) && !lock.replace_upgrade(1, 3));
+        assert!(lock.upgrade_may_go_on(1) && !lock.upgrade_may_go_on(2));
+        assert_eq!(lock.cancel_upgrade(1), Released::Quietly);
+        // Nobody reads any more but the one that upgrades, at whose event both wait.
+        assert_eq!((lock.release_shared(), lock.release_shared()), (Released::Quietly, Released::Awaited(2)));
+        assert_eq!(lock.upgrade(2), Upgraded::Taken(Released::Quietly));
+        assert_eq!(lock.blocker(true), Some(Blocker::Owner(2)));
+        assert_eq!(lock.release_exclusive(), Released::Awaited(2));
+        assert_eq!(lock.take(node(4), true), Some(true));
+    }
+
+    #[test]
+    fn an_upgrade_in_front_of_a_queue_takes_the_lock_at_once_and_the_head_hears_of_it() {
+        let lock = QueueLock::default();
+        assert!(lock.try_shared());
+        assert_eq!(lock.join(node(4), true, |_| ()), Joined::Behind(None));
+        assert!(lock.await_readers(4));
+        assert!(!lock.try_exclusive(1, true), "somebody waits");
+        assert_eq!(lock.upgrade(1), Upgraded::Taken(Released::Awaited(4)));
+        assert_eq!(lock.release_exclusive(), Released::Awaited(1));
+        assert_eq!(lock.take(node(4), true), Some(true));
+    }
+
+    #[test]
+    fn a_head_that_gives_up_waiting_for_readers_leaves_the_word_as_it_was() {
+        let lock = QueueLock::default();
+        assert!(lock.try_shared());
+        assert_eq!(lock.join(node(4), true, |_| ()), Joined::Behind(None));
+        assert!(lock.await_readers(4));
+        lock.await_readers_no_more(3);
+        assert!(lock.awaits_readers(4));
+        lock.await_readers_no_more(4);
+        assert!(!lock.awaits_readers(4) && lock.leave_empty(node(4)));
+        assert_eq!(lock.release_shared(), Released::Quietly);
+        assert!(lock.try_exclusive(1, false));
+    }
+
+    #[test]
+    fn an_upgrade_that_is_given_up_lets_the_queue_go_on() {
+        let lock = QueueLock::default();
+        assert!(lock.try_shared() && lock.try_shared());
+        assert_eq!(lock.upgrade(0), Upgraded::Waiting(Released::Quietly));
+        assert_eq!(lock.join(node(4), false, |_| ()), Joined::Behind(None));
+        assert_eq!(lock.take(node(4), false), None);
+        assert_eq!(lock.cancel_upgrade(0), Released::Awaited(0));
+        assert_eq!(lock.take(node(4), false), Some(true));
+    }
+}

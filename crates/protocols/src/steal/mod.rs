@@ -1,0 +1,236 @@
+//! Two-phase locking with fair queue locks: stealdb §3.3 and its baseline of §4, `2pl-mcs`.
+//!
+//! # Algorithm
+//!
+//! A read shares the segment's lock, a write takes it alone, each before it touches the value, and all locks are held
+//! until the attempt ends. Whoever meets a lock that is held queues for it: readers next to each other in the queue have
+//! it together, nobody overtakes, and a lock that is given back is for the first in the queue. Writes are kept until
+//! commit. At commit the locks for predicates are taken, buckets and leaves are checked, writes are installed, and
+//! everything is released.
+//!
+//! `lock` has the lock's word, `node` what a waiter says of itself, `queue` how one waits, `cycle` how deadlocks are
+//! found and whom they cost.
+//!
+//! # Why it is right
+//!
+//! As for `locking`: an attempt holds all its locks at the moment when it has checked the buckets and leaves, and that
+//! moment is its place in the serial order. No lock is ever taken from its holder. Absence has no lock: a failed lookup
+//! and a scan observe versions, which are checked at that moment.
+//!
+//! A wound says only that an attempt is the victim of a deadlock. It is heeded where the attempt waits; one that has got
+//! the lock meanwhile goes on with what it holds.
+//!
+//! # Deviations from stealdb
+//!
+//! - A node is in the queue while its worker waits, not while it holds the lock; who holds it, the word says. The paper's
+//!   locks have one holder, so its queue begins with that one. Here readers come and go in any order, an upgrade goes
+//!   before the queue, and a lock that nobody waits for takes no node.
+//! - The paper has writers only and times out on deadlocks; readers, upgrades and victims are its future work (§5).
+//! - Ranges have no locks yet: buckets and leaves are checked at commit, as under `locking`, so an insertion may abort a
+//!   transaction that has scanned. Range locks, which the paper leaves to the future, come with work stealing.
+//! - Waiters park after a short while instead of spinning.
+
+mod cycle;
+mod lock;
+mod node;
+mod queue;
+
+pub use lock::QueueLock;
+
+use crate::contexts::{self, Contexts, Looks, Stamp};
+use crate::registry::only;
+use hotrow_core::{Attempt, Flags, ItemId, Lost, Protocol, Reason, Variant};
+use hotrow_sync::clock;
+use queue::{Queues, Refused, Wish};
+
+/// Two-phase locking with queue locks: stealdb §3.3.
+#[derive(Debug)]
+pub struct QueueLocking {
+    contexts: Contexts,
+    queues: Queues,
+}
+
+/// What a worker keeps: the stamp of its current transaction.
+#[derive(Debug, Default)]
+pub struct QueueLockingLocal {
+    stamp: Stamp,
+}
+
+impl QueueLocking {
+    /// Takes the lock of an item, for itself alone or not, unless the attempt holds it.
+    #[inline(always)]
+    fn lock(&self, attempt: &mut Attempt<Self>, id: ItemId, exclusive: bool) -> Result<(), Lost> {
+        let worker = attempt.worker().number();
+        let item = attempt.items.get_mut(id);
+        let shares = item.is(Flags::READ);
+        if item.is(Flags::LOCKED) || (shares && !exclusive) {
+            return Ok(());
+        }
+        let word = item.header();
+        let taken = if exclusive { word.try_exclusive(worker, shares) } else { word.try_shared() };
+        if !taken {
+            self.lock_slowly(attempt, id, exclusive)?;
+        }
+        attempt.items.get_mut(id).set(if exclusive { Flags::LOCKED } else { Flags::READ });
+        Ok(())
+    }
+
+    /// Shares the lock of an item until the attempt ends, unless the attempt holds it.
+    #[inline(always)]
+    fn share(&self, attempt: &mut Attempt<Self>, id: ItemId) -> Result<(), Lost> {
+        if attempt.items.get(id).is_any(&[Flags::LOCKED, Flags::READ]) {
+            return Ok(());
+        }
+        self.lock(attempt, id, false)?;
+        let address = attempt.items.get(id).segment().addr().get();
+        self.queues.nodes.note_shared(attempt.worker().number(), address);
+        Ok(())
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn lock_slowly(&self, attempt: &mut Attempt<Self>, id: ItemId, exclusive: bool) -> Result<(), Lost> {
+        let item = attempt.items.get(id);
+        let (segment, shares) = (item.segment(), item.is(Flags::READ));
+        let is_held = |other| attempt.items.get(other).is_any(&[Flags::LOCKED, Flags::READ]);
+        let holds = attempt.items.ids().any(|other| other != id && is_held(other));
+        let wish = Wish { address: segment.addr().get(), stamp: attempt.local.stamp, exclusive, holds };
+        // SAFETY: the item's segment is in memory until the attempt ends; the reference does not outlive it.
+        let word = unsafe { segment.as_ref() };
+        let wait_max = || attempt.wait_max();
+        let result = match shares {
+            true => self.queues.upgrade(wait_max, word, wish, &self.contexts),
+            false => self.queues.acquire(wait_max, word, wish, &self.contexts),
+        };
+        let reason = match result {
+            Ok(()) => return Ok(()),
+            Err(Refused::Victim) => Reason::Deadlock,
+            Err(Refused::Held) if exclusive => Reason::WriteLocked,
+            Err(Refused::Held) => Reason::ReadLocked,
+        };
+        Err(Lost::item(reason, id))
+    }
+
+    /// Gives the lock of an item back, if the attempt holds it. Whether somebody was told.
+    #[inline(always)]
+    fn unlock(&self, attempt: &Attempt<Self>, id: ItemId) -> bool {
+        let item = attempt.items.get(id);
+        let released = if item.is(Flags::LOCKED) {
+            item.header().release_exclusive()
+        } else if item.is(Flags::READ) {
+            item.header().release_shared()
+        } else {
+            return false;
+        };
+        self.queues.released(released, &self.contexts)
+    }
+
+    fn release(&self, attempt: &Attempt<Self>) {
+        let mut told = false;
+        for id in attempt.items.ids() {
+            told |= self.unlock(attempt, id);
+        }
+        self.queues.nodes.forget_shared(attempt.worker().number());
+        self.contexts.end(attempt.local.stamp);
+        if told {
+            self.contexts.let_others_run();
+        }
+    }
+}
+
+impl Protocol for QueueLocking {
+    const VARIANTS: &'static [Variant] = &[Variant {
+        name: "2pl-mcs",
+        summary: "two-phase locking with fair queue locks; who meets a lock queues, deadlocks cost the youngest",
+        source: "stealdb §3.3, §4",
+    }];
+    // Buckets and leaves are checked at commit only.
+    const OPAQUE: bool = false;
+    const WORKERS_MAX: u32 = contexts::WORKERS_MAX;
+
+    type Options = ();
+    type Header = QueueLock;
+    type Mark = ();
+    type Local = QueueLockingLocal;
+
+    fn options(name: &str) -> Option<()> {
+        only(Self::VARIANTS, name)
+    }
+
+    fn new(_options: &()) -> Self {
+        Self { contexts: Contexts::new(Looks::YIELDING), queues: Queues::new() }
+    }
+
+    #[inline]
+    fn begin(&self, attempt: &mut Attempt<Self>) {
+        if attempt.local.stamp == Stamp::default() {
+            self.queues.nodes.admit(attempt.worker().number());
+        }
+        attempt.local.stamp = self.contexts.begin(attempt, attempt.local.stamp, clock::nanoseconds);
+    }
+
+    #[inline(always)]
+    fn read<V>(
+        &self,
+        attempt: &mut Attempt<Self>,
+        id: ItemId,
+        mut load: impl FnMut() -> V,
+    ) -> Result<V, Lost> {
+        self.share(attempt, id)?;
+        Ok(load())
+    }
+
+    #[inline(always)]
+    fn read_for_update<V>(
+        &self,
+        attempt: &mut Attempt<Self>,
+        id: ItemId,
+        mut load: impl FnMut() -> V,
+    ) -> Result<V, Lost> {
+        self.lock(attempt, id, true)?;
+        Ok(load())
+    }
+
+    #[inline(always)]
+    fn write(&self, attempt: &mut Attempt<Self>, id: ItemId) -> Result<(), Lost> {
+        self.lock(attempt, id, true)
+    }
+
+    fn peek<V>(
+        &self,
+        attempt: &mut Attempt<Self>,
+        id: ItemId,
+        mut load: impl FnMut() -> V,
+    ) -> Result<V, Lost> {
+        let held = attempt.items.get(id).is_any(&[Flags::LOCKED, Flags::READ]);
+        self.lock(attempt, id, false)?;
+        let value = load();
+        if !held {
+            self.unlock(attempt, id);
+            attempt.items.get_mut(id).clear(Flags::READ);
+        }
+        Ok(value)
+    }
+
+    fn born_locked(&self, attempt: &Attempt<Self>) -> QueueLock {
+        QueueLock::born(attempt.worker().number())
+    }
+
+    fn commit(&self, attempt: &mut Attempt<Self>) -> Result<(), Lost> {
+        attempt.check_predicates(|attempt, id| {
+            self.share(attempt, id)?;
+            Ok(attempt.predicate_holds(id))
+        })?;
+        attempt.check_structures()?;
+        for at in 0..attempt.items.writes().len() {
+            attempt.install(attempt.items.writes()[at]);
+        }
+        self.release(attempt);
+        Ok(())
+    }
+
+    #[cold]
+    fn abort(&self, attempt: &mut Attempt<Self>) {
+        self.release(attempt);
+    }
+}

@@ -1,0 +1,314 @@
+//! Nodes: where workers wait in queues, and what they say there for others to see.
+//!
+//! A node belongs to a worker and is never freed, so a look at one is always allowed; that it is still what it was said
+//! to be, its [`NodeId`] tells, which holds a serial number. A worker has a few nodes: the one that it waits in, and
+//! those that it has abandoned in queues whose head has not come to them yet.
+//!
+//! What a worker shares is noted beside its nodes, for those that look for cycles (`cycle`): a lock's word counts its
+//! readers, but does not name them.
+
+use crate::contexts::{AttemptId, WORKERS_MAX};
+use crate::per_worker::PerWorker;
+use crossbeam_utils::CachePadded;
+use hotrow_sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+
+const SLOT_BITS: u32 = 4;
+const WORKER_BITS: u32 = 14;
+const SERIAL_BITS: u32 = 15;
+const _: () = assert!(1 << WORKER_BITS >= WORKERS_MAX);
+
+/// Nodes of a worker.
+const SLOTS: usize = if cfg!(test) { 2 } else { 1 << SLOT_BITS };
+/// Shared locks of an attempt that are noted one by one.
+const NOTED: usize = if cfg!(test) { 2 } else { 256 };
+
+/// A use of a node: worker, place among the worker's nodes, and a serial number. Never 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct NodeId(u64);
+
+impl NodeId {
+    pub(super) fn new(worker: u32, slot: usize, serial: u64) -> Self {
+        // A serial number of 0 is left out.
+        let serial = serial % ((1 << SERIAL_BITS) - 1) + 1;
+        Self(serial << (WORKER_BITS + SLOT_BITS) | u64::from(worker) << SLOT_BITS | slot as u64)
+    }
+
+    /// The node in a word that may have none.
+    #[inline(always)]
+    pub(super) fn from_word(word: u64) -> Option<Self> {
+        (word != 0).then_some(Self(word))
+    }
+
+    /// The identity as a word of 33 bits.
+    #[inline(always)]
+    pub(super) fn word(self) -> u64 {
+        self.0
+    }
+
+    /// Its worker.
+    #[inline(always)]
+    pub(super) fn worker(self) -> u32 {
+        (self.0 >> SLOT_BITS) as u32 & ((1 << WORKER_BITS) - 1)
+    }
+
+    fn slot(self) -> usize {
+        self.0 as usize & ((1 << SLOT_BITS) - 1)
+    }
+}
+
+/// The node is at the head of its queue, or its worker upgrades.
+pub(super) const HEAD: u32 = 1;
+/// Its worker does not wait any more.
+pub(super) const ABANDONED: u32 = 2;
+/// Its worker wants the lock alone.
+pub(super) const EXCLUSIVE: u32 = 4;
+
+/// Whoever left a queue before the next node was linked says so in its own node's `next`.
+pub(super) const PASSED: u64 = u64::MAX;
+
+/// Who keeps the head of a queue from the lock: nobody that is known, all that share it, or this attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum BlockedBy {
+    Unknown,
+    Readers,
+    Attempt(AttemptId),
+}
+
+impl BlockedBy {
+    /// An attempt's identity is larger.
+    const READERS: u64 = 1;
+
+    fn word(self) -> u64 {
+        match self {
+            BlockedBy::Unknown => 0,
+            BlockedBy::Readers => Self::READERS,
+            BlockedBy::Attempt(id) => id.word(),
+        }
+    }
+
+    fn from_word(word: u64) -> Self {
+        match word {
+            0 => BlockedBy::Unknown,
+            Self::READERS => BlockedBy::Readers,
+            id => BlockedBy::Attempt(AttemptId::in_word(id)),
+        }
+    }
+}
+
+/// One place in a queue.
+#[derive(Debug, Default)]
+pub(super) struct Node {
+    /// Which use of the node this is; 0 if none.
+    id: AtomicU64,
+    /// [`HEAD`], [`ABANDONED`], [`EXCLUSIVE`].
+    pub(super) state: AtomicU32,
+    /// The node behind, or [`PASSED`].
+    pub(super) next: AtomicU64,
+    /// The node ahead, when it joined; 0 if there was none.
+    previous: AtomicU64,
+    /// For the head: [`BlockedBy`].
+    blocked_by: AtomicU64,
+    /// The segment's address: a number, which nobody follows.
+    address: AtomicUsize,
+}
+
+/// What another worker sees in a node.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Seen {
+    pub(super) state: u32,
+    pub(super) previous: Option<NodeId>,
+    pub(super) blocked_by: BlockedBy,
+    pub(super) address: usize,
+}
+
+impl Node {
+    pub(super) fn set_previous(&self, previous: Option<NodeId>) {
+        // Release, through the update of the lock's word that follows: who joins behind sees it.
+        self.previous.store(previous.map_or(0, NodeId::word), Ordering::Release);
+    }
+
+    /// Says for whom the head of a queue waits.
+    pub(super) fn set_blocked_by(&self, blocked_by: BlockedBy) {
+        // Sequentially consistent: before the look for cycles that follows (`cycle`).
+        self.blocked_by.store(blocked_by.word(), Ordering::SeqCst);
+    }
+}
+
+/// What belongs to one worker.
+#[derive(Debug, Default)]
+struct Place {
+    nodes: [CachePadded<Node>; SLOTS],
+    serial: AtomicU64,
+    /// The node in which it waits; 0 if it does not.
+    waits_in: AtomicU64,
+    /// How many locks its attempt shares, and the addresses of the first [`NOTED`].
+    shared: AtomicUsize,
+    addresses: Addresses,
+}
+
+#[derive(Debug)]
+struct Addresses(Box<[AtomicUsize]>);
+
+impl Default for Addresses {
+    fn default() -> Self {
+        Self((0..NOTED).map(|_| AtomicUsize::new(0)).collect())
+    }
+}
+
+/// All workers' nodes.
+#[derive(Debug)]
+pub(super) struct Nodes {
+    places: PerWorker<Place>,
+    /// One more than the highest number of a worker that has begun a transaction.
+    workers_end: AtomicU32,
+}
+
+impl Nodes {
+    pub(super) fn new() -> Self {
+        Self { places: PerWorker::new(WORKERS_MAX), workers_end: AtomicU32::new(0) }
+    }
+
+    /// Counts a worker that begins its first transaction.
+    pub(super) fn admit(&self, worker: u32) {
+        // Relaxed: made visible by what the worker does afterwards.
+        self.workers_end.fetch_max(worker + 1, Ordering::Relaxed);
+    }
+
+    pub(super) fn of(&self, id: NodeId) -> &Node {
+        &self.places.of(id.worker()).nodes[id.slot()]
+    }
+
+    /// Takes a node of a worker's and says that the worker waits in it. `None` if all are still in queues.
+    pub(super) fn open(&self, worker: u32, address: usize, state: u32) -> Option<NodeId> {
+        let place = self.places.of(worker);
+        // Acquire: pairs with `free`; whoever freed the node has done with it.
+        let slot = place.nodes.iter().position(|node| node.id.load(Ordering::Acquire) == 0)?;
+        // Relaxed, as the stores to come: the identity's store and what follows it make them visible.
+        let serial = place.serial.load(Ordering::Relaxed);
+        place.serial.store(serial + 1, Ordering::Relaxed);
+        let (id, node) = (NodeId::new(worker, slot, serial), &place.nodes[slot]);
+        node.state.store(state, Ordering::Relaxed);
+        node.next.store(0, Ordering::Relaxed);
+        node.previous.store(0, Ordering::Relaxed);
+        node.blocked_by.store(BlockedBy::Unknown.word(), Ordering::Relaxed);
+        node.address.store(address, Ordering::Relaxed);
+        // Sequentially consistent, both: before the look for cycles that follows (`cycle`).
+        node.id.store(id.word(), Ordering::SeqCst);
+        place.waits_in.store(id.word(), Ordering::SeqCst);
+        Some(id)
+    }
+
+    /// Says that a worker does not wait any more.
+    pub(super) fn wait_is_over(&self, worker: u32) {
+        // Release: pairs with the load in `waits_in`.
+        self.places.of(worker).waits_in.store(0, Ordering::Release);
+    }
+
+    /// Gives a node back that is in no queue any more.
+    pub(super) fn free(&self, id: NodeId) {
+        // Release: pairs with the acquire in `open`.
+        self.of(id).id.store(0, Ordering::Release);
+    }
+
+    /// The node that a worker waits in.
+    pub(super) fn waits_in(&self, worker: u32) -> Option<NodeId> {
+        // Sequentially consistent, as all in `look`: see `cycle`.
+        NodeId::from_word(self.places.of(worker).waits_in.load(Ordering::SeqCst))
+    }
+
+    /// What a node says. `None` if it is not in this use any more.
+    pub(super) fn look(&self, id: NodeId) -> Option<Seen> {
+        let node = self.of(id);
+        let seen = Seen {
+            state: node.state.load(Ordering::SeqCst),
+            previous: NodeId::from_word(node.previous.load(Ordering::SeqCst)),
+            blocked_by: BlockedBy::from_word(node.blocked_by.load(Ordering::SeqCst)),
+            address: node.address.load(Ordering::SeqCst),
+        };
+        (node.id.load(Ordering::SeqCst) == id.word()).then_some(seen)
+    }
+
+    /// Notes that a worker shares the lock of a segment.
+    #[inline(always)]
+    pub(super) fn note_shared(&self, worker: u32, address: usize) {
+        let place = self.places.of(worker);
+        // Relaxed, all: others look only when they have seen that the worker waits, which it says later.
+        let at = place.shared.load(Ordering::Relaxed);
+        if let Some(noted) = place.addresses.0.get(at) {
+            noted.store(address, Ordering::Relaxed);
+        }
+        place.shared.store(at + 1, Ordering::Relaxed);
+    }
+
+    /// Notes that a worker shares nothing any more.
+    #[inline(always)]
+    pub(super) fn forget_shared(&self, worker: u32) {
+        self.places.of(worker).shared.store(0, Ordering::Relaxed);
+    }
+
+    /// The workers that wait and share the lock of a segment. One that shares more than it can note may be among them
+    /// wrongly.
+    pub(super) fn readers_that_wait(&self, address: usize) -> impl Iterator<Item = u32> {
+        (0..self.workers_end.load(Ordering::Relaxed)).filter(move |worker| {
+            let place = self.places.of(*worker);
+            if place.waits_in.load(Ordering::SeqCst) == 0 {
+                return false;
+            }
+            // Relaxed: see `note_shared`.
+            let shared = place.shared.load(Ordering::Relaxed);
+            let mut noted = place.addresses.0.iter().take(shared);
+            shared > NOTED || noted.any(|noted| noted.load(Ordering::Relaxed) == address)
+        })
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_node_is_known_by_worker_slot_and_serial_number() {
+        let ids = [(0, 0, 0), (16_383, 15, 0), (16_383, 15, 1), (5, 3, 32_766)];
+        let nodes = ids.map(|(worker, slot, serial)| NodeId::new(worker, slot, serial));
+        for (id, (worker, slot, _)) in nodes.iter().zip(ids) {
+            assert_eq!((id.worker(), id.slot()), (worker, slot));
+            assert!(id.word() != 0 && id.word() < 1 << 33);
+            assert_eq!(NodeId::from_word(id.word()), Some(*id));
+        }
+        assert_ne!(nodes[1], nodes[2]);
+        assert_eq!(NodeId::new(1, 1, 0), NodeId::new(1, 1, 32_767));
+    }
+
+    #[test]
+    fn a_node_that_was_given_back_is_not_found_in_its_next_use() {
+        let nodes = Nodes::new();
+        nodes.admit(1);
+        let first = nodes.open(1, 16, EXCLUSIVE).unwrap();
+        assert_eq!((nodes.waits_in(1), nodes.look(first).unwrap().address), (Some(first), 16));
+        let second = nodes.open(1, 32, 0).unwrap();
+        assert!(nodes.open(1, 48, 0).is_none(), "a worker has two nodes in tests");
+        nodes.free(first);
+        let third = nodes.open(1, 48, HEAD).unwrap();
+        assert!(nodes.look(first).is_none() && nodes.look(second).is_some());
+        assert_eq!(nodes.look(third).unwrap().state, HEAD);
+        nodes.wait_is_over(1);
+        assert_eq!(nodes.waits_in(1), None);
+    }
+
+    #[test]
+    fn readers_are_found_while_they_wait_and_all_locks_are_possible_beyond_those_noted() {
+        let nodes = Nodes::new();
+        (0..4).for_each(|worker| nodes.admit(worker));
+        for (worker, addresses) in [(0, &[16, 32][..]), (1, &[48]), (2, &[16]), (3, &[1, 2, 3])] {
+            addresses.iter().for_each(|address| nodes.note_shared(worker, *address));
+        }
+        assert_eq!(nodes.readers_that_wait(16).count(), 0);
+        for worker in [0, 1, 3] {
+            nodes.open(worker, 64, 0).unwrap();
+        }
+        assert!(nodes.readers_that_wait(16).eq([0, 3]));
+        assert!(nodes.readers_that_wait(48).eq([1, 3]));
+        nodes.forget_shared(3);
+        assert!(nodes.readers_that_wait(48).eq([1]));
+    }
+}

@@ -1,0 +1,223 @@
+//! The microbenchmark of stealdb §4.2: a transaction increments one random record in each of 32 tables.
+//!
+//! All tables have the same number of records, integers that are zero at first, under an ordered index (StealDB is built
+//! on Silo, whose indexes are trees). There is one type of transaction. It touches the tables in one order, and from the
+//! first of them it draws among the *hot* records only: with one hot record every two transactions conflict over their
+//! first operation, and the other operations are in nobody's way.
+//!
+//! The increments do not depend on each other, which is what protocols that run operations of a transaction side by side
+//! live on; the procedure says so by keeping the keys apart from what the operations give.
+
+pub mod procedure;
+
+use crate::error::BenchError;
+use crate::observer::Observer;
+use crate::workload::{Check, End, Ran, Workload};
+use hotrow::sync::atomic::{AtomicU64, Ordering};
+use hotrow::sync::random::Random;
+use hotrow::sync::thread;
+use hotrow::{Database, Engine, Error, Protocol, Worker};
+use procedure::{IncrementProcedure, Integers};
+
+/// What to load and run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Tables32Options {
+    /// Tables, at least 1. The paper has 32.
+    pub tables: u32,
+    /// Records of each table, at least 1. The paper has 100,000.
+    pub records: u64,
+    /// Records of the first table that transactions choose from, from 1 to all. The paper's high contention is 1.
+    pub hot_records: u64,
+}
+
+/// The loaded tables.
+pub struct Tables32<P: Protocol> {
+    database: Database<P>,
+    tables: Vec<Integers>,
+    options: Tables32Options,
+}
+
+/// One worker's next transaction, and how many it has committed.
+#[derive(Debug, Clone)]
+pub struct Tables32Client {
+    random: Random,
+    keys: Vec<u64>,
+    committed: u64,
+}
+
+impl Tables32Client {
+    /// The records of the transaction that was drawn last, by table.
+    pub fn keys(&self) -> &[u64] {
+        &self.keys
+    }
+}
+
+impl<P: Protocol> Tables32<P> {
+    /// Loads the tables with `threads` threads.
+    ///
+    /// # Errors
+    ///
+    /// [`BenchError::Load`], if a thread panics.
+    pub fn load(
+        engine: &Engine<P>,
+        options: &Tables32Options,
+        threads: usize,
+        _seed: u64,
+        observer: &dyn Observer,
+    ) -> Result<Self, BenchError> {
+        let mut database = Database::new(engine);
+        let tables: Vec<Integers> = (0..options.tables)
+            .map(|number| {
+                let table = database.builder(format!("integers{number}")).build();
+                database.add_table(table)
+            })
+            .collect();
+        fill(&database, &tables, options.records, threads, observer)?;
+        Ok(Self { database, tables, options: *options })
+    }
+
+    /// The database.
+    pub fn database(&self) -> &Database<P> {
+        &self.database
+    }
+
+    /// Its tables, in the order in which transactions touch them.
+    pub fn tables(&self) -> &[Integers] {
+        &self.tables
+    }
+
+    /// What the tables hold.
+    fn count(&self, worker: &mut Worker<P>) -> Result<Counted, Error> {
+        let mut counted = Counted { rows: 0, sums: Vec::with_capacity(self.tables.len()), cold: 0 };
+        for (number, table) in self.tables.iter().enumerate() {
+            let mut sum: u64 = 0;
+            let mut cold: u64 = 0;
+            counted.rows += self.database.table(*table).for_each(worker, |key, row| {
+                sum = sum.wrapping_add(*row);
+                if *key >= self.options.hot_records {
+                    cold = cold.wrapping_add(*row);
+                }
+            })?;
+            counted.sums.push(sum);
+            if number == 0 {
+                counted.cold = cold;
+            }
+        }
+        Ok(counted)
+    }
+}
+
+/// What all tables hold after a run.
+struct Counted {
+    /// Rows of all tables.
+    rows: u64,
+    /// The sum of each table's integers.
+    sums: Vec<u64>,
+    /// The sum of those integers of the first table that no transaction chooses.
+    cold: u64,
+}
+
+/// Puts all records in, several threads at a time, each a table.
+fn fill<P: Protocol>(
+    database: &Database<P>,
+    tables: &[Integers],
+    records: u64,
+    threads: usize,
+    observer: &dyn Observer,
+) -> Result<(), BenchError> {
+    let (next, done) = (AtomicU64::new(0), AtomicU64::new(0));
+    let total = tables.len() as u64;
+    observer.loading(0, total);
+    let work = || {
+        loop {
+            // Relaxed, both: the counters hand out numbers; joining the threads orders the data.
+            let Some(table) = tables.get(next.fetch_add(1, Ordering::Relaxed) as usize) else { return };
+            let table = database.table(*table);
+            for key in 0..records {
+                table.load(key, 0);
+            }
+            observer.loading(done.fetch_add(1, Ordering::Relaxed) + 1, total);
+        }
+    };
+    thread::scope(|scope| {
+        let threads: Vec<_> = (0..threads.max(1)).map(|_| scope.spawn(work)).collect();
+        for thread in threads {
+            thread.join().map_err(|_| BenchError::Load(String::from("a loading thread panicked")))?;
+        }
+        Ok(())
+    })
+}
+
+impl<P: Protocol> Workload<P> for Tables32<P> {
+    type Client = Tables32Client;
+
+    fn kinds(&self) -> &'static [&'static str] {
+        &["increment"]
+    }
+
+    fn database_mut(&mut self) -> Option<&mut Database<P>> {
+        Some(&mut self.database)
+    }
+
+    fn client(&self, worker: usize, _workers: usize, seed: u64) -> Tables32Client {
+        let keys = Vec::with_capacity(self.tables.len());
+        Tables32Client { random: Random::stream(seed, worker as u64), keys, committed: 0 }
+    }
+
+    fn prepare(&self, client: &mut Tables32Client) {
+        let Tables32Options { records, hot_records, .. } = self.options;
+        let Tables32Client { random, keys, .. } = client;
+        keys.clear();
+        keys.extend(
+            (0..self.tables.len())
+                .map(|number| if number == 0 { hot_records } else { records })
+                .map(|chosen_from| random.below(chosen_from)),
+        );
+    }
+
+    fn run_one(&self, worker: &mut Worker<P>, client: &mut Tables32Client) -> Ran {
+        let procedure = IncrementProcedure { tables: &self.tables, keys: &client.keys };
+        let end = match self.database.execute(worker, &procedure) {
+            Ok(0) => {
+                client.committed += 1;
+                End::Committed
+            }
+            Ok(missing) => End::Failed(format!("{missing} records are missing")),
+            Err(error) => End::Failed(error.to_string()),
+        };
+        Ran { kind: 0, end }
+    }
+
+    fn checks(&self, worker: &mut Worker<P>, clients: Vec<Tables32Client>) -> Vec<Check> {
+        let committed: u64 = clients.iter().map(|client| client.committed).sum();
+        let Counted { rows, sums, cold } = match self.count(worker) {
+            Ok(counted) => counted,
+            Err(error) => return vec![Check::new("reading all records", Err(error.to_string()))],
+        };
+        let expected = u64::from(self.options.tables) * self.options.records;
+        let all_there =
+            if rows == expected { Ok(()) } else { Err(format!("{rows} records of {expected} are there")) };
+        let counted = match sums.iter().enumerate().find(|(_, sum)| **sum != committed) {
+            None => Ok(()),
+            Some((number, sum)) => {
+                Err(format!("the sum of table {number} is {sum}, {committed} transactions have committed"))
+            }
+        };
+        let untouched = if cold == 0 {
+            Ok(())
+        } else {
+            Err(format!("records of the first table that none chooses were incremented {cold} times"))
+        };
+        vec![
+            Check::new("all records are there", all_there),
+            Check::new("sum of each table = committed transactions", counted),
+            Check::new("only hot records of the first table were changed", untouched),
+        ]
+    }
+
+    /// Records neither come nor go, which the checks confirm; so they need not be counted.
+    fn payload_bytes(&self, _worker: &mut Worker<P>) -> u64 {
+        let Tables32Options { tables, records, .. } = self.options;
+        u64::from(tables) * records * 2 * size_of::<u64>() as u64
+    }
+}
