@@ -397,3 +397,33 @@ fn rows_that_come_in_out_of_order_are_taken_once() {
         steps::judge(&recording.finish());
     });
 }
+
+#[test]
+fn an_insertion_knows_of_later_rows_however_they_came_in() {
+    for_each_protocol!(1, |P| {
+        let engine = support::engine::<P>();
+        let queue = Table::<(u64, u64), u64, P>::builder(&engine, "queue").queues(|key| key.0).build();
+        // Whether the insertion had to be made again, at once.
+        let is_out_of_order = |group, number| {
+            let aborts = engine.statistics().aborts;
+            let key = move |one: Deferred<u64>| one.map(move |_| (group, number));
+            let inserted = engine.run_deferred(|tx| {
+                let one = tx.known(1u64);
+                queue.defer_insert_grouped(tx, group, key(one), one)
+            });
+            assert_eq!(inserted, Ok(true));
+            engine.statistics().aborts > aborts
+        };
+        // The second group has the same tail as the first.
+        for group in [1, 1 + 1_024] {
+            assert!(!is_out_of_order(group, 1) && !is_out_of_order(group, 2));
+            assert_eq!(engine.run(|tx| queue.insert(tx, (group, 100), 1)), Ok(true));
+            assert_eq!(is_out_of_order(group, 50), P::DEFERS, "behind one that was not deferred");
+            assert!(!is_out_of_order(group, 101));
+            assert!(queue.load((group, 200), 1));
+            assert_eq!(is_out_of_order(group, 150), P::DEFERS, "behind one that was loaded");
+            assert!(!is_out_of_order(group, 201) && !is_out_of_order(group, 202));
+        }
+        assert_eq!(is_out_of_order(1, 199), P::DEFERS, "behind one of another group");
+    });
+}
