@@ -44,6 +44,7 @@ impl<P: Protocol> Groups<P> {
     }
 
     pub(crate) fn count_outsider(&self) {
+        // Relaxed: see `outsiders`.
         self.outsiders.fetch_add(1, Ordering::Relaxed);
     }
 

@@ -33,10 +33,9 @@
 //! end: strict.
 //!
 //! Absence has no line. A tame attempt that has read, left that line early, and inserts a row later, would come too
-//! late for a wild one that comes after others behind it, and has seen that the row is not there. So who is
-//! going to change an index says so before it finishes, until it has done it; and a wild attempt that has
-//! observed an index waits at its certification for all who say so, before it checks that the index is as it was
-//! ([`Progress`]). So does an attempt that is going to delete a row, before it finishes: who comes before it, and has
+//! late for a wild one that comes after others behind it, and has seen that the row is not there. So who is going to
+//! change an index says so before it finishes, until it has done it; and a wild attempt that has observed an index waits
+//! at its certification for all who say so, before it checks that the index is as it was ([`Progress`]). So does an attempt that is going to delete a row, before it finishes: who comes before it, and has
 //! left the line that made it so, finds the row there when it inserts the same key. None of those who are waited for
 //! is behind who waits: all before them have finished, and it has not.
 //!
