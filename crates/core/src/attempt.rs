@@ -2,6 +2,7 @@
 
 use crate::abort::Reason;
 use crate::deferred::Intentions;
+use crate::graph::{Change, Graph};
 use crate::history::recorder::{Log, Named, Recorder, Slot};
 use crate::history::{Ended, ReadKind};
 use crate::item::{Flags, Item, ItemId, Items};
@@ -56,6 +57,14 @@ pub struct Attempt<P: Protocol> {
     pub(crate) intentions: Intentions<P>,
     /// Whether deferred operations run at once, because an attempt of the transaction failed that deferred them.
     pub(crate) runs_at_once: bool,
+    /// What has been drawn for others to run.
+    pub(crate) graph: Graph,
+    /// Whether an operation that meets a lock which is not free may be put off instead of waiting.
+    pub(crate) may_put_off: bool,
+    /// Whether the last operation was.
+    pub(crate) was_put_off: bool,
+    /// In a [share](crate::graph): the changes of structure that it has made.
+    pub(crate) changes: Option<Vec<Change<P>>>,
     structures: StructureSet,
     observers: Vec<NonNull<dyn Object<P>>>,
     arena: Bump,
@@ -65,9 +74,9 @@ pub struct Attempt<P: Protocol> {
     patience: Patience,
     /// Whether any item has `Flags::CLEANUP`.
     pub(crate) wants_cleanup: bool,
-    pin: Option<Pin>,
+    pub(crate) pin: Option<Pin>,
     /// What it has done so far, if it is recorded.
-    log: Option<Box<Log>>,
+    pub(crate) log: Option<Box<Log>>,
     /// The log of earlier attempts, to be used again.
     spare_log: Option<Box<Log>>,
 }
@@ -79,12 +88,25 @@ unsafe impl<P: Protocol> Send for Attempt<P> {}
 
 impl<P: Protocol> Attempt<P> {
     pub(crate) fn new(worker: WorkerId, local: P::Local) -> Self {
+        Self::with(Items::new(), StructureSet::new(), worker, local)
+    }
+
+    /// An attempt that will touch very little.
+    pub(crate) fn small() -> Self {
+        Self::with(Items::small(), StructureSet::small(), WorkerId(0), P::Local::default())
+    }
+
+    fn with(items: Items<P>, structures: StructureSet, worker: WorkerId, local: P::Local) -> Self {
         Self {
-            items: Items::new(),
+            items,
             local,
             intentions: Intentions::new(),
             runs_at_once: false,
-            structures: StructureSet::new(),
+            graph: Graph::new(),
+            may_put_off: false,
+            was_put_off: false,
+            changes: None,
+            structures,
             observers: Vec::new(),
             arena: Bump::new(),
             worker,
@@ -143,6 +165,9 @@ impl<P: Protocol> Attempt<P> {
             self.patience.since = None;
             self.runs_at_once = false;
         }
+        if P::SHARES {
+            self.graph.open();
+        }
         self.pin = Some(Pin::new());
         if let Some(recorder) = recorder {
             self.open_log(recorder);
@@ -176,16 +201,46 @@ impl<P: Protocol> Attempt<P> {
     /// Forgets everything and unpins. Pending writes have been consumed.
     #[inline]
     pub(crate) fn close(&mut self) {
+        self.forget();
+        if self.is_recorded() {
+            self.close_log();
+        }
+        self.pin = None;
+    }
+
+    /// Forgets all that it knows. Pending writes have been consumed, or are another one's.
+    #[inline]
+    pub(crate) fn forget(&mut self) {
         self.items.clear();
         self.structures.clear();
         self.observers.clear();
         self.intentions.clear();
         self.arena.reset();
         self.wants_cleanup = false;
-        if self.is_recorded() {
-            self.close_log();
-        }
-        self.pin = None;
+    }
+
+    /// Goes on in another worker's name.
+    pub(crate) fn lend(&mut self, worker: WorkerId, profile: Profile) {
+        self.worker = worker;
+        self.profile = profile;
+    }
+
+    /// What records the attempt, if it is recorded.
+    pub(crate) fn recorder(&self) -> Option<Arc<Recorder>> {
+        self.log.as_ref().map(|log| log.recorder())
+    }
+
+    /// Whether an operation that meets a lock which is not free is to give up and be tried again later. It then returns
+    /// [`put_off`](Self::put_off) at once.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    pub fn may_put_off(&self) -> bool {
+        self.may_put_off
+    }
+
+    /// Puts the operation off that wants the lock of an item.
+    pub fn put_off(&mut self, id: ItemId) -> Lost {
+        self.was_put_off = true;
+        Lost::item(Reason::WriteLocked, id)
     }
 
     /// Whether the attempt is recorded in a history.
@@ -264,14 +319,26 @@ impl<P: Protocol> Attempt<P> {
     }
 
     pub(crate) fn follow(&mut self, change: StructureChange, by: NonNull<dyn Object<P>>) {
+        if let Some(changes) = &mut self.changes {
+            changes.push((change, by));
+        }
         self.structures.follow(change);
         self.observers.resize(self.structures.len(), by);
     }
 
+    /// How many buckets and leaves were observed.
+    pub(crate) fn observations(&self) -> u32 {
+        self.structures.len() as u32
+    }
+
+    pub(crate) fn observation_at(&self, number: u32) -> (Observed, NonNull<dyn Object<P>>) {
+        (self.structures.get(number as usize), self.observers[number as usize])
+    }
+
     pub(crate) fn observation(&self, number: u32) -> (Observed, &dyn Object<P>) {
-        let observer = self.observers[number as usize];
+        let (observed, observer) = self.observation_at(number);
         // SAFETY: whoever observed promised that the object lives until the attempt ends.
-        (self.structures.get(number as usize), unsafe { observer.as_ref() })
+        (observed, unsafe { observer.as_ref() })
     }
 
     /// Whether all observed buckets and leaves are as they were observed.

@@ -124,6 +124,12 @@ impl<P: Protocol> Engine<P> {
         self.shared.opaque
     }
 
+    /// Whether its variant [shares](Protocol::SHARES) operations.
+    #[inline]
+    pub fn shares(&self) -> bool {
+        self.shared.protocol.shares()
+    }
+
     /// Registers a worker: what a thread runs transactions with. Keep one per thread.
     ///
     /// # Errors

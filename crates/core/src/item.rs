@@ -131,7 +131,16 @@ const SLOTS_MIN: usize = if cfg!(test) { 4 } else { 256 };
 
 impl<P: Protocol> Items<P> {
     pub(crate) fn new() -> Self {
-        Self { items: Vec::new(), writes: Vec::new(), map: AddressMap::new(SLOTS_MIN), predicates: 0 }
+        Self::with(SLOTS_MIN)
+    }
+
+    /// For few items.
+    pub(crate) fn small() -> Self {
+        Self::with(4)
+    }
+
+    fn with(slots: usize) -> Self {
+        Self { items: Vec::new(), writes: Vec::new(), map: AddressMap::new(slots), predicates: 0 }
     }
 
     /// Forgets all items.

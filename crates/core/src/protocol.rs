@@ -1,8 +1,9 @@
 //! The protocol: what happens when transactions meet on a segment.
 
 use crate::abort::Reason;
-use crate::attempt::Attempt;
-use crate::item::ItemId;
+use crate::attempt::{Attempt, WorkerId};
+use crate::graph::Board;
+use crate::item::{Item, ItemId};
 use std::fmt;
 
 /// What an attempt lost, as a protocol reports it.
@@ -79,6 +80,9 @@ pub trait Protocol: Sized + Send + Sync + 'static {
     /// Whether operations can be deferred until the commit: see [`deferred`](crate::deferred). Where not, a deferred
     /// operation runs at once.
     const DEFERS: bool = false;
+
+    /// Whether others may run a transaction's operations while they wait for it: see [`graph`](crate::graph).
+    const SHARES: bool = false;
 
     /// What tells one variant from another; `()` if there is but one.
     type Options: Clone + fmt::Debug + Send + Sync + 'static;
@@ -175,6 +179,34 @@ pub trait Protocol: Sized + Send + Sync + 'static {
     fn confirm(&self, _attempt: &mut Attempt<Self>) -> Result<(), Lost> {
         Ok(())
     }
+
+    /// Whether this variant [shares](Self::SHARES).
+    fn shares(&self) -> bool {
+        Self::SHARES
+    }
+
+    /// The board on which a worker's operations are found, if the protocol [shares](Self::SHARES).
+    fn board(&self, _worker: WorkerId) -> Option<&Board<Self>> {
+        None
+    }
+
+    /// Whether somebody waits for the attempt, who could run its operations.
+    fn is_awaited(&self, _attempt: &Attempt<Self>) -> bool {
+        false
+    }
+
+    /// Says that operations of the attempt are on its board: so many of them can be stolen.
+    fn published(&self, _attempt: &mut Attempt<Self>, _batch: u64, _stealable: u32) {}
+
+    /// What is kept for a worker, for who runs an operation of its current attempt. Locks that it takes are the worker's;
+    /// it must not wait for one ([`Attempt::may_put_off`]).
+    fn lend(&self, _worker: WorkerId) -> Self::Local {
+        Self::Local::default()
+    }
+
+    /// The attempt makes an item its own that somebody else has made for it, who may hold the lock that it holds. Flags and
+    /// mark will be joined to those of its own item.
+    fn adopt(&self, _attempt: &mut Attempt<Self>, _mine: ItemId, _lent: &Item<Self>) {}
 
     /// Commits: takes the locks it still needs, checks reads, predicates and structure, installs each
     /// write with [`Attempt::install`], and releases everything. After an `Err`, [`abort`](Self::abort)

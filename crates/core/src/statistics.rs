@@ -20,6 +20,77 @@ pub struct Statistics {
     pub attempts_max: u64,
     /// Those commits and aborts whose attempts were tame.
     pub tame: Tame,
+    /// Operations of attempts that had drawn them for others to run.
+    pub drawn: Drawn,
+}
+
+/// Counts of operations on rows that were drawn for others to run (stealdb §4), in attempts that came to an end or not.
+/// Nothing is counted where the protocol does not [share](crate::Protocol::SHARES) operations.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Drawn {
+    /// Those that their own worker ran.
+    pub own: OperationCounts,
+    /// Those that others ran, who waited for it.
+    pub stolen: OperationCounts,
+}
+
+/// How many operations there were, and how long they took.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct OperationCounts {
+    /// All of them.
+    pub count: u64,
+    /// Those that were timed: one of several.
+    pub timed: u64,
+    /// Nanoseconds that the timed ones took, waits for locks included.
+    pub timed_ns: u64,
+}
+
+impl OperationCounts {
+    /// What one took on average, in nanoseconds, of those that were timed.
+    pub fn mean_ns(&self) -> Option<f64> {
+        (self.timed != 0).then(|| self.timed_ns as f64 / self.timed as f64)
+    }
+}
+
+impl Drawn {
+    /// The share that others ran, from 0 to 1, if there were any.
+    pub fn stolen_share(&self) -> Option<f64> {
+        let all = self.own.count + self.stolen.count;
+        (all != 0).then(|| self.stolen.count as f64 / all as f64)
+    }
+}
+
+impl AddAssign for OperationCounts {
+    fn add_assign(&mut self, other: Self) {
+        self.count += other.count;
+        self.timed += other.timed;
+        self.timed_ns += other.timed_ns;
+    }
+}
+
+impl Sub for OperationCounts {
+    type Output = Self;
+    fn sub(self, earlier: Self) -> Self {
+        Self {
+            count: self.count - earlier.count,
+            timed: self.timed - earlier.timed,
+            timed_ns: self.timed_ns - earlier.timed_ns,
+        }
+    }
+}
+
+impl AddAssign for Drawn {
+    fn add_assign(&mut self, other: Self) {
+        self.own += other.own;
+        self.stolen += other.stolen;
+    }
+}
+
+impl Sub for Drawn {
+    type Output = Self;
+    fn sub(self, earlier: Self) -> Self {
+        Self { own: self.own - earlier.own, stolen: self.stolen - earlier.stolen }
+    }
 }
 
 /// Counts of attempts that were *tame* (drp §4): when their commit began, deferred operations were waiting for it,
@@ -64,6 +135,7 @@ impl Statistics {
         }
         self.attempts_max = self.attempts_max.max(other.attempts_max);
         self.tame += other.tame;
+        self.drawn += other.drawn;
     }
 }
 
@@ -77,13 +149,37 @@ pub(crate) struct Counters {
     attempts_max: AtomicU64,
     tame_commits: AtomicU64,
     tame_aborts: AtomicU64,
+    own: OperationCounters,
+    stolen: OperationCounters,
+}
+
+#[derive(Debug, Default)]
+struct OperationCounters {
+    count: AtomicU64,
+    timed: AtomicU64,
+    timed_ns: AtomicU64,
+}
+
+impl OperationCounters {
+    fn read(&self) -> OperationCounts {
+        OperationCounts {
+            count: self.count.load(Ordering::Relaxed),
+            timed: self.timed.load(Ordering::Relaxed),
+            timed_ns: self.timed_ns.load(Ordering::Relaxed),
+        }
+    }
 }
 
 /// Adds one without a locked instruction: there is only one writer.
 #[inline(always)]
 fn bump(counter: &AtomicU64) {
+    add(counter, 1);
+}
+
+#[inline(always)]
+fn add(counter: &AtomicU64, amount: u64) {
     // Relaxed: counts order nothing.
-    counter.store(counter.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+    counter.store(counter.load(Ordering::Relaxed) + amount, Ordering::Relaxed);
 }
 
 impl Counters {
@@ -104,6 +200,16 @@ impl Counters {
 
     pub(crate) fn tame_abort(&self) {
         bump(&self.tame_aborts);
+    }
+
+    /// Counts an operation that was drawn, and the time that it took, if it was timed.
+    pub(crate) fn operation(&self, stolen: bool, took_ns: Option<u64>) {
+        let counters = if stolen { &self.stolen } else { &self.own };
+        bump(&counters.count);
+        if let Some(took_ns) = took_ns {
+            bump(&counters.timed);
+            add(&counters.timed_ns, took_ns);
+        }
     }
 
     pub(crate) fn rollback(&self) {
@@ -128,6 +234,7 @@ impl Counters {
                 commits: self.tame_commits.load(Ordering::Relaxed),
                 aborts: self.tame_aborts.load(Ordering::Relaxed),
             },
+            drawn: Drawn { own: self.own.read(), stolen: self.stolen.read() },
         }
     }
 }

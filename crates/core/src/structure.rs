@@ -179,6 +179,11 @@ impl StructureSet {
         Self { entries: Vec::new(), map: AddressMap::new(if cfg!(test) { 2 } else { 64 }) }
     }
 
+    /// For few observations.
+    pub(crate) fn small() -> Self {
+        Self { entries: Vec::new(), map: AddressMap::new(2) }
+    }
+
     pub(crate) fn clear(&mut self) {
         self.entries.clear();
         self.map.clear();

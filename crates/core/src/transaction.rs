@@ -52,11 +52,13 @@ pub(crate) enum Phase {
     Settling,
     /// An intention, at its segment's turn.
     CarryingOut,
+    /// A thief, for the owner of an operation.
+    Sharing,
 }
 
 /// Why an attempt cannot commit.
 #[derive(Debug)]
-enum Stop {
+pub(crate) enum Stop {
     Lost(Loss),
     Misuse(Misuse),
     /// An intention asked for it.
@@ -136,6 +138,48 @@ impl<'w, P: Protocol> Transaction<'w, P> {
         }
     }
 
+    /// A part of a transaction in other hands than its owner's. It must not be dropped.
+    pub(crate) fn of_share(
+        protocol: &'w P,
+        engine: EngineId,
+        attempt: &'w mut Attempt<P>,
+        slot: &'w Slot<P>,
+    ) -> Self {
+        Self {
+            protocol,
+            attempt,
+            slot,
+            engine,
+            stop: None,
+            phase: Phase::Sharing,
+            latest: ItemId::from_position(0),
+            running: None,
+            has_read: false,
+            tame: false,
+            describe: false,
+            open: false,
+            _thread: PhantomData,
+        }
+    }
+
+    /// Why it cannot commit, for who takes it over.
+    pub(crate) fn take_stop(&mut self) -> Option<Stop> {
+        self.stop.take()
+    }
+
+    pub(crate) fn engine(&self) -> EngineId {
+        self.engine
+    }
+
+    pub(crate) fn slot(&self) -> NonNull<Slot<P>> {
+        NonNull::from(self.slot)
+    }
+
+    /// Counts an operation that was drawn and has run, and the time that it took, if it was timed.
+    pub(crate) fn count_operation(&self, stolen: bool, took_ns: Option<u64>) {
+        self.slot.counters.operation(stolen, took_ns);
+    }
+
     /// The number of the worker that runs the transaction.
     pub fn worker(&self) -> WorkerId {
         self.attempt.worker()
@@ -181,7 +225,7 @@ impl<'w, P: Protocol> Transaction<'w, P> {
     }
 
     #[cold]
-    fn stop(&mut self, stop: Stop) -> Abort {
+    pub(crate) fn stop(&mut self, stop: Stop) -> Abort {
         self.engine = STOPPED;
         if self.stop.is_none() {
             self.stop = Some(stop);
@@ -376,7 +420,7 @@ impl<'w, P: Protocol> Transaction<'w, P> {
     fn settle_segment(&mut self, id: ItemId) -> Result<(), Abort> {
         match self.phase {
             Phase::Body => self.settle(),
-            Phase::Settling => Ok(()),
+            Phase::Settling | Phase::Sharing => Ok(()),
             Phase::CarryingOut => Err(self.lose(Lost::item(Reason::Undeclared, id))),
         }
     }
@@ -634,8 +678,12 @@ impl<'w, P: Protocol> Transaction<'w, P> {
     #[cold]
     #[inline(never)]
     pub(crate) fn lose(&mut self, lost: Lost) -> Abort {
-        if self.stop.is_some() {
+        if self.stop.is_some() || self.attempt.was_put_off {
             return Abort::INTERNAL;
+        }
+        if self.phase == Phase::Sharing {
+            // The owner counts it, and reports it.
+            return self.stop(Stop::Lost(Loss { reason: lost.reason, words: None }));
         }
         self.attempt.runs_at_once |= lost.reason == Reason::Undeclared;
         let loss = self.report(lost);
@@ -688,6 +736,8 @@ impl<'w, P: Protocol> Transaction<'w, P> {
             if P::DEFERS && self.attempt.intentions.are_waiting() {
                 self.commit_deferred();
             }
+            // What goes wrong stops the attempt.
+            let _ = self.run_graph();
         }
         if self.stop.is_none() {
             if self.attempt.is_recorded() {

@@ -165,6 +165,8 @@ impl Looks {
     pub(crate) const SPINNING: Self = Self { spinning: 128, yielding: 0 };
     /// For fair locks: all behind the next holder wait until that one has its processor.
     pub(crate) const YIELDING: Self = Self { spinning: 32, yielding: 512 };
+    /// For those that run others' operations meanwhile: there may soon be some.
+    const WORKING: Self = Self { spinning: 2048, yielding: 512 };
     /// Where there are more workers than processors: the one that is waited for may be waiting for this one.
     const CROWDED: Self = Self { spinning: 8, yielding: 0 };
 }
@@ -357,6 +359,32 @@ impl Contexts {
             (true, _) => Waited::Wounded,
             (false, true) => Waited::Over,
             (false, false) => Waited::TimedOut,
+        }
+    }
+
+    /// Does something useful again and again while a wait is not over, until there was nothing to do for long. `work` says
+    /// whether it has done anything, and `None` if it is to end.
+    pub(crate) fn look_while(
+        &self,
+        stamp: Stamp,
+        over: impl Fn() -> bool,
+        mut work: impl FnMut() -> Option<bool>,
+    ) {
+        let Looks { spinning, yielding } = if self.is_crowded() { Looks::CROWDED } else { Looks::WORKING };
+        let mut idle = 0;
+        while idle < spinning + yielding && !over() && !self.is_wounded(stamp) {
+            match work() {
+                None => return,
+                Some(true) => idle = 0,
+                Some(false) if idle < spinning => {
+                    idle += 1;
+                    spin_until(1, || false);
+                }
+                Some(false) => {
+                    idle += 1;
+                    thread::yield_now();
+                }
+            }
         }
     }
 

@@ -3,7 +3,7 @@
 //! Adding a protocol is one new module and one line in the call of `registry!` below. The command, the tests
 //! and the figures all go through here.
 
-use crate::{Drp, Mocc, NoProtocol, Occ, Plor, QueueLocking, TicToc, Tl2, TwoPhaseLocking};
+use crate::{NoProtocol, QueueLocking};
 use hotrow_core::{Protocol, Variant};
 use hotrow_sync::LazyLock;
 
@@ -63,7 +63,7 @@ macro_rules! registry {
     };
 }
 
-registry![Occ, Plor, Drp, TicToc, Mocc, TwoPhaseLocking, QueueLocking, Tl2, NoProtocol];
+registry![QueueLocking, NoProtocol];
 
 fn information<P: Protocol>(variant: &Variant) -> ProtocolInfo {
     let Variant { name, summary, source } = *variant;

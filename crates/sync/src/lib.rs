@@ -35,6 +35,7 @@ pub mod clock;
 pub mod event;
 #[cfg(loom)]
 pub mod model;
+pub mod memory;
 pub mod prefetch;
 pub mod random;
 #[cfg(all(feature = "sim", not(loom)))]

@@ -1,6 +1,6 @@
 //! Databases: tables that procedures name without knowing the protocol.
 
-use crate::context::{Deferring, Eager, Recording};
+use crate::context::{Deferring, Eager, Graph, Recording};
 use crate::key::Key;
 use crate::procedure::Procedure;
 use crate::recording::Recorded;
@@ -173,6 +173,13 @@ impl<P: Protocol> Database<P> {
         if P::DEFERS && !procedure.profile().read_only {
             return worker.try_run_deferred(procedure.profile(), |tx| {
                 let mut context = Deferring::new(self, tx);
+                let output = procedure.run(&mut context)?;
+                Ok(context.defer(output))
+            });
+        }
+        if P::SHARES && self.engine.shares() && !procedure.profile().read_only {
+            return worker.try_run_deferred(procedure.profile(), |tx| {
+                let mut context = Graph::new(self, tx);
                 let output = procedure.run(&mut context)?;
                 Ok(context.defer(output))
             });

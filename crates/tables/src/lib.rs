@@ -6,6 +6,7 @@
 pub mod context;
 mod database;
 mod deferred;
+mod drawing;
 mod groups;
 mod index;
 mod insertion;

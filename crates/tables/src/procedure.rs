@@ -8,8 +8,8 @@ use std::fmt;
 use std::ops::{Bound, ControlFlow, RangeInclusive};
 
 /// What may flow through a procedure: results of operations, keys, rows.
-pub trait Data: Clone + Send + 'static {}
-impl<T: Clone + Send + 'static> Data for T {}
+pub trait Data: Clone + Send + Sync + 'static {}
+impl<T: Clone + Send + Sync + 'static> Data for T {}
 
 /// A transaction written once, against an abstract [`Context`].
 ///

@@ -34,6 +34,9 @@ impl<E: Input> Input for Expression<E> {
     fn belongs_to(&self, results: &Results) -> bool {
         self.0.belongs_to(results)
     }
+    fn each_slot(&self, visit: &mut dyn FnMut(u32)) {
+        self.0.each_slot(visit);
+    }
 }
 
 /// A value of type `T` that may be known now or later: a number, a [`Constant`], a deferred value, an expression, a tuple
@@ -96,6 +99,7 @@ impl<T: Clone + 'static> Input for Constant<T> {
     fn belongs_to(&self, _: &Results) -> bool {
         true
     }
+    fn each_slot(&self, _: &mut dyn FnMut(u32)) {}
 }
 
 macro_rules! constants {
@@ -112,6 +116,7 @@ macro_rules! constants {
             fn belongs_to(&self, _: &Results) -> bool {
                 true
             }
+            fn each_slot(&self, _: &mut dyn FnMut(u32)) {}
         }
 
         impl Operand<$known> for $known {
@@ -159,6 +164,10 @@ impl<A: Input, B: Input, O: Operator<A::Value, B::Value>> Input for Binary<A, B,
     fn belongs_to(&self, results: &Results) -> bool {
         self.first.belongs_to(results) && self.second.belongs_to(results)
     }
+    fn each_slot(&self, visit: &mut dyn FnMut(u32)) {
+        self.first.each_slot(visit);
+        self.second.each_slot(visit);
+    }
 }
 
 /// An input, and what is made of its value.
@@ -179,6 +188,9 @@ impl<I: Input, F: Fn(I::Value) -> R + 'static, R: 'static> Input for Map<I, F> {
     }
     fn belongs_to(&self, results: &Results) -> bool {
         self.input.belongs_to(results)
+    }
+    fn each_slot(&self, visit: &mut dyn FnMut(u32)) {
+        self.input.each_slot(visit);
     }
 }
 

@@ -2,19 +2,72 @@
 
 use super::Deferred;
 use hotrow_sync::atomic::{Ordering, unfollowed::AtomicU64};
+use std::cell::Cell;
 use std::marker::PhantomData;
+use std::ops::{Deref, DerefMut};
+use std::ptr::NonNull;
 
 /// Where the result of an intention is, or will be.
 struct Slot {
     /// An `Option` of the result's type.
     result: *const u8,
-    known: bool,
+    /// The operation of the graph whose result it is; [`NO_OPERATION`] if it is none's.
+    operation: u32,
+    /// Set by who runs what the result comes from, before those that need it.
+    known: Cell<bool>,
 }
+
+const NO_OPERATION: u32 = u32::MAX;
 
 /// The results of an attempt's intentions, as far as they are known.
 pub struct Results {
     slots: Vec<Slot>,
     stamp: u64,
+}
+
+/// The results, where they can be found by others than the attempt: by those who run its operations
+/// ([`graph`](crate::graph)).
+pub(crate) struct SharedResults(NonNull<Results>);
+
+// SAFETY: it owns the results as a box does. They lead into the arena of the attempt, and are cleared before another
+// thread can have that.
+unsafe impl Send for SharedResults {}
+
+impl SharedResults {
+    pub(super) fn new() -> Self {
+        Self(NonNull::from(Box::leak(Box::new(Results::new()))))
+    }
+
+    /// The results. They stay where they are, and are changed but by [`Results::learn`] only when nobody runs an
+    /// operation of the attempt.
+    pub(crate) fn shared(&self) -> NonNull<Results> {
+        self.0
+    }
+}
+
+impl Deref for SharedResults {
+    type Target = Results;
+
+    #[inline(always)]
+    fn deref(&self) -> &Results {
+        // SAFETY: made by `new`, and freed only by `drop`.
+        unsafe { self.0.as_ref() }
+    }
+}
+
+impl DerefMut for SharedResults {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut Results {
+        // SAFETY: as above; others look at the results only while the attempt waits for them (`graph`).
+        unsafe { self.0.as_mut() }
+    }
+}
+
+impl Drop for SharedResults {
+    fn drop(&mut self) {
+        // SAFETY: made from a box, and nobody looks at it any more: the attempt is over.
+        drop(unsafe { Box::from_raw(self.0.as_ptr()) });
+    }
 }
 
 /// Attempts that one set of results tells apart before it takes a new range of stamps.
@@ -51,22 +104,41 @@ impl Results {
     /// moment at which [`learn`](Self::learn) is called for it.
     pub(super) unsafe fn add<T>(&mut self, result: *const Option<T>, known: bool) -> Deferred<T> {
         let slot = self.slots.len() as u32;
-        self.slots.push(Slot { result: result.cast(), known });
+        self.slots.push(Slot { result: result.cast(), operation: NO_OPERATION, known: Cell::new(known) });
         Deferred { stamp: self.stamp, slot, value: PhantomData }
     }
 
+    /// A place for the result of an operation of the graph.
+    ///
+    /// # Safety
+    ///
+    /// As for [`add`](Self::add).
+    pub(crate) unsafe fn add_of<T>(&mut self, result: *const Option<T>, operation: u32) -> Deferred<T> {
+        // SAFETY: the caller's promise.
+        let deferred = unsafe { self.add(result, false) };
+        self.slots[deferred.slot as usize].operation = operation;
+        deferred
+    }
+
+    /// The operation of the graph whose result is not known yet.
+    pub(crate) fn operation_of(&self, slot: u32) -> Option<u32> {
+        let slot = &self.slots[slot as usize];
+        (!slot.known.get() && slot.operation != NO_OPERATION).then_some(slot.operation)
+    }
+
     /// A handle to a result that will never be known.
-    pub(super) fn unknown<T>(&mut self) -> Deferred<T> {
+    pub(crate) fn unknown<T>(&mut self) -> Deferred<T> {
         // SAFETY: never learnt, so the pointer is never followed.
         unsafe { self.add(std::ptr::null(), false) }
     }
 
-    pub(super) fn learn(&mut self, slot: u32) {
-        self.slots[slot as usize].known = true;
+    /// Says that a result is there. For who has made it; who needs it is told afterwards.
+    pub(crate) fn learn(&self, slot: u32) {
+        self.slots[slot as usize].known.set(true);
     }
 
     pub(super) fn is_known(&self, slot: u32) -> bool {
-        self.slots[slot as usize].known
+        self.slots[slot as usize].known.get()
     }
 
     /// Whether a handle is one of this attempt's.
@@ -80,7 +152,7 @@ impl Results {
             return None;
         }
         let slot = &self.slots[deferred.slot as usize];
-        if !slot.known {
+        if !slot.known.get() {
             return None;
         }
         // SAFETY: the handle was made by `add` for this slot (the stamp says so), hence with the slot's type; the
@@ -102,6 +174,16 @@ pub trait Input: 'static {
 
     /// Whether all handles in it are this attempt's.
     fn belongs_to(&self, results: &Results) -> bool;
+
+    /// Visits the results that it needs, by number.
+    fn each_slot(&self, visit: &mut dyn FnMut(u32));
+}
+
+impl<T> Deferred<T> {
+    /// The number of its place.
+    pub(crate) fn slot(&self) -> u32 {
+        self.slot
+    }
 }
 
 impl<T: Clone + 'static> Input for Deferred<T> {
@@ -115,6 +197,9 @@ impl<T: Clone + 'static> Input for Deferred<T> {
     }
     fn belongs_to(&self, results: &Results) -> bool {
         results.owns(self)
+    }
+    fn each_slot(&self, visit: &mut dyn FnMut(u32)) {
+        visit(self.slot);
     }
 }
 
@@ -134,6 +219,10 @@ macro_rules! tuples {
             #[allow(unused_variables)]
             fn belongs_to(&self, results: &Results) -> bool {
                 true $(&& self.$at.belongs_to(results))*
+            }
+            #[allow(unused_variables)]
+            fn each_slot(&self, visit: &mut dyn FnMut(u32)) {
+                $(self.$at.each_slot(visit);)*
             }
         }
     )*};

@@ -1,7 +1,7 @@
 //! An attempt's intentions: what has been recorded and has not run yet.
 
 use super::Deferred;
-use super::inputs::Results;
+use super::inputs::{Results, SharedResults};
 use crate::abort::Abort;
 use crate::item::ItemId;
 use crate::protocol::Protocol;
@@ -60,7 +60,7 @@ pub(crate) struct Intentions<P: Protocol> {
     pub(super) late: Vec<Late<P>>,
     /// What is recorded now is recorded for this one, and belongs where it stands.
     pub(super) resolving: Option<Late<P>>,
-    pub(super) results: Results,
+    pub(crate) results: SharedResults,
     /// What in the arena must be dropped.
     nodes: Vec<(*mut u8, unsafe fn(*mut u8))>,
     /// The objects, by number, to whose indexes one of those waiting may add, or take from.
@@ -77,7 +77,7 @@ impl<P: Protocol> Intentions<P> {
             waiting: Vec::new(),
             late: Vec::new(),
             resolving: None,
-            results: Results::new(),
+            results: SharedResults::new(),
             nodes: Vec::new(),
             restructured: Vec::new(),
             removes: false,
@@ -124,7 +124,7 @@ impl<P: Protocol> Intentions<P> {
     ///
     /// `node` points to a `T` in the arena that nobody else drops.
     #[inline]
-    pub(super) unsafe fn drop_later<T>(&mut self, node: *mut T) {
+    pub(crate) unsafe fn drop_later<T>(&mut self, node: *mut T) {
         unsafe fn drop_at<T>(node: *mut u8) {
             // SAFETY: `drop_later`'s caller promised that there is a `T` that nobody else drops.
             unsafe { node.cast::<T>().drop_in_place() };

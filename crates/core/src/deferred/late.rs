@@ -27,6 +27,9 @@ impl<O: Clone + 'static> Input for Inner<O> {
     fn belongs_to(&self, results: &Results) -> bool {
         results.owns(&self.0)
     }
+    fn each_slot(&self, visit: &mut dyn FnMut(u32)) {
+        self.0.each_slot(visit);
+    }
 }
 
 impl<P: Protocol> Transaction<'_, P> {

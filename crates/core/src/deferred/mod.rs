@@ -43,6 +43,7 @@ pub use expression::{AtLeast, AtMost, Differs, Equals, GreaterThan, LessThan};
 pub use expression::{Binary, Constant, Expression, Map, Operand, Operator};
 pub use inputs::{Input, Results};
 pub(crate) use intention::Intentions;
+pub(crate) use running::words;
 
 use std::fmt;
 use std::marker::PhantomData;

@@ -224,7 +224,7 @@ impl<P: Protocol> Transaction<'_, P> {
     }
 
     /// Turns a panic in an intention into the end of the transaction, and an intention's wish to roll back, too.
-    pub(super) fn catching<R>(
+    pub(crate) fn catching<R>(
         &mut self,
         work: impl FnOnce(&mut Self) -> Result<R, Abort>,
     ) -> Result<R, Abort> {
@@ -237,7 +237,7 @@ impl<P: Protocol> Transaction<'_, P> {
 }
 
 /// What a panic said.
-fn words(panic: &(dyn Any + Send)) -> String {
+pub(crate) fn words(panic: &(dyn Any + Send)) -> String {
     if let Some(words) = panic.downcast_ref::<&str>() {
         (*words).to_owned()
     } else if let Some(words) = panic.downcast_ref::<String>() {

@@ -193,6 +193,10 @@ pub(crate) struct Log {
 impl Log {
     pub(crate) fn new(recorder: Arc<Recorder>, worker: WorkerId) -> Self {
         let events = recorder.worker(worker);
+        Self::with(recorder, events)
+    }
+
+    fn with(recorder: Arc<Recorder>, events: Arc<Mutex<Vec<u8>>>) -> Self {
         Self {
             recorder,
             events,
@@ -203,6 +207,35 @@ impl Log {
             writes: Vec::new(),
             bytes: RefCell::default(),
         }
+    }
+
+    /// For a part of an attempt, whose events will be [absorbed](Self::absorb).
+    pub(crate) fn detached(recorder: Arc<Recorder>) -> Self {
+        Self::with(recorder, Arc::default())
+    }
+
+    pub(crate) fn recorder(&self) -> Arc<Recorder> {
+        self.recorder.clone()
+    }
+
+    /// Says whether reads are recorded.
+    pub(crate) fn reads_count(&mut self, count: bool) {
+        self.reads_count = count;
+    }
+
+    /// Forgets all events, which nobody has seen.
+    pub(crate) fn clear(&mut self) {
+        lock(&self.events).clear();
+        self.used = 0;
+    }
+
+    /// Adds the events of a part of the attempt.
+    pub(crate) fn absorb(&mut self, part: &mut Log) {
+        lock(&self.events).append(&mut lock(&part.events));
+        self.used += std::mem::take(&mut part.used);
+        self.last_read = 0;
+        let looks = part.predicates.get_mut();
+        self.predicates.get_mut().append(looks);
     }
 
     /// Adds an event and returns how many bytes it takes.

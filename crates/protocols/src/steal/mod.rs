@@ -33,14 +33,18 @@
 mod cycle;
 mod lock;
 mod node;
+mod options;
 mod queue;
+mod stealing;
 
 pub use lock::QueueLock;
+pub use options::{QueueLockingOptions, Stealing};
 
 use crate::contexts::{self, Contexts, Looks, Stamp};
-use crate::registry::only;
-use hotrow_core::{Attempt, Flags, ItemId, Lost, Protocol, Reason, Variant};
+use hotrow_core::graph::Board;
+use hotrow_core::{Attempt, Flags, Item, ItemId, Lost, Protocol, Reason, Variant, WorkerId};
 use hotrow_sync::clock;
+use lock::Blocker;
 use queue::{Queues, Refused, Wish};
 
 /// Two-phase locking with queue locks: stealdb §3.3.
@@ -48,12 +52,16 @@ use queue::{Queues, Refused, Wish};
 pub struct QueueLocking {
     contexts: Contexts,
     queues: Queues,
+    /// Whether readers take locks alone.
+    exclusive: bool,
 }
 
 /// What a worker keeps: the stamp of its current transaction.
 #[derive(Debug, Default)]
 pub struct QueueLockingLocal {
     stamp: Stamp,
+    /// Whether an operation is run in the worker's name by another one.
+    is_lent: bool,
 }
 
 impl QueueLocking {
@@ -69,6 +77,9 @@ impl QueueLocking {
         let word = item.header();
         let taken = if exclusive { word.try_exclusive(worker, shares) } else { word.try_shared() };
         if !taken {
+            if attempt.may_put_off() {
+                return Err(attempt.put_off(id));
+            }
             self.lock_slowly(attempt, id, exclusive)?;
         }
         attempt.items.get_mut(id).set(if exclusive { Flags::LOCKED } else { Flags::READ });
@@ -81,10 +92,35 @@ impl QueueLocking {
         if attempt.items.get(id).is_any(&[Flags::LOCKED, Flags::READ]) {
             return Ok(());
         }
+        if self.exclusive {
+            return self.lock(attempt, id, true);
+        }
+        let (worker, address) = (attempt.worker().number(), attempt.items.get(id).segment().addr().get());
+        if attempt.local.is_lent {
+            return self.share_for(worker, address, attempt, id);
+        }
         self.lock(attempt, id, false)?;
-        let address = attempt.items.get(id).segment().addr().get();
-        self.queues.nodes.note_shared(attempt.worker().number(), address);
+        self.queues.nodes.note_shared(worker, address);
         Ok(())
+    }
+
+    /// Shares the lock of an item for another worker.
+    #[cold]
+    fn share_for(
+        &self,
+        worker: u32,
+        address: usize,
+        attempt: &mut Attempt<Self>,
+        id: ItemId,
+    ) -> Result<(), Lost> {
+        let Some(note) = self.queues.nodes.note_lent(worker, address) else {
+            return Err(attempt.put_off(id));
+        };
+        let shared = self.lock(attempt, id, false);
+        if shared.is_err() {
+            self.queues.nodes.forget_lent(worker, note);
+        }
+        shared
     }
 
     #[cold]
@@ -97,6 +133,12 @@ impl QueueLocking {
         let wish = Wish { address: segment.addr().get(), stamp: attempt.local.stamp, exclusive, holds };
         // SAFETY: the item's segment is in memory until the attempt ends; the reference does not outlive it.
         let word = unsafe { segment.as_ref() };
+        let (me, address) = (attempt.worker().number(), segment.addr().get());
+        if word.blocker(false) == Some(Blocker::Owner(me)) || exclusive && self.queues.nodes.is_lent(me, address) {
+            // Held already, for an operation of this attempt that another worker has run: two on one key that nobody knew
+            // of beforehand.
+            return Err(Lost::item(Reason::Undeclared, id));
+        }
         let wait_max = || attempt.wait_max();
         let result = match shares {
             true => self.queues.upgrade(wait_max, word, wish, &self.contexts),
@@ -130,7 +172,11 @@ impl QueueLocking {
         for id in attempt.items.ids() {
             told |= self.unlock(attempt, id);
         }
-        self.queues.nodes.forget_shared(attempt.worker().number());
+        let worker = attempt.worker().number();
+        self.queues.nodes.forget_shared(worker);
+        if self.queues.thieves.stealing() != Stealing::Never {
+            self.queues.thieves.clear(worker);
+        }
         self.contexts.end(attempt.local.stamp);
         if told {
             self.contexts.let_others_run();
@@ -139,26 +185,29 @@ impl QueueLocking {
 }
 
 impl Protocol for QueueLocking {
-    const VARIANTS: &'static [Variant] = &[Variant {
-        name: "2pl-mcs",
-        summary: "two-phase locking with fair queue locks; who meets a lock queues, deadlocks cost the youngest",
-        source: "stealdb §3.3, §4",
-    }];
+    const VARIANTS: &'static [Variant] = options::VARIANTS;
     // Buckets and leaves are checked at commit only.
     const OPAQUE: bool = false;
     const WORKERS_MAX: u32 = contexts::WORKERS_MAX;
 
-    type Options = ();
+    const SHARES: bool = true;
+
+    type Options = QueueLockingOptions;
     type Header = QueueLock;
     type Mark = ();
     type Local = QueueLockingLocal;
 
-    fn options(name: &str) -> Option<()> {
-        only(Self::VARIANTS, name)
+    fn options(name: &str) -> Option<QueueLockingOptions> {
+        QueueLockingOptions::named(name)
     }
 
-    fn new(_options: &()) -> Self {
-        Self { contexts: Contexts::new(Looks::YIELDING), queues: Queues::new() }
+    fn name(options: &QueueLockingOptions) -> String {
+        options.name()
+    }
+
+    fn new(options: &QueueLockingOptions) -> Self {
+        let queues = Queues::new(options.stealing);
+        Self { contexts: Contexts::new(Looks::YIELDING), queues, exclusive: options.exclusive }
     }
 
     #[inline]
@@ -203,17 +252,45 @@ impl Protocol for QueueLocking {
         mut load: impl FnMut() -> V,
     ) -> Result<V, Lost> {
         let held = attempt.items.get(id).is_any(&[Flags::LOCKED, Flags::READ]);
-        self.lock(attempt, id, false)?;
+        self.lock(attempt, id, self.exclusive && !held)?;
         let value = load();
         if !held {
             self.unlock(attempt, id);
-            attempt.items.get_mut(id).clear(Flags::READ);
+            attempt.items.get_mut(id).clear(if self.exclusive { Flags::LOCKED } else { Flags::READ });
         }
         Ok(value)
     }
 
     fn born_locked(&self, attempt: &Attempt<Self>) -> QueueLock {
         QueueLock::born(attempt.worker().number())
+    }
+
+    fn shares(&self) -> bool {
+        self.queues.thieves.stealing() != Stealing::Never
+    }
+
+    fn board(&self, worker: WorkerId) -> Option<&Board<Self>> {
+        self.queues.thieves.board(worker)
+    }
+
+    #[inline(always)]
+    fn is_awaited(&self, attempt: &Attempt<Self>) -> bool {
+        self.queues.thieves.is_awaited(attempt.local.stamp)
+    }
+
+    fn published(&self, attempt: &mut Attempt<Self>, batch: u64, stealable: u32) {
+        self.queues.thieves.offer(attempt.worker().number(), batch, stealable);
+    }
+
+    fn lend(&self, worker: WorkerId) -> QueueLockingLocal {
+        QueueLockingLocal { stamp: self.contexts.stamp(worker.number()), is_lent: true }
+    }
+
+    fn adopt(&self, attempt: &mut Attempt<Self>, mine: ItemId, lent: &Item<Self>) {
+        // The lock is shared twice: before, and for the operation.
+        if attempt.items.get(mine).is(Flags::READ) && lent.is(Flags::READ) {
+            self.queues.released(lent.header().release_shared(), &self.contexts);
+        }
     }
 
     fn commit(&self, attempt: &mut Attempt<Self>) -> Result<(), Lost> {

@@ -144,6 +144,9 @@ struct Place {
     /// How many locks its attempt shares, and the addresses of the first [`NOTED`].
     shared: AtomicUsize,
     addresses: Addresses,
+    /// The same of locks that others have taken for it.
+    lent: AtomicUsize,
+    lent_addresses: Addresses,
 }
 
 #[derive(Debug)]
@@ -243,7 +246,46 @@ impl Nodes {
     /// Notes that a worker shares nothing any more.
     #[inline(always)]
     pub(super) fn forget_shared(&self, worker: u32) {
-        self.places.of(worker).shared.store(0, Ordering::Relaxed);
+        let place = self.places.of(worker);
+        place.shared.store(0, Ordering::Relaxed);
+        if place.lent.load(Ordering::Relaxed) != 0 {
+            place.lent.store(0, Ordering::Relaxed);
+        }
+    }
+
+    /// Notes that somebody else is about to share the lock of a segment for a worker, before it tries: the worker may be
+    /// waiting already, and will not look again. `None` if no more can be noted.
+    pub(super) fn note_lent(&self, worker: u32, address: usize) -> Option<usize> {
+        let place = self.places.of(worker);
+        // Sequentially consistent, both: before the lock's word, by which others find that it is shared (`cycle`).
+        let at = place.lent.fetch_add(1, Ordering::SeqCst);
+        place.lent_addresses.0.get(at)?.store(address, Ordering::SeqCst);
+        Some(at)
+    }
+
+    /// Takes the note back: the lock was not free.
+    pub(super) fn forget_lent(&self, worker: u32, at: usize) {
+        self.places.of(worker).lent_addresses.0[at].store(0, Ordering::SeqCst);
+    }
+
+    /// Whether somebody else shares the lock of a segment for a worker.
+    pub(super) fn is_lent(&self, worker: u32, address: usize) -> bool {
+        let place = self.places.of(worker);
+        let lent = place.lent.load(Ordering::SeqCst).min(NOTED);
+        place.lent_addresses.0[..lent].iter().any(|noted| noted.load(Ordering::SeqCst) == address)
+    }
+
+    /// The workers that share the lock of a segment, as far as they have noted it, the first few of them.
+    pub(super) fn some_readers(&self, address: usize, me: u32) -> impl Iterator<Item = u32> {
+        const SOME: usize = 8;
+        let shares = move |worker: &u32| {
+            let place = self.places.of(*worker);
+            // Relaxed: for who would like to run their operations.
+            let shared = place.shared.load(Ordering::Relaxed).min(NOTED);
+            let mut noted = place.addresses.0[..shared].iter();
+            *worker != me && noted.any(|noted| noted.load(Ordering::Relaxed) == address)
+        };
+        (0..self.workers_end.load(Ordering::Relaxed)).filter(shares).take(SOME)
     }
 
     /// The workers that wait and share the lock of a segment. One that shares more than it can note may be among them
@@ -257,7 +299,9 @@ impl Nodes {
             // Relaxed: see `note_shared`.
             let shared = place.shared.load(Ordering::Relaxed);
             let mut noted = place.addresses.0.iter().take(shared);
-            shared > NOTED || noted.any(|noted| noted.load(Ordering::Relaxed) == address)
+            shared > NOTED
+                || noted.any(|noted| noted.load(Ordering::Relaxed) == address)
+                || self.is_lent(*worker, address)
         })
     }
 }

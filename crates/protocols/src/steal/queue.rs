@@ -36,6 +36,8 @@
 
 use super::lock::{Blocker, Joined, QueueLock, Released, Upgraded};
 use super::node::{ABANDONED, BlockedBy, EXCLUSIVE, HEAD, NodeId, Nodes, PASSED};
+use super::options::Stealing;
+use super::stealing::Thieves;
 use crate::contexts::{Contexts, Stamp, Waited};
 use hotrow_sync::atomic::Ordering;
 use hotrow_sync::clock::Duration;
@@ -44,6 +46,7 @@ use hotrow_sync::clock::Duration;
 #[derive(Debug)]
 pub(super) struct Queues {
     pub(super) nodes: Nodes,
+    pub(super) thieves: Thieves,
 }
 
 /// What a transaction wants of a lock.
@@ -80,8 +83,8 @@ pub(super) enum Tried {
 }
 
 impl Queues {
-    pub(super) fn new() -> Self {
-        Self { nodes: Nodes::new() }
+    pub(super) fn new(stealing: Stealing) -> Self {
+        Self { nodes: Nodes::new(), thieves: Thieves::new(stealing) }
     }
 
     /// Takes the lock, or a place in its queue.
@@ -183,7 +186,10 @@ impl Queues {
         let mut waited = match () {
             () if is_head() => Waited::Over,
             () if is_victim() => Waited::Wounded,
-            () => contexts.wait_at_most(wait_max(), worker, stamp, is_head, is_head),
+            () => {
+                self.steal_while_waiting(&mut wait_max, word, id, stamp, contexts, is_head);
+                contexts.wait_at_most(wait_max(), worker, stamp, is_head, is_head)
+            }
         };
         while waited == Waited::Over {
             if self.check_acquired(word, id, exclusive, contexts) {
@@ -207,7 +213,10 @@ impl Queues {
             self.nodes.of(id).set_blocked_by(blocked_by);
             waited = match is_victim() {
                 true => Waited::Wounded,
-                false => contexts.wait_at_most(wait_max(), at, stamp, changed, changed),
+                false => {
+                    self.steal_while_waiting(&mut wait_max, word, id, stamp, contexts, changed);
+                    contexts.wait_at_most(wait_max(), at, stamp, changed, changed)
+                }
             };
         }
         self.nodes.wait_is_over(worker);
@@ -215,6 +224,56 @@ impl Queues {
         word.await_readers_no_more(worker);
         self.abandon(word, id, contexts);
         Err(refused(waited))
+    }
+
+    /// Runs operations of the one ahead, or of those that have the lock, as long as they have any and the wait is not over
+    /// (stealdb, Algorithm 2, lines 8 to 10).
+    fn steal_while_waiting(
+        &self,
+        wait_max: &mut impl FnMut() -> Option<Duration>,
+        word: &QueueLock,
+        id: NodeId,
+        stamp: Stamp,
+        contexts: &Contexts,
+        over: impl Fn() -> bool,
+    ) {
+        let stealing = self.thieves.stealing();
+        if stealing == Stealing::Never {
+            return;
+        }
+        let me = stamp.worker();
+        let ahead = match self.nodes.look(id) {
+            Some(seen) if seen.state & HEAD == 0 && stealing == Stealing::Chain => {
+                seen.previous.map(|previous| Blocker::Owner(previous.worker()))
+            }
+            _ => word.blocker(true),
+        };
+        let mut readers = [0; 8];
+        let ahead = match ahead {
+            Some(Blocker::Owner(owner)) => {
+                readers[0] = owner;
+                &readers[..1]
+            }
+            Some(Blocker::Readers) => {
+                let mut count = 0;
+                let address = std::ptr::from_ref(word).addr();
+                for reader in self.nodes.some_readers(address, me) {
+                    readers[count] = reader;
+                    count += 1;
+                }
+                &readers[..count]
+            }
+            None => return,
+        };
+        if self.is_head(id) {
+            for worker in ahead {
+                self.thieves.await_attempt(contexts.stamp(*worker).id.word(), *worker);
+            }
+        }
+        contexts.look_while(stamp, over, || {
+            let stolen = ahead.iter().any(|ahead| self.thieves.steal(me, *ahead));
+            if stolen && wait_max() == Some(Duration::ZERO) { None } else { Some(stolen) }
+        });
     }
 
     /// Takes a lock alone that the transaction shares.

@@ -65,6 +65,12 @@ impl<T: Data> Input for Later<T> {
             Later::Deferred(deferred) => deferred.belongs_to(results),
         }
     }
+
+    fn each_slot(&self, visit: &mut dyn FnMut(u32)) {
+        if let Later::Deferred(deferred) = self {
+            deferred.each_slot(visit);
+        }
+    }
 }
 
 impl<P: Protocol> Context for Deferring<'_, '_, P> {

@@ -2,8 +2,10 @@
 
 mod deferred;
 mod eager;
+mod graph;
 mod recording;
 
 pub use deferred::{Deferring, Later};
 pub use eager::Eager;
+pub use graph::Graph;
 pub use recording::Recording;

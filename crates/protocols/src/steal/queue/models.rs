@@ -20,7 +20,7 @@ impl Locked {
         let locked = Self {
             words: Default::default(),
             values: [UnsafeCell::new(0), UnsafeCell::new(0)],
-            queues: Queues::new(),
+            queues: Queues::new(Stealing::Never),
             contexts: Contexts::modelled(),
         };
         (0..workers).for_each(|worker| locked.queues.nodes.admit(worker));

@@ -17,7 +17,7 @@ impl Scene {
     fn new(workers: u32) -> Self {
         let scene = Self {
             words: Default::default(),
-            queues: Queues::new(),
+            queues: Queues::new(Stealing::Never),
             contexts: Contexts::new(Looks::YIELDING),
         };
         (0..workers).for_each(|worker| scene.queues.nodes.admit(worker));

@@ -1,0 +1,354 @@
+//! The board: an attempt's operations, where others find them.
+
+use super::share::Share;
+use crate::abort::Abort;
+use crate::attempt::WorkerId;
+use crate::deferred::Results;
+use crate::engine::{EngineId, Slot};
+use crate::history::recorder::Recorder;
+use crate::profile::Profile;
+use crate::protocol::Protocol;
+use crate::transaction::Transaction;
+use crossbeam_utils::CachePadded;
+use hotrow_sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use hotrow_sync::event::Event;
+use hotrow_sync::spin::{spin_until, yield_until};
+use hotrow_sync::{Arc, OnceLock};
+use std::cell::UnsafeCell;
+use std::ptr::NonNull;
+
+/// Operations of an attempt that are on its board at a time.
+pub(super) const OPERATIONS_MAX: usize = if cfg!(test) { 8 } else { 256 };
+/// Operations that are made at a time, when the first of them is needed.
+const CHUNK: usize = if cfg!(test) { 4 } else { 16 };
+
+/// How often the owner looks whether an operation is done before it parks.
+const LOOKS: u32 = if cfg!(loom) { 0 } else { 64 };
+
+/// What an operation's word says of it, beside its batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u64)]
+pub(super) enum State {
+    /// Of an earlier batch, or run by its owner, or adopted.
+    Finished = 0,
+    /// Its inputs are not known.
+    Waiting = 1,
+    /// Anybody may take it.
+    Runnable = 2,
+    /// Somebody runs it.
+    Taken = 3,
+    /// A thief has run it.
+    Done = 4,
+    /// It is the owner's, in its turn.
+    GivenBack = 5,
+}
+
+const STATE_BITS: u32 = 3;
+const STATE: u64 = (1 << STATE_BITS) - 1;
+
+impl State {
+    fn of(word: u64) -> Self {
+        match word & STATE {
+            1 => State::Waiting,
+            2 => State::Runnable,
+            3 => State::Taken,
+            4 => State::Done,
+            5 => State::GivenBack,
+            _ => State::Finished,
+        }
+    }
+
+    fn in_batch(self, batch: u64) -> u64 {
+        batch << STATE_BITS | self as u64
+    }
+}
+
+/// An operation that waits for another one's result. In the owner's arena.
+pub(super) struct Edge {
+    pub(super) to: u32,
+    pub(super) next: *const Edge,
+}
+
+/// How an operation is run: its node, the results, and the transaction whose operation it is, or the share's.
+pub(super) type Run<P> = unsafe fn(*mut u8, &Results, &mut Transaction<'_, P>) -> Result<(), Abort>;
+
+/// What the owner says of an operation before anybody can take it.
+pub(super) struct Plan<P: Protocol> {
+    /// In the owner's arena, of the type that `run` knows.
+    pub(super) node: *mut u8,
+    pub(super) run: Run<P>,
+    /// Visits the results that it needs.
+    pub(super) visit_inputs: unsafe fn(*const u8, &mut dyn FnMut(u32)),
+    /// Tells a part of the results that it is known.
+    pub(super) slot: u32,
+    /// Those that wait for its result.
+    pub(super) followers: *const Edge,
+    /// Whether it works on rows: computations are not worth a thief's while, unless an operation on rows waits for them.
+    pub(super) on_rows: bool,
+    /// Whether an operation on rows waits for it, if it is a computation.
+    pub(super) is_needed: bool,
+    /// Whether it is the owner's, in its turn.
+    pub(super) is_in_order: bool,
+}
+
+/// One operation.
+pub(super) struct Operation<P: Protocol> {
+    /// Batch and state.
+    word: AtomicU64,
+    pub(super) inputs_left: AtomicU32,
+    /// Written by the owner while nobody can take the operation.
+    plan: UnsafeCell<Option<Plan<P>>>,
+    /// Written by who has taken it, and by the owner when it is done.
+    share: UnsafeCell<Share<P>>,
+}
+
+/// What the operations of a batch have in common: their owner, as far as thieves must know it.
+pub(super) struct Lender<P: Protocol> {
+    pub(super) protocol: NonNull<P>,
+    pub(super) engine: EngineId,
+    pub(super) slot: NonNull<Slot<P>>,
+    pub(super) results: NonNull<Results>,
+    pub(super) profile: Profile,
+    pub(super) worker: WorkerId,
+    pub(super) recorder: Option<Arc<Recorder>>,
+}
+
+/// A worker's operations that others may run.
+pub struct Board<P: Protocol> {
+    chunks: [OnceLock<Box<[CachePadded<Operation<P>>]>>; OPERATIONS_MAX / CHUNK],
+    /// The operations on rows of the current batch, by their places in `chunks`.
+    queue: [AtomicU32; OPERATIONS_MAX],
+    /// The current batch. Only the owner changes it.
+    batch: AtomicU64,
+    lender: UnsafeCell<Option<Lender<P>>>,
+    /// Where the owner waits for thieves.
+    done: Event,
+}
+
+// SAFETY: what is in cells is written by one at a time. The plan and the lender: by the owner, before it makes the
+// operation's word say that it may be taken (release), and read by who has taken it (acquire); the owner changes them only
+// when no operation of the batch is taken. The share: by who has taken the operation, until the word says that it is done
+// (release), and then by the owner (acquire). The pointers lead to memory that the owner keeps until then. What a plan's
+// node holds may be used by any thread: whoever records it has promised that (`Transaction::draw`).
+unsafe impl<P: Protocol> Sync for Board<P> {}
+// SAFETY: as above; the pointers are only followed while the owner waits.
+unsafe impl<P: Protocol> Send for Board<P> {}
+
+impl<P: Protocol> Default for Board<P> {
+    fn default() -> Self {
+        Self {
+            chunks: std::array::from_fn(|_| OnceLock::new()),
+            queue: std::array::from_fn(|_| AtomicU32::new(0)),
+            batch: AtomicU64::new(1),
+            lender: UnsafeCell::new(None),
+            done: Event::new(),
+        }
+    }
+}
+
+impl<P: Protocol> std::fmt::Debug for Board<P> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Board").finish_non_exhaustive()
+    }
+}
+
+/// What came of trying to take an operation.
+#[derive(Debug)]
+pub enum Found<'b, P: Protocol> {
+    /// The caller has it.
+    Taken(Taken<'b, P>),
+    /// Somebody else has taken it, or its inputs are not known.
+    Busy,
+    /// Its batch is over.
+    Over,
+}
+
+/// An operation that the caller has taken and must run.
+#[must_use = "its owner waits until it has been run"]
+#[derive(Debug)]
+pub struct Taken<'b, P: Protocol> {
+    board: &'b Board<P>,
+    at: usize,
+    batch: u64,
+}
+
+impl<P: Protocol> Operation<P> {
+    fn new() -> Self {
+        Self {
+            word: AtomicU64::new(0),
+            inputs_left: AtomicU32::new(0),
+            plan: UnsafeCell::new(None),
+            share: UnsafeCell::new(Share::new()),
+        }
+    }
+
+    pub(super) fn state(&self) -> State {
+        // Acquire: pairs with the releases in `set` and `take`; who sees that it is done sees what was done.
+        State::of(self.word.load(Ordering::Acquire))
+    }
+
+    pub(super) fn set(&self, state: State, batch: u64) {
+        // Release: pairs with the acquire in `state` and `take`.
+        self.word.store(state.in_batch(batch), Ordering::Release);
+    }
+
+    /// Takes an operation of a batch that is in this state. Exactly one succeeds.
+    pub(super) fn take(&self, from: State, batch: u64) -> bool {
+        let (from, to) = (from.in_batch(batch), State::Taken.in_batch(batch));
+        // A look first, which is in nobody's way.
+        self.word.load(Ordering::Relaxed) == from
+            // Acquire and release: pairs with `set`; and who claims a follower has run what that waited for.
+            && self.word.compare_exchange(from, to, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+    }
+
+    /// Changes the state, if it is this one.
+    pub(super) fn change(&self, from: State, to: State, batch: u64) {
+        let (from, to) = (from.in_batch(batch), to.in_batch(batch));
+        // As `take`.
+        let _ = self.word.compare_exchange(from, to, Ordering::AcqRel, Ordering::Relaxed);
+    }
+
+    pub(super) fn set_inputs_left(&self, inputs_left: u32) {
+        // Relaxed: before the word says that it may be taken.
+        self.inputs_left.store(inputs_left, Ordering::Relaxed);
+    }
+
+    pub(super) fn has_inputs(&self) -> bool {
+        // Acquire: pairs with the update that brings it to zero.
+        self.inputs_left.load(Ordering::Acquire) == 0
+    }
+
+    /// # Safety
+    ///
+    /// The operation is of the current batch, and the caller has taken one of that, or is the owner.
+    pub(super) unsafe fn plan(&self) -> &Plan<P> {
+        // SAFETY: the caller's promise: nobody writes it.
+        unsafe { &*self.plan.get() }.as_ref().expect("the operation was drawn")
+    }
+
+    /// # Safety
+    ///
+    /// The caller is the owner, nobody can take the operation, and no other reference to the plan is in use.
+    #[allow(clippy::mut_from_ref)]
+    pub(super) unsafe fn plan_mut(&self) -> &mut Option<Plan<P>> {
+        // SAFETY: the caller's promise.
+        unsafe { &mut *self.plan.get() }
+    }
+
+    /// # Safety
+    ///
+    /// The caller has taken the operation and has not given it up; or it is the owner, and the operation is done, given
+    /// back or finished. And no other reference to the share is in use.
+    #[allow(clippy::mut_from_ref)]
+    pub(super) unsafe fn share_mut(&self) -> &mut Share<P> {
+        // SAFETY: the caller's promise.
+        unsafe { &mut *self.share.get() }
+    }
+}
+
+impl<P: Protocol> Board<P> {
+    pub(super) fn operation(&self, at: usize) -> &Operation<P> {
+        let make = || (0..CHUNK).map(|_| CachePadded::new(Operation::new())).collect();
+        &self.chunks[at / CHUNK].get_or_init(make)[at % CHUNK]
+    }
+
+    /// The current batch.
+    pub fn batch(&self) -> u64 {
+        // Relaxed: for the owner, who alone changes it; others check it when they take an operation.
+        self.batch.load(Ordering::Relaxed)
+    }
+
+    /// Begins another batch.
+    ///
+    /// # Safety
+    ///
+    /// The caller is the owner, and no operation is taken.
+    pub(super) unsafe fn begin(&self, lender: Lender<P>) {
+        // SAFETY: the caller's promise; thieves look at the lender only after they have taken an operation.
+        unsafe { *self.lender.get() = Some(lender) };
+    }
+
+    /// Lets others take operations. How many they are, on rows.
+    pub(super) fn publish(&self, range: std::ops::Range<usize>) -> u32 {
+        let (batch, mut stealable) = (self.batch(), 0);
+        for at in range {
+            let operation = self.operation(at);
+            // SAFETY: the owner calls this, and nobody can take an operation on rows yet but one of those before, which
+            // leaves plans as they are.
+            let plan = unsafe { operation.plan() };
+            if plan.on_rows && !plan.is_in_order {
+                // Relaxed: pairs with whatever makes the number of operations known.
+                self.queue[stealable as usize].store(at as u32, Ordering::Relaxed);
+                stealable += 1;
+            }
+            operation.set(
+                match () {
+                    () if plan.is_in_order => State::GivenBack,
+                    () if plan.on_rows && operation.has_inputs() => State::Runnable,
+                    () => State::Waiting,
+                },
+                batch,
+            );
+        }
+        stealable
+    }
+
+    /// Ends a batch: no operation of it can be taken any more.
+    pub(super) fn end_batch(&self) {
+        self.batch.store(self.batch() + 1, Ordering::Relaxed);
+    }
+
+    /// # Safety
+    ///
+    /// The caller has taken an operation, or is the owner.
+    pub(super) unsafe fn lender(&self) -> &Lender<P> {
+        // SAFETY: the caller's promise: the owner changes it only when no operation is taken.
+        unsafe { &*self.lender.get() }.as_ref().expect("a batch has begun")
+    }
+
+    /// Takes an operation on rows, by its place among those, if it is runnable and of the batch of which the lowest bits are
+    /// given.
+    pub fn take(&self, place: u32, batch_low: u64) -> Found<'_, P> {
+        // Relaxed: if it is of another batch, so is the operation's word.
+        let Some(at) = self.queue.get(place as usize) else { return Found::Over };
+        let at = at.load(Ordering::Relaxed) as usize;
+        let Some(chunk) = self.chunks[at / CHUNK].get() else { return Found::Over };
+        let operation = &chunk[at % CHUNK];
+        // Relaxed: `Operation::take` compares the whole word.
+        let batch = operation.word.load(Ordering::Relaxed) >> STATE_BITS;
+        match () {
+            () if batch & Self::BATCH_LOW != batch_low => Found::Over,
+            () if operation.take(State::Runnable, batch) => Found::Taken(Taken { board: self, at, batch }),
+            () => Found::Busy,
+        }
+    }
+
+    /// The bits of a batch's number by which [`take`](Self::take) knows it.
+    pub const BATCH_LOW: u64 = (1 << 26) - 1;
+
+    /// Waits until an operation is not taken any more.
+    pub(super) fn await_done(&self, operation: &Operation<P>) {
+        let is_done = || operation.state() != State::Taken;
+        // Operations are short.
+        if !spin_until(LOOKS, is_done) && !yield_until(LOOKS, is_done) {
+            self.done.wait_until(is_done);
+        }
+    }
+
+    pub(super) fn tell_owner(&self) {
+        self.done.notify_all();
+    }
+}
+
+impl<P: Protocol> Taken<'_, P> {
+    /// Runs the operation in its owner's name, and those that have waited for nothing but its result.
+    pub fn run(self) {
+        let Taken { board, mut at, batch } = self;
+        loop {
+            match board.run_taken(at, batch) {
+                Some(next) => at = next,
+                None => return,
+            }
+        }
+    }
+}

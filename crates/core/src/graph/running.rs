@@ -1,0 +1,263 @@
+//! Running what was drawn: the owner from the front, thieves from the back (stealdb, Algorithms 1 and 2).
+
+use super::board::{Board, Lender, State};
+use super::share::{Change, Outcome};
+use crate::abort::{Abort, Reason};
+use crate::item::ItemId;
+use crate::protocol::{Lost, Protocol};
+use crate::transaction::Transaction;
+use hotrow_sync::atomic::Ordering;
+use hotrow_sync::clock;
+use std::ptr::NonNull;
+
+/// One operation in so many is timed.
+const TIMED_ONE_IN: u64 = 8;
+
+impl<P: Protocol> Board<P> {
+    /// Runs an operation that the caller, a thief, has taken. Another one that it has taken thereby, if there is one.
+    pub(super) fn run_taken(&self, at: usize, batch: u64) -> Option<usize> {
+        let operation = self.operation(at);
+        // SAFETY: the caller has taken the operation.
+        let (plan, share, lender) = unsafe { (operation.plan(), operation.share_mut(), self.lender()) };
+        let timed = (batch + at as u64).is_multiple_of(TIMED_ONE_IN) && plan.on_rows;
+        let began_ns = if timed { clock::nanoseconds() } else { 0 };
+        // SAFETY: as above.
+        unsafe { share.run(plan, lender) };
+        if timed {
+            share.took_ns = Some(clock::nanoseconds().saturating_sub(began_ns));
+        }
+        let (state, next) = match share.outcome {
+            Outcome::PutOff => (State::GivenBack, None),
+            Outcome::Lost(_) | Outcome::Stopped(_) => (State::Done, None),
+            Outcome::Done => {
+                // SAFETY: the owner keeps the results until the operation is done. The slot is this operation's.
+                unsafe { lender.results.as_ref() }.learn(plan.slot);
+                (State::Done, self.follow(at, batch, true))
+            }
+        };
+        // What it has taken is taken before this one is done: the owner, who waits for one after the other, misses none.
+        operation.set(state, batch);
+        self.tell_owner();
+        next
+    }
+
+    /// Lets those go on that have waited for nothing but the result of an operation. A thief takes the first of them that
+    /// is worth it.
+    fn follow(&self, at: usize, batch: u64, is_thief: bool) -> Option<usize> {
+        // SAFETY: the caller has taken the operation.
+        let mut edge = unsafe { self.operation(at).plan() }.followers;
+        let mut next = None;
+        // SAFETY: in the owner's arena, made when the graph was drawn.
+        while let Some(after) = unsafe { edge.as_ref() } {
+            edge = after.next;
+            let (to, follower) = (after.to as usize, self.operation(after.to as usize));
+            // Acquire and release: pairs with itself; who brings it to zero has seen all the results.
+            if follower.inputs_left.fetch_sub(1, Ordering::AcqRel) != 1 {
+                continue;
+            }
+            // SAFETY: nobody changes a plan while operations of its batch may be taken.
+            let plan = unsafe { follower.plan() };
+            if is_thief && next.is_none() && plan.is_needed && follower.take(State::Waiting, batch) {
+                next = Some(to);
+            } else if plan.on_rows {
+                follower.change(State::Waiting, State::Runnable, batch);
+            }
+        }
+        next
+    }
+}
+
+impl<P: Protocol> Transaction<'_, P> {
+    /// Runs all that has been drawn, with the help of those that wait for the transaction.
+    ///
+    /// # Errors
+    ///
+    /// [`Abort`] when the attempt cannot go on.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    pub fn run_graph(&mut self) -> Result<(), Abort> {
+        if P::SHARES && self.attempt.graph.count != 0 { self.run_drawn() } else { Ok(()) }
+    }
+
+    #[inline(never)]
+    fn run_drawn(&mut self) -> Result<(), Abort> {
+        let protocol = self.protocol;
+        let board = protocol.board(self.attempt.worker()).expect("a protocol that shares has boards");
+        let mut changes = Vec::new();
+        let result = if self.is_stopped() {
+            Err(Abort::INTERNAL)
+        } else {
+            self.catching(|tx| tx.run_batch(board, &mut changes))
+        };
+        if result.is_err() {
+            self.withdraw(board, &mut changes);
+        }
+        self.attempt.follow_shares(&mut changes);
+        board.end_batch();
+        self.attempt.graph.clear();
+        result
+    }
+
+    fn run_batch(&mut self, board: &Board<P>, changes: &mut Vec<Change<P>>) -> Result<(), Abort> {
+        let lender = Lender {
+            protocol: NonNull::from(self.protocol),
+            engine: self.engine(),
+            slot: self.slot(),
+            results: self.attempt.intentions.results.shared(),
+            profile: *self.attempt.profile(),
+            worker: self.attempt.worker(),
+            recorder: self.attempt.recorder(),
+        };
+        // SAFETY: the batch before has ended: no operation is taken.
+        unsafe { board.begin(lender) };
+        // Others get the operations of one that has what they wait for, not of one that waits itself.
+        let first = usize::from(self.attempt.graph.first_was_put_off);
+        if first != 0 {
+            self.run_own(board, 0)?;
+        }
+        let count = self.attempt.graph.count;
+        let stealable = board.publish(first..count);
+        self.protocol.published(self.attempt, board.batch(), stealable);
+        self.run_runnable(board, first..count)?;
+        for at in first..count {
+            self.finish_one(board, at, changes)?;
+        }
+        Ok(())
+    }
+
+    /// Runs what can be run at once and nobody else has taken.
+    fn run_runnable(&mut self, board: &Board<P>, range: std::ops::Range<usize>) -> Result<(), Abort> {
+        let batch = board.batch();
+        for at in range {
+            let operation = board.operation(at);
+            let taken = match operation.state() {
+                State::Runnable => operation.take(State::Runnable, batch),
+                State::Waiting if operation.has_inputs() => operation.take(State::Waiting, batch),
+                _ => false,
+            };
+            if taken {
+                self.run_own(board, at)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Sees to it that an operation is finished, when all before it are.
+    fn finish_one(
+        &mut self,
+        board: &Board<P>,
+        at: usize,
+        changes: &mut Vec<Change<P>>,
+    ) -> Result<(), Abort> {
+        let (batch, operation) = (board.batch(), board.operation(at));
+        loop {
+            match operation.state() {
+                State::Finished => return Ok(()),
+                State::Taken => board.await_done(operation),
+                state @ (State::Runnable | State::Waiting) => {
+                    // All that it has waited for are done, and nobody claims a follower after that.
+                    debug_assert!(operation.has_inputs());
+                    if operation.take(state, batch) {
+                        return self.run_own(board, at);
+                    }
+                }
+                State::GivenBack => {
+                    // Locks that a thief has got before it met one that was not free.
+                    self.adopt(board, at, false, changes)?;
+                    return self.run_own(board, at);
+                }
+                State::Done => {
+                    self.adopt(board, at, true, changes)?;
+                    operation.set(State::Finished, batch);
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    /// Runs an operation that the attempt has taken of its own.
+    fn run_own(&mut self, board: &Board<P>, at: usize) -> Result<(), Abort> {
+        let (batch, operation) = (board.batch(), board.operation(at));
+        let results = self.attempt.intentions.results.shared();
+        // SAFETY: taken, or nobody else can take it.
+        let plan = unsafe { operation.plan() };
+        let timed = (batch + at as u64).is_multiple_of(TIMED_ONE_IN) && plan.on_rows && at != 0;
+        let began_ns = if timed { clock::nanoseconds() } else { 0 };
+        // Before it runs, as it may panic. Nobody but the owner wants to know.
+        operation.set(State::Finished, batch);
+        // SAFETY: the plan's function knows its node, which nobody else uses; its inputs are known. The results are the
+        // attempt's.
+        let result = unsafe { (plan.run)(plan.node, results.as_ref(), self) };
+        if result.is_ok() {
+            // SAFETY: as above. The slot is this operation's.
+            unsafe { results.as_ref() }.learn(plan.slot);
+            let took_ns = timed.then(|| clock::nanoseconds().saturating_sub(began_ns));
+            if plan.on_rows {
+                self.count_operation(false, took_ns);
+            }
+            board.follow(at, batch, false);
+        }
+        result
+    }
+
+    /// Makes what a thief has done the attempt's.
+    fn adopt(
+        &mut self,
+        board: &Board<P>,
+        at: usize,
+        is_done: bool,
+        changes: &mut Vec<Change<P>>,
+    ) -> Result<(), Abort> {
+        let operation = board.operation(at);
+        // SAFETY: done, or given back: whoever had taken it has done with it.
+        let (plan, share) = unsafe { (operation.plan(), operation.share_mut()) };
+        let outcome = std::mem::replace(&mut share.outcome, Outcome::Done);
+        let took_ns = share.took_ns.take();
+        let (protocol, mut last, mut adopted) = (self.protocol, None, Ok(()));
+        if let Some(attempt) = share.attempt_mut() {
+            (last, adopted) = self.attempt.adopt(protocol, attempt, changes);
+        }
+        match outcome {
+            _ if !is_done => {}
+            Outcome::PutOff => {}
+            Outcome::Done if plan.on_rows => self.count_operation(true, took_ns),
+            Outcome::Done => {}
+            Outcome::Lost(reason) => {
+                let over = last.unwrap_or(ItemId::from_position(0));
+                return Err(self.lose(Lost::item(reason, over)));
+            }
+            Outcome::Stopped(stop) => return Err(self.stop(stop)),
+        }
+        adopted.map_err(|lost| {
+            // The next attempt meets nobody's changes but those that it makes itself.
+            self.attempt.runs_at_once |= lost.reason == Reason::StructureChanged;
+            self.lose(lost)
+        })
+    }
+
+    /// Takes all operations back that nobody has begun, waits for the others, and adopts what they hold. In ascending
+    /// order: who runs one may take another one that comes after it.
+    #[cold]
+    fn withdraw(&mut self, board: &Board<P>, changes: &mut Vec<Change<P>>) {
+        let batch = board.batch();
+        for at in 0..self.attempt.graph.count {
+            let operation = board.operation(at);
+            loop {
+                match operation.state() {
+                    State::Runnable if !operation.take(State::Runnable, batch) => continue,
+                    // A thief's: the owner's are finished as soon as it begins them.
+                    State::Taken => {
+                        board.await_done(operation);
+                        continue;
+                    }
+                    state @ (State::Done | State::GivenBack) => {
+                        // What has become of the attempt is decided.
+                        let _ = self.adopt(board, at, state == State::Done, changes);
+                    }
+                    State::Runnable | State::Waiting | State::Finished => {}
+                }
+                break;
+            }
+            operation.set(State::Finished, batch);
+        }
+    }
+}

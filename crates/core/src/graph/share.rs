@@ -1,0 +1,179 @@
+//! A share: what a thief has done of an attempt, until the owner adopts it.
+
+use super::board::{Lender, Plan};
+use crate::abort::{Abort, Reason};
+use crate::attempt::Attempt;
+use crate::deferred::words;
+use crate::history::recorder::Log;
+use crate::item::{Flags, ItemId};
+use crate::object::Object;
+use crate::pin::Pin;
+use crate::profile::Isolation;
+use crate::protocol::{Lost, Protocol};
+use crate::structure::StructureChange;
+use crate::transaction::{Stop, Transaction};
+use hotrow_sync::memory;
+use std::mem::ManuallyDrop;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr::NonNull;
+
+/// What has become of an operation in a thief's hands.
+#[derive(Debug)]
+pub(super) enum Outcome {
+    /// Its result is there.
+    Done,
+    /// A lock was not free. Nothing has happened; locks that it has got already are the owner's.
+    PutOff,
+    /// It has lost a conflict, over the segment that it touched last.
+    Lost(Reason),
+    /// The attempt cannot commit.
+    Stopped(Stop),
+}
+
+/// A change of structure and the object that made it.
+pub(crate) type Change<P> = (StructureChange, NonNull<dyn Object<P>>);
+
+/// What a thief has done.
+pub(super) struct Share<P: Protocol> {
+    /// Made when the operation is stolen for the first time.
+    attempt: Option<Box<Attempt<P>>>,
+    pub(super) outcome: Outcome,
+    /// How long it took, if it was timed.
+    pub(super) took_ns: Option<u64>,
+}
+
+impl<P: Protocol> Share<P> {
+    pub(super) fn new() -> Self {
+        Self { attempt: None, outcome: Outcome::Done, took_ns: None }
+    }
+
+    /// Runs an operation for its owner.
+    ///
+    /// # Safety
+    ///
+    /// The caller has taken the operation that has this plan and this share.
+    pub(super) unsafe fn run(&mut self, plan: &Plan<P>, lender: &Lender<P>) {
+        let attempt = self.attempt.get_or_insert_with(|| Box::new(Attempt::for_share()));
+        // SAFETY: the owner is in its attempt until the operation is done (`Board`), and so all this is in memory.
+        let (protocol, slot, results) =
+            unsafe { (lender.protocol.as_ref(), lender.slot.as_ref(), lender.results.as_ref()) };
+        attempt.open_share(protocol, lender);
+        // Never dropped: it would end the attempt. What it has of its own is taken out below.
+        let mut tx = ManuallyDrop::new(Transaction::of_share(protocol, lender.engine, attempt, slot));
+        // SAFETY: the caller's promise; the plan's function knows the node's type.
+        let result = catch_unwind(AssertUnwindSafe(|| unsafe { (plan.run)(plan.node, results, &mut tx) }));
+        let stop = tx.take_stop();
+        let put_off = std::mem::take(&mut attempt.was_put_off);
+        self.outcome = match result {
+            Ok(Ok(())) => Outcome::Done,
+            Ok(Err(_)) if put_off && attempt.items.writes().is_empty() => Outcome::PutOff,
+            // The next attempt draws nothing.
+            Ok(Err(_)) if put_off => Outcome::Lost(Reason::Undeclared),
+            Ok(Err(abort)) => match stop {
+                Some(Stop::Lost(loss)) => Outcome::Lost(loss.reason),
+                Some(stop) => Outcome::Stopped(stop),
+                None if abort == Abort::rollback() => Outcome::Stopped(Stop::RolledBack),
+                None => Outcome::Lost(Reason::Undeclared),
+            },
+            Err(panic) => Outcome::Stopped(Stop::Panicked(words(&*panic))),
+        };
+        attempt.leave_share(matches!(self.outcome, Outcome::PutOff));
+    }
+
+    /// What was done, for the owner, who then has done it.
+    pub(super) fn attempt_mut(&mut self) -> Option<&mut Attempt<P>> {
+        self.attempt.as_deref_mut()
+    }
+}
+
+impl<P: Protocol> Attempt<P> {
+    fn for_share() -> Self {
+        let mut attempt = Self::small();
+        attempt.changes = Some(Vec::new());
+        attempt
+    }
+
+    /// Begins to do something in another worker's name.
+    fn open_share(&mut self, protocol: &P, lender: &Lender<P>) {
+        self.forget();
+        self.lend(lender.worker, lender.profile);
+        self.local = protocol.lend(self.worker());
+        self.may_put_off = true;
+        if let Some(recorder) = &lender.recorder {
+            let log = self.log.get_or_insert_with(|| Box::new(Log::detached(recorder.clone())));
+            log.reads_count(lender.profile.isolation == Isolation::Serializable);
+        }
+        self.pin = Some(Pin::new());
+    }
+
+    /// Ends the thief's part. What it has noted for a history does not count if nothing has happened.
+    fn leave_share(&mut self, put_off: bool) {
+        self.pin = None;
+        if put_off && let Some(log) = &mut self.log {
+            log.clear();
+        }
+        // What the owner is going to read.
+        for item in self.items.iter() {
+            memory::write(std::ptr::from_ref(item));
+            if !item.payload.is_null() {
+                memory::write(item.payload);
+            }
+        }
+    }
+
+    /// Makes what a thief has done the attempt's own: what it has read and written, and what it holds. Also says which
+    /// segment it touched last. Whatever has become of the operation, what it holds must not be lost.
+    pub(super) fn adopt(
+        &mut self,
+        protocol: &P,
+        share: &mut Attempt<P>,
+        changes: &mut Vec<Change<P>>,
+    ) -> (Option<ItemId>, Result<(), Lost>) {
+        let mut last = None;
+        for id in share.items.ids() {
+            let lent = share.items.get(id);
+            memory::read(std::ptr::from_ref(lent));
+            let mine = self.items.find_or_add(lent.segment, lent.object);
+            protocol.adopt(self, mine, lent);
+            let item = self.items.get_mut(mine);
+            item.flags |= lent.flags & !Flags::WRITE.0 & !Flags::PREDICATE.0;
+            item.tag = lent.tag;
+            item.mark = lent.mark;
+            if !lent.payload.is_null() {
+                memory::read(lent.payload);
+                item.payload = lent.payload;
+            }
+            if lent.is(Flags::PREDICATE) {
+                self.items.mark_predicate(mine);
+            }
+            last = Some(mine);
+        }
+        // In the order in which they were written: cleanups go by that.
+        for id in share.items.writes() {
+            let mine = self.items.find(share.items.get(*id).segment).expect("adopted just now");
+            self.items.mark_write(mine);
+        }
+        self.wants_cleanup |= share.wants_cleanup;
+        if let (Some(log), Some(theirs)) = (&mut self.log, &mut share.log) {
+            log.absorb(theirs);
+        }
+        changes.append(share.changes.get_or_insert_default());
+        let mut result = Ok(());
+        for number in 0..share.observations() {
+            let (observed, observer) = share.observation_at(number);
+            result = result.and(self.observe(observed, observer));
+        }
+        share.forget();
+        (last, result)
+    }
+
+    /// Follows the changes that shares have made to the structure, in the order in which they were made.
+    pub(super) fn follow_shares(&mut self, changes: &mut Vec<Change<P>>) {
+        changes.sort_by_key(|(change, _)| match change {
+            StructureChange::Bumped { before, .. } | StructureChange::Split { before, .. } => *before,
+        });
+        for (change, by) in changes.drain(..) {
+            self.follow(change, by);
+        }
+    }
+}

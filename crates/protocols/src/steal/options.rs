@@ -1,0 +1,77 @@
+//! The variants of queue locking.
+
+use hotrow_core::Variant;
+
+/// Who runs a transaction's operations while others wait for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stealing {
+    /// Its worker alone: plain two-phase locking.
+    Never,
+    /// All that wait take the next one from one place: stealdb §2.2.
+    Basic,
+    /// Each that waits takes one from the transaction immediately ahead: stealdb §2.3.
+    Chain,
+}
+
+/// A variant of [`QueueLocking`](super::QueueLocking).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct QueueLockingOptions {
+    /// Who runs operations.
+    pub stealing: Stealing,
+    /// Whether readers, too, take locks alone, as the paper's.
+    pub exclusive: bool,
+}
+
+/// The variants that are listed. Each may have `+exclusive` behind its name.
+pub(super) const VARIANTS: &[Variant] = &[
+    Variant {
+        name: "steal",
+        summary: "two-phase locking with queue locks; who waits runs operations of the transaction ahead (+exclusive: \
+                  readers do not share)",
+        source: "stealdb §3",
+    },
+    Variant {
+        name: "steal-basic",
+        summary: "steal, where all that wait take operations from one place: the paper's first solution",
+        source: "stealdb §2.2",
+    },
+    Variant {
+        name: "2pl-mcs",
+        summary: "two-phase locking with fair queue locks; who meets a lock queues, deadlocks cost the youngest",
+        source: "stealdb §3.3, §4",
+    },
+];
+
+const KINDS: [Stealing; 3] = [Stealing::Chain, Stealing::Basic, Stealing::Never];
+const EXCLUSIVE: &str = "+exclusive";
+
+impl QueueLockingOptions {
+    /// What a name stands for.
+    pub(super) fn named(name: &str) -> Option<Self> {
+        let (base, exclusive) = match name.strip_suffix(EXCLUSIVE) {
+            Some(base) => (base, true),
+            None => (name, false),
+        };
+        let at = VARIANTS.iter().position(|variant| variant.name == base)?;
+        Some(Self { stealing: KINDS[at], exclusive })
+    }
+
+    /// The name that stands for it.
+    pub(super) fn name(&self) -> String {
+        let at = KINDS.iter().position(|kind| *kind == self.stealing).expect("all kinds are listed");
+        format!("{}{}", VARIANTS[at].name, if self.exclusive { EXCLUSIVE } else { "" })
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_name_stands_for_a_variant_of_its_own() {
+        for name in ["steal", "steal-basic", "2pl-mcs", "steal+exclusive", "2pl-mcs+exclusive"] {
+            assert_eq!(QueueLockingOptions::named(name).unwrap().name(), name);
+        }
+        assert_eq!(QueueLockingOptions::named("steal+shared"), None);
+    }
+}

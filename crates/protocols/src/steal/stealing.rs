@@ -1,0 +1,195 @@
+//! Stealing: who waits for a lock runs operations of the transaction that has it (stealdb §3.2, Algorithm 3).
+//!
+//! # The chain
+//!
+//! A worker's *steal context* is one word: whose operations, of which batch, and the number of the next one to take,
+//! counted from the front. The holder puts its own there when its operations are on its board. Whoever waits immediately
+//! behind it takes the word, so that nobody else has it, takes the operation, and leaves the rest in its own context for
+//! the next one behind. So each worker looks at one word of one other worker, and the holder's operations go down the chain
+//! from the last to the first, while the holder runs them from the first on. It meets the chain's tail where nothing is
+//! left that nobody has taken, which is how it steals back.
+//!
+//! # The single queue
+//!
+//! Under `steal-basic` the word stays where it is, and all that wait for the holder's lock count it down (stealdb §2.2).
+//!
+//! # Readers
+//!
+//! Who waits for those that share a lock has several ahead, and looks at each in turn.
+
+use super::QueueLocking;
+use super::options::Stealing;
+use crate::contexts::{Stamp, WORKERS_MAX};
+use crate::per_worker::PerWorker;
+use crossbeam_utils::CachePadded;
+use hotrow_core::WorkerId;
+use hotrow_core::graph::{Board, Found};
+use hotrow_sync::atomic::{AtomicU64, Ordering};
+
+/// Whose operations are to be stolen next, and which. Never 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct StealContext {
+    owner: u32,
+    /// The lowest bits of the batch.
+    batch: u64,
+    /// The number of the operation.
+    place: u32,
+}
+
+const PLACE_BITS: u32 = 12;
+const BATCH_BITS: u32 = 26;
+const BATCH: u64 = (1 << BATCH_BITS) - 1;
+
+impl StealContext {
+    /// `owner | batch | place + 1`.
+    fn word(self) -> u64 {
+        u64::from(self.owner) << (BATCH_BITS + PLACE_BITS)
+            | (self.batch & BATCH) << PLACE_BITS
+            | u64::from(self.place + 1)
+    }
+
+    fn from_word(word: u64) -> Option<Self> {
+        let place = (word & ((1 << PLACE_BITS) - 1)) as u32;
+        let (owner, batch) = ((word >> (BATCH_BITS + PLACE_BITS)) as u32, word >> PLACE_BITS & BATCH);
+        place.checked_sub(1).map(|place| Self { owner, batch, place })
+    }
+
+    fn next(self) -> Option<Self> {
+        self.place.checked_sub(1).map(|place| Self { place, ..self })
+    }
+}
+
+#[derive(Debug, Default)]
+struct Place {
+    /// The [`StealContext`]; 0 if there is nothing to steal.
+    context: CachePadded<AtomicU64>,
+    /// The attempt of the worker that others wait for: its identity.
+    awaited: AtomicU64,
+}
+
+/// What workers know of each other's operations.
+#[derive(Debug)]
+pub(super) struct Thieves {
+    places: PerWorker<Place>,
+    boards: PerWorker<Board<QueueLocking>>,
+    stealing: Stealing,
+}
+
+impl Thieves {
+    pub(super) fn new(stealing: Stealing) -> Self {
+        let boards = if stealing == Stealing::Never { 0 } else { WORKERS_MAX };
+        Self { places: PerWorker::new(WORKERS_MAX), boards: PerWorker::new(boards), stealing }
+    }
+
+    pub(super) fn stealing(&self) -> Stealing {
+        self.stealing
+    }
+
+    pub(super) fn board(&self, worker: WorkerId) -> Option<&Board<QueueLocking>> {
+        (self.stealing != Stealing::Never).then(|| self.boards.of(worker.number()))
+    }
+
+    /// Says that an attempt is waited for: from now on it draws its operations.
+    pub(super) fn await_attempt(&self, id: u64, worker: u32) {
+        let awaited = &self.places.of(worker).awaited;
+        // Relaxed, as in `is_awaited`: a hint.
+        if awaited.load(Ordering::Relaxed) != id {
+            awaited.store(id, Ordering::Relaxed);
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn is_awaited(&self, stamp: Stamp) -> bool {
+        self.places.of(stamp.worker()).awaited.load(Ordering::Relaxed) == stamp.id.word()
+    }
+
+    /// Offers a worker's operations.
+    pub(super) fn offer(&self, owner: u32, batch: u64, stealable: u32) {
+        if let Some(place) = stealable.checked_sub(1) {
+            let context = StealContext { owner, batch, place };
+            // Release: pairs with the acquire in `steal_next`; who finds the word finds the board as it was published.
+            self.places.of(owner).context.store(context.word(), Ordering::Release);
+        }
+    }
+
+    /// Forgets what a worker has left for those behind it.
+    #[inline]
+    pub(super) fn clear(&self, worker: u32) {
+        let context = &self.places.of(worker).context;
+        if context.load(Ordering::Relaxed) != 0 {
+            context.store(0, Ordering::Relaxed);
+        }
+    }
+
+    /// Runs an operation that the one ahead, or the holder, has to offer, for a worker that waits. False if there is none.
+    pub(super) fn steal(&self, me: u32, ahead: u32) -> bool {
+        let context = &self.places.of(ahead).context;
+        // Relaxed: a look, which is in nobody's way.
+        let seen = context.load(Ordering::Relaxed);
+        match self.stealing {
+            Stealing::Never => false,
+            _ if seen == 0 => false,
+            // Acquire: pairs with the release in `offer` and below.
+            Stealing::Chain => StealContext::from_word(context.swap(0, Ordering::AcqRel))
+                .is_some_and(|context| self.steal_along(me, context)),
+            Stealing::Basic => self.steal_from_one(context),
+        }
+    }
+
+    /// Takes the first operation that can be taken from `context` on, leaves what is below it to those behind, and runs it.
+    fn steal_along(&self, me: u32, mut context: StealContext) -> bool {
+        let board = self.boards.of(context.owner);
+        loop {
+            let next = context.next();
+            match (board.take(context.place, context.batch), next) {
+                (Found::Taken(taken), next) => {
+                    let left = next.map_or(0, StealContext::word);
+                    // Release: pairs with the acquire in `steal`; what this worker has seen of the board, the next sees.
+                    self.places.of(me).context.store(left, Ordering::Release);
+                    taken.run();
+                    return true;
+                }
+                (Found::Busy, Some(next)) => context = next,
+                (Found::Busy, None) | (Found::Over, _) => return false,
+            }
+        }
+    }
+
+    /// Counts the one word down and runs the operation whose turn that was.
+    fn steal_from_one(&self, word: &AtomicU64) -> bool {
+        let mut seen = word.load(Ordering::Relaxed);
+        while let Some(context) = StealContext::from_word(seen) {
+            let left = context.next().map_or(0, StealContext::word);
+            // Acquire: pairs with the release in `offer`.
+            if let Err(now) = word.compare_exchange(seen, left, Ordering::AcqRel, Ordering::Relaxed) {
+                seen = now;
+                continue;
+            }
+            match self.boards.of(context.owner).take(context.place, context.batch) {
+                Found::Taken(taken) => {
+                    taken.run();
+                    return true;
+                }
+                Found::Busy => seen = left,
+                Found::Over => return false,
+            }
+        }
+        false
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_steal_context_is_one_word() {
+        for (owner, batch, place) in [(0, 0, 0), (16_383, BATCH, 4_094), (7, 1 << 25, 255)] {
+            let context = StealContext { owner, batch, place };
+            assert_ne!(context.word(), 0);
+            assert_eq!(StealContext::from_word(context.word()), Some(context));
+        }
+        assert_eq!(StealContext::from_word(0), None);
+        assert_eq!(StealContext { owner: 1, batch: 2, place: 0 }.next(), None);
+    }
+}

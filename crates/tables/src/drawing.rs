@@ -1,0 +1,114 @@
+//! Operations on rows that are drawn for others to run ([`hotrow_core::graph`]).
+//!
+//! An operation looks its key up when it runs, and so whoever runs it does: that is a good part of its work.
+
+use crate::key::Key;
+use crate::storage::Shared;
+use foldhash::fast::FixedState;
+use hotrow_core::{Abort, Deferred, Input, Protocol, Transaction, Value};
+use std::hash::BuildHasher;
+use std::ptr::NonNull;
+
+type Tx<'w, P> = Transaction<'w, P>;
+
+const ONCE: &str = "an operation that has been put off has done nothing";
+
+impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
+    /// What tells operations on one key from those on others.
+    fn hash_of(&self, key: &K) -> u64 {
+        FixedState::default().hash_one((self.label.number(), key))
+    }
+
+    /// Draws work on rows of the table.
+    ///
+    /// # Safety
+    ///
+    /// `work` and its inputs may be used by any thread, as the result may.
+    unsafe fn draw<I: Input, O: 'static>(
+        &self,
+        tx: &mut Tx<'_, P>,
+        key: Option<&K>,
+        inputs: I,
+        mut work: impl FnMut(&Self, &mut Tx<'_, P>, I::Value) -> Result<O, Abort> + 'static,
+    ) -> Result<Deferred<O>, Abort> {
+        tx.enter(&self.label)?;
+        let table = NonNull::from(self);
+        let hash = key.map(|key| self.hash_of(key));
+        // SAFETY: the table is freed through the epoch, and the attempt is pinned; the rest is the caller's promise.
+        unsafe { tx.draw(hash, inputs, move |tx, inputs| work(table.as_ref(), tx, inputs)) }
+    }
+
+    pub(crate) fn draw_read<O: Send + Sync + 'static>(
+        &self,
+        tx: &mut Tx<'_, P>,
+        key: K,
+        look: impl FnOnce(&R) -> O + Send + 'static,
+    ) -> Result<Deferred<Option<O>>, Abort> {
+        let mut look = Some(look);
+        // SAFETY: keys and rows are `Send` and `Sync`, and so are the others, as the bounds say.
+        unsafe {
+            self.draw(tx, Some(&key.clone()), (), move |table, tx, ()| {
+                table.read(tx, &key, |row| look.take().expect(ONCE)(row))
+            })
+        }
+    }
+
+    /// Draws a change of a row. `finish` makes the result of what the change has given, if there was a row.
+    pub(crate) fn draw_update<I, C, O, F>(
+        &self,
+        tx: &mut Tx<'_, P>,
+        key: K,
+        input: I,
+        change: C,
+        finish: impl Fn(Option<O>) -> F + Send + 'static,
+    ) -> Result<Deferred<F>, Abort>
+    where
+        I: Input<Value: Send> + Send,
+        C: FnOnce(&mut R, I::Value) -> O + Send + 'static,
+        F: Send + Sync + 'static,
+    {
+        let mut change = Some(change);
+        // SAFETY: as in `draw_read`.
+        unsafe {
+            self.draw(tx, Some(&key.clone()), input, move |table, tx, input| {
+                table.update(tx, &key, |row| change.take().expect(ONCE)(row, input)).map(&finish)
+            })
+        }
+    }
+
+    /// Draws one of several changes that also change a value, which goes from one to the next.
+    pub(crate) fn draw_update_and<A, B, I>(
+        &self,
+        tx: &mut Tx<'_, P>,
+        key: K,
+        inputs: I,
+        change: impl Fn(&mut A, &mut R, B) + Send + 'static,
+    ) -> Result<Deferred<A>, Abort>
+    where
+        A: Send + Sync + 'static,
+        I: Input<Value = (A, B)> + Send,
+    {
+        // SAFETY: as in `draw_read`.
+        unsafe {
+            self.draw(tx, Some(&key.clone()), inputs, move |table, tx, (mut sum, input)| {
+                table.update(tx, &key, |row| change(&mut sum, row, input))?;
+                Ok(sum)
+            })
+        }
+    }
+
+    pub(crate) fn draw_insert<I: Input<Value = (K, R)> + Send>(
+        &self,
+        tx: &mut Tx<'_, P>,
+        key: Option<&K>,
+        inputs: I,
+    ) -> Result<Deferred<bool>, Abort> {
+        // SAFETY: as in `draw_read`.
+        unsafe { self.draw(tx, key, inputs, |table, tx, (key, row)| table.insert(tx, key, row)) }
+    }
+
+    pub(crate) fn draw_delete(&self, tx: &mut Tx<'_, P>, key: K) -> Result<Deferred<bool>, Abort> {
+        // SAFETY: as in `draw_read`.
+        unsafe { self.draw(tx, Some(&key.clone()), (), move |table, tx, ()| table.delete(tx, &key)) }
+    }
+}
