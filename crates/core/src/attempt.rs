@@ -58,7 +58,7 @@ pub struct Attempt<P: Protocol> {
     /// Whether deferred operations run at once, because an attempt of the transaction failed that deferred them.
     pub(crate) runs_at_once: bool,
     /// What has been drawn for others to run.
-    pub(crate) graph: Graph,
+    pub(crate) graph: Graph<P>,
     /// Whether an operation that meets a lock which is not free may be put off instead of waiting.
     pub(crate) may_put_off: bool,
     /// Whether the last operation was.

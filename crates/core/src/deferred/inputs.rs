@@ -120,6 +120,11 @@ impl Results {
         deferred
     }
 
+    /// Says that a result comes from another place of the graph.
+    pub(crate) fn move_operation(&mut self, slot: u32, operation: u32) {
+        self.slots[slot as usize].operation = operation;
+    }
+
     /// The operation of the graph whose result is not known yet.
     pub(crate) fn operation_of(&self, slot: u32) -> Option<u32> {
         let slot = &self.slots[slot as usize];

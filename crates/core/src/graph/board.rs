@@ -77,16 +77,12 @@ pub(super) struct Plan<P: Protocol> {
     /// In the owner's arena, of the type that `run` knows.
     pub(super) node: *mut u8,
     pub(super) run: Run<P>,
-    /// Visits the results that it needs.
-    pub(super) visit_inputs: unsafe fn(*const u8, &mut dyn FnMut(u32)),
     /// Tells a part of the results that it is known.
     pub(super) slot: u32,
     /// Those that wait for its result.
     pub(super) followers: *const Edge,
-    /// Whether it works on rows: computations are not worth a thief's while, unless an operation on rows waits for them.
+    /// Whether it works on rows. If not, one that does waits for it.
     pub(super) on_rows: bool,
-    /// Whether an operation on rows waits for it, if it is a computation.
-    pub(super) is_needed: bool,
     /// Whether it is the owner's, in its turn.
     pub(super) is_in_order: bool,
 }
@@ -116,7 +112,7 @@ pub(super) struct Lender<P: Protocol> {
 /// A worker's operations that others may run.
 pub struct Board<P: Protocol> {
     chunks: [OnceLock<Box<[CachePadded<Operation<P>>]>>; OPERATIONS_MAX / CHUNK],
-    /// The operations on rows of the current batch, by their places in `chunks`.
+    /// Those operations on rows of the current batch that could be run when it began, by their places in `chunks`.
     queue: [AtomicU32; OPERATIONS_MAX],
     /// The current batch. Only the owner changes it.
     batch: AtomicU64,
@@ -185,6 +181,13 @@ impl<P: Protocol> Operation<P> {
     pub(super) fn state(&self) -> State {
         // Acquire: pairs with the releases in `set` and `take`; who sees that it is done sees what was done.
         State::of(self.word.load(Ordering::Acquire))
+    }
+
+    /// The state, if the word is of this batch. For the owner.
+    pub(super) fn state_in(&self, batch: u64) -> Option<State> {
+        // Relaxed: what the owner itself has said.
+        let word = self.word.load(Ordering::Relaxed);
+        (word >> STATE_BITS == batch).then(|| State::of(word))
     }
 
     pub(super) fn set(&self, state: State, batch: u64) {
@@ -276,19 +279,18 @@ impl<P: Protocol> Board<P> {
             // SAFETY: the owner calls this, and nobody can take an operation on rows yet but one of those before, which
             // leaves plans as they are.
             let plan = unsafe { operation.plan() };
-            if plan.on_rows && !plan.is_in_order {
+            let state = match () {
+                () if operation.state_in(batch) == Some(State::Finished) => continue,
+                () if plan.is_in_order => State::GivenBack,
+                () if plan.on_rows && operation.has_inputs() => State::Runnable,
+                () => State::Waiting,
+            };
+            if state == State::Runnable {
                 // Relaxed: pairs with whatever makes the number of operations known.
                 self.queue[stealable as usize].store(at as u32, Ordering::Relaxed);
                 stealable += 1;
             }
-            operation.set(
-                match () {
-                    () if plan.is_in_order => State::GivenBack,
-                    () if plan.on_rows && operation.has_inputs() => State::Runnable,
-                    () => State::Waiting,
-                },
-                batch,
-            );
+            operation.set(state, batch);
         }
         stealable
     }
@@ -306,7 +308,7 @@ impl<P: Protocol> Board<P> {
         unsafe { &*self.lender.get() }.as_ref().expect("a batch has begun")
     }
 
-    /// Takes an operation on rows, by its place among those, if it is runnable and of the batch of which the lowest bits are
+    /// Takes an operation, by its place among those that could be run first, if nobody has it and of the batch of which the lowest bits are
     /// given.
     pub fn take(&self, place: u32, batch_low: u64) -> Found<'_, P> {
         // Relaxed: if it is of another batch, so is the operation's word.

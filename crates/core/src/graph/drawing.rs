@@ -1,15 +1,54 @@
 //! Drawing the graph: what a transaction says that it is going to do, while it runs its body.
+//!
+//! Operations on rows go on the board. A computation goes there only if an operation on rows waits for it; else the owner
+//! makes it when all operations have run.
 
-use super::board::{Board, Edge, OPERATIONS_MAX, Plan};
+use super::board::{Edge, OPERATIONS_MAX, Plan, Run};
 use crate::abort::{Abort, Misuse};
 use crate::deferred::{Deferred, Input, Results};
 use crate::protocol::Protocol;
 use crate::transaction::Transaction;
 
+/// A computation that is not on the board.
+pub(super) struct Computation<P: Protocol> {
+    pub(super) node: *mut u8,
+    pub(super) run: Run<P>,
+    pub(super) slot: u32,
+    visit_inputs: VisitInputs,
+    /// It is on the board now.
+    pub(super) was_moved: bool,
+}
+
+/// Where what makes a result is drawn.
+#[derive(Clone, Copy)]
+enum Drawn {
+    /// On the board.
+    Operation(u32),
+    /// Among the computations.
+    Computation(u32),
+}
+
+const COMPUTATION: u32 = 1 << 31;
+
+impl Drawn {
+    fn number(self) -> u32 {
+        match self {
+            Drawn::Operation(at) => at,
+            Drawn::Computation(at) => at | COMPUTATION,
+        }
+    }
+
+    fn numbered(number: u32) -> Self {
+        if number & COMPUTATION == 0 { Drawn::Operation(number) } else { Drawn::Computation(number & !COMPUTATION) }
+    }
+}
+
 /// What an attempt has drawn and not run yet.
-pub(crate) struct Graph {
+pub(crate) struct Graph<P: Protocol> {
     /// Operations on the board.
     pub(super) count: usize,
+    /// Computations that no operation on rows waits for, so far, in their order.
+    pub(super) computations: Vec<Computation<P>>,
     /// Whether operations are drawn from now on instead of being run at once.
     pub(super) draws: bool,
     /// Whether the first one could not be run at once, as a lock was not free.
@@ -19,16 +58,23 @@ pub(crate) struct Graph {
     bits: [u64; 4],
 }
 
-impl Graph {
+impl<P: Protocol> Graph<P> {
     pub(crate) fn new() -> Self {
-        Self { count: 0, draws: false, first_was_put_off: false, keys: Vec::new(), bits: [0; 4] }
+        let (computations, keys) = (Vec::new(), Vec::new());
+        Self { count: 0, computations, draws: false, first_was_put_off: false, keys, bits: [0; 4] }
+    }
+
+    /// Whether nothing waits to be run.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    pub(super) fn is_empty(&self) -> bool {
+        self.count == 0 && self.computations.is_empty()
     }
 
     /// Begins another attempt.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub(crate) fn open(&mut self) {
         self.draws = false;
-        if self.count != 0 {
+        if !self.is_empty() {
             self.clear();
         }
     }
@@ -36,6 +82,7 @@ impl Graph {
     /// Forgets what was drawn.
     pub(super) fn clear(&mut self) {
         self.count = 0;
+        self.computations.clear();
         self.first_was_put_off = false;
         self.keys.clear();
         self.bits = [0; 4];
@@ -50,6 +97,9 @@ impl Graph {
         again
     }
 }
+
+/// Visits the results that a node needs, by number.
+type VisitInputs = unsafe fn(*const u8, &mut dyn FnMut(u32));
 
 /// What an operation consists of.
 struct Node<W, I, O> {
@@ -224,83 +274,83 @@ impl<P: Protocol> Transaction<'_, P> {
         if !inputs.belongs_to(&self.attempt.intentions.results) {
             return Err(self.misuse(Misuse::ForeignDeferred));
         }
-        if self.attempt.graph.count == OPERATIONS_MAX {
+        if on_rows && self.attempt.graph.count + self.attempt.graph.computations.len() >= OPERATIONS_MAX {
+            // All computations may have to be on the board with it.
             self.run_graph()?;
         }
-        let protocol = self.protocol;
-        let board = protocol.board(self.attempt.worker()).expect("a protocol that shares has boards");
-        let at = self.attempt.graph.count;
         let node = self.attempt.allocate(Node { work, inputs, result: None::<O> });
         let typed = node.cast::<Node<W, I, O>>();
+        let (run, visit_inputs): (Run<P>, VisitInputs) =
+            (Node::<W, I, O>::run::<P>, Node::<W, I, O>::visit_inputs);
+        if on_rows {
+            // SAFETY: the node was made just now, with this function.
+            unsafe { self.move_inputs(node, visit_inputs) };
+        }
+        let graph = &self.attempt.graph;
+        let drawn = match on_rows {
+            true => Drawn::Operation(graph.count as u32),
+            false => Drawn::Computation(graph.computations.len() as u32),
+        };
         // SAFETY: as in `Transaction::known`; the result is `Some` once the operation has run.
         let deferred = unsafe {
             self.attempt.intentions.drop_later(typed);
-            self.attempt.intentions.results.add_of(&raw const (*typed).result, at as u32)
+            self.attempt.intentions.results.add_of(&raw const (*typed).result, drawn.number())
         };
-        let plan = Plan {
-            node,
-            run: Node::<W, I, O>::run::<P>,
-            visit_inputs: Node::<W, I, O>::visit_inputs,
-            slot: deferred.slot(),
-            followers: std::ptr::null(),
-            on_rows,
-            is_needed: on_rows,
-            is_in_order,
-        };
-        self.attempt.graph.count += 1;
-        // SAFETY: the owner draws between batches: nobody can take an operation.
-        unsafe { self.enter_plan(board, at, plan) };
+        let slot = deferred.slot();
+        if on_rows {
+            self.enter_plan(Plan { node, run, slot, followers: std::ptr::null(), on_rows, is_in_order }, visit_inputs);
+        } else {
+            let computation = Computation { node, run, slot, visit_inputs, was_moved: false };
+            self.attempt.graph.computations.push(computation);
+        }
         Ok(deferred)
     }
 
-    /// Puts an operation on the board, behind those whose results it needs.
+    /// Moves the computations that a node waits for to the board, and those that they wait for.
     ///
     /// # Safety
     ///
-    /// The board is the attempt's, and nobody can take an operation of it.
-    unsafe fn enter_plan(&mut self, board: &Board<P>, at: usize, plan: Plan<P>) {
-        let Plan { node, visit_inputs, is_needed, .. } = plan;
-        let operation = board.operation(at);
+    /// `visit_inputs` knows the node.
+    unsafe fn move_inputs(&mut self, node: *const u8, visit_inputs: VisitInputs) {
+        let mut each = |slot| {
+            let number = self.attempt.intentions.results.operation_of(slot);
+            let Some(Drawn::Computation(at)) = number.map(Drawn::numbered) else { return };
+            let computation = &mut self.attempt.graph.computations[at as usize];
+            computation.was_moved = true;
+            let Computation { node, run, slot, visit_inputs, .. } = *computation;
+            // SAFETY: drawn with this function. A computation comes after those that it waits for, so this ends.
+            unsafe { self.move_inputs(node, visit_inputs) };
+            let drawn = Drawn::Operation(self.attempt.graph.count as u32);
+            self.attempt.intentions.results.move_operation(slot, drawn.number());
+            let followers = std::ptr::null();
+            self.enter_plan(Plan { node, run, slot, followers, on_rows: false, is_in_order: false }, visit_inputs);
+        };
         // SAFETY: the caller's promise.
+        unsafe { visit_inputs(node, &mut each) };
+    }
+
+    /// Puts an operation on the board, behind those whose results it needs, which are there.
+    fn enter_plan(&mut self, plan: Plan<P>, visit_inputs: VisitInputs) {
+        let protocol = self.protocol;
+        let board = protocol.board(self.attempt.worker()).expect("a protocol that shares has boards");
+        let at = self.attempt.graph.count;
+        self.attempt.graph.count += 1;
+        let (node, operation) = (plan.node, board.operation(at));
+        // SAFETY: the owner draws between batches: nobody can take an operation.
         *unsafe { operation.plan_mut() } = Some(plan);
         let results = &self.attempt.intentions.results;
         let mut inputs_left = 0;
         let mut each = |slot| {
-            let Some(before) = results.operation_of(slot) else { return };
-            inputs_left += 1;
-            // SAFETY: as above; the operation was drawn before.
+            let number = results.operation_of(slot);
+            let Some(Drawn::Operation(before)) = number.map(Drawn::numbered) else { return };
+            // SAFETY: as above; it was drawn before.
             let Some(plan) = (unsafe { board.operation(before as usize).plan_mut() }) else { return };
             let edge = self.attempt.allocate(Edge { to: at as u32, next: plan.followers });
             plan.followers = edge.cast::<Edge>();
-            if is_needed {
-                // SAFETY: as above.
-                unsafe { need(board, results, before) };
-            }
+            inputs_left += 1;
         };
-        // SAFETY: the node was made just now, with this function.
+        // SAFETY: the node was drawn with this function.
         unsafe { visit_inputs(node, &mut each) };
         operation.set_inputs_left(inputs_left);
     }
-}
-
-/// Notes that an operation on rows waits for a computation, and so for those that this one waits for.
-///
-/// # Safety
-///
-/// Nobody can take an operation of the board.
-unsafe fn need<P: Protocol>(board: &Board<P>, results: &Results, at: u32) {
-    // SAFETY: the caller's promise.
-    let Some(plan) = (unsafe { board.operation(at as usize).plan_mut() }) else { return };
-    if std::mem::replace(&mut plan.is_needed, true) {
-        return;
-    }
-    let (node, visit_inputs) = (plan.node, plan.visit_inputs);
-    let mut each = |slot| {
-        if let Some(before) = results.operation_of(slot) {
-            // SAFETY: the caller's promise. Operations come after those whose results they need, so this ends.
-            unsafe { need(board, results, before) };
-        }
-    };
-    // SAFETY: the plan's node, of which nobody changes the inputs.
-    unsafe { visit_inputs(node, &mut each) };
 }

@@ -1,6 +1,7 @@
 //! Running what was drawn: the owner from the front, thieves from the back (stealdb, Algorithms 1 and 2).
 
 use super::board::{Board, Lender, State};
+use super::drawing::Computation;
 use super::share::{Change, Outcome};
 use crate::abort::{Abort, Reason};
 use crate::item::ItemId;
@@ -57,7 +58,7 @@ impl<P: Protocol> Board<P> {
             }
             // SAFETY: nobody changes a plan while operations of its batch may be taken.
             let plan = unsafe { follower.plan() };
-            if is_thief && next.is_none() && plan.is_needed && follower.take(State::Waiting, batch) {
+            if is_thief && next.is_none() && follower.take(State::Waiting, batch) {
                 next = Some(to);
             } else if plan.on_rows {
                 follower.change(State::Waiting, State::Runnable, batch);
@@ -75,7 +76,7 @@ impl<P: Protocol> Transaction<'_, P> {
     /// [`Abort`] when the attempt cannot go on.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn run_graph(&mut self) -> Result<(), Abort> {
-        if P::SHARES && self.attempt.graph.count != 0 { self.run_drawn() } else { Ok(()) }
+        if P::SHARES && !self.attempt.graph.is_empty() { self.run_drawn() } else { Ok(()) }
     }
 
     #[inline(never)]
@@ -115,11 +116,40 @@ impl<P: Protocol> Transaction<'_, P> {
             self.run_own(board, 0)?;
         }
         let count = self.attempt.graph.count;
+        self.compute_first(board, first..count)?;
         let stealable = board.publish(first..count);
         self.protocol.published(self.attempt, board.batch(), stealable);
         self.run_runnable(board, first..count)?;
         for at in first..count {
             self.finish_one(board, at, changes)?;
+        }
+        self.compute_rest()
+    }
+
+    /// Makes the computations whose inputs are known, so that the operations which wait for them can be stolen, too.
+    fn compute_first(&mut self, board: &Board<P>, range: std::ops::Range<usize>) -> Result<(), Abort> {
+        for at in range {
+            let operation = board.operation(at);
+            // SAFETY: nothing is published yet.
+            if operation.has_inputs() && !unsafe { operation.plan() }.on_rows {
+                self.run_own(board, at)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes the computations that no operation has waited for.
+    fn compute_rest(&mut self) -> Result<(), Abort> {
+        let results = self.attempt.intentions.results.shared();
+        for at in 0..self.attempt.graph.computations.len() {
+            let Computation { node, run, slot, was_moved, .. } = self.attempt.graph.computations[at];
+            if !was_moved {
+                // SAFETY: drawn with this function; all that came before has run. The slot is the computation's.
+                unsafe {
+                    run(node, results.as_ref(), self)?;
+                    results.as_ref().learn(slot);
+                }
+            }
         }
         Ok(())
     }

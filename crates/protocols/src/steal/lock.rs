@@ -222,6 +222,13 @@ impl QueueLock {
         tail(self.0.load(Ordering::SeqCst)) == Some(node)
     }
 
+    /// Whether anybody waits in the queue.
+    #[inline]
+    pub(super) fn is_awaited(&self) -> bool {
+        // Relaxed: whoever joins later waits a little longer.
+        self.0.load(Ordering::Relaxed) & TAIL != 0
+    }
+
     /// Who is in the way of the head of the queue now.
     pub(super) fn blocker(&self, exclusive: bool) -> Option<Blocker> {
         blocker(self.0.load(Ordering::SeqCst), exclusive)

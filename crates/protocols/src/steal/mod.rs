@@ -167,6 +167,20 @@ impl QueueLocking {
         self.queues.released(released, &self.contexts)
     }
 
+    /// Installs the first write whose lock others wait for, and gives that lock back: all locks are held, and it is decided
+    /// that the attempt commits, so whoever has the lock next need not wait until the others are installed.
+    fn install_awaited(&self, attempt: &mut Attempt<Self>) -> Option<ItemId> {
+        let is_awaited = |id: &ItemId| {
+            let item = attempt.items.get(*id);
+            !item.is(Flags::BORN) && item.header().is_awaited()
+        };
+        let id = attempt.items.writes().iter().copied().find(is_awaited)?;
+        attempt.install(id);
+        self.unlock(attempt, id);
+        attempt.items.get_mut(id).clear(Flags::LOCKED);
+        Some(id)
+    }
+
     fn release(&self, attempt: &Attempt<Self>) {
         let mut told = false;
         for id in attempt.items.ids() {
@@ -299,8 +313,12 @@ impl Protocol for QueueLocking {
             Ok(attempt.predicate_holds(id))
         })?;
         attempt.check_structures()?;
+        let first = if self.shares() { self.install_awaited(attempt) } else { None };
         for at in 0..attempt.items.writes().len() {
-            attempt.install(attempt.items.writes()[at]);
+            let id = attempt.items.writes()[at];
+            if Some(id) != first {
+                attempt.install(id);
+            }
         }
         self.release(attempt);
         Ok(())

@@ -270,8 +270,10 @@ impl Queues {
                 self.thieves.await_attempt(contexts.stamp(*worker).id.word(), *worker);
             }
         }
+        let mut seen = [0; 8];
         contexts.look_while(stamp, over, || {
-            let stolen = ahead.iter().any(|ahead| self.thieves.steal(me, *ahead));
+            let mut each = ahead.iter().zip(&mut seen);
+            let stolen = each.any(|(ahead, seen)| self.thieves.steal(me, *ahead, seen, || word.is_last(id)));
             if stolen && wait_max() == Some(Duration::ZERO) { None } else { Some(stolen) }
         });
     }

@@ -5,9 +5,9 @@
 //! A worker's *steal context* is one word: whose operations, of which batch, and the number of the next one to take,
 //! counted from the front. The holder puts its own there when its operations are on its board. Whoever waits immediately
 //! behind it takes the word, so that nobody else has it, takes the operation, and leaves the rest in its own context for
-//! the next one behind. So each worker looks at one word of one other worker, and the holder's operations go down the chain
-//! from the last to the first, while the holder runs them from the first on. It meets the chain's tail where nothing is
-//! left that nobody has taken, which is how it steals back.
+//! the next one behind. So each worker looks at one word of one other worker. The last in the queue gives the rest back to
+//! the holder, from where it goes down the chain again: operations are taken from the last to the first, while the holder
+//! runs them from the first on, until they meet.
 //!
 //! # The single queue
 //!
@@ -121,37 +121,39 @@ impl Thieves {
         }
     }
 
-    /// Runs an operation that the one ahead, or the holder, has to offer, for a worker that waits. False if there is none.
-    pub(super) fn steal(&self, me: u32, ahead: u32) -> bool {
+    /// Runs an operation that the one ahead, or the holder, has to offer, for a worker that waits. `last` is what was found
+    /// there before, and `is_last` says whether nobody waits behind the worker. False if there is nothing new.
+    pub(super) fn steal(&self, me: u32, ahead: u32, last: &mut u64, is_last: impl Fn() -> bool) -> bool {
         let context = &self.places.of(ahead).context;
-        // Relaxed: a look, which is in nobody's way.
-        let seen = context.load(Ordering::Relaxed);
+        // Acquire: pairs with the release in `offer` and below.
+        let seen = context.load(Ordering::Acquire);
+        if seen == 0 || seen == *last {
+            return false;
+        }
         match self.stealing {
             Stealing::Never => false,
-            _ if seen == 0 => false,
-            // Acquire: pairs with the release in `offer` and below.
-            Stealing::Chain => StealContext::from_word(context.swap(0, Ordering::AcqRel))
-                .is_some_and(|context| self.steal_along(me, context)),
+            Stealing::Chain => {
+                *last = seen;
+                StealContext::from_word(seen).is_some_and(|context| self.steal_along(me, context, is_last))
+            }
             Stealing::Basic => self.steal_from_one(context),
         }
     }
 
-    /// Takes the first operation that can be taken from `context` on, leaves what is below it to those behind, and runs it.
-    fn steal_along(&self, me: u32, mut context: StealContext) -> bool {
-        let board = self.boards.of(context.owner);
-        loop {
-            let next = context.next();
-            match (board.take(context.place, context.batch), next) {
-                (Found::Taken(taken), next) => {
-                    let left = next.map_or(0, StealContext::word);
-                    // Release: pairs with the acquire in `steal`; what this worker has seen of the board, the next sees.
-                    self.places.of(me).context.store(left, Ordering::Release);
-                    taken.run();
-                    return true;
-                }
-                (Found::Busy, Some(next)) => context = next,
-                (Found::Busy, None) | (Found::Over, _) => return false,
+    /// Leaves the rest of a steal context to those behind, or to the owner if there are none, and runs the operation.
+    fn steal_along(&self, me: u32, context: StealContext, is_last: impl Fn() -> bool) -> bool {
+        let left = context.next().map_or(0, StealContext::word);
+        let to = if is_last() { context.owner } else { me };
+        // First of all, so that the next one need not wait. Release: pairs with the acquire in `steal`; what this worker has
+        // seen of the board, the next sees.
+        self.places.of(to).context.store(left, Ordering::Release);
+        match self.boards.of(context.owner).take(context.place, context.batch) {
+            Found::Taken(taken) => {
+                taken.run();
+                true
             }
+            // It has met the owner, or the batch is over.
+            Found::Busy | Found::Over => false,
         }
     }
 
