@@ -12,8 +12,8 @@ use crate::profile::{Isolation, Profile};
 use crate::protocol::{Lost, Over, Protocol};
 use crate::structure::{Contradiction, Observed, StructureChange, StructureSet};
 use bumpalo::Bump;
-use hotrow_sync::Arc;
 use hotrow_sync::clock::{self, Duration, Instant};
+use hotrow_sync::{Arc, memory};
 use std::ptr::NonNull;
 
 /// The number of a worker among those of its engine, from 0. A number is reused when its worker is gone.
@@ -421,6 +421,9 @@ impl<P: Protocol> Attempt<P> {
         let item = items.get_mut(id);
         let object = item.object;
         let pin = pin.as_ref().expect("an attempt in progress is pinned");
+        if P::SHARES && item.is(Flags::ADOPTED) && !item.payload.is_null() {
+            memory::read(item.payload);
+        }
         // SAFETY: the object outlives the attempt; the item has a pending write (it is in `writes`), and the
         // protocol, which alone calls this, holds the lock.
         unsafe { object.as_ref().install(item, pin) };

@@ -45,6 +45,8 @@ impl Flags {
     /// Whoever gets the segment's lock next relies on finding what the attempt has made: it is given up only when that
     /// is installed.
     pub const AFTER_BORN: Flags = Flags(512);
+    /// Another worker has made it for the attempt.
+    pub(crate) const ADOPTED: Flags = Flags(1024);
 }
 
 /// What one attempt knows of one segment (sto §3.2, `TItem`).
@@ -111,6 +113,12 @@ impl<P: Protocol> Item<P> {
     #[inline(always)]
     pub fn payload(&self) -> *mut u8 {
         self.payload
+    }
+
+    /// The same item, for another attempt, which has it from now on.
+    pub(crate) fn lent(&self) -> Self {
+        let Self { segment, object, payload, mark, flags, tag, .. } = *self;
+        Self { segment, object, payload, mark, flags, tag, intentions: 0 }
     }
 
     pub(crate) fn object(&self) -> &dyn Object<P> {

@@ -6,6 +6,7 @@ use crate::attempt::WorkerId;
 use crate::deferred::Results;
 use crate::engine::{EngineId, Slot};
 use crate::history::recorder::Recorder;
+use crate::item::Item;
 use crate::profile::Profile;
 use crate::protocol::Protocol;
 use crate::transaction::Transaction;
@@ -87,11 +88,14 @@ pub(super) struct Plan<P: Protocol> {
     pub(super) is_in_order: bool,
 }
 
-/// One operation.
+/// One operation. What its owner looks at afterwards, mostly, is in the first 64 bytes.
+#[repr(C)]
 pub(super) struct Operation<P: Protocol> {
     /// Batch and state.
     word: AtomicU64,
     pub(super) inputs_left: AtomicU32,
+    /// The only item of the share, if there is nothing else in that.
+    item: UnsafeCell<Option<Item<P>>>,
     /// Written by the owner while nobody can take the operation.
     plan: UnsafeCell<Option<Plan<P>>>,
     /// Written by who has taken it, and by the owner when it is done.
@@ -173,6 +177,7 @@ impl<P: Protocol> Operation<P> {
         Self {
             word: AtomicU64::new(0),
             inputs_left: AtomicU32::new(0),
+            item: UnsafeCell::new(None),
             plan: UnsafeCell::new(None),
             share: UnsafeCell::new(Share::new()),
         }
@@ -236,6 +241,15 @@ impl<P: Protocol> Operation<P> {
     pub(super) unsafe fn plan_mut(&self) -> &mut Option<Plan<P>> {
         // SAFETY: the caller's promise.
         unsafe { &mut *self.plan.get() }
+    }
+
+    /// # Safety
+    ///
+    /// As for [`share_mut`](Self::share_mut).
+    #[allow(clippy::mut_from_ref)]
+    pub(super) unsafe fn item_mut(&self) -> &mut Option<Item<P>> {
+        // SAFETY: the caller's promise.
+        unsafe { &mut *self.item.get() }
     }
 
     /// # Safety

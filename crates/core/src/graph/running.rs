@@ -27,6 +27,8 @@ impl<P: Protocol> Board<P> {
         if timed {
             share.took_ns = Some(clock::nanoseconds().saturating_sub(began_ns));
         }
+        // SAFETY: as above. The owner will read no more of it, if it is there.
+        *unsafe { operation.item_mut() } = if timed { None } else { share.only_item() };
         let (state, next) = match share.outcome {
             Outcome::PutOff => (State::GivenBack, None),
             Outcome::Lost(_) | Outcome::Stopped(_) => (State::Done, None),
@@ -239,6 +241,12 @@ impl<P: Protocol> Transaction<'_, P> {
     ) -> Result<(), Abort> {
         let operation = board.operation(at);
         // SAFETY: done, or given back: whoever had taken it has done with it.
+        if let Some(item) = unsafe { operation.item_mut() }.take() {
+            self.attempt.adopt_only(self.protocol, &item);
+            self.count_operation(true, None);
+            return Ok(());
+        }
+        // SAFETY: as above.
         let (plan, share) = unsafe { (operation.plan(), operation.share_mut()) };
         let outcome = std::mem::replace(&mut share.outcome, Outcome::Done);
         let took_ns = share.took_ns.take();

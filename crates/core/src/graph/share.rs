@@ -5,7 +5,7 @@ use crate::abort::{Abort, Reason};
 use crate::attempt::Attempt;
 use crate::deferred::words;
 use crate::history::recorder::Log;
-use crate::item::{Flags, ItemId};
+use crate::item::{Flags, Item, ItemId};
 use crate::object::Object;
 use crate::pin::Pin;
 use crate::profile::Isolation;
@@ -80,6 +80,17 @@ impl<P: Protocol> Share<P> {
         attempt.leave_share(matches!(self.outcome, Outcome::PutOff));
     }
 
+    /// The share's only item, if that is all there is to adopt.
+    pub(super) fn only_item(&self) -> Option<Item<P>> {
+        let attempt = self.attempt.as_deref()?;
+        let is_simple = matches!(self.outcome, Outcome::Done)
+            && attempt.items.len() == 1
+            && attempt.observations() == 0
+            && attempt.changes.as_ref().is_none_or(Vec::is_empty)
+            && !(attempt.wants_cleanup || attempt.items.has_predicates() || attempt.is_recorded());
+        is_simple.then(|| attempt.items.get(ItemId::from_position(0)).lent())
+    }
+
     /// What was done, for the owner, who then has done it.
     pub(super) fn attempt_mut(&mut self) -> Option<&mut Attempt<P>> {
         self.attempt.as_deref_mut()
@@ -121,6 +132,32 @@ impl<P: Protocol> Attempt<P> {
         }
     }
 
+    /// Makes an item the attempt's own.
+    pub(super) fn adopt_item(&mut self, protocol: &P, lent: &Item<P>) -> ItemId {
+        let mine = self.items.find_or_add(lent.segment, lent.object);
+        protocol.adopt(self, mine, lent);
+        let item = self.items.get_mut(mine);
+        item.flags |= lent.flags & !Flags::WRITE.0 & !Flags::PREDICATE.0;
+        item.set(Flags::ADOPTED);
+        item.tag = lent.tag;
+        item.mark = lent.mark;
+        if !lent.payload.is_null() {
+            item.payload = lent.payload;
+        }
+        if lent.is(Flags::PREDICATE) {
+            self.items.mark_predicate(mine);
+        }
+        mine
+    }
+
+    /// As [`adopt`](Self::adopt), where an item is all there is.
+    pub(super) fn adopt_only(&mut self, protocol: &P, lent: &Item<P>) {
+        let mine = self.adopt_item(protocol, lent);
+        if lent.is(Flags::WRITE) {
+            self.items.mark_write(mine);
+        }
+    }
+
     /// Makes what a thief has done the attempt's own: what it has read and written, and what it holds. Also says which
     /// segment it touched last. Whatever has become of the operation, what it holds must not be lost.
     pub(super) fn adopt(
@@ -133,19 +170,7 @@ impl<P: Protocol> Attempt<P> {
         for id in share.items.ids() {
             let lent = share.items.get(id);
             memory::read(std::ptr::from_ref(lent));
-            let mine = self.items.find_or_add(lent.segment, lent.object);
-            protocol.adopt(self, mine, lent);
-            let item = self.items.get_mut(mine);
-            item.flags |= lent.flags & !Flags::WRITE.0 & !Flags::PREDICATE.0;
-            item.tag = lent.tag;
-            item.mark = lent.mark;
-            if !lent.payload.is_null() {
-                memory::read(lent.payload);
-                item.payload = lent.payload;
-            }
-            if lent.is(Flags::PREDICATE) {
-                self.items.mark_predicate(mine);
-            }
+            let mine = self.adopt_item(protocol, lent);
             last = Some(mine);
         }
         // In the order in which they were written: cleanups go by that.

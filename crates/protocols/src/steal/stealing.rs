@@ -36,6 +36,10 @@ struct StealContext {
     place: u32,
 }
 
+/// Who steals takes one operation, and one more for so many that are left: the chain takes its time, and those in front
+/// begin first.
+const SHARE_OF_LEFT: u32 = 6;
+
 const PLACE_BITS: u32 = 12;
 const BATCH_BITS: u32 = 26;
 const BATCH: u64 = (1 << BATCH_BITS) - 1;
@@ -54,8 +58,9 @@ impl StealContext {
         place.checked_sub(1).map(|place| Self { owner, batch, place })
     }
 
-    fn next(self) -> Option<Self> {
-        self.place.checked_sub(1).map(|place| Self { place, ..self })
+    /// What is left when so many are taken.
+    fn after(self, count: u32) -> Option<Self> {
+        self.place.checked_sub(count).map(|place| Self { place, ..self })
     }
 }
 
@@ -140,28 +145,30 @@ impl Thieves {
         }
     }
 
-    /// Leaves the rest of a steal context to those behind, or to the owner if there are none, and runs the operation.
+    /// Leaves the rest of a steal context to those behind, or to the owner if there are none, and runs operations.
     fn steal_along(&self, me: u32, context: StealContext, is_last: impl Fn() -> bool) -> bool {
-        let left = context.next().map_or(0, StealContext::word);
+        let count = 1 + context.place / SHARE_OF_LEFT;
+        let left = context.after(count).map_or(0, StealContext::word);
         let to = if is_last() { context.owner } else { me };
         // First of all, so that the next one need not wait. Release: pairs with the acquire in `steal`; what this worker has
         // seen of the board, the next sees.
         self.places.of(to).context.store(left, Ordering::Release);
-        match self.boards.of(context.owner).take(context.place, context.batch) {
-            Found::Taken(taken) => {
-                taken.run();
-                true
+        let board = self.boards.of(context.owner);
+        for place in (0..=context.place).rev().take(count as usize) {
+            match board.take(place, context.batch) {
+                Found::Taken(taken) => taken.run(),
+                // It has met the owner, or the batch is over.
+                Found::Busy | Found::Over => return place != context.place,
             }
-            // It has met the owner, or the batch is over.
-            Found::Busy | Found::Over => false,
         }
+        true
     }
 
     /// Counts the one word down and runs the operation whose turn that was.
     fn steal_from_one(&self, word: &AtomicU64) -> bool {
         let mut seen = word.load(Ordering::Relaxed);
         while let Some(context) = StealContext::from_word(seen) {
-            let left = context.next().map_or(0, StealContext::word);
+            let left = context.after(1).map_or(0, StealContext::word);
             // Acquire: pairs with the release in `offer`.
             if let Err(now) = word.compare_exchange(seen, left, Ordering::AcqRel, Ordering::Relaxed) {
                 seen = now;
@@ -192,6 +199,6 @@ mod tests {
             assert_eq!(StealContext::from_word(context.word()), Some(context));
         }
         assert_eq!(StealContext::from_word(0), None);
-        assert_eq!(StealContext { owner: 1, batch: 2, place: 0 }.next(), None);
+        assert_eq!(StealContext { owner: 1, batch: 2, place: 0 }.after(1), None);
     }
 }
