@@ -166,7 +166,7 @@ impl Looks {
     /// For fair locks: all behind the next holder wait until that one has its processor.
     pub(crate) const YIELDING: Self = Self { spinning: 32, yielding: 512 };
     /// For those that run others' operations meanwhile: there may soon be some.
-    const WORKING: Self = Self { spinning: 2048, yielding: 512 };
+    const WORKING: Self = Self { spinning: 2048, yielding: 8192 };
     /// Where there are more workers than processors: the one that is waited for may be waiting for this one.
     const CROWDED: Self = Self { spinning: 8, yielding: 0 };
 }

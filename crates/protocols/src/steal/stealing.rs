@@ -34,28 +34,36 @@ struct StealContext {
     batch: u64,
     /// The number of the operation.
     place: u32,
+    /// How many have had it since the owner.
+    hops: u32,
 }
 
 /// Who steals takes one operation, and one more for so many that are left: the chain takes its time, and those in front
 /// begin first.
 const SHARE_OF_LEFT: u32 = 6;
 
+/// How many workers have a steal context before it goes back to its owner. Those further behind wait in peace: by the time
+/// at which it came to them, the operations would be gone.
+const HOPS_MAX: u32 = 16;
+
 const PLACE_BITS: u32 = 12;
+const HOPS_BITS: u32 = 6;
 const BATCH_BITS: u32 = 26;
 const BATCH: u64 = (1 << BATCH_BITS) - 1;
 
 impl StealContext {
-    /// `owner | batch | place + 1`.
+    /// `owner | batch | hops | place + 1`.
     fn word(self) -> u64 {
-        u64::from(self.owner) << (BATCH_BITS + PLACE_BITS)
-            | (self.batch & BATCH) << PLACE_BITS
-            | u64::from(self.place + 1)
+        let high = u64::from(self.owner) << BATCH_BITS | self.batch & BATCH;
+        (high << HOPS_BITS | u64::from(self.hops)) << PLACE_BITS | u64::from(self.place + 1)
     }
 
     fn from_word(word: u64) -> Option<Self> {
-        let place = (word & ((1 << PLACE_BITS) - 1)) as u32;
-        let (owner, batch) = ((word >> (BATCH_BITS + PLACE_BITS)) as u32, word >> PLACE_BITS & BATCH);
-        place.checked_sub(1).map(|place| Self { owner, batch, place })
+        let part = |shift: u32, bits: u32| word >> shift & ((1 << bits) - 1);
+        let (place, hops) = (part(0, PLACE_BITS) as u32, part(PLACE_BITS, HOPS_BITS) as u32);
+        let batch = part(PLACE_BITS + HOPS_BITS, BATCH_BITS);
+        let owner = (word >> (PLACE_BITS + HOPS_BITS + BATCH_BITS)) as u32;
+        place.checked_sub(1).map(|place| Self { owner, batch, place, hops })
     }
 
     /// What is left when so many are taken.
@@ -111,7 +119,7 @@ impl Thieves {
     /// Offers a worker's operations.
     pub(super) fn offer(&self, owner: u32, batch: u64, stealable: u32) {
         if let Some(place) = stealable.checked_sub(1) {
-            let context = StealContext { owner, batch, place };
+            let context = StealContext { owner, batch, place, hops: 0 };
             // Release: pairs with the acquire in `steal_next`; who finds the word finds the board as it was published.
             self.places.of(owner).context.store(context.word(), Ordering::Release);
         }
@@ -148,8 +156,9 @@ impl Thieves {
     /// Leaves the rest of a steal context to those behind, or to the owner if there are none, and runs operations.
     fn steal_along(&self, me: u32, context: StealContext, is_last: impl Fn() -> bool) -> bool {
         let count = 1 + context.place / SHARE_OF_LEFT;
-        let left = context.after(count).map_or(0, StealContext::word);
-        let to = if is_last() { context.owner } else { me };
+        let returns = context.hops + 1 >= HOPS_MAX || is_last();
+        let (to, hops) = if returns { (context.owner, 0) } else { (me, context.hops + 1) };
+        let left = context.after(count).map_or(0, |left| StealContext { hops, ..left }.word());
         // First of all, so that the next one need not wait. Release: pairs with the acquire in `steal`; what this worker has
         // seen of the board, the next sees.
         self.places.of(to).context.store(left, Ordering::Release);
@@ -193,12 +202,12 @@ mod tests {
 
     #[test]
     fn a_steal_context_is_one_word() {
-        for (owner, batch, place) in [(0, 0, 0), (16_383, BATCH, 4_094), (7, 1 << 25, 255)] {
-            let context = StealContext { owner, batch, place };
+        for (owner, batch, place, hops) in [(0, 0, 0, 0), (16_383, BATCH, 4_094, 63), (7, 1 << 25, 255, 1)] {
+            let context = StealContext { owner, batch, place, hops };
             assert_ne!(context.word(), 0);
             assert_eq!(StealContext::from_word(context.word()), Some(context));
         }
         assert_eq!(StealContext::from_word(0), None);
-        assert_eq!(StealContext { owner: 1, batch: 2, place: 0 }.after(1), None);
+        assert_eq!(StealContext { owner: 1, batch: 2, place: 0, hops: 0 }.after(1), None);
     }
 }
