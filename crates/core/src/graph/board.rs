@@ -1,5 +1,6 @@
 //! The board: an attempt's operations, where others find them.
 
+use super::running::Ready;
 use super::share::Share;
 use crate::abort::Abort;
 use crate::attempt::WorkerId;
@@ -359,12 +360,11 @@ impl<P: Protocol> Board<P> {
 impl<P: Protocol> Taken<'_, P> {
     /// Runs the operation in its owner's name, and those that have waited for nothing but its result.
     pub fn run(self) {
-        let Taken { board, mut at, batch } = self;
-        loop {
-            match board.run_taken(at, batch) {
-                Some(next) => at = next,
-                None => return,
-            }
+        let Taken { board, at, batch } = self;
+        let mut ready = Ready::default();
+        board.run_taken(at, batch, &mut ready);
+        while let Some(at) = ready.next() {
+            board.run_taken(at, batch, &mut ready);
         }
     }
 }

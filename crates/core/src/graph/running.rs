@@ -15,8 +15,9 @@ use std::ptr::NonNull;
 const TIMED_ONE_IN: u64 = 8;
 
 impl<P: Protocol> Board<P> {
-    /// Runs an operation that the caller, a thief, has taken. Another one that it has taken thereby, if there is one.
-    pub(super) fn run_taken(&self, at: usize, batch: u64) -> Option<usize> {
+    /// Runs an operation that the caller, a thief, has taken. What has waited for nothing but its result is in `ready` then,
+    /// and taken.
+    pub(super) fn run_taken(&self, at: usize, batch: u64, ready: &mut Ready) {
         let operation = self.operation(at);
         // SAFETY: the caller has taken the operation.
         let (plan, share, lender) = unsafe { (operation.plan(), operation.share_mut(), self.lender()) };
@@ -27,46 +28,81 @@ impl<P: Protocol> Board<P> {
         if timed {
             share.took_ns = Some(clock::nanoseconds().saturating_sub(began_ns));
         }
-        // SAFETY: as above. The owner will read no more of it, if it is there.
+        // SAFETY: as above. The owner will read no more of the share, if it is there.
         *unsafe { operation.item_mut() } = if timed { None } else { share.only_item() };
-        let (state, next) = match share.outcome {
-            Outcome::PutOff => (State::GivenBack, None),
-            Outcome::Lost(_) | Outcome::Stopped(_) => (State::Done, None),
+        let state = match share.outcome {
+            Outcome::PutOff => State::GivenBack,
+            Outcome::Lost(_) | Outcome::Stopped(_) => State::Done,
             Outcome::Done => {
                 // SAFETY: the owner keeps the results until the operation is done. The slot is this operation's.
                 unsafe { lender.results.as_ref() }.learn(plan.slot);
-                (State::Done, self.follow(at, batch, true))
+                self.follow(at, batch, true, ready);
+                State::Done
             }
         };
         // What it has taken is taken before this one is done: the owner, who waits for one after the other, misses none.
         operation.set(state, batch);
         self.tell_owner();
-        next
     }
 
-    /// Lets those go on that have waited for nothing but the result of an operation. A thief takes the first of them that
-    /// is worth it.
-    fn follow(&self, at: usize, batch: u64, is_thief: bool) -> Option<usize> {
-        // SAFETY: the caller has taken the operation.
+    /// Lets those go on that have waited for nothing but the result of an operation. Computations are made next by who
+    /// has made the result, and so is one operation on rows by a thief; other operations can be taken by anybody.
+    fn follow(&self, at: usize, batch: u64, is_thief: bool, ready: &mut Ready) {
+        // SAFETY: the caller has taken the operation, or nobody can.
         let mut edge = unsafe { self.operation(at).plan() }.followers;
-        let mut next = None;
         // SAFETY: in the owner's arena, made when the graph was drawn.
         while let Some(after) = unsafe { edge.as_ref() } {
             edge = after.next;
-            let (to, follower) = (after.to as usize, self.operation(after.to as usize));
+            let follower = self.operation(after.to as usize);
             // Acquire and release: pairs with itself; who brings it to zero has seen all the results.
             if follower.inputs_left.fetch_sub(1, Ordering::AcqRel) != 1 {
                 continue;
             }
             // SAFETY: nobody changes a plan while operations of its batch may be taken.
-            let plan = unsafe { follower.plan() };
-            if is_thief && next.is_none() && follower.take(State::Waiting, batch) {
-                next = Some(to);
-            } else if plan.on_rows {
+            let on_rows = unsafe { follower.plan() }.on_rows;
+            // Before the batch is published, nobody else can take it, and it is in no state.
+            let is_published = is_thief || follower.state_in(batch).is_some();
+            let may_take = if on_rows { is_thief && ready.row.is_none() } else { ready.has_room() };
+            if may_take && (!is_published || follower.take(State::Waiting, batch)) {
+                ready.add(after.to, on_rows);
+            } else if on_rows && is_published {
                 follower.change(State::Waiting, State::Runnable, batch);
             }
         }
-        next
+    }
+}
+
+/// Operations that whoever has made their last input runs next.
+#[derive(Default)]
+pub(super) struct Ready {
+    computations: [u32; 16],
+    count: usize,
+    row: Option<u32>,
+}
+
+impl Ready {
+    fn has_room(&self) -> bool {
+        self.count < self.computations.len()
+    }
+
+    fn add(&mut self, at: u32, on_rows: bool) {
+        if on_rows {
+            self.row = Some(at);
+        } else {
+            self.computations[self.count] = at;
+            self.count += 1;
+        }
+    }
+
+    /// Computations first: others may wait for what they make.
+    pub(super) fn next(&mut self) -> Option<usize> {
+        match self.count.checked_sub(1) {
+            Some(left) => {
+                self.count = left;
+                Some(self.computations[left] as usize)
+            }
+            None => self.row.take().map(|at| at as usize),
+        }
     }
 }
 
@@ -132,8 +168,9 @@ impl<P: Protocol> Transaction<'_, P> {
     fn compute_first(&mut self, board: &Board<P>, range: std::ops::Range<usize>) -> Result<(), Abort> {
         for at in range {
             let operation = board.operation(at);
+            let is_made = operation.state_in(board.batch()).is_some();
             // SAFETY: nothing is published yet.
-            if operation.has_inputs() && !unsafe { operation.plan() }.on_rows {
+            if !is_made && operation.has_inputs() && !unsafe { operation.plan() }.on_rows {
                 self.run_own(board, at)?;
             }
         }
@@ -206,8 +243,18 @@ impl<P: Protocol> Transaction<'_, P> {
         }
     }
 
-    /// Runs an operation that the attempt has taken of its own.
+    /// Runs an operation that the attempt has taken of its own, and the computations that have waited for nothing but its
+    /// result.
     fn run_own(&mut self, board: &Board<P>, at: usize) -> Result<(), Abort> {
+        let mut ready = Ready::default();
+        self.run_one_own(board, at, &mut ready)?;
+        while let Some(at) = ready.next() {
+            self.run_one_own(board, at, &mut ready)?;
+        }
+        Ok(())
+    }
+
+    fn run_one_own(&mut self, board: &Board<P>, at: usize, ready: &mut Ready) -> Result<(), Abort> {
         let (batch, operation) = (board.batch(), board.operation(at));
         let results = self.attempt.intentions.results.shared();
         // SAFETY: taken, or nobody else can take it.
@@ -218,17 +265,15 @@ impl<P: Protocol> Transaction<'_, P> {
         operation.set(State::Finished, batch);
         // SAFETY: the plan's function knows its node, which nobody else uses; its inputs are known. The results are the
         // attempt's.
-        let result = unsafe { (plan.run)(plan.node, results.as_ref(), self) };
-        if result.is_ok() {
-            // SAFETY: as above. The slot is this operation's.
-            unsafe { results.as_ref() }.learn(plan.slot);
+        unsafe { (plan.run)(plan.node, results.as_ref(), self) }?;
+        // SAFETY: as above. The slot is this operation's.
+        unsafe { results.as_ref() }.learn(plan.slot);
+        if plan.on_rows {
             let took_ns = timed.then(|| clock::nanoseconds().saturating_sub(began_ns));
-            if plan.on_rows {
-                self.count_operation(false, took_ns);
-            }
-            board.follow(at, batch, false);
+            self.count_operation(false, took_ns);
         }
-        result
+        board.follow(at, batch, false, ready);
+        Ok(())
     }
 
     /// Makes what a thief has done the attempt's.
