@@ -3,8 +3,9 @@
 //! An operation looks its key up when it runs, and so whoever runs it does: that is a good part of its work.
 
 use crate::key::Key;
-use crate::storage::Shared;
+use crate::storage::{Index, Shared};
 use foldhash::fast::FixedState;
+use hotrow_core::graph::By;
 use hotrow_core::{Abort, Deferred, Input, Protocol, Transaction, Value};
 use std::hash::BuildHasher;
 use std::ptr::NonNull;
@@ -27,6 +28,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     unsafe fn draw<I: Input, O: 'static>(
         &self,
         tx: &mut Tx<'_, P>,
+        by: By,
         key: Option<&K>,
         inputs: I,
         mut work: impl FnMut(&Self, &mut Tx<'_, P>, I::Value) -> Result<O, Abort> + 'static,
@@ -35,7 +37,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         let table = NonNull::from(self);
         let hash = key.map(|key| self.hash_of(key));
         // SAFETY: the table is freed through the epoch, and the attempt is pinned; the rest is the caller's promise.
-        unsafe { tx.draw(hash, inputs, move |tx, inputs| work(table.as_ref(), tx, inputs)) }
+        unsafe { tx.draw(&self.label, by, hash, inputs, move |tx, inputs| work(table.as_ref(), tx, inputs)) }
     }
 
     pub(crate) fn draw_read<O: Send + Sync + 'static>(
@@ -47,7 +49,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         let mut look = Some(look);
         // SAFETY: keys and rows are `Send` and `Sync`, and so are the others, as the bounds say.
         unsafe {
-            self.draw(tx, Some(&key.clone()), (), move |table, tx, ()| {
+            self.draw(tx, By::Anybody, Some(&key.clone()), (), move |table, tx, ()| {
                 table.read(tx, &key, |row| look.take().expect(ONCE)(row))
             })
         }
@@ -70,7 +72,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         let mut change = Some(change);
         // SAFETY: as in `draw_read`.
         unsafe {
-            self.draw(tx, Some(&key.clone()), input, move |table, tx, input| {
+            self.draw(tx, By::Anybody, Some(&key.clone()), input, move |table, tx, input| {
                 table.update(tx, &key, |row| change.take().expect(ONCE)(row, input)).map(&finish)
             })
         }
@@ -90,7 +92,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     {
         // SAFETY: as in `draw_read`.
         unsafe {
-            self.draw(tx, Some(&key.clone()), inputs, move |table, tx, (mut sum, input)| {
+            self.draw(tx, By::Anybody, Some(&key.clone()), inputs, move |table, tx, (mut sum, input)| {
                 table.update(tx, &key, |row| change(&mut sum, row, input))?;
                 Ok(sum)
             })
@@ -103,12 +105,21 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         key: Option<&K>,
         inputs: I,
     ) -> Result<Deferred<bool>, Abort> {
+        // Keys that one transaction inserts lie beside each other, mostly: in an ordered index, the leaf would go from one
+        // worker to the next.
+        let is_ordered = matches!(self.index, Index::Ordered(_));
+        let by = if is_ordered || key.is_none() { By::Owner } else { By::Anybody };
         // SAFETY: as in `draw_read`.
-        unsafe { self.draw(tx, key, inputs, |table, tx, (key, row)| table.insert(tx, key, row)) }
+        let drawn = unsafe { self.draw(tx, by, key, inputs, |table, tx, (key, row)| table.insert(tx, key, row)) };
+        if key.is_none() {
+            // What comes later may be on that key.
+            tx.keep_in_turn(&self.label);
+        }
+        drawn
     }
 
     pub(crate) fn draw_delete(&self, tx: &mut Tx<'_, P>, key: K) -> Result<Deferred<bool>, Abort> {
         // SAFETY: as in `draw_read`.
-        unsafe { self.draw(tx, Some(&key.clone()), (), move |table, tx, ()| table.delete(tx, &key)) }
+        unsafe { self.draw(tx, By::Anybody, Some(&key.clone()), (), move |table, tx, ()| table.delete(tx, &key)) }
     }
 }

@@ -1,5 +1,6 @@
 //! The board: an attempt's operations, where others find them.
 
+use super::drawing::By;
 use super::running::Ready;
 use super::share::Share;
 use crate::abort::Abort;
@@ -85,8 +86,8 @@ pub(super) struct Plan<P: Protocol> {
     pub(super) followers: *const Edge,
     /// Whether it works on rows. If not, one that does waits for it.
     pub(super) on_rows: bool,
-    /// Whether it is the owner's, in its turn.
-    pub(super) is_in_order: bool,
+    /// Who may run it.
+    pub(super) by: By,
 }
 
 /// One operation. What its owner looks at afterwards, mostly, is in the first 64 bytes.
@@ -296,7 +297,7 @@ impl<P: Protocol> Board<P> {
             let plan = unsafe { operation.plan() };
             let state = match () {
                 () if operation.state_in(batch) == Some(State::Finished) => continue,
-                () if plan.is_in_order => State::GivenBack,
+                () if plan.by == By::Owner => State::GivenBack,
                 () if plan.on_rows && operation.has_inputs() => State::Runnable,
                 () => State::Waiting,
             };

@@ -1,54 +1,69 @@
 //! Drawing the graph: what a transaction says that it is going to do, while it runs its body.
 //!
-//! Operations on rows go on the board. A computation goes there only if an operation on rows waits for it; else the owner
-//! makes it when all operations have run.
+//! Operations that others may run go on the board. Computations stay with the owner, unless one of those waits for them, and
+//! so do operations that nobody else is to run: the owner runs them in their turns.
 
 use super::board::{Edge, OPERATIONS_MAX, Plan, Run};
 use crate::abort::{Abort, Misuse};
 use crate::deferred::{Deferred, Input, Results};
+use crate::object::Label;
 use crate::protocol::Protocol;
 use crate::transaction::Transaction;
 
-/// A computation that is not on the board.
-pub(super) struct Computation<P: Protocol> {
+/// What is not on the board.
+pub(super) struct Own<P: Protocol> {
     pub(super) node: *mut u8,
     pub(super) run: Run<P>,
     pub(super) slot: u32,
     visit_inputs: VisitInputs,
+    pub(super) on_rows: bool,
+    /// How many operations were on the board before it.
+    pub(super) after: usize,
     /// It is on the board now.
     pub(super) was_moved: bool,
 }
 
 /// Where what makes a result is drawn.
 #[derive(Clone, Copy)]
-enum Drawn {
+enum Place {
     /// On the board.
-    Operation(u32),
-    /// Among the computations.
-    Computation(u32),
+    Board(u32),
+    /// With the owner.
+    Own(u32),
 }
 
-const COMPUTATION: u32 = 1 << 31;
+const OWN: u32 = 1 << 31;
 
-impl Drawn {
+impl Place {
     fn number(self) -> u32 {
         match self {
-            Drawn::Operation(at) => at,
-            Drawn::Computation(at) => at | COMPUTATION,
+            Place::Board(at) => at,
+            Place::Own(at) => at | OWN,
         }
     }
 
     fn numbered(number: u32) -> Self {
-        if number & COMPUTATION == 0 { Drawn::Operation(number) } else { Drawn::Computation(number & !COMPUTATION) }
+        if number & OWN == 0 { Place::Board(number) } else { Place::Own(number & !OWN) }
     }
+}
+
+/// Who may run an operation on rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum By {
+    /// Anybody.
+    Anybody,
+    /// Its owner, in its turn.
+    Owner,
 }
 
 /// What an attempt has drawn and not run yet.
 pub(crate) struct Graph<P: Protocol> {
     /// Operations on the board.
     pub(super) count: usize,
-    /// Computations that no operation on rows waits for, so far, in their order.
-    pub(super) computations: Vec<Computation<P>>,
+    /// What is the owner's, in the order in which it was drawn.
+    pub(super) own: Vec<Own<P>>,
+    /// How much of that has been run.
+    pub(super) own_run: usize,
     /// Whether operations are drawn from now on instead of being run at once.
     pub(super) draws: bool,
     /// Whether the first one could not be run at once, as a lock was not free.
@@ -56,18 +71,28 @@ pub(crate) struct Graph<P: Protocol> {
     /// The keys that operations drawn so far work on: hashes, and one bit for each that says whether it may be among them.
     keys: Vec<u64>,
     bits: [u64; 4],
+    /// The objects, by number, of which an operation is drawn whose key is not known.
+    in_turn: Vec<u32>,
 }
 
 impl<P: Protocol> Graph<P> {
     pub(crate) fn new() -> Self {
-        let (computations, keys) = (Vec::new(), Vec::new());
-        Self { count: 0, computations, draws: false, first_was_put_off: false, keys, bits: [0; 4] }
+        Self {
+            count: 0,
+            own: Vec::new(),
+            own_run: 0,
+            draws: false,
+            first_was_put_off: false,
+            keys: Vec::new(),
+            bits: [0; 4],
+            in_turn: Vec::new(),
+        }
     }
 
     /// Whether nothing waits to be run.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn is_empty(&self) -> bool {
-        self.count == 0 && self.computations.is_empty()
+        self.count == 0 && self.own.is_empty()
     }
 
     /// Begins another attempt.
@@ -82,10 +107,12 @@ impl<P: Protocol> Graph<P> {
     /// Forgets what was drawn.
     pub(super) fn clear(&mut self) {
         self.count = 0;
-        self.computations.clear();
+        self.own.clear();
+        self.own_run = 0;
         self.first_was_put_off = false;
         self.keys.clear();
         self.bits = [0; 4];
+        self.in_turn.clear();
     }
 
     /// Notes that an operation works on a key. Whether one before it may work on the same.
@@ -168,14 +195,14 @@ impl<P: Protocol> Transaction<'_, P> {
             Ok(output) => Ok(Some(output)),
             Err(_) if P::SHARES && std::mem::take(&mut self.attempt.was_put_off) => {
                 self.attempt.graph.draws = true;
-                self.attempt.graph.first_was_put_off = self.attempt.graph.count == 0;
+                self.attempt.graph.first_was_put_off = self.attempt.graph.is_empty();
                 Ok(None)
             }
             Err(abort) => Err(abort),
         }
     }
 
-    /// Draws an operation on rows. `key` is a hash of what it works on, if that is known.
+    /// Draws an operation on rows of an object. `key` is a hash of what it works on, if that is known.
     ///
     /// `work` may be called again if it was put off before it had written anything.
     ///
@@ -190,6 +217,8 @@ impl<P: Protocol> Transaction<'_, P> {
     #[inline]
     pub unsafe fn draw<I: Input, O: 'static, W>(
         &mut self,
+        label: &Label,
+        by: By,
         key: Option<u64>,
         inputs: I,
         work: W,
@@ -197,8 +226,17 @@ impl<P: Protocol> Transaction<'_, P> {
     where
         W: FnMut(&mut Transaction<'_, P>, I::Value) -> Result<O, Abort> + 'static,
     {
-        let is_in_order = key.is_some_and(|key| self.attempt.graph.note(key));
-        self.draw_node(true, is_in_order, inputs, work)
+        // Of two on one key the later one is the owner's, in its turn.
+        let again = key.is_some_and(|key| self.attempt.graph.note(key));
+        let in_turn = self.attempt.graph.in_turn.contains(&label.number());
+        let is_shared = by == By::Anybody && !again && !in_turn;
+        self.draw_node(true, is_shared, inputs, work)
+    }
+
+    /// Says that an operation on a key of this object that is not known has been drawn: those that come later are run in
+    /// their turns.
+    pub fn keep_in_turn(&mut self, label: &Label) {
+        self.attempt.graph.in_turn.push(label.number());
     }
 
     /// Draws a computation.
@@ -261,7 +299,7 @@ impl<P: Protocol> Transaction<'_, P> {
     fn draw_node<I: Input, O: 'static, W>(
         &mut self,
         on_rows: bool,
-        is_in_order: bool,
+        is_shared: bool,
         inputs: I,
         work: W,
     ) -> Result<Deferred<O>, Abort>
@@ -274,39 +312,41 @@ impl<P: Protocol> Transaction<'_, P> {
         if !inputs.belongs_to(&self.attempt.intentions.results) {
             return Err(self.misuse(Misuse::ForeignDeferred));
         }
-        if on_rows && self.attempt.graph.count + self.attempt.graph.computations.len() >= OPERATIONS_MAX {
-            // All computations may have to be on the board with it.
+        if is_shared && self.attempt.graph.count + self.attempt.graph.own.len() >= OPERATIONS_MAX {
+            // All that is the owner's may have to be on the board with it.
             self.run_graph()?;
         }
         let node = self.attempt.allocate(Node { work, inputs, result: None::<O> });
         let typed = node.cast::<Node<W, I, O>>();
         let (run, visit_inputs): (Run<P>, VisitInputs) =
             (Node::<W, I, O>::run::<P>, Node::<W, I, O>::visit_inputs);
-        if on_rows {
+        if is_shared {
             // SAFETY: the node was made just now, with this function.
             unsafe { self.move_inputs(node, visit_inputs) };
         }
         let graph = &self.attempt.graph;
-        let drawn = match on_rows {
-            true => Drawn::Operation(graph.count as u32),
-            false => Drawn::Computation(graph.computations.len() as u32),
+        let place = match is_shared {
+            true => Place::Board(graph.count as u32),
+            false => Place::Own(graph.own.len() as u32),
         };
         // SAFETY: as in `Transaction::known`; the result is `Some` once the operation has run.
         let deferred = unsafe {
             self.attempt.intentions.drop_later(typed);
-            self.attempt.intentions.results.add_of(&raw const (*typed).result, drawn.number())
+            self.attempt.intentions.results.add_of(&raw const (*typed).result, place.number())
         };
         let slot = deferred.slot();
-        if on_rows {
-            self.enter_plan(Plan { node, run, slot, followers: std::ptr::null(), on_rows, is_in_order }, visit_inputs);
+        if is_shared {
+            let followers = std::ptr::null();
+            self.enter_plan(Plan { node, run, slot, followers, on_rows, by: By::Anybody }, visit_inputs);
         } else {
-            let computation = Computation { node, run, slot, visit_inputs, was_moved: false };
-            self.attempt.graph.computations.push(computation);
+            let after = self.attempt.graph.count;
+            let own = Own { node, run, slot, visit_inputs, on_rows, after, was_moved: false };
+            self.attempt.graph.own.push(own);
         }
         Ok(deferred)
     }
 
-    /// Moves the computations that a node waits for to the board, and those that they wait for.
+    /// Moves what a node waits for to the board, and what that waits for.
     ///
     /// # Safety
     ///
@@ -314,16 +354,17 @@ impl<P: Protocol> Transaction<'_, P> {
     unsafe fn move_inputs(&mut self, node: *const u8, visit_inputs: VisitInputs) {
         let mut each = |slot| {
             let number = self.attempt.intentions.results.operation_of(slot);
-            let Some(Drawn::Computation(at)) = number.map(Drawn::numbered) else { return };
-            let computation = &mut self.attempt.graph.computations[at as usize];
-            computation.was_moved = true;
-            let Computation { node, run, slot, visit_inputs, .. } = *computation;
-            // SAFETY: drawn with this function. A computation comes after those that it waits for, so this ends.
+            let Some(Place::Own(at)) = number.map(Place::numbered) else { return };
+            let own = &mut self.attempt.graph.own[at as usize];
+            own.was_moved = true;
+            let Own { node, run, slot, visit_inputs, on_rows, .. } = *own;
+            // SAFETY: drawn with this function. All comes after what it waits for, so this ends.
             unsafe { self.move_inputs(node, visit_inputs) };
-            let drawn = Drawn::Operation(self.attempt.graph.count as u32);
-            self.attempt.intentions.results.move_operation(slot, drawn.number());
+            let place = Place::Board(self.attempt.graph.count as u32);
+            self.attempt.intentions.results.move_operation(slot, place.number());
+            let by = if on_rows { By::Owner } else { By::Anybody };
             let followers = std::ptr::null();
-            self.enter_plan(Plan { node, run, slot, followers, on_rows: false, is_in_order: false }, visit_inputs);
+            self.enter_plan(Plan { node, run, slot, followers, on_rows, by }, visit_inputs);
         };
         // SAFETY: the caller's promise.
         unsafe { visit_inputs(node, &mut each) };
@@ -342,7 +383,7 @@ impl<P: Protocol> Transaction<'_, P> {
         let mut inputs_left = 0;
         let mut each = |slot| {
             let number = results.operation_of(slot);
-            let Some(Drawn::Operation(before)) = number.map(Drawn::numbered) else { return };
+            let Some(Place::Board(before)) = number.map(Place::numbered) else { return };
             // SAFETY: as above; it was drawn before.
             let Some(plan) = (unsafe { board.operation(before as usize).plan_mut() }) else { return };
             let edge = self.attempt.allocate(Edge { to: at as u32, next: plan.followers });

@@ -42,5 +42,6 @@ mod share;
 mod tests;
 
 pub use board::{Board, Found, Taken};
+pub use drawing::By;
 pub(crate) use drawing::Graph;
 pub(crate) use share::Change;

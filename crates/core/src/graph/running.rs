@@ -1,7 +1,7 @@
 //! Running what was drawn: the owner from the front, thieves from the back (stealdb, Algorithms 1 and 2).
 
 use super::board::{Board, Lender, State};
-use super::drawing::Computation;
+use super::drawing::Own;
 use super::share::{Change, Outcome};
 use crate::abort::{Abort, Reason};
 use crate::item::ItemId;
@@ -157,11 +157,12 @@ impl<P: Protocol> Transaction<'_, P> {
         self.compute_first(board, first..count)?;
         let stealable = board.publish(first..count);
         self.protocol.published(self.attempt, board.batch(), stealable);
-        self.run_runnable(board, first..count)?;
+        let mut ahead = first;
         for at in first..count {
-            self.finish_one(board, at, changes)?;
+            self.run_own_parts(at)?;
+            self.finish_one(board, at, &mut ahead, changes)?;
         }
-        self.compute_rest()
+        self.run_own_parts(count)
     }
 
     /// Makes the computations whose inputs are known, so that the operations which wait for them can be stolen, too.
@@ -177,51 +178,48 @@ impl<P: Protocol> Transaction<'_, P> {
         Ok(())
     }
 
-    /// Makes the computations that no operation has waited for.
-    fn compute_rest(&mut self) -> Result<(), Abort> {
+    /// Runs what is the owner's and was drawn before an operation on the board was, all of those before that being finished.
+    fn run_own_parts(&mut self, at: usize) -> Result<(), Abort> {
         let results = self.attempt.intentions.results.shared();
-        for at in 0..self.attempt.graph.computations.len() {
-            let Computation { node, run, slot, was_moved, .. } = self.attempt.graph.computations[at];
-            if !was_moved {
-                // SAFETY: drawn with this function; all that came before has run. The slot is the computation's.
-                unsafe {
-                    run(node, results.as_ref(), self)?;
-                    results.as_ref().learn(slot);
-                }
+        while let Some(own) = self.attempt.graph.own.get(self.attempt.graph.own_run)
+            && own.after <= at
+        {
+            let Own { node, run, slot, on_rows, was_moved, .. } = *own;
+            self.attempt.graph.own_run += 1;
+            if was_moved {
+                continue;
+            }
+            // SAFETY: drawn with this function; all that came before has run. The slot is its own.
+            unsafe {
+                run(node, results.as_ref(), self)?;
+                results.as_ref().learn(slot);
+            }
+            if on_rows {
+                self.count_operation(false, None);
             }
         }
         Ok(())
     }
 
-    /// Runs what can be run at once and nobody else has taken.
-    fn run_runnable(&mut self, board: &Board<P>, range: std::ops::Range<usize>) -> Result<(), Abort> {
-        let batch = board.batch();
-        for at in range {
-            let operation = board.operation(at);
-            let taken = match operation.state() {
-                State::Runnable => operation.take(State::Runnable, batch),
-                State::Waiting if operation.has_inputs() => operation.take(State::Waiting, batch),
-                _ => false,
-            };
-            if taken {
-                self.run_own(board, at)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Sees to it that an operation is finished, when all before it are.
+    /// Sees to it that an operation is finished, when all before it are. While somebody else runs it, others are run that
+    /// come later: those up to `ahead` are no more to be had.
     fn finish_one(
         &mut self,
         board: &Board<P>,
         at: usize,
+        ahead: &mut usize,
         changes: &mut Vec<Change<P>>,
     ) -> Result<(), Abort> {
         let (batch, operation) = (board.batch(), board.operation(at));
         loop {
             match operation.state() {
                 State::Finished => return Ok(()),
-                State::Taken => board.await_done(operation),
+                State::Taken => {
+                    *ahead = (*ahead).max(at + 1);
+                    if !self.run_ahead(board, ahead)? {
+                        board.await_done(operation);
+                    }
+                }
                 state @ (State::Runnable | State::Waiting) => {
                     // All that it has waited for are done, and nobody claims a follower after that.
                     debug_assert!(operation.has_inputs());
@@ -241,6 +239,26 @@ impl<P: Protocol> Transaction<'_, P> {
                 }
             }
         }
+    }
+
+    /// Runs the next operation from `ahead` on that can be run. False if there is none.
+    fn run_ahead(&mut self, board: &Board<P>, ahead: &mut usize) -> Result<bool, Abort> {
+        let batch = board.batch();
+        while *ahead < self.attempt.graph.count {
+            let at = *ahead;
+            *ahead += 1;
+            let operation = board.operation(at);
+            let taken = match operation.state() {
+                State::Runnable => operation.take(State::Runnable, batch),
+                State::Waiting if operation.has_inputs() => operation.take(State::Waiting, batch),
+                _ => false,
+            };
+            if taken {
+                self.run_own(board, at)?;
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Runs an operation that the attempt has taken of its own, and the computations that have waited for nothing but its
