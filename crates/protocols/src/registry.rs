@@ -3,7 +3,7 @@
 //! Adding a protocol is one new module and one line in the call of `registry!` below. The command, the tests
 //! and the figures all go through here.
 
-use crate::{NoProtocol, QueueLocking};
+use crate::{Drp, Mocc, NoProtocol, Occ, Plor, QueueLocking, TicToc, Tl2, TwoPhaseLocking};
 use hotrow_core::{Protocol, Variant};
 use hotrow_sync::LazyLock;
 
@@ -63,7 +63,7 @@ macro_rules! registry {
     };
 }
 
-registry![QueueLocking, NoProtocol];
+registry![Occ, Plor, Drp, TicToc, Mocc, TwoPhaseLocking, QueueLocking, Tl2, NoProtocol];
 
 fn information<P: Protocol>(variant: &Variant) -> ProtocolInfo {
     let Variant { name, summary, source } = *variant;
@@ -169,7 +169,7 @@ mod tests {
             error,
             "unknown protocol \"ocm\"; there are: occ, plor, plor+dwa, plor+optimistic, plor+latched, \
              plor+deadline, drp, drp+opaque, drp+exclusive, deferred-2pl, deferred-2pl+exclusive, tictoc, mocc, \
-             wound-wait, wait-die, no-wait, 2pl-mcs, tl2, none"
+             wound-wait, wait-die, no-wait, steal, steal-basic, 2pl-mcs, tl2, none"
         );
     }
 }

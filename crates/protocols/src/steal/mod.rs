@@ -167,18 +167,20 @@ impl QueueLocking {
         self.queues.released(released, &self.contexts)
     }
 
-    /// Installs the first write whose lock others wait for, and gives that lock back: all locks are held, and it is decided
-    /// that the attempt commits, so whoever has the lock next need not wait until the others are installed.
-    fn install_awaited(&self, attempt: &mut Attempt<Self>) -> Option<ItemId> {
-        let is_awaited = |id: &ItemId| {
-            let item = attempt.items.get(*id);
-            !item.is(Flags::BORN) && item.header().is_awaited()
-        };
-        let id = attempt.items.writes().iter().copied().find(is_awaited)?;
-        attempt.install(id);
-        self.unlock(attempt, id);
-        attempt.items.get_mut(id).clear(Flags::LOCKED);
-        Some(id)
+    /// Gives back the locks that others wait for, and installs what is written there. All locks are held, and it is decided
+    /// that the attempt commits, so whoever has such a lock next need not wait until the other writes are installed.
+    fn release_awaited(&self, attempt: &mut Attempt<Self>) {
+        for id in attempt.items.ids() {
+            let item = attempt.items.get(id);
+            if !item.is(Flags::LOCKED) || item.is(Flags::BORN) || !item.header().is_awaited() {
+                continue;
+            }
+            if item.is(Flags::WRITE) {
+                attempt.install(id);
+            }
+            self.unlock(attempt, id);
+            attempt.items.get_mut(id).clear(Flags::LOCKED);
+        }
     }
 
     fn release(&self, attempt: &Attempt<Self>) {
@@ -313,10 +315,12 @@ impl Protocol for QueueLocking {
             Ok(attempt.predicate_holds(id))
         })?;
         attempt.check_structures()?;
-        let first = if self.shares() { self.install_awaited(attempt) } else { None };
+        if self.shares() {
+            self.release_awaited(attempt);
+        }
         for at in 0..attempt.items.writes().len() {
             let id = attempt.items.writes()[at];
-            if Some(id) != first {
+            if attempt.items.get(id).is(Flags::LOCKED) {
                 attempt.install(id);
             }
         }
