@@ -263,6 +263,13 @@ impl<P: Protocol> Attempt<P> {
         }
     }
 
+    /// A number under which a report finds a bucket or leaf, of an attempt that has lost over it and will not commit.
+    pub(crate) fn enter_lost(&mut self, observed: Observed, by: NonNull<dyn Object<P>>) -> u32 {
+        // If it contradicts an earlier observation, that one will do.
+        let _ = self.observe(observed, by);
+        self.structures.number_of(observed.node).unwrap_or_default() as u32
+    }
+
     pub(crate) fn follow(&mut self, change: StructureChange, by: NonNull<dyn Object<P>>) {
         self.structures.follow(change);
         self.observers.resize(self.structures.len(), by);

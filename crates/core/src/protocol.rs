@@ -3,6 +3,7 @@
 use crate::abort::Reason;
 use crate::attempt::Attempt;
 use crate::item::ItemId;
+use crate::range::{RangeId, RangeUse};
 use std::fmt;
 
 /// What an attempt lost, as a protocol reports it.
@@ -55,8 +56,8 @@ pub struct Variant {
 /// [`observed`](Self::observed); then [`commit`](Self::commit), or, if any of them returned [`Lost`] or the
 /// body gave up, [`abort`](Self::abort). The caller does the rest in the same order for every protocol:
 ///
-/// - commit: `P::commit` (which calls [`Attempt::install`] for each write), then cleanup;
-/// - abort: undo of pending writes, `P::abort`, then cleanup.
+/// - commit: `P::commit` (which calls [`Attempt::install`] for each write), cleanup, then `P::over`;
+/// - abort: undo of pending writes, `P::abort`, cleanup, then `P::over`.
 ///
 /// A protocol never sees a datatype: it moves between headers, marks and items. It must never touch a value
 /// itself, only run the `load` that it is given, as often as it takes to get a stable result.
@@ -79,6 +80,10 @@ pub trait Protocol: Sized + Send + Sync + 'static {
     /// Whether operations can be deferred until the commit: see [`deferred`](crate::deferred). Where not, a deferred
     /// operation runs at once.
     const DEFERS: bool = false;
+
+    /// Whether buckets and leaves are locked before they are observed or changed: see [`RangeUse`]. Their versions are
+    /// checked at commit all the same.
+    const LOCKS_RANGES: bool = false;
 
     /// What tells one variant from another; `()` if there is but one.
     type Options: Clone + fmt::Debug + Send + Sync + 'static;
@@ -149,6 +154,23 @@ pub trait Protocol: Sized + Send + Sync + 'static {
         Ok(())
     }
 
+    /// Locks a bucket or leaf until the attempt [is over](Self::over), where
+    /// [ranges are locked](Self::LOCKS_RANGES). Also called for one that the attempt has locked, in this way or the
+    /// other.
+    fn lock_range(
+        &self,
+        _attempt: &mut Attempt<Self>,
+        _range: RangeId,
+        _how: RangeUse,
+    ) -> Result<(), Reason> {
+        Ok(())
+    }
+
+    /// Whether the attempt has locked a bucket or leaf in this way.
+    fn holds_range(&self, _attempt: &Attempt<Self>, _range: RangeId, _how: RangeUse) -> bool {
+        true
+    }
+
     /// The first operation on a segment is deferred. `rank` is its [`Object::rank`](crate::Object::rank).
     #[inline(always)]
     fn deferred(&self, _attempt: &mut Attempt<Self>, _item: ItemId, _rank: u64) {}
@@ -183,4 +205,9 @@ pub trait Protocol: Sized + Send + Sync + 'static {
 
     /// Releases everything that the attempt still holds. Pending writes have been undone before.
     fn abort(&self, attempt: &mut Attempt<Self>);
+
+    /// The attempt is over: it has committed or aborted, and its cleanup, which may take from an index, has run, or was
+    /// cut short by a panic.
+    #[inline(always)]
+    fn over(&self, _attempt: &mut Attempt<Self>) {}
 }
