@@ -34,26 +34,31 @@ mod cycle;
 mod lock;
 mod node;
 mod queue;
+mod ranges;
+mod word;
 
 pub use lock::QueueLock;
 
 use crate::contexts::{self, Contexts, Looks, Stamp};
 use crate::registry::only;
-use hotrow_core::{Attempt, Flags, ItemId, Lost, Protocol, Reason, Variant};
+use hotrow_core::{Attempt, Flags, ItemId, Lost, Protocol, RangeId, RangeUse, Reason, Variant};
 use hotrow_sync::clock;
 use queue::{Queues, Refused, Wish};
+use ranges::{HeldRanges, Locker, Ranges};
 
 /// Two-phase locking with queue locks: stealdb §3.3.
 #[derive(Debug)]
 pub struct QueueLocking {
     contexts: Contexts,
     queues: Queues,
+    ranges: Ranges,
 }
 
-/// What a worker keeps: the stamp of its current transaction.
+/// What a worker keeps: the stamp of its current transaction, and the locks of ranges that it holds.
 #[derive(Debug, Default)]
 pub struct QueueLockingLocal {
     stamp: Stamp,
+    ranges: HeldRanges,
 }
 
 impl QueueLocking {
@@ -92,8 +97,7 @@ impl QueueLocking {
     fn lock_slowly(&self, attempt: &mut Attempt<Self>, id: ItemId, exclusive: bool) -> Result<(), Lost> {
         let item = attempt.items.get(id);
         let (segment, shares) = (item.segment(), item.is(Flags::READ));
-        let is_held = |other| attempt.items.get(other).is_any(&[Flags::LOCKED, Flags::READ]);
-        let holds = attempt.items.ids().any(|other| other != id && is_held(other));
+        let holds = Self::holds_besides(attempt, Some(id)) || !attempt.local.ranges.is_empty();
         let wish = Wish { address: segment.addr().get(), stamp: attempt.local.stamp, exclusive, holds };
         // SAFETY: the item's segment is in memory until the attempt ends; the reference does not outlive it.
         let word = unsafe { segment.as_ref() };
@@ -109,6 +113,36 @@ impl QueueLocking {
             Err(Refused::Held) => Reason::ReadLocked,
         };
         Err(Lost::item(reason, id))
+    }
+
+    /// Whether the attempt holds the lock of another item.
+    fn holds_besides(attempt: &Attempt<Self>, id: Option<ItemId>) -> bool {
+        let is_held = |other| attempt.items.get(other).is_any(&[Flags::LOCKED, Flags::READ]);
+        attempt.items.ids().any(|other| Some(other) != id && is_held(other))
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn lock_range_slowly(
+        &self,
+        attempt: &mut Attempt<Self>,
+        range: RangeId,
+        how: RangeUse,
+    ) -> Result<(), Reason> {
+        let held = [RangeUse::Scan, RangeUse::Change].map(|how| attempt.local.ranges.holds(range, how));
+        let holds = !attempt.local.ranges.is_empty() || Self::holds_besides(attempt, None);
+        let locker = Locker { stamp: attempt.local.stamp, holds, wait_max: || attempt.wait_max() };
+        let result =
+            self.ranges.wait(&self.queues, &self.contexts, held.contains(&true), (range, how), locker);
+        match (result, how) {
+            (Ok(()), _) => {}
+            (Err(Refused::Victim), _) => return Err(Reason::Deadlock),
+            (Err(Refused::Held), RangeUse::Scan) => return Err(Reason::ReadLocked),
+            (Err(Refused::Held), RangeUse::Change) => return Err(Reason::WriteLocked),
+        }
+        let worker = attempt.worker().number();
+        self.ranges.note(&self.queues, worker, &mut attempt.local.ranges, range, how);
+        Ok(())
     }
 
     /// Gives the lock of an item back, if the attempt holds it. Whether somebody was told.
@@ -146,6 +180,7 @@ impl Protocol for QueueLocking {
     }];
     // Buckets and leaves are checked at commit only.
     const OPAQUE: bool = false;
+    const LOCKS_RANGES: bool = true;
     const WORKERS_MAX: u32 = contexts::WORKERS_MAX;
 
     type Options = ();
@@ -158,7 +193,7 @@ impl Protocol for QueueLocking {
     }
 
     fn new(_options: &()) -> Self {
-        Self { contexts: Contexts::new(Looks::YIELDING), queues: Queues::new() }
+        Self { contexts: Contexts::new(Looks::YIELDING), queues: Queues::new(), ranges: Ranges::new() }
     }
 
     #[inline]
@@ -212,6 +247,20 @@ impl Protocol for QueueLocking {
         Ok(value)
     }
 
+    #[inline]
+    fn lock_range(&self, attempt: &mut Attempt<Self>, range: RangeId, how: RangeUse) -> Result<(), Reason> {
+        let worker = attempt.worker().number();
+        if self.ranges.try_lock(&self.queues, worker, &mut attempt.local.ranges, range, how) {
+            return Ok(());
+        }
+        self.lock_range_slowly(attempt, range, how)
+    }
+
+    #[inline]
+    fn holds_range(&self, attempt: &Attempt<Self>, range: RangeId, how: RangeUse) -> bool {
+        attempt.local.ranges.holds(range, how)
+    }
+
     fn born_locked(&self, attempt: &Attempt<Self>) -> QueueLock {
         QueueLock::born(attempt.worker().number())
     }
@@ -232,5 +281,15 @@ impl Protocol for QueueLocking {
     #[cold]
     fn abort(&self, attempt: &mut Attempt<Self>) {
         self.release(attempt);
+    }
+
+    #[inline]
+    fn over(&self, attempt: &mut Attempt<Self>) {
+        let worker = attempt.worker().number();
+        if !attempt.local.ranges.is_empty()
+            && self.ranges.release(&self.queues, &self.contexts, worker, &mut attempt.local.ranges)
+        {
+            self.contexts.let_others_run();
+        }
     }
 }

@@ -34,8 +34,9 @@
 //! Where the head waits for readers it goes by what the word says of itself, not by whether there are readers: an upgrade
 //! may have put another name there in between, and have gone.
 
-use super::lock::{Blocker, Joined, QueueLock, Released, Upgraded};
+use super::lock::{Blocker, Joined, Released, Upgraded};
 use super::node::{ABANDONED, BlockedBy, EXCLUSIVE, HEAD, NodeId, Nodes, PASSED};
+use super::word::Word;
 use crate::contexts::{Contexts, Stamp, Waited};
 use hotrow_sync::atomic::Ordering;
 use hotrow_sync::clock::Duration;
@@ -49,7 +50,7 @@ pub(super) struct Queues {
 /// What a transaction wants of a lock.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Wish {
-    /// The segment's address.
+    /// The segment's address, or that of a range's lock.
     pub(super) address: usize,
     /// Who.
     pub(super) stamp: Stamp,
@@ -85,7 +86,7 @@ impl Queues {
     }
 
     /// Takes the lock, or a place in its queue.
-    pub(super) fn try_lock(&self, word: &QueueLock, wish: Wish) -> Tried {
+    pub(super) fn try_lock(&self, word: &impl Word, wish: Wish) -> Tried {
         let Wish { address, stamp, exclusive, .. } = wish;
         let Some(id) = self.nodes.open(stamp.worker(), address, if exclusive { EXCLUSIVE } else { 0 }) else {
             return Tried::NoNode;
@@ -122,7 +123,7 @@ impl Queues {
     /// Takes the lock for the head of its queue, unless somebody is in the way.
     pub(super) fn check_acquired(
         &self,
-        word: &QueueLock,
+        word: &impl Word,
         id: NodeId,
         exclusive: bool,
         contexts: &Contexts,
@@ -136,7 +137,7 @@ impl Queues {
     }
 
     /// The head of a queue leaves it: the next one that has not abandoned its node is the head.
-    fn pass_on(&self, word: &QueueLock, mut id: NodeId, contexts: &Contexts) {
+    fn pass_on(&self, word: &impl Word, mut id: NodeId, contexts: &Contexts) {
         while !word.leave_empty(id) {
             // Acquire and release: pairs with the exchange in `try_lock`.
             let next = self.nodes.of(id).next.swap(PASSED, Ordering::AcqRel);
@@ -155,7 +156,7 @@ impl Queues {
     }
 
     /// Gives up waiting.
-    pub(super) fn abandon(&self, word: &QueueLock, id: NodeId, contexts: &Contexts) {
+    pub(super) fn abandon(&self, word: &impl Word, id: NodeId, contexts: &Contexts) {
         let state = self.nodes.of(id).state.fetch_or(ABANDONED, Ordering::SeqCst);
         if state & HEAD != 0 {
             self.pass_on(word, id, contexts);
@@ -166,7 +167,7 @@ impl Queues {
     pub(super) fn acquire(
         &self,
         mut wait_max: impl FnMut() -> Option<Duration>,
-        word: &QueueLock,
+        word: &impl Word,
         wish: Wish,
         contexts: &Contexts,
     ) -> Result<(), Refused> {
@@ -221,7 +222,7 @@ impl Queues {
     pub(super) fn upgrade(
         &self,
         mut wait_max: impl FnMut() -> Option<Duration>,
-        word: &QueueLock,
+        word: &impl Word,
         wish: Wish,
         contexts: &Contexts,
     ) -> Result<(), Refused> {

@@ -1,0 +1,182 @@
+//! Locks of ranges: buckets and leaves, locked by who scans them and by who changes them (stealdb §5).
+//!
+//! # What is locked
+//!
+//! A bucket or leaf stands for the keys that are not there, and for the gaps between those that are. Who scans it, or
+//! fails to find a key in it, locks it to scan; who inserts or deletes there, to change. Each kind goes together
+//! ([`RangeUse`]), so insertions into one leaf are no more in each other's way than before, and neither are scans. So it
+//! is not the predicate that is locked but the node, and two that do not meet in any key may wait for each other.
+//!
+//! Their locks are those of an engine, not the nodes': [`STRIPES`] words, in which two nodes may fall together. Then one
+//! may wait without need. A lock is held until the attempt's dead records have left the index, a little longer than
+//! those of rows.
+//!
+//! # Both ways
+//!
+//! Who has scanned a leaf and then inserts there holds it in both ways, alone. It waits for the other holders, before all
+//! that queue; of two that do so one dies (`Queues::upgrade`).
+//!
+//! # Deadlocks
+//!
+//! Holders of both kinds are noted as readers of segments are, by the address of the lock, and a waiter for a range says
+//! that it wants the lock alone, whichever way it wants it: so it is taken to wait for all holders, which it does, and
+//! for the one ahead in the queue. A holder dies for a cycle, never one that is merely ahead.
+
+use super::lock::range::{RangeLock, Wanted};
+use super::queue::{Queues, Refused, Wish};
+use crate::contexts::{Contexts, Stamp};
+use crossbeam_utils::CachePadded;
+use hotrow_core::{RangeId, RangeUse};
+use hotrow_sync::clock::Duration;
+
+/// Locks of an engine.
+const STRIPES: usize = if cfg!(test) { 4 } else { 4_096 };
+
+const SCAN: u8 = 1;
+const CHANGE: u8 = 2;
+
+fn bit(how: RangeUse) -> u8 {
+    match how {
+        RangeUse::Scan => SCAN,
+        RangeUse::Change => CHANGE,
+    }
+}
+
+/// The locks of an engine.
+#[derive(Debug)]
+pub(super) struct Ranges {
+    locks: Box<[CachePadded<RangeLock>]>,
+}
+
+/// What an attempt holds of them.
+#[derive(Debug, Default)]
+pub(super) struct HeldRanges {
+    /// How it holds each lock. Empty until the worker takes its first.
+    ways: Box<[u8]>,
+    /// Those that it holds.
+    stripes: Vec<u32>,
+}
+
+impl HeldRanges {
+    /// Whether it holds none.
+    #[inline]
+    pub(super) fn is_empty(&self) -> bool {
+        self.stripes.is_empty()
+    }
+
+    /// Whether a range is locked in this way.
+    #[inline]
+    pub(super) fn holds(&self, range: RangeId, how: RangeUse) -> bool {
+        self.ways(range.stripe(STRIPES)) & bit(how) != 0
+    }
+
+    #[inline]
+    fn ways(&self, stripe: usize) -> u8 {
+        self.ways.get(stripe).copied().unwrap_or_default()
+    }
+
+    fn note(&mut self, stripe: usize, how: RangeUse) {
+        if self.ways.is_empty() {
+            self.ways = vec![0; STRIPES].into();
+        }
+        if self.ways[stripe] == 0 {
+            self.stripes.push(stripe as u32);
+        }
+        self.ways[stripe] |= bit(how);
+    }
+}
+
+/// Who locks a range, and how long it may wait.
+pub(super) struct Locker<W> {
+    pub(super) stamp: Stamp,
+    /// Whether it holds any other lock.
+    pub(super) holds: bool,
+    pub(super) wait_max: W,
+}
+
+impl Ranges {
+    pub(super) fn new() -> Self {
+        Self { locks: (0..STRIPES).map(|_| CachePadded::default()).collect() }
+    }
+
+    /// Takes the lock of a range, of which an attempt holds what `held` says, if nobody is in the way and nobody waits.
+    #[inline]
+    pub(super) fn try_lock(
+        &self,
+        queues: &Queues,
+        worker: u32,
+        held: &mut HeldRanges,
+        range: RangeId,
+        how: RangeUse,
+    ) -> bool {
+        let stripe = range.stripe(STRIPES);
+        let (lock, ways, change) = (&self.locks[stripe], held.ways(stripe), how == RangeUse::Change);
+        if ways & bit(how) != 0 {
+            return true;
+        }
+        let taken = if ways == 0 { lock.try_hold(change) } else { lock.try_both(worker, change) };
+        if taken {
+            self.note(queues, worker, held, range, how);
+        }
+        taken
+    }
+
+    /// Waits for the lock of a range, of which the attempt holds what `held` says. [`note`](Self::note) follows.
+    #[cold]
+    pub(super) fn wait(
+        &self,
+        queues: &Queues,
+        contexts: &Contexts,
+        held: bool,
+        (range, how): (RangeId, RangeUse),
+        locker: Locker<impl FnMut() -> Option<Duration>>,
+    ) -> Result<(), Refused> {
+        let lock = &*self.locks[range.stripe(STRIPES)];
+        let word = Wanted { lock, change: how == RangeUse::Change };
+        let Locker { stamp, holds, wait_max } = locker;
+        let wish = Wish { address: Self::address(lock), stamp, exclusive: true, holds };
+        match held {
+            true => queues.upgrade(wait_max, &word, wish, contexts),
+            false => queues.acquire(wait_max, &word, wish, contexts),
+        }
+    }
+
+    /// Notes that the attempt holds the lock of a range.
+    pub(super) fn note(
+        &self,
+        queues: &Queues,
+        worker: u32,
+        held: &mut HeldRanges,
+        range: RangeId,
+        how: RangeUse,
+    ) {
+        let stripe = range.stripe(STRIPES);
+        if held.ways(stripe) == 0 {
+            queues.nodes.note_shared(worker, Self::address(&self.locks[stripe]));
+        }
+        held.note(stripe, how);
+    }
+
+    /// Gives back all locks of ranges that an attempt holds. Whether somebody was told.
+    #[inline]
+    pub(super) fn release(
+        &self,
+        queues: &Queues,
+        contexts: &Contexts,
+        worker: u32,
+        held: &mut HeldRanges,
+    ) -> bool {
+        let mut told = false;
+        let HeldRanges { ways, stripes } = held;
+        for stripe in stripes.drain(..) {
+            ways[stripe as usize] = 0;
+            told |= queues.released(self.locks[stripe as usize].release(worker), contexts);
+        }
+        told
+    }
+
+    /// What those that look for cycles know a lock by.
+    fn address(lock: &RangeLock) -> usize {
+        std::ptr::from_ref(lock).addr()
+    }
+}
