@@ -44,9 +44,15 @@ pub struct RangeId(u32);
 
 impl RangeId {
     fn of(label: &Label, version: u64) -> Self {
-        // The nodes of an index are numbered one by one, those of different tables fall apart. A sum, as the numbers of
-        // tables depend on what the process has made before, and which two fall together must not.
-        Self(label.number().wrapping_mul(0x3d1).wrapping_add(StructureVersion::number(version)))
+        Self::new(label.place(), StructureVersion::number(version))
+    }
+
+    /// That of a node with this number, of the object with this place among its engine's.
+    ///
+    /// Both are the same in each run, as addresses are not, and so a simulation is. The nodes of an index are numbered
+    /// one by one; those of different objects are kept apart.
+    pub fn new(place: u16, node: u32) -> Self {
+        Self(u32::from(place).wrapping_mul(0x3d1).wrapping_add(node))
     }
 
     /// Its place among so many, a power of two.
@@ -166,10 +172,8 @@ mod tests {
 
     #[test]
     fn nodes_of_a_table_fall_apart_and_tables_keep_their_distance() {
-        let [first, second] = [3, 4].map(|number| {
-            move |node: usize| RangeId(number * 0x3d1 + u32::try_from(node).unwrap()).stripe(4096)
-        });
-        let mut stripes: Vec<usize> = (0..400).flat_map(|node| [first(node), second(node)]).collect();
+        let stripe = |place, node| RangeId::new(place, node).stripe(4_096);
+        let mut stripes: Vec<usize> = (0..400).flat_map(|node| [stripe(3, node), stripe(4, node)]).collect();
         stripes.sort_unstable();
         stripes.dedup();
         assert_eq!(stripes.len(), 800);

@@ -180,3 +180,9 @@ impl Ranges {
         std::ptr::from_ref(lock).addr()
     }
 }
+
+#[cfg(all(test, loom))]
+mod models;
+
+#[cfg(all(test, not(loom)))]
+mod tests;
