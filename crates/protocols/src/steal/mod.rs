@@ -14,8 +14,9 @@
 //! # Why it is right
 //!
 //! As for `locking`: an attempt holds all its locks at the moment when it has checked the buckets and leaves, and that
-//! moment is its place in the serial order. No lock is ever taken from its holder. Absence has no lock: a failed lookup
-//! and a scan observe versions, which are checked at that moment.
+//! moment is its place in the serial order. No lock is ever taken from its holder. For absence nothing hangs on locks: a
+//! failed lookup and a scan observe versions, which are checked at that moment. The locks of ranges only keep the versions
+//! from changing meanwhile.
 //!
 //! A wound says only that an attempt is the victim of a deadlock. It is heeded where the attempt waits; one that has got
 //! the lock meanwhile goes on with what it holds.
@@ -26,8 +27,7 @@
 //!   locks have one holder, so its queue begins with that one. Here readers come and go in any order, an upgrade goes
 //!   before the queue, and a lock that nobody waits for takes no node.
 //! - The paper has writers only and times out on deadlocks; readers, upgrades and victims are its future work (§5).
-//! - Ranges have no locks yet: buckets and leaves are checked at commit, as under `locking`, so an insertion may abort a
-//!   transaction that has scanned. Range locks, which the paper leaves to the future, come with work stealing.
+//! - Range locks are the paper's future work (§5), too. They are of nodes of the index, not of predicates.
 //! - Waiters park after a short while instead of spinning.
 
 mod cycle;

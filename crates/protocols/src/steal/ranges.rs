@@ -25,12 +25,14 @@
 use super::lock::range::{RangeLock, Wanted};
 use super::queue::{Queues, Refused, Wish};
 use crate::contexts::{Contexts, Stamp};
-use crossbeam_utils::CachePadded;
 use hotrow_core::{RangeId, RangeUse};
+use hotrow_sync::OnceLock;
 use hotrow_sync::clock::Duration;
 
-/// Locks of an engine.
-const STRIPES: usize = if cfg!(test) { 4 } else { 4_096 };
+/// Locks of an engine. As many as that, so that what a transaction scans seldom falls together with where others insert.
+const STRIPES: usize = if cfg!(test) { 4 } else { 1 << 14 };
+/// So many are made at once, when one of them is needed.
+const CHUNK: usize = if cfg!(test) { 2 } else { 256 };
 
 const SCAN: u8 = 1;
 const CHANGE: u8 = 2;
@@ -45,7 +47,7 @@ fn bit(how: RangeUse) -> u8 {
 /// The locks of an engine.
 #[derive(Debug)]
 pub(super) struct Ranges {
-    locks: Box<[CachePadded<RangeLock>]>,
+    chunks: Box<[OnceLock<Box<[RangeLock]>>]>,
 }
 
 /// What an attempt holds of them.
@@ -96,7 +98,14 @@ pub(super) struct Locker<W> {
 
 impl Ranges {
     pub(super) fn new() -> Self {
-        Self { locks: (0..STRIPES).map(|_| CachePadded::default()).collect() }
+        Self { chunks: (0..STRIPES / CHUNK).map(|_| OnceLock::new()).collect() }
+    }
+
+    #[inline]
+    fn lock(&self, stripe: usize) -> &RangeLock {
+        let chunk =
+            self.chunks[stripe / CHUNK].get_or_init(|| (0..CHUNK).map(|_| RangeLock::default()).collect());
+        &chunk[stripe % CHUNK]
     }
 
     /// Takes the lock of a range, of which an attempt holds what `held` says, if nobody is in the way and nobody waits.
@@ -110,7 +119,7 @@ impl Ranges {
         how: RangeUse,
     ) -> bool {
         let stripe = range.stripe(STRIPES);
-        let (lock, ways, change) = (&self.locks[stripe], held.ways(stripe), how == RangeUse::Change);
+        let (lock, ways, change) = (self.lock(stripe), held.ways(stripe), how == RangeUse::Change);
         if ways & bit(how) != 0 {
             return true;
         }
@@ -131,7 +140,7 @@ impl Ranges {
         (range, how): (RangeId, RangeUse),
         locker: Locker<impl FnMut() -> Option<Duration>>,
     ) -> Result<(), Refused> {
-        let lock = &*self.locks[range.stripe(STRIPES)];
+        let lock = self.lock(range.stripe(STRIPES));
         let word = Wanted { lock, change: how == RangeUse::Change };
         let Locker { stamp, holds, wait_max } = locker;
         let wish = Wish { address: Self::address(lock), stamp, exclusive: true, holds };
@@ -152,7 +161,7 @@ impl Ranges {
     ) {
         let stripe = range.stripe(STRIPES);
         if held.ways(stripe) == 0 {
-            queues.nodes.note_shared(worker, Self::address(&self.locks[stripe]));
+            queues.nodes.note_shared(worker, Self::address(self.lock(stripe)));
         }
         held.note(stripe, how);
     }
@@ -170,7 +179,7 @@ impl Ranges {
         let HeldRanges { ways, stripes } = held;
         for stripe in stripes.drain(..) {
             ways[stripe as usize] = 0;
-            told |= queues.released(self.locks[stripe as usize].release(worker), contexts);
+            told |= queues.released(self.lock(stripe as usize).release(worker), contexts);
         }
         told
     }

@@ -78,7 +78,7 @@ fn holders_of_both_kinds_are_found_by_those_that_look_for_cycles() {
         let mut held = HeldRanges::default();
         assert!(scene.tries(1, &mut held, range(1), how) && scene.tries(1, &mut held, range(3), how));
         let found = |stripe: usize| {
-            let address = Ranges::address(&scene.ranges.locks[stripe]);
+            let address = Ranges::address(scene.ranges.lock(stripe));
             scene.queues.nodes.readers_that_wait(address).collect::<Vec<_>>()
         };
         assert_eq!(found(1), [], "it does not wait");
