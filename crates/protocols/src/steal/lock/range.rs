@@ -48,7 +48,8 @@ fn blocker(word: u64, change: bool) -> Option<Blocker> {
 /// The word once a wish that nothing is in the way of has been granted.
 #[inline]
 fn granted(word: u64, change: bool) -> u64 {
-    (word & !CHANGE) + HOLDER | if change { CHANGE } else { 0 }
+    let kind = if change { CHANGE } else { 0 };
+    ((word & !CHANGE) + HOLDER) | kind
 }
 
 #[inline]
