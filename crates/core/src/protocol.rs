@@ -166,6 +166,11 @@ pub trait Protocol: Sized + Send + Sync + 'static {
         Ok(())
     }
 
+    /// As [`lock_range`](Self::lock_range), if that is possible without waiting. False if it is not.
+    fn try_lock_range(&self, _attempt: &Attempt<Self>, _range: RangeId, _how: RangeUse) -> bool {
+        true
+    }
+
     /// Whether the attempt has locked a bucket or leaf in this way.
     fn holds_range(&self, _attempt: &Attempt<Self>, _range: RangeId, _how: RangeUse) -> bool {
         true

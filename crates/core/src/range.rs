@@ -9,8 +9,8 @@
 //!
 //! - *Observing*: look, lock to scan, and look again if the version has changed meanwhile. From then on it changes no
 //!   more but by the attempt itself.
-//! - *Changing*: the index says which node it is about to change, and does it only if that is locked to be changed. If
-//!   not, lock and begin again: another node may be in question by then.
+//! - *Changing*: the index says which node it is about to change, and does it only if that is locked to be changed, or can
+//!   be locked at once. If not, wait for the lock and begin again: another node may be in question by then.
 //! - A node that the attempt splits off is locked as the one is that it was a part of.
 //! - Locks are held until dead records have been taken out of the index, which is the last that an attempt changes.
 //!
@@ -92,14 +92,15 @@ impl<P: Protocol> Transaction<'_, P> {
         }
     }
 
-    /// Whether a bucket or leaf may be changed: it is locked for that, or the protocol does not ask for it.
+    /// Whether a bucket or leaf may be changed: it is locked for that, now if not before, or the protocol does not ask for
+    /// it. If not, [`lock_to_change`](Self::lock_to_change) waits for the lock.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn may_change<O: Object<P>>(&self, object: &O, observed: Observed) -> bool {
         if !P::LOCKS_RANGES {
             return true;
         }
         let range = RangeId::of(object.label(), observed.version);
-        self.protocol.holds_range(self.attempt, range, RangeUse::Change)
+        self.protocol.try_lock_range(self.attempt, range, RangeUse::Change)
     }
 
     /// Locks a bucket or leaf that is to be changed. Afterwards another one may be in question.

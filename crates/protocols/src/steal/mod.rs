@@ -141,7 +141,7 @@ impl QueueLocking {
             (Err(Refused::Held), RangeUse::Change) => return Err(Reason::WriteLocked),
         }
         let worker = attempt.worker().number();
-        self.ranges.note(&self.queues, worker, &mut attempt.local.ranges, range, how);
+        self.ranges.note(&self.queues, worker, &attempt.local.ranges, range, how);
         Ok(())
     }
 
@@ -249,11 +249,15 @@ impl Protocol for QueueLocking {
 
     #[inline]
     fn lock_range(&self, attempt: &mut Attempt<Self>, range: RangeId, how: RangeUse) -> Result<(), Reason> {
-        let worker = attempt.worker().number();
-        if self.ranges.try_lock(&self.queues, worker, &mut attempt.local.ranges, range, how) {
-            return Ok(());
+        match self.try_lock_range(attempt, range, how) {
+            true => Ok(()),
+            false => self.lock_range_slowly(attempt, range, how),
         }
-        self.lock_range_slowly(attempt, range, how)
+    }
+
+    #[inline]
+    fn try_lock_range(&self, attempt: &Attempt<Self>, range: RangeId, how: RangeUse) -> bool {
+        self.ranges.try_lock(&self.queues, attempt.worker().number(), &attempt.local.ranges, range, how)
     }
 
     #[inline]
@@ -287,7 +291,7 @@ impl Protocol for QueueLocking {
     fn over(&self, attempt: &mut Attempt<Self>) {
         let worker = attempt.worker().number();
         if !attempt.local.ranges.is_empty()
-            && self.ranges.release(&self.queues, &self.contexts, worker, &mut attempt.local.ranges)
+            && self.ranges.release(&self.queues, &self.contexts, worker, &attempt.local.ranges)
         {
             self.contexts.let_others_run();
         }

@@ -28,6 +28,7 @@ use crate::contexts::{Contexts, Stamp};
 use hotrow_core::{RangeId, RangeUse};
 use hotrow_sync::OnceLock;
 use hotrow_sync::clock::Duration;
+use std::cell::{Cell, OnceCell, RefCell};
 
 /// Locks of an engine. As many as that, so that what a transaction scans seldom falls together with where others insert.
 const STRIPES: usize = if cfg!(test) { 4 } else { 1 << 14 };
@@ -50,20 +51,20 @@ pub(super) struct Ranges {
     chunks: Box<[OnceLock<Box<[RangeLock]>>]>,
 }
 
-/// What an attempt holds of them.
+/// What an attempt holds of them. Of cells, as an index asks for locks while it has the attempt's pin.
 #[derive(Debug, Default)]
 pub(super) struct HeldRanges {
-    /// How it holds each lock. Empty until the worker takes its first.
-    ways: Box<[u8]>,
+    /// How it holds each lock. Made when the worker takes its first.
+    ways: OnceCell<Box<[Cell<u8>]>>,
     /// Those that it holds.
-    stripes: Vec<u32>,
+    stripes: RefCell<Vec<u32>>,
 }
 
 impl HeldRanges {
     /// Whether it holds none.
     #[inline]
     pub(super) fn is_empty(&self) -> bool {
-        self.stripes.is_empty()
+        self.stripes.borrow().is_empty()
     }
 
     /// Whether a range is locked in this way.
@@ -74,17 +75,26 @@ impl HeldRanges {
 
     #[inline]
     fn ways(&self, stripe: usize) -> u8 {
-        self.ways.get(stripe).copied().unwrap_or_default()
+        self.ways.get().map_or(0, |ways| ways[stripe].get())
     }
 
-    fn note(&mut self, stripe: usize, how: RangeUse) {
-        if self.ways.is_empty() {
-            self.ways = vec![0; STRIPES].into();
+    #[inline]
+    fn note(&self, stripe: usize, how: RangeUse) {
+        let ways = self.ways.get_or_init(|| (0..STRIPES).map(|_| Cell::new(0)).collect());
+        let before = ways[stripe].replace(ways[stripe].get() | bit(how));
+        if before == 0 {
+            self.stripes.borrow_mut().push(stripe as u32);
         }
-        if self.ways[stripe] == 0 {
-            self.stripes.push(stripe as u32);
+    }
+
+    /// Forgets all, and shows each.
+    #[inline]
+    fn drain(&self, mut visit: impl FnMut(usize)) {
+        let Some(ways) = self.ways.get() else { return };
+        for stripe in self.stripes.borrow_mut().drain(..) {
+            ways[stripe as usize].set(0);
+            visit(stripe as usize);
         }
-        self.ways[stripe] |= bit(how);
     }
 }
 
@@ -114,7 +124,7 @@ impl Ranges {
         &self,
         queues: &Queues,
         worker: u32,
-        held: &mut HeldRanges,
+        held: &HeldRanges,
         range: RangeId,
         how: RangeUse,
     ) -> bool {
@@ -155,7 +165,7 @@ impl Ranges {
         &self,
         queues: &Queues,
         worker: u32,
-        held: &mut HeldRanges,
+        held: &HeldRanges,
         range: RangeId,
         how: RangeUse,
     ) {
@@ -173,14 +183,10 @@ impl Ranges {
         queues: &Queues,
         contexts: &Contexts,
         worker: u32,
-        held: &mut HeldRanges,
+        held: &HeldRanges,
     ) -> bool {
         let mut told = false;
-        let HeldRanges { ways, stripes } = held;
-        for stripe in stripes.drain(..) {
-            ways[stripe as usize] = 0;
-            told |= queues.released(self.lock(stripe as usize).release(worker), contexts);
-        }
+        held.drain(|stripe| told |= queues.released(self.lock(stripe).release(worker), contexts));
         told
     }
 

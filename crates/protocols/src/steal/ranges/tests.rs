@@ -22,12 +22,12 @@ impl Scene {
         scene
     }
 
-    fn tries(&self, worker: u32, held: &mut HeldRanges, range: RangeId, how: RangeUse) -> bool {
+    fn tries(&self, worker: u32, held: &HeldRanges, range: RangeId, how: RangeUse) -> bool {
         self.ranges.try_lock(&self.queues, worker, held, range, how)
     }
 
     /// Waits if there is need. False for a victim.
-    fn locks(&self, stamp: Stamp, held: &mut HeldRanges, range: RangeId, how: RangeUse) -> bool {
+    fn locks(&self, stamp: Stamp, held: &HeldRanges, range: RangeId, how: RangeUse) -> bool {
         let worker = stamp.worker();
         if self.tries(worker, held, range, how) {
             return true;
@@ -41,7 +41,7 @@ impl Scene {
         got.is_ok()
     }
 
-    fn ends(&self, stamp: Stamp, held: &mut HeldRanges) {
+    fn ends(&self, stamp: Stamp, held: &HeldRanges) {
         self.queues.nodes.forget_shared(stamp.worker());
         self.ranges.release(&self.queues, &self.contexts, stamp.worker(), held);
         self.contexts.end(stamp);
@@ -55,28 +55,28 @@ fn range(number: usize) -> RangeId {
 #[test]
 fn ranges_that_fall_together_are_locked_together() {
     let scene = Scene::new(2);
-    let (mut one, mut two) = (HeldRanges::default(), HeldRanges::default());
+    let (one, two) = (HeldRanges::default(), HeldRanges::default());
     assert!(one.is_empty() && !one.holds(range(0), Scan));
-    assert!(scene.tries(0, &mut one, range(1), Scan));
+    assert!(scene.tries(0, &one, range(1), Scan));
     assert!(
         one.holds(range(1 + STRIPES), Scan) && !one.holds(range(1), Change) && !one.holds(range(2), Scan)
     );
-    assert!(!scene.tries(1, &mut two, range(1 + STRIPES), Change));
-    assert!(scene.tries(1, &mut two, range(2), Change) && !scene.tries(0, &mut one, range(2), Scan));
+    assert!(!scene.tries(1, &two, range(1 + STRIPES), Change));
+    assert!(scene.tries(1, &two, range(2), Change) && !scene.tries(0, &one, range(2), Scan));
     // Alone in both ways, and given back once.
-    assert!(scene.tries(0, &mut one, range(1 + STRIPES), Change) && one.holds(range(1), Change));
-    assert!(!scene.tries(1, &mut two, range(1), Scan));
-    assert!(!scene.ranges.release(&scene.queues, &scene.contexts, 0, &mut one), "nobody waits");
+    assert!(scene.tries(0, &one, range(1 + STRIPES), Change) && one.holds(range(1), Change));
+    assert!(!scene.tries(1, &two, range(1), Scan));
+    assert!(!scene.ranges.release(&scene.queues, &scene.contexts, 0, &one), "nobody waits");
     assert!(one.is_empty() && !one.holds(range(1), Scan));
-    assert!(scene.tries(1, &mut two, range(1), Scan) && scene.tries(1, &mut two, range(1), Change));
+    assert!(scene.tries(1, &two, range(1), Scan) && scene.tries(1, &two, range(1), Change));
 }
 
 #[test]
 fn holders_of_both_kinds_are_found_by_those_that_look_for_cycles() {
     for how in [Scan, Change] {
         let scene = Scene::new(2);
-        let mut held = HeldRanges::default();
-        assert!(scene.tries(1, &mut held, range(1), how) && scene.tries(1, &mut held, range(3), how));
+        let held = HeldRanges::default();
+        assert!(scene.tries(1, &held, range(1), how) && scene.tries(1, &held, range(3), how));
         let found = |stripe: usize| {
             let address = Ranges::address(scene.ranges.lock(stripe));
             scene.queues.nodes.readers_that_wait(address).collect::<Vec<_>>()
@@ -98,7 +98,7 @@ fn threads_that_lock_ranges_in_any_order_all_get_through() {
     let inside: [[AtomicU64; 2]; STRIPES] = Default::default();
     let run = |worker: u32| {
         let mut random = Random::stream(23, worker.into());
-        let (mut stamp, mut held) = (Stamp::default(), HeldRanges::default());
+        let (mut stamp, held) = (Stamp::default(), HeldRanges::default());
         for number in 0..TRANSACTIONS {
             let wishes = [(); 4]
                 .map(|()| (random.below(3 * STRIPES as u64) as usize, random.chance(0.5)))
@@ -109,7 +109,7 @@ fn threads_that_lock_ranges_in_any_order_all_get_through() {
                 let mut entered = Vec::new();
                 let all = wishes.iter().all(|(range, how)| {
                     let is_new = !held.holds(*range, *how);
-                    let got = scene.locks(stamp, &mut held, *range, *how);
+                    let got = scene.locks(stamp, &held, *range, *how);
                     if got && is_new {
                         let place = &inside[range.stripe(STRIPES)];
                         let (own, other) = if *how == Scan { (0, 1) } else { (1, 0) };
@@ -130,7 +130,7 @@ fn threads_that_lock_ranges_in_any_order_all_get_through() {
                 for (stripe, way) in entered {
                     inside[stripe][way].fetch_sub(1, Ordering::SeqCst);
                 }
-                scene.ends(stamp, &mut held);
+                scene.ends(stamp, &held);
                 if all {
                     break;
                 }
@@ -139,9 +139,9 @@ fn threads_that_lock_ranges_in_any_order_all_get_through() {
     };
     thread::scope(|scope| (0..THREADS).for_each(|worker| _ = scope.spawn(move || run(worker))));
     for how in [Scan, Change] {
-        let mut held = HeldRanges::default();
-        assert!((0..STRIPES).all(|number| scene.tries(0, &mut held, range(number), how)));
-        scene.ranges.release(&scene.queues, &scene.contexts, 0, &mut held);
+        let held = HeldRanges::default();
+        assert!((0..STRIPES).all(|number| scene.tries(0, &held, range(number), how)));
+        scene.ranges.release(&scene.queues, &scene.contexts, 0, &held);
     }
     for worker in 0..THREADS {
         let node = || scene.queues.nodes.open(worker, 0, 0);
