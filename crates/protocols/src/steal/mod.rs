@@ -8,8 +8,13 @@
 //! commit. At commit the locks for predicates are taken, buckets and leaves are checked, writes are installed, and
 //! everything is released.
 //!
+//! Buckets and leaves are locked too: by who scans them or fails to find a key there, and by who inserts there or deletes.
+//! Each of the two kinds goes together, and waits for the other. These locks are given back last, when dead records have
+//! been taken out of the index.
+//!
 //! `lock` has the lock's word, `node` what a waiter says of itself, `queue` how one waits, `cycle` how deadlocks are
-//! found and whom they cost.
+//! found and whom they cost; `ranges` has the locks of ranges, `lock::range` their word, and `word` what waiting needs
+//! of either.
 //!
 //! # Why it is right
 //!
