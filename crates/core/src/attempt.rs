@@ -2,7 +2,7 @@
 
 use crate::abort::Reason;
 use crate::deferred::Intentions;
-use crate::graph::{Change, Graph};
+use crate::graph::Graph;
 use crate::history::recorder::{Log, Named, Recorder, Slot};
 use crate::history::{Ended, ReadKind};
 use crate::item::{Flags, Item, ItemId, Items};
@@ -63,8 +63,6 @@ pub struct Attempt<P: Protocol> {
     pub(crate) may_put_off: bool,
     /// Whether the last operation was.
     pub(crate) was_put_off: bool,
-    /// In a [share](crate::graph): the changes of structure that it has made.
-    pub(crate) changes: Option<Vec<Change<P>>>,
     structures: StructureSet,
     observers: Vec<NonNull<dyn Object<P>>>,
     arena: Bump,
@@ -105,7 +103,6 @@ impl<P: Protocol> Attempt<P> {
             graph: Graph::new(),
             may_put_off: false,
             was_put_off: false,
-            changes: None,
             structures,
             observers: Vec::new(),
             arena: Bump::new(),
@@ -243,6 +240,17 @@ impl<P: Protocol> Attempt<P> {
         Lost::item(Reason::WriteLocked, id)
     }
 
+    /// As [`put_off`](Self::put_off), for the lock of a range.
+    pub fn put_off_range(&mut self) -> Reason {
+        self.was_put_off = true;
+        Reason::WriteLocked
+    }
+
+    /// Whether others may run operations of the attempt now, and hold locks for it.
+    pub fn is_published(&self) -> bool {
+        self.graph.is_published
+    }
+
     /// Whether the attempt is recorded in a history.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub(crate) fn is_recorded(&self) -> bool {
@@ -318,10 +326,14 @@ impl<P: Protocol> Attempt<P> {
         }
     }
 
+    /// A number under which a report finds a bucket or leaf, of an attempt that has lost over it and will not commit.
+    pub(crate) fn enter_lost(&mut self, observed: Observed, by: NonNull<dyn Object<P>>) -> u32 {
+        // If it contradicts an earlier observation, that one will do.
+        let _ = self.observe(observed, by);
+        self.structures.number_of(observed.node).unwrap_or_default() as u32
+    }
+
     pub(crate) fn follow(&mut self, change: StructureChange, by: NonNull<dyn Object<P>>) {
-        if let Some(changes) = &mut self.changes {
-            changes.push((change, by));
-        }
         self.structures.follow(change);
         self.observers.resize(self.structures.len(), by);
     }

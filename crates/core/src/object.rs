@@ -64,6 +64,12 @@ impl Label {
         u64::from(self.rank()) << 48 | u64::from(self.place) << 32 | u64::from(within)
     }
 
+    /// The object's place among its engine's, give or take 65,536. The same in each run.
+    #[inline]
+    pub(crate) fn place(&self) -> u16 {
+        self.place
+    }
+
     /// The name used in errors and reports.
     pub fn name(&self) -> &str {
         &self.name

@@ -4,6 +4,7 @@ use crate::abort::Reason;
 use crate::attempt::{Attempt, WorkerId};
 use crate::graph::Board;
 use crate::item::{Item, ItemId};
+use crate::range::{RangeId, RangeUse};
 use std::fmt;
 
 /// What an attempt lost, as a protocol reports it.
@@ -56,8 +57,8 @@ pub struct Variant {
 /// [`observed`](Self::observed); then [`commit`](Self::commit), or, if any of them returned [`Lost`] or the
 /// body gave up, [`abort`](Self::abort). The caller does the rest in the same order for every protocol:
 ///
-/// - commit: `P::commit` (which calls [`Attempt::install`] for each write), then cleanup;
-/// - abort: undo of pending writes, `P::abort`, then cleanup.
+/// - commit: `P::commit` (which calls [`Attempt::install`] for each write), cleanup, then `P::over`;
+/// - abort: undo of pending writes, `P::abort`, cleanup, then `P::over`.
 ///
 /// A protocol never sees a datatype: it moves between headers, marks and items. It must never touch a value
 /// itself, only run the `load` that it is given, as often as it takes to get a stable result.
@@ -83,6 +84,10 @@ pub trait Protocol: Sized + Send + Sync + 'static {
 
     /// Whether others may run a transaction's operations while they wait for it: see [`graph`](crate::graph).
     const SHARES: bool = false;
+
+    /// Whether buckets and leaves are locked before they are observed or changed: see [`RangeUse`]. Their versions are
+    /// checked at commit all the same.
+    const LOCKS_RANGES: bool = false;
 
     /// What tells one variant from another; `()` if there is but one.
     type Options: Clone + fmt::Debug + Send + Sync + 'static;
@@ -153,6 +158,28 @@ pub trait Protocol: Sized + Send + Sync + 'static {
         Ok(())
     }
 
+    /// Locks a bucket or leaf until the attempt [is over](Self::over), where
+    /// [ranges are locked](Self::LOCKS_RANGES). Also called for one that the attempt has locked, in this way or the
+    /// other.
+    fn lock_range(
+        &self,
+        _attempt: &mut Attempt<Self>,
+        _range: RangeId,
+        _how: RangeUse,
+    ) -> Result<(), Reason> {
+        Ok(())
+    }
+
+    /// As [`lock_range`](Self::lock_range), if that is possible without waiting. False if it is not.
+    fn try_lock_range(&self, _attempt: &Attempt<Self>, _range: RangeId, _how: RangeUse) -> bool {
+        true
+    }
+
+    /// Whether the attempt has locked a bucket or leaf in this way.
+    fn holds_range(&self, _attempt: &Attempt<Self>, _range: RangeId, _how: RangeUse) -> bool {
+        true
+    }
+
     /// The first operation on a segment is deferred. `rank` is its [`Object::rank`](crate::Object::rank).
     #[inline(always)]
     fn deferred(&self, _attempt: &mut Attempt<Self>, _item: ItemId, _rank: u64) {}
@@ -215,4 +242,9 @@ pub trait Protocol: Sized + Send + Sync + 'static {
 
     /// Releases everything that the attempt still holds. Pending writes have been undone before.
     fn abort(&self, attempt: &mut Attempt<Self>);
+
+    /// The attempt is over: it has committed or aborted, and its cleanup, which may take from an index, has run, or was
+    /// cut short by a panic.
+    #[inline(always)]
+    fn over(&self, _attempt: &mut Attempt<Self>) {}
 }

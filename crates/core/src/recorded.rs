@@ -115,7 +115,9 @@ impl<P: Protocol> Transaction<'_, P> {
             return Ok(false);
         }
         // SAFETY: the caller's promise.
-        unsafe { self.observe(object, observed) }?;
+        if !unsafe { self.observe(object, observed) }? {
+            return Ok(false);
+        }
         if let Some(slot) = slot {
             self.attempt.record_read(&slot, version, ReadKind::Absent);
         }

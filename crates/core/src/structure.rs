@@ -6,7 +6,9 @@
 //! elements"): an insert or remove bumps the word, so no scan and no failed lookup is ever a phantom.
 //!
 //! The same word is the latch under which the index changes the node, and the sequence number with which
-//! readers check that what they read was not being changed.
+//! readers check that what they read was not being changed. Above the sequence number it has the node's own number,
+//! by which a protocol that locks ranges finds the lock: addresses would not do, as they differ from one run of a
+//! simulation to the next.
 
 use crate::address_map::AddressMap;
 use crossbeam_epoch::Guard;
@@ -17,8 +19,12 @@ use std::ptr::NonNull;
 const LOCKED: u64 = 1;
 const RETIRED: u64 = 2;
 const STEP: u64 = 4;
+/// Where the node's number begins. The counter below it takes five days to overflow, at ten million changes a second;
+/// the node's number is the next one then.
+const NUMBER_SHIFT: u32 = 44;
 
-/// The version word of an index node (a bucket or a leaf): latch, retirement mark and a counter of changes.
+/// The version word of an index node (a bucket or a leaf): latch, retirement mark, a counter of changes, and 20 bits of
+/// the node's number.
 ///
 /// A node whose word is *retired* has been replaced; a reader must start over from the root, and whoever
 /// observed its earlier version fails validation.
@@ -35,6 +41,19 @@ impl StructureVersion {
     /// A new word whose latch the caller holds.
     pub fn new_locked() -> Self {
         Self(AtomicU64::new(LOCKED))
+    }
+
+    /// A new word, unlocked, of the node with this number, of which the lowest 20 bits count.
+    pub fn numbered(number: usize) -> Self {
+        Self(AtomicU64::new((number as u64) << NUMBER_SHIFT))
+    }
+
+    /// Numbers a node whose word is a [`new`](Self::new) one. Only the latch's holder may call it, or who alone knows the
+    /// node.
+    pub fn set_number(&self, number: usize) {
+        // Relaxed: made visible with the node.
+        let word = self.0.load(Ordering::Relaxed);
+        self.0.store(word | (number as u64) << NUMBER_SHIFT, Ordering::Relaxed);
     }
 
     /// Waits until the node is not being changed and returns its version; `None` if it is retired.
@@ -115,7 +134,13 @@ impl StructureVersion {
 
     /// The counter of changes in a word, for display: 0 for a node never changed.
     pub fn changes(word: u64) -> u64 {
-        word / STEP
+        (word & ((1 << NUMBER_SHIFT) - 1)) / STEP
+    }
+
+    /// The node's number in a word.
+    #[inline]
+    pub fn number(word: u64) -> u32 {
+        (word >> NUMBER_SHIFT) as u32
     }
 }
 
@@ -242,6 +267,11 @@ impl StructureSet {
             .position(|entry| !unsafe { entry.node.as_ref() }.unchanged(entry.version))
     }
 
+    /// The number of the observation of a node that was observed.
+    pub(crate) fn number_of(&self, node: NonNull<StructureVersion>) -> Option<usize> {
+        self.position(node)
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.entries.len()
     }
@@ -272,6 +302,16 @@ mod tests {
         assert!(!node.unchanged(seen));
         assert!(node.unchanged(after));
         assert!(!node.try_lock_at(seen));
+    }
+
+    #[test]
+    fn a_node_keeps_its_number_whatever_changes() {
+        let node = StructureVersion::new_locked();
+        node.set_number((7 << 20) + 5);
+        assert_eq!(node.unlock_changed(), StructureVersion::numbered(5).stable().unwrap() + STEP);
+        assert_eq!(node.lock().map(StructureVersion::number), Some(5));
+        let after = node.unlock_changed();
+        assert_eq!((StructureVersion::number(after), StructureVersion::changes(after)), (5, 2));
     }
 
     #[test]

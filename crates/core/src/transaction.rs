@@ -9,7 +9,7 @@ use crate::object::{Label, Object};
 use crate::pin::Pin;
 use crate::profile::Isolation;
 use crate::protocol::{Lost, Over, Protocol};
-use crate::structure::{Observed, StructureChange};
+use crate::structure::StructureChange;
 use crate::worker::Loss;
 use hotrow_sync::lock;
 use hotrow_sync::thread::{label, work};
@@ -630,26 +630,6 @@ impl<'w, P: Protocol> Transaction<'w, P> {
         self.attempt.items.mark_write(id);
     }
 
-    /// Keeps the observation of a bucket or leaf: a failed lookup, or a part of a scan.
-    ///
-    /// # Safety
-    ///
-    /// As for [`read`](Self::read), with the node in place of the segment.
-    #[inline]
-    pub unsafe fn observe<O: Object<P> + 'static>(
-        &mut self,
-        object: &O,
-        observed: Observed,
-    ) -> Result<(), Abort> {
-        if !P::TRACKS_READS || self.attempt.profile().isolation == Isolation::ReadCommitted {
-            return Ok(());
-        }
-        match self.attempt.observe(observed, NonNull::from(object)) {
-            Ok(()) => self.learn_absence(),
-            Err(lost) => Err(self.lose(lost)),
-        }
-    }
-
     /// Says that something was found absent: by an observation, or because an insertion succeeded.
     #[inline]
     pub fn learn_absence(&mut self) -> Result<(), Abort> {
@@ -755,6 +735,7 @@ impl<'w, P: Protocol> Transaction<'w, P> {
                         self.slot.counters.tame_commit();
                     }
                     self.attempt.cleanup(true);
+                    self.protocol.over(self.attempt);
                     let taken = take(self.attempt);
                     self.attempt.close();
                     return Ok(taken);
@@ -825,6 +806,7 @@ impl<'w, P: Protocol> Transaction<'w, P> {
             self.slot.counters.rollback();
         }
         self.attempt.cleanup(false);
+        self.protocol.over(self.attempt);
         self.attempt.close();
     }
 }
@@ -838,6 +820,7 @@ impl<P: Protocol> Drop for Transaction<'_, P> {
         } else if self.attempt.is_open() {
             // A panic (in a key's own code, in the drop of something captured) cut the end short. The pin must not
             // outlive the transaction: the worker may be sent to another thread.
+            self.protocol.over(self.attempt);
             self.attempt.close();
         }
     }

@@ -33,9 +33,9 @@ pub mod atomic;
 pub mod backoff;
 pub mod clock;
 pub mod event;
+pub mod memory;
 #[cfg(loom)]
 pub mod model;
-pub mod memory;
 pub mod prefetch;
 pub mod random;
 #[cfg(all(feature = "sim", not(loom)))]

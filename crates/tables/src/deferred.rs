@@ -245,7 +245,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         self.moving_secondaries().for_each(|secondary| tx.will_change_structure(secondary.label()));
     }
 
-    fn moving_secondaries(&self) -> impl Iterator<Item = &dyn Maintained<K, R, P>> {
+    pub(crate) fn moving_secondaries(&self) -> impl Iterator<Item = &dyn Maintained<K, R, P>> {
         self.secondaries.iter().map(|secondary| &**secondary).filter(|secondary| !secondary.is_fixed())
     }
 

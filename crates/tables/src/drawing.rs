@@ -3,7 +3,7 @@
 //! An operation looks its key up when it runs, and so whoever runs it does: that is a good part of its work.
 
 use crate::key::Key;
-use crate::storage::{Index, Shared};
+use crate::storage::Shared;
 use foldhash::fast::FixedState;
 use hotrow_core::graph::By;
 use hotrow_core::{Abort, Deferred, Input, Protocol, Transaction, Value};
@@ -55,25 +55,27 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         }
     }
 
-    /// Draws a change of a row. `finish` makes the result of what the change has given, if there was a row.
-    pub(crate) fn draw_update<I, C, O, F>(
+    /// Who may run changes of rows. Where entries of secondary indexes move with them, leaves are changed, too.
+    fn changes_by(&self) -> By {
+        if self.moving_secondaries().next().is_some() { By::Owner } else { By::Anybody }
+    }
+
+    pub(crate) fn draw_update<I, O>(
         &self,
         tx: &mut Tx<'_, P>,
         key: K,
         input: I,
-        change: C,
-        finish: impl Fn(Option<O>) -> F + Send + 'static,
-    ) -> Result<Deferred<F>, Abort>
+        change: impl FnOnce(&mut R, I::Value) -> O + Send + 'static,
+    ) -> Result<Deferred<Option<O>>, Abort>
     where
         I: Input<Value: Send> + Send,
-        C: FnOnce(&mut R, I::Value) -> O + Send + 'static,
-        F: Send + Sync + 'static,
+        O: Send + Sync + 'static,
     {
         let mut change = Some(change);
         // SAFETY: as in `draw_read`.
         unsafe {
-            self.draw(tx, By::Anybody, Some(&key.clone()), input, move |table, tx, input| {
-                table.update(tx, &key, |row| change.take().expect(ONCE)(row, input)).map(&finish)
+            self.draw(tx, self.changes_by(), Some(&key.clone()), input, move |table, tx, input| {
+                table.update(tx, &key, |row| change.take().expect(ONCE)(row, input))
             })
         }
     }
@@ -92,10 +94,16 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     {
         // SAFETY: as in `draw_read`.
         unsafe {
-            self.draw(tx, By::Anybody, Some(&key.clone()), inputs, move |table, tx, (mut sum, input)| {
-                table.update(tx, &key, |row| change(&mut sum, row, input))?;
-                Ok(sum)
-            })
+            self.draw(
+                tx,
+                self.changes_by(),
+                Some(&key.clone()),
+                inputs,
+                move |table, tx, (mut sum, input)| {
+                    table.update(tx, &key, |row| change(&mut sum, row, input))?;
+                    Ok(sum)
+                },
+            )
         }
     }
 
@@ -105,12 +113,11 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         key: Option<&K>,
         inputs: I,
     ) -> Result<Deferred<bool>, Abort> {
-        // Keys that one transaction inserts lie beside each other, mostly: in an ordered index, the leaf would go from one
-        // worker to the next.
-        let is_ordered = matches!(self.index, Index::Ordered(_));
-        let by = if is_ordered || key.is_none() { By::Owner } else { By::Anybody };
+        // Keys that one transaction inserts lie beside each other, mostly: their leaf would go from one worker to the next.
         // SAFETY: as in `draw_read`.
-        let drawn = unsafe { self.draw(tx, by, key, inputs, |table, tx, (key, row)| table.insert(tx, key, row)) };
+        let drawn = unsafe {
+            self.draw(tx, By::Owner, key, inputs, |table, tx, (key, row)| table.insert(tx, key, row))
+        };
         if key.is_none() {
             // What comes later may be on that key.
             tx.keep_in_turn(&self.label);
@@ -120,6 +127,8 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
 
     pub(crate) fn draw_delete(&self, tx: &mut Tx<'_, P>, key: K) -> Result<Deferred<bool>, Abort> {
         // SAFETY: as in `draw_read`.
-        unsafe { self.draw(tx, By::Anybody, Some(&key.clone()), (), move |table, tx, ()| table.delete(tx, &key)) }
+        unsafe {
+            self.draw(tx, By::Owner, Some(&key.clone()), (), move |table, tx, ()| table.delete(tx, &key))
+        }
     }
 }

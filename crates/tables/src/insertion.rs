@@ -20,7 +20,10 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
             let mut changes = Changes::default();
             // SAFETY: the record is valid, and once it is in the index it is freed through the epoch only
             // (its item's cleanup sees to that), or when the table is dropped.
-            let inserted = unsafe { self.index.insert(record, tx.pin(), &mut |change| changes.add(change)) };
+            let inserted = unsafe {
+                let changed = &mut |change| changes.add(change);
+                self.index.insert(record, tx.pin(), changed, |node| tx.may_change(self, node))
+            };
             let existing = match inserted {
                 Insertion::Inserted => {
                     std::mem::forget(fresh);
@@ -28,7 +31,9 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
                     // nodes are this table's.
                     unsafe {
                         tx.enter_born(self, Record::address(record), tag::BORN);
-                        changes.each(|change| tx.follow(self, change));
+                        for change in changes.all() {
+                            tx.follow_insertion(self, change)?;
+                        }
                     }
                     tx.learn_absence()?;
                     self.enter_queue(tx, record)?;
@@ -45,6 +50,11 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
                     return Ok(true);
                 }
                 Insertion::Exists(existing) => existing,
+                Insertion::Refused(node) => {
+                    // SAFETY: the node is this table's; the operation called `enter`.
+                    unsafe { tx.lock_to_change(self, node) }?;
+                    continue;
+                }
             };
             match self.see(tx, existing)? {
                 Seen::Present(_) => return Ok(false),
@@ -88,7 +98,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         let entry = (!self.secondaries.is_empty()).then(|| (key.clone(), row.clone()));
         let fresh = Fresh::new(Record::boxed(P::Header::default(), State::Present, key, row));
         // SAFETY: as in `insert`.
-        let Insertion::Inserted = (unsafe { self.index.insert(fresh.0, pin, &mut |_| ()) }) else {
+        let Insertion::Inserted = (unsafe { self.index.insert(fresh.0, pin, &mut |_| (), |_| true) }) else {
             return false;
         };
         std::mem::forget(fresh);

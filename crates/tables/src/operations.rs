@@ -46,7 +46,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         self.remove_dead(record, tx.pin(), &mut |change| changes.add(change));
         // The removal changes nothing that anybody can see, so who observed the node before may go on.
         // SAFETY: the nodes are this table's; the operation called `enter`.
-        changes.each(|change| unsafe { tx.follow(self, change) });
+        changes.all().for_each(|change| unsafe { tx.follow(self, change) });
     }
 
     /// The record of a key that is not dead, or `None` after its absence was observed.
@@ -56,15 +56,35 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         tx: &mut Tx<'_, P>,
         key: &K,
     ) -> Result<Option<NonNull<Record<K, R, P>>>, Abort> {
-        match self.index.get(key, tx.pin()) {
-            Lookup::Found(record) => Ok(Some(record)),
-            Lookup::Absent(observed) if tx.is_recorded() => self.find_recorded(tx, key, observed),
-            Lookup::Absent(observed) => {
-                // SAFETY: the node is this table's; the operation called `enter`.
-                unsafe { tx.observe(self, observed) }?;
-                Ok(None)
+        loop {
+            match self.index.get(key, tx.pin()) {
+                Lookup::Found(record) => return Ok(Some(record)),
+                Lookup::Absent(observed) if tx.is_recorded() => return self.find_recorded(tx, key, observed),
+                Lookup::Absent(observed) => {
+                    // SAFETY: the node is this table's; the operation called `enter`.
+                    if unsafe { tx.observe(self, observed) }? {
+                        return Ok(None);
+                    }
+                }
             }
         }
+    }
+
+    /// Locks the bucket or leaf of a record that is to be removed, if the protocol locks ranges.
+    #[inline]
+    fn lock_to_remove(&self, tx: &mut Tx<'_, P>, record: NonNull<Record<K, R, P>>) -> Result<(), Abort> {
+        if P::LOCKS_RANGES {
+            loop {
+                // SAFETY: found in the index under the attempt's pinned epoch.
+                let node = self.index.node_of(unsafe { record.as_ref() }.key(), tx.pin());
+                if tx.may_change(self, node) {
+                    break;
+                }
+                // SAFETY: the node is this table's; the operation called `enter`.
+                unsafe { tx.lock_to_change(self, node) }?;
+            }
+        }
+        Ok(())
     }
 
     /// A failed lookup of an attempt that is recorded, which must know the version of the absence: looks again
@@ -321,6 +341,8 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         tx: &mut Tx<'_, P>,
         record: NonNull<Record<K, R, P>>,
     ) -> Result<Option<bool>, Abort> {
+        // First: whoever has scanned it waits for the row, and must not wait for this one.
+        self.lock_to_remove(tx, record)?;
         // SAFETY: as in `see`.
         let (id, snapshot) = unsafe {
             let load = || record.as_ref().load();
@@ -377,7 +399,7 @@ impl Changes {
         }
     }
 
-    pub(crate) fn each(self, visit: impl FnMut(StructureChange)) {
-        self.first.into_iter().flatten().chain(self.more).for_each(visit);
+    pub(crate) fn all(self) -> impl Iterator<Item = StructureChange> {
+        self.first.into_iter().flatten().chain(self.more)
     }
 }

@@ -111,10 +111,13 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
             let table = self.label.name();
             return Err(tx.misuse(Misuse::Unsupported(format!("table {table} has no order to scan in"))));
         };
-        while let Some(leaf) = cursor.next(tx.pin().guard()) {
-            if !self.fixed {
-                // SAFETY: the node is this table's.
-                unsafe { tx.observe(self, leaf.observed) }?;
+        loop {
+            let place = P::LOCKS_RANGES.then(|| cursor.place());
+            let Some(leaf) = cursor.next(tx.pin().guard()) else { return Ok(()) };
+            // SAFETY: the node is this table's.
+            if !self.fixed && !unsafe { tx.observe(self, leaf.observed) }? {
+                place.into_iter().for_each(|place| cursor.go_back(place));
+                continue;
             }
             for &record in leaf.records {
                 // SAFETY: found in the index under the attempt's pinned epoch.
@@ -136,6 +139,5 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
                 }
             }
         }
-        Ok(())
     }
 }

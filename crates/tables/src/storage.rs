@@ -25,7 +25,7 @@ use crate::record::{Pending, Record, State};
 use crate::secondary::Maintained;
 use hotrow_core::history::WriteKind;
 use hotrow_core::{
-    Cell, EngineId, Item, Label, Object, Pin, Protocol, StructureChange, StructureVersion, Value,
+    Cell, EngineId, Item, Label, Object, Observed, Pin, Protocol, StructureChange, StructureVersion, Value,
 };
 use std::ops::Bound;
 use std::ptr::NonNull;
@@ -66,13 +66,22 @@ impl<K: Key, R: Value, P: Protocol> Index<K, R, P> {
         record: NonNull<Record<K, R, P>>,
         pin: &Pin,
         changed: &mut dyn FnMut(StructureChange),
+        may_change: impl Fn(Observed) -> bool,
     ) -> Insertion<Record<K, R, P>> {
         // SAFETY: the caller's promise.
         unsafe {
             match self {
-                Index::Hash(index) => index.insert(record, pin.guard(), changed),
-                Index::Ordered(index) => index.insert(record, pin.guard(), changed),
+                Index::Hash(index) => index.insert(record, pin.guard(), changed, may_change),
+                Index::Ordered(index) => index.insert(record, pin.guard(), changed, may_change),
             }
+        }
+    }
+
+    /// The bucket or leaf that stands for a key's absence.
+    pub(crate) fn node_of(&self, key: &K, pin: &Pin) -> Observed {
+        match self {
+            Index::Hash(index) => index.node_of(key, pin.guard()),
+            Index::Ordered(index) => index.node_of(key, pin.guard()),
         }
     }
 

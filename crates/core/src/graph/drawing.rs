@@ -66,6 +66,8 @@ pub(crate) struct Graph<P: Protocol> {
     pub(super) own_run: usize,
     /// Whether operations are drawn from now on instead of being run at once.
     pub(super) draws: bool,
+    /// Whether others may run some of them.
+    pub(crate) is_published: bool,
     /// Whether the first one could not be run at once, as a lock was not free.
     pub(super) first_was_put_off: bool,
     /// The keys that operations drawn so far work on: hashes, and one bit for each that says whether it may be among them.
@@ -82,6 +84,7 @@ impl<P: Protocol> Graph<P> {
             own: Vec::new(),
             own_run: 0,
             draws: false,
+            is_published: false,
             first_was_put_off: false,
             keys: Vec::new(),
             bits: [0; 4],
@@ -107,6 +110,7 @@ impl<P: Protocol> Graph<P> {
     /// Forgets what was drawn.
     pub(super) fn clear(&mut self) {
         self.count = 0;
+        self.is_published = false;
         self.own.clear();
         self.own_run = 0;
         self.first_was_put_off = false;

@@ -44,4 +44,3 @@ mod tests;
 pub use board::{Board, Found, Taken};
 pub use drawing::By;
 pub(crate) use drawing::Graph;
-pub(crate) use share::Change;

@@ -2,7 +2,7 @@
 
 use super::board::{Board, Lender, State};
 use super::drawing::Own;
-use super::share::{Change, Outcome};
+use super::share::Outcome;
 use crate::abort::{Abort, Reason};
 use crate::item::ItemId;
 use crate::protocol::{Lost, Protocol};
@@ -121,22 +121,17 @@ impl<P: Protocol> Transaction<'_, P> {
     fn run_drawn(&mut self) -> Result<(), Abort> {
         let protocol = self.protocol;
         let board = protocol.board(self.attempt.worker()).expect("a protocol that shares has boards");
-        let mut changes = Vec::new();
-        let result = if self.is_stopped() {
-            Err(Abort::INTERNAL)
-        } else {
-            self.catching(|tx| tx.run_batch(board, &mut changes))
-        };
+        let result =
+            if self.is_stopped() { Err(Abort::INTERNAL) } else { self.catching(|tx| tx.run_batch(board)) };
         if result.is_err() {
-            self.withdraw(board, &mut changes);
+            self.withdraw(board);
         }
-        self.attempt.follow_shares(&mut changes);
         board.end_batch();
         self.attempt.graph.clear();
         result
     }
 
-    fn run_batch(&mut self, board: &Board<P>, changes: &mut Vec<Change<P>>) -> Result<(), Abort> {
+    fn run_batch(&mut self, board: &Board<P>) -> Result<(), Abort> {
         let lender = Lender {
             protocol: NonNull::from(self.protocol),
             engine: self.engine(),
@@ -155,12 +150,13 @@ impl<P: Protocol> Transaction<'_, P> {
         }
         let count = self.attempt.graph.count;
         self.compute_first(board, first..count)?;
+        self.attempt.graph.is_published = true;
         let stealable = board.publish(first..count);
         self.protocol.published(self.attempt, board.batch(), stealable);
         let mut ahead = first;
         for at in first..count {
             self.run_own_parts(at)?;
-            self.finish_one(board, at, &mut ahead, changes)?;
+            self.finish_one(board, at, &mut ahead)?;
         }
         self.run_own_parts(count)
     }
@@ -203,13 +199,7 @@ impl<P: Protocol> Transaction<'_, P> {
 
     /// Sees to it that an operation is finished, when all before it are. While somebody else runs it, others are run that
     /// come later: those up to `ahead` are no more to be had.
-    fn finish_one(
-        &mut self,
-        board: &Board<P>,
-        at: usize,
-        ahead: &mut usize,
-        changes: &mut Vec<Change<P>>,
-    ) -> Result<(), Abort> {
+    fn finish_one(&mut self, board: &Board<P>, at: usize, ahead: &mut usize) -> Result<(), Abort> {
         let (batch, operation) = (board.batch(), board.operation(at));
         loop {
             match operation.state() {
@@ -229,11 +219,11 @@ impl<P: Protocol> Transaction<'_, P> {
                 }
                 State::GivenBack => {
                     // Locks that a thief has got before it met one that was not free.
-                    self.adopt(board, at, false, changes)?;
+                    self.adopt(board, at, false)?;
                     return self.run_own(board, at);
                 }
                 State::Done => {
-                    self.adopt(board, at, true, changes)?;
+                    self.adopt(board, at, true)?;
                     operation.set(State::Finished, batch);
                     return Ok(());
                 }
@@ -295,13 +285,7 @@ impl<P: Protocol> Transaction<'_, P> {
     }
 
     /// Makes what a thief has done the attempt's.
-    fn adopt(
-        &mut self,
-        board: &Board<P>,
-        at: usize,
-        is_done: bool,
-        changes: &mut Vec<Change<P>>,
-    ) -> Result<(), Abort> {
+    fn adopt(&mut self, board: &Board<P>, at: usize, is_done: bool) -> Result<(), Abort> {
         let operation = board.operation(at);
         // SAFETY: done, or given back: whoever had taken it has done with it.
         if let Some(item) = unsafe { operation.item_mut() }.take() {
@@ -315,7 +299,7 @@ impl<P: Protocol> Transaction<'_, P> {
         let took_ns = share.took_ns.take();
         let (protocol, mut last, mut adopted) = (self.protocol, None, Ok(()));
         if let Some(attempt) = share.attempt_mut() {
-            (last, adopted) = self.attempt.adopt(protocol, attempt, changes);
+            (last, adopted) = self.attempt.adopt(protocol, attempt);
         }
         match outcome {
             _ if !is_done => {}
@@ -338,7 +322,7 @@ impl<P: Protocol> Transaction<'_, P> {
     /// Takes all operations back that nobody has begun, waits for the others, and adopts what they hold. In ascending
     /// order: who runs one may take another one that comes after it.
     #[cold]
-    fn withdraw(&mut self, board: &Board<P>, changes: &mut Vec<Change<P>>) {
+    fn withdraw(&mut self, board: &Board<P>) {
         let batch = board.batch();
         for at in 0..self.attempt.graph.count {
             let operation = board.operation(at);
@@ -352,7 +336,7 @@ impl<P: Protocol> Transaction<'_, P> {
                     }
                     state @ (State::Done | State::GivenBack) => {
                         // What has become of the attempt is decided.
-                        let _ = self.adopt(board, at, state == State::Done, changes);
+                        let _ = self.adopt(board, at, state == State::Done);
                     }
                     State::Runnable | State::Waiting | State::Finished => {}
                 }

@@ -6,16 +6,13 @@ use crate::attempt::Attempt;
 use crate::deferred::words;
 use crate::history::recorder::Log;
 use crate::item::{Flags, Item, ItemId};
-use crate::object::Object;
 use crate::pin::Pin;
 use crate::profile::Isolation;
 use crate::protocol::{Lost, Protocol};
-use crate::structure::StructureChange;
 use crate::transaction::{Stop, Transaction};
 use hotrow_sync::memory;
 use std::mem::ManuallyDrop;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::ptr::NonNull;
 
 /// What has become of an operation in a thief's hands.
 #[derive(Debug)]
@@ -29,9 +26,6 @@ pub(super) enum Outcome {
     /// The attempt cannot commit.
     Stopped(Stop),
 }
-
-/// A change of structure and the object that made it.
-pub(crate) type Change<P> = (StructureChange, NonNull<dyn Object<P>>);
 
 /// What a thief has done.
 pub(super) struct Share<P: Protocol> {
@@ -86,7 +80,6 @@ impl<P: Protocol> Share<P> {
         let is_simple = matches!(self.outcome, Outcome::Done)
             && attempt.items.len() == 1
             && attempt.observations() == 0
-            && attempt.changes.as_ref().is_none_or(Vec::is_empty)
             && !(attempt.wants_cleanup || attempt.items.has_predicates() || attempt.is_recorded());
         is_simple.then(|| attempt.items.get(ItemId::from_position(0)).lent())
     }
@@ -99,9 +92,7 @@ impl<P: Protocol> Share<P> {
 
 impl<P: Protocol> Attempt<P> {
     fn for_share() -> Self {
-        let mut attempt = Self::small();
-        attempt.changes = Some(Vec::new());
-        attempt
+        Self::small()
     }
 
     /// Begins to do something in another worker's name.
@@ -164,7 +155,6 @@ impl<P: Protocol> Attempt<P> {
         &mut self,
         protocol: &P,
         share: &mut Attempt<P>,
-        changes: &mut Vec<Change<P>>,
     ) -> (Option<ItemId>, Result<(), Lost>) {
         let mut last = None;
         for id in share.items.ids() {
@@ -182,7 +172,6 @@ impl<P: Protocol> Attempt<P> {
         if let (Some(log), Some(theirs)) = (&mut self.log, &mut share.log) {
             log.absorb(theirs);
         }
-        changes.append(share.changes.get_or_insert_default());
         let mut result = Ok(());
         for number in 0..share.observations() {
             let (observed, observer) = share.observation_at(number);
@@ -190,15 +179,5 @@ impl<P: Protocol> Attempt<P> {
         }
         share.forget();
         (last, result)
-    }
-
-    /// Follows the changes that shares have made to the structure, in the order in which they were made.
-    pub(super) fn follow_shares(&mut self, changes: &mut Vec<Change<P>>) {
-        changes.sort_by_key(|(change, _)| match change {
-            StructureChange::Bumped { before, .. } | StructureChange::Split { before, .. } => *before,
-        });
-        for (change, by) in changes.drain(..) {
-            self.follow(change, by);
-        }
     }
 }

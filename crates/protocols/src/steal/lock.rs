@@ -14,6 +14,8 @@
 //! one step, if it is the tail too. And the word names the worker at whose event they wait that a release may let go on:
 //! the owner's, or that of the head.
 
+pub(super) mod range;
+
 use super::node::NodeId;
 use hotrow_sync::atomic::{AtomicU64, Ordering};
 

@@ -8,14 +8,20 @@
 //! commit. At commit the locks for predicates are taken, buckets and leaves are checked, writes are installed, and
 //! everything is released.
 //!
+//! Buckets and leaves are locked too: by who scans them or fails to find a key there, and by who inserts there or deletes.
+//! Each of the two kinds goes together, and waits for the other. These locks are given back last, when dead records have
+//! been taken out of the index.
+//!
 //! `lock` has the lock's word, `node` what a waiter says of itself, `queue` how one waits, `cycle` how deadlocks are
-//! found and whom they cost.
+//! found and whom they cost; `ranges` has the locks of ranges, `lock::range` their word, and `word` what waiting needs
+//! of either.
 //!
 //! # Why it is right
 //!
 //! As for `locking`: an attempt holds all its locks at the moment when it has checked the buckets and leaves, and that
-//! moment is its place in the serial order. No lock is ever taken from its holder. Absence has no lock: a failed lookup
-//! and a scan observe versions, which are checked at that moment.
+//! moment is its place in the serial order. No lock is ever taken from its holder. For absence nothing hangs on locks: a
+//! failed lookup and a scan observe versions, which are checked at that moment. The locks of ranges only keep the versions
+//! from changing meanwhile.
 //!
 //! A wound says only that an attempt is the victim of a deadlock. It is heeded where the attempt waits; one that has got
 //! the lock meanwhile goes on with what it holds.
@@ -26,8 +32,7 @@
 //!   locks have one holder, so its queue begins with that one. Here readers come and go in any order, an upgrade goes
 //!   before the queue, and a lock that nobody waits for takes no node.
 //! - The paper has writers only and times out on deadlocks; readers, upgrades and victims are its future work (§5).
-//! - Ranges have no locks yet: buckets and leaves are checked at commit, as under `locking`, so an insertion may abort a
-//!   transaction that has scanned. Range locks, which the paper leaves to the future, come with work stealing.
+//! - Range locks are the paper's future work (§5), too. They are of nodes of the index, not of predicates.
 //! - Waiters park after a short while instead of spinning.
 
 mod cycle;
@@ -35,17 +40,22 @@ mod lock;
 mod node;
 mod options;
 mod queue;
+mod ranges;
 mod stealing;
+mod word;
 
 pub use lock::QueueLock;
 pub use options::{QueueLockingOptions, Stealing};
 
 use crate::contexts::{self, Contexts, Looks, Stamp};
 use hotrow_core::graph::Board;
-use hotrow_core::{Attempt, Flags, Item, ItemId, Lost, Protocol, Reason, Variant, WorkerId};
+use hotrow_core::{
+    Attempt, Flags, Item, ItemId, Lost, Protocol, RangeId, RangeUse, Reason, Variant, WorkerId,
+};
 use hotrow_sync::clock;
 use lock::Blocker;
 use queue::{Queues, Refused, Wish};
+use ranges::{HeldRanges, Locker, Ranges};
 
 /// Two-phase locking with queue locks: stealdb §3.3.
 #[derive(Debug)]
@@ -54,14 +64,16 @@ pub struct QueueLocking {
     queues: Queues,
     /// Whether readers take locks alone.
     exclusive: bool,
+    ranges: Ranges,
 }
 
-/// What a worker keeps: the stamp of its current transaction.
+/// What a worker keeps: the stamp of its current transaction, and the locks of ranges that it holds.
 #[derive(Debug, Default)]
 pub struct QueueLockingLocal {
     stamp: Stamp,
     /// Whether an operation is run in the worker's name by another one.
     is_lent: bool,
+    ranges: HeldRanges,
 }
 
 impl QueueLocking {
@@ -128,13 +140,14 @@ impl QueueLocking {
     fn lock_slowly(&self, attempt: &mut Attempt<Self>, id: ItemId, exclusive: bool) -> Result<(), Lost> {
         let item = attempt.items.get(id);
         let (segment, shares) = (item.segment(), item.is(Flags::READ));
-        let is_held = |other| attempt.items.get(other).is_any(&[Flags::LOCKED, Flags::READ]);
-        let holds = attempt.items.ids().any(|other| other != id && is_held(other));
+        let holds = Self::holds_besides(attempt, Some(id)) || Self::may_hold_more(attempt);
         let wish = Wish { address: segment.addr().get(), stamp: attempt.local.stamp, exclusive, holds };
         // SAFETY: the item's segment is in memory until the attempt ends; the reference does not outlive it.
         let word = unsafe { segment.as_ref() };
         let (me, address) = (attempt.worker().number(), segment.addr().get());
-        if word.blocker(false) == Some(Blocker::Owner(me)) || exclusive && self.queues.nodes.is_lent(me, address) {
+        if word.blocker(false) == Some(Blocker::Owner(me))
+            || exclusive && self.queues.nodes.is_lent(me, address)
+        {
             // Held already, for an operation of this attempt that another worker has run: two on one key that nobody knew
             // of beforehand.
             return Err(Lost::item(Reason::Undeclared, id));
@@ -151,6 +164,41 @@ impl QueueLocking {
             Err(Refused::Held) => Reason::ReadLocked,
         };
         Err(Lost::item(reason, id))
+    }
+
+    /// Whether the attempt holds the lock of a range, or others may hold locks for it of which it does not know yet.
+    fn may_hold_more(attempt: &Attempt<Self>) -> bool {
+        !attempt.local.ranges.is_empty() || attempt.is_published()
+    }
+
+    /// Whether the attempt holds the lock of another item.
+    fn holds_besides(attempt: &Attempt<Self>, id: Option<ItemId>) -> bool {
+        let is_held = |other| attempt.items.get(other).is_any(&[Flags::LOCKED, Flags::READ]);
+        attempt.items.ids().any(|other| Some(other) != id && is_held(other))
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn lock_range_slowly(
+        &self,
+        attempt: &mut Attempt<Self>,
+        range: RangeId,
+        how: RangeUse,
+    ) -> Result<(), Reason> {
+        let held = [RangeUse::Scan, RangeUse::Change].map(|how| attempt.local.ranges.holds(range, how));
+        let holds = Self::may_hold_more(attempt) || Self::holds_besides(attempt, None);
+        let locker = Locker { stamp: attempt.local.stamp, holds, wait_max: || attempt.wait_max() };
+        let result =
+            self.ranges.wait(&self.queues, &self.contexts, held.contains(&true), (range, how), locker);
+        match (result, how) {
+            (Ok(()), _) => {}
+            (Err(Refused::Victim), _) => return Err(Reason::Deadlock),
+            (Err(Refused::Held), RangeUse::Scan) => return Err(Reason::ReadLocked),
+            (Err(Refused::Held), RangeUse::Change) => return Err(Reason::WriteLocked),
+        }
+        let worker = attempt.worker().number();
+        self.ranges.note(&self.queues, worker, &attempt.local.ranges, range, how);
+        Ok(())
     }
 
     /// Gives the lock of an item back, if the attempt holds it. Whether somebody was told.
@@ -204,9 +252,9 @@ impl Protocol for QueueLocking {
     const VARIANTS: &'static [Variant] = options::VARIANTS;
     // Buckets and leaves are checked at commit only.
     const OPAQUE: bool = false;
-    const WORKERS_MAX: u32 = contexts::WORKERS_MAX;
-
+    const LOCKS_RANGES: bool = true;
     const SHARES: bool = true;
+    const WORKERS_MAX: u32 = contexts::WORKERS_MAX;
 
     type Options = QueueLockingOptions;
     type Header = QueueLock;
@@ -222,8 +270,12 @@ impl Protocol for QueueLocking {
     }
 
     fn new(options: &QueueLockingOptions) -> Self {
-        let queues = Queues::new(options.stealing);
-        Self { contexts: Contexts::new(Looks::YIELDING), queues, exclusive: options.exclusive }
+        Self {
+            contexts: Contexts::new(Looks::YIELDING),
+            queues: Queues::new(options.stealing),
+            ranges: Ranges::new(),
+            exclusive: options.exclusive,
+        }
     }
 
     #[inline]
@@ -277,6 +329,33 @@ impl Protocol for QueueLocking {
         Ok(value)
     }
 
+    #[inline]
+    fn lock_range(&self, attempt: &mut Attempt<Self>, range: RangeId, how: RangeUse) -> Result<(), Reason> {
+        match self.try_lock_range(attempt, range, how) {
+            true => Ok(()),
+            false if attempt.local.is_lent => Err(attempt.put_off_range()),
+            false => self.lock_range_slowly(attempt, range, how),
+        }
+    }
+
+    #[inline]
+    fn try_lock_range(&self, attempt: &Attempt<Self>, range: RangeId, how: RangeUse) -> bool {
+        // What is held is noted by the owner, nobody else.
+        !attempt.local.is_lent
+            && self.ranges.try_lock(
+                &self.queues,
+                attempt.worker().number(),
+                &attempt.local.ranges,
+                range,
+                how,
+            )
+    }
+
+    #[inline]
+    fn holds_range(&self, attempt: &Attempt<Self>, range: RangeId, how: RangeUse) -> bool {
+        attempt.local.ranges.holds(range, how)
+    }
+
     fn born_locked(&self, attempt: &Attempt<Self>) -> QueueLock {
         QueueLock::born(attempt.worker().number())
     }
@@ -299,7 +378,8 @@ impl Protocol for QueueLocking {
     }
 
     fn lend(&self, worker: WorkerId) -> QueueLockingLocal {
-        QueueLockingLocal { stamp: self.contexts.stamp(worker.number()), is_lent: true }
+        let stamp = self.contexts.stamp(worker.number());
+        QueueLockingLocal { stamp, is_lent: true, ..QueueLockingLocal::default() }
     }
 
     fn adopt(&self, attempt: &mut Attempt<Self>, mine: ItemId, lent: &Item<Self>) {
@@ -331,5 +411,15 @@ impl Protocol for QueueLocking {
     #[cold]
     fn abort(&self, attempt: &mut Attempt<Self>) {
         self.release(attempt);
+    }
+
+    #[inline]
+    fn over(&self, attempt: &mut Attempt<Self>) {
+        let worker = attempt.worker().number();
+        if !attempt.local.ranges.is_empty()
+            && self.ranges.release(&self.queues, &self.contexts, worker, &attempt.local.ranges)
+        {
+            self.contexts.let_others_run();
+        }
     }
 }

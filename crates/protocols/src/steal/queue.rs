@@ -34,10 +34,11 @@
 //! Where the head waits for readers it goes by what the word says of itself, not by whether there are readers: an upgrade
 //! may have put another name there in between, and have gone.
 
-use super::lock::{Blocker, Joined, QueueLock, Released, Upgraded};
+use super::lock::{Blocker, Joined, Released, Upgraded};
 use super::node::{ABANDONED, BlockedBy, EXCLUSIVE, HEAD, NodeId, Nodes, PASSED};
 use super::options::Stealing;
 use super::stealing::Thieves;
+use super::word::Word;
 use crate::contexts::{Contexts, Stamp, Waited};
 use hotrow_sync::atomic::Ordering;
 use hotrow_sync::clock::Duration;
@@ -52,7 +53,7 @@ pub(super) struct Queues {
 /// What a transaction wants of a lock.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Wish {
-    /// The segment's address.
+    /// The segment's address, or that of a range's lock.
     pub(super) address: usize,
     /// Who.
     pub(super) stamp: Stamp,
@@ -88,7 +89,7 @@ impl Queues {
     }
 
     /// Takes the lock, or a place in its queue.
-    pub(super) fn try_lock(&self, word: &QueueLock, wish: Wish) -> Tried {
+    pub(super) fn try_lock(&self, word: &impl Word, wish: Wish) -> Tried {
         let Wish { address, stamp, exclusive, .. } = wish;
         let Some(id) = self.nodes.open(stamp.worker(), address, if exclusive { EXCLUSIVE } else { 0 }) else {
             return Tried::NoNode;
@@ -125,7 +126,7 @@ impl Queues {
     /// Takes the lock for the head of its queue, unless somebody is in the way.
     pub(super) fn check_acquired(
         &self,
-        word: &QueueLock,
+        word: &impl Word,
         id: NodeId,
         exclusive: bool,
         contexts: &Contexts,
@@ -139,7 +140,7 @@ impl Queues {
     }
 
     /// The head of a queue leaves it: the next one that has not abandoned its node is the head.
-    fn pass_on(&self, word: &QueueLock, mut id: NodeId, contexts: &Contexts) {
+    fn pass_on(&self, word: &impl Word, mut id: NodeId, contexts: &Contexts) {
         while !word.leave_empty(id) {
             // Acquire and release: pairs with the exchange in `try_lock`.
             let next = self.nodes.of(id).next.swap(PASSED, Ordering::AcqRel);
@@ -158,7 +159,7 @@ impl Queues {
     }
 
     /// Gives up waiting.
-    pub(super) fn abandon(&self, word: &QueueLock, id: NodeId, contexts: &Contexts) {
+    pub(super) fn abandon(&self, word: &impl Word, id: NodeId, contexts: &Contexts) {
         let state = self.nodes.of(id).state.fetch_or(ABANDONED, Ordering::SeqCst);
         if state & HEAD != 0 {
             self.pass_on(word, id, contexts);
@@ -169,7 +170,7 @@ impl Queues {
     pub(super) fn acquire(
         &self,
         mut wait_max: impl FnMut() -> Option<Duration>,
-        word: &QueueLock,
+        word: &impl Word,
         wish: Wish,
         contexts: &Contexts,
     ) -> Result<(), Refused> {
@@ -187,7 +188,7 @@ impl Queues {
             () if is_head() => Waited::Over,
             () if is_victim() => Waited::Wounded,
             () => {
-                self.steal_while_waiting(&mut wait_max, word, id, stamp, contexts, is_head);
+                self.steal_while_waiting(&mut wait_max, word, (id, address), stamp, contexts, is_head);
                 contexts.wait_at_most(wait_max(), worker, stamp, is_head, is_head)
             }
         };
@@ -214,7 +215,7 @@ impl Queues {
             waited = match is_victim() {
                 true => Waited::Wounded,
                 false => {
-                    self.steal_while_waiting(&mut wait_max, word, id, stamp, contexts, changed);
+                    self.steal_while_waiting(&mut wait_max, word, (id, address), stamp, contexts, changed);
                     contexts.wait_at_most(wait_max(), at, stamp, changed, changed)
                 }
             };
@@ -231,8 +232,8 @@ impl Queues {
     fn steal_while_waiting(
         &self,
         wait_max: &mut impl FnMut() -> Option<Duration>,
-        word: &QueueLock,
-        id: NodeId,
+        word: &impl Word,
+        (id, address): (NodeId, usize),
         stamp: Stamp,
         contexts: &Contexts,
         over: impl Fn() -> bool,
@@ -256,7 +257,6 @@ impl Queues {
             }
             Some(Blocker::Readers) => {
                 let mut count = 0;
-                let address = std::ptr::from_ref(word).addr();
                 for reader in self.nodes.some_readers(address, me) {
                     readers[count] = reader;
                     count += 1;
@@ -282,7 +282,7 @@ impl Queues {
     pub(super) fn upgrade(
         &self,
         mut wait_max: impl FnMut() -> Option<Duration>,
-        word: &QueueLock,
+        word: &impl Word,
         wish: Wish,
         contexts: &Contexts,
     ) -> Result<(), Refused> {

@@ -103,12 +103,12 @@ impl<P: Protocol> Context for Graph<'_, '_, P> {
                     return Ok(Later::Known(output));
                 }
                 let (change, input) = work.expect(ONCE);
-                let drawn = table.shared.draw_update(tx, key, Later::Known(input), change, |output| output);
+                let drawn = table.shared.draw_update(tx, key, Later::Known(input), change);
                 return drawn.map(Later::Deferred);
             }
             input => input,
         };
-        table.shared.draw_update(tx, key, input, change, |output| output).map(Later::Deferred)
+        table.shared.draw_update(tx, key, input, change).map(Later::Deferred)
     }
 
     fn replace<K: Key, R: Value>(
@@ -205,7 +205,8 @@ impl<P: Protocol> Context for Graph<'_, '_, P> {
             let (database, tx) = self.eager.arrival();
             let table = database.table(table);
             if let (Later::Known(sum), Later::Known(input), false) = (&mut sum, &input, tx.draws()) {
-                let updated = tx.try_at_once(|tx| table.update(tx, &key, |row| change(sum, row, input.clone())))?;
+                let updated =
+                    tx.try_at_once(|tx| table.update(tx, &key, |row| change(sum, row, input.clone())))?;
                 if updated.is_some() {
                     continue;
                 }
@@ -249,9 +250,9 @@ impl<P: Protocol> Context for Graph<'_, '_, P> {
         match value {
             Later::Known(value) => Later::Known(compute(value)),
             // SAFETY: what the computation captures is `Send`, and its values are `Send` and `Sync`.
-            Later::Deferred(deferred) => Later::Deferred(unsafe {
-                self.eager.transaction().draw_computation_later(deferred, compute)
-            }),
+            Later::Deferred(deferred) => {
+                Later::Deferred(unsafe { self.eager.transaction().draw_computation_later(deferred, compute) })
+            }
         }
     }
 
@@ -260,9 +261,9 @@ impl<P: Protocol> Context for Graph<'_, '_, P> {
         match (first, second) {
             (Later::Known(first), Later::Known(second)) => Later::Known((first, second)),
             // SAFETY: as in `map`.
-            both => Later::Deferred(unsafe {
-                self.eager.transaction().draw_computation_later(both, |both| both)
-            }),
+            both => {
+                Later::Deferred(unsafe { self.eager.transaction().draw_computation_later(both, |both| both) })
+            }
         }
     }
 

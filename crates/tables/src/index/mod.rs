@@ -45,4 +45,6 @@ pub(crate) enum Insertion<T> {
     Inserted,
     /// Another record with this key was there and still is.
     Exists(NonNull<T>),
+    /// The bucket or leaf must not be changed: nothing was inserted.
+    Refused(Observed),
 }

@@ -1,5 +1,6 @@
 //! Models of queue locks (docs/memory-model.md, N1 to N4).
 
+use super::super::lock::QueueLock;
 use super::*;
 use hotrow_sync::Arc;
 use hotrow_sync::model::{Model, Part, UnsafeCell, step_is_left_out};

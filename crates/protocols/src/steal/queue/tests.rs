@@ -1,5 +1,6 @@
 //! Queues and cycles, stepped on one thread; then threads.
 
+use super::super::lock::QueueLock;
 use super::*;
 use crate::contexts::Looks;
 use hotrow_sync::atomic::AtomicU64;

@@ -79,7 +79,8 @@ impl<T> Array<T> {
     /// An array of `len` empty, ready buckets.
     pub(super) fn ready(len: usize) -> Self {
         let array = Self::unready(len, null_mut());
-        for bucket in array.buckets() {
+        for (at, bucket) in array.buckets().iter().enumerate() {
+            bucket.version.set_number(at);
             bucket.make_ready();
         }
         array

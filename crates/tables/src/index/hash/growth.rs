@@ -98,10 +98,11 @@ where
             }
         }
         let children = &array.buckets()[2 * at..2 * at + 2];
-        for child in children {
+        for (child, number) in children.iter().zip(2 * at..) {
             // Until the parent is retired nobody else touches them; but an overflow bucket makes one look ready.
             let fresh = child.version.lock();
             debug_assert_eq!(fresh, Some(0));
+            child.version.set_number(number);
         }
         for (entry, hash) in entries.drain(..) {
             // Of two children, whatever a hash says that is not what it was when the record was inserted.

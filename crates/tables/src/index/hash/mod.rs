@@ -111,6 +111,17 @@ where
         (array, at, bucket)
     }
 
+    /// The bucket that stands for a key's absence.
+    pub(crate) fn node_of(&self, key: &T::Key, guard: &Guard) -> Observed {
+        let hash = Hash64::of(key);
+        loop {
+            let (_, _, bucket) = self.bucket_of(hash, guard);
+            if let Some(version) = bucket.version.stable() {
+                return Observed { node: bucket.word(), version };
+            }
+        }
+    }
+
     /// Looks a key up.
     #[inline]
     pub(crate) fn get(&self, key: &T::Key, guard: &Guard) -> Lookup<T> {
@@ -152,9 +163,11 @@ where
         bucket.find(hash, |record| unsafe { record.as_ref() }.key() == key, guard)
     }
 
-    /// Adds a record under its key, unless there is one with this key.
+    /// Adds a record under its key, unless there is one with this key or the bucket must not be changed.
     ///
     /// `changed` is told the bucket's change after the latch is released.
+    ///
+    /// `may_change` says of the bucket in question whether it may be changed, at the version at which it then is latched.
     ///
     /// # Safety
     ///
@@ -165,6 +178,7 @@ where
         record: NonNull<T>,
         guard: &Guard,
         changed: &mut dyn FnMut(StructureChange),
+        may_change: impl Fn(Observed) -> bool,
     ) -> Insertion<T> {
         // SAFETY: the caller's promise.
         let key = unsafe { record.as_ref() }.key();
@@ -176,6 +190,10 @@ where
             let Some(before) = bucket.version.stable() else { continue };
             if let Some(existing) = Self::find(bucket, hash, key, guard) {
                 return Insertion::Exists(existing);
+            }
+            let observed = Observed { node: bucket.word(), version: before };
+            if !may_change(observed) {
+                return Insertion::Refused(observed);
             }
             moment();
             let entry = Entry::new(record, hash);

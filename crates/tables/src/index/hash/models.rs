@@ -57,12 +57,13 @@ fn index(keys: &[u64]) -> (Arc<Index>, Vec<NonNull<Record>>) {
 /// Whether the record got in.
 fn insert(index: &Index, record: NonNull<Record>) -> bool {
     // SAFETY: models free their records last.
-    match unsafe { index.insert(record, guard(), &mut |_| ()) } {
+    match unsafe { index.insert(record, guard(), &mut |_| (), |_| true) } {
         Insertion::Inserted => true,
         Insertion::Exists(existing) => {
             assert_ne!(existing, record);
             false
         }
+        Insertion::Refused(_) => unreachable!("anything may be changed"),
     }
 }
 

@@ -5,8 +5,8 @@ use super::{ImageOf, Keyed, Landing, OrderedIndex, Step};
 use crate::index::Insertion;
 use crate::index::moment::moment;
 use crate::key::{Image, Key};
-use hotrow_core::StructureChange;
 use hotrow_core::epoch::Guard;
+use hotrow_core::{Observed, StructureChange};
 use hotrow_sync::atomic::Ordering;
 use std::ptr::NonNull;
 
@@ -15,9 +15,11 @@ where
     T: Keyed,
     T::Key: Key,
 {
-    /// Adds a record under its key, unless there is one with this key.
+    /// Adds a record under its key, unless there is one with this key or the leaf must not be changed.
     ///
     /// `changed` is told every change of a leaf after the latches are released.
+    ///
+    /// `may_change` says of the leaf in question whether it may be changed, at the version at which it then is latched.
     ///
     /// # Safety
     ///
@@ -28,6 +30,7 @@ where
         record: NonNull<T>,
         guard: &Guard,
         changed: &mut dyn FnMut(StructureChange),
+        may_change: impl Fn(Observed) -> bool,
     ) -> Insertion<T> {
         // SAFETY: the caller's promise.
         let image = unsafe { record.as_ref() }.key().image();
@@ -35,8 +38,10 @@ where
             let Some(Landing { leaf, version, .. }) = self.leaf_of(&image, guard) else { continue };
             let (position, existing) = leaf.search(&image);
             let full = leaf.is_full();
+            let observed = Observed { node: leaf.word(), version };
+            let refused = existing.is_none() && !may_change(observed);
             moment();
-            if existing.is_none() && !full {
+            if existing.is_none() && !full && !refused {
                 // What was read before the latch was taken at the same version is as if read under it.
                 if leaf.node.version.try_lock_at(version) {
                     leaf.insert_at(position, image, record);
@@ -52,7 +57,10 @@ where
             if let Some(existing) = existing {
                 return Insertion::Exists(existing);
             }
-            if self.insert_splitting(image, record, guard, changed) {
+            if refused {
+                return Insertion::Refused(observed);
+            }
+            if self.insert_splitting(image, record, guard, changed, &may_change) {
                 return Insertion::Inserted;
             }
         }
@@ -67,6 +75,7 @@ where
         record: NonNull<T>,
         guard: &Guard,
         changed: &mut dyn FnMut(StructureChange),
+        may_change: &dyn Fn(Observed) -> bool,
     ) -> bool {
         let mut above: Option<Step<'_, _>> = None;
         let mut below: Option<Step<'_, _>> = None;
@@ -94,15 +103,19 @@ where
         moment();
         // What was read before the latches were taken at the same versions is as if read under them; and so
         // there is room in the parent.
-        if existing.is_some() || !leaf.is_full() || !latch(below.as_ref(), &leaf.node, version) {
+        let observed = Observed { node: leaf.word(), version };
+        if existing.is_some() || !leaf.is_full() || !may_change(observed) {
             return false;
         }
-        let right_pointer = Leaf::<ImageOf<T>, T>::allocate();
+        if !latch(below.as_ref(), &leaf.node, version) {
+            return false;
+        }
+        let number = self.leaves.fetch_add(1, Ordering::Relaxed);
+        let right_pointer = Leaf::<ImageOf<T>, T>::allocate(number);
         // SAFETY: just allocated, soon a part of the tree, and the epoch is pinned.
         let right = unsafe { right_pointer.as_ref() };
         let separator = split_leaf(leaf, right, position, image, record);
         let right_version = right.node.version.stable().unwrap_or_default();
-        self.leaves.fetch_add(1, Ordering::Relaxed);
         self.attach(below.as_ref(), pointer, separator, right_pointer.cast());
         let after = leaf.node.version.unlock_changed();
         changed(StructureChange::Split {

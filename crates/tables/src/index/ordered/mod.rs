@@ -126,7 +126,7 @@ where
 {
     /// An empty index.
     pub(crate) fn new() -> Self {
-        let root = Leaf::<ImageOf<T>, T>::allocate().cast();
+        let root = Leaf::<ImageOf<T>, T>::allocate(0).cast();
         Self {
             root: CachePadded::new(AtomicPtr::new(root.as_ptr())),
             unlinking: CachePadded::default(),
@@ -195,6 +195,16 @@ where
         self.descend(guard, |inner| inner.child_of(image), |_| ())
     }
 
+    /// The leaf that stands for a key's absence.
+    pub(crate) fn node_of(&self, key: &T::Key, guard: &Guard) -> Observed {
+        let image = key.image();
+        loop {
+            if let Some(Landing { leaf, version, .. }) = self.leaf_of(&image, guard) {
+                return Observed { node: leaf.word(), version };
+            }
+        }
+    }
+
     /// Looks a key up.
     #[inline]
     pub(crate) fn get(&self, key: &T::Key, guard: &Guard) -> Lookup<T> {
@@ -256,7 +266,7 @@ where
 
     /// Takes all records out and shows each, in order, for the owner to free.
     pub(crate) fn drain(&mut self, visit: &mut dyn FnMut(NonNull<T>)) {
-        let empty = Leaf::<ImageOf<T>, T>::allocate().cast();
+        let empty = Leaf::<ImageOf<T>, T>::allocate(0).cast();
         // Relaxed: `&mut self` says that nobody else is using the tree.
         let root = self.root.load(Ordering::Relaxed);
         self.root.store(empty.as_ptr(), Ordering::Relaxed);

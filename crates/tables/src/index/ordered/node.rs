@@ -31,9 +31,9 @@ pub(super) struct Node {
 }
 
 impl Node {
-    fn new(is_leaf: bool) -> Self {
+    fn new(is_leaf: bool, number: usize) -> Self {
         Self {
-            version: StructureVersion::new(),
+            version: StructureVersion::numbered(number),
             count: AtomicU32::new(0),
             is_leaf,
             run: AtomicU8::new(NO_RUN),
@@ -109,10 +109,10 @@ fn copy_pointer<P>(from: &AtomicPtr<P>, to: &AtomicPtr<P>) {
 }
 
 impl<I: Image, T> Leaf<I, T> {
-    /// A new, empty leaf.
-    pub(super) fn allocate() -> NonNull<Self> {
+    /// A new, empty leaf with this number.
+    pub(super) fn allocate(number: usize) -> NonNull<Self> {
         let leaf = Self {
-            node: Node::new(true),
+            node: Node::new(true, number),
             images: std::array::from_fn(|_| I::Slot::default()),
             records: std::array::from_fn(|_| AtomicPtr::default()),
         };
@@ -217,7 +217,7 @@ impl<I: Image> Inner<I> {
     /// A new node with one child.
     pub(super) fn allocate(child: NonNull<Node>) -> NonNull<Self> {
         let inner = Self {
-            node: Node::new(false),
+            node: Node::new(false, 0),
             separators: std::array::from_fn(|_| I::Slot::default()),
             children: std::array::from_fn(|_| AtomicPtr::default()),
         };

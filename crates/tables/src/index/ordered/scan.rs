@@ -43,6 +43,14 @@ where
     records: [*mut T; LEAF_ENTRIES],
 }
 
+/// What is left of a scan.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Place<I: Image> {
+    low: Bound<I>,
+    high: Bound<I>,
+    done: bool,
+}
+
 /// One leaf of a scan, as it was at one moment.
 #[derive(Debug)]
 pub(crate) struct ScannedLeaf<'c, T> {
@@ -95,6 +103,16 @@ where
         // found unchanged, so they are records', and `NonNull` has the layout of a pointer.
         let records = unsafe { std::slice::from_raw_parts(records.as_ptr().cast(), count) };
         Some(ScannedLeaf { observed, records })
+    }
+
+    /// Where the cursor is.
+    pub(crate) fn place(&self) -> Place<ImageOf<T>> {
+        Place { low: self.low, high: self.high, done: self.done }
+    }
+
+    /// Goes back to where the cursor was.
+    pub(crate) fn go_back(&mut self, place: Place<ImageOf<T>>) {
+        Place { low: self.low, high: self.high, done: self.done } = place;
     }
 
     fn ascend(&mut self, guard: &Guard) -> (Observed, usize) {

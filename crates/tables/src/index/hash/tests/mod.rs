@@ -18,7 +18,7 @@ fn insert<K: Hash + Eq + Send + Sync + 'static>(
     changed: &mut dyn FnMut(StructureChange),
 ) -> bool {
     // SAFETY: the tests free records only after they have removed them.
-    match unsafe { index.insert(record, guard, changed) } {
+    match unsafe { index.insert(record, guard, changed, |_| true) } {
         Insertion::Inserted => true,
         Insertion::Exists(existing) => {
             assert_ne!(existing, record);
@@ -26,6 +26,7 @@ fn insert<K: Hash + Eq + Send + Sync + 'static>(
             unsafe { free(record) };
             false
         }
+        Insertion::Refused(_) => unreachable!("anything may be changed"),
     }
 }
 

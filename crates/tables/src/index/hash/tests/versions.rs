@@ -75,3 +75,44 @@ fn an_observer_follows_its_own_changes_and_notices_those_of_others() {
     assert!(!observer.unchanged(guard));
     empty(index, pin, &census);
 }
+
+#[test]
+fn a_bucket_that_must_not_be_changed_is_named_and_stays_as_it_is() {
+    let census = Census::default();
+    let index = Index::with_capacity(10);
+    let pin = epoch::pin();
+    let mut numbers = std::collections::BTreeMap::new();
+    // The index grows on the way.
+    for key in 0..500u64 {
+        let named = index.node_of(&key, &pin);
+        let Lookup::Absent(absent) = index.get(&key, &pin) else { panic!("never inserted") };
+        assert_eq!(absent, named);
+        let record = Record::new(key, &census);
+        // SAFETY: the tests free records only after they have removed them.
+        let try_insert =
+            |may: &dyn Fn(Observed) -> bool| unsafe { index.insert(record, &pin, &mut |_| (), may) };
+        let Insertion::Refused(refused) = try_insert(&|_| false) else { panic!("inserted") };
+        // It may have helped the index to grow.
+        let named = index.node_of(&key, &pin);
+        assert!(refused == named, "{refused:?}, {named:?}");
+        assert!(matches!(index.get(&key, &pin), Lookup::Absent(_)));
+        let asked = std::cell::Cell::new(named);
+        let inserted = try_insert(&|observed| {
+            asked.set(observed);
+            true
+        });
+        let asked = asked.get();
+        assert!(matches!(inserted, Insertion::Inserted));
+        // SAFETY: observed under the pinned epoch.
+        assert!(!unsafe { asked.node.as_ref() }.unchanged(asked.version));
+        numbers.insert(asked.node, StructureVersion::number(asked.version));
+    }
+    let distinct: std::collections::BTreeSet<u32> = numbers.values().copied().collect();
+    assert!(
+        numbers.len() > 100 && distinct.len() > 50,
+        "{} buckets, {} numbers",
+        numbers.len(),
+        distinct.len()
+    );
+    empty(index, pin, &census);
+}

@@ -27,7 +27,7 @@ fn insert<K: Key>(
     changed: &mut dyn FnMut(StructureChange),
 ) -> bool {
     // SAFETY: the tests free records only after they have removed them.
-    match unsafe { index.insert(record, guard, changed) } {
+    match unsafe { index.insert(record, guard, changed, |_| true) } {
         Insertion::Inserted => true,
         Insertion::Exists(existing) => {
             assert_ne!(existing, record);
@@ -35,6 +35,7 @@ fn insert<K: Key>(
             unsafe { free(record) };
             false
         }
+        Insertion::Refused(_) => unreachable!("anything may be changed"),
     }
 }
 

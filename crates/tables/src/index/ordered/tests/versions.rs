@@ -261,3 +261,68 @@ fn an_observer_follows_its_own_removals_as_long_as_no_leaf_becomes_empty() {
     }
     empty(index, guard, &census);
 }
+
+#[test]
+fn a_leaf_that_must_not_be_changed_is_named_and_stays_as_it_is() {
+    let census = Census::default();
+    let guard = epoch::pin();
+    let (index, mut records) = even_keys(100, &census, &guard);
+    let numbers: std::collections::BTreeSet<u32> =
+        records.keys().map(|key| StructureVersion::number(index.node_of(key, &guard).version)).collect();
+    assert!(numbers.len() > 20, "few leaves, or few numbers");
+    for key in (0..100).map(|n| 2 * n + 1) {
+        // Some leaves are full and would be split.
+        let (all, _) =
+            observe_scan(&index, Bound::Unbounded, Bound::Unbounded, Direction::Ascending, 999, &guard);
+        let record = Record::new(key, &census);
+        // SAFETY: the tests free records only after they have removed them.
+        let try_insert =
+            |may: &dyn Fn(Observed) -> bool| unsafe { index.insert(record, &guard, &mut ignore, may) };
+        let named = index.node_of(&key, &guard);
+        let refused = try_insert(&|_| false);
+        assert!(matches!(refused, Insertion::Refused(observed) if observed == named), "{refused:?}");
+        let elsewhere = try_insert(&|observed| observed.node != named.node);
+        assert!(matches!(elsewhere, Insertion::Refused(observed) if observed == named), "{elsewhere:?}");
+        assert!(all.unchanged(&guard));
+        assert!(matches!(try_insert(&|observed| observed == named), Insertion::Inserted));
+        assert!(!all.unchanged(&guard));
+        records.insert(key, record);
+    }
+    empty(index, guard, &census);
+}
+
+#[test]
+fn a_cursor_that_goes_back_delivers_the_leaf_as_it_is_by_then() {
+    for direction in [Direction::Ascending, Direction::Descending] {
+        let census = Census::default();
+        let guard = epoch::pin();
+        let (index, _) = even_keys(30, &census, &guard);
+        let mut cursor = index.cursor(Bound::Included(10), Bound::Excluded(50), direction);
+        let (mut keys, mut inserted) = (Vec::new(), 11);
+        loop {
+            let place = cursor.place();
+            let Some(leaf) = cursor.next(&guard) else { break };
+            let observed = leaf.observed;
+            // Every leaf changes once before it counts.
+            if inserted < 50 && index.node_of(&inserted, &guard).node == observed.node {
+                assert!(insert(&index, Record::new(inserted, &census), &guard, &mut ignore));
+                inserted += 2;
+                cursor.go_back(place);
+                continue;
+            }
+            keys.extend(leaf.records.iter().map(|&record| key_of(record, &guard)));
+        }
+        if direction == Direction::Descending {
+            keys.reverse();
+        }
+        let expected: Vec<u64> = (10..50).filter(|key| key % 2 == 0 || *key < inserted).collect();
+        if direction == Direction::Ascending {
+            assert!(inserted > 40);
+            assert_eq!(keys, expected);
+        } else {
+            // Only the last leaf delivered is changed.
+            assert!(inserted > 11 && keys == expected, "{inserted} {keys:?}");
+        }
+        empty(index, guard, &census);
+    }
+}

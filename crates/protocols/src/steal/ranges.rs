@@ -1,0 +1,203 @@
+//! Locks of ranges: buckets and leaves, locked by who scans them and by who changes them (stealdb §5).
+//!
+//! # What is locked
+//!
+//! A bucket or leaf stands for the keys that are not there, and for the gaps between those that are. Who scans it, or
+//! fails to find a key in it, locks it to scan; who inserts or deletes there, to change. Each kind goes together
+//! ([`RangeUse`]), so insertions into one leaf are no more in each other's way than before, and neither are scans. So it
+//! is not the predicate that is locked but the node, and two that do not meet in any key may wait for each other.
+//!
+//! Their locks are those of an engine, not the nodes': [`STRIPES`] words, in which two nodes may fall together. Then one
+//! may wait without need. A lock is held until the attempt's dead records have left the index, a little longer than
+//! those of rows.
+//!
+//! # Both ways
+//!
+//! Who has scanned a leaf and then inserts there holds it in both ways, alone. It waits for the other holders, before all
+//! that queue; of two that do so one dies (`Queues::upgrade`).
+//!
+//! # Deadlocks
+//!
+//! Holders of both kinds are noted as readers of segments are, by the address of the lock, and a waiter for a range says
+//! that it wants the lock alone, whichever way it wants it: so it is taken to wait for all holders, which it does, and
+//! for the one ahead in the queue. A holder dies for a cycle, never one that is merely ahead.
+
+use super::lock::range::{RangeLock, Wanted};
+use super::queue::{Queues, Refused, Wish};
+use crate::contexts::{Contexts, Stamp};
+use hotrow_core::{RangeId, RangeUse};
+use hotrow_sync::OnceLock;
+use hotrow_sync::clock::Duration;
+use std::cell::{Cell, OnceCell, RefCell};
+
+/// Locks of an engine. As many as that, so that what a transaction scans seldom falls together with where others insert.
+const STRIPES: usize = if cfg!(test) { 4 } else { 1 << 14 };
+/// So many are made at once, when one of them is needed.
+const CHUNK: usize = if cfg!(test) { 2 } else { 256 };
+
+const SCAN: u8 = 1;
+const CHANGE: u8 = 2;
+
+fn bit(how: RangeUse) -> u8 {
+    match how {
+        RangeUse::Scan => SCAN,
+        RangeUse::Change => CHANGE,
+    }
+}
+
+/// The locks of an engine.
+#[derive(Debug)]
+pub(super) struct Ranges {
+    chunks: Box<[OnceLock<Box<[RangeLock]>>]>,
+}
+
+/// What an attempt holds of them. Of cells, as an index asks for locks while it has the attempt's pin.
+#[derive(Debug, Default)]
+pub(super) struct HeldRanges {
+    /// How it holds each lock. Made when the worker takes its first.
+    ways: OnceCell<Box<[Cell<u8>]>>,
+    /// Those that it holds.
+    stripes: RefCell<Vec<u32>>,
+}
+
+impl HeldRanges {
+    /// Whether it holds none.
+    #[inline]
+    pub(super) fn is_empty(&self) -> bool {
+        self.stripes.borrow().is_empty()
+    }
+
+    /// Whether a range is locked in this way.
+    #[inline]
+    pub(super) fn holds(&self, range: RangeId, how: RangeUse) -> bool {
+        self.ways(range.stripe(STRIPES)) & bit(how) != 0
+    }
+
+    #[inline]
+    fn ways(&self, stripe: usize) -> u8 {
+        self.ways.get().map_or(0, |ways| ways[stripe].get())
+    }
+
+    #[inline]
+    fn note(&self, stripe: usize, how: RangeUse) {
+        let ways = self.ways.get_or_init(|| (0..STRIPES).map(|_| Cell::new(0)).collect());
+        let before = ways[stripe].replace(ways[stripe].get() | bit(how));
+        if before == 0 {
+            self.stripes.borrow_mut().push(stripe as u32);
+        }
+    }
+
+    /// Forgets all, and shows each.
+    #[inline]
+    fn drain(&self, mut visit: impl FnMut(usize)) {
+        let Some(ways) = self.ways.get() else { return };
+        for stripe in self.stripes.borrow_mut().drain(..) {
+            ways[stripe as usize].set(0);
+            visit(stripe as usize);
+        }
+    }
+}
+
+/// Who locks a range, and how long it may wait.
+pub(super) struct Locker<W> {
+    pub(super) stamp: Stamp,
+    /// Whether it holds any other lock.
+    pub(super) holds: bool,
+    pub(super) wait_max: W,
+}
+
+impl Ranges {
+    pub(super) fn new() -> Self {
+        Self { chunks: (0..STRIPES / CHUNK).map(|_| OnceLock::new()).collect() }
+    }
+
+    #[inline]
+    fn lock(&self, stripe: usize) -> &RangeLock {
+        let chunk =
+            self.chunks[stripe / CHUNK].get_or_init(|| (0..CHUNK).map(|_| RangeLock::default()).collect());
+        &chunk[stripe % CHUNK]
+    }
+
+    /// Takes the lock of a range, of which an attempt holds what `held` says, if nobody is in the way and nobody waits.
+    #[inline]
+    pub(super) fn try_lock(
+        &self,
+        queues: &Queues,
+        worker: u32,
+        held: &HeldRanges,
+        range: RangeId,
+        how: RangeUse,
+    ) -> bool {
+        let stripe = range.stripe(STRIPES);
+        let (lock, ways, change) = (self.lock(stripe), held.ways(stripe), how == RangeUse::Change);
+        if ways & bit(how) != 0 {
+            return true;
+        }
+        let taken = if ways == 0 { lock.try_hold(change) } else { lock.try_both(worker, change) };
+        if taken {
+            self.note(queues, worker, held, range, how);
+        }
+        taken
+    }
+
+    /// Waits for the lock of a range, of which the attempt holds what `held` says. [`note`](Self::note) follows.
+    #[cold]
+    pub(super) fn wait(
+        &self,
+        queues: &Queues,
+        contexts: &Contexts,
+        held: bool,
+        (range, how): (RangeId, RangeUse),
+        locker: Locker<impl FnMut() -> Option<Duration>>,
+    ) -> Result<(), Refused> {
+        let lock = self.lock(range.stripe(STRIPES));
+        let word = Wanted { lock, change: how == RangeUse::Change };
+        let Locker { stamp, holds, wait_max } = locker;
+        let wish = Wish { address: Self::address(lock), stamp, exclusive: true, holds };
+        match held {
+            true => queues.upgrade(wait_max, &word, wish, contexts),
+            false => queues.acquire(wait_max, &word, wish, contexts),
+        }
+    }
+
+    /// Notes that the attempt holds the lock of a range.
+    pub(super) fn note(
+        &self,
+        queues: &Queues,
+        worker: u32,
+        held: &HeldRanges,
+        range: RangeId,
+        how: RangeUse,
+    ) {
+        let stripe = range.stripe(STRIPES);
+        if held.ways(stripe) == 0 {
+            queues.nodes.note_shared(worker, Self::address(self.lock(stripe)));
+        }
+        held.note(stripe, how);
+    }
+
+    /// Gives back all locks of ranges that an attempt holds. Whether somebody was told.
+    #[inline]
+    pub(super) fn release(
+        &self,
+        queues: &Queues,
+        contexts: &Contexts,
+        worker: u32,
+        held: &HeldRanges,
+    ) -> bool {
+        let mut told = false;
+        held.drain(|stripe| told |= queues.released(self.lock(stripe).release(worker), contexts));
+        told
+    }
+
+    /// What those that look for cycles know a lock by.
+    fn address(lock: &RangeLock) -> usize {
+        std::ptr::from_ref(lock).addr()
+    }
+}
+
+#[cfg(all(test, loom))]
+mod models;
+
+#[cfg(all(test, not(loom)))]
+mod tests;
