@@ -207,13 +207,24 @@ impl<P: Protocol> Attempt<P> {
 
     /// Forgets all that it knows. Pending writes have been consumed, or are another one's.
     #[inline]
-    pub(crate) fn forget(&mut self) {
+    fn forget(&mut self) {
+        self.forget_items();
+        self.intentions.clear();
+        self.arena.reset();
+    }
+
+    /// Forgets all items. Their payloads stay, as others may have them.
+    #[inline]
+    pub(crate) fn forget_items(&mut self) {
         self.items.clear();
         self.structures.clear();
         self.observers.clear();
-        self.intentions.clear();
-        self.arena.reset();
         self.wants_cleanup = false;
+    }
+
+    /// Forgets all payloads.
+    pub(crate) fn forget_payloads(&mut self) {
+        self.arena.reset();
     }
 
     /// Goes on in another worker's name.

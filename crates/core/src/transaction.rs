@@ -425,6 +425,14 @@ impl<'w, P: Protocol> Transaction<'w, P> {
         }
     }
 
+    /// From here on the operation cannot be put off, as something has happened. (A thief gives it up.)
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    fn has_written(&mut self) {
+        if P::SHARES && self.phase != Phase::Sharing {
+            self.attempt.may_put_off = false;
+        }
+    }
+
     /// Gives an item its pending write, which the object's `install` or `undo` will consume.
     ///
     /// # Safety
@@ -433,6 +441,7 @@ impl<'w, P: Protocol> Transaction<'w, P> {
     /// write was announced ([`write`](Self::write), [`read_for_update`](Self::read_for_update)).
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub unsafe fn set_write<T>(&mut self, id: ItemId, pending: T) -> &mut T {
+        self.has_written();
         let payload = self.attempt.allocate(pending);
         self.attempt.items.set_payload(id, payload);
         self.attempt.items.mark_write(id);
@@ -461,6 +470,7 @@ impl<'w, P: Protocol> Transaction<'w, P> {
     /// The object's `install` and `undo` can do without a payload, and the write was announced.
     #[inline]
     pub unsafe fn set_write_without_payload(&mut self, id: ItemId) {
+        self.has_written();
         self.attempt.items.mark_write(id);
     }
 
@@ -500,6 +510,7 @@ impl<'w, P: Protocol> Transaction<'w, P> {
         segment: NonNull<P::Header>,
         tag: u16,
     ) -> ItemId {
+        self.has_written();
         let items = &mut self.attempt.items;
         let id = items.find_or_add(segment, NonNull::from(object));
         let item = items.get_mut(id);

@@ -125,7 +125,23 @@ impl Results {
         self.slots[slot as usize].operation = operation;
     }
 
-    /// The operation of the graph whose result is not known yet.
+    /// What tells the attempt from all others.
+    pub(crate) fn stamp(&self) -> u64 {
+        self.stamp
+    }
+
+    /// How many results there are, or will be.
+    pub(crate) fn count(&self) -> u32 {
+        self.slots.len() as u32
+    }
+
+    /// The place in the graph of what a result comes from.
+    pub(crate) fn place_of(&self, slot: u32) -> Option<u32> {
+        let operation = self.slots[slot as usize].operation;
+        (operation != NO_OPERATION).then_some(operation)
+    }
+
+    /// The place in the graph of what a result comes from, if it is not known yet.
     pub(crate) fn operation_of(&self, slot: u32) -> Option<u32> {
         let slot = &self.slots[slot as usize];
         (!slot.known.get() && slot.operation != NO_OPERATION).then_some(slot.operation)

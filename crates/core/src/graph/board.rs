@@ -110,6 +110,8 @@ pub(super) struct Lender<P: Protocol> {
     pub(super) engine: EngineId,
     pub(super) slot: NonNull<Slot<P>>,
     pub(super) results: NonNull<Results>,
+    /// The attempt: no other one has this.
+    pub(super) stamp: u64,
     pub(super) profile: Profile,
     pub(super) worker: WorkerId,
     pub(super) recorder: Option<Arc<Recorder>>,

@@ -66,6 +66,8 @@ pub(crate) struct Graph<P: Protocol> {
     pub(super) own_run: usize,
     /// Whether operations are drawn from now on instead of being run at once.
     pub(super) draws: bool,
+    /// Results below this number have come from what was drawn and run before.
+    pub(super) first_slot: u32,
     /// Whether others may run some of them.
     pub(crate) is_published: bool,
     /// Whether the first one could not be run at once, as a lock was not free.
@@ -84,6 +86,7 @@ impl<P: Protocol> Graph<P> {
             own: Vec::new(),
             own_run: 0,
             draws: false,
+            first_slot: 0,
             is_published: false,
             first_was_put_off: false,
             keys: Vec::new(),
@@ -102,6 +105,7 @@ impl<P: Protocol> Graph<P> {
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub(crate) fn open(&mut self) {
         self.draws = false;
+        self.first_slot = 0;
         if !self.is_empty() {
             self.clear();
         }
@@ -117,6 +121,22 @@ impl<P: Protocol> Graph<P> {
         self.keys.clear();
         self.bits = [0; 4];
         self.in_turn.clear();
+    }
+
+    /// Whether an own part waits for nothing on the board from `at` on: something that it waits for may have been moved there
+    /// after it was drawn.
+    pub(super) fn has_inputs(&self, own: &Own<P>, results: &Results, at: usize) -> bool {
+        let mut has_inputs = true;
+        let mut each = |slot| {
+            if slot >= self.first_slot
+                && let Some(Place::Board(before)) = results.place_of(slot).map(Place::numbered)
+            {
+                has_inputs &= (before as usize) < at;
+            }
+        };
+        // SAFETY: drawn with this function.
+        unsafe { (own.visit_inputs)(own.node, &mut each) };
+        has_inputs
     }
 
     /// Notes that an operation works on a key. Whether one before it may work on the same.

@@ -128,6 +128,7 @@ impl<P: Protocol> Transaction<'_, P> {
         }
         board.end_batch();
         self.attempt.graph.clear();
+        self.attempt.graph.first_slot = self.attempt.intentions.results.count();
         result
     }
 
@@ -137,6 +138,7 @@ impl<P: Protocol> Transaction<'_, P> {
             engine: self.engine(),
             slot: self.slot(),
             results: self.attempt.intentions.results.shared(),
+            stamp: self.attempt.intentions.results.stamp(),
             profile: *self.attempt.profile(),
             worker: self.attempt.worker(),
             recorder: self.attempt.recorder(),
@@ -179,13 +181,15 @@ impl<P: Protocol> Transaction<'_, P> {
         let results = self.attempt.intentions.results.shared();
         while let Some(own) = self.attempt.graph.own.get(self.attempt.graph.own_run)
             && own.after <= at
+            // SAFETY: the results are the attempt's.
+            && (own.was_moved || self.attempt.graph.has_inputs(own, unsafe { results.as_ref() }, at))
         {
             let Own { node, run, slot, on_rows, was_moved, .. } = *own;
             self.attempt.graph.own_run += 1;
             if was_moved {
                 continue;
             }
-            // SAFETY: drawn with this function; all that came before has run. The slot is its own.
+            // SAFETY: drawn with this function; all that it needs has run. The slot is its own.
             unsafe {
                 run(node, results.as_ref(), self)?;
                 results.as_ref().learn(slot);

@@ -31,6 +31,8 @@ pub(super) enum Outcome {
 pub(super) struct Share<P: Protocol> {
     /// Made when the operation is stolen for the first time.
     attempt: Option<Box<Attempt<P>>>,
+    /// The owner's attempt whose payloads are in its memory.
+    stamp: u64,
     pub(super) outcome: Outcome,
     /// How long it took, if it was timed.
     pub(super) took_ns: Option<u64>,
@@ -38,7 +40,7 @@ pub(super) struct Share<P: Protocol> {
 
 impl<P: Protocol> Share<P> {
     pub(super) fn new() -> Self {
-        Self { attempt: None, outcome: Outcome::Done, took_ns: None }
+        Self { attempt: None, stamp: 0, outcome: Outcome::Done, took_ns: None }
     }
 
     /// Runs an operation for its owner.
@@ -51,6 +53,11 @@ impl<P: Protocol> Share<P> {
         // SAFETY: the owner is in its attempt until the operation is done (`Board`), and so all this is in memory.
         let (protocol, slot, results) =
             unsafe { (lender.protocol.as_ref(), lender.slot.as_ref(), lender.results.as_ref()) };
+        if self.stamp != lender.stamp {
+            // Payloads of an earlier batch of the same attempt are still in use.
+            self.stamp = lender.stamp;
+            attempt.forget_payloads();
+        }
         attempt.open_share(protocol, lender);
         // Never dropped: it would end the attempt. What it has of its own is taken out below.
         let mut tx = ManuallyDrop::new(Transaction::of_share(protocol, lender.engine, attempt, slot));
@@ -97,7 +104,7 @@ impl<P: Protocol> Attempt<P> {
 
     /// Begins to do something in another worker's name.
     fn open_share(&mut self, protocol: &P, lender: &Lender<P>) {
-        self.forget();
+        self.forget_items();
         self.lend(lender.worker, lender.profile);
         self.local = protocol.lend(self.worker());
         self.may_put_off = true;
@@ -177,7 +184,7 @@ impl<P: Protocol> Attempt<P> {
             let (observed, observer) = share.observation_at(number);
             result = result.and(self.observe(observed, observer));
         }
-        share.forget();
+        share.forget_items();
         (last, result)
     }
 }

@@ -227,7 +227,10 @@ impl QueueLocking {
                 attempt.install(id);
             }
             self.unlock(attempt, id);
-            attempt.items.get_mut(id).clear(Flags::LOCKED);
+            // Both, if it was an upgrade: nothing is left to be given back.
+            let item = attempt.items.get_mut(id);
+            item.clear(Flags::LOCKED);
+            item.clear(Flags::READ);
         }
     }
 
