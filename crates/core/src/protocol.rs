@@ -225,6 +225,14 @@ pub trait Protocol: Sized + Send + Sync + 'static {
     /// Says that operations of the attempt are on its board: so many of them can be stolen.
     fn published(&self, _attempt: &mut Attempt<Self>, _batch: u64, _stealable: u32) {}
 
+    /// As [`published`](Self::published), to the attempt's own worker only, which may run them as a thief would.
+    fn published_ahead(&self, _attempt: &mut Attempt<Self>, _batch: u64, _stealable: u32) {}
+
+    /// Whether the attempt runs operations while it waits for its first lock.
+    fn runs_ahead(&self, _attempt: &Attempt<Self>) -> bool {
+        false
+    }
+
     /// What is kept for a worker, for who runs an operation of its current attempt. Locks that it takes are the worker's;
     /// it must not wait for one ([`Attempt::may_put_off`]).
     fn lend(&self, _worker: WorkerId) -> Self::Local {

@@ -147,13 +147,24 @@ impl<P: Protocol> Transaction<'_, P> {
         unsafe { board.begin(lender) };
         // Others get the operations of one that has what they wait for, not of one that waits itself.
         let first = usize::from(self.attempt.graph.first_was_put_off);
+        let count = self.attempt.graph.count;
+        let mut ahead_of = None;
         if first != 0 {
+            if self.protocol.runs_ahead(self.attempt) {
+                let stealable = board.publish(first..count);
+                self.protocol.published_ahead(self.attempt, board.batch(), stealable);
+                ahead_of = Some(stealable);
+            }
             self.run_own(board, 0)?;
         }
-        let count = self.attempt.graph.count;
-        self.compute_first(board, first..count)?;
         self.attempt.graph.is_published = true;
-        let stealable = board.publish(first..count);
+        let stealable = match ahead_of {
+            Some(stealable) => stealable,
+            None => {
+                self.compute_first(board, first..count)?;
+                board.publish(first..count)
+            }
+        };
         self.protocol.published(self.attempt, board.batch(), stealable);
         let mut ahead = first;
         for at in first..count {

@@ -64,6 +64,8 @@ pub struct QueueLocking {
     queues: Queues,
     /// Whether readers take locks alone.
     exclusive: bool,
+    /// Whether who waits runs operations of its own.
+    ahead: bool,
     ranges: Ranges,
 }
 
@@ -278,6 +280,7 @@ impl Protocol for QueueLocking {
             queues: Queues::new(options.stealing),
             ranges: Ranges::new(),
             exclusive: options.exclusive,
+            ahead: options.ahead,
         }
     }
 
@@ -378,6 +381,15 @@ impl Protocol for QueueLocking {
 
     fn published(&self, attempt: &mut Attempt<Self>, batch: u64, stealable: u32) {
         self.queues.thieves.offer(attempt.worker().number(), batch, stealable);
+    }
+
+    fn published_ahead(&self, attempt: &mut Attempt<Self>, batch: u64, stealable: u32) {
+        self.queues.thieves.offer_ahead(attempt.worker().number(), batch, stealable);
+    }
+
+    fn runs_ahead(&self, attempt: &Attempt<Self>) -> bool {
+        // The locks of what was run ahead may have been the reason why the last attempt failed.
+        self.ahead && attempt.number() == 0
     }
 
     fn lend(&self, worker: WorkerId) -> QueueLockingLocal {

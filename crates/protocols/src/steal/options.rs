@@ -18,6 +18,8 @@ pub enum Stealing {
 pub struct QueueLockingOptions {
     /// Who runs operations.
     pub stealing: Stealing,
+    /// Whether who waits and finds nothing to steal runs operations of its own.
+    pub ahead: bool,
     /// Whether readers, too, take locks alone, as the paper's.
     pub exclusive: bool,
 }
@@ -43,23 +45,32 @@ pub(super) const VARIANTS: &[Variant] = &[
 ];
 
 const KINDS: [Stealing; 3] = [Stealing::Chain, Stealing::Basic, Stealing::Never];
+const AHEAD: &str = "+ahead";
 const EXCLUSIVE: &str = "+exclusive";
 
 impl QueueLockingOptions {
     /// What a name stands for.
     pub(super) fn named(name: &str) -> Option<Self> {
-        let (base, exclusive) = match name.strip_suffix(EXCLUSIVE) {
-            Some(base) => (base, true),
-            None => (name, false),
-        };
+        let (base, exclusive) = without(name, EXCLUSIVE);
+        let (base, ahead) = without(base, AHEAD);
         let at = VARIANTS.iter().position(|variant| variant.name == base)?;
-        Some(Self { stealing: KINDS[at], exclusive })
+        let stealing = KINDS[at];
+        (!ahead || stealing != Stealing::Never).then_some(Self { stealing, ahead, exclusive })
     }
 
     /// The name that stands for it.
     pub(super) fn name(&self) -> String {
         let at = KINDS.iter().position(|kind| *kind == self.stealing).expect("all kinds are listed");
-        format!("{}{}", VARIANTS[at].name, if self.exclusive { EXCLUSIVE } else { "" })
+        let ahead = if self.ahead { AHEAD } else { "" };
+        format!("{}{ahead}{}", VARIANTS[at].name, if self.exclusive { EXCLUSIVE } else { "" })
+    }
+}
+
+/// A name without a suffix, and whether it had that.
+fn without<'n>(name: &'n str, suffix: &str) -> (&'n str, bool) {
+    match name.strip_suffix(suffix) {
+        Some(base) => (base, true),
+        None => (name, false),
     }
 }
 

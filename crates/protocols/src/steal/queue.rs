@@ -43,6 +43,9 @@ use crate::contexts::{Contexts, Stamp, Waited};
 use hotrow_sync::atomic::Ordering;
 use hotrow_sync::clock::Duration;
 
+/// How far from the head of a queue one begins to run operations of its own: what they lock, it holds until its turn is over.
+const NEAR: u32 = 8;
+
 /// All queues of an engine.
 #[derive(Debug)]
 pub(super) struct Queues {
@@ -274,8 +277,20 @@ impl Queues {
         contexts.look_while(stamp, over, || {
             let mut each = ahead.iter().zip(&mut seen);
             let stolen = each.any(|(ahead, seen)| self.thieves.steal(me, *ahead, seen, || word.is_last(id)));
+            let stolen = stolen || self.thieves.run_ahead(me, || self.is_near_head(id));
             if stolen && wait_max() == Some(Duration::ZERO) { None } else { Some(stolen) }
         });
+    }
+
+    /// Whether a node is one of the first in its queue.
+    fn is_near_head(&self, mut id: NodeId) -> bool {
+        for _ in 0..NEAR {
+            // Who has left the queue was nearer.
+            let Some(seen) = self.nodes.look(id) else { return true };
+            let Some(previous) = seen.previous.filter(|_| seen.state & HEAD == 0) else { return true };
+            id = previous;
+        }
+        false
     }
 
     /// Takes a lock alone that the transaction shares.

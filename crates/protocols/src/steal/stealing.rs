@@ -78,6 +78,8 @@ struct Place {
     context: CachePadded<AtomicU64>,
     /// The attempt of the worker that others wait for: its identity.
     awaited: AtomicU64,
+    /// The steal context of the worker's own operations, for itself alone.
+    own: AtomicU64,
 }
 
 /// What workers know of each other's operations.
@@ -125,12 +127,42 @@ impl Thieves {
         }
     }
 
+    /// Offers a worker's operations to itself.
+    pub(super) fn offer_ahead(&self, owner: u32, batch: u64, stealable: u32) {
+        let place = stealable.checked_sub(1);
+        let word = place.map_or(0, |place| StealContext { owner, batch, place, hops: 0 }.word());
+        // Relaxed, as in `run_ahead`: nobody else looks.
+        self.places.of(owner).own.store(word, Ordering::Relaxed);
+    }
+
+    /// Runs an operation of the worker's own, while it waits, if its turn `is_near`. False if there is none.
+    pub(super) fn run_ahead(&self, me: u32, is_near: impl Fn() -> bool) -> bool {
+        let own = &self.places.of(me).own;
+        while let Some(context) = StealContext::from_word(own.load(Ordering::Relaxed)) {
+            if !is_near() {
+                return false;
+            }
+            own.store(context.after(1).map_or(0, StealContext::word), Ordering::Relaxed);
+            match self.boards.of(me).take(context.place, context.batch) {
+                Found::Taken(taken) => {
+                    taken.run();
+                    return true;
+                }
+                Found::Busy => {}
+                Found::Over => own.store(0, Ordering::Relaxed),
+            }
+        }
+        false
+    }
+
     /// Forgets what a worker has left for those behind it.
     #[inline]
     pub(super) fn clear(&self, worker: u32) {
-        let context = &self.places.of(worker).context;
-        if context.load(Ordering::Relaxed) != 0 {
-            context.store(0, Ordering::Relaxed);
+        let Place { context, own, .. } = self.places.of(worker);
+        for word in [&**context, own] {
+            if word.load(Ordering::Relaxed) != 0 {
+                word.store(0, Ordering::Relaxed);
+            }
         }
     }
 
