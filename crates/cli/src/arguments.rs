@@ -96,6 +96,12 @@ struct Runner {
     example: &'static str,
 }
 
+/// What runs say of operations that were shared.
+pub(crate) const OF_STOLEN_OPERATIONS: &str = "\
+    Under protocols that share operations (steal, steal-basic) a run also says how many of those that were drawn for \
+    others were stolen, that is, run by others than their own worker, and what one took on average, stolen or not \
+    (JSON: drawn_operations).";
+
 const BENCH: Runner = Runner {
     name: "bench",
     about: "Runs a workload and reports throughput, latency, aborts, hot rows, checks and memory",
@@ -200,7 +206,7 @@ fn workload_command(runner: &Runner, workload: &WorkloadInfo) -> Command {
 }
 
 fn help_end(runner: &Runner, example: &str) -> String {
-    format!("{}\n\nExample:\n  hotrow {} {example}", runner.details, runner.name)
+    format!("{} {OF_STOLEN_OPERATIONS}\n\nExample:\n  hotrow {} {example}", runner.details, runner.name)
 }
 
 /// Why a request is not carried out.

@@ -35,7 +35,8 @@ pub(crate) fn without_simulator(name: &'static str, about: &str) -> Command {
 mod with_simulator {
     use super::Command;
     use crate::arguments::{
-        Format, Refusal, ThinkArguments, about, own_options, protocols, shortened, workload,
+        Format, OF_STOLEN_OPERATIONS, Refusal, ThinkArguments, about, own_options, protocols, shortened,
+        workload,
     };
     use crate::fidelity::Fidelity;
     use crate::host::ThisHost;
@@ -132,7 +133,7 @@ mod with_simulator {
             .about("Runs a workload on virtual cores in virtual time and reports as bench does")
             .after_help(format!(
                 "The same seed and options give the same output, byte for byte. docs/simulator.md says what the \
-                 figures mean and what they do not.\n\nExample:\n  hotrow sim tpcc {example}"
+                 figures mean and what they do not. {OF_STOLEN_OPERATIONS}\n\nExample:\n  hotrow sim tpcc {example}"
             ))
             .subcommand_value_name("WORKLOAD")
             .subcommand_help_heading("Workloads")

@@ -207,6 +207,21 @@ fn tame_transactions_are_counted_where_the_protocol_defers() {
 }
 
 #[test]
+fn drawn_operations_are_counted_where_the_protocol_shares_them() {
+    let run = ["bench", "tables32", "--hot-records", "1", "--threads", "2", "--protocol"];
+    for protocol in ["steal", "steal-basic"] {
+        let report = json_lines(&short(&[&run[..], &[protocol]].concat())).remove(0);
+        let drawn = &report["drawn_operations"];
+        assert!(drawn["own"].is_u64() && drawn["stolen"].is_u64(), "{report}");
+        for figure in ["stolen_share", "own_mean_us", "stolen_mean_us"] {
+            assert!(drawn.get(figure).is_some_and(|value| value.is_null() || value.is_f64()), "{report}");
+        }
+    }
+    let report = json_lines(&short(&[&run[..], &["2pl-mcs"]].concat())).remove(0);
+    assert!(report.get("drawn_operations").is_none(), "{report}");
+}
+
+#[test]
 fn tpcc_passes_its_twelve_conditions_under_every_protocol() {
     let reports =
         json_lines(&short(&["bench", "tpcc", "--scale", "small", "--protocol", "all", "--threads", "2"]));

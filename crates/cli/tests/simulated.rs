@@ -149,6 +149,30 @@ fn transfer_factors_are_runs_of_their_own_and_compared() {
 }
 
 #[test]
+fn who_ran_the_drawn_operations_is_told_of_the_measured_time() {
+    const OPERATIONS: f64 = 32.0;
+    let run = ["sim", "tables32", "--hot-records", "1", "--records", "1000", "--machine", "stealdb"];
+    let time = ["--warmup-ms", "2", "--virtual-ms", "1"];
+    let shared = ["--protocol", "steal,2pl-mcs", "--cores", "8"];
+    let reports = json_lines(&[&run[..], &time, &shared, &["--format", "json"]].concat());
+    let number = |value: &Value| value.as_f64().unwrap();
+    let drawn = &reports[0]["drawn_operations"];
+    let (own, stolen) = (number(&drawn["own"]), number(&drawn["stolen"]));
+    assert!(own > 0.0 && stolen > 0.0, "{drawn}");
+    assert_eq!(number(&drawn["stolen_share"]), stolen / (own + stolen));
+    assert!(number(&drawn["own_mean_us"]) > 0.0 && number(&drawn["stolen_mean_us"]) > 0.0, "{drawn}");
+    // Were those of the warm-up among them, there would be more than the transactions have.
+    let attempts = number(&reports[0]["commits"]) + number(&reports[0]["aborts"]);
+    assert!(own + stolen <= attempts * OPERATIONS, "{}", reports[0]);
+    assert!(reports[1].get("drawn_operations").is_none(), "{}", reports[1]);
+
+    let table = printed(&[&run[..], &time, &shared].concat());
+    assert!(table.contains("stolen: ") && table.contains("stolen op µs"), "{table}");
+    let plain = printed(&[&run[..], &time, &["--protocol", "2pl-mcs", "--cores", "2"]].concat());
+    assert!(!plain.contains("stolen"), "{plain}");
+}
+
+#[test]
 fn a_plot_is_an_svg_of_all_protocols() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("plot.svg");

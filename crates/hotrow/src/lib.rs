@@ -658,9 +658,9 @@ pub use hotrow_core::deferred;
 pub use hotrow_core::history;
 #[doc(inline)]
 pub use hotrow_core::{
-    Abort, Access, Conflict, Deferred, Engine, EngineId, Error, Expression, HotKey, Input, Isolation, Misuse,
-    OpenTransaction, Plain, Profile, Protocol, Reason, RetryPolicy, Statistics, Tame, Transaction, Value,
-    Variant, Worker, WorkerId,
+    Abort, Access, Conflict, Deferred, Drawn, Engine, EngineId, Error, Expression, HotKey, Input, Isolation,
+    Misuse, OpenTransaction, OperationCounts, Plain, Profile, Protocol, Reason, RetryPolicy, Statistics,
+    Tame, Transaction, Value, Variant, Worker, WorkerId,
 };
 #[doc(inline)]
 pub use hotrow_derive::{Key, Value};

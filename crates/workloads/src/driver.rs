@@ -20,7 +20,7 @@ use hotrow::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use hotrow::sync::clock::{self, Instant};
 use hotrow::sync::event::Event;
 use hotrow::sync::{Mutex, lock, thread};
-use hotrow::{Engine, Protocol, Reason, Statistics, Tame, Worker};
+use hotrow::{Drawn, Engine, Protocol, Reason, Statistics, Tame, Worker};
 use std::any::Any;
 use std::time::Duration;
 
@@ -50,6 +50,8 @@ pub struct Measurement<C> {
     pub attempts_max: u64,
     /// Tame transactions, and attempts, among them.
     pub tame: Tame,
+    /// Operations that had been drawn for others to run, of their attempts.
+    pub drawn: Drawn,
     /// The clients of all workers.
     pub clients: Vec<C>,
 }
@@ -73,6 +75,7 @@ struct Counts {
     reasons: [u64; Reason::ALL.len()],
     attempts_max: u64,
     tame: Tame,
+    drawn: Drawn,
 }
 
 impl Counts {
@@ -82,6 +85,7 @@ impl Counts {
             reasons: [0; Reason::ALL.len()],
             attempts_max: 0,
             tame: Tame::default(),
+            drawn: Drawn::default(),
         }
     }
 
@@ -124,6 +128,7 @@ impl Counts {
         if is_measured() {
             let aborts = self.count_aborts(before, &after);
             self.tame += after.tame - before.tame;
+            self.drawn += after.drawn - before.drawn;
             let kind = &mut self.kinds[ran.kind];
             kind.aborts += aborts;
             if ran.end == End::Committed {
@@ -149,6 +154,7 @@ impl Counts {
         }
         self.attempts_max = self.attempts_max.max(other.attempts_max);
         self.tame += other.tame;
+        self.drawn += other.drawn;
     }
 }
 
@@ -286,9 +292,9 @@ pub fn measure<P: Protocol, W: Workload<P>>(
     if let Some(error) = lock(&control.failure).take() {
         return Err(error);
     }
-    let Counts { kinds, reasons, attempts_max, tame } = sum;
+    let Counts { kinds, reasons, attempts_max, tame, drawn } = sum;
     let worker = first.expect("without an error, every thread gave its worker back");
-    Ok((Measurement { elapsed, kinds, reasons, attempts_max, tame, clients }, worker))
+    Ok((Measurement { elapsed, kinds, reasons, attempts_max, tame, drawn, clients }, worker))
 }
 
 /// Advances the phases in time. Returns how long was measured.

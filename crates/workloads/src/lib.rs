@@ -31,6 +31,6 @@ pub use latency::{Latencies, LatencyDistribution, LatencySummary};
 pub use observer::{Host, Observer, Unobserved};
 pub use options::{OptionError, OptionInfo};
 pub use registry::{WORKLOADS, WorkloadInfo, WorkloadOptions};
-pub use report::{HotRow, KindReport, Machine, Memory, RunReport, TameReport};
+pub use report::{DrawnReport, HotRow, KindReport, Machine, Memory, RunReport, TameReport};
 pub use run::{On, Outcome, RunSpec, prepare_and_run};
 pub use workload::{Check, End, Ran, Workload};

@@ -2,7 +2,7 @@
 
 use crate::latency::{LatencyDistribution, LatencySummary};
 use crate::workload::Check;
-use hotrow::Reason;
+use hotrow::{Drawn, OperationCounts, Reason};
 use serde::ser::{Serialize, SerializeMap as _, Serializer};
 
 /// Everything that one run found.
@@ -45,6 +45,10 @@ pub struct RunReport {
     /// Those commits and aborts that were of tame attempts; none under a protocol that defers nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tame: Option<TameReport>,
+    /// Operations that had been drawn for others to run, of the transactions that ended while measuring, lost attempts
+    /// included; none under a protocol that shares no operations.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub drawn_operations: Option<DrawnReport>,
     /// The keys over which most attempts were lost, warm-up included.
     pub hot_rows: Vec<HotRow>,
     /// The workload's own checks.
@@ -103,6 +107,42 @@ pub struct TameReport {
     pub commits: u64,
     /// Tame attempts that were lost all the same.
     pub aborts: u64,
+}
+
+/// Who ran the operations that transactions had drawn for others to run, and how long one took (stealdb §4.2).
+#[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
+pub struct DrawnReport {
+    /// Those that their own worker ran.
+    pub own: u64,
+    /// Those that others ran, who waited for it.
+    pub stolen: u64,
+    /// The share that others ran, from 0 to 1; none if there were no such operations.
+    pub stolen_share: Option<f64>,
+    /// What one took on average of those that their own worker ran, in microseconds, waits for locks included; none if
+    /// none was timed.
+    pub own_mean_us: Option<f64>,
+    /// The same of those that others ran.
+    pub stolen_mean_us: Option<f64>,
+}
+
+impl DrawnReport {
+    /// The report of counts.
+    pub(crate) fn of(drawn: &Drawn) -> Self {
+        let Drawn { own, stolen } = drawn;
+        let mean_us = |counts: &OperationCounts| counts.mean_ns().map(|nanoseconds| nanoseconds / 1e3);
+        Self {
+            own: own.count,
+            stolen: stolen.count,
+            stolen_share: drawn.stolen_share(),
+            own_mean_us: mean_us(own),
+            stolen_mean_us: mean_us(stolen),
+        }
+    }
+
+    /// All of them.
+    pub fn all(&self) -> u64 {
+        self.own + self.stolen
+    }
 }
 
 /// A key over which attempts were lost.
@@ -168,5 +208,20 @@ mod tests {
         assert_eq!(ratio(0, 0), 0.0);
         assert_eq!(ratio(1, 4), 0.25);
         assert_eq!(ratio(1, 0), f64::INFINITY);
+    }
+
+    #[test]
+    fn drawn_operations_have_a_share_and_means_of_those_that_were_timed() {
+        let own = OperationCounts { count: 7, timed: 2, timed_ns: 2_040 };
+        let stolen = OperationCounts { count: 25, timed: 4, timed_ns: 13_440 };
+        let report = DrawnReport::of(&Drawn { own, stolen });
+        assert_eq!((report.own, report.stolen, report.all()), (7, 25, 32));
+        let figures = [report.stolen_share, report.own_mean_us, report.stolen_mean_us];
+        assert_eq!(figures, [Some(25.0 / 32.0), Some(1.02), Some(3.36)]);
+        let none = DrawnReport::of(&Drawn::default());
+        assert_eq!(
+            (none.all(), none.stolen_share, none.own_mean_us, none.stolen_mean_us),
+            (0, None, None, None)
+        );
     }
 }

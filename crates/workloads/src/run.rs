@@ -9,7 +9,7 @@ use crate::latency::Latencies;
 use crate::observer::{Host, Observer};
 use crate::options::OptionError;
 use crate::registry::WorkloadOptions;
-use crate::report::{HotRow, KindReport, Machine, Memory, RunReport, TameReport, named_reasons};
+use crate::report::{DrawnReport, HotRow, KindReport, Machine, Memory, RunReport, TameReport, named_reasons};
 use crate::stress::Stress;
 use crate::tables32::Tables32;
 use crate::tpcc::Tpcc;
@@ -186,7 +186,7 @@ impl Runner<'_> {
             .map(|hot| HotRow { table: hot.object, key: hot.key, conflicts: hot.conflicts })
             .collect();
 
-        let Measurement { elapsed, kinds, reasons, attempts_max, tame, clients } = measurement;
+        let Measurement { elapsed, kinds, reasons, attempts_max, tame, drawn, clients } = measurement;
         let checks = workload.checks(&mut worker, clients);
         let mut latencies = Latencies::new();
         for kind in &kinds {
@@ -223,6 +223,7 @@ impl Runner<'_> {
             abort_reasons: named_reasons(&reasons),
             attempts_max,
             tame: P::DEFERS.then_some(TameReport { commits: tame.commits, aborts: tame.aborts }),
+            drawn_operations: engine.shares().then(|| DrawnReport::of(&drawn)),
             hot_rows,
             checks,
             memory_bytes: resident_bytes_end,

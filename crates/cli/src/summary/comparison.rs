@@ -3,6 +3,7 @@
 //! One table of all transactions, then one for each type of transaction if there are several. Runs with the same
 //! number of threads stand together and are compared with each other.
 
+use super::drawn;
 use crate::arguments::Plan;
 use crate::run::{Reports, rounds};
 use crate::text;
@@ -19,12 +20,14 @@ pub(crate) fn comparison(plan: &Plan, reports: &Reports) -> String {
     } else {
         first.protocol.to_owned()
     };
+    let drawn = drawn::Columns::of(reports.iter().map(|(_, report)| report));
     let mut words = format!(
-        "{}: {}, ratios to {to}; latency in µs; attempts: the most that a transaction took\n\n",
+        "{}: {}, ratios to {to}; latency in µs; attempts: the most that a transaction took{}\n\n",
         first.workload,
         plan.method(),
+        drawn.legend(),
     );
-    let header = [
+    let mut header = vec![
         "protocol",
         "threads",
         "commits/s",
@@ -41,8 +44,9 @@ pub(crate) fn comparison(plan: &Plan, reports: &Reports) -> String {
         "max",
         "aborts/commit",
         "attempts",
-        "checks",
     ];
+    header.extend(drawn.header());
+    header.push("checks");
     words += &table(plan, &header, |run| {
         let (own, first) = (&measured[run], &measured[plan.compared_to(run)]);
         let mut cells = own.throughput(first);
@@ -51,6 +55,7 @@ pub(crate) fn comparison(plan: &Plan, reports: &Reports) -> String {
         cells.push(text::quantity(own.aborts_per_commit));
         let rounds = rounds(reports, run);
         cells.push(rounds.iter().map(|run| run.attempts_max).max().map_or(String::new(), text::count));
+        cells.extend(drawn.cells(&rounds));
         cells.push(match rounds.iter().map(|run| run.failed_checks().count()).sum() {
             0 => "passed".to_owned(),
             failed => format!("{failed} FAILED"),

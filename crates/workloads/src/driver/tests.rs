@@ -100,10 +100,10 @@ impl Visitor for Run<'_> {
         let toy = Toy { counter: TBox::new(&engine, 0u64), mood: self.mood };
         let settings = Settings { threads: self.threads, ..SETTINGS };
         let (measurement, mut worker) = measure(&engine, &toy, &settings, self.observer)?;
-        let Measurement { elapsed, kinds, reasons, attempts_max, tame, clients } = measurement;
+        let Measurement { elapsed, kinds, reasons, attempts_max, tame, drawn, clients } = measurement;
         assert_eq!(clients.len(), self.threads);
         let checks = toy.checks(&mut worker, clients);
-        Ok((Measurement { elapsed, kinds, reasons, attempts_max, tame, clients: Vec::new() }, checks))
+        Ok((Measurement { elapsed, kinds, reasons, attempts_max, tame, drawn, clients: Vec::new() }, checks))
     }
 }
 
