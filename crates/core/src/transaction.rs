@@ -16,6 +16,8 @@ use hotrow_sync::thread::{label, work};
 use std::marker::PhantomData;
 use std::ptr::NonNull;
 
+mod pending;
+
 /// One attempt at a transaction, handed to its body.
 ///
 /// Users pass it to the operations of objects and tables. The methods here are for authors of datatypes;
@@ -423,145 +425,6 @@ impl<'w, P: Protocol> Transaction<'w, P> {
             Phase::Settling | Phase::Sharing => Ok(()),
             Phase::CarryingOut => Err(self.lose(Lost::item(Reason::Undeclared, id))),
         }
-    }
-
-    /// From here on the operation cannot be put off, as something has happened. (A thief gives it up.)
-    #[cfg_attr(not(debug_assertions), inline(always))]
-    fn has_written(&mut self) {
-        if P::SHARES && self.phase != Phase::Sharing {
-            self.attempt.may_put_off = false;
-        }
-    }
-
-    /// Gives an item its pending write, which the object's `install` or `undo` will consume.
-    ///
-    /// # Safety
-    ///
-    /// The item has no pending write yet; its object's functions expect a payload of type `T`; and the
-    /// write was announced ([`write`](Self::write), [`read_for_update`](Self::read_for_update)).
-    #[cfg_attr(not(debug_assertions), inline(always))]
-    pub unsafe fn set_write<T>(&mut self, id: ItemId, pending: T) -> &mut T {
-        self.has_written();
-        let payload = self.attempt.allocate(pending);
-        self.attempt.items.set_payload(id, payload);
-        self.attempt.items.mark_write(id);
-        // SAFETY: freshly allocated in the arena, which lives until the attempt ends.
-        unsafe { &mut *payload.cast::<T>() }
-    }
-
-    /// Asks for [`Object::cleanup`] to be called for an item with a pending write. Born items have it called
-    /// anyway.
-    #[inline]
-    pub fn want_cleanup(&mut self, id: ItemId) {
-        self.attempt.items.get_mut(id).set(Flags::CLEANUP);
-        self.attempt.wants_cleanup = true;
-    }
-
-    /// Says that whoever has a segment next relies on finding what this attempt makes.
-    #[inline]
-    pub fn leave_after_born(&mut self, id: ItemId) {
-        self.attempt.items.get_mut(id).set(Flags::AFTER_BORN);
-    }
-
-    /// Marks an item as written although its write needs no payload (a delete).
-    ///
-    /// # Safety
-    ///
-    /// The object's `install` and `undo` can do without a payload, and the write was announced.
-    #[inline]
-    pub unsafe fn set_write_without_payload(&mut self, id: ItemId) {
-        self.has_written();
-        self.attempt.items.mark_write(id);
-    }
-
-    /// Replaces the payload of a pending write, or gives it one if it has none.
-    ///
-    /// # Safety
-    ///
-    /// The item has a pending write whose payload, if any, is of type `T`.
-    #[inline]
-    pub unsafe fn replace_payload<T>(&mut self, id: ItemId, payload: T) {
-        if self.attempt.items.get(id).payload().is_null() {
-            let payload = self.attempt.allocate(payload);
-            self.attempt.items.set_payload(id, payload);
-        } else {
-            // SAFETY: the caller's promise.
-            *unsafe { self.payload::<T>(id) } = payload;
-        }
-    }
-
-    /// The header for a segment that this attempt makes: locked by it until it ends. Nobody else can read
-    /// or write the segment before that, so it may be published at once ("poisoned", sto §4.1).
-    #[inline]
-    pub fn born_header(&self) -> P::Header {
-        self.protocol.born_locked(self.attempt)
-    }
-
-    /// Enters a segment whose header is a [`born_header`](Self::born_header) of this attempt, as written.
-    /// Its pending write has no payload: the value is in the segment already.
-    ///
-    /// # Safety
-    ///
-    /// As for [`read`](Self::read), and the segment has no item yet.
-    #[inline]
-    pub unsafe fn enter_born<O: Object<P> + 'static>(
-        &mut self,
-        object: &O,
-        segment: NonNull<P::Header>,
-        tag: u16,
-    ) -> ItemId {
-        self.has_written();
-        let items = &mut self.attempt.items;
-        let id = items.find_or_add(segment, NonNull::from(object));
-        let item = items.get_mut(id);
-        item.set(Flags::BORN);
-        item.set(Flags::LOCKED);
-        item.set(Flags::CLEANUP);
-        item.tag = tag;
-        items.mark_write(id);
-        self.attempt.wants_cleanup = true;
-        id
-    }
-
-    /// Whether an item is for a segment that this attempt made.
-    #[inline]
-    pub fn is_born(&self, id: ItemId) -> bool {
-        self.attempt.items.get(id).is(Flags::BORN)
-    }
-
-    /// Whether this attempt made a segment.
-    pub fn has_made(&self, segment: NonNull<P::Header>) -> bool {
-        self.attempt.items.find(segment).is_some_and(|id| self.is_born(id))
-    }
-
-    /// The datatype's own mark on an item.
-    #[inline]
-    pub fn tag(&self, id: ItemId) -> u16 {
-        self.attempt.items.get(id).tag
-    }
-
-    /// Sets the datatype's own mark on an item.
-    #[inline]
-    pub fn set_tag(&mut self, id: ItemId, tag: u16) {
-        self.attempt.items.get_mut(id).tag = tag;
-    }
-
-    /// An item's payload.
-    ///
-    /// # Safety
-    ///
-    /// The item has a payload, of type `T`.
-    #[cfg_attr(not(debug_assertions), inline(always))]
-    pub unsafe fn payload<T>(&mut self, id: ItemId) -> &mut T {
-        // SAFETY: the caller's promise; the arena lives until the attempt ends, and `&mut self` makes the
-        // reference exclusive.
-        unsafe { &mut *self.attempt.items.get(id).payload().cast::<T>() }
-    }
-
-    /// Whether an item has a pending write.
-    #[cfg_attr(not(debug_assertions), inline(always))]
-    pub fn has_write(&self, id: ItemId) -> bool {
-        self.attempt.items.get(id).is(Flags::WRITE)
     }
 
     /// Whether an item has a predicate.

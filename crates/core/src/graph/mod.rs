@@ -38,8 +38,6 @@ mod board;
 mod drawing;
 mod running;
 mod share;
-#[cfg(all(test, not(loom)))]
-mod tests;
 
 pub use board::{Board, Found, Taken};
 pub use drawing::By;

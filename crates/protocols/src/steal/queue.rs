@@ -44,7 +44,7 @@ use hotrow_sync::atomic::Ordering;
 use hotrow_sync::clock::Duration;
 
 /// How far from the head of a queue one begins to run operations of its own: what they lock, it holds until its turn is over.
-const NEAR: u32 = 8;
+const NEAR: u32 = 4;
 
 /// All queues of an engine.
 #[derive(Debug)]
@@ -185,7 +185,8 @@ impl Queues {
         let Wish { address, stamp, exclusive, holds } = wish;
         let worker = stamp.worker();
         // Where nobody waits for the transaction, it is in no cycle. Whoever joins behind it later looks itself.
-        let is_victim = || (holds || !word.is_last(id)) && self.is_victim(stamp, address, contexts);
+        let may_hold = || holds || self.thieves.has_run_ahead(worker);
+        let is_victim = || (may_hold() || !word.is_last(id)) && self.is_victim(stamp, address, contexts);
         let is_head = || self.is_head(id);
         let mut waited = match () {
             () if is_head() => Waited::Over,

@@ -24,7 +24,7 @@ use crate::per_worker::PerWorker;
 use crossbeam_utils::CachePadded;
 use hotrow_core::WorkerId;
 use hotrow_core::graph::{Board, Found};
-use hotrow_sync::atomic::{AtomicU64, Ordering};
+use hotrow_sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// Whose operations are to be stolen next, and which. Never 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,6 +80,8 @@ struct Place {
     awaited: AtomicU64,
     /// The steal context of the worker's own operations, for itself alone.
     own: AtomicU64,
+    /// Whether the worker has run one of those while it waited.
+    ran_ahead: AtomicBool,
 }
 
 /// What workers know of each other's operations.
@@ -132,12 +134,19 @@ impl Thieves {
         let place = stealable.checked_sub(1);
         let word = place.map_or(0, |place| StealContext { owner, batch, place, hops: 0 }.word());
         // Relaxed, as in `run_ahead`: nobody else looks.
-        self.places.of(owner).own.store(word, Ordering::Relaxed);
+        let place = self.places.of(owner);
+        place.own.store(word, Ordering::Relaxed);
+        place.ran_ahead.store(false, Ordering::Relaxed);
+    }
+
+    /// Whether a worker that waits holds locks for operations that it has run meanwhile.
+    pub(super) fn has_run_ahead(&self, me: u32) -> bool {
+        self.places.of(me).ran_ahead.load(Ordering::Relaxed)
     }
 
     /// Runs an operation of the worker's own, while it waits, if its turn `is_near`. False if there is none.
     pub(super) fn run_ahead(&self, me: u32, is_near: impl Fn() -> bool) -> bool {
-        let own = &self.places.of(me).own;
+        let Place { own, ran_ahead, .. } = self.places.of(me);
         while let Some(context) = StealContext::from_word(own.load(Ordering::Relaxed)) {
             if !is_near() {
                 return false;
@@ -145,6 +154,7 @@ impl Thieves {
             own.store(context.after(1).map_or(0, StealContext::word), Ordering::Relaxed);
             match self.boards.of(me).take(context.place, context.batch) {
                 Found::Taken(taken) => {
+                    ran_ahead.store(true, Ordering::Relaxed);
                     taken.run();
                     return true;
                 }
@@ -158,7 +168,8 @@ impl Thieves {
     /// Forgets what a worker has left for those behind it.
     #[inline]
     pub(super) fn clear(&self, worker: u32) {
-        let Place { context, own, .. } = self.places.of(worker);
+        let Place { context, own, ran_ahead, .. } = self.places.of(worker);
+        ran_ahead.store(false, Ordering::Relaxed);
         for word in [&**context, own] {
             if word.load(Ordering::Relaxed) != 0 {
                 word.store(0, Ordering::Relaxed);
