@@ -249,9 +249,10 @@ impl<P: Protocol> Context for Graph<'_, '_, P> {
     ) -> Later<B> {
         match value {
             Later::Known(value) => Later::Known(compute(value)),
-            // SAFETY: what the computation captures is `Send`, and its values are `Send` and `Sync`.
             Later::Deferred(deferred) => {
-                Later::Deferred(unsafe { self.eager.transaction().draw_computation_later(deferred, compute) })
+                let tx = self.eager.transaction();
+                // SAFETY: what the computation captures is `Send`, and its values are `Send` and `Sync`.
+                Later::Deferred(unsafe { tx.draw_computation_later(deferred, compute) })
             }
         }
     }
@@ -260,9 +261,10 @@ impl<P: Protocol> Context for Graph<'_, '_, P> {
     fn zip<A: Data, B: Data>(&mut self, first: Later<A>, second: Later<B>) -> Later<(A, B)> {
         match (first, second) {
             (Later::Known(first), Later::Known(second)) => Later::Known((first, second)),
-            // SAFETY: as in `map`.
             both => {
-                Later::Deferred(unsafe { self.eager.transaction().draw_computation_later(both, |both| both) })
+                let tx = self.eager.transaction();
+                // SAFETY: as in `map`.
+                Later::Deferred(unsafe { tx.draw_computation_later(both, |both| both) })
             }
         }
     }
