@@ -3,6 +3,7 @@
 use super::drawing::By;
 use super::running::Ready;
 use super::share::Share;
+use super::word::{State, Word};
 use crate::abort::Abort;
 use crate::attempt::WorkerId;
 use crate::deferred::Results;
@@ -27,44 +28,6 @@ const CHUNK: usize = if cfg!(test) { 4 } else { 16 };
 
 /// How often the owner looks whether an operation is done before it parks.
 const LOOKS: u32 = if cfg!(loom) { 0 } else { 64 };
-
-/// What an operation's word says of it, beside its batch.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(u64)]
-pub(super) enum State {
-    /// Of an earlier batch, or run by its owner, or adopted.
-    Finished = 0,
-    /// Its inputs are not known.
-    Waiting = 1,
-    /// Anybody may take it.
-    Runnable = 2,
-    /// Somebody runs it.
-    Taken = 3,
-    /// A thief has run it.
-    Done = 4,
-    /// It is the owner's, in its turn.
-    GivenBack = 5,
-}
-
-const STATE_BITS: u32 = 3;
-const STATE: u64 = (1 << STATE_BITS) - 1;
-
-impl State {
-    fn of(word: u64) -> Self {
-        match word & STATE {
-            1 => State::Waiting,
-            2 => State::Runnable,
-            3 => State::Taken,
-            4 => State::Done,
-            5 => State::GivenBack,
-            _ => State::Finished,
-        }
-    }
-
-    fn in_batch(self, batch: u64) -> u64 {
-        batch << STATE_BITS | self as u64
-    }
-}
 
 /// An operation that waits for another one's result. In the owner's arena.
 pub(super) struct Edge {
@@ -93,9 +56,9 @@ pub(super) struct Plan<P: Protocol> {
 /// One operation. What its owner looks at afterwards, mostly, is in the first 64 bytes.
 #[repr(C)]
 pub(super) struct Operation<P: Protocol> {
-    /// Batch and state.
-    word: AtomicU64,
-    pub(super) inputs_left: AtomicU32,
+    pub(super) word: Word,
+    /// How many of its inputs are not known.
+    inputs_left: AtomicU32,
     /// The only item of the share, if there is nothing else in that.
     item: UnsafeCell<Option<Item<P>>>,
     /// Written by the owner while nobody can take the operation.
@@ -179,45 +142,12 @@ pub struct Taken<'b, P: Protocol> {
 impl<P: Protocol> Operation<P> {
     fn new() -> Self {
         Self {
-            word: AtomicU64::new(0),
+            word: Word::default(),
             inputs_left: AtomicU32::new(0),
             item: UnsafeCell::new(None),
             plan: UnsafeCell::new(None),
             share: UnsafeCell::new(Share::new()),
         }
-    }
-
-    pub(super) fn state(&self) -> State {
-        // Acquire: pairs with the releases in `set` and `take`; who sees that it is done sees what was done.
-        State::of(self.word.load(Ordering::Acquire))
-    }
-
-    /// The state, if the word is of this batch. For the owner.
-    pub(super) fn state_in(&self, batch: u64) -> Option<State> {
-        // Relaxed: what the owner itself has said.
-        let word = self.word.load(Ordering::Relaxed);
-        (word >> STATE_BITS == batch).then(|| State::of(word))
-    }
-
-    pub(super) fn set(&self, state: State, batch: u64) {
-        // Release: pairs with the acquire in `state` and `take`.
-        self.word.store(state.in_batch(batch), Ordering::Release);
-    }
-
-    /// Takes an operation of a batch that is in this state. Exactly one succeeds.
-    pub(super) fn take(&self, from: State, batch: u64) -> bool {
-        let (from, to) = (from.in_batch(batch), State::Taken.in_batch(batch));
-        // A look first, which is in nobody's way.
-        self.word.load(Ordering::Relaxed) == from
-            // Acquire and release: pairs with `set`; and who claims a follower has run what that waited for.
-            && self.word.compare_exchange(from, to, Ordering::AcqRel, Ordering::Relaxed).is_ok()
-    }
-
-    /// Changes the state, if it is this one.
-    pub(super) fn change(&self, from: State, to: State, batch: u64) {
-        let (from, to) = (from.in_batch(batch), to.in_batch(batch));
-        // As `take`.
-        let _ = self.word.compare_exchange(from, to, Ordering::AcqRel, Ordering::Relaxed);
     }
 
     pub(super) fn set_inputs_left(&self, inputs_left: u32) {
@@ -228,6 +158,12 @@ impl<P: Protocol> Operation<P> {
     pub(super) fn has_inputs(&self) -> bool {
         // Acquire: pairs with the update that brings it to zero.
         self.inputs_left.load(Ordering::Acquire) == 0
+    }
+
+    /// Says that an input is known. True if that was the last one.
+    pub(super) fn has_last_input(&self) -> bool {
+        // Acquire and release: pairs with itself; who brings it to zero has seen all the results.
+        self.inputs_left.fetch_sub(1, Ordering::AcqRel) == 1
     }
 
     /// # Safety
@@ -298,7 +234,7 @@ impl<P: Protocol> Board<P> {
             // leaves plans as they are.
             let plan = unsafe { operation.plan() };
             let state = match () {
-                () if operation.state_in(batch) == Some(State::Finished) => continue,
+                () if operation.word.state_in(batch) == Some(State::Finished) => continue,
                 () if plan.by == By::Owner => State::GivenBack,
                 () if plan.on_rows && operation.has_inputs() => State::Runnable,
                 () => State::Waiting,
@@ -308,7 +244,7 @@ impl<P: Protocol> Board<P> {
                 self.queue[stealable as usize].store(at as u32, Ordering::Relaxed);
                 stealable += 1;
             }
-            operation.set(state, batch);
+            operation.word.set(state, batch);
         }
         stealable
     }
@@ -334,11 +270,12 @@ impl<P: Protocol> Board<P> {
         let at = at.load(Ordering::Relaxed) as usize;
         let Some(chunk) = self.chunks[at / CHUNK].get() else { return Found::Over };
         let operation = &chunk[at % CHUNK];
-        // Relaxed: `Operation::take` compares the whole word.
-        let batch = operation.word.load(Ordering::Relaxed) >> STATE_BITS;
+        let batch = operation.word.batch();
         match () {
             () if batch & Self::BATCH_LOW != batch_low => Found::Over,
-            () if operation.take(State::Runnable, batch) => Found::Taken(Taken { board: self, at, batch }),
+            () if operation.word.take(State::Runnable, batch) => {
+                Found::Taken(Taken { board: self, at, batch })
+            }
             () => Found::Busy,
         }
     }
@@ -348,7 +285,7 @@ impl<P: Protocol> Board<P> {
 
     /// Waits until an operation is not taken any more.
     pub(super) fn await_done(&self, operation: &Operation<P>) {
-        let is_done = || operation.state() != State::Taken;
+        let is_done = || operation.word.state() != State::Taken;
         // Operations are short.
         if !spin_until(LOOKS, is_done) && !yield_until(LOOKS, is_done) {
             self.done.wait_until(is_done);

@@ -38,6 +38,7 @@ mod board;
 mod drawing;
 mod running;
 mod share;
+mod word;
 
 pub use board::{Board, Found, Taken};
 pub use drawing::By;

@@ -1,13 +1,13 @@
 //! Running what was drawn: the owner from the front, thieves from the back (stealdb, Algorithms 1 and 2).
 
-use super::board::{Board, Lender, State};
+use super::board::{Board, Lender};
 use super::drawing::Own;
 use super::share::Outcome;
+use super::word::State;
 use crate::abort::{Abort, Reason};
 use crate::item::ItemId;
 use crate::protocol::{Lost, Protocol};
 use crate::transaction::Transaction;
-use hotrow_sync::atomic::Ordering;
 use hotrow_sync::clock;
 use std::ptr::NonNull;
 
@@ -41,7 +41,7 @@ impl<P: Protocol> Board<P> {
             }
         };
         // What it has taken is taken before this one is done: the owner, who waits for one after the other, misses none.
-        operation.set(state, batch);
+        operation.word.set(state, batch);
         self.tell_owner();
     }
 
@@ -54,19 +54,18 @@ impl<P: Protocol> Board<P> {
         while let Some(after) = unsafe { edge.as_ref() } {
             edge = after.next;
             let follower = self.operation(after.to as usize);
-            // Acquire and release: pairs with itself; who brings it to zero has seen all the results.
-            if follower.inputs_left.fetch_sub(1, Ordering::AcqRel) != 1 {
+            if !follower.has_last_input() {
                 continue;
             }
             // SAFETY: nobody changes a plan while operations of its batch may be taken.
             let on_rows = unsafe { follower.plan() }.on_rows;
             // Before the batch is published, nobody else can take it, and it is in no state.
-            let is_published = is_thief || follower.state_in(batch).is_some();
+            let is_published = is_thief || follower.word.state_in(batch).is_some();
             let may_take = if on_rows { is_thief && ready.row.is_none() } else { ready.has_room() };
-            if may_take && (!is_published || follower.take(State::Waiting, batch)) {
+            if may_take && (!is_published || follower.word.take(State::Waiting, batch)) {
                 ready.add(after.to, on_rows);
             } else if on_rows && is_published {
-                follower.change(State::Waiting, State::Runnable, batch);
+                follower.word.change(State::Waiting, State::Runnable, batch);
             }
         }
     }
@@ -178,7 +177,7 @@ impl<P: Protocol> Transaction<'_, P> {
     fn compute_first(&mut self, board: &Board<P>, range: std::ops::Range<usize>) -> Result<(), Abort> {
         for at in range {
             let operation = board.operation(at);
-            let is_made = operation.state_in(board.batch()).is_some();
+            let is_made = operation.word.state_in(board.batch()).is_some();
             // SAFETY: nothing is published yet.
             if !is_made && operation.has_inputs() && !unsafe { operation.plan() }.on_rows {
                 self.run_own(board, at)?;
@@ -217,7 +216,7 @@ impl<P: Protocol> Transaction<'_, P> {
     fn finish_one(&mut self, board: &Board<P>, at: usize, ahead: &mut usize) -> Result<(), Abort> {
         let (batch, operation) = (board.batch(), board.operation(at));
         loop {
-            match operation.state() {
+            match operation.word.state() {
                 State::Finished => return Ok(()),
                 State::Taken => {
                     *ahead = (*ahead).max(at + 1);
@@ -228,7 +227,7 @@ impl<P: Protocol> Transaction<'_, P> {
                 state @ (State::Runnable | State::Waiting) => {
                     // All that it has waited for are done, and nobody claims a follower after that.
                     debug_assert!(operation.has_inputs());
-                    if operation.take(state, batch) {
+                    if operation.word.take(state, batch) {
                         return self.run_own(board, at);
                     }
                 }
@@ -239,7 +238,7 @@ impl<P: Protocol> Transaction<'_, P> {
                 }
                 State::Done => {
                     self.adopt(board, at, true)?;
-                    operation.set(State::Finished, batch);
+                    operation.word.set(State::Finished, batch);
                     return Ok(());
                 }
             }
@@ -253,9 +252,9 @@ impl<P: Protocol> Transaction<'_, P> {
             let at = *ahead;
             *ahead += 1;
             let operation = board.operation(at);
-            let taken = match operation.state() {
-                State::Runnable => operation.take(State::Runnable, batch),
-                State::Waiting if operation.has_inputs() => operation.take(State::Waiting, batch),
+            let taken = match operation.word.state() {
+                State::Runnable => operation.word.take(State::Runnable, batch),
+                State::Waiting if operation.has_inputs() => operation.word.take(State::Waiting, batch),
                 _ => false,
             };
             if taken {
@@ -285,7 +284,7 @@ impl<P: Protocol> Transaction<'_, P> {
         let timed = (batch + at as u64).is_multiple_of(TIMED_ONE_IN) && plan.on_rows && at != 0;
         let began_ns = if timed { clock::nanoseconds() } else { 0 };
         // Before it runs, as it may panic. Nobody but the owner wants to know.
-        operation.set(State::Finished, batch);
+        operation.word.set(State::Finished, batch);
         // SAFETY: the plan's function knows its node, which nobody else uses; its inputs are known. The results are the
         // attempt's.
         unsafe { (plan.run)(plan.node, results.as_ref(), self) }?;
@@ -342,8 +341,8 @@ impl<P: Protocol> Transaction<'_, P> {
         for at in 0..self.attempt.graph.count {
             let operation = board.operation(at);
             loop {
-                match operation.state() {
-                    State::Runnable if !operation.take(State::Runnable, batch) => continue,
+                match operation.word.state() {
+                    State::Runnable if !operation.word.take(State::Runnable, batch) => continue,
                     // A thief's: the owner's are finished as soon as it begins them.
                     State::Taken => {
                         board.await_done(operation);
@@ -357,7 +356,7 @@ impl<P: Protocol> Transaction<'_, P> {
                 }
                 break;
             }
-            operation.set(State::Finished, batch);
+            operation.word.set(State::Finished, batch);
         }
     }
 }

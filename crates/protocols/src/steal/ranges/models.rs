@@ -1,6 +1,7 @@
 //! Models of range locks (docs/memory-model.md, N5).
 
 use super::*;
+use crate::steal::options::Stealing;
 use hotrow_sync::Arc;
 use hotrow_sync::model::{Model, Part, UnsafeCell, step_is_left_out};
 use hotrow_sync::thread::spawn;
@@ -20,7 +21,7 @@ impl Locked {
         let locked = Self {
             lock: RangeLock::default(),
             values: [UnsafeCell::new(0), UnsafeCell::new(0)],
-            queues: Queues::new(),
+            queues: Queues::new(Stealing::Never),
             contexts: Contexts::modelled(),
         };
         (0..workers).for_each(|worker| locked.queues.nodes.admit(worker));

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::contexts::Looks;
+use crate::steal::options::Stealing;
 use RangeUse::{Change, Scan};
 use hotrow_sync::atomic::{AtomicU64, Ordering};
 use hotrow_sync::random::Random;
@@ -16,8 +17,11 @@ struct Scene {
 
 impl Scene {
     fn new(workers: u32) -> Self {
-        let scene =
-            Self { ranges: Ranges::new(), queues: Queues::new(), contexts: Contexts::new(Looks::YIELDING) };
+        let scene = Self {
+            ranges: Ranges::new(),
+            queues: Queues::new(Stealing::Never),
+            contexts: Contexts::new(Looks::YIELDING),
+        };
         (0..workers).for_each(|worker| scene.queues.nodes.admit(worker));
         scene
     }
