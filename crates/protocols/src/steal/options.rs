@@ -24,12 +24,11 @@ pub struct QueueLockingOptions {
     pub exclusive: bool,
 }
 
-/// The variants that are listed. Each may have `+exclusive` behind its name.
+/// The variants that are listed. Each may have `+exclusive` behind its name; those that steal, `+ahead` before that.
 pub(super) const VARIANTS: &[Variant] = &[
     Variant {
         name: "steal",
-        summary: "two-phase locking with queue locks; who waits runs operations of the transaction ahead (+exclusive: \
-                  readers do not share)",
+        summary: "two-phase locking with queue locks; who waits runs operations of the transaction ahead (+ahead: and its own)",
         source: "stealdb §3",
     },
     Variant {
@@ -80,9 +79,13 @@ mod tests {
 
     #[test]
     fn each_name_stands_for_a_variant_of_its_own() {
-        for name in ["steal", "steal-basic", "2pl-mcs", "steal+exclusive", "2pl-mcs+exclusive"] {
+        let names =
+            ["steal", "steal-basic", "2pl-mcs", "steal+ahead", "steal+exclusive", "steal+ahead+exclusive"];
+        for name in names {
             assert_eq!(QueueLockingOptions::named(name).unwrap().name(), name);
         }
-        assert_eq!(QueueLockingOptions::named("steal+shared"), None);
+        for name in ["steal+shared", "2pl-mcs+ahead", "steal+exclusive+ahead"] {
+            assert_eq!(QueueLockingOptions::named(name), None, "{name}");
+        }
     }
 }
