@@ -22,8 +22,8 @@ pub struct Graph<'a, 'w, P: Protocol> {
 const ONCE: &str = "an operation that has been put off has done nothing";
 
 impl<'a, 'w, P: Protocol> Graph<'a, 'w, P> {
-    /// A context for an attempt in progress.
-    pub fn new(database: &'a Database<P>, tx: &'a mut Transaction<'w, P>) -> Self {
+    /// A context for an attempt in progress, which does nothing else before it commits: what is drawn is run by then.
+    pub(crate) fn new(database: &'a Database<P>, tx: &'a mut Transaction<'w, P>) -> Self {
         Self { eager: Eager::new(database, tx) }
     }
 
