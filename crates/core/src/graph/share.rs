@@ -108,9 +108,12 @@ impl<P: Protocol> Attempt<P> {
         self.lend(lender.worker, lender.profile);
         self.local = protocol.lend(self.worker());
         self.may_put_off = true;
-        if let Some(recorder) = &lender.recorder {
-            let log = self.log.get_or_insert_with(|| Box::new(Log::detached(recorder.clone())));
-            log.reads_count(lender.profile.isolation == Isolation::Serializable);
+        match &lender.recorder {
+            None => self.log = None,
+            Some(recorder) => {
+                let log = self.log.get_or_insert_with(|| Box::new(Log::detached(recorder.clone())));
+                log.reads_count(lender.profile.isolation == Isolation::Serializable);
+            }
         }
         self.pin = Some(Pin::new());
     }
