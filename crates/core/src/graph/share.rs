@@ -76,7 +76,14 @@ impl<P: Protocol> Share<P> {
                 None if abort == Abort::rollback() => Outcome::Stopped(Stop::RolledBack),
                 None => Outcome::Lost(Reason::Undeclared),
             },
-            Err(panic) => Outcome::Stopped(Stop::Panicked(words(&*panic))),
+            Err(panic) => {
+                let message = words(&*panic);
+                // What was thrown is the user's, and may panic when it is dropped: the owner waits for this thread.
+                if let Err(another) = catch_unwind(AssertUnwindSafe(|| drop(panic))) {
+                    std::mem::forget(another);
+                }
+                Outcome::Stopped(Stop::Panicked(message))
+            }
         };
         attempt.leave_share(matches!(self.outcome, Outcome::PutOff));
     }
