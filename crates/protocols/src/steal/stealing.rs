@@ -141,7 +141,7 @@ impl Thieves {
 
     /// Whether a worker that waits holds locks for operations that it has run meanwhile.
     pub(super) fn has_run_ahead(&self, me: u32) -> bool {
-        self.places.of(me).ran_ahead.load(Ordering::Relaxed)
+        self.stealing != Stealing::Never && self.places.of(me).ran_ahead.load(Ordering::Relaxed)
     }
 
     /// Runs an operation of the worker's own, while it waits, if its turn `is_near`. False if there is none.
