@@ -29,7 +29,7 @@ impl<P: Protocol> Board<P> {
             share.took_ns = Some(clock::nanoseconds().saturating_sub(began_ns));
         }
         // SAFETY: as above. The owner will read no more of the share, if it is there.
-        *unsafe { operation.item_mut() } = if timed { None } else { share.only_item() };
+        *unsafe { operation.item_mut() } = if timed { None } else { share.take_only_item() };
         let state = match share.outcome {
             Outcome::PutOff => State::GivenBack,
             Outcome::Lost(_) | Outcome::Stopped(_) => State::Done,

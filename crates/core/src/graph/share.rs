@@ -81,14 +81,19 @@ impl<P: Protocol> Share<P> {
         attempt.leave_share(matches!(self.outcome, Outcome::PutOff));
     }
 
-    /// The share's only item, if that is all there is to adopt.
-    pub(super) fn only_item(&self) -> Option<Item<P>> {
-        let attempt = self.attempt.as_deref()?;
+    /// Takes the share's only item out, if that is all there is to adopt. Nothing is left then: whoever looks at the share
+    /// before it is used again must not find what has been adopted.
+    pub(super) fn take_only_item(&mut self) -> Option<Item<P>> {
+        let attempt = self.attempt.as_deref_mut()?;
         let is_simple = matches!(self.outcome, Outcome::Done)
             && attempt.items.len() == 1
             && attempt.observations() == 0
             && !(attempt.wants_cleanup || attempt.items.has_predicates() || attempt.is_recorded());
-        is_simple.then(|| attempt.items.get(ItemId::from_position(0)).lent())
+        is_simple.then(|| {
+            let item = attempt.items.get(ItemId::from_position(0)).lent();
+            attempt.forget_items();
+            item
+        })
     }
 
     /// What was done, for the owner, who then has done it.
