@@ -146,9 +146,11 @@ impl<P: Protocol> Transaction<'_, P> {
         // SAFETY: the batch before has ended: no operation is taken.
         unsafe { board.begin(lender) };
         // Others get the operations of one that has what they wait for, not of one that waits itself.
-        let first = usize::from(self.attempt.graph.first_was_put_off);
+        let first = self.attempt.graph.run_first();
         if first != 0 {
             self.run_own(board, 0)?;
+        } else if self.attempt.graph.first_was_put_off {
+            self.run_own_parts(0)?;
         }
         let count = self.attempt.graph.count;
         self.compute_first(board, first..count)?;
@@ -182,7 +184,7 @@ impl<P: Protocol> Transaction<'_, P> {
         while let Some(own) = self.attempt.graph.own.get(self.attempt.graph.own_run)
             && own.after <= at
             // SAFETY: the results are the attempt's.
-            && (own.was_moved || self.attempt.graph.has_inputs(own, unsafe { results.as_ref() }, at))
+            && self.attempt.graph.is_its_turn(own, unsafe { results.as_ref() }, at)
         {
             let Own { node, run, slot, on_rows, was_moved, .. } = *own;
             self.attempt.graph.own_run += 1;

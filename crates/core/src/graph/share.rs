@@ -142,10 +142,13 @@ impl<P: Protocol> Attempt<P> {
         let item = self.items.get_mut(mine);
         item.flags |= lent.flags & !Flags::WRITE.0 & !Flags::PREDICATE.0;
         item.set(Flags::ADOPTED);
-        item.tag = lent.tag;
-        item.mark = lent.mark;
-        if !lent.payload.is_null() {
-            item.payload = lent.payload;
+        // What the attempt itself has written it holds: the thief was put off there, and knows nothing of it.
+        if !item.is(Flags::WRITE) {
+            item.tag = lent.tag;
+            item.mark = lent.mark;
+            if !lent.payload.is_null() {
+                item.payload = lent.payload;
+            }
         }
         if lent.is(Flags::PREDICATE) {
             self.items.mark_predicate(mine);
