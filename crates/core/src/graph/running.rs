@@ -106,6 +106,20 @@ impl Ready {
     }
 }
 
+/// What the owner has taken to run it next. If something goes wrong before, nobody runs it, nor waits for it.
+struct Begun<'b, P: Protocol> {
+    board: &'b Board<P>,
+    ready: Ready,
+}
+
+impl<P: Protocol> Drop for Begun<'_, P> {
+    fn drop(&mut self) {
+        while let Some(at) = self.ready.next() {
+            self.board.operation(at).set(State::Finished, self.board.batch());
+        }
+    }
+}
+
 impl<P: Protocol> Transaction<'_, P> {
     /// Runs all that has been drawn, with the help of those that wait for the transaction.
     ///
@@ -260,10 +274,10 @@ impl<P: Protocol> Transaction<'_, P> {
     /// Runs an operation that the attempt has taken of its own, and the computations that have waited for nothing but its
     /// result.
     fn run_own(&mut self, board: &Board<P>, at: usize) -> Result<(), Abort> {
-        let mut ready = Ready::default();
-        self.run_one_own(board, at, &mut ready)?;
-        while let Some(at) = ready.next() {
-            self.run_one_own(board, at, &mut ready)?;
+        let mut begun = Begun { board, ready: Ready::default() };
+        self.run_one_own(board, at, &mut begun.ready)?;
+        while let Some(at) = begun.ready.next() {
+            self.run_one_own(board, at, &mut begun.ready)?;
         }
         Ok(())
     }

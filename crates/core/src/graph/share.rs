@@ -76,7 +76,7 @@ impl<P: Protocol> Share<P> {
                 None if abort == Abort::rollback() => Outcome::Stopped(Stop::RolledBack),
                 None => Outcome::Lost(Reason::Undeclared),
             },
-            Err(panic) => Outcome::Stopped(Stop::Panicked(words(&*panic))),
+            Err(panic) => Outcome::Stopped(Stop::Panicked(words(panic))),
         };
         attempt.leave_share(matches!(self.outcome, Outcome::PutOff));
     }
