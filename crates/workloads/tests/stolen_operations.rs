@@ -293,3 +293,68 @@ fn what_goes_wrong_with_a_stolen_operation_is_its_owners_alone() {
     }
     assert!(failed.is_empty(), "{} went wrong: {:#?}", failed.len(), &failed[..failed.len().min(10)]);
 }
+
+/// Adds one to a row that an index finds by what it holds, and then to others, or to none.
+struct Moving {
+    members: TableRef<u64, u64>,
+    rows: TableRef<u64, u64>,
+    others: u64,
+}
+
+impl Procedure for Moving {
+    type Output = u64;
+
+    fn run<C: Context>(&self, cx: &mut C) -> Result<C::Val<u64>, C::Stop> {
+        let (hot, one) = (cx.value(HOT), cx.value(1));
+        let moved = cx.update(self.members, hot, one, |row, one: u64| {
+            *row += one;
+            *row
+        })?;
+        for key in 0..self.others {
+            let (key, one) = (cx.value(key), cx.value(1));
+            cx.update(self.rows, key, one, |row, one| *row += one)?;
+        }
+        Ok(cx.map(moved, |moved| moved.expect("it is there")))
+    }
+}
+
+#[test]
+fn an_operation_that_is_its_owners_alone_can_be_put_off_with_others_behind_it_or_none() {
+    const KEYS: u64 = 6;
+    for protocol in VARIANTS {
+        let mut stolen = 0;
+        for seed in 0..100 {
+            let engine = crew::engine(protocol);
+            let mut data = Data::new(&engine, KEYS);
+            let mut members = data.database.builder("members");
+            let by_row = members.secondary("by row", |_, row| *row);
+            let members = members.build();
+            members.load(HOT, 0);
+            let members = data.database.add_table(members);
+            let by_row = data.database.add_index(by_row);
+            let results = crew::run(&engine, 3, seed, |core, worker| {
+                let run = |number| {
+                    let others = [0, KEYS][(core + number) % 2];
+                    let procedure = Moving { members, rows: data.rows, others };
+                    data.database.execute(worker, &procedure).expect("nothing goes wrong")
+                };
+                (0..4).map(run).collect::<Vec<_>>()
+            });
+            let mut moved: Vec<u64> = results.into_iter().flatten().collect();
+            moved.sort_unstable();
+            assert!(moved.iter().copied().eq(1..=12), "{protocol}, seed {seed}: {moved:?}");
+            assert_eq!(data.sums(&engine, KEYS)[..KEYS as usize], [6; KEYS as usize]);
+            let mut found = Vec::new();
+            let scanned = engine.try_run(|tx| {
+                let visit = |row: &u64, _: &u64| {
+                    found.push(*row);
+                    std::ops::ControlFlow::Continue(())
+                };
+                data.database.secondary(by_row).scan_keys(tx, .., hotrow::Direction::Ascending, visit)
+            });
+            assert_eq!((scanned, found), (Ok(()), vec![12]), "{protocol}, seed {seed}");
+            stolen += engine.statistics().drawn.stolen.count;
+        }
+        assert!(stolen > 100, "{protocol}: {stolen} operations were stolen");
+    }
+}
