@@ -104,6 +104,29 @@ fn each_operation_of_an_attempt_that_commits_has_run_exactly_once() {
     }
 }
 
+#[test]
+fn operations_that_are_more_than_a_board_has_run_exactly_once() {
+    const KEYS: u64 = 600;
+    for protocol in ["steal", "steal-basic"] {
+        let mut stolen = 0;
+        for seed in 0..6 {
+            let engine = crew::engine(protocol);
+            let data = Data::new(&engine, KEYS);
+            crew::run(&engine, 3, seed, |core, worker| {
+                let first = core as u64 * 200;
+                let keys: Vec<u64> = [HOT].into_iter().chain((first..KEYS).chain(0..first)).collect();
+                let procedure = Counted { data: &data, keys, runs: RefCell::new(Arc::new([])) };
+                assert_eq!(data.database.execute(worker, &procedure), Ok(()));
+                let runs = procedure.runs.borrow();
+                assert!(runs.iter().all(|runs| runs.load(Ordering::Relaxed) == 1), "{protocol}, seed {seed}");
+            });
+            assert_eq!(data.sums(&engine, KEYS), [3; KEYS as usize + 1]);
+            stolen += engine.statistics().drawn.stolen.count;
+        }
+        assert!(stolen > 500, "{protocol}: {stolen} operations were stolen");
+    }
+}
+
 /// Adds one to two hot rows, in one order or the other, and to rows between them.
 struct Crossing<'a> {
     data: &'a Data,
@@ -353,6 +376,57 @@ fn an_operation_that_is_its_owners_alone_can_be_put_off_with_others_behind_it_or
                 data.database.secondary(by_row).scan_keys(tx, .., hotrow::Direction::Ascending, visit)
             });
             assert_eq!((scanned, found), (Ok(()), vec![12]), "{protocol}, seed {seed}");
+            stolen += engine.statistics().drawn.stolen.count;
+        }
+        assert!(stolen > 100, "{protocol}: {stolen} operations were stolen");
+    }
+}
+
+/// Looks for a row, rolls back if it is missing, and goes on with what it has found.
+struct Relying<'a> {
+    data: &'a Data,
+    wanted: u64,
+}
+
+impl Procedure for Relying<'_> {
+    type Output = ();
+
+    fn run<C: Context>(&self, cx: &mut C) -> Result<C::Val<()>, C::Stop> {
+        let rows = self.data.rows;
+        let (hot, one, wanted) = (cx.value(HOT), cx.value(1), cx.value(self.wanted));
+        cx.update(rows, hot, one, |row, one: u64| *row += one)?;
+        let found = cx.read(rows, wanted, |row| *row)?;
+        let is_found = cx.map(found.clone(), |found| found.is_some());
+        cx.require(is_found)?;
+        let found = cx.map(found, |found| found.expect("required"));
+        for key in 0..4 {
+            let key = cx.value(key);
+            cx.update(rows, key, found.clone(), |row, found| *row += found + 1)?;
+        }
+        Ok(cx.value(()))
+    }
+}
+
+#[test]
+fn what_relies_on_a_condition_that_fails_is_never_heard_of() {
+    for protocol in VARIANTS {
+        let mut stolen = 0;
+        for seed in 0..200 {
+            let engine = crew::engine(protocol);
+            let data = Data::new(&engine, 8);
+            crew::run(&engine, 3, seed, |core, worker| {
+                for number in 0..4 {
+                    let wanted = if (core + number) % 2 == 0 { 7 } else { 99 };
+                    let result = data.database.execute(worker, &Relying { data: &data, wanted });
+                    let expected = if wanted == 7 {
+                        result == Ok(())
+                    } else {
+                        matches!(result, Err(Error::Rollback(_)))
+                    };
+                    assert!(expected, "{protocol}, seed {seed}: {result:?}");
+                }
+            });
+            assert_eq!(data.sums(&engine, 8)[..4], [6; 4]);
             stolen += engine.statistics().drawn.stolen.count;
         }
         assert!(stolen > 100, "{protocol}: {stolen} operations were stolen");

@@ -4,11 +4,13 @@ use super::board::{Board, Lender, State};
 use super::drawing::Own;
 use super::share::Outcome;
 use crate::abort::{Abort, Reason};
+use crate::deferred::words;
 use crate::item::ItemId;
 use crate::protocol::{Lost, Protocol};
-use crate::transaction::Transaction;
+use crate::transaction::{Stop, Transaction};
 use hotrow_sync::atomic::Ordering;
 use hotrow_sync::clock;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::NonNull;
 
 /// One operation in so many is timed.
@@ -106,6 +108,16 @@ impl Ready {
     }
 }
 
+/// When the owner runs an operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Turn {
+    /// All that was drawn before it has run.
+    Due,
+    /// Not all. If it panics, that is not known before its turn comes: it may rely on a condition that does not hold, and
+    /// then nobody hears of it.
+    Early,
+}
+
 /// What the owner has taken to run it next. If something goes wrong before, nobody runs it, nor waits for it.
 struct Begun<'b, P: Protocol> {
     board: &'b Board<P>,
@@ -162,7 +174,7 @@ impl<P: Protocol> Transaction<'_, P> {
         // Others get the operations of one that has what they wait for, not of one that waits itself.
         let first = self.attempt.graph.run_first();
         if first != 0 {
-            self.run_own(board, 0)?;
+            self.run_own(board, 0, Turn::Due)?;
         } else if self.attempt.graph.first_was_put_off {
             self.run_own_parts(0)?;
         }
@@ -186,7 +198,7 @@ impl<P: Protocol> Transaction<'_, P> {
             let is_made = operation.state_in(board.batch()).is_some();
             // SAFETY: nothing is published yet.
             if !is_made && operation.has_inputs() && !unsafe { operation.plan() }.on_rows {
-                self.run_own(board, at)?;
+                self.run_own(board, at, Turn::Early)?;
             }
         }
         Ok(())
@@ -234,13 +246,13 @@ impl<P: Protocol> Transaction<'_, P> {
                     // All that it has waited for are done, and nobody claims a follower after that.
                     debug_assert!(operation.has_inputs());
                     if operation.take(state, batch) {
-                        return self.run_own(board, at);
+                        return self.run_own(board, at, Turn::Due);
                     }
                 }
                 State::GivenBack => {
                     // Locks that a thief has got before it met one that was not free.
                     self.adopt(board, at, false)?;
-                    return self.run_own(board, at);
+                    return self.run_own(board, at, Turn::Due);
                 }
                 State::Done => {
                     self.adopt(board, at, true)?;
@@ -264,7 +276,7 @@ impl<P: Protocol> Transaction<'_, P> {
                 _ => false,
             };
             if taken {
-                self.run_own(board, at)?;
+                self.run_own(board, at, Turn::Early)?;
                 return Ok(true);
             }
         }
@@ -273,16 +285,22 @@ impl<P: Protocol> Transaction<'_, P> {
 
     /// Runs an operation that the attempt has taken of its own, and the computations that have waited for nothing but its
     /// result.
-    fn run_own(&mut self, board: &Board<P>, at: usize) -> Result<(), Abort> {
+    fn run_own(&mut self, board: &Board<P>, at: usize, turn: Turn) -> Result<(), Abort> {
         let mut begun = Begun { board, ready: Ready::default() };
-        self.run_one_own(board, at, &mut begun.ready)?;
+        self.run_one_own(board, at, turn, &mut begun.ready)?;
         while let Some(at) = begun.ready.next() {
-            self.run_one_own(board, at, &mut begun.ready)?;
+            self.run_one_own(board, at, Turn::Early, &mut begun.ready)?;
         }
         Ok(())
     }
 
-    fn run_one_own(&mut self, board: &Board<P>, at: usize, ready: &mut Ready) -> Result<(), Abort> {
+    fn run_one_own(
+        &mut self,
+        board: &Board<P>,
+        at: usize,
+        turn: Turn,
+        ready: &mut Ready,
+    ) -> Result<(), Abort> {
         let (batch, operation) = (board.batch(), board.operation(at));
         let results = self.attempt.intentions.results.shared();
         // SAFETY: taken, or nobody else can take it.
@@ -293,7 +311,17 @@ impl<P: Protocol> Transaction<'_, P> {
         operation.set(State::Finished, batch);
         // SAFETY: the plan's function knows its node, which nobody else uses; its inputs are known. The results are the
         // attempt's.
-        unsafe { (plan.run)(plan.node, results.as_ref(), self) }?;
+        let run = || unsafe { (plan.run)(plan.node, results.as_ref(), self) };
+        match catch_unwind(AssertUnwindSafe(run)) {
+            Ok(result) => result?,
+            Err(panic) if turn == Turn::Early => {
+                // SAFETY: the owner has taken it, and has never given it up.
+                unsafe { operation.share_mut() }.outcome = Outcome::Stopped(Stop::Panicked(words(panic)));
+                operation.set(State::Done, batch);
+                return Ok(());
+            }
+            Err(panic) => return Err(self.panicked(words(panic))),
+        }
         // SAFETY: as above. The slot is this operation's.
         unsafe { results.as_ref() }.learn(plan.slot);
         if plan.on_rows {
