@@ -122,7 +122,11 @@ impl<P: Protocol> Attempt<P> {
 
     /// Ends the thief's part. What it has noted for a history does not count if nothing has happened.
     fn leave_share(&mut self, put_off: bool) {
-        self.pin = None;
+        let pin = self.pin.take();
+        // What is freed now is others', and its drop may panic; the owner waits.
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| drop(pin))) {
+            drop(words(panic));
+        }
         if put_off && let Some(log) = &mut self.log {
             log.clear();
         }

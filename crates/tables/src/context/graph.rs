@@ -249,8 +249,8 @@ impl<P: Protocol> Context for Graph<'_, '_, P> {
     ) -> Later<B> {
         match value {
             Later::Known(value) => Later::Known(compute(value)),
-            // SAFETY: what the computation captures is `Send`, and its values are `Send` and `Sync`.
             Later::Deferred(deferred) => {
+                // SAFETY: what the computation captures is `Send`, and its values are `Send` and `Sync`.
                 Later::Deferred(unsafe { self.eager.transaction().draw_computation_later(deferred, compute) })
             }
         }
@@ -260,8 +260,8 @@ impl<P: Protocol> Context for Graph<'_, '_, P> {
     fn zip<A: Data, B: Data>(&mut self, first: Later<A>, second: Later<B>) -> Later<(A, B)> {
         match (first, second) {
             (Later::Known(first), Later::Known(second)) => Later::Known((first, second)),
-            // SAFETY: as in `map`.
             both => {
+                // SAFETY: as in `map`.
                 Later::Deferred(unsafe { self.eager.transaction().draw_computation_later(both, |both| both) })
             }
         }
