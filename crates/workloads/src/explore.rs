@@ -91,8 +91,9 @@ impl Drawn {
                 big_ops: ops,
                 ..YcsbOptions::of(Preset::A)
             }),
-            9..=11 => WorkloadOptions::Tables32(Tables32Options {
-                tables: ops,
+            // All want the first row first: under a protocol that shares operations, they run each other's.
+            9..=16 => WorkloadOptions::Tables32(Tables32Options {
+                tables: 1 + 2 * ops,
                 records: u64::from(keys),
                 hot_records: 1,
             }),
@@ -169,6 +170,8 @@ pub struct Explored {
     pub aborts: u64,
     /// Schedules in which the others waited for what a dead core held until the run was ended.
     pub stalled: u64,
+    /// Operations that were run for their owners by other workers.
+    pub stolen: u64,
     /// A hash over all steps.
     pub hash: u64,
 }
@@ -180,6 +183,7 @@ impl Explored {
         self.commits += other.commits;
         self.aborts += other.aborts;
         self.stalled += other.stalled;
+        self.stolen += other.stolen;
         self.hash = self.hash.wrapping_add(other.hash);
     }
 }
@@ -263,6 +267,7 @@ fn explore_on<P: Protocol, W: Workload<P>>(
         steps: outcome.steps,
         commits: statistics.commits,
         aborts: statistics.aborts,
+        stolen: statistics.drawn.stolen.count,
         hash: outcome.hash(),
     };
     let Outcome { end, results, trace, .. } = outcome;

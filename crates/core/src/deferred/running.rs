@@ -231,18 +231,23 @@ impl<P: Protocol> Transaction<'_, P> {
         match catch_unwind(AssertUnwindSafe(|| work(self))) {
             Ok(Err(abort)) if abort == Abort::rollback() => Err(self.roll_back_later()),
             Ok(result) => result,
-            Err(panic) => Err(self.panicked(words(&*panic))),
+            Err(panic) => Err(self.panicked(words(panic))),
         }
     }
 }
 
-/// What a panic said.
-pub(crate) fn words(panic: &(dyn Any + Send)) -> String {
-    if let Some(words) = panic.downcast_ref::<&str>() {
+/// What a panic said. What it was said with is dropped here, and where that panics again nobody is told: who calls this
+/// has others wait for it.
+pub(crate) fn words(panic: Box<dyn Any + Send>) -> String {
+    let words = if let Some(words) = panic.downcast_ref::<&str>() {
         (*words).to_owned()
     } else if let Some(words) = panic.downcast_ref::<String>() {
         words.clone()
     } else {
         String::from("something that is no text")
+    };
+    if let Err(again) = catch_unwind(AssertUnwindSafe(|| drop(panic))) {
+        std::mem::forget(again);
     }
+    words
 }

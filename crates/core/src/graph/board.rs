@@ -234,7 +234,10 @@ impl<P: Protocol> Board<P> {
             // leaves plans as they are.
             let plan = unsafe { operation.plan() };
             let state = match () {
-                () if operation.word.state_in(batch) == Some(State::Finished) => continue,
+                // Made already, or it has panicked.
+                () if matches!(operation.word.state_in(batch), Some(State::Finished | State::Done)) => {
+                    continue;
+                }
                 () if plan.by == By::Owner => State::GivenBack,
                 () if plan.on_rows && operation.has_inputs() => State::Runnable,
                 () => State::Waiting,

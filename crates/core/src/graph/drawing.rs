@@ -64,6 +64,8 @@ pub(crate) struct Graph<P: Protocol> {
     pub(super) own: Vec<Own<P>>,
     /// How much of that has been run.
     pub(super) own_run: usize,
+    /// All before this one that work on rows are on the board now.
+    own_moved: usize,
     /// Whether operations are drawn from now on instead of being run at once.
     pub(super) draws: bool,
     /// Results below this number have come from what was drawn and run before.
@@ -85,6 +87,7 @@ impl<P: Protocol> Graph<P> {
             count: 0,
             own: Vec::new(),
             own_run: 0,
+            own_moved: 0,
             draws: false,
             first_slot: 0,
             is_published: false,
@@ -117,6 +120,7 @@ impl<P: Protocol> Graph<P> {
         self.is_published = false;
         self.own.clear();
         self.own_run = 0;
+        self.own_moved = 0;
         self.first_was_put_off = false;
         self.keys.clear();
         self.bits = [0; 4];
@@ -124,19 +128,26 @@ impl<P: Protocol> Graph<P> {
     }
 
     /// Whether an own part waits for nothing on the board from `at` on: something that it waits for may have been moved there
-    /// after it was drawn.
-    pub(super) fn has_inputs(&self, own: &Own<P>, results: &Results, at: usize) -> bool {
-        let mut has_inputs = true;
-        let mut each = |slot| {
-            if slot >= self.first_slot
-                && let Some(Place::Board(before)) = results.place_of(slot).map(Place::numbered)
-            {
-                has_inputs &= (before as usize) < at;
-            }
+    /// after it was drawn. One on rows that was moved itself keeps those behind it waiting, which may be on the same key.
+    pub(super) fn is_its_turn(&self, own: &Own<P>, results: &Results, at: usize) -> bool {
+        let is_before = |slot| match results.place_of(slot).map(Place::numbered) {
+            Some(Place::Board(before)) if slot >= self.first_slot => (before as usize) < at,
+            _ => true,
         };
+        if own.was_moved {
+            return !own.on_rows || is_before(own.slot);
+        }
+        let mut is_its_turn = true;
         // SAFETY: drawn with this function.
-        unsafe { (own.visit_inputs)(own.node, &mut each) };
-        has_inputs
+        unsafe { (own.visit_inputs)(own.node, &mut |slot| is_its_turn &= is_before(slot)) };
+        is_its_turn
+    }
+
+    /// How many of the operations that are to be on the board are run before others may take any: the one that was put off,
+    /// if it is there.
+    pub(super) fn run_first(&self) -> usize {
+        let is_own = self.own.first().is_some_and(|own| own.after == 0 && !own.was_moved);
+        usize::from(self.first_was_put_off && !is_own).min(self.count)
     }
 
     /// Notes that an operation works on a key. Whether one before it may work on the same.
@@ -379,19 +390,37 @@ impl<P: Protocol> Transaction<'_, P> {
         let mut each = |slot| {
             let number = self.attempt.intentions.results.operation_of(slot);
             let Some(Place::Own(at)) = number.map(Place::numbered) else { return };
-            let own = &mut self.attempt.graph.own[at as usize];
-            own.was_moved = true;
-            let Own { node, run, slot, visit_inputs, on_rows, .. } = *own;
-            // SAFETY: drawn with this function. All comes after what it waits for, so this ends.
-            unsafe { self.move_inputs(node, visit_inputs) };
-            let place = Place::Board(self.attempt.graph.count as u32);
-            self.attempt.intentions.results.move_operation(slot, place.number());
-            let by = if on_rows { By::Owner } else { By::Anybody };
-            let followers = std::ptr::null();
-            self.enter_plan(Plan { node, run, slot, followers, on_rows, by }, visit_inputs);
+            let at = at as usize;
+            if self.attempt.graph.own[at].on_rows {
+                // Those before it may be on the same key: they keep their order on the board.
+                while self.attempt.graph.own_moved < at {
+                    let before = self.attempt.graph.own_moved;
+                    self.attempt.graph.own_moved += 1;
+                    if self.attempt.graph.own[before].on_rows {
+                        self.move_own(before);
+                    }
+                }
+            }
+            self.move_own(at);
         };
         // SAFETY: the caller's promise.
         unsafe { visit_inputs(node, &mut each) };
+    }
+
+    /// Moves what is the owner's to the board, unless it is there, behind what it waits for.
+    fn move_own(&mut self, at: usize) {
+        let own = &mut self.attempt.graph.own[at];
+        if std::mem::replace(&mut own.was_moved, true) {
+            return;
+        }
+        let Own { node, run, slot, visit_inputs, on_rows, .. } = *own;
+        // SAFETY: drawn with this function. All comes after what it waits for, so this ends.
+        unsafe { self.move_inputs(node, visit_inputs) };
+        let place = Place::Board(self.attempt.graph.count as u32);
+        self.attempt.intentions.results.move_operation(slot, place.number());
+        let by = if on_rows { By::Owner } else { By::Anybody };
+        let followers = std::ptr::null();
+        self.enter_plan(Plan { node, run, slot, followers, on_rows, by }, visit_inputs);
     }
 
     /// Puts an operation on the board, behind those whose results it needs, which are there.

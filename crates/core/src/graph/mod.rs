@@ -32,7 +32,9 @@
 //! # Order
 //!
 //! Operations come after those whose results they need. Two on the same key stay in their order: the later one is the
-//! owner's, in its turn. All others may run in any order: they commute, as each has its locks until the attempt ends.
+//! owner's, in its turn. If one that others may run needs its result, it is on the board, and so are those of the owner's
+//! that were drawn before it; those after it wait for it. All others may run in any order: they commute, as each has its
+//! locks until the attempt ends.
 
 mod board;
 mod drawing;

@@ -5,10 +5,12 @@ use super::drawing::Own;
 use super::share::Outcome;
 use super::word::State;
 use crate::abort::{Abort, Reason};
+use crate::deferred::words;
 use crate::item::ItemId;
 use crate::protocol::{Lost, Protocol};
-use crate::transaction::Transaction;
+use crate::transaction::{Stop, Transaction};
 use hotrow_sync::clock;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::NonNull;
 
 /// One operation in so many is timed.
@@ -29,7 +31,7 @@ impl<P: Protocol> Board<P> {
             share.took_ns = Some(clock::nanoseconds().saturating_sub(began_ns));
         }
         // SAFETY: as above. The owner will read no more of the share, if it is there.
-        *unsafe { operation.item_mut() } = if timed { None } else { share.only_item() };
+        *unsafe { operation.item_mut() } = if timed { None } else { share.take_only_item() };
         let state = match share.outcome {
             Outcome::PutOff => State::GivenBack,
             Outcome::Lost(_) | Outcome::Stopped(_) => State::Done,
@@ -105,6 +107,30 @@ impl Ready {
     }
 }
 
+/// When the owner runs an operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Turn {
+    /// All that was drawn before it has run.
+    Due,
+    /// Not all. If it panics, that is not known before its turn comes: it may rely on a condition that does not hold, and
+    /// then nobody hears of it.
+    Early,
+}
+
+/// What the owner has taken to run it next. If something goes wrong before, nobody runs it, nor waits for it.
+struct Begun<'b, P: Protocol> {
+    board: &'b Board<P>,
+    ready: Ready,
+}
+
+impl<P: Protocol> Drop for Begun<'_, P> {
+    fn drop(&mut self) {
+        while let Some(at) = self.ready.next() {
+            self.board.operation(at).word.set(State::Finished, self.board.batch());
+        }
+    }
+}
+
 impl<P: Protocol> Transaction<'_, P> {
     /// Runs all that has been drawn, with the help of those that wait for the transaction.
     ///
@@ -145,7 +171,7 @@ impl<P: Protocol> Transaction<'_, P> {
         // SAFETY: the batch before has ended: no operation is taken.
         unsafe { board.begin(lender) };
         // Others get the operations of one that has what they wait for, not of one that waits itself.
-        let first = usize::from(self.attempt.graph.first_was_put_off);
+        let first = self.attempt.graph.run_first();
         let count = self.attempt.graph.count;
         let mut ahead_of = None;
         if first != 0 {
@@ -154,7 +180,9 @@ impl<P: Protocol> Transaction<'_, P> {
                 self.protocol.published_ahead(self.attempt, board.batch(), stealable);
                 ahead_of = Some(stealable);
             }
-            self.run_own(board, 0)?;
+            self.run_own(board, 0, Turn::Due)?;
+        } else if self.attempt.graph.first_was_put_off {
+            self.run_own_parts(0)?;
         }
         self.attempt.graph.is_published = true;
         let stealable = match ahead_of {
@@ -180,7 +208,7 @@ impl<P: Protocol> Transaction<'_, P> {
             let is_made = operation.word.state_in(board.batch()).is_some();
             // SAFETY: nothing is published yet.
             if !is_made && operation.has_inputs() && !unsafe { operation.plan() }.on_rows {
-                self.run_own(board, at)?;
+                self.run_own(board, at, Turn::Early)?;
             }
         }
         Ok(())
@@ -192,7 +220,7 @@ impl<P: Protocol> Transaction<'_, P> {
         while let Some(own) = self.attempt.graph.own.get(self.attempt.graph.own_run)
             && own.after <= at
             // SAFETY: the results are the attempt's.
-            && (own.was_moved || self.attempt.graph.has_inputs(own, unsafe { results.as_ref() }, at))
+            && self.attempt.graph.is_its_turn(own, unsafe { results.as_ref() }, at)
         {
             let Own { node, run, slot, on_rows, was_moved, .. } = *own;
             self.attempt.graph.own_run += 1;
@@ -228,13 +256,13 @@ impl<P: Protocol> Transaction<'_, P> {
                     // All that it has waited for are done, and nobody claims a follower after that.
                     debug_assert!(operation.has_inputs());
                     if operation.word.take(state, batch) {
-                        return self.run_own(board, at);
+                        return self.run_own(board, at, Turn::Due);
                     }
                 }
                 State::GivenBack => {
                     // Locks that a thief has got before it met one that was not free.
                     self.adopt(board, at, false)?;
-                    return self.run_own(board, at);
+                    return self.run_own(board, at, Turn::Due);
                 }
                 State::Done => {
                     self.adopt(board, at, true)?;
@@ -258,7 +286,7 @@ impl<P: Protocol> Transaction<'_, P> {
                 _ => false,
             };
             if taken {
-                self.run_own(board, at)?;
+                self.run_own(board, at, Turn::Early)?;
                 return Ok(true);
             }
         }
@@ -267,16 +295,22 @@ impl<P: Protocol> Transaction<'_, P> {
 
     /// Runs an operation that the attempt has taken of its own, and the computations that have waited for nothing but its
     /// result.
-    fn run_own(&mut self, board: &Board<P>, at: usize) -> Result<(), Abort> {
-        let mut ready = Ready::default();
-        self.run_one_own(board, at, &mut ready)?;
-        while let Some(at) = ready.next() {
-            self.run_one_own(board, at, &mut ready)?;
+    fn run_own(&mut self, board: &Board<P>, at: usize, turn: Turn) -> Result<(), Abort> {
+        let mut begun = Begun { board, ready: Ready::default() };
+        self.run_one_own(board, at, turn, &mut begun.ready)?;
+        while let Some(at) = begun.ready.next() {
+            self.run_one_own(board, at, Turn::Early, &mut begun.ready)?;
         }
         Ok(())
     }
 
-    fn run_one_own(&mut self, board: &Board<P>, at: usize, ready: &mut Ready) -> Result<(), Abort> {
+    fn run_one_own(
+        &mut self,
+        board: &Board<P>,
+        at: usize,
+        turn: Turn,
+        ready: &mut Ready,
+    ) -> Result<(), Abort> {
         let (batch, operation) = (board.batch(), board.operation(at));
         let results = self.attempt.intentions.results.shared();
         // SAFETY: taken, or nobody else can take it.
@@ -287,7 +321,17 @@ impl<P: Protocol> Transaction<'_, P> {
         operation.word.set(State::Finished, batch);
         // SAFETY: the plan's function knows its node, which nobody else uses; its inputs are known. The results are the
         // attempt's.
-        unsafe { (plan.run)(plan.node, results.as_ref(), self) }?;
+        let run = || unsafe { (plan.run)(plan.node, results.as_ref(), self) };
+        match catch_unwind(AssertUnwindSafe(run)) {
+            Ok(result) => result?,
+            Err(panic) if turn == Turn::Early => {
+                // SAFETY: the owner has taken it, and has never given it up.
+                unsafe { operation.share_mut() }.outcome = Outcome::Stopped(Stop::Panicked(words(panic)));
+                operation.word.set(State::Done, batch);
+                return Ok(());
+            }
+            Err(panic) => return Err(self.panicked(words(panic))),
+        }
         // SAFETY: as above. The slot is this operation's.
         unsafe { results.as_ref() }.learn(plan.slot);
         if plan.on_rows {

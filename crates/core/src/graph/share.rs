@@ -76,26 +76,24 @@ impl<P: Protocol> Share<P> {
                 None if abort == Abort::rollback() => Outcome::Stopped(Stop::RolledBack),
                 None => Outcome::Lost(Reason::Undeclared),
             },
-            Err(panic) => {
-                let message = words(&*panic);
-                // What was thrown is the user's, and may panic when it is dropped: the owner waits for this thread.
-                if let Err(another) = catch_unwind(AssertUnwindSafe(|| drop(panic))) {
-                    std::mem::forget(another);
-                }
-                Outcome::Stopped(Stop::Panicked(message))
-            }
+            Err(panic) => Outcome::Stopped(Stop::Panicked(words(panic))),
         };
         attempt.leave_share(matches!(self.outcome, Outcome::PutOff));
     }
 
-    /// The share's only item, if that is all there is to adopt.
-    pub(super) fn only_item(&self) -> Option<Item<P>> {
-        let attempt = self.attempt.as_deref()?;
+    /// Takes the share's only item out, if that is all there is to adopt. Nothing is left then: whoever looks at the share
+    /// before it is used again must not find what has been adopted.
+    pub(super) fn take_only_item(&mut self) -> Option<Item<P>> {
+        let attempt = self.attempt.as_deref_mut()?;
         let is_simple = matches!(self.outcome, Outcome::Done)
             && attempt.items.len() == 1
             && attempt.observations() == 0
             && !(attempt.wants_cleanup || attempt.items.has_predicates() || attempt.is_recorded());
-        is_simple.then(|| attempt.items.get(ItemId::from_position(0)).lent())
+        is_simple.then(|| {
+            let item = attempt.items.get(ItemId::from_position(0)).lent();
+            attempt.forget_items();
+            item
+        })
     }
 
     /// What was done, for the owner, who then has done it.
@@ -127,7 +125,11 @@ impl<P: Protocol> Attempt<P> {
 
     /// Ends the thief's part. What it has noted for a history does not count if nothing has happened.
     fn leave_share(&mut self, put_off: bool) {
-        self.pin = None;
+        let pin = self.pin.take();
+        // What is freed now is others', and its drop may panic; the owner waits.
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| drop(pin))) {
+            drop(words(panic));
+        }
         if put_off && let Some(log) = &mut self.log {
             log.clear();
         }
@@ -147,10 +149,13 @@ impl<P: Protocol> Attempt<P> {
         let item = self.items.get_mut(mine);
         item.flags |= lent.flags & !Flags::WRITE.0 & !Flags::PREDICATE.0;
         item.set(Flags::ADOPTED);
-        item.tag = lent.tag;
-        item.mark = lent.mark;
-        if !lent.payload.is_null() {
-            item.payload = lent.payload;
+        // What the attempt itself has written it holds: the thief was put off there, and knows nothing of it.
+        if !item.is(Flags::WRITE) {
+            item.tag = lent.tag;
+            item.mark = lent.mark;
+            if !lent.payload.is_null() {
+                item.payload = lent.payload;
+            }
         }
         if lent.is(Flags::PREDICATE) {
             self.items.mark_predicate(mine);
