@@ -154,7 +154,9 @@ impl<P: Protocol> Attempt<P> {
         deadline: Option<Duration>,
         recorder: Option<&Arc<Recorder>>,
     ) {
-        debug_assert!(!self.is_open());
+        if self.is_open() {
+            self.abandon();
+        }
         self.number = number;
         self.profile = profile;
         self.patience.limit = deadline;
@@ -169,6 +171,14 @@ impl<P: Protocol> Attempt<P> {
         if let Some(recorder) = recorder {
             self.open_log(recorder);
         }
+    }
+
+    /// Gives up an attempt whose transaction was leaked ([`std::mem::forget`]). What it holds it holds for ever, as that of a
+    /// thread that has died. Its pin is leaked, too: this may be another thread than the one that was pinned.
+    #[cold]
+    pub(crate) fn abandon(&mut self) {
+        std::mem::forget(self.pin.take());
+        self.forget();
     }
 
     #[cold]

@@ -300,6 +300,9 @@ impl<P: Protocol> DerefMut for OpenTransaction<'_, P> {
 
 impl<P: Protocol> Drop for Worker<P> {
     fn drop(&mut self) {
+        if self.attempt.is_open() {
+            self.attempt.abandon();
+        }
         self.shared.give_back(&self.slot, std::mem::take(&mut self.attempt.local));
     }
 }

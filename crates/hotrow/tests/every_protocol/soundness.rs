@@ -33,6 +33,29 @@ fn a_transaction_cannot_be_sent_to_another_thread() {
     assert!(Probe::<hotrow::Worker<Occ>>(PhantomData).is_send());
 }
 
+/// A leaked transaction never unpins its thread. Its worker may be sent to another one, which must not do it either.
+#[test]
+fn a_worker_goes_on_elsewhere_though_its_transaction_was_leaked() {
+    for_each_protocol!(1, |P| {
+        let engine = Engine::<P>::new();
+        let number = TBox::new(&engine, 1u64);
+        let mut worker = engine.worker().unwrap();
+        std::mem::forget(worker.begin());
+        let there = &number;
+        let seen = thread::scope(|scope| {
+            let run = move || {
+                let seen = worker.run(|tx| there.get(tx)).unwrap();
+                std::mem::forget(worker.begin());
+                drop(worker);
+                seen
+            };
+            scope.spawn(run).join().unwrap()
+        });
+        assert_eq!(seen, 1);
+        assert_eq!(engine.run(|tx| number.get(tx)).unwrap(), 1);
+    });
+}
+
 /// What the keys of one test see beside their number.
 #[derive(Debug)]
 struct Mood {
