@@ -163,6 +163,25 @@ fn read_only_transactions_get_through_among_writers_and_see_one_state() {
     });
 }
 
+/// The one that has inserted the row has yet to lock the others that it changes, and may have to wait for the reader there.
+#[test]
+fn who_only_reads_does_not_wait_for_ever_for_a_row_that_another_transaction_has_just_inserted() {
+    for_each_protocol!(2, |P| {
+        let engine = support::impatient::<P>();
+        let table = Table::<u64, u64, P>::ordered(&engine, "rows");
+        let inserted = engine.run(|tx| {
+            table.insert(tx, 1, 1)?;
+            let seen = elsewhere(|| {
+                let mut worker = engine.worker().unwrap();
+                worker.try_run_as(Profile::READ_ONLY, |tx| table.get(tx, &1))
+            });
+            assert!(matches!(seen, Ok(None) | Err(Error::Conflict(_) | Error::Timeout(_))), "{seen:?}");
+            Ok(())
+        });
+        assert!(matches!(inserted, Ok(()) | Err(Error::Conflict(_) | Error::Timeout(_))), "{inserted:?}");
+    });
+}
+
 #[test]
 fn a_read_committed_transaction_is_in_nobodys_way_and_is_not_aborted_by_what_comes_later() {
     for_each_protocol!(2, |P| {

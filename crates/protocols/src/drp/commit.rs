@@ -122,6 +122,11 @@ impl Drp {
         if !attempt.profile().read_only || !is_in_body || !ranks_highest || items.get(id).is(Flags::READ) {
             return false;
         }
+        // Whoever has made a segment is in its line from the start, and has yet to join others, perhaps of a lower rank and
+        // behind this attempt: it would wait for this one, and this one for it.
+        if items.get(id).header().is_new() {
+            return false;
+        }
         let worker = attempt.worker().number();
         let commit = if goes_on {
             self.progress.of(worker)

@@ -81,6 +81,11 @@ impl Line {
         Self { joined: AtomicU64::new(joined), done: AtomicU64::new(0) }
     }
 
+    /// Whether nobody has left the line yet. So it is as long as the attempt is in line that has made the segment.
+    pub(super) fn is_new(&self) -> bool {
+        self.done() == 0
+    }
+
     /// Joins as a reader.
     #[inline]
     pub(super) fn join_reading(&self) -> (Position, Option<u32>) {
@@ -268,8 +273,9 @@ mod tests {
     #[test]
     fn a_born_line_is_held_until_it_is_left() {
         let line = Line::born(3);
-        assert_eq!(line.version(), None);
+        assert!(line.is_new() && line.version().is_none());
         line.leave_born();
+        assert!(!line.is_new());
         assert_eq!(line.version(), Some(1));
         let (position, before) = line.join_writing(1);
         assert_eq!(before, Some(3));
