@@ -255,14 +255,8 @@ impl<P: Protocol> Attempt<P> {
         self.may_put_off
     }
 
-    /// Puts the operation off that wants the lock of an item.
-    pub fn put_off(&mut self, id: ItemId) -> Lost {
-        self.was_put_off = true;
-        Lost::item(Reason::WriteLocked, id)
-    }
-
-    /// As [`put_off`](Self::put_off), for the lock of a range.
-    pub fn put_off_range(&mut self) -> Reason {
+    /// Puts the operation off that meets a lock. What it returns is the reason to give; nobody counts it.
+    pub fn put_off(&mut self) -> Reason {
         self.was_put_off = true;
         Reason::WriteLocked
     }

@@ -123,21 +123,7 @@ impl<'w, P: Protocol> Transaction<'w, P> {
         work(WORK_BEGIN);
         protocol.begin(attempt);
         label("body");
-        Self {
-            protocol,
-            attempt,
-            slot,
-            engine,
-            stop: None,
-            phase: Phase::Body,
-            latest: ItemId::from_position(0),
-            running: None,
-            has_read: false,
-            tame: false,
-            describe,
-            open: true,
-            _thread: PhantomData,
-        }
+        Self::of(protocol, engine, attempt, slot, Phase::Body, describe)
     }
 
     /// A part of a transaction in other hands than its owner's. It must not be dropped.
@@ -147,19 +133,32 @@ impl<'w, P: Protocol> Transaction<'w, P> {
         attempt: &'w mut Attempt<P>,
         slot: &'w Slot<P>,
     ) -> Self {
+        Self::of(protocol, engine, attempt, slot, Phase::Sharing, false)
+    }
+
+    /// It is open if it begins with the body: then it is its to end the attempt.
+    #[inline(always)]
+    fn of(
+        protocol: &'w P,
+        engine: EngineId,
+        attempt: &'w mut Attempt<P>,
+        slot: &'w Slot<P>,
+        phase: Phase,
+        describe: bool,
+    ) -> Self {
         Self {
             protocol,
             attempt,
             slot,
             engine,
             stop: None,
-            phase: Phase::Sharing,
+            phase,
             latest: ItemId::from_position(0),
             running: None,
             has_read: false,
             tame: false,
-            describe: false,
-            open: false,
+            describe,
+            open: phase == Phase::Body,
             _thread: PhantomData,
         }
     }

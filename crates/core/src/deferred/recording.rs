@@ -96,8 +96,8 @@ impl<P: Protocol> Transaction<'_, P> {
         Ok(())
     }
 
-    /// A deferred value, now. Everything that has been recorded so far runs, and the attempt depends on what it
-    /// reads (it is *wild*, drp §4).
+    /// A deferred value, now. Everything that has been recorded or [drawn](crate::graph) so far runs, and the attempt
+    /// depends on what it reads (it is *wild*, drp §4).
     ///
     /// # Errors
     ///
@@ -109,6 +109,7 @@ impl<P: Protocol> Transaction<'_, P> {
         self.own(deferred)?;
         if self.attempt.intentions.results.get(&deferred).is_none() {
             self.settle()?;
+            self.run_graph()?;
         }
         Ok(self.attempt.intentions.results.get(&deferred).expect("everything has run").clone())
     }

@@ -26,6 +26,11 @@ pub(super) const OPERATIONS_MAX: usize = if cfg!(test) { 8 } else { 256 };
 /// Operations that are made at a time, when the first of them is needed.
 const CHUNK: usize = if cfg!(test) { 4 } else { 16 };
 
+/// How many bits of a batch's number [`Board::take`] knows it by.
+pub const BATCH_BITS: u32 = 26;
+/// These bits.
+pub const BATCH_LOW: u64 = (1 << BATCH_BITS) - 1;
+
 /// How often the owner looks whether an operation is done before it parks.
 const LOOKS: u32 = if cfg!(loom) { 0 } else { 64 };
 
@@ -265,8 +270,8 @@ impl<P: Protocol> Board<P> {
         unsafe { &*self.lender.get() }.as_ref().expect("a batch has begun")
     }
 
-    /// Takes an operation, by its place among those that could be run first, if nobody has it and of the batch of which the lowest bits are
-    /// given.
+    /// Takes an operation, by its place among those that could be run first, if nobody has it and it is of the batch of
+    /// which the [lowest bits](BATCH_LOW) are given.
     pub fn take(&self, place: u32, batch_low: u64) -> Found<'_, P> {
         // Relaxed: if it is of another batch, so is the operation's word.
         let Some(at) = self.queue.get(place as usize) else { return Found::Over };
@@ -275,16 +280,13 @@ impl<P: Protocol> Board<P> {
         let operation = &chunk[at % CHUNK];
         let batch = operation.word.batch();
         match () {
-            () if batch & Self::BATCH_LOW != batch_low => Found::Over,
+            () if batch & BATCH_LOW != batch_low => Found::Over,
             () if operation.word.take(State::Runnable, batch) => {
                 Found::Taken(Taken { board: self, at, batch })
             }
             () => Found::Busy,
         }
     }
-
-    /// The bits of a batch's number by which [`take`](Self::take) knows it.
-    pub const BATCH_LOW: u64 = (1 << 26) - 1;
 
     /// Waits until an operation is not taken any more.
     pub(super) fn await_done(&self, operation: &Operation<P>) {

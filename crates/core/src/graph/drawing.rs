@@ -314,22 +314,6 @@ impl<P: Protocol> Transaction<'_, P> {
         }
     }
 
-    /// A value that was drawn, now: all that has been drawn so far is run.
-    ///
-    /// # Errors
-    ///
-    /// As [`draw`](Self::draw); [`Misuse::ForeignDeferred`] for a value of another attempt.
-    pub fn force_drawn<T: Clone + 'static>(&mut self, deferred: Deferred<T>) -> Result<T, Abort> {
-        if self.is_stopped() {
-            return Err(Abort::INTERNAL);
-        }
-        self.own(deferred)?;
-        if self.attempt.intentions.results.get(&deferred).is_none() {
-            self.run_graph()?;
-        }
-        Ok(self.attempt.intentions.results.get(&deferred).expect("everything has run").clone())
-    }
-
     #[inline]
     fn draw_node<I: Input, O: 'static, W>(
         &mut self,

@@ -42,6 +42,6 @@ mod running;
 mod share;
 mod word;
 
-pub use board::{Board, Found, Taken};
+pub use board::{BATCH_BITS, BATCH_LOW, Board, Found, Taken};
 pub use drawing::By;
 pub(crate) use drawing::Graph;

@@ -49,7 +49,7 @@ impl<P: Protocol> Share<P> {
     ///
     /// The caller has taken the operation that has this plan and this share.
     pub(super) unsafe fn run(&mut self, plan: &Plan<P>, lender: &Lender<P>) {
-        let attempt = self.attempt.get_or_insert_with(|| Box::new(Attempt::for_share()));
+        let attempt = self.attempt.get_or_insert_with(|| Box::new(Attempt::small()));
         // SAFETY: the owner is in its attempt until the operation is done (`Board`), and so all this is in memory.
         let (protocol, slot, results) =
             unsafe { (lender.protocol.as_ref(), lender.slot.as_ref(), lender.results.as_ref()) };
@@ -103,10 +103,6 @@ impl<P: Protocol> Share<P> {
 }
 
 impl<P: Protocol> Attempt<P> {
-    fn for_share() -> Self {
-        Self::small()
-    }
-
     /// Begins to do something in another worker's name.
     fn open_share(&mut self, protocol: &P, lender: &Lender<P>) {
         self.forget_items();

@@ -92,7 +92,7 @@ impl QueueLocking {
         let taken = if exclusive { word.try_exclusive(worker, shares) } else { word.try_shared() };
         if !taken {
             if attempt.may_put_off() {
-                return Err(attempt.put_off(id));
+                return Err(Lost::item(attempt.put_off(), id));
             }
             self.lock_slowly(attempt, id, exclusive)?;
         }
@@ -128,7 +128,7 @@ impl QueueLocking {
         id: ItemId,
     ) -> Result<(), Lost> {
         let Some(note) = self.queues.nodes.note_lent(worker, address) else {
-            return Err(attempt.put_off(id));
+            return Err(Lost::item(attempt.put_off(), id));
         };
         let shared = self.lock(attempt, id, false);
         if shared.is_err() {
@@ -339,7 +339,7 @@ impl Protocol for QueueLocking {
     fn lock_range(&self, attempt: &mut Attempt<Self>, range: RangeId, how: RangeUse) -> Result<(), Reason> {
         match self.try_lock_range(attempt, range, how) {
             true => Ok(()),
-            false if attempt.local.is_lent => Err(attempt.put_off_range()),
+            false if attempt.local.is_lent => Err(attempt.put_off()),
             false => self.lock_range_slowly(attempt, range, how),
         }
     }

@@ -152,6 +152,13 @@ struct Place {
 #[derive(Debug)]
 struct Addresses(Box<[AtomicUsize]>);
 
+impl Addresses {
+    /// Whether an address is among the first so many.
+    fn contain(&self, count: usize, address: usize, order: Ordering) -> bool {
+        self.0.iter().take(count).any(|noted| noted.load(order) == address)
+    }
+}
+
 impl Default for Addresses {
     fn default() -> Self {
         Self((0..NOTED).map(|_| AtomicUsize::new(0)).collect())
@@ -271,8 +278,7 @@ impl Nodes {
     /// Whether somebody else shares the lock of a segment for a worker.
     pub(super) fn is_lent(&self, worker: u32, address: usize) -> bool {
         let place = self.places.of(worker);
-        let lent = place.lent.load(Ordering::SeqCst).min(NOTED);
-        place.lent_addresses.0[..lent].iter().any(|noted| noted.load(Ordering::SeqCst) == address)
+        place.lent_addresses.contain(place.lent.load(Ordering::SeqCst), address, Ordering::SeqCst)
     }
 
     /// The workers that share the lock of a segment, as far as they have noted it, the first few of them.
@@ -281,9 +287,8 @@ impl Nodes {
         let shares = move |worker: &u32| {
             let place = self.places.of(*worker);
             // Relaxed: for who would like to run their operations.
-            let shared = place.shared.load(Ordering::Relaxed).min(NOTED);
-            let mut noted = place.addresses.0[..shared].iter();
-            *worker != me && noted.any(|noted| noted.load(Ordering::Relaxed) == address)
+            let shared = place.shared.load(Ordering::Relaxed);
+            *worker != me && place.addresses.contain(shared, address, Ordering::Relaxed)
         };
         (0..self.workers_end.load(Ordering::Relaxed)).filter(shares).take(SOME)
     }
@@ -298,9 +303,8 @@ impl Nodes {
             }
             // Relaxed: see `note_shared`.
             let shared = place.shared.load(Ordering::Relaxed);
-            let mut noted = place.addresses.0.iter().take(shared);
             shared > NOTED
-                || noted.any(|noted| noted.load(Ordering::Relaxed) == address)
+                || place.addresses.contain(shared, address, Ordering::Relaxed)
                 || self.is_lent(*worker, address)
         })
     }

@@ -91,6 +91,16 @@ impl Queues {
         Self { nodes: Nodes::new(), thieves: Thieves::new(stealing) }
     }
 
+    /// Those of an engine with so many workers, all of which have begun, and none of which steals.
+    #[cfg(test)]
+    pub(super) fn of_workers(workers: u32) -> Self {
+        let queues = Self::new(Stealing::Never);
+        (0..workers).for_each(|worker| queues.nodes.admit(worker));
+        // What belongs to them is there: making it is no part of any model.
+        (0..workers).for_each(|worker| queues.nodes.wait_is_over(worker));
+        queues
+    }
+
     /// Takes the lock, or a place in its queue.
     pub(super) fn try_lock(&self, word: &impl Word, wish: Wish) -> Tried {
         let Wish { address, stamp, exclusive, .. } = wish;

@@ -23,7 +23,7 @@ use crate::contexts::{Stamp, WORKERS_MAX};
 use crate::per_worker::PerWorker;
 use crossbeam_utils::CachePadded;
 use hotrow_core::WorkerId;
-use hotrow_core::graph::{Board, Found};
+use hotrow_core::graph::{BATCH_BITS, BATCH_LOW, Board, Found};
 use hotrow_sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// Whose operations are to be stolen next, and which. Never 0.
@@ -48,13 +48,11 @@ const HOPS_MAX: u32 = 16;
 
 const PLACE_BITS: u32 = 12;
 const HOPS_BITS: u32 = 6;
-const BATCH_BITS: u32 = 26;
-const BATCH: u64 = (1 << BATCH_BITS) - 1;
 
 impl StealContext {
     /// `owner | batch | hops | place + 1`.
     fn word(self) -> u64 {
-        let high = u64::from(self.owner) << BATCH_BITS | self.batch & BATCH;
+        let high = u64::from(self.owner) << BATCH_BITS | self.batch & BATCH_LOW;
         (high << HOPS_BITS | u64::from(self.hops)) << PLACE_BITS | u64::from(self.place + 1)
     }
 
@@ -124,7 +122,7 @@ impl Thieves {
     pub(super) fn offer(&self, owner: u32, batch: u64, stealable: u32) {
         if let Some(place) = stealable.checked_sub(1) {
             let context = StealContext { owner, batch, place, hops: 0 };
-            // Release: pairs with the acquire in `steal_next`; who finds the word finds the board as it was published.
+            // Release: pairs with the acquire in `steal`; who finds the word finds the board as it was published.
             self.places.of(owner).context.store(context.word(), Ordering::Release);
         }
     }
@@ -245,7 +243,9 @@ mod tests {
 
     #[test]
     fn a_steal_context_is_one_word() {
-        for (owner, batch, place, hops) in [(0, 0, 0, 0), (16_383, BATCH, 4_094, 63), (7, 1 << 25, 255, 1)] {
+        for (owner, batch, place, hops) in
+            [(0, 0, 0, 0), (16_383, BATCH_LOW, 4_094, 63), (7, 1 << 25, 255, 1)]
+        {
             let context = StealContext { owner, batch, place, hops };
             assert_ne!(context.word(), 0);
             assert_eq!(StealContext::from_word(context.word()), Some(context));

@@ -26,10 +26,7 @@ impl<'a, 'w, P: Protocol> Deferring<'a, 'w, P> {
 
     /// A value as a deferred one, whether it is known now or not.
     pub(crate) fn defer<T: Data>(&mut self, value: Later<T>) -> Deferred<T> {
-        match value {
-            Later::Known(value) => self.eager.transaction().known(value),
-            Later::Deferred(deferred) => deferred,
-        }
+        value.into_deferred(self.eager.transaction())
     }
 }
 
@@ -40,6 +37,16 @@ pub enum Later<T> {
     Known(T),
     /// Known then.
     Deferred(Deferred<T>),
+}
+
+impl<T: Data> Later<T> {
+    /// The value as a deferred one, whether it is known now or not.
+    pub(super) fn into_deferred<P: Protocol>(self, tx: &mut Transaction<'_, P>) -> Deferred<T> {
+        match self {
+            Later::Known(value) => tx.known(value),
+            Later::Deferred(deferred) => deferred,
+        }
+    }
 }
 
 impl<T: Data> Input for Later<T> {

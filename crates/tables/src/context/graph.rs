@@ -29,10 +29,7 @@ impl<'a, 'w, P: Protocol> Graph<'a, 'w, P> {
 
     /// A value as a deferred one, whether it is known now or not.
     pub(crate) fn defer<T: Data>(&mut self, value: Later<T>) -> Deferred<T> {
-        match value {
-            Later::Known(value) => self.eager.transaction().known(value),
-            Later::Deferred(deferred) => deferred,
-        }
+        value.into_deferred(self.eager.transaction())
     }
 
     /// Runs what has been drawn, for an operation that is to see all of it.
@@ -273,7 +270,7 @@ impl<P: Protocol> Context for Graph<'_, '_, P> {
     fn force<T: Data>(&mut self, value: Later<T>) -> Result<T, Abort> {
         match value {
             Later::Known(value) => Ok(value),
-            Later::Deferred(deferred) => self.eager.transaction().force_drawn(deferred),
+            Later::Deferred(deferred) => self.eager.transaction().force(deferred),
         }
     }
 

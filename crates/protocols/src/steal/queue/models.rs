@@ -18,16 +18,12 @@ struct Locked {
 
 impl Locked {
     fn new(workers: u32) -> Arc<Self> {
-        let locked = Self {
+        Arc::new(Self {
             words: Default::default(),
             values: [UnsafeCell::new(0), UnsafeCell::new(0)],
-            queues: Queues::new(Stealing::Never),
+            queues: Queues::of_workers(workers),
             contexts: Contexts::modelled(),
-        };
-        (0..workers).for_each(|worker| locked.queues.nodes.admit(worker));
-        // Making them is no part of any model.
-        (0..workers).for_each(|worker| locked.queues.nodes.wait_is_over(worker));
-        Arc::new(locked)
+        })
     }
 
     fn wish(stamp: Stamp, lock: usize, exclusive: bool, holds: bool) -> Wish {

@@ -16,13 +16,11 @@ struct Scene {
 
 impl Scene {
     fn new(workers: u32) -> Self {
-        let scene = Self {
+        Self {
             words: Default::default(),
-            queues: Queues::new(Stealing::Never),
+            queues: Queues::of_workers(workers),
             contexts: Contexts::new(Looks::YIELDING),
-        };
-        (0..workers).for_each(|worker| scene.queues.nodes.admit(worker));
-        scene
+        }
     }
 
     /// Begins a worker's first attempt.

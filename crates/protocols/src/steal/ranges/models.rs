@@ -1,7 +1,6 @@
 //! Models of range locks (docs/memory-model.md, N5).
 
 use super::*;
-use crate::steal::options::Stealing;
 use hotrow_sync::Arc;
 use hotrow_sync::model::{Model, Part, UnsafeCell, step_is_left_out};
 use hotrow_sync::thread::spawn;
@@ -18,16 +17,12 @@ struct Locked {
 
 impl Locked {
     fn new(workers: u32) -> Arc<Self> {
-        let locked = Self {
+        Arc::new(Self {
             lock: RangeLock::default(),
             values: [UnsafeCell::new(0), UnsafeCell::new(0)],
-            queues: Queues::new(Stealing::Never),
+            queues: Queues::of_workers(workers),
             contexts: Contexts::modelled(),
-        };
-        (0..workers).for_each(|worker| locked.queues.nodes.admit(worker));
-        // Making them is no part of any model.
-        (0..workers).for_each(|worker| locked.queues.nodes.wait_is_over(worker));
-        Arc::new(locked)
+        })
     }
 
     fn wanted(&self, stamp: Stamp, change: bool) -> (Wanted<'_>, Wish) {

@@ -2,7 +2,6 @@
 
 use super::*;
 use crate::contexts::Looks;
-use crate::steal::options::Stealing;
 use RangeUse::{Change, Scan};
 use hotrow_sync::atomic::{AtomicU64, Ordering};
 use hotrow_sync::random::Random;
@@ -17,13 +16,11 @@ struct Scene {
 
 impl Scene {
     fn new(workers: u32) -> Self {
-        let scene = Self {
+        Self {
             ranges: Ranges::new(),
-            queues: Queues::new(Stealing::Never),
+            queues: Queues::of_workers(workers),
             contexts: Contexts::new(Looks::YIELDING),
-        };
-        (0..workers).for_each(|worker| scene.queues.nodes.admit(worker));
-        scene
+        }
     }
 
     fn tries(&self, worker: u32, held: &HeldRanges, range: RangeId, how: RangeUse) -> bool {
