@@ -40,6 +40,8 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         unsafe { tx.draw(&self.label, by, hash, inputs, move |tx, inputs| work(table.as_ref(), tx, inputs)) }
     }
 
+    #[cold]
+    #[inline(never)]
     pub(crate) fn draw_read<O: Send + Sync + 'static>(
         &self,
         tx: &mut Tx<'_, P>,
@@ -60,6 +62,8 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         if self.moving_secondaries().next().is_some() { By::Owner } else { By::Anybody }
     }
 
+    #[cold]
+    #[inline(never)]
     pub(crate) fn draw_update<I, O>(
         &self,
         tx: &mut Tx<'_, P>,
@@ -81,6 +85,8 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     }
 
     /// Draws one of several changes that also change a value, which goes from one to the next.
+    #[cold]
+    #[inline(never)]
     pub(crate) fn draw_update_and<A, B, I>(
         &self,
         tx: &mut Tx<'_, P>,
@@ -107,6 +113,8 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         }
     }
 
+    #[cold]
+    #[inline(never)]
     pub(crate) fn draw_insert<I: Input<Value = (K, R)> + Send>(
         &self,
         tx: &mut Tx<'_, P>,
@@ -125,6 +133,8 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         drawn
     }
 
+    #[cold]
+    #[inline(never)]
     pub(crate) fn draw_delete(&self, tx: &mut Tx<'_, P>, key: K) -> Result<Deferred<bool>, Abort> {
         // SAFETY: as in `draw_read`.
         unsafe {

@@ -206,10 +206,14 @@ impl<P: Protocol> Transaction<'_, P> {
         if !P::SHARES || self.attempt.runs_at_once {
             return false;
         }
-        if !self.attempt.graph.draws {
-            self.attempt.graph.draws = self.protocol.is_awaited(self.attempt);
+        if self.attempt.graph.draws {
+            return true;
         }
-        self.attempt.graph.draws
+        let is_awaited = self.protocol.is_awaited(self.attempt);
+        if is_awaited {
+            self.attempt.graph.draws = true;
+        }
+        is_awaited
     }
 
     /// Runs an operation now, unless the transaction would have to wait for a lock and could share its operations instead.
@@ -302,6 +306,8 @@ impl<P: Protocol> Transaction<'_, P> {
     /// # Safety
     ///
     /// As for [`draw`](Self::draw).
+    #[cold]
+    #[inline(never)]
     pub unsafe fn draw_computation_later<I: Input, O: 'static>(
         &mut self,
         inputs: I,

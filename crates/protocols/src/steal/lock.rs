@@ -1,7 +1,7 @@
 //! The lock beside each value: one word, which says who holds it and who came last to its queue.
 //!
 //! ```text
-//! bits 0 to 14    how many share it
+//! bits 0 to 14    how many share it, or look for a moment whether they may
 //! bit 15          exclusive: the owner has it alone
 //! bit 16          upgrading: the owner shares it and waits to have it alone
 //! bits 17 to 30   the owner's worker; if there is none, that of the head of the queue if it waits for readers
@@ -117,19 +117,23 @@ impl QueueLock {
         Self(AtomicU64::new(EXCLUSIVE | owned_by(worker)))
     }
 
-    /// Shares the lock if nobody is in the way and nobody waits.
+    /// Shares the lock if nobody is in the way and nobody waits. Who fails may have been in somebody's way for a moment.
+    ///
+    /// The count goes up in one step, which cannot fail, and down again if it should not have: of many that share a lock
+    /// at once most would fail with a compare-and-swap, each time after the word has come to them from another core.
     #[inline(always)]
-    pub(super) fn try_shared(&self) -> bool {
-        let mut seen = self.0.load(Ordering::Relaxed);
-        while seen & (EXCLUSIVE | UPGRADING | TAIL) == 0 {
-            // Acquire: pairs with the release of whoever held it last, so that its stores are seen. Sequentially
-            // consistent besides: locks and the checks of buckets and leaves must not miss each other (`occ`).
-            match self.0.compare_exchange_weak(seen, seen + READER, Ordering::SeqCst, Ordering::Relaxed) {
-                Ok(_) => return true,
-                Err(now) => seen = now,
-            }
+    pub(super) fn try_shared(&self) -> Result<(), Released> {
+        const IN_THE_WAY: u64 = EXCLUSIVE | UPGRADING | TAIL;
+        // Relaxed: only to keep off.
+        if self.0.load(Ordering::Relaxed) & IN_THE_WAY != 0 {
+            return Err(Released::Quietly);
         }
-        false
+        // Acquire: pairs with the release of whoever held it last, so that its stores are seen. Sequentially
+        // consistent besides: locks and the checks of buckets and leaves must not miss each other (`occ`).
+        if self.0.fetch_add(READER, Ordering::SeqCst) & IN_THE_WAY != 0 {
+            return Err(self.release_shared());
+        }
+        Ok(())
     }
 
     /// Takes the lock alone if nobody is in the way and nobody waits. Where the worker `shares` it, it alone is not in
@@ -155,8 +159,8 @@ impl QueueLock {
     /// Gives an exclusive lock back.
     #[inline(always)]
     pub(super) fn release_exclusive(&self) -> Released {
-        // Release: as `release_shared`. While it is held alone only the tail changes.
-        let held = self.0.fetch_and(TAIL, Ordering::Release);
+        // Release: as `release_shared`. Those are counted that have come for a moment (`try_shared`).
+        let held = self.0.fetch_and(!(EXCLUSIVE | OWNER), Ordering::Release);
         Released::if_awaited(held & TAIL != 0, held)
     }
 
@@ -333,13 +337,13 @@ mod tests {
     #[test]
     fn many_share_a_lock_and_one_has_it_alone() {
         let lock = QueueLock::default();
-        assert!(lock.try_shared() && lock.try_shared());
+        assert_eq!((lock.try_shared(), lock.try_shared()), (Ok(()), Ok(())));
         assert!(!lock.try_exclusive(1, false) && !lock.try_exclusive(0, true));
         assert_eq!(lock.blocker(true), Some(Blocker::Readers));
         assert_eq!(lock.release_shared(), Released::Quietly);
         assert!(lock.try_exclusive(16_383, true));
         assert_eq!(lock.blocker(false), Some(Blocker::Owner(16_383)));
-        assert!(!lock.try_shared());
+        assert_eq!(lock.try_shared(), Err(Released::Quietly));
         assert_eq!(lock.release_exclusive(), Released::Quietly);
         assert!(lock.try_exclusive(9_999, false));
     }
@@ -347,10 +351,10 @@ mod tests {
     #[test]
     fn who_comes_to_a_queue_waits_behind_it_even_for_a_lock_that_could_be_shared() {
         let lock = QueueLock::default();
-        assert!(lock.try_shared());
+        assert_eq!(lock.try_shared(), Ok(()));
         let mut before = Vec::new();
         assert_eq!(lock.join(node(1), true, |node| before.push(node)), Joined::Behind(None));
-        assert!(!lock.try_shared());
+        assert_eq!(lock.try_shared(), Err(Released::Quietly));
         assert_eq!(lock.join(node(2), false, |node| before.push(node)), Joined::Behind(Some(node(1))));
         assert_eq!(before, [None, Some(node(1))]);
         assert_eq!(lock.take(node(1), true), None);
@@ -368,7 +372,7 @@ mod tests {
     #[test]
     fn an_upgrade_goes_before_the_queue_and_only_one_waits() {
         let lock = QueueLock::default();
-        assert!(lock.try_shared() && lock.try_shared());
+        assert_eq!((lock.try_shared(), lock.try_shared()), (Ok(()), Ok(())));
         assert_eq!(lock.join(node(3), false, |_| ()), Joined::Taken);
         assert_eq!(lock.join(node(4), true, |_| ()), Joined::Behind(None));
         assert!(lock.await_readers(4));
@@ -392,7 +396,7 @@ mod tests {
     #[test]
     fn an_upgrade_in_front_of_a_queue_takes_the_lock_at_once_and_the_head_hears_of_it() {
         let lock = QueueLock::default();
-        assert!(lock.try_shared());
+        assert_eq!(lock.try_shared(), Ok(()));
         assert_eq!(lock.join(node(4), true, |_| ()), Joined::Behind(None));
         assert!(lock.await_readers(4));
         assert!(!lock.try_exclusive(1, true), "somebody waits");
@@ -404,7 +408,7 @@ mod tests {
     #[test]
     fn a_head_that_gives_up_waiting_for_readers_leaves_the_word_as_it_was() {
         let lock = QueueLock::default();
-        assert!(lock.try_shared());
+        assert_eq!(lock.try_shared(), Ok(()));
         assert_eq!(lock.join(node(4), true, |_| ()), Joined::Behind(None));
         assert!(lock.await_readers(4));
         lock.await_readers_no_more(3);
@@ -418,7 +422,7 @@ mod tests {
     #[test]
     fn an_upgrade_that_is_given_up_lets_the_queue_go_on() {
         let lock = QueueLock::default();
-        assert!(lock.try_shared() && lock.try_shared());
+        assert_eq!((lock.try_shared(), lock.try_shared()), (Ok(()), Ok(())));
         assert_eq!(lock.upgrade(0), Upgraded::Waiting(Released::Quietly));
         assert_eq!(lock.join(node(4), false, |_| ()), Joined::Behind(None));
         assert_eq!(lock.take(node(4), false), None);

@@ -52,10 +52,11 @@ use hotrow_core::graph::Board;
 use hotrow_core::{
     Attempt, Flags, Item, ItemId, Lost, Protocol, RangeId, RangeUse, Reason, Variant, WorkerId,
 };
-use hotrow_sync::clock;
+use hotrow_sync::{Arc, clock};
 use lock::Blocker;
 use queue::{Queues, Refused, Wish};
 use ranges::{HeldRanges, Locker, Ranges};
+use stealing::Awaited;
 
 /// Two-phase locking with queue locks: stealdb §3.3.
 #[derive(Debug)]
@@ -76,6 +77,8 @@ pub struct QueueLockingLocal {
     /// Whether an operation is run in the worker's name by another one.
     is_lent: bool,
     ranges: HeldRanges,
+    /// Where others say that they wait for the worker's attempt. `None` if nobody runs its operations then.
+    awaited: Option<Arc<Awaited>>,
 }
 
 impl QueueLocking {
@@ -89,7 +92,10 @@ impl QueueLocking {
             return Ok(());
         }
         let word = item.header();
-        let taken = if exclusive { word.try_exclusive(worker, shares) } else { word.try_shared() };
+        let taken = match exclusive {
+            true => word.try_exclusive(worker, shares),
+            false => self.queues.try_share(word, &self.contexts),
+        };
         if !taken {
             if attempt.may_put_off() {
                 return Err(Lost::item(attempt.put_off(), id));
@@ -287,7 +293,9 @@ impl Protocol for QueueLocking {
     #[inline]
     fn begin(&self, attempt: &mut Attempt<Self>) {
         if attempt.local.stamp == Stamp::default() {
-            self.queues.nodes.admit(attempt.worker().number());
+            let worker = attempt.worker().number();
+            self.queues.nodes.admit(worker);
+            attempt.local.awaited = self.shares().then(|| self.queues.thieves.awaited(worker));
         }
         attempt.local.stamp = self.contexts.begin(attempt, attempt.local.stamp, clock::nanoseconds);
     }
@@ -376,7 +384,8 @@ impl Protocol for QueueLocking {
 
     #[inline(always)]
     fn is_awaited(&self, attempt: &Attempt<Self>) -> bool {
-        self.queues.thieves.is_awaited(attempt.local.stamp)
+        let QueueLockingLocal { awaited, stamp, .. } = &attempt.local;
+        awaited.as_ref().is_some_and(|awaited| awaited.is(*stamp))
     }
 
     fn published(&self, attempt: &mut Attempt<Self>, batch: u64, stealable: u32) {
@@ -410,7 +419,7 @@ impl Protocol for QueueLocking {
             Ok(attempt.predicate_holds(id))
         })?;
         attempt.check_structures()?;
-        if self.shares() {
+        if self.is_awaited(attempt) {
             self.release_awaited(attempt);
         }
         for at in 0..attempt.items.writes().len() {

@@ -34,7 +34,7 @@
 //! Where the head waits for readers it goes by what the word says of itself, not by whether there are readers: an upgrade
 //! may have put another name there in between, and have gone.
 
-use super::lock::{Blocker, Joined, Released, Upgraded};
+use super::lock::{Blocker, Joined, QueueLock, Released, Upgraded};
 use super::node::{ABANDONED, BlockedBy, EXCLUSIVE, HEAD, NodeId, Nodes, PASSED};
 use super::options::Stealing;
 use super::stealing::Thieves;
@@ -92,7 +92,7 @@ impl Queues {
     }
 
     /// Those of an engine with so many workers, all of which have begun, and none of which steals.
-    #[cfg(test)]
+    #[cfg(any(test, loom))]
     pub(super) fn of_workers(workers: u32) -> Self {
         let queues = Self::new(Stealing::Never);
         (0..workers).for_each(|worker| queues.nodes.admit(worker));
@@ -358,6 +358,18 @@ impl Queues {
             self.released(word.cancel_upgrade(worker), contexts);
         }
         result
+    }
+
+    /// Shares the lock if nobody is in the way and nobody waits.
+    #[inline(always)]
+    pub(super) fn try_share(&self, word: &QueueLock, contexts: &Contexts) -> bool {
+        match word.try_shared() {
+            Ok(()) => true,
+            Err(released) => {
+                self.released(released, contexts);
+                false
+            }
+        }
     }
 
     /// Tells who may go on now that a lock's word has changed. Whether anybody was parked.

@@ -24,6 +24,7 @@ use crate::per_worker::PerWorker;
 use crossbeam_utils::CachePadded;
 use hotrow_core::WorkerId;
 use hotrow_core::graph::{BATCH_BITS, BATCH_LOW, Board, Found};
+use hotrow_sync::Arc;
 use hotrow_sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// Whose operations are to be stolen next, and which. Never 0.
@@ -70,12 +71,32 @@ impl StealContext {
     }
 }
 
+/// The attempt of a worker that others wait for: its identity. The worker looks at it before each operation, so it keeps a
+/// reference.
+#[derive(Debug, Default)]
+pub(super) struct Awaited(CachePadded<AtomicU64>);
+
+impl Awaited {
+    /// Says that an attempt is waited for: from now on it draws its operations.
+    fn set(&self, id: u64) {
+        // Relaxed, as in `is`: a hint.
+        if self.0.load(Ordering::Relaxed) != id {
+            self.0.store(id, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether this attempt is waited for.
+    #[inline(always)]
+    pub(super) fn is(&self, stamp: Stamp) -> bool {
+        self.0.load(Ordering::Relaxed) == stamp.id.word()
+    }
+}
+
 #[derive(Debug, Default)]
 struct Place {
     /// The [`StealContext`]; 0 if there is nothing to steal.
     context: CachePadded<AtomicU64>,
-    /// The attempt of the worker that others wait for: its identity.
-    awaited: AtomicU64,
+    awaited: Arc<Awaited>,
     /// The steal context of the worker's own operations, for itself alone.
     own: AtomicU64,
     /// Whether the worker has run one of those while it waited.
@@ -104,18 +125,14 @@ impl Thieves {
         (self.stealing != Stealing::Never).then(|| self.boards.of(worker.number()))
     }
 
-    /// Says that an attempt is waited for: from now on it draws its operations.
+    /// Says that an attempt of a worker is waited for.
     pub(super) fn await_attempt(&self, id: u64, worker: u32) {
-        let awaited = &self.places.of(worker).awaited;
-        // Relaxed, as in `is_awaited`: a hint.
-        if awaited.load(Ordering::Relaxed) != id {
-            awaited.store(id, Ordering::Relaxed);
-        }
+        self.places.of(worker).awaited.set(id);
     }
 
-    #[inline(always)]
-    pub(super) fn is_awaited(&self, stamp: Stamp) -> bool {
-        self.places.of(stamp.worker()).awaited.load(Ordering::Relaxed) == stamp.id.word()
+    /// Where others say that a worker's attempt is waited for.
+    pub(super) fn awaited(&self, worker: u32) -> Arc<Awaited> {
+        Arc::clone(&self.places.of(worker).awaited)
     }
 
     /// Offers a worker's operations.

@@ -256,14 +256,16 @@ impl<P: Protocol> Context for Graph<'_, '_, P> {
 
     #[inline(always)]
     fn zip<A: Data, B: Data>(&mut self, first: Later<A>, second: Later<B>) -> Later<(A, B)> {
-        match (first, second) {
-            (Later::Known(first), Later::Known(second)) => Later::Known((first, second)),
-            both => {
-                let tx = self.eager.transaction();
-                // SAFETY: as in `map`.
-                Later::Deferred(unsafe { tx.draw_computation_later(both, |both| both) })
-            }
-        }
+        let both = match first {
+            Later::Known(first) => match second {
+                Later::Known(second) => return Later::Known((first, second)),
+                second => (Later::Known(first), second),
+            },
+            first => (first, second),
+        };
+        let tx = self.eager.transaction();
+        // SAFETY: as in `map`.
+        Later::Deferred(unsafe { tx.draw_computation_later(both, |both| both) })
     }
 
     #[inline(always)]

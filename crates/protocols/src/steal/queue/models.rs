@@ -40,7 +40,8 @@ impl Locked {
     fn share(&self, stamp: Stamp, lock: usize) -> bool {
         let word = &self.words[lock];
         let wish = Self::wish(stamp, lock, false, false);
-        let got = word.try_shared() || self.queues.acquire(|| None, word, wish, &self.contexts).is_ok();
+        let got = self.queues.try_share(word, &self.contexts)
+            || self.queues.acquire(|| None, word, wish, &self.contexts).is_ok();
         if got {
             self.queues.nodes.note_shared(stamp.worker(), wish.address);
         }
@@ -218,7 +219,7 @@ fn a_cycle_is_found_behind_one_that_gives_up_meanwhile() {
         let [behind, between, ahead, gives_up] =
             [0, 1, 2, 3].map(|worker| locked.contexts.begin_at(worker, worker.into()));
         let share = |stamp: Stamp, lock: usize| {
-            assert!(locked.words[lock].try_shared());
+            assert!(locked.queues.try_share(&locked.words[lock], &locked.contexts));
             locked.queues.nodes.note_shared(stamp.worker(), ADDRESSES[lock]);
         };
         let queue = |stamp: Stamp, lock: usize, exclusive: bool| {

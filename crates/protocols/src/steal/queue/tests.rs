@@ -54,7 +54,7 @@ impl Scene {
     }
 
     fn share(&self, stamp: Stamp, lock: usize) {
-        assert!(self.words[lock].try_shared());
+        assert!(self.queues.try_share(&self.words[lock], &self.contexts));
         self.queues.nodes.note_shared(stamp.worker(), 16 * (lock + 1));
     }
 
@@ -274,7 +274,7 @@ fn threads_that_lock_in_any_order_all_get_through() {
                     let got = match (shares, exclusive) {
                         (true, _) => scene.queues.upgrade(|| None, word, wish, &scene.contexts),
                         (false, true) if word.try_exclusive(worker, false) => Ok(()),
-                        (false, false) if word.try_shared() => Ok(()),
+                        (false, false) if scene.queues.try_share(word, &scene.contexts) => Ok(()),
                         (false, _) => scene.queues.acquire(|| None, word, wish, &scene.contexts),
                     };
                     if got.is_ok() {
