@@ -370,6 +370,19 @@ mod tests {
     }
 
     #[test]
+    fn who_counts_itself_too_late_is_in_the_way_until_it_has_gone() {
+        let lock = QueueLock::default();
+        assert!(lock.try_exclusive(1, false));
+        assert_eq!(lock.join(node(2), true, |_| ()), Joined::Behind(None));
+        // What `try_shared` has done by then, if it found the lock free before.
+        lock.0.fetch_add(READER, Ordering::SeqCst);
+        assert_eq!(lock.release_exclusive(), Released::Awaited(1));
+        assert_eq!((lock.take(node(2), true), lock.await_readers(2)), (None, true));
+        assert_eq!(lock.release_shared(), Released::Awaited(2));
+        assert_eq!(lock.take(node(2), true), Some(true));
+    }
+
+    #[test]
     fn an_upgrade_goes_before_the_queue_and_only_one_waits() {
         let lock = QueueLock::default();
         assert_eq!((lock.try_shared(), lock.try_shared()), (Ok(()), Ok(())));
