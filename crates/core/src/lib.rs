@@ -42,7 +42,7 @@ pub use deferred::{Access, Deferred, Expression, Input};
 pub use engine::{Engine, EngineId};
 pub use item::{Flags, Item, ItemId, Items};
 pub use object::{Label, Object};
-pub use pin::{EpochBox, Pin};
+pub use pin::{EpochBox, Finger, Pin};
 pub use policy::RetryPolicy;
 pub use profile::{Isolation, Profile};
 pub use protocol::{Lost, Over, Protocol, Variant};

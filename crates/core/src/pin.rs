@@ -4,16 +4,35 @@
 //! does it). Here each attempt pins an epoch of crossbeam-epoch, chosen over seize because it has a single
 //! small dependency, a feature for loom, and pins for the price of one fence.
 
+use crate::structure::Observed;
 use crossbeam_epoch::{self as epoch, Guard};
 use hotrow_sync::local;
 use hotrow_sync::thread::quietly;
 use std::cell::{Cell, RefCell};
+use std::ptr::NonNull;
 
 /// A pinned epoch: nothing retired after this moment is freed while it lives.
 #[derive(Debug)]
 pub struct Pin {
     guard: Guard,
     retired: Cell<u32>,
+    finger: Cell<Option<Finger>>,
+}
+
+/// Where in a tree something was inserted: the next key may come right behind it, and then there is no need to go down from
+/// the root again (a finger search). How the nodes are by now their versions say.
+#[derive(Debug, Clone, Copy)]
+pub struct Finger {
+    /// The tree.
+    pub tree: NonNull<()>,
+    /// The leaf, as it was after the insertion.
+    pub leaf: Observed,
+    /// The node above it, as it was on the way down.
+    pub parent: Observed,
+    /// Which child of that the leaf was.
+    pub child: u32,
+    /// The position in the leaf behind what was inserted.
+    pub position: u32,
 }
 
 /// How many retired values a thread gathers before it asks for a collection.
@@ -38,13 +57,29 @@ impl Pin {
     /// Pins the current thread.
     #[inline]
     pub fn new() -> Self {
-        Self { guard: epoch::pin(), retired: Cell::new(0) }
+        Self { guard: epoch::pin(), retired: Cell::new(0), finger: Cell::new(None) }
     }
 
     /// The guard, for index code.
     #[inline]
     pub fn guard(&self) -> &Guard {
         &self.guard
+    }
+
+    /// Where something was last inserted under this pin, if that is known.
+    #[inline]
+    pub fn finger(&self) -> Option<Finger> {
+        self.finger.get()
+    }
+
+    /// Keeps where something was inserted, or forgets it.
+    ///
+    /// # Safety
+    ///
+    /// The tree is in memory as long as this pin lives, and its nodes were part of it at some moment since it was made.
+    #[inline]
+    pub unsafe fn keep_finger(&self, finger: Option<Finger>) {
+        self.finger.set(finger);
     }
 
     /// Frees a boxed value once nobody who pinned before now can still see it.

@@ -68,11 +68,17 @@ impl<K: Key, R: Value, P: Protocol> Index<K, R, P> {
         changed: &mut dyn FnMut(StructureChange),
         may_change: impl Fn(Observed) -> bool,
     ) -> Insertion<Record<K, R, P>> {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller's promise. The tree is freed through the epoch, and a finger is kept under the pin under which it was
+        // found.
         unsafe {
             match self {
                 Index::Hash(index) => index.insert(record, pin.guard(), changed, may_change),
-                Index::Ordered(index) => index.insert(record, pin.guard(), changed, may_change),
+                Index::Ordered(index) => {
+                    let (insertion, finger) =
+                        index.insert(record, pin.guard(), pin.finger(), changed, may_change);
+                    pin.keep_finger(finger);
+                    insertion
+                }
             }
         }
     }

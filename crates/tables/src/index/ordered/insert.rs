@@ -6,7 +6,7 @@ use crate::index::Insertion;
 use crate::index::moment::moment;
 use crate::key::{Image, Key};
 use hotrow_core::epoch::Guard;
-use hotrow_core::{Observed, StructureChange};
+use hotrow_core::{Finger, Observed, StructureChange};
 use hotrow_sync::atomic::Ordering;
 use std::ptr::NonNull;
 
@@ -21,22 +21,48 @@ where
     ///
     /// `may_change` says of the leaf in question whether it may be changed, at the version at which it then is latched.
     ///
+    /// `near` is where an insertion before this one was made, which may spare the way down; where this one was made is
+    /// given back, for the next one.
+    ///
     /// # Safety
     ///
     /// The record is valid, and stays so until it has been removed from this index (or the index has been
-    /// drained or dropped) and after that every epoch pinned before has ended.
+    /// drained or dropped) and after that every epoch pinned before has ended. The finger, if it is one of this tree, was
+    /// given back under this guard.
     pub(crate) unsafe fn insert(
         &self,
         record: NonNull<T>,
         guard: &Guard,
+        near: Option<Finger>,
         changed: &mut dyn FnMut(StructureChange),
         may_change: impl Fn(Observed) -> bool,
-    ) -> Insertion<T> {
+    ) -> (Insertion<T>, Option<Finger>) {
         // SAFETY: the caller's promise.
         let image = unsafe { record.as_ref() }.key().image();
+        let tree = NonNull::from(self).cast();
+        let mut near = near.filter(|near| near.tree == tree);
         loop {
-            let Some(Landing { leaf, version, .. }) = self.leaf_of(&image, guard) else { continue };
-            let (position, existing) = leaf.search(&image);
+            // SAFETY: the caller's promise.
+            let behind = near.take().and_then(|near| unsafe { self.behind(near, &image, guard) });
+            let (leaf, version, above, position, existing) = match behind {
+                Some((leaf, near)) => {
+                    (leaf, near.leaf.version, Some((near.parent, near.child)), near.position as usize, None)
+                }
+                None => {
+                    let mut above = None;
+                    let choose = |inner: &Inner<ImageOf<T>>| inner.child_of(&image);
+                    let Some(landing) = self.descend(guard, choose, |step| above = Some(step)) else {
+                        continue;
+                    };
+                    let Landing { leaf, version, .. } = landing;
+                    let above = above.map(|step| {
+                        let node = step.pointer.cast();
+                        (Observed { node, version: step.version }, step.child as u32)
+                    });
+                    let (position, existing) = leaf.search(&image);
+                    (leaf, version, above, position, existing)
+                }
+            };
             let full = leaf.is_full();
             let observed = Observed { node: leaf.word(), version };
             let refused = existing.is_none() && !may_change(observed);
@@ -47,7 +73,14 @@ where
                     leaf.insert_at(position, image, record);
                     let after = leaf.node.version.unlock_changed();
                     changed(bumped(leaf, version, after));
-                    return Insertion::Inserted;
+                    let finger = above.map(|(parent, child)| Finger {
+                        tree,
+                        leaf: Observed { node: leaf.word(), version: after },
+                        parent,
+                        child,
+                        position: position as u32 + 1,
+                    });
+                    return (Insertion::Inserted, finger);
                 }
                 continue;
             }
@@ -55,15 +88,49 @@ where
                 continue;
             }
             if let Some(existing) = existing {
-                return Insertion::Exists(existing);
+                return (Insertion::Exists(existing), None);
             }
             if refused {
-                return Insertion::Refused(observed);
+                return (Insertion::Refused(observed), None);
             }
             if self.insert_splitting(image, record, guard, changed, &may_change) {
-                return Insertion::Inserted;
+                return (Insertion::Inserted, None);
             }
         }
+    }
+
+    /// The leaf of an insertion, if the image belongs right behind what was inserted there. It counts only if the leaf's
+    /// version turns out unchanged.
+    ///
+    /// A leaf covers less than before only if it is split, which changes its version. What it covered then the node above
+    /// says, if that has not changed.
+    ///
+    /// # Safety
+    ///
+    /// The finger is one of this tree, and was given back under this guard.
+    unsafe fn behind<'g>(
+        &self,
+        near: Finger,
+        image: &ImageOf<T>,
+        _guard: &'g Guard,
+    ) -> Option<(&'g Leaf<ImageOf<T>, T>, Finger)> {
+        // SAFETY: the caller's promise: they are in memory while the epoch is pinned, and of these types.
+        let (leaf, parent) = unsafe {
+            let leaf: &'g Leaf<ImageOf<T>, T> = near.leaf.node.cast().as_ref();
+            let parent: &'g Inner<ImageOf<T>> = near.parent.node.cast().as_ref();
+            (leaf, parent)
+        };
+        moment();
+        let position = near.position as usize;
+        let is_below = match position < leaf.node.count() {
+            true => *image < leaf.image(position),
+            false => parent.borders(near.child as usize).1.is_some_and(|border| *image < border),
+        };
+        moment();
+        let is_behind = is_below
+            && leaf.image(position - 1) < *image
+            && parent.node.version.unchanged(near.parent.version);
+        is_behind.then_some((leaf, near))
     }
 
     /// Splits one full node on the way to `image`. If it is the leaf, the record is inserted too, and the

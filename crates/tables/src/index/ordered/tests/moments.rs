@@ -97,7 +97,8 @@ fn for_each_interleaving(
     operation: impl Fn(&Rc<World>, &[u64], &dyn Fn(&mut dyn FnMut()) -> bool),
 ) {
     let census = Census::default();
-    for (count, upwards) in [(2, true), (4, true), (5, true), (9, false), (17, true), (17, false)] {
+    for (count, upwards) in [(2, true), (4, true), (5, true), (9, false), (16, true), (17, true), (17, false)]
+    {
         for &deed in deeds {
             for at in 0.. {
                 let world = World::new(count, upwards, &census);
@@ -192,6 +193,51 @@ fn an_insertion_is_right_whatever_happens_meanwhile() {
                 model.insert(key, record);
             }
         });
+    }
+}
+
+#[test]
+fn an_insertion_near_an_earlier_one_is_right_whatever_happens_meanwhile() {
+    const DEEDS: &[Deed] = &[
+        |world| _ = world.insert(5),
+        |world| _ = world.insert(6),
+        |world| [1, 3, 5, 7, 9, 11].into_iter().for_each(|key| _ = world.insert(key)),
+        |world| (0..20).rev().for_each(|n| _ = world.insert(2 * n + 1)),
+        // Leaves before that of the first insertion go, and those behind it move up in the node above.
+        |world| [0, 2].into_iter().for_each(|key| world.remove(key)),
+        |world| [4, 6].into_iter().for_each(|key| world.remove(key)),
+        |world| [0, 2, 4, 6].into_iter().for_each(|key| world.remove(key)),
+    ];
+    let deeds = [DEEDS, REMOVALS].concat();
+    for first in 0..12u64 {
+        for second in
+            [first + 1, first + 2, first + 4, first + 6, first + 12, 100, first / 2, first.saturating_sub(1)]
+        {
+            for_each_interleaving(&deeds, |world, _, with_deed| {
+                // So that there is room behind the first insertion in a leaf that is not the last.
+                [12, 14].into_iter().for_each(|key| world.remove(key));
+                let guard = &epoch::pin();
+                let insert = |key, near| {
+                    let record = Record::new(key, &world.census);
+                    // SAFETY: the tests free records only after they have removed them. The finger is this tree's.
+                    let (insertion, finger) =
+                        unsafe { world.index.insert(record, guard, near, &mut ignore, |_| true) };
+                    let inserted = matches!(insertion, Insertion::Inserted);
+                    if !inserted {
+                        // SAFETY: it did not get in.
+                        unsafe { free(record) };
+                    }
+                    (inserted.then_some(record), finger)
+                };
+                let (record, finger) = insert(first, None);
+                world.model.borrow_mut().extend(record.map(|record| (first, record)));
+                let mut inserted = None;
+                with_deed(&mut || inserted = insert(second, finger).0);
+                let mut model = world.model.borrow_mut();
+                assert_eq!(inserted.is_some(), !model.contains_key(&second), "{first} {second}");
+                model.extend(inserted.map(|record| (second, record)));
+            });
+        }
     }
 }
 

@@ -276,8 +276,9 @@ fn a_leaf_that_must_not_be_changed_is_named_and_stays_as_it_is() {
             observe_scan(&index, Bound::Unbounded, Bound::Unbounded, Direction::Ascending, 999, &guard);
         let record = Record::new(key, &census);
         // SAFETY: the tests free records only after they have removed them.
-        let try_insert =
-            |may: &dyn Fn(Observed) -> bool| unsafe { index.insert(record, &guard, &mut ignore, may) };
+        let try_insert = |may: &dyn Fn(Observed) -> bool| unsafe {
+            index.insert(record, &guard, None, &mut ignore, may).0
+        };
         let named = index.node_of(&key, &guard);
         let refused = try_insert(&|_| false);
         assert!(matches!(refused, Insertion::Refused(observed) if observed == named), "{refused:?}");
