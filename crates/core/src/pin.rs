@@ -76,7 +76,8 @@ impl Pin {
     ///
     /// # Safety
     ///
-    /// The tree is in memory as long as this pin lives, and its nodes were part of it at some moment since it was made.
+    /// The tree is in memory, at its address, as long as this pin lives, and the nodes were part of it at some moment since the
+    /// pin was made: whoever finds its own address takes them for its own.
     #[inline]
     pub unsafe fn keep_finger(&self, finger: Option<Finger>) {
         self.finger.set(finger);

@@ -68,8 +68,8 @@ impl<K: Key, R: Value, P: Protocol> Index<K, R, P> {
         changed: &mut dyn FnMut(StructureChange),
         may_change: impl Fn(Observed) -> bool,
     ) -> Insertion<Record<K, R, P>> {
-        // SAFETY: the caller's promise. The tree is freed through the epoch, and a finger is kept under the pin under which it was
-        // found.
+        // SAFETY: the caller's promise. The table's index does not move and is freed through the epoch, and it was reached
+        // under this pin; so a finger with its address is its own, and was given back under this pin.
         unsafe {
             match self {
                 Index::Hash(index) => index.insert(record, pin.guard(), changed, may_change),

@@ -42,7 +42,8 @@
 //! another look finds the cycle that is left, for the search goes on until there is none.
 //!
 //! What is seen may be of different moments, so now and then a cycle is found that was none, and somebody dies for it.
-//! That takes one that has stopped waiting in the meantime: locks are held until the end, and what is in a cycle stays.
+//! That takes one that has stopped waiting in the meantime, or one that is counted as a reader for a moment
+//! (`QueueLock::try_shared`): locks are held until the end, and what is in a cycle stays.
 
 use super::node::{ABANDONED, BlockedBy, EXCLUSIVE, HEAD, NodeId};
 use super::queue::Queues;

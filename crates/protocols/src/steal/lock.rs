@@ -120,11 +120,12 @@ impl QueueLock {
     /// Shares the lock if nobody is in the way and nobody waits. Who fails may have been in somebody's way for a moment.
     ///
     /// The count goes up in one step, which cannot fail, and down again if it should not have: of many that share a lock
-    /// at once most would fail with a compare-and-swap, each time after the word has come to them from another core.
+    /// at once most would fail with a compare-and-swap, each time after the word has come to them from another core. A worker
+    /// is counted twice at most, by itself and by one that runs an operation of its, so there are bits enough for all.
     #[inline(always)]
     pub(super) fn try_shared(&self) -> Result<(), Released> {
         const IN_THE_WAY: u64 = EXCLUSIVE | UPGRADING | TAIL;
-        // Relaxed: only to keep off.
+        // Relaxed: most of those that may not share the lock are kept from counting themselves; the update decides.
         if self.0.load(Ordering::Relaxed) & IN_THE_WAY != 0 {
             return Err(Released::Quietly);
         }
@@ -153,7 +154,9 @@ impl QueueLock {
         // two keep the pair.
         let left = self.0.fetch_sub(READER, Ordering::Release) - READER;
         let upgrade = left & (READERS | UPGRADING) == READER | UPGRADING;
-        Released::if_awaited(upgrade || left & READERS == 0 && left & TAIL != 0, left)
+        // Where one has it alone, this was no reader (`try_shared`), and that one will tell the head.
+        let head = left & (READERS | EXCLUSIVE) == 0 && left & TAIL != 0;
+        Released::if_awaited(upgrade || head, left)
     }
 
     /// Gives an exclusive lock back.

@@ -419,6 +419,7 @@ impl Protocol for QueueLocking {
             Ok(attempt.predicate_holds(id))
         })?;
         attempt.check_structures()?;
+        // Whoever waits as the first in a queue has said so, or all locks are given back together.
         if self.is_awaited(attempt) {
             self.release_awaited(attempt);
         }

@@ -10,6 +10,20 @@ use hotrow_core::{Finger, Observed, StructureChange};
 use hotrow_sync::atomic::Ordering;
 use std::ptr::NonNull;
 
+/// Where an image is or would be: it counts if the leaf's version turns out unchanged.
+pub(super) struct Found<'g, T>
+where
+    T: Keyed,
+    T::Key: Key,
+{
+    leaf: &'g Leaf<ImageOf<T>, T>,
+    version: u64,
+    /// The node above the leaf, and which child of it the leaf is.
+    parent: Option<(Observed, u32)>,
+    position: usize,
+    existing: Option<NonNull<T>>,
+}
+
 impl<T> OrderedIndex<T>
 where
     T: Keyed,
@@ -44,25 +58,8 @@ where
         loop {
             // SAFETY: the caller's promise.
             let behind = near.take().and_then(|near| unsafe { self.behind(near, &image, guard) });
-            let (leaf, version, above, position, existing) = match behind {
-                Some((leaf, near)) => {
-                    (leaf, near.leaf.version, Some((near.parent, near.child)), near.position as usize, None)
-                }
-                None => {
-                    let mut above = None;
-                    let choose = |inner: &Inner<ImageOf<T>>| inner.child_of(&image);
-                    let Some(landing) = self.descend(guard, choose, |step| above = Some(step)) else {
-                        continue;
-                    };
-                    let Landing { leaf, version, .. } = landing;
-                    let above = above.map(|step| {
-                        let node = step.pointer.cast();
-                        (Observed { node, version: step.version }, step.child as u32)
-                    });
-                    let (position, existing) = leaf.search(&image);
-                    (leaf, version, above, position, existing)
-                }
-            };
+            let Some(found) = behind.or_else(|| self.find(&image, guard)) else { continue };
+            let Found { leaf, version, parent, position, existing } = found;
             let full = leaf.is_full();
             let observed = Observed { node: leaf.word(), version };
             let refused = existing.is_none() && !may_change(observed);
@@ -73,7 +70,7 @@ where
                     leaf.insert_at(position, image, record);
                     let after = leaf.node.version.unlock_changed();
                     changed(bumped(leaf, version, after));
-                    let finger = above.map(|(parent, child)| Finger {
+                    let finger = parent.map(|(parent, child)| Finger {
                         tree,
                         leaf: Observed { node: leaf.word(), version: after },
                         parent,
@@ -99,21 +96,34 @@ where
         }
     }
 
-    /// The leaf of an insertion, if the image belongs right behind what was inserted there. It counts only if the leaf's
-    /// version turns out unchanged.
+    /// Where an image belongs, by the way down. `None`: start over.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    fn find<'g>(&self, image: &ImageOf<T>, guard: &'g Guard) -> Option<Found<'g, T>> {
+        let mut parent = None;
+        let choose = |inner: &Inner<ImageOf<T>>| inner.child_of(image);
+        let Landing { leaf, version, .. } = self.descend(guard, choose, |step| {
+            let node = step.pointer.cast();
+            parent = Some((Observed { node, version: step.version }, step.child as u32));
+        })?;
+        let (position, existing) = leaf.search(image);
+        Some(Found { leaf, version, parent, position, existing })
+    }
+
+    /// Where an image belongs, if that is right behind what was inserted before it.
     ///
-    /// A leaf covers less than before only if it is split, which changes its version. What it covered then the node above
-    /// says, if that has not changed.
+    /// A leaf covers less than before only if it is split, which changes its version. What it covered when it was come upon
+    /// the node above says, if that turns out unchanged after its border was read. Of the last child it does not know the
+    /// border.
     ///
     /// # Safety
     ///
     /// The finger is one of this tree, and was given back under this guard.
-    unsafe fn behind<'g>(
+    pub(super) unsafe fn behind<'g>(
         &self,
         near: Finger,
         image: &ImageOf<T>,
         _guard: &'g Guard,
-    ) -> Option<(&'g Leaf<ImageOf<T>, T>, Finger)> {
+    ) -> Option<Found<'g, T>> {
         // SAFETY: the caller's promise: they are in memory while the epoch is pinned, and of these types.
         let (leaf, parent) = unsafe {
             let leaf: &'g Leaf<ImageOf<T>, T> = near.leaf.node.cast().as_ref();
@@ -130,7 +140,13 @@ where
         let is_behind = is_below
             && leaf.image(position - 1) < *image
             && parent.node.version.unchanged(near.parent.version);
-        is_behind.then_some((leaf, near))
+        is_behind.then_some(Found {
+            leaf,
+            version: near.leaf.version,
+            parent: Some((near.parent, near.child)),
+            position,
+            existing: None,
+        })
     }
 
     /// Splits one full node on the way to `image`. If it is the leaf, the record is inserted too, and the

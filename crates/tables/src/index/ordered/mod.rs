@@ -44,7 +44,8 @@
 //! Keys that one transaction inserts often follow each other: the lines of an order. So an insertion leaves a *finger* in
 //! the transaction's pin: the leaf at its new version, the node above it, and where the next key would come. The next one
 //! starts there. If its key comes right behind the last one, and below what follows in the leaf or below the border that
-//! the unchanged node above says, it belongs into this leaf, whose version is checked by the latch as ever.
+//! the unchanged node above says, it belongs into this leaf, whose version is checked by the latch as ever. There is no
+//! finger after a split, nor at the last child of a node, whose border lies further up.
 //!
 //! A full leaf is [split](insert) under its latch and its parent's, after a way down on which full inner nodes
 //! were split, so that there is room in the parent. A leaf that becomes empty is [unlinked](remove), with the

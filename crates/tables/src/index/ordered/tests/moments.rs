@@ -242,6 +242,29 @@ fn an_insertion_near_an_earlier_one_is_right_whatever_happens_meanwhile() {
 }
 
 #[test]
+fn an_insertion_right_behind_an_earlier_one_does_not_go_down_the_tree() {
+    let census = Census::default();
+    let world = World::new(16, true, &census);
+    [12, 14].into_iter().for_each(|key| world.remove(key));
+    {
+        let guard = &epoch::pin();
+        let record = Record::new(9, &census);
+        world.model.borrow_mut().insert(9, record);
+        // SAFETY: the tests free records only after they have removed them.
+        let (_, finger) = unsafe { world.index.insert(record, guard, None, &mut ignore, |_| true) };
+        let finger = finger.expect("no split");
+        // The next keys in the leaf are 10 and, if that were gone, 16, where the leaf beside it begins.
+        // SAFETY: this tree's, and given back under this guard.
+        let is_behind = |key: u64| unsafe { world.index.behind(finger, &key.image(), guard) }.is_some();
+        assert_eq!([8, 9, 10, 15, 16].map(is_behind), [false; 5]);
+        world.remove(10);
+        assert_eq!([9, 10, 15, 16].map(is_behind), [false, true, true, false]);
+    }
+    world.end();
+    census.settle(0);
+}
+
+#[test]
 fn a_removal_is_right_whatever_is_inserted_meanwhile() {
     for key in 0..12 {
         for_each_interleaving(INSERTIONS, |world, _, with_deed| {
