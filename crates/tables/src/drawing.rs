@@ -1,6 +1,8 @@
 //! Operations on rows that are drawn for others to run ([`hotrow_core::graph`]).
 //!
 //! An operation looks its key up when it runs, and so whoever runs it does: that is a good part of its work.
+//!
+//! All of it is out of line, so that a transaction which is in nobody's way pays for a test and nothing more.
 
 use crate::key::Key;
 use crate::storage::Shared;

@@ -42,16 +42,8 @@ pub struct Settings {
 pub struct Measurement<C> {
     /// How long was measured.
     pub elapsed: Duration,
-    /// Counts by type of transaction, in the order of [`Workload::kinds`].
-    pub kinds: Vec<KindCounts>,
-    /// Aborts by reason, in the order of [`Reason::ALL`].
-    pub reasons: [u64; Reason::ALL.len()],
-    /// The most attempts that a transaction took.
-    pub attempts_max: u64,
-    /// Tame transactions, and attempts, among them.
-    pub tame: Tame,
-    /// Operations that had been drawn for others to run, of their attempts.
-    pub drawn: Drawn,
+    /// What they counted, together.
+    pub counts: Counts,
     /// The clients of all workers.
     pub clients: Vec<C>,
 }
@@ -69,13 +61,19 @@ pub struct KindCounts {
     pub latencies: Latencies,
 }
 
-/// What one worker counts.
-struct Counts {
-    kinds: Vec<KindCounts>,
-    reasons: [u64; Reason::ALL.len()],
-    attempts_max: u64,
-    tame: Tame,
-    drawn: Drawn,
+/// What one worker counts, or several.
+#[derive(Debug)]
+pub struct Counts {
+    /// By type of transaction, in the order of [`Workload::kinds`].
+    pub kinds: Vec<KindCounts>,
+    /// Aborts by reason, in the order of [`Reason::ALL`].
+    pub reasons: [u64; Reason::ALL.len()],
+    /// The most attempts that a transaction took.
+    pub attempts_max: u64,
+    /// Tame transactions, and attempts, among them.
+    pub tame: Tame,
+    /// Operations that had been drawn for others to run, of their attempts.
+    pub drawn: Drawn,
 }
 
 impl Counts {
@@ -292,9 +290,8 @@ pub fn measure<P: Protocol, W: Workload<P>>(
     if let Some(error) = lock(&control.failure).take() {
         return Err(error);
     }
-    let Counts { kinds, reasons, attempts_max, tame, drawn } = sum;
     let worker = first.expect("without an error, every thread gave its worker back");
-    Ok((Measurement { elapsed, kinds, reasons, attempts_max, tame, drawn, clients }, worker))
+    Ok((Measurement { elapsed, counts: sum, clients }, worker))
 }
 
 /// Advances the phases in time. Returns how long was measured.

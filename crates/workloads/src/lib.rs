@@ -25,7 +25,7 @@ pub mod ycsb;
 
 #[cfg(feature = "sim")]
 pub use driver::simulated::VirtualSettings;
-pub use driver::{KindCounts, Measurement, Settings, measure};
+pub use driver::{Counts, KindCounts, Measurement, Settings, measure};
 pub use error::BenchError;
 pub use latency::{Latencies, LatencyDistribution, LatencySummary};
 pub use observer::{Host, Observer, Unobserved};

@@ -3,7 +3,7 @@
 use crate::array::Array;
 #[cfg(feature = "sim")]
 use crate::driver::simulated::{self, VirtualSettings};
-use crate::driver::{Measurement, Settings, measure};
+use crate::driver::{Counts, Measurement, Settings, measure};
 use crate::error::BenchError;
 use crate::latency::Latencies;
 use crate::observer::{Host, Observer};
@@ -186,7 +186,8 @@ impl Runner<'_> {
             .map(|hot| HotRow { table: hot.object, key: hot.key, conflicts: hot.conflicts })
             .collect();
 
-        let Measurement { elapsed, kinds, reasons, attempts_max, tame, drawn, clients } = measurement;
+        let Measurement { elapsed, counts, clients } = measurement;
+        let Counts { kinds, reasons, attempts_max, tame, drawn } = counts;
         let checks = workload.checks(&mut worker, clients);
         let mut latencies = Latencies::new();
         for kind in &kinds {

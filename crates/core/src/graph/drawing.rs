@@ -206,14 +206,10 @@ impl<P: Protocol> Transaction<'_, P> {
         if !P::SHARES || self.attempt.runs_at_once {
             return false;
         }
-        if self.attempt.graph.draws {
-            return true;
-        }
-        let is_awaited = self.protocol.is_awaited(self.attempt);
-        if is_awaited {
+        if !self.attempt.graph.draws && self.protocol.is_awaited(self.attempt) {
             self.attempt.graph.draws = true;
         }
-        is_awaited
+        self.attempt.graph.draws
     }
 
     /// Runs an operation now, unless the transaction would have to wait for a lock and could share its operations instead.

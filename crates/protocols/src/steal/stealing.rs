@@ -51,6 +51,16 @@ const PLACE_BITS: u32 = 12;
 const HOPS_BITS: u32 = 6;
 
 impl StealContext {
+    /// That of a batch of which nobody has taken an operation yet. `None` if it has none.
+    fn of_batch(owner: u32, batch: u64, stealable: u32) -> Option<Self> {
+        stealable.checked_sub(1).map(|place| Self { owner, batch, place, hops: 0 })
+    }
+
+    /// The word of what is left; 0 if that is nothing.
+    fn word_of(left: Option<Self>) -> u64 {
+        left.map_or(0, Self::word)
+    }
+
     /// `owner | batch | hops | place + 1`.
     fn word(self) -> u64 {
         let high = u64::from(self.owner) << BATCH_BITS | self.batch & BATCH_LOW;
@@ -137,8 +147,7 @@ impl Thieves {
 
     /// Offers a worker's operations.
     pub(super) fn offer(&self, owner: u32, batch: u64, stealable: u32) {
-        if let Some(place) = stealable.checked_sub(1) {
-            let context = StealContext { owner, batch, place, hops: 0 };
+        if let Some(context) = StealContext::of_batch(owner, batch, stealable) {
             // Release: pairs with the acquire in `steal`; who finds the word finds the board as it was published.
             self.places.of(owner).context.store(context.word(), Ordering::Release);
         }
@@ -146,12 +155,11 @@ impl Thieves {
 
     /// Offers a worker's operations to itself.
     pub(super) fn offer_ahead(&self, owner: u32, batch: u64, stealable: u32) {
-        let place = stealable.checked_sub(1);
-        let word = place.map_or(0, |place| StealContext { owner, batch, place, hops: 0 }.word());
+        let context = StealContext::of_batch(owner, batch, stealable);
+        let Place { own, ran_ahead, .. } = self.places.of(owner);
         // Relaxed, as in `run_ahead`: nobody else looks.
-        let place = self.places.of(owner);
-        place.own.store(word, Ordering::Relaxed);
-        place.ran_ahead.store(false, Ordering::Relaxed);
+        own.store(StealContext::word_of(context), Ordering::Relaxed);
+        ran_ahead.store(false, Ordering::Relaxed);
     }
 
     /// Whether a worker that waits holds locks for operations that it has run meanwhile.
@@ -166,7 +174,7 @@ impl Thieves {
             if !is_near() {
                 return false;
             }
-            own.store(context.after(1).map_or(0, StealContext::word), Ordering::Relaxed);
+            own.store(StealContext::word_of(context.after(1)), Ordering::Relaxed);
             match self.boards.of(me).take(context.place, context.batch) {
                 Found::Taken(taken) => {
                     ran_ahead.store(true, Ordering::Relaxed);
@@ -216,7 +224,7 @@ impl Thieves {
         let count = 1 + context.place / SHARE_OF_LEFT;
         let returns = context.hops + 1 >= HOPS_MAX || is_last();
         let (to, hops) = if returns { (context.owner, 0) } else { (me, context.hops + 1) };
-        let left = context.after(count).map_or(0, |left| StealContext { hops, ..left }.word());
+        let left = StealContext::word_of(StealContext { hops, ..context }.after(count));
         // First of all, so that the next one need not wait. Release: pairs with the acquire in `steal`; what this worker has
         // seen of the board, the next sees.
         self.places.of(to).context.store(left, Ordering::Release);
@@ -235,7 +243,7 @@ impl Thieves {
     fn steal_from_one(&self, word: &AtomicU64) -> bool {
         let mut seen = word.load(Ordering::Relaxed);
         while let Some(context) = StealContext::from_word(seen) {
-            let left = context.after(1).map_or(0, StealContext::word);
+            let left = StealContext::word_of(context.after(1));
             // Acquire: pairs with the release in `offer`.
             if let Err(now) = word.compare_exchange(seen, left, Ordering::AcqRel, Ordering::Relaxed) {
                 seen = now;

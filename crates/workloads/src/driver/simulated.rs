@@ -81,7 +81,6 @@ pub(crate) fn measure<P: Protocol, W: Workload<P>>(
         clients.push(client);
         first.get_or_insert(worker);
     }
-    let Counts { kinds, reasons, attempts_max, tame, drawn } = sum;
     let worker = first.expect("there is at least one core");
-    Ok((Measurement { elapsed: *measured, kinds, reasons, attempts_max, tame, drawn, clients }, worker))
+    Ok((Measurement { elapsed: *measured, counts: sum, clients }, worker))
 }

@@ -100,10 +100,10 @@ impl Visitor for Run<'_> {
         let toy = Toy { counter: TBox::new(&engine, 0u64), mood: self.mood };
         let settings = Settings { threads: self.threads, ..SETTINGS };
         let (measurement, mut worker) = measure(&engine, &toy, &settings, self.observer)?;
-        let Measurement { elapsed, kinds, reasons, attempts_max, tame, drawn, clients } = measurement;
+        let Measurement { elapsed, counts, clients } = measurement;
         assert_eq!(clients.len(), self.threads);
         let checks = toy.checks(&mut worker, clients);
-        Ok((Measurement { elapsed, kinds, reasons, attempts_max, tame, drawn, clients: Vec::new() }, checks))
+        Ok((Measurement { elapsed, counts, clients: Vec::new() }, checks))
     }
 }
 
@@ -116,14 +116,14 @@ fn a_run_counts_what_ended_while_measured() {
     let (measurement, checks) = run("occ", 2, Mood::Well).unwrap();
     assert!(measurement.elapsed >= SETTINGS.measured);
     assert_eq!(checks, [Check::new("every commit counts", Ok(()))]);
-    let [increments, rolled_back] = &measurement.kinds[..] else { panic!("two kinds") };
+    let [increments, rolled_back] = &measurement.counts.kinds[..] else { panic!("two kinds") };
     assert!(increments.commits > 0 && increments.rollbacks == 0);
     assert!(rolled_back.rollbacks > 0 && rolled_back.commits == 0);
     assert!(increments.latencies.summary().unwrap().max > 0.0);
     assert_eq!(rolled_back.latencies.summary(), None, "the latency is that of commits");
-    let reasons: u64 = measurement.reasons.iter().sum();
+    let reasons: u64 = measurement.counts.reasons.iter().sum();
     assert_eq!(reasons, increments.aborts + rolled_back.aborts, "every abort has one reason");
-    assert!(measurement.attempts_max > u64::from(reasons > 0));
+    assert!(measurement.counts.attempts_max > u64::from(reasons > 0));
 }
 
 #[test]
@@ -149,7 +149,7 @@ fn more_threads_than_the_protocol_admits_are_refused() {
     assert!(error.is_bad_input(), "{error}");
     assert!(matches!(run("occ", 0, Mood::Well), Err(BenchError::NoThreads)));
     let (measurement, _) = run("none", 1, Mood::Well).unwrap();
-    assert!(measurement.kinds[0].commits > 0);
+    assert!(measurement.counts.kinds[0].commits > 0);
 }
 
 #[test]
