@@ -1,11 +1,11 @@
-//! Notes the source revision, so that a report says what was measured.
+//! Sets the source revision, so that a report names the code that it measured.
 
 use std::path::Path;
 use std::process::Command;
 
 fn main() {
     println!("cargo::rustc-env=HOTROW_REVISION={}", revision().unwrap_or_else(|| "unknown".to_owned()));
-    // Whether the tree has changes depends on all crates' sources; the revision, on the checkout's state.
+    // The `-dirty` mark depends on the sources of all crates, the revision on the state of the checkout.
     println!("cargo::rerun-if-changed=..");
     println!("cargo::rerun-if-changed=../../Cargo.toml");
     if let Some(directory) = git(&["rev-parse", "--absolute-git-dir"]) {
@@ -18,14 +18,14 @@ fn main() {
     }
 }
 
-/// The revision; none outside a checkout.
+/// The revision; `None` outside a checkout.
 fn revision() -> Option<String> {
     let revision = git(&["rev-parse", "--short=12", "HEAD"])?;
     let changed = !git(&["status", "--porcelain"])?.is_empty();
     Some(if changed { format!("{revision}-dirty") } else { revision })
 }
 
-/// What a git command prints. It takes no lock, so it disturbs nobody.
+/// Returns the output of a git command. The command takes no lock, so it does not disturb others.
 fn git(arguments: &[&str]) -> Option<String> {
     let output = Command::new("git").arg("--no-optional-locks").args(arguments).output().ok()?;
     let text = String::from_utf8(output.stdout).ok()?;

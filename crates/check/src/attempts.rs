@@ -20,6 +20,8 @@ pub(crate) struct Attempts {
     pub(crate) effective: Vec<bool>,
     /// Whether it has range reads.
     pub(crate) ranged: Vec<bool>,
+    /// The latest stamp after a range read of the attempt that is being read.
+    ranges_until: u64,
     /// Of each list of events: its first attempt, its worker, and the position of the first attempt there.
     lists: Vec<(u32, u32, u32)>,
 }
@@ -60,6 +62,7 @@ impl Attempts {
                     attempts.end.push(u64::MAX);
                     attempts.outcome.push(Outcome::Unfinished);
                     attempts.ranged.push(false);
+                    attempts.ranges_until = 0;
                     inside = true;
                     if attempts.begin.len() > graph::NODES_MAX {
                         return Err(Malformed::TooLarge { what: "attempts", most: graph::NODES_MAX });
@@ -108,7 +111,8 @@ impl Attempts {
                 counts.reads += 1;
                 known(key)?;
             }
-            Event::Intend { key } => known(key)?,
+            Event::Intend { key } | Event::OwnRead { key } | Event::Change { key } => known(key)?,
+            Event::Operation { .. } => {}
             Event::Write { key, version, .. } => {
                 counts.writes += 1;
                 known(key)?;
@@ -126,10 +130,15 @@ impl Attempts {
                 }
                 self.forwards(attempt, from, to)?;
                 self.ranged[attempt] = true;
+                self.ranges_until = self.ranges_until.max(to);
             }
             Event::End { outcome, stamp } => {
                 self.forwards(attempt, self.begin[attempt], stamp)?;
                 self.end[attempt] = stamp;
+                if self.ranges_until > stamp {
+                    let transaction = self.transaction(attempt as u32);
+                    return Err(Malformed::RangeBeyondEnd { transaction, to: self.ranges_until, end: stamp });
+                }
                 self.outcome[attempt] = match outcome {
                     Ended::Committed => Outcome::Committed,
                     Ended::Aborted(_) => Outcome::Aborted,

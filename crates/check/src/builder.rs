@@ -146,6 +146,21 @@ impl HistoryBuilder {
         }
     }
 
+    /// The attempt's next events belong to the operation at this place of its program.
+    pub fn operation(&mut self, attempt: AttemptInProgress, place: u32) {
+        self.event(attempt, Event::Operation { place });
+    }
+
+    /// The attempt looks at its own change of a key.
+    pub fn own_read(&mut self, attempt: AttemptInProgress, key: u32) {
+        self.event(attempt, Event::OwnRead { key });
+    }
+
+    /// The attempt changes a key, without installing a version yet.
+    pub fn change(&mut self, attempt: AttemptInProgress, key: u32) {
+        self.event(attempt, Event::Change { key });
+    }
+
     /// The attempt replaces the latest version of a key with a new one, which is returned.
     pub fn write(&mut self, attempt: AttemptInProgress, key: u32) -> u64 {
         self.install(attempt, key, WriteKind::Update)

@@ -2,11 +2,14 @@
 
 use crate::Malformed;
 use crate::attempts::{Attempts, key_name, walk};
+use crate::cycle::{ALL, DEPENDENCIES};
 use crate::explain::Explainer;
-use crate::graph::{Edges, Kind};
+use crate::graph::{Edges, Kind, Part};
 use crate::judge::judge;
+use crate::order;
+use crate::own_order::{self, Violation};
 use crate::ranges::{Lost, Ranges};
-use crate::report::{Anomaly, AnomalyKind, Counts, Dependency, Level, Report, Step};
+use crate::report::{Anomaly, AnomalyKind, Counts, Dependency, Level, Report, Step, Transaction};
 use crate::versions::{Known, NONE, Read, Source, Versions};
 use hotrow_core::history::{Event, History};
 
@@ -25,6 +28,58 @@ const KEPT: usize = 100;
 ///
 /// If the history contradicts itself. Then nothing is said about the system that made it.
 pub fn check(history: &History) -> Result<Report, Malformed> {
+    judge_history(history, false).map(|(report, _)| report)
+}
+
+/// A transaction in a serial order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Placed {
+    /// The transaction.
+    pub transaction: Transaction,
+    /// How many transactions at the beginning of the order it cannot come before. It may stand anywhere between these and
+    /// its place, all others staying where they are: nothing in the history is against it.
+    pub earliest: usize,
+}
+
+/// Judges a history as [`check`] does, and gives its committed transactions in a serial order that explains it: executed
+/// one after the other in this order, they read and write what the history says. `None` if their dependencies have a
+/// cycle. (Of a history that is not serializable for another reason there is an order, which does not explain it.)
+///
+/// The order follows real time if the history is strictly serializable. It is one of many; where nothing orders two
+/// transactions, the one that installed its last version (or ended, if it wrote nothing) first comes first.
+///
+/// A history does not say which absence of a key a range read has missed if the key came and went several times while
+/// the read was under way. The order assumes the latest, which is right for a store that validates its range reads at the
+/// commit. Where reads are of the state at an earlier moment, a transaction may have to stand [earlier](Placed::earliest).
+///
+/// Takes the time of [`check`], and a logarithm for each transaction.
+///
+/// ```
+/// use hotrow_check::{HistoryBuilder, serial_order};
+///
+/// let mut history = HistoryBuilder::new("mine");
+/// let accounts = history.object("accounts");
+/// let account = history.key(accounts, &[7], "7");
+/// let (writer, reader) = (history.begin(1), history.begin(2));
+/// history.write(writer, account);
+/// history.read_version(reader, account, 0);
+/// history.commit(writer);
+/// history.commit(reader);
+/// let (report, order) = serial_order(&history.finish())?;
+/// assert!(report.serializable);
+/// let workers: Vec<u32> = order.unwrap().iter().map(|placed| placed.transaction.worker).collect();
+/// assert_eq!(workers, [2, 1]);
+/// # Ok::<(), hotrow_check::Malformed>(())
+/// ```
+///
+/// # Errors
+///
+/// As [`check`].
+pub fn serial_order(history: &History) -> Result<(Report, Option<Vec<Placed>>), Malformed> {
+    judge_history(history, true)
+}
+
+fn judge_history(history: &History, wants_order: bool) -> Result<(Report, Option<Vec<Placed>>), Malformed> {
     let mut counts = Counts::default();
     let (mut attempts, written) = Attempts::read(history, &mut counts)?;
     let versions = Versions::read(history, &mut attempts, written)?;
@@ -40,6 +95,7 @@ pub fn check(history: &History) -> Result<Report, Malformed> {
     if let Some(ranges) = ranges {
         ranges.lost(&mut edges).into_iter().for_each(|lost| singles.lost(lost));
     }
+    own_order::violations(history, &attempts).into_iter().for_each(|violation| singles.own(violation));
     add_time(&attempts, &mut edges);
     counts.write_write_edges = edges.count(Kind::WriteWrite);
     counts.write_read_edges = edges.count(Kind::WriteRead);
@@ -48,6 +104,15 @@ pub fn check(history: &History) -> Result<Report, Malformed> {
     counts.time_edges = edges.count(Kind::Time);
     let graph = edges.into_graph()?;
     let judgement = judge(&graph, &attempts.effective, (&attempts.begin, &attempts.end));
+    let order = if wants_order {
+        let kinds = if judgement.broken[1] { DEPENDENCIES } else { ALL };
+        let part = Part { graph: &graph, kinds, nodes: Some(&attempts.effective) };
+        let order = order::serial_order(part, &order::moments(&attempts, &versions));
+        debug_assert_eq!(order.is_none(), judgement.broken[0], "an order exists unless there is a cycle");
+        order
+    } else {
+        None
+    };
     drop(graph);
 
     let Singles { mut found, mut more, .. } = singles;
@@ -68,7 +133,9 @@ pub fn check(history: &History) -> Result<Report, Malformed> {
     for cycle in &cycles {
         found[cycle.violates as usize].push(explainer.anomaly(cycle));
     }
-    Ok(Report {
+    let placed = |(attempt, earliest)| Placed { transaction: attempts.transaction(attempt), earliest };
+    let order = order.map(|order| order.into_iter().map(placed).collect());
+    let report = Report {
         protocol: history.protocol.clone(),
         claims_opacity: history.opaque,
         claims_strictness: history.strict,
@@ -79,7 +146,8 @@ pub fn check(history: &History) -> Result<Report, Malformed> {
         counts,
         anomalies: found.into_iter().flatten().collect(),
         not_listed: more,
-    })
+    };
+    Ok((report, order))
 }
 
 /// Anomalies that are no cycles, by the level that they violate.
@@ -102,6 +170,14 @@ impl Singles<'_> {
         let (first, second) = (self.attempts.transaction(first), self.attempts.transaction(second));
         let steps = vec![Step { first, second, dependency: dependency() }];
         level.push(Anomaly { kind, violates, steps });
+    }
+
+    fn own(&mut self, Violation { attempt, dependency }: Violation) {
+        let kind = match dependency {
+            Dependency::OwnOrder { .. } => AnomalyKind::OwnOrderReversed,
+            _ => AnomalyKind::OwnChangeUnseen,
+        };
+        self.push(kind, attempt, attempt, || dependency);
     }
 
     fn lost(&mut self, Lost { attempt, key }: Lost) {

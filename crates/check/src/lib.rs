@@ -3,6 +3,7 @@
 //!
 //! [`check()`] takes a [`History`](hotrow_core::history::History), as an engine records it, as a file holds it
 //! ([`mod@file`]), or as a [`HistoryBuilder`] makes it, and returns a [`Report`], which can be printed.
+//! [`serial_order()`] also gives a serial order of the committed transactions, to compare a run with a replay.
 //!
 //! # What is checked
 //!
@@ -12,7 +13,9 @@
 //! key's versions is recorded, so the graph is known and not guessed. After Adya:
 //!
 //! - **Serializable**: the graph has no cycle, no version was read that an attempt without effect wrote (G1a), and
-//!   none that its own writer replaced (G1b). This is Adya's PL-3.
+//!   none that its own writer replaced (G1b). This is Adya's PL-3. Besides, operations of one transaction on one key
+//!   ran in the order of its program, and saw its own changes (module `own_order` in the source). That is recorded of
+//!   protocols that defer operations; what others run, they run in the program's order.
 //! - **Strictly serializable**: there is no cycle either if an attempt that ended before another began comes
 //!   before it.
 //! - **Opaque**: nor if attempts without effect (aborted, rolled back, unfinished) are nodes too, which only
@@ -40,6 +43,8 @@
 //! - What an attempt without effect wanted to write. Its range reads are judged on the assumption that it has
 //!   read each key before it wrote it, or has said that it will write it, as Hotrow's tables do.
 //! - Values. A read is the version that it saw; that a version has the right content is for other tests.
+//! - Whether range reads and predicates agree with the transaction's own order, and operations that others have run for
+//!   it (`steal`).
 //! - What a range read tells of a key that the same attempt has read before, in a version that was replaced before
 //!   the range read: that it was found like that is not told from that it was not found.
 //! - Effects of versions that cancel out. An insertion and a deletion leave an absent key as absent as before,
@@ -72,7 +77,9 @@ pub mod file;
 mod graph;
 mod judge;
 mod malformed;
+mod order;
 mod ordered;
+mod own_order;
 mod ranges;
 mod report;
 #[cfg(test)]
@@ -81,6 +88,6 @@ mod version_index;
 mod versions;
 
 pub use builder::{AttemptInProgress, HistoryBuilder};
-pub use check::check;
+pub use check::{Placed, check, serial_order};
 pub use malformed::Malformed;
 pub use report::{Anomaly, AnomalyKind, Counts, Dependency, Level, Outcome, Report, Step, Transaction};

@@ -50,6 +50,16 @@ pub enum Malformed {
         /// The stamp at the end.
         to: u64,
     },
+    /// A range read that went on after its attempt had ended.
+    #[error("{transaction} read a range until stamp {to}, and had ended at stamp {end}")]
+    RangeBeyondEnd {
+        /// The transaction with the range read.
+        transaction: Transaction,
+        /// The stamp after the range read.
+        to: u64,
+        /// The stamp at the attempt's end.
+        end: u64,
+    },
     /// Version 0, which is the state before the history, was written.
     #[error("{transaction} wrote version 0 of {key}, which is the state before the history")]
     VersionZero {

@@ -141,7 +141,11 @@ impl<'a> Ranges<'a> {
                     self.touches.push(Touch { position, read: 0, written: true });
                 }
             }
-            Event::Begin { .. } | Event::End { .. } => {}
+            Event::Begin { .. }
+            | Event::Operation { .. }
+            | Event::OwnRead { .. }
+            | Event::Change { .. }
+            | Event::End { .. } => {}
         }
     }
 

@@ -103,6 +103,10 @@ pub enum AnomalyKind {
     Phantom,
     /// A range read did not find a key that had always been there.
     LostKey,
+    /// Operations of one transaction on one key ran in another order than that of its program.
+    OwnOrderReversed,
+    /// A transaction read what others had written of a key that it had changed itself.
+    OwnChangeUnseen,
     /// A version was read or passed over by a transaction that began after it had been replaced.
     StaleRead,
     /// Any other cycle that needs the order in real time.
@@ -126,6 +130,8 @@ impl AnomalyKind {
             AnomalyKind::WriteSkew => "write skew (G2-item)",
             AnomalyKind::Phantom => "phantom (G2)",
             AnomalyKind::LostKey => "key lost by a range read",
+            AnomalyKind::OwnOrderReversed => "a transaction's own order reversed",
+            AnomalyKind::OwnChangeUnseen => "a transaction's own change unseen",
             AnomalyKind::StaleRead => "stale read (not strict)",
             AnomalyKind::RealTime => "order in real time violated (not strict)",
             AnomalyKind::InconsistentState => "inconsistent state seen by an attempt without effect",
@@ -210,6 +216,22 @@ pub enum Dependency {
         /// The key.
         key: String,
     },
+    /// Both are the same, of whose operations on a key a later one ran before an earlier one.
+    OwnOrder {
+        /// The key.
+        key: String,
+        /// The place in the program of the operation that ran first.
+        ran: u32,
+        /// The place of the one that ran after it.
+        then: u32,
+    },
+    /// Both are the same, which read another's version of a key though it had changed the key.
+    OwnChangeUnseen {
+        /// The key.
+        key: String,
+        /// The version that was read.
+        version: u64,
+    },
     /// The graph has an edge whose reason was not found again. Should not happen.
     Unexplained,
 }
@@ -273,6 +295,15 @@ impl fmt::Display for Step {
             ),
             Dependency::LostKey { key } => {
                 write!(f, "{first} did not find {key} through a range read, though it had always been there")
+            }
+            Dependency::OwnOrder { key, ran, then } => write!(
+                f,
+                "{first} ran its operation {ran} on {key} before its operation {then} on it, and one of them changes \
+                 the key"
+            ),
+            Dependency::OwnChangeUnseen { key, version } => {
+                let read = Read(*version);
+                write!(f, "{first} read {read} of {key}, which it had changed itself, and not its own change")
             }
             Dependency::Unexplained => write!(f, "{first} comes before {second}"),
         }

@@ -1,6 +1,6 @@
-//! The command line: what can be asked, and what is asked.
+//! The command line: its definition, and the request that it parses into.
 //!
-//! Each workload is a subcommand of `bench` and of `compare`, made from the workloads' own registry, with the
+//! Each workload is a subcommand of `bench` and of `compare`. It comes from the registry of workloads, plus the
 //! options that all workloads share.
 
 use crate::host::ThisHost;
@@ -14,33 +14,33 @@ use std::path::PathBuf;
 
 mod measured;
 
-pub(crate) use measured::{Plan, Record};
+pub(crate) use measured::{BenchPlan, RecordingOptions};
 #[cfg(feature = "sim")]
 pub(crate) use measured::{ThinkArguments, parse_measured, parse_warmup, protocols};
 
-/// What is asked.
+/// A parsed command line.
 #[derive(Debug)]
 pub(crate) enum Request {
-    /// Measure.
-    Bench(Plan),
-    /// Measure several protocols in turn.
-    Compare(Plan),
-    /// Say what there is.
+    /// Measures a workload.
+    Bench(BenchPlan),
+    /// Measures several protocols in turn.
+    Compare(BenchPlan),
+    /// Lists protocols, workloads and machines.
     List(Format),
-    /// Judge a recorded history.
+    /// Checks a recorded history.
     Check(CheckArguments),
-    /// Measure on virtual cores.
+    /// Measures on virtual cores.
     #[cfg(feature = "sim")]
     Sim(crate::sim::VirtualPlan),
-    /// Judge many schedules.
+    /// Checks many schedules.
     #[cfg(feature = "sim")]
     Explore(crate::explore::Exploration),
-    /// Hold simulated runs against real ones.
+    /// Compares simulated runs with real ones.
     #[cfg(feature = "sim")]
     Fidelity(crate::fidelity::FidelityPlan),
 }
 
-/// How results are printed.
+/// The output format of results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
     /// Tables for people.
@@ -49,20 +49,20 @@ pub(crate) enum Format {
     Json,
 }
 
-/// What to judge.
+/// The arguments of `hotrow check`.
 #[derive(Debug, Args)]
 pub(crate) struct CheckArguments {
-    /// The history, as --record has written it
+    /// The history file that --record has written
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
-    /// The least that it must be: serializable, strict (serializable in real time), or opaque (aborted attempts
-    /// have seen one state, too) [default: what the recorded protocol claims]
+    /// The level that the history must reach: serializable, strict (serializable in real time), or opaque (aborted
+    /// attempts have seen one consistent state, too) [default: the level that the recorded protocol claims]
     #[arg(long, value_parser = level(), value_name = "LEVEL", hide_possible_values = true)]
     pub(crate) require: Option<Level>,
-    /// The most anomalies to print
+    /// The largest number of anomalies to print
     #[arg(long, value_name = "N", default_value_t = 3)]
     pub(crate) anomalies: u32,
-    /// How to print: "table", or "json" for one object
+    /// Output format: "table", or "json" for one object
     #[arg(long, value_enum, default_value_t = Format::Table, hide_possible_values = true)]
     pub(crate) format: Format,
 }
@@ -70,16 +70,16 @@ pub(crate) struct CheckArguments {
 /// The names of [`Level::ALL`] on the command line.
 const LEVELS: [&str; Level::ALL.len()] = ["serializable", "strict", "opaque"];
 
-/// One of [`LEVELS`].
+/// Parses one of [`LEVELS`].
 fn level() -> impl TypedValueParser<Value = Level> {
     let at =
-        |name: String| LEVELS.iter().position(|known| *known == name).expect("clap admits no other name");
+        |name: String| LEVELS.iter().position(|known| *known == name).expect("clap accepts no other name");
     PossibleValuesParser::new(LEVELS).map(move |name| Level::ALL[at(name)])
 }
 
 #[derive(Debug, Args)]
 struct ListArguments {
-    /// How to print: "table", or "json" for one object
+    /// Output format: "table", or "json" for one object
     #[arg(long, value_enum, default_value_t = Format::Table, hide_possible_values = true)]
     format: Format,
 }
@@ -91,21 +91,20 @@ struct Runner {
     details: &'static str,
     protocol: &'static str,
     repeat: &'static str,
-    /// What its plot shows unless another is asked for, if it draws any.
-    plot: Option<plot::Kind>,
+    /// The default kind of its plot; `None` if it draws no plots.
+    plot: Option<plot::PlotKind>,
     example: &'static str,
 }
 
-/// What runs say of operations that were shared.
-pub(crate) const OF_STOLEN_OPERATIONS: &str = "\
-    Under protocols that share operations (steal, steal-basic) a run also says how many of those that were drawn for \
-    others were stolen, that is, run by others than their own worker, and what one took on average, stolen or not \
-    (JSON: drawn_operations).";
+/// The help text about stolen operations.
+pub(crate) const STOLEN_OPERATIONS_HELP: &str = "\
+    Under work-stealing protocols (steal, steal-basic) a run also reports the share of the stealable operations that \
+    other workers ran, and the mean time of an operation, stolen or not (JSON: drawn_operations).";
 
 const BENCH: Runner = Runner {
     name: "bench",
     about: "Runs a workload and reports throughput, latency, aborts, hot rows, checks and memory",
-    details: "The exit status is 1 if a check of the workload fails, 2 for arguments that cannot be.",
+    details: "The exit status is 1 if a check of the workload fails, and 2 for invalid arguments.",
     protocol: "occ",
     repeat: "1",
     plot: None,
@@ -115,11 +114,12 @@ const BENCH: Runner = Runner {
 const COMPARE: Runner = Runner {
     name: "compare",
     about: "Runs a workload under several protocols in turn and reports ratios to the first",
-    details: "Each round runs every protocol once at each number of threads; medians over the rounds are \
-              compared, those with as many threads to each other. With --format json it prints the runs' objects, one per line, and nothing else: ratios are the reader's to compute.",
+    details: "Each round runs every protocol once at each number of threads. The command compares medians over the \
+              rounds, at the same number of threads. With --format json it prints one object per run and line, \
+              without ratios.",
     protocol: "all",
     repeat: "5",
-    plot: Some(plot::Kind::Latency),
+    plot: Some(plot::PlotKind::Latency),
     example: "--protocol occ,tl2 --threads 1,2,4,8 --repeat 3 --plot latency.svg",
 };
 
@@ -130,15 +130,15 @@ fn command() -> Command {
         .subcommand_required(true)
         .arg_required_else_help(true)
         .disable_help_subcommand(true)
-        // So that an unknown command is answered with those there are.
+        // So that the error for an unknown command can list the known ones.
         .allow_external_subcommands(true)
         .subcommand(runner(&BENCH))
         .subcommand(runner(&COMPARE))
         .subcommand(
             CheckArguments::augment_args(Command::new("check"))
-                .about("Judges a recorded history: serializable, strictly serializable, opaque")
+                .about("Checks a recorded history: serializable, strictly serializable, opaque")
                 .after_help(
-                    "The exit status is 1 if the history is not what it must be, or cannot be read.\n\n\
+                    "The exit status is 1 if the history does not reach the required level, or cannot be read.\n\n\
                      Example:\n  hotrow bench stress --threads 4 --seconds 1 --record stress.history\n  \
                      hotrow check stress.history",
                 ),
@@ -168,7 +168,7 @@ fn runner(runner: &Runner) -> Command {
         .subcommand_required(true)
         .arg_required_else_help(true)
         .disable_help_subcommand(true)
-        // So that an unknown workload is answered with those there are.
+        // So that the error for an unknown workload can list the known ones.
         .allow_external_subcommands(true)
         .subcommands(WORKLOADS.iter().map(|workload| workload_command(runner, workload)))
 }
@@ -187,7 +187,7 @@ pub(crate) fn own_options(workload: &WorkloadInfo) -> Command {
     Command::new(workload.name).args(own)
 }
 
-/// What a workload is. To be said after all options: those that are shared bring an `about` of their own.
+/// The description of a workload. Set it after all options, because the shared ones bring an `about` of their own.
 pub(crate) fn about(workload: &WorkloadInfo) -> String {
     format!("{} ({})", workload.summary, workload.source)
 }
@@ -206,28 +206,28 @@ fn workload_command(runner: &Runner, workload: &WorkloadInfo) -> Command {
 }
 
 fn help_end(runner: &Runner, example: &str) -> String {
-    format!("{} {OF_STOLEN_OPERATIONS}\n\nExample:\n  hotrow {} {example}", runner.details, runner.name)
+    format!("{} {STOLEN_OPERATIONS_HELP}\n\nExample:\n  hotrow {} {example}", runner.details, runner.name)
 }
 
-/// Why a request is not carried out.
+/// The reason why the command line gives no request.
 #[derive(Debug)]
 pub(crate) enum Refusal {
-    /// Help or version was asked for.
+    /// The user asked for help or the version.
     Answer(clap::Error),
-    /// The arguments cannot be: one line says why.
-    Words(String),
+    /// The arguments are invalid; the message is one line.
+    Message(String),
 }
 
 impl From<OptionError> for Refusal {
     fn from(error: OptionError) -> Self {
-        Self::Words(error.to_string())
+        Self::Message(error.to_string())
     }
 }
 
 /// Reads the command line.
 pub(crate) fn parse(host: &ThisHost) -> Result<Request, Refusal> {
     let matches = command().try_get_matches().map_err(shortened)?;
-    let (name, matches) = matches.subcommand().expect("clap demands a subcommand");
+    let (name, matches) = matches.subcommand().expect("clap requires a subcommand");
     match name {
         "bench" => Ok(Request::Bench(measured::plan(matches, host, false)?)),
         "compare" => Ok(Request::Compare(measured::plan(matches, host, true)?)),
@@ -244,7 +244,7 @@ pub(crate) fn parse(host: &ThisHost) -> Result<Request, Refusal> {
         _ => {
             let known: Vec<String> =
                 command().get_subcommands().map(|known| known.get_name().to_owned()).collect();
-            Err(Refusal::Words(format!("unknown command {name:?}; there are: {}", known.join(", "))))
+            Err(Refusal::Message(format!("unknown command {name:?}; there are: {}", known.join(", "))))
         }
     }
 }
@@ -258,19 +258,19 @@ pub(crate) fn shortened(error: clap::Error) -> Refusal {
     let message = error.to_string();
     let paragraph = message.split("\n\n").next().unwrap_or_default();
     let line = paragraph.split_whitespace().collect::<Vec<_>>().join(" ");
-    Refusal::Words(line.strip_prefix("error: ").unwrap_or(&line).to_owned())
+    Refusal::Message(line.strip_prefix("error: ").unwrap_or(&line).to_owned())
 }
 
-/// The workload chosen below a subcommand, and what was said of it.
+/// The workload chosen below a subcommand with its options, and the remaining arguments.
 pub(crate) fn workload(matches: &ArgMatches) -> Result<(WorkloadOptions, &ArgMatches), Refusal> {
-    let (name, matches) = matches.subcommand().expect("clap demands a subcommand");
+    let (name, matches) = matches.subcommand().expect("clap requires a subcommand");
     let Some(info) = WORKLOADS.iter().find(|workload| workload.name == name) else {
         return Err(OptionError::UnknownWorkload { name: name.to_owned() }.into());
     };
-    let given: Vec<(String, String)> = info
+    let given: Vec<(&str, &str)> = info
         .options
         .iter()
-        .filter_map(|option| Some((option.name.to_owned(), matches.get_one::<String>(option.name)?.clone())))
+        .filter_map(|option| Some((option.name, matches.get_one::<String>(option.name)?.as_str())))
         .collect();
     Ok((WorkloadOptions::parse(name, &given)?, matches))
 }
@@ -280,7 +280,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_command_is_consistent() {
+    fn clap_accepts_the_command_definition() {
         command().debug_assert();
     }
 }

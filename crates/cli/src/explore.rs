@@ -1,14 +1,14 @@
-//! `hotrow explore`: many schedules of stress on virtual cores, each judged.
+//! `hotrow explore`: runs many schedules of the stress workload on virtual cores, and checks each history.
 
 use clap::Command;
 
 #[cfg(feature = "sim")]
 pub(crate) use with_simulator::{Exploration, command, plan, run};
 
-/// The subcommand, in a build that cannot carry it out.
+/// The subcommand in a build without the simulator.
 #[cfg(not(feature = "sim"))]
 pub(crate) fn command() -> Command {
-    crate::sim::without_simulator("explore", "Judges many schedules on virtual cores")
+    crate::sim::without_simulator("explore", "Checks many schedules on virtual cores")
 }
 
 #[cfg(feature = "sim")]
@@ -16,7 +16,7 @@ mod with_simulator {
     use super::Command;
     use crate::arguments::{Refusal, protocols, shortened};
     use crate::progress::Progress;
-    use crate::run::{Stop, print};
+    use crate::run::{CommandError, print};
     use crate::text;
     use clap::{ArgMatches, Args, FromArgMatches as _};
     use hotrow::Protocol;
@@ -24,7 +24,7 @@ mod with_simulator {
     use hotrow::sync::{Mutex, lock, thread};
     use hotrow_workloads::explore::{Drawn, Explored, Violation, explore};
 
-    /// What to explore.
+    /// The protocols to explore, and the arguments.
     #[derive(Debug)]
     pub(crate) struct Exploration {
         protocols: Vec<&'static ProtocolInfo>,
@@ -36,32 +36,32 @@ mod with_simulator {
         /// Protocols, separated by commas, or "all": those that admit several workers
         #[arg(long, value_name = "P[,P...]|all", default_value = "all")]
         protocol: String,
-        /// Schedules of each protocol
+        /// Number of schedules of each protocol
         #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000), allow_negative_numbers = true)]
         schedules: u64,
-        /// The first schedule's seed; each further one takes the next number
+        /// Seed of the first schedule; each further schedule takes the next number
         #[arg(long, value_name = "N", default_value_t = 1)]
         seed: u64,
-        /// One schedule in so many has a core that dies; 0 for none
+        /// A core dies in one of N schedules; 0 for none
         #[arg(long, value_name = "N", default_value_t = 100)]
         kills_one_in: u64,
-        /// Real threads that explore, at most; 0 for as many as there are processors. Locks that keep their waiters in
-        /// lists choose those by where segments lie in memory, which several threads decide between them: only one
-        /// gets the same again in each case
+        /// The largest number of real threads that explore; 0 for the number of processors. Only one thread always
+        /// repeats the same schedules: some locks choose their wait lists by memory addresses, which depend on the
+        /// other threads
         #[arg(long, value_name = "N", default_value_t = 0)]
         threads: usize,
-        /// Print, of each schedule, what its seed stands for and the last steps of each core
+        /// Print, for each schedule, everything that its seed determines, and the last steps of each core
         #[arg(long)]
         trace: bool,
     }
 
     pub(crate) fn command() -> Command {
         ExploreArguments::augment_args(Command::new("explore"))
-            .about("Judges many schedules of small random transactions on virtual cores")
+            .about("Checks many schedules of small random transactions on virtual cores")
             .after_help(
-                "Each seed draws cores, keys, operations, schedule (random, or by priorities) and faults; its \
-                 history is recorded and judged. The exit status is 1 at the first violation, which is printed \
-                 with the command that has it again.\n\n\
+                "Each seed determines cores, keys, operations, schedule (random, or by priorities) and faults. The \
+                 command records and checks the history of each schedule. At the first violation it prints the \
+                 violation and the command that repeats it, and exits with status 1.\n\n\
                  Example:\n  hotrow explore --protocol occ --schedules 100000",
             )
     }
@@ -74,10 +74,10 @@ mod with_simulator {
         Ok(Exploration { protocols, arguments })
     }
 
-    pub(crate) fn run(exploration: &Exploration) -> Result<(), Stop> {
+    pub(crate) fn run(exploration: &Exploration) -> Result<(), CommandError> {
         for protocol in &exploration.protocols {
             let explorer = Explorer { arguments: &exploration.arguments };
-            with_protocol(protocol.name, explorer).expect("it comes from the registry")?;
+            with_protocol(protocol.name, explorer).expect("the name comes from the registry")?;
         }
         Ok(())
     }
@@ -86,13 +86,13 @@ mod with_simulator {
         arguments: &'a ExploreArguments,
     }
 
-    /// Seeds that a thread takes at a time.
+    /// The number of seeds that a thread takes at a time.
     const SLICE: u64 = 64;
 
-    /// How far the threads are.
+    /// The progress and the results of all threads.
     #[derive(Default)]
-    struct Shared {
-        /// The next seed, as a distance from the first.
+    struct ExploredSoFar {
+        /// The next seed, as an offset from the first.
         next: u64,
         done: u64,
         sum: Explored,
@@ -101,7 +101,7 @@ mod with_simulator {
     }
 
     impl Visitor for Explorer<'_> {
-        type Output = Result<(), Stop>;
+        type Output = Result<(), CommandError>;
 
         fn visit<P: Protocol>(self, name: &str) -> Self::Output {
             let ExploreArguments { schedules, seed, kills_one_in, threads, trace, .. } = *self.arguments;
@@ -109,7 +109,7 @@ mod with_simulator {
                 0 => thread::parallelism(),
                 threads => threads.min(thread::parallelism()),
             };
-            let shared = Mutex::new(Shared::default());
+            let shared = Mutex::new(ExploredSoFar::default());
             let progress = Progress::new(format!("schedules of {}", name));
             let work = || {
                 loop {
@@ -154,12 +154,12 @@ mod with_simulator {
                 work();
             });
             drop(progress);
-            let Shared { done, sum, violation, .. } =
+            let ExploredSoFar { done, sum, violation, .. } =
                 shared.into_inner().unwrap_or_else(|error| error.into_inner());
             if let Some(violation) = violation {
                 let seed = violation.drawn.seed;
-                return Err(Stop::Verdict(format!(
-                    "{} violates what it promises, schedule {}\n{}\n\nAgain, with a trace:\n  hotrow explore --protocol {} --schedules 1 --seed {seed} \
+                return Err(CommandError::Verdict(format!(
+                    "{} violates its guarantees in schedule {}\n{}\n\nTo repeat it with a trace:\n  hotrow explore --protocol {} --schedules 1 --seed {seed} \
                      --kills-one-in {kills_one_in} --trace",
                     name,
                     seed.wrapping_sub(self.arguments.seed) + 1,
@@ -183,6 +183,6 @@ mod with_simulator {
         }
     }
 
-    /// Steps of each core that a trace shows.
+    /// The number of steps of each core that a trace shows.
     const TRACE_STEPS: usize = 200;
 }

@@ -1,8 +1,8 @@
-//! `hotrow fidelity`: how far simulated throughput is from real throughput, where both can be had.
+//! `hotrow fidelity`: measures the error of simulated throughput against real throughput.
 //!
-//! The simulator answers for machines that are not at hand, so its error cannot be measured there. It can be
-//! measured on the machine at hand, for as many threads as that has; and this error, of one run that is kept
-//! beside the sources (`crates/cli/fidelity.toml`), is repeated below every simulated table.
+//! The simulator's error cannot be measured for machines that are not available. It can be measured on the present
+//! machine, for as many threads as that has. The result of one such run is kept beside the sources
+//! (`crates/cli/fidelity.toml`) and repeated below every simulated table.
 
 #[cfg(feature = "sim")]
 mod measuring;
@@ -14,8 +14,8 @@ pub(crate) use measuring::{FidelityPlan, command, plan, run};
 #[cfg(feature = "sim")]
 pub(crate) use stated::Fidelity;
 
-/// The subcommand, in a build that cannot carry it out.
+/// The subcommand in a build without the simulator.
 #[cfg(not(feature = "sim"))]
 pub(crate) fn command() -> clap::Command {
-    crate::sim::without_simulator("fidelity", "Holds simulated runs against real ones")
+    crate::sim::without_simulator("fidelity", "Compares simulated runs with real ones")
 }

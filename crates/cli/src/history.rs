@@ -1,7 +1,7 @@
 //! Histories: `--record FILE` and `hotrow check FILE`.
 
-use crate::arguments::{CheckArguments, Format, Record};
-use crate::run::{Stop, print};
+use crate::arguments::{CheckArguments, Format, RecordingOptions};
+use crate::run::{CommandError, print};
 use crate::text;
 use crate::whole_file::{WholeFile, cannot};
 use hotrow::history::History;
@@ -11,26 +11,26 @@ use std::fs::File;
 use std::io::BufReader;
 use std::path::Path;
 
-/// Where a history will be written.
+/// The file to which a history will be written.
 #[derive(Debug)]
-pub(crate) struct Target {
+pub(crate) struct HistoryFile {
     bytes_max: usize,
     file: WholeFile,
 }
 
-impl Target {
-    /// Opens the file, before the run that would be in vain if it cannot be opened.
-    pub(crate) fn open(record: &Record) -> Result<Self, Stop> {
-        let Record { path, bytes_max } = record;
+impl HistoryFile {
+    /// Opens the file. Call it before the run, which would be useless if the file cannot be opened.
+    pub(crate) fn open(record: &RecordingOptions) -> Result<Self, CommandError> {
+        let RecordingOptions { path, bytes_max } = record;
         Ok(Self { bytes_max: *bytes_max, file: WholeFile::open(path)? })
     }
 
     /// Writes the history.
-    pub(crate) fn write(self, history: &History) -> Result<(), Stop> {
+    pub(crate) fn write(self, history: &History) -> Result<(), CommandError> {
         let Self { bytes_max, file } = self;
         if !history.complete {
             eprintln!(
-                "hotrow: the history has reached its bound of {} (--record-mb); what began later is not in it",
+                "hotrow: the history has reached its bound of {} (--record-mb); attempts that began later are not in it",
                 text::memory(bytes_max as u64)
             );
         }
@@ -39,12 +39,12 @@ impl Target {
 }
 
 /// `hotrow check`.
-pub(crate) fn check(arguments: &CheckArguments) -> Result<(), Stop> {
+pub(crate) fn check(arguments: &CheckArguments) -> Result<(), CommandError> {
     let CheckArguments { file, require, anomalies, format } = arguments;
     let bytes = File::open(file).map_err(|error| cannot("read", file, &error))?;
     let history = hotrow_check::file::read(&mut BufReader::new(bytes));
     let history = history.map_err(|error| cannot("read", file, &error))?;
-    let mut report = hotrow_check::check(&history).map_err(|error| cannot("judge", file, &error))?;
+    let mut report = hotrow_check::check(&history).map_err(|error| cannot("check", file, &error))?;
     let listed = report.anomalies.len();
     report.anomalies.truncate(*anomalies as usize);
     report.not_listed += (listed - report.anomalies.len()) as u64;
@@ -59,7 +59,7 @@ pub(crate) fn check(arguments: &CheckArguments) -> Result<(), Stop> {
     if report.is(required) {
         Ok(())
     } else {
-        Err(Stop::Verdict(format!("{}: not {}, {whose}", file.display(), required.name())))
+        Err(CommandError::Verdict(format!("{}: not {}, {whose}", file.display(), required.name())))
     }
 }
 

@@ -1,12 +1,12 @@
-//! The machine and this process, as reports name them.
+//! The machine and this process, for reports.
 
 use hotrow_workloads::{Host, Machine};
 use std::cell::RefCell;
 use sysinfo::{CpuRefreshKind, MemoryRefreshKind, Pid, ProcessRefreshKind, ProcessesToUpdate, System};
 
-/// What the operating system says.
+/// The machine and this process, as the operating system describes them.
 pub(crate) struct ThisHost {
-    /// None where the operating system tells nothing.
+    /// `None` if the operating system gives no information.
     system: Option<RefCell<System>>,
     process: Option<Pid>,
     machine: Machine,
@@ -37,13 +37,13 @@ impl ThisHost {
         Self { system: system.map(RefCell::new), process: sysinfo::get_current_pid().ok(), machine }
     }
 
-    /// The memory that this process could still get, in bytes; none if the system does not tell.
+    /// The memory that this process could still get, in bytes; `None` if the system does not tell.
     pub(crate) fn available_bytes(&self) -> Option<u64> {
         let mut system = self.system.as_ref()?.borrow_mut();
         system.refresh_memory_specifics(MemoryRefreshKind::nothing().with_ram());
         let available = system.available_memory();
-        // In a container the limit is the container's. (Its free memory would not count the page cache,
-        // which gives way.)
+        // In a container the container's limit counts. (Its free memory would leave out the page cache, which the
+        // system reclaims.)
         let limits = system.cgroup_limits();
         Some(limits.map_or(available, |limits| available.min(limits.total_memory.saturating_sub(limits.rss))))
     }

@@ -1,4 +1,4 @@
-//! `hotrow list`: which protocols and workloads there are, and which machines to simulate.
+//! `hotrow list`: the protocols, the workloads, and the machines that can be simulated.
 
 use crate::arguments::Format;
 use crate::run::print as print_text;

@@ -1,7 +1,7 @@
 //! The `hotrow` command: measures workloads under Hotrow's protocols.
 //!
-//! Exit status: 0; 1 if a check of a workload failed or a run did not come to its end; 2 for arguments that
-//! cannot be. Results go to standard output; progress, notes and errors to standard error.
+//! Exit status: 0 for success; 1 if a check of a workload failed or a run did not finish; 2 for invalid arguments.
+//! Results go to standard output; progress, notes and errors go to standard error.
 
 mod arguments;
 mod explore;
@@ -39,17 +39,19 @@ fn main() -> ExitCode {
         Ok(Request::Explore(exploration)) => explore::run(&exploration),
         #[cfg(feature = "sim")]
         Ok(Request::Fidelity(plan)) => fidelity::run(&plan, &host),
-        Ok(Request::List(format)) => list::print(format).map_err(run::Stop::from),
+        Ok(Request::List(format)) => list::print(format).map_err(run::CommandError::from),
         Err(Refusal::Answer(answer)) => answer.exit(),
-        Err(Refusal::Words(words)) => Err(run::Stop::BadInput(words)),
+        Err(Refusal::Message(message)) => Err(run::CommandError::BadInput(message)),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
-        // Whoever read the results has seen enough.
-        Err(run::Stop::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
-        Err(stop) => {
-            eprintln!("hotrow: {stop}");
-            ExitCode::from(if matches!(stop, run::Stop::BadInput(_)) { BAD_INPUT } else { FAILURE })
+        // The reader of the results closed the pipe because it has seen enough.
+        Err(run::CommandError::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("hotrow: {error}");
+            ExitCode::from(if matches!(error, run::CommandError::BadInput(_)) { BAD_INPUT } else { FAILURE })
         }
     }
 }

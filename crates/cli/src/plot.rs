@@ -1,5 +1,5 @@
-//! What runs with growing numbers of workers show, as SVG: throughput and latency against workers, or, as plor
-//! Figures 6 and 7, latency against throughput and its distribution.
+//! Plots of runs with growing numbers of workers, as SVG: throughput and latency against workers; or, as plor
+//! Figures 6 and 7, latency against throughput and the distribution of latency.
 
 use crate::text;
 use axis::Axis;
@@ -17,33 +17,33 @@ mod panel;
 mod request;
 mod style;
 
-pub(crate) use request::{Kind, PlotArguments, PlotRequest};
+pub(crate) use request::{PlotArguments, PlotKind, PlotRequest};
 
-/// What to draw.
+/// The content of a plot.
 #[derive(Debug)]
 pub(crate) struct Plot {
-    /// Workload and machine.
+    /// The title: workload and machine.
     pub(crate) title: String,
-    /// What else must be known, below the title.
+    /// Notes below the title.
     pub(crate) notes: Vec<String>,
-    /// What must not be forgotten, at the bottom.
+    /// A caution at the bottom.
     pub(crate) caution: String,
-    /// What workers run on: "cores", "threads".
+    /// The word for the workers' processors: "cores", "threads".
     pub(crate) workers: &'static str,
-    /// What is shown.
-    pub(crate) kind: Kind,
-    /// At how many workers the distribution of latency is shown.
+    /// The kind of plot.
+    pub(crate) kind: PlotKind,
+    /// The number of workers whose distribution of latency is shown.
     pub(crate) at: usize,
-    /// A line each.
+    /// The curves, one line each.
     pub(crate) curves: Vec<Curve>,
 }
 
 /// One line of the plot.
 #[derive(Debug)]
 pub(crate) struct Curve {
-    /// What it shows.
+    /// The name in the legend.
     pub(crate) name: String,
-    /// Its points, in any order.
+    /// The points, in any order.
     pub(crate) points: Vec<Point>,
 }
 
@@ -53,15 +53,15 @@ pub(crate) struct Point {
     workers: usize,
     /// Commits per second.
     per_s: f64,
-    /// Percentiles of latency in microseconds; none if nothing committed.
+    /// Percentiles of latency in microseconds; `None` if nothing committed.
     p99_us: Option<f64>,
     p999_us: Option<f64>,
-    /// At the percentiles of [`LatencyDistribution::nines`].
+    /// The latencies at the percentiles of [`LatencyDistribution::nines`].
     distribution_us: Vec<f64>,
 }
 
 impl Point {
-    /// The medians of runs with so many workers.
+    /// The medians of runs with the same number of workers.
     pub(crate) fn of(workers: usize, runs: &[&RunReport]) -> Self {
         let latency = |pick: fn(&LatencySummary) -> f64| {
             let median = text::median(runs.iter().filter_map(|run| run.latency_us.as_ref()).map(pick));
@@ -79,13 +79,13 @@ impl Point {
         }
     }
 
-    /// Percentiles, as numbers of nines, with their latencies.
+    /// The percentiles, as numbers of nines, with their latencies.
     fn distribution(&self) -> impl Iterator<Item = (f64, f64)> {
         (0..).map(LatencyDistribution::nines).zip(self.distribution_us.iter().copied())
     }
 }
 
-/// Adds a point to the curve of a name.
+/// Adds a point to the curve of this name.
 pub(crate) fn add(curves: &mut Vec<Curve>, name: &str, point: Point) {
     match curves.iter_mut().find(|curve| curve.name == name) {
         Some(curve) => curve.points.push(point),
@@ -98,32 +98,32 @@ const NOTE_LINE: i32 = 17;
 const TITLE_HEIGHT: i32 = 40;
 const LEFT: i32 = 24;
 
-/// A letter of the notes is about this wide; there are no fonts to ask.
+/// The approximate width of a letter of the notes; the library has no font metrics.
 const NOTE_LETTER: f64 = 6.3;
 
-/// A caption lists at most so many numbers of workers.
+/// The most numbers of workers that a caption lists.
 const NUMBERS_MAX: usize = 8;
 
 const GREY: RGBColor = RGBColor(70, 70, 70);
 
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
-type Drawn = Result<(), DrawingAreaErrorKind<io::Error>>;
+type DrawResult = Result<(), DrawingAreaErrorKind<io::Error>>;
 
-/// The plot as a document.
+/// Draws the plot as an SVG document.
 ///
 /// # Errors
 ///
-/// In words, if the drawing library fails.
+/// A message, if the drawing library fails.
 pub(crate) fn draw(plot: &Plot) -> Result<String, String> {
     let mut document = String::new();
     draw_into(&mut document, plot).map_err(|error| format!("cannot draw the plot: {error}"))?;
     Ok(document)
 }
 
-fn draw_into(document: &mut String, plot: &Plot) -> Drawn {
+fn draw_into(document: &mut String, plot: &Plot) -> DrawResult {
     let (width, heights, panels) = match plot.kind {
-        Kind::Throughput => (960, &[330, 260][..], plot.against_workers()),
-        Kind::Latency => (1_180, &[430][..], plot.of_latency()),
+        PlotKind::Throughput => (960, &[330, 260][..], plot.against_workers()),
+        PlotKind::Latency => (1_180, &[430][..], plot.of_latency()),
     };
     let letters = (f64::from(width - 2 * LEFT) / NOTE_LETTER) as usize;
     let notes: Vec<String> = plot.notes.iter().flat_map(|note| wrap(note, letters)).collect();
@@ -141,8 +141,8 @@ fn draw_into(document: &mut String, plot: &Plot) -> Drawn {
     for (at, note) in (0..).zip(&notes) {
         line(note, TITLE_HEIGHT + at * NOTE_LINE, 12, GREY)?;
     }
-    for (at, words) in (0..).zip(&caution) {
-        line(words, height - foot + 8 + at * NOTE_LINE, 12, GREY)?;
+    for (at, text) in (0..).zip(&caution) {
+        line(text, height - foot + 8 + at * NOTE_LINE, 12, GREY)?;
     }
 
     let names: Vec<&str> = plot.curves.iter().map(|curve| curve.name.as_str()).collect();
@@ -201,8 +201,8 @@ impl Plot {
         [self.panel_against_throughput(), self.panel_of_distributions()]
     }
 
-    /// The 99.9th percentile of latency against throughput. A line goes from the least workers to the most, and
-    /// their numbers stand at its ends.
+    /// The 99.9th percentile of latency against throughput. A line goes from the least workers to the most; these
+    /// two numbers stand at its ends.
     fn panel_against_throughput(&self) -> Panel {
         let (unit, name) = self.unit();
         let line = |curve: &Curve| {
@@ -264,7 +264,7 @@ impl Plot {
         self.curves.iter().flat_map(|curve| &curve.points)
     }
 
-    /// What throughput is counted in.
+    /// The unit of throughput, and its name.
     fn unit(&self) -> (f64, &'static str) {
         let most = self.points().map(|point| point.per_s).fold(0.0, f64::max);
         if most >= 2e6 {
@@ -277,14 +277,14 @@ impl Plot {
     }
 }
 
-/// The points of a curve by workers.
+/// The points of a curve, sorted by the number of workers.
 fn sorted(curve: &Curve) -> Vec<&Point> {
     let mut points: Vec<&Point> = curve.points.iter().collect();
     points.sort_by_key(|point| point.workers);
     points
 }
 
-/// Lines of at most so many letters, broken between words.
+/// Breaks a text between words into lines of at most `letters` letters.
 fn wrap(text: &str, letters: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split_whitespace() {

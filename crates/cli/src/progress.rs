@@ -1,4 +1,4 @@
-//! The progress bar: on a terminal, none in a pipe. It is drawn on standard error, apart from the results.
+//! The progress bar. It is drawn on standard error, apart from the results, and only if that is a terminal.
 
 use crate::host::ThisHost;
 use crate::text;
@@ -7,30 +7,39 @@ use hotrow_workloads::Observer;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::time::Duration;
 
-/// Shows how far one run is, until dropped, and ends it before it uses up the machine's memory.
+/// Shows the progress of one run until dropped, and ends the run before it uses up the machine's memory.
 pub(crate) struct Progress {
     bar: ProgressBar,
     host: Mutex<ThisHost>,
 }
 
-/// A run whose machine has less memory left than this, in bytes, is ended: what comes next is the system
-/// ending the process without a word.
+/// The memory that a run must leave free, in bytes. A run that leaves less is ended; otherwise the system would
+/// kill the process without a message.
 const MEMORY_LEFT_MIN: u64 = 256_000_000;
 
 impl Progress {
-    /// A bar that begins with what is run.
-    pub(crate) fn new(what: String) -> Self {
+    /// A bar with a label of the run.
+    pub(crate) fn new(label: String) -> Self {
         // Hidden unless standard error is a terminal.
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
         let style = ProgressStyle::with_template("{prefix} {bar:30} {percent:>3} % {wide_msg}");
         bar.set_style(style.expect("the template is a constant that parses"));
-        bar.set_prefix(what);
+        bar.set_prefix(label);
         Self { bar, host: Mutex::new(ThisHost::new()) }
     }
 
-    /// So many parts of the whole are done.
+    /// True if nobody sees the bar. It is not touched then: how often it would draw depends on the real clock, each time it
+    /// would allocate, and a simulation's result may depend on where the allocator puts things.
+    fn is_hidden(&self) -> bool {
+        self.bar.is_hidden()
+    }
+
+    /// Shows that `done` of `total` parts are done.
     #[cfg(feature = "sim")]
     pub(crate) fn part(&self, done: u64, total: u64) {
+        if self.is_hidden() {
+            return;
+        }
         self.bar.set_length(total);
         self.bar.set_position(done);
     }
@@ -38,12 +47,18 @@ impl Progress {
 
 impl Observer for Progress {
     fn loading(&self, done: u64, total: u64) {
+        if self.is_hidden() {
+            return;
+        }
         self.bar.set_length(total);
         self.bar.set_position(done);
         self.bar.set_message("loading");
     }
 
     fn running(&self, elapsed: Duration, total: Duration, commits: u64) {
+        if self.is_hidden() {
+            return;
+        }
         self.bar.set_length(total.as_millis() as u64);
         self.bar.set_position(elapsed.as_millis() as u64);
         let left = total.saturating_sub(elapsed).as_secs();

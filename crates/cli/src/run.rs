@@ -1,6 +1,6 @@
 //! `hotrow bench` and `hotrow compare`.
 
-use crate::arguments::{Format, Plan};
+use crate::arguments::{BenchPlan, Format};
 use crate::history;
 use crate::host::ThisHost;
 use crate::plot::{self, Curve, Plot, PlotRequest};
@@ -11,49 +11,49 @@ use hotrow_workloads::{BenchError, On, Outcome, RunReport, RunSpec, prepare_and_
 use std::fmt;
 use std::io::{self, Write as _};
 
-/// Why the command ends without success.
+/// The reason why the command fails.
 #[derive(Debug)]
-pub(crate) enum Stop {
-    /// The arguments cannot be.
+pub(crate) enum CommandError {
+    /// The arguments are invalid.
     BadInput(String),
-    /// A run did not come to its end.
+    /// A run did not finish.
     Run(BenchError),
-    /// Checks failed; the runs went on to their end.
+    /// Checks failed; the runs finished.
     Checks(Vec<String>),
     /// The results could not be written.
     Output(io::Error),
     /// A file could not be written or read.
     File(String),
-    /// A history is not what it must be.
+    /// A history or a measurement did not have the required result.
     Verdict(String),
 }
 
-impl From<BenchError> for Stop {
+impl From<BenchError> for CommandError {
     fn from(error: BenchError) -> Self {
         if error.is_bad_input() { Self::BadInput(error.to_string()) } else { Self::Run(error) }
     }
 }
 
-impl From<io::Error> for Stop {
+impl From<io::Error> for CommandError {
     fn from(error: io::Error) -> Self {
         Self::Output(error)
     }
 }
 
-impl fmt::Display for Stop {
+impl fmt::Display for CommandError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::BadInput(words) => f.write_str(words),
+            Self::BadInput(message) => f.write_str(message),
             Self::Run(error) => write!(f, "{error}"),
             Self::Checks(failed) => write!(f, "checks failed: {}", failed.join("; ")),
-            Self::File(words) | Self::Verdict(words) => f.write_str(words),
+            Self::File(message) | Self::Verdict(message) => f.write_str(message),
             Self::Output(error) => write!(f, "cannot write the results: {error}"),
         }
     }
 }
 
-/// `hotrow bench`: protocol by protocol, the repetitions of each one after the other.
-pub(crate) fn bench(plan: &Plan, host: &ThisHost) -> Result<(), Stop> {
+/// `hotrow bench`: runs one protocol after the other, each with all its repetitions.
+pub(crate) fn bench(plan: &BenchPlan, host: &ThisHost) -> Result<(), CommandError> {
     let runs =
         (0..plan.protocols.len()).flat_map(|protocol| (0..plan.repeat).map(move |round| (protocol, round)));
     let reports = run_all(plan, host, runs, summary::run)?;
@@ -63,25 +63,25 @@ pub(crate) fn bench(plan: &Plan, host: &ThisHost) -> Result<(), Stop> {
     verdict(reports.iter().map(|(_, report)| report))
 }
 
-/// `hotrow compare`: round by round, each protocol once in a round.
-pub(crate) fn compare(plan: &Plan, host: &ThisHost) -> Result<(), Stop> {
+/// `hotrow compare`: runs round by round, each protocol once in a round.
+pub(crate) fn compare(plan: &BenchPlan, host: &ThisHost) -> Result<(), CommandError> {
     let runs =
         (0..plan.repeat).flat_map(|round| (0..plan.protocols.len()).map(move |protocol| (protocol, round)));
-    // Opened before the runs, which would be in vain if it cannot be.
+    // Opened before the runs, which would be useless if the file cannot be opened.
     let target = plan.plot.as_ref().map(|plot| WholeFile::open(&plot.path)).transpose()?;
     let reports = run_all(plan, host, runs, |_| String::new())?;
     if plan.format == Format::Table {
         print(&summary::comparison(plan, &reports))?;
     }
     if let (Some(request), Some(target)) = (&plan.plot, target) {
-        let drawn = plot::draw(&picture(plan, request, &reports)).map_err(Stop::File)?;
+        let drawn = plot::draw(&picture(plan, request, &reports)).map_err(CommandError::File)?;
         target.write(|file| file.write_all(drawn.as_bytes()))?;
     }
     verdict(reports.iter().map(|(_, report)| report))
 }
 
-/// What is drawn of a comparison.
-fn picture(plan: &Plan, request: &PlotRequest, reports: &Reports) -> Plot {
+/// The plot of a comparison.
+fn picture(plan: &BenchPlan, request: &PlotRequest, reports: &Reports) -> Plot {
     let mut curves: Vec<Curve> = Vec::new();
     for (at, (protocol, threads)) in plan.protocols.iter().enumerate() {
         plot::add(&mut curves, protocol.name, plot::Point::of(*threads, &rounds(reports, at)));
@@ -99,7 +99,7 @@ fn picture(plan: &Plan, request: &PlotRequest, reports: &Reports) -> Plot {
         title: format!("{workload}: {}", request.kind.title()),
         notes,
         caution: String::from(
-            "Threads that are more than the cores take turns: a transaction whose thread waits for its turn takes longer.",
+            "If there are more threads than cores, threads take turns, and a transaction whose thread waits for a core takes longer.",
         ),
         workers: "threads",
         kind: request.kind,
@@ -108,21 +108,22 @@ fn picture(plan: &Plan, request: &PlotRequest, reports: &Reports) -> Plot {
     }
 }
 
-/// The runs that were made: which protocol of the plan, and what was found.
+/// The reports of the runs, each with the index of its protocol in the plan.
 pub(crate) type Reports = Vec<(usize, RunReport)>;
 
-/// What was found of one protocol of the plan, round by round.
+/// The reports of one protocol of the plan, round by round.
 pub(crate) fn rounds(reports: &Reports, protocol: usize) -> Vec<&RunReport> {
     reports.iter().filter(|(at, _)| *at == protocol).map(|(_, report)| report).collect()
 }
 
-/// Makes runs, given as places in the plan's protocols and rounds, and prints each as soon as it is done.
+/// Makes the runs and prints each report as soon as its run is done. `runs` gives for each run the index of its
+/// protocol in the plan, and its round.
 fn run_all(
-    plan: &Plan,
+    plan: &BenchPlan,
     host: &ThisHost,
     runs: impl Iterator<Item = (usize, u32)>,
     in_words: impl Fn(&RunReport) -> String,
-) -> Result<Reports, Stop> {
+) -> Result<Reports, CommandError> {
     for (protocol, threads) in &plan.left_out {
         let numbers = threads.iter().map(usize::to_string).collect::<Vec<_>>().join(", ");
         let at = if plan.several_threads { format!(" at {numbers} threads") } else { String::new() };
@@ -146,24 +147,24 @@ fn run_all(
         let (workload, round) = (plan.workload.info().name, round + 1);
         let label = format!("{workload} {}, {threads} threads, run {round} of {}", info.name, plan.repeat);
         let progress = Progress::new(label);
-        // Opened before the run, which would be in vain if it cannot be.
-        let target = plan.record.as_ref().map(history::Target::open).transpose()?;
+        // Opened before the run, which would be useless if the file cannot be opened.
+        let history_file = plan.record.as_ref().map(history::HistoryFile::open).transpose()?;
         let Outcome { report, history } = prepare_and_run(&spec, host, &progress)?;
         drop(progress);
         print(&match plan.format {
             Format::Table => in_words(&report),
             Format::Json => format!("{}\n", serde_json::to_string(&report).map_err(io::Error::from)?),
         })?;
-        if let (Some(target), Some(history)) = (target, history) {
-            target.write(&history)?;
+        if let (Some(file), Some(history)) = (history_file, history) {
+            file.write(&history)?;
         }
         reports.push((protocol, report));
     }
     Ok(reports)
 }
 
-/// Success only if no check failed.
-pub(crate) fn verdict<'a>(reports: impl IntoIterator<Item = &'a RunReport>) -> Result<(), Stop> {
+/// Returns an error if a check failed.
+pub(crate) fn verdict<'a>(reports: impl IntoIterator<Item = &'a RunReport>) -> Result<(), CommandError> {
     let mut failed = Vec::new();
     for report in reports {
         for check in report.failed_checks() {
@@ -171,10 +172,10 @@ pub(crate) fn verdict<'a>(reports: impl IntoIterator<Item = &'a RunReport>) -> R
             failed.push(format!("{} under {} (seed {}): {detail}", check.name, report.protocol, report.seed));
         }
     }
-    if failed.is_empty() { Ok(()) } else { Err(Stop::Checks(failed)) }
+    if failed.is_empty() { Ok(()) } else { Err(CommandError::Checks(failed)) }
 }
 
-/// Writes to standard output at once: whoever reads a pipe sees each run when it is done.
+/// Writes to standard output and flushes, so that the reader of a pipe sees each run when it is done.
 pub(crate) fn print(text: &str) -> io::Result<()> {
     let mut output = io::stdout().lock();
     output.write_all(text.as_bytes())?;
@@ -187,10 +188,10 @@ mod tests {
     use crate::summary::tests::report;
 
     #[test]
-    fn a_failed_check_is_named_and_is_no_success() {
+    fn a_failed_check_is_an_error_that_names_it() {
         assert!(verdict([&report(true)]).is_ok());
-        let stop = verdict([&report(true), &report(false)]).unwrap_err();
-        let words = "checks failed: money is kept under occ (seed 7): 3 instead of 4";
-        assert_eq!(stop.to_string(), words);
+        let error = verdict([&report(true), &report(false)]).unwrap_err();
+        let message = "checks failed: money is kept under occ (seed 7): 3 instead of 4";
+        assert_eq!(error.to_string(), message);
     }
 }

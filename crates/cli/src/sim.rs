@@ -7,22 +7,22 @@ use crate::arguments::Refusal;
 #[cfg(feature = "sim")]
 pub(crate) use with_simulator::{VirtualPlan, VirtualRun, command, machine_called, plan, run};
 
-/// What is said where there is no simulator.
+/// The error in a build without the simulator.
 #[cfg(not(feature = "sim"))]
 pub(crate) fn refusal(command: &str) -> Refusal {
-    Refusal::Words(format!(
-        "this build has no simulator, so that nothing it measures pays for one: \
+    Refusal::Message(format!(
+        "this build has no simulator, because a simulator would slow measurements down; use: \
          cargo run --release --features sim -- {command}",
     ))
 }
 
-/// The subcommand, in a build that cannot carry it out.
+/// The subcommand in a build without the simulator.
 #[cfg(not(feature = "sim"))]
 pub(crate) fn command() -> Command {
     without_simulator("sim", "Runs a workload on virtual cores")
 }
 
-/// A subcommand that needs the simulator, in a build without it: takes any arguments.
+/// A subcommand that needs the simulator, for a build without it. It accepts any arguments.
 #[cfg(not(feature = "sim"))]
 pub(crate) fn without_simulator(name: &'static str, about: &str) -> Command {
     Command::new(name)
@@ -35,14 +35,14 @@ pub(crate) fn without_simulator(name: &'static str, about: &str) -> Command {
 mod with_simulator {
     use super::Command;
     use crate::arguments::{
-        Format, OF_STOLEN_OPERATIONS, Refusal, ThinkArguments, about, own_options, protocols, shortened,
+        Format, Refusal, STOLEN_OPERATIONS_HELP, ThinkArguments, about, own_options, protocols, shortened,
         workload,
     };
     use crate::fidelity::Fidelity;
     use crate::host::ThisHost;
-    use crate::plot::{self, Curve, Kind, Plot, PlotArguments, PlotRequest};
+    use crate::plot::{self, Curve, Plot, PlotArguments, PlotKind, PlotRequest};
     use crate::progress::Progress;
-    use crate::run::{Stop, print};
+    use crate::run::{CommandError, print};
     use crate::whole_file::WholeFile;
     use crate::{summary, transfers};
     use clap::{ArgMatches, Args, FromArgMatches as _};
@@ -56,7 +56,7 @@ mod with_simulator {
     use std::path::Path;
     use std::time::Duration;
 
-    /// What to run on virtual cores.
+    /// The runs on virtual cores that `hotrow sim` makes.
     #[derive(Debug)]
     pub(crate) struct VirtualPlan {
         workload: WorkloadOptions,
@@ -72,16 +72,16 @@ mod with_simulator {
         format: Format,
     }
 
-    /// One run: how much dearer than the machine's its transfers were, and what was found.
+    /// One run on virtual cores.
     #[derive(Debug)]
     pub(crate) struct VirtualRun {
-        /// What the machine's transfer costs were multiplied by.
+        /// The factor by which the machine's transfer costs were multiplied.
         pub(crate) factor: f64,
-        /// What was found.
+        /// The report of the run.
         pub(crate) report: RunReport,
     }
 
-    /// A report of `bench`'s kind, and what it must not be read without.
+    /// A report as of `bench`, with the factor and the error that are needed to interpret it.
     #[derive(Serialize)]
     struct VirtualReport<'a> {
         #[serde(flatten)]
@@ -98,17 +98,17 @@ mod with_simulator {
         /// Virtual cores, one worker each; several numbers, separated by commas, are several runs
         #[arg(long, value_name = "N[,N...]", default_value = "1,2,4,8", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=1024), allow_negative_numbers = true)]
         cores: Vec<u32>,
-        /// The machine: a name of `hotrow list`, or a profile's file
+        /// The machine: a name from `hotrow list`, or a profile's file
         #[arg(long, value_name = "NAME|FILE", default_value = "server-128")]
         machine: String,
-        /// How long to measure, in virtual milliseconds
+        /// Length of the measurement, in virtual milliseconds
         #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1_000_000), allow_negative_numbers = true)]
         virtual_ms: u32,
-        /// How long to run before measuring, in virtual milliseconds
+        /// Length of the warm-up before the measurement, in virtual milliseconds
         #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(0..=1_000_000), allow_negative_numbers = true)]
         warmup_ms: u32,
-        /// Multiplies the costs of all transfers between caches; several factors are several runs, and show which
-        /// order of protocols survives an error in these costs
+        /// Factor on the costs of all transfers between caches; several factors are several runs, and show whether an
+        /// error in these costs would change the order of protocols
         #[arg(long, value_name = "F[,F...]", default_value = "1", value_delimiter = ',', value_parser = parse_factor, allow_negative_numbers = true)]
         transfer_factor: Vec<f64>,
         #[command(flatten)]
@@ -116,13 +116,13 @@ mod with_simulator {
         /// Seed of data, inputs and simulation
         #[arg(long, value_name = "N", default_value_t = 1)]
         seed: u64,
-        /// How to print: "table", or "json" for one object per run and line
+        /// Output format: "table", or "json" for one object per run and line
         #[arg(long, value_enum, default_value_t = Format::Table, hide_possible_values = true)]
         format: Format,
     }
 
     fn parse_factor(text: &str) -> Result<f64, String> {
-        // What is not a number (NaN) is in no range.
+        // No range contains NaN.
         let factor = text.parse().ok().filter(|factor| (0.01..=100.0).contains(factor));
         factor.ok_or_else(|| String::from("expected a number from 0.01 to 100"))
     }
@@ -132,8 +132,8 @@ mod with_simulator {
         Command::new("sim")
             .about("Runs a workload on virtual cores in virtual time and reports as bench does")
             .after_help(format!(
-                "The same seed and options give the same output, byte for byte. docs/simulator.md says what the \
-                 figures mean and what they do not. {OF_STOLEN_OPERATIONS}\n\nExample:\n  hotrow sim tpcc {example}"
+                "The same seed and options give the same output, byte for byte. docs/simulator.md explains what the \
+                 figures mean, and their limits. {STOLEN_OPERATIONS_HELP}\n\nExample:\n  hotrow sim tpcc {example}"
             ))
             .subcommand_value_name("WORKLOAD")
             .subcommand_help_heading("Workloads")
@@ -143,7 +143,7 @@ mod with_simulator {
             .allow_external_subcommands(true)
             .subcommands(WORKLOADS.iter().map(|workload| {
                 let shared = SimArguments::augment_args(own_options(workload));
-                PlotArguments::augment(shared, Kind::Throughput).about(about(workload)).after_help(format!(
+                PlotArguments::augment(shared, PlotKind::Throughput).about(about(workload)).after_help(format!(
                     "Example:\n  hotrow sim {0} {1} {example}\n  hotrow sim {0} {1} {example} --plot latency.svg \
                      --plot-kind latency --plot-at 16",
                     workload.name, workload.example
@@ -160,7 +160,7 @@ mod with_simulator {
         let (protocols, _) = protocols(&protocol, Some(most), most)?;
         let machine = machine_called(&machine)?;
         if most > machine.threads() {
-            return Err(Refusal::Words(format!(
+            return Err(Refusal::Message(format!(
                 "machine {} has {} hardware threads, not {most}",
                 machine.name,
                 machine.threads()
@@ -183,17 +183,17 @@ mod with_simulator {
         })
     }
 
-    /// The machine of a name, or of a file: what has a slash or a dot is a file.
+    /// The machine of a name or of a file. A text with a slash or a dot is a file.
     pub(crate) fn machine_called(name: &str) -> Result<Machine, Refusal> {
         let machine = if name.contains(['/', '.']) {
             Machine::from_file(Path::new(name))
         } else {
             Machine::named(name)
         };
-        machine.map_err(|error| Refusal::Words(error.to_string()))
+        machine.map_err(|error| Refusal::Message(error.to_string()))
     }
 
-    pub(crate) fn run(plan: &VirtualPlan, host: &ThisHost) -> Result<(), Stop> {
+    pub(crate) fn run(plan: &VirtualPlan, host: &ThisHost) -> Result<(), CommandError> {
         let error = Fidelity::kept().in_words();
         let target = plan.plot.as_ref().map(|plot| WholeFile::open(&plot.path)).transpose()?;
         let mut runs = Vec::new();
@@ -217,13 +217,13 @@ mod with_simulator {
             print(&summary::virtual_runs(&plan.machine.name, &runs, &orders(plan, &runs), &error))?;
         }
         if let (Some(request), Some(target)) = (&plan.plot, target) {
-            let drawn = plot::draw(&plan.plot(request, &runs, &error)).map_err(Stop::File)?;
+            let drawn = plot::draw(&plan.plot(request, &runs, &error)).map_err(CommandError::File)?;
             target.write(|file| file.write_all(drawn.as_bytes()))?;
         }
         crate::run::verdict(runs.iter().map(|run| &run.report))
     }
 
-    /// What survives the factors, if there are several.
+    /// Sentences on the order of protocols under the transfer factors, if there are several factors.
     fn orders(plan: &VirtualPlan, runs: &[VirtualRun]) -> Vec<String> {
         if plan.transfer_factors.len() > 1 { transfers::orders(runs) } else { Vec::new() }
     }
@@ -235,7 +235,7 @@ mod with_simulator {
             factor: f64,
             cores: usize,
             host: &ThisHost,
-        ) -> Result<VirtualRun, Stop> {
+        ) -> Result<VirtualRun, CommandError> {
             let spec = RunSpec {
                 workload: self.workload.clone(),
                 protocol: protocol.name.to_owned(),

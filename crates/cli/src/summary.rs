@@ -1,4 +1,4 @@
-//! Runs in words: one in detail, several side by side.
+//! Reports of runs for people: one run in detail, several side by side.
 
 #[cfg(feature = "sim")]
 use crate::sim::VirtualRun;
@@ -11,7 +11,7 @@ mod drawn;
 
 pub(crate) use comparison::comparison;
 
-/// One run.
+/// One run in detail.
 pub(crate) fn run(report: &RunReport) -> String {
     let mut words = String::new();
     let mut line = |name: &str, content: String| {
@@ -26,7 +26,7 @@ pub(crate) fn run(report: &RunReport) -> String {
         line("tame", format!("{commits} commits, {aborts} aborts"));
     }
     if let Some(drawn) = drawn::in_words(report) {
-        line("drawn", drawn);
+        line("stealable", drawn);
     }
     line("attempts", format!("{} for one transaction at most", text::count(report.attempts_max)));
     line("rollbacks", text::count(report.rollbacks));
@@ -41,7 +41,7 @@ pub(crate) fn run(report: &RunReport) -> String {
     format!("{}\n{words}\n{}\n", heading(report), latencies(report))
 }
 
-/// What was run.
+/// The heading: workload, protocol, threads, time, seed and options.
 fn heading(report: &RunReport) -> String {
     let mut heading = format!(
         "{} under {}: {} thread{}, {} s, seed {}",
@@ -99,7 +99,7 @@ fn abort_reasons(report: &RunReport) -> String {
     if words.is_empty() { "none".to_owned() } else { words.join(", ") }
 }
 
-/// A line for each of the hottest rows.
+/// The hottest rows, one line each.
 fn hottest_rows(report: &RunReport) -> Vec<String> {
     if report.hot_rows.is_empty() {
         return vec!["none".to_owned()];
@@ -122,13 +122,13 @@ fn checks(report: &RunReport) -> String {
     }
 }
 
-/// Memory: what is held in keys and rows, and what the process takes for it.
+/// The memory in keys and rows, and the memory of the process relative to it.
 fn held(payload: u64, resident: u64) -> String {
     let times = text::ratio(resident as f64, payload as f64);
     format!("{} in keys and rows, {} resident ({times})", text::memory(payload), text::memory(resident))
 }
 
-/// Runs on virtual cores, one line each; then sentences about them, and the error of all.
+/// Runs on virtual cores, one line each; then sentences about them, and the error of the simulator.
 #[cfg(feature = "sim")]
 pub(crate) fn virtual_runs(machine: &str, runs: &[VirtualRun], sentences: &[String], error: &str) -> String {
     let Some(VirtualRun { report: first, factor }) = runs.first() else { return String::new() };
@@ -195,7 +195,7 @@ pub(crate) mod tests {
         Check, DrawnReport, HotRow, KindReport, LatencyDistribution, Machine, Memory, TameReport,
     };
 
-    /// A report of a run whose only check has passed or not.
+    /// A report of a run whose only check has passed, or failed.
     pub(crate) fn report(passed: bool) -> RunReport {
         let latency_us = Some(LatencySummary { p50: 1.5, p90: 2.5, p99: 30.0, p999: 400.25, max: 5_000.0 });
         let found = if passed { Ok(()) } else { Err("3 instead of 4".to_owned()) };
@@ -234,6 +234,7 @@ pub(crate) mod tests {
                 resident_bytes_loaded: 2_000_000,
                 payload_bytes_end: 1_000_000,
                 resident_bytes_end: 3_000_000,
+                retained_bytes_end: 0,
             },
             options: [("boxes".to_owned(), 5.into())].into_iter().collect(),
             revision: "unknown".to_owned(),
@@ -242,14 +243,14 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_run_is_told_with_units_and_checks() {
+    fn the_report_of_a_run_has_units_and_checks() {
         let words = run(&report(false));
         for expected in [
             "toy under occ: 2 threads, 2.00 s, seed 7, boxes 5",
             "2,000 commits/s",
             "1,000 (0.250 per commit)",
             "3,000 commits, 0 aborts\n",
-            "drawn         32,000 operations, run 78.1% by other workers (mean 3.36 µs), 21.9% by their own (mean 1.02 µs)\n",
+            "stealable     32,000 operations, run 78.1% by other workers (mean 3.36 µs), 21.9% by their own (mean 1.02 µs)\n",
             "read_changed 1,000\n",
             "900 conflicts over box 3\n",
             "0 passed, 1 FAILED: money is kept: 3 instead of 4",

@@ -1,4 +1,4 @@
-//! Numbers and tables as people read them.
+//! Numbers and tables formatted for people.
 
 use comfy_table::{CellAlignment, Table, presets};
 
@@ -15,7 +15,7 @@ pub(crate) fn count(number: u64) -> String {
     text
 }
 
-/// A quantity to three significant digits, or to the unit where that says more: `0.123`, `12.3`, `1,234`.
+/// A quantity with three significant digits, or without decimals if that is more precise: `0.123`, `12.3`, `1,234`.
 pub(crate) fn quantity(number: f64) -> String {
     if !number.is_finite() {
         return "-".to_owned();
@@ -32,7 +32,7 @@ pub(crate) fn quantity(number: f64) -> String {
     }
 }
 
-/// Memory, in megabytes, or in gigabytes from ten of them on.
+/// Memory in megabytes; from ten gigabytes on, in gigabytes.
 pub(crate) fn memory(bytes: u64) -> String {
     let bytes = bytes as f64;
     if bytes < 1e10 {
@@ -48,7 +48,7 @@ pub(crate) fn ratio(number: f64, to: f64) -> String {
     if ratio.is_finite() { format!("{ratio:.2}x") } else { "-".to_owned() }
 }
 
-/// The median; the mean of the two in the middle if their number is even. Not a number without numbers.
+/// The median; of an even number of values, the mean of the two in the middle. NaN if there are no values.
 pub(crate) fn median(numbers: impl IntoIterator<Item = f64>) -> f64 {
     let mut numbers: Vec<f64> = numbers.into_iter().collect();
     numbers.sort_by(f64::total_cmp);
@@ -59,7 +59,7 @@ pub(crate) fn median(numbers: impl IntoIterator<Item = f64>) -> f64 {
     }
 }
 
-/// A table whose first `names` columns are words and whose others are numbers.
+/// A table whose first `names` columns are text and whose other columns are numbers.
 pub(crate) fn table(names: usize, header: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
     let mut table = Table::new();
     table.load_preset(presets::NOTHING).set_header(header.to_vec());
@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_cut_where_they_stop_saying_something() {
+    fn numbers_are_rounded_to_their_significant_digits() {
         assert_eq!([0, 7, 999, 1_000, 1_234_567].map(count).join(" "), "0 7 999 1,000 1,234,567");
         let quantities = [0.0, 0.01234, 0.9996, 1.234, 9.999, 12.34, 99.96, 123.4, 1_234_567.8];
         assert_eq!(quantities.map(quantity).join(" "), "0.000 0.012 1.00 1.23 10.0 12.3 100 123 1,234,568");

@@ -1,9 +1,10 @@
-//! What survives an error in the costs of transfers: the order of protocols under several factors.
+//! The order of protocols under several transfer factors: does an error in the costs of transfers change it?
 
 use crate::sim::VirtualRun;
 use std::cmp::Ordering;
 
-/// A sentence for each pair of protocols: whether their order at the most cores is the same under all factors.
+/// A sentence for each pair of protocols. It says if their order, at the largest number of cores, is the same under
+/// all factors.
 pub(crate) fn orders(runs: &[VirtualRun]) -> Vec<String> {
     let Some(cores) = runs.iter().map(|run| run.report.threads).max() else { return Vec::new() };
     let mut protocols = Vec::new();
@@ -34,7 +35,7 @@ pub(crate) fn orders(runs: &[VirtualRun]) -> Vec<String> {
     sentences
 }
 
-/// One sentence; `ratios` are the first protocol's throughput relative to the second's, by factor.
+/// The sentence for one pair; `ratios` are the first protocol's throughput relative to the second's, by factor.
 fn order(first: &str, second: &str, cores: usize, ratios: &[(f64, f64)]) -> String {
     let where_ = format!("at {cores} core{}", if cores == 1 { "" } else { "s" });
     let under = |holds: fn(f64) -> bool| {
@@ -88,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_most_cores_decide_the_order() {
+    fn only_runs_with_the_most_cores_decide_the_order() {
         let runs = [
             run("occ", 1, 0.5, 1.0),
             run("occ", 8, 0.5, 30.0),
@@ -104,11 +105,11 @@ mod tests {
     }
 
     #[test]
-    fn an_order_that_changes_is_told_with_its_factors() {
-        let told = order("occ", "tl2", 1, &[(0.5, 1.2), (1.0, 1.1), (2.0, 0.9), (4.0, 1.0)]);
+    fn an_order_that_depends_on_the_factor_is_reported_with_the_factors() {
+        let sentence = order("occ", "tl2", 1, &[(0.5, 1.2), (1.0, 1.1), (2.0, 0.9), (4.0, 1.0)]);
         let words = "the order of occ and tl2 at 1 core depends on the transfer factor: occ is faster with 0.5, 1, \
                      tl2 is faster with 2, they are equal with 4";
-        assert_eq!(told, words);
+        assert_eq!(sentence, words);
         let equal = "occ and tl2 are equal at 2 cores under all transfer factors";
         assert_eq!(order("occ", "tl2", 2, &[(1.0, 1.0), (2.0, f64::NAN)]), equal);
     }

@@ -1,11 +1,11 @@
-//! The command as its users meet it: arguments in, lines and exit status out.
+//! Tests of the command as users call it: arguments, output and exit status.
 
 mod support;
 
 use serde_json::Value;
 use support::{hotrow, text};
 
-/// What a successful command prints; nothing but results, as it writes into a pipe.
+/// The output of a successful command. Standard error has no progress, because it is a pipe.
 fn printed(arguments: &[&str]) -> String {
     let output = hotrow(arguments);
     let errors = text(&output.stderr);
@@ -18,7 +18,7 @@ fn json_lines(arguments: &[&str]) -> Vec<Value> {
     printed(arguments).lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// A run that takes no time to load and little to run.
+/// Options of a short run.
 const SHORT: [&str; 6] = ["--seconds", "0.2", "--warmup", "0", "--format", "json"];
 
 fn short<'a>(arguments: &[&'a str]) -> Vec<&'a str> {
@@ -107,7 +107,7 @@ fn bad_input_gets_one_line_and_status_2() {
 }
 
 #[test]
-fn more_memory_than_there_is_is_refused_with_both_figures() {
+fn a_workload_that_needs_more_memory_than_available_is_refused_with_both_figures() {
     for arguments in
         [&["bench", "array", "--size", "1000000000000"][..], &["bench", "tpcc", "--warehouses", "65535"]]
     {
@@ -138,7 +138,7 @@ fn help_has_an_example_for_every_subcommand() {
     assert!(help.contains("--think-us <N>") && !help.contains("--plot"), "{help}");
     let help = printed(&["compare", "tpcc", "--help"]);
     assert!(help.contains("--plot <FILE.svg>"), "{help}");
-    assert!(help.starts_with("orders and payments"), "what the workload is comes first: {help}");
+    assert!(help.starts_with("orders and payments"), "the description of the workload comes first: {help}");
 }
 
 #[test]
@@ -167,7 +167,7 @@ fn list_names_every_protocol_and_workload() {
 }
 
 #[test]
-fn a_run_of_the_array_is_reported_as_one_object() {
+fn a_run_of_the_array_is_reported_as_one_json_object() {
     let reports = json_lines(&short(&["bench", "array", "--size", "100", "--ops", "4", "--threads", "2"]));
     let [report] = &reports[..] else { panic!("{reports:?}") };
     assert_eq!((&report["workload"], &report["protocol"]), (&"array".into(), &"occ".into()));
@@ -187,6 +187,7 @@ fn a_run_of_the_array_is_reported_as_one_object() {
     let checks = report["checks"].as_array().unwrap();
     assert!(!checks.is_empty() && checks.iter().all(|check| check["passed"] == true), "{checks:?}");
     assert_eq!(report["memory_bytes"], report["memory"]["resident_bytes_end"]);
+    assert!(report["memory"]["retained_bytes_end"].is_u64(), "{report}");
     assert!(number(&report["memory"]["resident_bytes_loaded"]) > 0.0);
     assert!(number(&report["memory"]["payload_bytes_loaded"]) >= 800.0);
     assert!(!report["revision"].as_str().unwrap().is_empty());
@@ -194,7 +195,7 @@ fn a_run_of_the_array_is_reported_as_one_object() {
 }
 
 #[test]
-fn tame_transactions_are_counted_where_the_protocol_defers() {
+fn tame_transactions_are_counted_under_deferring_protocols_only() {
     let run = ["bench", "array", "--size", "10", "--ops", "4", "--threads", "2", "--protocol"];
     for protocol in ["drp", "deferred-2pl"] {
         let report = json_lines(&short(&[&run[..], &[protocol]].concat())).remove(0);
@@ -207,7 +208,7 @@ fn tame_transactions_are_counted_where_the_protocol_defers() {
 }
 
 #[test]
-fn drawn_operations_are_counted_where_the_protocol_shares_them() {
+fn stealable_operations_are_counted_under_stealing_protocols_only() {
     let run = ["bench", "tables32", "--hot-records", "1", "--threads", "2", "--protocol"];
     for protocol in ["steal", "steal-basic"] {
         let report = json_lines(&short(&[&run[..], &[protocol]].concat())).remove(0);
@@ -237,7 +238,7 @@ fn tpcc_passes_its_twelve_conditions_under_every_protocol() {
 }
 
 #[test]
-fn a_protocol_for_one_worker_runs_on_one_thread_unless_told_otherwise() {
+fn a_protocol_for_one_worker_runs_on_one_thread_by_default() {
     let reports = json_lines(&short(&["bench", "array", "--size", "100", "--protocol", "none"]));
     assert_eq!(reports[0]["threads"], 1);
 }
@@ -255,7 +256,7 @@ fn compare_interleaves_protocols_and_gives_each_round_a_seed() {
 }
 
 #[test]
-fn tables_for_people_name_their_units_and_carry_no_colours() {
+fn tables_name_their_units_and_have_no_colour_codes() {
     let run = ["array", "--size", "100", "--threads", "1", "--seconds", "0.2", "--warmup", "0"];
     let bench = printed(&[&["bench"], &run[..]].concat());
     assert!(
@@ -357,7 +358,7 @@ fn operations_can_be_made_to_arrive_one_at_a_time() {
     let reports = json_lines(&short(&[&tpcc[..], &["--think-us", "200"]].concat()));
     let report = &reports[0];
     assert_eq!(report["options"]["think_us"], 200, "{report}");
-    // An order of five lines has 20 operations at least, none of which begins without its delay.
+    // An order of five lines has at least 20 operations, each with its delay.
     let p50 = report["latency_us"]["p50"].as_f64().unwrap();
     assert!(p50 >= 20.0 * 200.0, "{report}");
     assert_eq!(json_lines(&short(&tpcc))[0]["options"].get("think_us"), None);
@@ -365,14 +366,14 @@ fn operations_can_be_made_to_arrive_one_at_a_time() {
 
 #[cfg(not(feature = "sim"))]
 #[test]
-fn without_the_simulator_its_subcommands_say_how_to_build_it() {
+fn without_the_simulator_its_subcommands_give_the_command_that_builds_it() {
     for name in ["sim", "explore", "fidelity"] {
         for arguments in [&[name][..], &[name, "tpcc", "--cores", "4"], &[name, "--help"]] {
             let output = hotrow(arguments);
             let errors = text(&output.stderr);
             assert_eq!((output.status.code(), text(&output.stdout)), (Some(2), String::new()), "{errors}");
             let words = format!(
-                "this build has no simulator, so that nothing it measures pays for one: cargo run --release --features sim -- {name}\n"
+                "this build has no simulator, because a simulator would slow measurements down; use: cargo run --release --features sim -- {name}\n"
             );
             assert_eq!(errors, format!("hotrow: {words}"), "{arguments:?}");
         }

@@ -1,13 +1,14 @@
-//! `--record` and `check`, as their users meet them.
+//! Tests of `--record` and `check` as users call them.
 
 mod support;
 
 use hotrow_check::HistoryBuilder;
 use serde_json::Value;
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Output;
-use support::{hotrow, text};
+use support::{hotrow, start, text};
 use tempfile::TempDir;
 
 fn place(directory: &TempDir, name: &str) -> PathBuf {
@@ -28,7 +29,7 @@ fn check(path: &Path, more: &[&str]) -> Output {
     hotrow(&[&["check", path.to_str().unwrap()], more].concat())
 }
 
-/// One line of error, and nothing else.
+/// Asserts that the command failed with one line of error that contains `words`, and printed nothing else.
 fn refused(output: &Output, status: i32, words: &str) {
     let errors = text(&output.stderr);
     assert_eq!(output.status.code(), Some(status), "{errors}");
@@ -38,7 +39,7 @@ fn refused(output: &Output, status: i32, words: &str) {
 }
 
 #[test]
-fn a_recorded_run_is_judged() {
+fn a_recorded_run_can_be_checked() {
     let directory = TempDir::new().unwrap();
     let path = place(&directory, "stress.history");
     for protocol in ["occ", "tl2"] {
@@ -53,7 +54,7 @@ fn a_recorded_run_is_judged() {
             (&verdict["serializable"], &verdict["strictly_serializable"]),
             (&true.into(), &true.into())
         );
-        // Transactions that end with the run are not measured, but recorded.
+        // Transactions that are running when the measurement ends are recorded but not measured.
         assert!(verdict["committed"].as_u64().unwrap() >= report["commits"].as_u64().unwrap());
         let words = text(&check(&path, &[]).stdout);
         assert!(words.contains("serializable           yes\n") && words.ends_with('\n'), "{words}");
@@ -64,10 +65,10 @@ fn a_recorded_run_is_judged() {
 }
 
 #[test]
-fn a_history_that_reaches_its_bound_says_so_twice() {
+fn a_history_that_reaches_its_bound_is_reported_by_bench_and_by_check() {
     let directory = TempDir::new().unwrap();
     let path = place(&directory, "cut.history");
-    // A busy machine takes longer to record so much.
+    // A busy machine takes longer to reach the bound.
     let reached = ["0.5", "4", "30"].into_iter().any(|seconds| {
         let output = record_for(seconds, &path, &["--record-mb", "1"]);
         assert!(output.status.success(), "{}", text(&output.stderr));
@@ -97,7 +98,7 @@ fn lost_update() -> Vec<u8> {
 }
 
 #[test]
-fn a_violation_is_explained_and_is_no_success() {
+fn a_violation_is_explained_and_fails_the_command() {
     let directory = TempDir::new().unwrap();
     let path = place(&directory, "lost.history");
     fs::write(&path, lost_update()).unwrap();
@@ -114,7 +115,7 @@ fn a_violation_is_explained_and_is_no_success() {
 }
 
 #[test]
-fn a_file_that_is_cut_changed_empty_or_something_else_gets_one_line_with_the_byte_and_no_verdict() {
+fn a_damaged_file_is_refused_with_one_line_that_names_the_byte() {
     let directory = TempDir::new().unwrap();
     let path = place(&directory, "bad.history");
     let whole = lost_update();
@@ -136,7 +137,7 @@ fn a_file_that_is_cut_changed_empty_or_something_else_gets_one_line_with_the_byt
 }
 
 #[test]
-fn a_place_that_cannot_be_written_is_refused_before_the_run() {
+fn a_path_that_cannot_be_written_is_refused_before_the_run() {
     let directory = TempDir::new().unwrap();
     let path = place(&directory, "none/run.history");
     refused(&record_for("86400", &path, &[]), 1, "cannot write");
@@ -152,12 +153,65 @@ fn a_full_disk_is_an_error() {
 }
 
 #[test]
-fn a_run_that_fails_leaves_the_file_that_was_there() {
+fn a_failed_run_leaves_an_existing_file_unchanged() {
     let directory = TempDir::new().unwrap();
     let path = place(&directory, "run.history");
     fs::write(&path, "precious").unwrap();
     refused(&record(&path, &["--protocol", "none"]), 2, "admits at most 1 thread");
     assert_eq!(fs::read_to_string(&path).unwrap(), "precious");
+}
+
+#[test]
+fn a_recording_follows_symbolic_links_and_keeps_the_permissions_of_the_target() {
+    let directory = TempDir::new().unwrap();
+    let (link, chain) = (place(&directory, "link"), place(&directory, "chain"));
+    symlink("target", &link).unwrap();
+    symlink(&link, &chain).unwrap();
+    let target = place(&directory, "target");
+    for before in [None, Some(0o600)] {
+        if let Some(mode) = before {
+            fs::set_permissions(&target, Permissions::from_mode(mode)).unwrap();
+        }
+        let output = record(&chain, &["--format", "json"]);
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        assert!(fs::symlink_metadata(&chain).unwrap().is_symlink() && link.is_symlink());
+        let written = fs::symlink_metadata(&target).unwrap();
+        assert!(written.is_file());
+        assert!(before.is_none_or(|mode| written.permissions().mode() & 0o777 == mode));
+        assert!(check(&target, &[]).status.success());
+    }
+    let circle = place(&directory, "circle");
+    symlink("circle", &circle).unwrap();
+    refused(&record_for("86400", &circle, &[]), 1, "symbolic links");
+}
+
+#[test]
+fn a_read_only_file_is_refused_before_the_run() {
+    let directory = TempDir::new().unwrap();
+    let path = place(&directory, "run.history");
+    fs::write(&path, "precious").unwrap();
+    fs::set_permissions(&path, Permissions::from_mode(0o444)).unwrap();
+    refused(&record_for("86400", &path, &[]), 1, "read-only");
+    assert_eq!(fs::read_to_string(&path).unwrap(), "precious");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_killed_recording_leaves_nothing_behind() {
+    let directory = TempDir::new().unwrap();
+    let path = place(&directory, "run.history");
+    let mut run = start(&["bench", "stress", "--seconds", "86400", "--record", path.to_str().unwrap()]);
+    let descriptors = PathBuf::from(format!("/proc/{}/fd", run.id()));
+    let is_inside = |descriptor: &Path| {
+        fs::read_link(descriptor).is_ok_and(|file| file.starts_with(directory.path().canonicalize().unwrap()))
+    };
+    while !fs::read_dir(&descriptors).unwrap().any(|descriptor| is_inside(&descriptor.unwrap().path())) {
+        assert!(run.try_wait().unwrap().is_none(), "it runs for a day");
+        hotrow::sync::thread::yield_now();
+    }
+    run.kill().unwrap();
+    run.wait().unwrap();
+    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! The rules of the house that no compiler enforces, read from the sources of all crates.
+//! The project's rules that no compiler enforces, checked on the sources of all crates.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 /// The crate that owns threads, atomics and the clock.
 const OWNER: &str = "sync";
 
-/// What only the owner names.
+/// The paths that only the owner may name.
 const OWNED: [&str; 4] = ["std::sync::atomic", "core::sync::atomic", "std::thread", "std::time::Instant"];
 
-/// Lines of the longest file.
+/// The most lines of a file.
 const LINES_MAX: usize = 800;
 
 /// Names that say nothing about a module.
@@ -20,7 +20,7 @@ fn crates() -> PathBuf {
     crates.to_owned()
 }
 
-/// All files below a directory with this ending, with their text.
+/// All files below a directory whose names end with `ending`, with their text.
 fn files(directory: &Path, ending: &str) -> Vec<(PathBuf, String)> {
     let mut found = Vec::new();
     for entry in fs::read_dir(directory).unwrap() {
@@ -98,7 +98,7 @@ fn paths(tree: &str) -> Vec<String> {
     parts.flat_map(paths).map(|path| format!("{prefix}{path}")).collect()
 }
 
-/// Which of the owned paths a source names.
+/// The owned paths that a source names.
 fn owned_paths(text: &str) -> Vec<&'static str> {
     let code = code(text);
     let used = code.split(';').filter_map(|statement| {
@@ -156,8 +156,8 @@ fn only_sync_depends_on_the_clock_and_on_the_model_checker() {
     }
 }
 
-/// The crates that `.ci/loom` builds. A word of loom's outside of a model panics, so their ordinary tests are
-/// no part of that build.
+/// The crates that `.ci/loom` builds. loom's words panic outside a model, so that build must leave the crates'
+/// ordinary tests out.
 const MODELLED: [&str; 4] = ["sync", "core", "protocols", "tables"];
 
 #[test]
@@ -169,6 +169,33 @@ fn ordinary_tests_of_modelled_crates_are_left_out_of_the_build_for_loom() {
         }
     }
     assert!(found.is_empty(), "`#[cfg(all(test, not(loom)))]` belongs in these:\n{}", found.join("\n"));
+}
+
+/// A test file that begins with this attribute is empty in builds without the feature.
+const NEEDS_SIMULATOR: &str = "#![cfg(feature=\"\")]";
+
+#[test]
+fn ci_runs_every_test_file_that_is_empty_without_the_simulator() {
+    let ci = fs::read_to_string(crates().parent().unwrap().join(".ci/run")).unwrap();
+    let named: Vec<&str> = ci
+        .split_whitespace()
+        .zip(ci.split_whitespace().skip(1))
+        .filter(|pair| pair.0 == "--test")
+        .map(|pair| pair.1)
+        .collect();
+    let mut simulated = 0;
+    let mut forgotten = Vec::new();
+    for (path, text) in sources() {
+        if code(&text).contains(NEEDS_SIMULATOR) {
+            simulated += 1;
+            let name = path.file_stem().unwrap().to_string_lossy();
+            if !named.contains(&&*name) {
+                forgotten.push(path.display().to_string());
+            }
+        }
+    }
+    assert!(simulated >= 6, "the test files are recognized");
+    assert!(forgotten.is_empty(), "`--test NAME` in .ci/run is missing for these:\n{}", forgotten.join("\n"));
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! The simulator's subcommands as their users meet them. Only in builds that have them.
+//! Tests of the simulator's subcommands as users call them. Only in builds with the simulator.
 
 #![cfg(feature = "sim")]
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 use std::fs;
 use support::{hotrow, text};
 
-/// What a successful command prints; nothing but results, as it writes into a pipe.
+/// The output of a successful command. Standard error is empty, because it is a pipe.
 fn printed(arguments: &[&str]) -> String {
     let output = hotrow(arguments);
     let errors = text(&output.stderr);
@@ -20,7 +20,7 @@ fn json_lines(arguments: &[&str]) -> Vec<Value> {
     printed(arguments).lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// A simulation that takes little time.
+/// The arguments of a short simulation.
 fn short<'a>(arguments: &[&'a str]) -> Vec<&'a str> {
     [&["sim"], arguments, &["--virtual-ms", "1", "--warmup-ms", "0"]].concat()
 }
@@ -103,7 +103,7 @@ fn a_file_that_cannot_be_written_is_refused_before_the_run() {
 }
 
 #[test]
-fn explored_schedules_pass_and_are_the_same_again() {
+fn explored_schedules_pass_and_repeat_exactly() {
     let arguments = ["explore", "--schedules", "200", "--threads", "1"];
     let first = printed(&arguments);
     assert!(first.lines().count() >= 2, "{first}");
@@ -115,7 +115,7 @@ fn explored_schedules_pass_and_are_the_same_again() {
 }
 
 #[test]
-fn no_simulated_table_stands_without_its_error() {
+fn every_simulated_table_states_the_error_of_the_simulator() {
     let table = printed(&short(&[&ARRAY[..], &["--cores", "1"]].concat()));
     let last = table.lines().last().unwrap();
     assert!(last.starts_with("error against real runs") && last.contains("`hotrow fidelity`"), "{table}");
@@ -125,7 +125,7 @@ fn no_simulated_table_stands_without_its_error() {
 }
 
 #[test]
-fn transfer_factors_are_runs_of_their_own_and_compared() {
+fn each_transfer_factor_is_a_run_and_the_orders_are_compared() {
     let options = ["--cores", "1,4", "--protocol", "occ,tl2", "--transfer-factor", "0.5,2"];
     let table = printed(&short(&[&ARRAY[..], &options].concat()));
     assert!(table.contains("transfers") && table.contains("0.5x") && table.contains("2x"), "{table}");
@@ -139,8 +139,8 @@ fn transfer_factors_are_runs_of_their_own_and_compared() {
         reports[1]["commits"].as_u64() > reports[3]["commits"].as_u64(),
         "dearer transfers cost throughput"
     );
-    // One core has nobody to transfer a line from or to. (Each in a process of its own: where earlier runs leave the
-    // heap decides which values share a line.)
+    // A single core transfers no lines. (Each run has a process of its own, because the heap that earlier runs leave
+    // decides which values share a line.)
     let commits = |factor| {
         let alone = ["--cores", "1", "--protocol", "occ", "--transfer-factor", factor, "--format", "json"];
         json_lines(&short(&[&ARRAY[..], &alone].concat()))[0]["commits"].clone()
@@ -149,7 +149,7 @@ fn transfer_factors_are_runs_of_their_own_and_compared() {
 }
 
 #[test]
-fn who_ran_the_drawn_operations_is_told_of_the_measured_time() {
+fn stolen_operations_are_counted_in_the_measured_time_only() {
     const OPERATIONS: f64 = 32.0;
     let run = ["sim", "tables32", "--hot-records", "1", "--records", "1000", "--machine", "stealdb"];
     let time = ["--warmup-ms", "2", "--virtual-ms", "1"];
@@ -161,7 +161,7 @@ fn who_ran_the_drawn_operations_is_told_of_the_measured_time() {
     assert!(own > 0.0 && stolen > 0.0, "{drawn}");
     assert_eq!(number(&drawn["stolen_share"]), stolen / (own + stolen));
     assert!(number(&drawn["own_mean_us"]) > 0.0 && number(&drawn["stolen_mean_us"]) > 0.0, "{drawn}");
-    // Were those of the warm-up among them, there would be more than the transactions have.
+    // If those of the warm-up were counted, there would be more than the measured transactions have.
     let attempts = number(&reports[0]["commits"]) + number(&reports[0]["aborts"]);
     assert!(own + stolen <= attempts * OPERATIONS, "{}", reports[0]);
     assert!(reports[1].get("drawn_operations").is_none(), "{}", reports[1]);
@@ -217,12 +217,12 @@ fn a_plot_of_latency_has_a_line_for_each_protocol_in_both_charts() {
 }
 
 #[test]
-fn operations_that_arrive_one_at_a_time_take_their_virtual_time() {
+fn think_time_delays_each_operation_in_virtual_time() {
     const THINK_US: f64 = 1_000.0;
     let run = ["sim", "tpcc", "--scale", "small", "--mix", "new-order", "--cores", "1", "--warmup-ms", "0"];
     let latency = |rest: [&str; 4]| {
         let report = json_lines(&[&run[..], &["--format", "json"], &rest].concat()).remove(0);
-        assert_eq!(report["attempts_max"], 1, "nobody else is there: {report}");
+        assert_eq!(report["attempts_max"], 1, "no other transaction runs: {report}");
         let percentile = |name: &str| report["latency_us"][name].as_f64().unwrap();
         (percentile("p50"), percentile("max"))
     };
@@ -230,11 +230,14 @@ fn operations_that_arrive_one_at_a_time_take_their_virtual_time() {
     let (p50, max) = latency(["--virtual-ms", "400", "--think-us", "1000"]);
     assert!((20.0 * THINK_US..51.0 * THINK_US).contains(&p50), "{p50}");
     assert!((p50..51.0 * THINK_US).contains(&max), "{max}");
-    assert!(latency(["--virtual-ms", "1", "--think-us", "0"]).1 < THINK_US, "what took time was the delays");
+    assert!(
+        latency(["--virtual-ms", "1", "--think-us", "0"]).1 < THINK_US,
+        "without delays a transaction is short"
+    );
 }
 
 #[test]
-fn fidelity_holds_each_point_against_the_machine_and_keeps_it() {
+fn fidelity_compares_each_point_with_the_machine_and_saves_it() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("fidelity.toml");
     let path = path.to_str().unwrap();
@@ -243,7 +246,7 @@ fn fidelity_holds_each_point_against_the_machine_and_keeps_it() {
     let quick =
         ["--virtual-ms", "1", "--warmup-ms", "0", "--warmup", "0", "--format", "json", "--save", path];
     let points = json_lines(&[&run[..], &quick].concat());
-    // 10 and 50 operations; none admits one thread only.
+    // 10 and 50 operations; protocol `none` admits one thread only.
     let two = hotrow::sync::thread::parallelism() >= 2;
     assert_eq!(points.len(), if two { 6 } else { 4 }, "{points:?}");
     for point in &points {

@@ -1,5 +1,6 @@
 //! Aborts: why an attempt left no effect, and what a transaction that gives up says.
 
+use crate::retained::MemoryLimit;
 use std::fmt;
 
 /// Why an attempt was aborted.
@@ -17,7 +18,8 @@ pub enum Reason {
     StructureChanged,
     /// A predicate no longer held at commit.
     PredicateFailed,
-    /// An older transaction, or one more urgent, took the right to a value away.
+    /// An older transaction, or one more urgent, took the right to a value away; or one that was aborted too often was
+    /// let through first, until the deadline had passed.
     Wounded,
     /// A deferred operation had to touch more than it had said: the next attempt defers nothing.
     Undeclared,
@@ -100,7 +102,7 @@ impl std::error::Error for Abort {}
 pub struct Conflict {
     /// Why.
     pub reason: Reason,
-    /// The object's or table's name.
+    /// The object's or table's name; empty if no attempt was made.
     pub object: String,
     /// The key (or index, or range) within the object.
     pub key: String,
@@ -111,6 +113,9 @@ pub struct Conflict {
 impl fmt::Display for Conflict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { reason, object, key, attempts } = self;
+        if *attempts == 0 {
+            return write!(f, "{reason} all the time, no attempt was made");
+        }
         write!(f, "{reason}: {object}[{key}], attempt {attempts}")
     }
 }
@@ -164,6 +169,10 @@ pub enum Misuse {
     /// A deferred value of another attempt was used.
     #[error("a deferred value was used outside the attempt that made it")]
     ForeignDeferred,
+    /// An input of a deferred operation had no value when the operation was to run: it is of another attempt, or an
+    /// [`Input`](crate::Input) says of itself what is not so.
+    #[error("an input of a deferred operation has no value when the operation is to run")]
+    UnknownInput,
     /// The object offers no such operation.
     #[error("{0}")]
     Unsupported(String),
@@ -186,12 +195,20 @@ pub enum Error<E = Abort> {
         /// What the panic said.
         message: String,
     },
+    /// More memory is retained than the engine's limit, and the transaction could not begin, or it was the oldest one of
+    /// all and was told to end.
+    MemoryLimit(Box<MemoryLimit>),
 }
 
 impl<E> Error<E> {
-    /// Whether the same transaction may succeed if it is run again.
+    /// True if the same transaction may succeed if it is run again. One that was told to end because it kept too much
+    /// memory would keep as much the next time.
     pub fn is_retryable(&self) -> bool {
-        matches!(self, Error::Conflict(_) | Error::Timeout(_))
+        match self {
+            Error::Conflict(_) | Error::Timeout(_) => true,
+            Error::MemoryLimit(limit) => !limit.was_told,
+            Error::Rollback(_) | Error::Misuse(_) | Error::Panicked { .. } => false,
+        }
     }
 }
 
@@ -203,6 +220,7 @@ impl<E: fmt::Display> fmt::Display for Error<E> {
             Error::Rollback(error) => write!(f, "rolled back: {error}"),
             Error::Misuse(misuse) => write!(f, "misuse: {misuse}"),
             Error::Panicked { message } => write!(f, "a deferred operation panicked: {message}"),
+            Error::MemoryLimit(limit) => write!(f, "memory limit: {limit}"),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! An attempt: one execution of a transaction's body, as its protocol sees it.
 
 use crate::abort::Reason;
+use crate::commit::{CommitStamp, Commits};
 use crate::deferred::Intentions;
 use crate::graph::Graph;
 use crate::history::recorder::{Log, Named, Recorder, Slot};
@@ -10,7 +11,9 @@ use crate::object::Object;
 use crate::pin::Pin;
 use crate::profile::{Isolation, Profile};
 use crate::protocol::{Lost, Over, Protocol};
+use crate::retained::{self, Holder, NOBODY};
 use crate::structure::{Contradiction, Observed, StructureChange, StructureSet};
+use crate::users_code::{Panics, contained};
 use bumpalo::Bump;
 use hotrow_sync::clock::{self, Duration, Instant};
 use hotrow_sync::{Arc, memory};
@@ -73,6 +76,16 @@ pub struct Attempt<P: Protocol> {
     /// Whether any item has `Flags::CLEANUP`.
     pub(crate) wants_cleanup: bool,
     pub(crate) pin: Option<Pin>,
+    /// The steps between the halves of its engine's commits.
+    pub(crate) commits: Option<Arc<Commits<P>>>,
+    /// The commit's stamp, once it is drawn.
+    pub(crate) stamp: Option<CommitStamp>,
+    /// The entry in the registry of open attempts; `NOBODY` for a part that a thief runs.
+    pub(crate) holder: &'static Holder,
+    /// How many attempts the holder has shown.
+    serial: u64,
+    /// The number of the thread whose name the holder has.
+    thread: u64,
     /// What it has done so far, if it is recorded.
     pub(crate) log: Option<Box<Log>>,
     /// The log of earlier attempts, to be used again.
@@ -85,8 +98,8 @@ pub struct Attempt<P: Protocol> {
 unsafe impl<P: Protocol> Send for Attempt<P> {}
 
 impl<P: Protocol> Attempt<P> {
-    pub(crate) fn new(worker: WorkerId, local: P::Local) -> Self {
-        Self::with(Items::new(), StructureSet::new(), worker, local)
+    pub(crate) fn new(worker: WorkerId, local: P::Local, commits: Option<Arc<Commits<P>>>) -> Self {
+        Self { commits, ..Self::with(Items::new(), StructureSet::new(), worker, local) }
     }
 
     /// An attempt that will touch very little.
@@ -112,6 +125,11 @@ impl<P: Protocol> Attempt<P> {
             patience: Patience::default(),
             wants_cleanup: false,
             pin: None,
+            commits: None,
+            stamp: None,
+            holder: &NOBODY,
+            serial: 0,
+            thread: 0,
             log: None,
             spare_log: None,
         }
@@ -146,12 +164,19 @@ impl<P: Protocol> Attempt<P> {
         self.patience.since
     }
 
+    /// Before the first attempt of a transaction.
+    #[inline]
+    pub(crate) fn begin_transaction(&mut self, deadline: Option<Duration>) {
+        self.patience = Patience { limit: deadline, since: None };
+        self.runs_at_once = false;
+    }
+
     #[inline]
     pub(crate) fn open(
         &mut self,
         number: u32,
         profile: Profile,
-        deadline: Option<Duration>,
+        thread: u64,
         recorder: Option<&Arc<Recorder>>,
     ) {
         if self.is_open() {
@@ -159,26 +184,35 @@ impl<P: Protocol> Attempt<P> {
         }
         self.number = number;
         self.profile = profile;
-        self.patience.limit = deadline;
-        if number == 0 {
-            self.patience.since = None;
-            self.runs_at_once = false;
-        }
+        self.stamp = None;
         if P::SHARES {
+            // A panic may have cut an operation short that might have been put off.
+            (self.may_put_off, self.was_put_off) = (false, false);
             self.graph.open();
         }
-        self.pin = Some(Pin::new());
+        if self.thread != thread {
+            self.thread = thread;
+            self.holder.name_thread();
+        }
+        self.serial += 1;
+        self.holder.begin(self.serial, number);
+        self.pin = Some(Pin::of_attempt());
         if let Some(recorder) = recorder {
             self.open_log(recorder);
         }
     }
 
     /// Gives up an attempt whose transaction was leaked ([`std::mem::forget`]). What it holds it holds for ever, as that of a
-    /// thread that has died. Its pin is leaked, too: this may be another thread than the one that was pinned.
+    /// thread that has died. This may be another thread than the one that made it: so its pin is leaked, too, and what was
+    /// deferred, its inputs and results, which need not be `Send`. Its holder shows that for ever; the worker gets another one.
     #[cold]
     pub(crate) fn abandon(&mut self) {
         std::mem::forget(self.pin.take());
-        self.forget();
+        self.holder = retained::replace(self.holder);
+        self.thread = 0;
+        self.intentions.leak();
+        self.forget(&mut Panics::default());
+        self.log = None;
     }
 
     #[cold]
@@ -207,19 +241,23 @@ impl<P: Protocol> Attempt<P> {
 
     /// Forgets everything and unpins. Pending writes have been consumed.
     #[inline]
-    pub(crate) fn close(&mut self) {
-        self.forget();
+    pub(crate) fn close(&mut self, panics: &mut Panics) {
+        self.forget(panics);
         if self.is_recorded() {
             self.close_log();
         }
+        self.holder.end();
         self.pin = None;
+        if retained::is_anybody_told() {
+            retained::look_again();
+        }
     }
 
     /// Forgets all that it knows. Pending writes have been consumed, or are another one's.
     #[inline]
-    fn forget(&mut self) {
+    fn forget(&mut self, panics: &mut Panics) {
         self.forget_items();
-        self.intentions.clear();
+        self.intentions.clear(panics);
         self.arena.reset();
     }
 
@@ -429,7 +467,7 @@ impl<P: Protocol> Attempt<P> {
     #[inline]
     pub fn predicate_holds(&self, id: ItemId) -> bool {
         let item = self.items.get(id);
-        debug_assert!(item.is(Flags::PREDICATE));
+        assert!(item.is(Flags::PREDICATE), "asked of items with a predicate");
         // SAFETY: the item has a predicate of its object.
         let holds = unsafe { item.object().predicate_holds(item) };
         // SAFETY: the item's segment is its object's, and in memory until the attempt ends.
@@ -441,18 +479,23 @@ impl<P: Protocol> Attempt<P> {
 
     /// Installs the pending write of an item.
     ///
-    /// The protocol calls it at commit, once for each of [`Items::writes`], while it holds the lock.
+    /// # Safety
+    ///
+    /// [`Protocol::prepare`] has returned `Ok`. The item is in [`Items::writes`], and its write has not been installed.
     #[cfg_attr(not(debug_assertions), inline(always))]
-    pub fn install(&mut self, id: ItemId) {
+    pub(crate) unsafe fn install(&mut self, id: ItemId) {
         let Self { items, pin, log, .. } = self;
         let item = items.get_mut(id);
+        if cfg!(debug_assertions) {
+            item.mark_as(Flags::INSTALLED);
+        }
         let object = item.object;
         let pin = pin.as_ref().expect("an attempt in progress is pinned");
         if P::SHARES && item.is(Flags::ADOPTED) && !item.payload.is_null() {
             memory::read(item.payload);
         }
-        // SAFETY: the object outlives the attempt; the item has a pending write (it is in `writes`), and the
-        // protocol, which alone calls this, holds the lock.
+        // SAFETY: the object outlives the attempt; the item has a pending write (it is in `writes`) that was not
+        // consumed yet, and the lock is held: the caller's promise.
         unsafe { object.as_ref().install(item, pin) };
         if let Some(log) = log {
             log.installed(id);
@@ -475,22 +518,28 @@ impl<P: Protocol> Attempt<P> {
         log.sort_writes();
     }
 
-    /// Undoes all pending writes, the last first.
+    /// True if every pending write has been installed, where that is noted.
+    pub(crate) fn is_installed(&self) -> bool {
+        self.items.writes().iter().all(|id| self.items.get(*id).is(Flags::INSTALLED))
+    }
+
+    /// Undoes all pending writes, the last first. What panics must not keep the protocol from releasing what it holds.
     pub(crate) fn undo(&mut self) {
         self.visit_writes(|object, item, pin| {
             // SAFETY: the item has a pending write that was not installed: a commit that fails installs none.
-            unsafe { object.undo(item, pin) };
+            contained(|| unsafe { object.undo(item, pin) });
         });
     }
 
-    /// Runs the cleanup of the writes that want one, the last first (sto §3.7).
+    /// Runs the cleanup of the writes that want one, the last first (sto §3.7). Of one that panics (a key's hash) the rest
+    /// is left undone, and the others are done.
     #[inline]
-    pub(crate) fn cleanup(&mut self, committed: bool) {
+    pub(crate) fn cleanup(&mut self, committed: bool, panics: &mut Panics) {
         if self.wants_cleanup {
             self.visit_writes(|object, item, pin| {
                 if item.is(Flags::CLEANUP) {
                     // SAFETY: the item's write was installed or undone.
-                    unsafe { object.cleanup(item, committed, pin) };
+                    panics.contain(|| unsafe { object.cleanup(item, committed, pin) });
                 }
             });
         }

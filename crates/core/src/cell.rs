@@ -12,10 +12,12 @@
 //! The value's type decides, through [`Value`] and its derive macro.
 
 use crate::pin::Pin;
+use crate::users_code::contained;
 use hotrow_sync::atomic::unfollowed::{AtomicU8, AtomicU16, AtomicU32, AtomicU64};
 use hotrow_sync::atomic::{AtomicPtr, Ordering};
+use std::any::Any;
 use std::cell::UnsafeCell;
-use std::mem::MaybeUninit;
+use std::mem::{MaybeUninit, needs_drop};
 
 /// Data that may be copied word by word: no padding, no pointers, no uninitialised bytes.
 ///
@@ -35,6 +37,75 @@ pub unsafe trait Plain: Copy + Send + Sync + 'static {}
 pub trait Value: Clone + Send + Sync + 'static {
     /// How a segment holds a value of this type.
     type Cell: Cell<Self>;
+
+    /// How many bytes on the heap the value owns beside its own, about: so many more are freed with it. Memory that is
+    /// retained is counted, bounded and reported by this ([`RetainedMemory`](crate::RetainedMemory)).
+    ///
+    /// The derive macro adds up the fields that are values themselves. Texts, vectors, boxes, options and tuples count
+    /// what they own, and texts and bytes directly inside them; what their elements own besides is not known to them. What
+    /// is shared ([`Arc`](std::sync::Arc)) does not count.
+    ///
+    /// It is called when the value is replaced, while a segment is locked: it must be quick. If it panics, the value counts
+    /// as if it owned nothing.
+    #[inline]
+    fn heap_bytes(&self) -> usize {
+        0
+    }
+}
+
+/// As [`Value::heap_bytes`], for what is inside of a container, of which no more is known than its type.
+#[inline]
+fn heap_bytes_inside<T: 'static>(value: &T) -> usize {
+    let value: &dyn Any = value;
+    // The type is known when compiling, and so is which of these it is.
+    if let Some(text) = value.downcast_ref::<String>() {
+        text.capacity()
+    } else if let Some(bytes) = value.downcast_ref::<Vec<u8>>() {
+        bytes.capacity()
+    } else if let Some(text) = value.downcast_ref::<Box<str>>() {
+        text.len()
+    } else if let Some(bytes) = value.downcast_ref::<Box<[u8]>>() {
+        bytes.len()
+    } else {
+        0
+    }
+}
+
+/// [`Value::heap_bytes`], which is code of the user's. It is asked while a commit installs: a panic must not come out of
+/// that, or what is installed would be taken back as well.
+#[inline]
+fn heap_bytes_of<T: Value>(value: &T) -> usize {
+    contained(|| value.heap_bytes()).unwrap_or_default()
+}
+
+/// A field of a type that derives [`Value`]: `(&Field(&field)).heap_bytes()` is what the field says if it is a value, and 0
+/// if not. The method of the type comes before that of the reference.
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct Field<'a, T>(pub &'a T);
+
+#[doc(hidden)]
+pub trait FieldIsValue {
+    fn heap_bytes(&self) -> usize;
+}
+
+impl<T: Value> FieldIsValue for Field<'_, T> {
+    #[inline]
+    fn heap_bytes(&self) -> usize {
+        self.0.heap_bytes()
+    }
+}
+
+#[doc(hidden)]
+pub trait FieldIsUnknown {
+    fn heap_bytes(&self) -> usize;
+}
+
+impl<T: 'static> FieldIsUnknown for &Field<'_, T> {
+    #[inline]
+    fn heap_bytes(&self) -> usize {
+        heap_bytes_inside(self.0)
+    }
 }
 
 /// A place for one value that may be read while it is being replaced.
@@ -69,6 +140,16 @@ pub unsafe trait Cell<T>: Send + Sync + Sized + 'static {
     /// No install may run while the reference lives.
     unsafe fn in_place(&self) -> &T;
 
+    /// How many bytes the value takes outside of the cell, about.
+    ///
+    /// # Safety
+    ///
+    /// As for [`in_place`](Cell::in_place).
+    #[inline]
+    unsafe fn heap_bytes(&self) -> usize {
+        0
+    }
+
     /// Makes a value ready to be installed.
     fn pend(value: T) -> Self::Pending;
 
@@ -80,8 +161,10 @@ pub unsafe trait Cell<T>: Send + Sync + Sized + 'static {
 
     /// Replaces the value. The old one is retired.
     ///
-    /// The caller makes sure that no other install runs at the same time (it holds the segment's lock).
-    fn install(&self, pending: Self::Pending, pin: &Pin);
+    /// # Safety
+    ///
+    /// No other install runs at the same time: the caller holds the segment's lock.
+    unsafe fn install(&self, pending: Self::Pending, pin: &Pin);
 
     /// Drops a pending value that will not be installed. Code of the user's (a `Drop`) does not run here but
     /// when the epoch ends, so that a panic in it cannot stop an abort half-way.
@@ -221,7 +304,7 @@ unsafe impl<T: Plain> Cell<T> for Inline<T> {
     }
 
     #[cfg_attr(not(debug_assertions), inline(always))]
-    fn install(&self, pending: InlinePending<T>, _pin: &Pin) {
+    unsafe fn install(&self, pending: InlinePending<T>, _pin: &Pin) {
         let private = std::ptr::from_ref(&pending.0);
         // SAFETY: as in `load`; the value starts at an address aligned to 8, is initialised, and has no
         // padding.
@@ -239,7 +322,7 @@ pub struct Boxed<T: Send + Sync + 'static> {
 
 // SAFETY: `load` and `install` are one atomic access each; the pointer always points to a whole value,
 // which is freed only through the epoch after it was replaced.
-unsafe impl<T: Send + Sync + 'static> Cell<T> for Boxed<T> {
+unsafe impl<T: Value> Cell<T> for Boxed<T> {
     type Snapshot = *const T;
     type Pending = Box<T>;
 
@@ -266,6 +349,11 @@ unsafe impl<T: Send + Sync + 'static> Cell<T> for Boxed<T> {
         unsafe { &*self.pointer.load(Ordering::Acquire) }
     }
 
+    unsafe fn heap_bytes(&self) -> usize {
+        // SAFETY: the caller's promise.
+        size_of::<T>() + heap_bytes_of(unsafe { self.in_place() })
+    }
+
     #[inline]
     fn pend(value: T) -> Box<T> {
         Box::new(value)
@@ -281,17 +369,20 @@ unsafe impl<T: Send + Sync + 'static> Cell<T> for Boxed<T> {
         pending
     }
 
-    fn install(&self, pending: Box<T>, pin: &Pin) {
+    unsafe fn install(&self, pending: Box<T>, pin: &Pin) {
         // Release: pairs with the acquire in `load`. The load part need not acquire: this thread only frees
         // the old value, and the holder of the segment's lock is ordered after the one who installed it.
         let old = self.pointer.swap(Box::into_raw(pending), Ordering::AcqRel);
+        // SAFETY: the value is in memory until it has been retired, which is done next and by nobody else.
+        let heap_bytes = heap_bytes_of(unsafe { &*old });
         // SAFETY: `old` came from `Box::into_raw` and can no longer be reached by who pins from now on.
-        unsafe { pin.retire(old) };
+        unsafe { pin.retire_owning(old, heap_bytes) };
     }
 
     fn discard(pending: Box<T>, pin: &Pin) {
+        let heap_bytes = heap_bytes_of(&*pending);
         // SAFETY: from a box, and never shared.
-        unsafe { pin.retire(Box::into_raw(pending)) };
+        unsafe { pin.retire_owning(Box::into_raw(pending), heap_bytes) };
     }
 }
 
@@ -324,13 +415,31 @@ impl<T: Plain, const N: usize> Value for [T; N] {
 }
 
 macro_rules! boxed_values {
-    ($([$($parameter:ident),*] $boxed:ty),* $(,)?) => {$(
+    ($([$($parameter:ident),*] $boxed:ty, $value:ident => $heap_bytes:expr;)*) => {$(
         impl<$($parameter: Clone + Send + Sync + 'static),*> Value for $boxed {
             type Cell = Boxed<Self>;
+
+            #[inline]
+            fn heap_bytes(&self) -> usize {
+                let $value = self;
+                $heap_bytes
+            }
         }
     )*};
 }
-boxed_values!([] String, [T] Vec<T>, [T] Option<T>, [T] Box<T>, [A, B] (A, B), [A, B, C] (A, B, C));
+boxed_values!(
+    [] String, text => text.capacity();
+    [T] Vec<T>, vector => {
+        // Without a `Drop`, elements own nothing.
+        let inside = if needs_drop::<T>() { vector.iter().map(heap_bytes_inside).sum() } else { 0 };
+        vector.capacity() * size_of::<T>() + inside
+    };
+    [T] Option<T>, option => option.as_ref().map_or(0, heap_bytes_inside);
+    [T] Box<T>, boxed => size_of::<T>() + heap_bytes_inside(&**boxed);
+    [A, B] (A, B), pair => heap_bytes_inside(&pair.0) + heap_bytes_inside(&pair.1);
+    [A, B, C] (A, B, C), triple =>
+        heap_bytes_inside(&triple.0) + heap_bytes_inside(&triple.1) + heap_bytes_inside(&triple.2);
+);
 
 impl<T: ?Sized + Send + Sync + 'static> Value for std::sync::Arc<T> {
     type Cell = Boxed<Self>;
@@ -357,9 +466,9 @@ mod tests {
         let pin = Pin::new();
         let cell = Inline::new(first);
         let before = cell.load();
-        cell.install(Inline::pend(second), &pin);
         // SAFETY: one thread, nothing is installed meanwhile.
         unsafe {
+            cell.install(Inline::pend(second), &pin);
             assert_eq!(*Inline::view(&before, &pin), first);
             assert_eq!(*Inline::view(&cell.load(), &pin), second);
             assert_eq!(*cell.in_place(), second);
@@ -379,13 +488,28 @@ mod tests {
     }
 
     #[test]
+    fn values_count_the_bytes_that_they_own_on_the_heap() {
+        assert_eq!(7u64.heap_bytes() + [1u8; 40].heap_bytes(), 0);
+        assert_eq!(String::with_capacity(100).heap_bytes(), 100);
+        assert_eq!(Vec::<u32>::with_capacity(100).heap_bytes(), 400);
+        let texts = vec![String::with_capacity(100), String::with_capacity(50)];
+        assert_eq!(texts.heap_bytes(), 2 * size_of::<String>() + 150);
+        assert_eq!(Some(Vec::<u8>::with_capacity(9)).heap_bytes(), 9);
+        assert_eq!(None::<String>.heap_bytes(), 0);
+        assert_eq!((1u8, String::with_capacity(9)).heap_bytes(), 9);
+        assert_eq!((1u8, vec![1u8], Box::<str>::from("abc")).heap_bytes(), 4);
+        assert_eq!(Box::new([0u64; 4]).heap_bytes(), 32);
+        assert_eq!(std::sync::Arc::new([0u64; 4]).heap_bytes(), 0);
+    }
+
+    #[test]
     fn a_boxed_snapshot_outlives_the_install_that_replaces_it() {
         let pin = Pin::new();
         let cell = Boxed::new(String::from("first"));
         let before = cell.load();
-        cell.install(Boxed::pend(String::from("second")), &pin);
-        // SAFETY: the epoch is pinned since before the load.
+        // SAFETY: the epoch is pinned since before the load, and nobody else installs.
         unsafe {
+            cell.install(Boxed::pend(String::from("second")), &pin);
             assert_eq!(Boxed::view(&before, &pin), "first");
             assert_eq!(Boxed::view(&cell.load(), &pin), "second");
         }

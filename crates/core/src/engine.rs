@@ -1,6 +1,7 @@
 //! The engine: one protocol, its shared state, and its workers.
 
 use crate::abort::{Abort, Error, Misuse};
+use crate::commit::{CommitSteps, Commits};
 use crate::deferred::Deferred;
 use crate::history::Recording;
 use crate::history::recorder::Recorder;
@@ -8,6 +9,7 @@ use crate::object::Label;
 use crate::policy::{Elders, RetryPolicy};
 use crate::profile::Profile;
 use crate::protocol::Protocol;
+use crate::retained::{Limit, RetainedMemory};
 use crate::statistics::{ConflictTable, Counters, HotKey, Statistics};
 use crate::transaction::Transaction;
 use crate::worker::Worker;
@@ -49,11 +51,14 @@ impl<P: Protocol> Clone for Engine<P> {
 pub(crate) struct Shared<P: Protocol> {
     pub(crate) id: EngineId,
     pub(crate) protocol: P,
-    name: String,
+    pub(crate) name: String,
     opaque: bool,
     pub(crate) policy: RetryPolicy,
     pub(crate) elders: Elders,
+    pub(crate) limit: Limit,
     pub(crate) recorder: OnceLock<Arc<Recorder>>,
+    /// The steps between the halves of commits.
+    pub(crate) commits: Option<Arc<Commits<P>>>,
     registry: Mutex<Registry<P>>,
 }
 
@@ -98,14 +103,33 @@ impl<P: Protocol> Engine<P> {
 
     /// An engine of the variant that has these options.
     pub fn with_options(options: &P::Options, policy: RetryPolicy) -> Self {
+        Self::with_commits(options, policy, None)
+    }
+
+    /// As [`with_options`](Self::with_options), with steps between the halves of commits.
+    pub fn with_commit_steps(options: &P::Options, policy: RetryPolicy, steps: impl CommitSteps<P>) -> Self {
+        Self::with_commits(options, policy, Some(Commits::new(Box::new(steps))))
+    }
+
+    fn with_commits(options: &P::Options, policy: RetryPolicy, commits: Option<Arc<Commits<P>>>) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         // Relaxed: only uniqueness matters.
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let id = EngineId(number | u64::from(Label::count() as u16) << 48);
         let registry = Mutex::new(Registry { slots: Vec::new(), free: Vec::new() });
         let (protocol, name, opaque) = (P::new(options), P::name(options), P::is_opaque(options));
-        let (elders, recorder) = (Elders::default(), OnceLock::new());
-        Self { shared: Arc::new(Shared { id, protocol, name, opaque, policy, elders, recorder, registry }) }
+        let (elders, limit, recorder) = (Elders::default(), Limit::new(id), OnceLock::new());
+        let shared =
+            Shared { id, protocol, name, opaque, policy, elders, limit, recorder, commits, registry };
+        Self { shared: Arc::new(shared) }
+    }
+
+    /// Begins the next [epoch](crate::CommitStamp::epoch) of the stamps of commits. Without steps between the halves of
+    /// commits there are no stamps, and nothing happens.
+    pub fn advance_epoch(&self) {
+        if let Some(commits) = &self.shared.commits {
+            commits.advance_epoch();
+        }
     }
 
     /// The engine's number.
@@ -239,6 +263,32 @@ impl<P: Protocol> Engine<P> {
         Ok(Recording { recorder, protocol, opaque: self.shared.opaque, strict: P::STRICT })
     }
 
+    /// Reports the bytes that the process retains now (they were replaced or taken out and are not freed yet), this engine's limit, and
+    /// the open transactions and walks that keep it, of all engines, the oldest first.
+    ///
+    /// How long they have been open, and how much they keep, are lower bounds: from when they were first seen by a call of
+    /// this, or by a thread that collected garbage. It costs a look at each worker and each thread of the process.
+    pub fn retained_memory(&self) -> RetainedMemory {
+        self.shared.limit.report()
+    }
+
+    /// Sets a limit to what the process may retain while transactions of this engine go on, in bytes; `None`, the
+    /// default, for no limit. It may be changed at any time.
+    ///
+    /// While more is retained, a transaction that may write (its [`Profile`] does not say that it only reads) waits before
+    /// it begins, for up to 100 milliseconds or the retry policy's deadline. It collects meanwhile. If that does not help,
+    /// it fails with [`Error::MemoryLimit`], which names the oldest open transaction. If that is of an engine with such a
+    /// limit, and keeps half of the limit or more, it is told to end: its next operation or its commit fails, it is rolled
+    /// back, and its error is the same. A transaction that waits for nothing but its user can be told only when it
+    /// goes on.
+    ///
+    /// The limit is not exact: each thread may gather a mebibyte more before it collects, and transactions in progress go
+    /// on. Choose it well above what rows of a few milliseconds' writing take: several mebibytes for each thread. In a
+    /// simulation it has no effect.
+    pub fn set_retained_bytes_max(&self, bytes_max: Option<u64>) {
+        self.shared.limit.set(bytes_max);
+    }
+
     /// Counts over all workers, past and present.
     pub fn statistics(&self) -> Statistics {
         let mut sum = Statistics::default();
@@ -278,6 +328,11 @@ fn merge_same_words(keys: impl Iterator<Item = HotKey>) -> Vec<HotKey> {
 }
 
 impl<P: Protocol> Shared<P> {
+    /// How many workers there were at a time, at most.
+    pub(crate) fn workers(&self) -> u32 {
+        lock(&self.registry).slots.len() as u32
+    }
+
     pub(crate) fn give_back(&self, slot: &Slot<P>, local: P::Local) {
         *lock(&slot.local) = Some(local);
         lock(&self.registry).free.push(slot.number);

@@ -12,10 +12,24 @@ use std::ptr::NonNull;
 pub struct ItemId(pub(crate) u32);
 
 impl ItemId {
-    /// The item at a position in the order of first touch.
-    #[inline(always)]
-    pub fn from_position(position: usize) -> Self {
+    /// The attempt's first item.
+    pub(crate) const FIRST: Self = Self(0);
+
+    /// The item at a position in the order of first touch. Protocols get theirs from [`Items::entries`] and
+    /// [`Items::ids`].
+    ///
+    /// # Safety
+    ///
+    /// There is such an item in the attempt for which the number is used, and it is the caller's own object's, or the
+    /// caller is a protocol. (Or the number is used for no attempt.)
+    pub unsafe fn from_position(position: usize) -> Self {
         Self(position as u32)
+    }
+
+    /// The item's position in the order of first touch.
+    #[inline(always)]
+    pub fn position(self) -> usize {
+        self.0 as usize
     }
 }
 
@@ -47,6 +61,12 @@ impl Flags {
     pub const AFTER_BORN: Flags = Flags(512);
     /// Another worker has made it for the attempt.
     pub(crate) const ADOPTED: Flags = Flags(1024);
+    /// The pending write has been installed. Noted where writes are installed [one by one](crate::OneByOne), and where
+    /// `debug_assertions` are on.
+    pub(crate) const INSTALLED: Flags = Flags(2048);
+
+    /// Those that a protocol sets and clears. The others say what an item's payload is.
+    const OF_PROTOCOLS: Flags = Flags(Self::READ.0 | Self::LOCKED.0);
 }
 
 /// What one attempt knows of one segment (sto §3.2, `TItem`).
@@ -57,8 +77,7 @@ pub struct Item<P: Protocol> {
     /// What the protocol's read left: a version, a mode of lock.
     pub mark: P::Mark,
     pub(crate) flags: u16,
-    /// For the datatype's own use.
-    pub tag: u16,
+    pub(crate) tag: u16,
     /// How many of its intentions have not run yet.
     pub(crate) intentions: u32,
 }
@@ -77,22 +96,46 @@ impl<P: Protocol> Item<P> {
         unsafe { self.object().rank(self.segment) }
     }
 
+    /// The place of the segment's object among its engine's: see [`Label::place`](crate::Label::place).
+    #[inline]
+    pub fn place(&self) -> u16 {
+        self.object().label().place()
+    }
+
     /// Whether all of `flags` are set.
     #[inline(always)]
     pub fn is(&self, flags: Flags) -> bool {
         self.flags & flags.0 == flags.0
     }
 
-    /// Sets flags. A protocol sets `READ` and `LOCKED`, the transaction the others.
+    /// Sets `READ` or `LOCKED`, which are the protocol's. The others are the transaction's, and stay as they are.
     #[inline(always)]
     pub fn set(&mut self, flags: Flags) {
+        self.mark_as(Flags(flags.0 & Flags::OF_PROTOCOLS.0));
+    }
+
+    /// Clears `READ` or `LOCKED`.
+    #[inline(always)]
+    pub fn clear(&mut self, flags: Flags) {
+        self.unmark(Flags(flags.0 & Flags::OF_PROTOCOLS.0));
+    }
+
+    /// Sets any flags.
+    #[inline(always)]
+    pub(crate) fn mark_as(&mut self, flags: Flags) {
         self.flags |= flags.0;
     }
 
-    /// Clears flags.
+    /// Clears any flags.
     #[inline(always)]
-    pub fn clear(&mut self, flags: Flags) {
+    pub(crate) fn unmark(&mut self, flags: Flags) {
         self.flags &= !flags.0;
+    }
+
+    /// The datatype's own mark.
+    #[inline(always)]
+    pub fn tag(&self) -> u16 {
+        self.tag
     }
 
     /// The segment's address: its header's, and whatever the datatype keeps behind it.
@@ -188,6 +231,18 @@ impl<P: Protocol> Items<P> {
         (0..self.items.len() as u32).map(ItemId)
     }
 
+    /// All items with their numbers, in the order of first touch.
+    #[inline(always)]
+    pub fn entries(&self) -> impl Iterator<Item = (ItemId, &Item<P>)> {
+        self.first_entries(self.items.len())
+    }
+
+    /// The first `count` items with their numbers.
+    #[inline(always)]
+    pub fn first_entries(&self, count: usize) -> impl Iterator<Item = (ItemId, &Item<P>)> {
+        self.items[..count].iter().enumerate().map(|(position, item)| (ItemId(position as u32), item))
+    }
+
     /// All items, in the order of first touch.
     #[inline]
     pub fn iter(&self) -> std::slice::Iter<'_, Item<P>> {
@@ -255,7 +310,7 @@ impl<P: Protocol> Items<P> {
         let item = &mut self.items[id.0 as usize];
         let first = !item.is(Flags::WRITE);
         if first {
-            item.set(Flags::WRITE);
+            item.mark_as(Flags::WRITE);
             self.writes.push(id);
         }
         first
@@ -265,7 +320,7 @@ impl<P: Protocol> Items<P> {
     pub(crate) fn mark_predicate(&mut self, id: ItemId) {
         let item = &mut self.items[id.0 as usize];
         if !item.is(Flags::PREDICATE) {
-            item.set(Flags::PREDICATE);
+            item.mark_as(Flags::PREDICATE);
             self.predicates += 1;
         }
     }

@@ -66,7 +66,7 @@ impl Label {
 
     /// The object's place among its engine's, give or take 65,536. The same in each run.
     #[inline]
-    pub(crate) fn place(&self) -> u16 {
+    pub fn place(&self) -> u16 {
         self.place
     }
 

@@ -3,11 +3,19 @@
 //! "Any state reachable from an item must stay in memory until its transaction ends" (sto §3.7, where RCU
 //! does it). Here each attempt pins an epoch of crossbeam-epoch, chosen over seize because it has a single
 //! small dependency, a feature for loom, and pins for the price of one fence.
+//!
+//! crossbeam-epoch collects at every 128th pin of a thread, at most 8 bags of 64 values, and knows nothing of bytes. So a
+//! thread asks for a collection when it has retired [`RETIRED_MAX`] values or [`RETIRED_BYTES_MAX`] bytes since its last
+//! one. A value is freed after the epoch has advanced twice, and a thread that is pinned lets it advance once: so where
+//! bytes count the thread collects several times, each time pinned anew.
 
+use crate::object::Label;
+use crate::retained::{self, Holder, HolderKind, MemoryLimit, count_freed, count_retired, freed_here};
 use crate::structure::Observed;
+use crate::users_code::contained;
 use crossbeam_epoch::{self as epoch, Guard};
 use hotrow_sync::local;
-use hotrow_sync::thread::quietly;
+use hotrow_sync::thread::{self, quietly};
 use std::cell::{Cell, RefCell};
 use std::ptr::NonNull;
 
@@ -16,7 +24,10 @@ use std::ptr::NonNull;
 pub struct Pin {
     guard: Guard,
     retired: Cell<u32>,
+    retired_bytes: Cell<usize>,
     finger: Cell<Option<Finger>>,
+    /// True if it is the pin of an attempt, which holds nothing any more when it is dropped.
+    is_attempts: bool,
 }
 
 /// Where in a tree something was inserted: the next key may come right behind it, and then there is no need to go down from
@@ -37,9 +48,6 @@ pub struct Finger {
 
 /// How many retired values a thread gathers before it asks for a collection.
 ///
-/// crossbeam-epoch collects at every 128th pin, at most 8 bags of 64 values: four a transaction. A workload
-/// that retires more would keep garbage for ever, so a collection is asked for by count as well.
-///
 /// In a model every thread that has retired something asks.
 const RETIRED_MAX: u32 = if cfg!(loom) {
     1
@@ -49,15 +57,38 @@ const RETIRED_MAX: u32 = if cfg!(loom) {
     256
 };
 
+/// How many retired bytes a thread gathers before it asks for a collection.
+const RETIRED_BYTES_MAX: usize = if cfg!(test) { 1 << 12 } else { 1 << 20 };
+
+/// From how many retained bytes on a thread that asks for a collection asks for several: there is more to free than this
+/// thread retires.
+const BACKLOG_BYTES: u64 = 16 << 20;
+
+/// The most collections in a row. Each frees at most 8 bags of what may be a single value each.
+const ROUNDS_MAX: usize = 16;
+
+/// How often a thread gives its processor away, at most, before it goes on.
+const YIELDS_MAX: usize = 4;
+
 local! {
-    static RETIRED: Cell<u32> = Cell::new(0);
+    /// Values and bytes that the thread has retired since it last asked for a collection.
+    static RETIRED: Cell<(u32, usize)> = Cell::new((0, 0));
 }
 
 impl Pin {
     /// Pins the current thread.
     #[inline]
     pub fn new() -> Self {
-        Self { guard: epoch::pin(), retired: Cell::new(0), finger: Cell::new(None) }
+        let (retired, retired_bytes) = (Cell::new(0), Cell::new(0));
+        Self { guard: epoch::pin(), retired, retired_bytes, finger: Cell::new(None), is_attempts: false }
+    }
+
+    /// Pins the current thread for an attempt, which drops the pin last of all.
+    #[inline]
+    pub(crate) fn of_attempt() -> Self {
+        let mut pin = Self::new();
+        pin.is_attempts = true;
+        pin
     }
 
     /// The guard, for index code.
@@ -91,14 +122,29 @@ impl Pin {
     /// reach it.
     #[inline]
     pub unsafe fn retire<T: Send + 'static>(&self, pointer: *mut T) {
+        // SAFETY: the caller's promise.
+        unsafe { self.retire_owning(pointer, 0) }
+    }
+
+    /// As [`retire`](Self::retire), for a value that owns so many bytes on the heap beside its own: they count when the
+    /// process's retained memory is bounded and reported.
+    ///
+    /// # Safety
+    ///
+    /// As for [`retire`](Self::retire).
+    #[inline]
+    pub unsafe fn retire_owning<T: Send + 'static>(&self, pointer: *mut T, heap_bytes: usize) {
+        let bytes = size_of::<T>().wrapping_add(heap_bytes);
         self.retired.set(self.retired.get() + 1);
+        self.retired_bytes.set(self.retired_bytes.get().wrapping_add(bytes));
         let pointer = Unaliased(pointer);
         // SAFETY: the closure runs once, after all who could see the value are gone; `T` is `Send`, so it
         // may be dropped by any thread, and it borrows nothing.
         unsafe {
             self.guard.defer_unchecked(move || {
                 let pointer = pointer;
-                free_in_turn(pointer.0.cast(), |pointer| drop(Box::from_raw(pointer.cast::<T>())));
+                count_freed(bytes);
+                free_in_turn(pointer.0.cast(), free::<T>);
             });
         }
     }
@@ -116,6 +162,20 @@ local! {
     /// What is to be freed after what the thread is freeing now; null while it frees nothing. (A word without a
     /// destructor, so it is there to the very end of the thread.)
     static NEXT: Cell<*const RefCell<Vec<(*mut (), Free)>>> = Cell::new(std::ptr::null());
+}
+
+/// Frees a boxed value. A panic in its `Drop` goes no further: it would keep from being freed what waits behind it, and
+/// come out of a transaction that has nothing to do with it.
+///
+/// # Safety
+///
+/// The pointer comes from a box of a `T` that nobody else uses.
+unsafe fn free<T>(pointer: *mut ()) {
+    // SAFETY: the caller's promise.
+    let value = unsafe { Box::from_raw(pointer.cast::<T>()) };
+    if std::mem::needs_drop::<T>() {
+        contained(|| drop(value));
+    }
 }
 
 /// Frees a value now, or after the one that the thread is freeing now.
@@ -147,7 +207,7 @@ unsafe fn free_in_turn(value: *mut (), free: Free) {
     }
     let next = RefCell::new(Vec::new());
     NEXT.with(|first| first.set(&raw const next));
-    // Dropped before `next`, by a panic too; what was to be freed after the value that panicked then stays for ever.
+    // Dropped before `next`.
     let _done = Done;
     let mut now = Some((value, free));
     while let Some((value, free)) = now {
@@ -163,18 +223,130 @@ impl Default for Pin {
     }
 }
 
-impl Drop for Pin {
-    fn drop(&mut self) {
-        let retired = self.retired.get();
-        if retired != 0 {
-            let total = RETIRED.with(Cell::get) + retired;
-            if total >= RETIRED_MAX {
-                RETIRED.with(|before| before.set(0));
-                self.guard.flush();
-            } else {
-                RETIRED.with(|before| before.set(total));
+impl Pin {
+    /// Counts what was retired under the pin, and collects if it is time to.
+    #[inline(never)]
+    fn settle(&mut self) {
+        let bytes = self.retired_bytes.get();
+        count_retired(bytes);
+        let (before, bytes_before) = RETIRED.with(Cell::get);
+        let (total, bytes_total) = (before + self.retired.get(), bytes_before.saturating_add(bytes));
+        if total >= RETIRED_MAX || bytes_total >= RETIRED_BYTES_MAX {
+            RETIRED.with(|retired| retired.set((0, 0)));
+            // A panic in it is not this transaction's, which may have committed.
+            contained(|| self.collect(bytes_total >= RETIRED_BYTES_MAX));
+        } else {
+            RETIRED.with(|retired| retired.set((total, bytes_total)));
+        }
+    }
+
+    #[cold]
+    fn collect(&mut self, by_bytes: bool) {
+        self.guard.flush();
+        if !cfg!(loom) && (by_bytes || retained::was_seen_to_retain(BACKLOG_BYTES)) {
+            self.collect_more();
+        }
+        if !(by_bytes && self.is_attempts) {
+            return retained::watch();
+        }
+        // Those get time that are pinned, and so keep from being freed what others retire by the mebibyte, but do not run
+        // because there are more threads than processors.
+        for _ in 0..YIELDS_MAX {
+            if !retained::is_worth_yielding(BACKLOG_BYTES) {
+                break;
+            }
+            thread::yield_now();
+            self.collect_more();
+        }
+    }
+
+    /// Lets epochs pass, and collects as long as that helps, within bounds.
+    fn collect_more(&mut self) {
+        let mut freed = freed_here();
+        for round in 1..ROUNDS_MAX {
+            // The pin is being dropped: nobody looks at anything under it any more.
+            self.guard.repin();
+            self.guard.flush();
+            let before = std::mem::replace(&mut freed, freed_here());
+            if round >= COLLECTIONS && freed == before {
+                break;
             }
         }
+    }
+}
+
+impl Drop for Pin {
+    #[inline]
+    fn drop(&mut self) {
+        if self.retired.get() != 0 {
+            self.settle();
+        }
+    }
+}
+
+/// Frees something once nobody who pinned before now can still see it; its bytes count as retained until then.
+///
+/// # Safety
+///
+/// The captures of `free` can be used only by threads that have pinned before, may be sent to another thread,
+/// and borrows nothing. `free` is called once, when these have unpinned.
+pub unsafe fn retire_with(guard: &Guard, bytes: usize, free: impl FnOnce() + 'static) {
+    count_retired(bytes);
+    // SAFETY: the caller's promise.
+    unsafe {
+        guard.defer_unchecked(move || {
+            count_freed(bytes);
+            quietly(free);
+        });
+    }
+}
+
+/// Frees what can be freed now. Each round lets the epoch advance once, unless the thread is pinned.
+pub(crate) fn collect_all() {
+    for _ in 0..COLLECTIONS {
+        epoch::pin().flush();
+    }
+}
+
+/// A pin for a walk over an object outside of transactions, which may take long: it is
+/// [reported](crate::RetainedMemory) while it lasts.
+#[derive(Debug)]
+pub struct Walk {
+    /// Taken by `drop`, before the holder is released.
+    pin: Option<Pin>,
+    holder: &'static Holder,
+}
+
+impl Walk {
+    /// Pins the current thread for a walk over the object.
+    pub fn new(object: &Label) -> Self {
+        let kind = HolderKind::Walk { object: object.name().to_owned() };
+        let holder = retained::register(object.engine, kind);
+        holder.name_thread();
+        holder.begin(1, 0);
+        Self { pin: Some(Pin::new()), holder }
+    }
+
+    /// The pin.
+    pub fn pin(&self) -> &Pin {
+        self.pin.as_ref().expect("taken by `drop` only")
+    }
+
+    /// Checks that the walk may go on.
+    ///
+    /// # Errors
+    ///
+    /// [`MemoryLimit`]: it keeps too much memory from being freed.
+    pub fn may_go_on(&self) -> Result<(), Box<MemoryLimit>> {
+        if self.holder.is_told() { Err(retained::told_error(self.holder)) } else { Ok(()) }
+    }
+}
+
+impl Drop for Walk {
+    fn drop(&mut self) {
+        self.holder.end();
+        drop(self.pin.take());
+        retained::release(self.holder);
     }
 }
 
@@ -226,9 +398,7 @@ impl<T: Send + Sync + 'static> Drop for EpochBox<T> {
         if self.bulky && !epoch::is_pinned() {
             // The epoch must advance twice, by one at each collection; other threads' pins may hold it back,
             // and then whoever pins next collects.
-            for _ in 0..COLLECTIONS {
-                epoch::pin().flush();
-            }
+            collect_all();
         }
     }
 }

@@ -2,8 +2,10 @@
 
 use crate::abort::Reason;
 use crate::attempt::{Attempt, WorkerId};
+use crate::commit::Prepared;
 use crate::graph::Board;
 use crate::item::{Item, ItemId};
+use crate::object::Label;
 use crate::range::{RangeId, RangeUse};
 use std::fmt;
 
@@ -54,15 +56,43 @@ pub struct Variant {
 ///
 /// [`begin`](Self::begin), then operations, each of which comes down to [`read`](Self::read),
 /// [`read_for_update`](Self::read_for_update) or [`write`](Self::write) of one item, or to a structure
-/// [`observed`](Self::observed); then [`commit`](Self::commit), or, if any of them returned [`Lost`] or the
-/// body gave up, [`abort`](Self::abort). The caller does the rest in the same order for every protocol:
+/// [`observed`](Self::observed); then the two halves of the commit, [`prepare`](Self::prepare) and
+/// [`finish`](Self::finish), or, if any of them returned [`Lost`] or the body gave up, [`abort`](Self::abort). The caller
+/// does the rest in the same order for every protocol:
 ///
-/// - commit: `P::commit` (which calls [`Attempt::install`] for each write), cleanup, then `P::over`;
-/// - abort: undo of pending writes, `P::abort`, cleanup, then `P::over`.
+/// - commit: `P::prepare`, [what stands between the halves](crate::CommitSteps), `P::finish` (which installs each write),
+///   cleanup, then `P::over`;
+/// - abort: undo of pending writes, `P::abort`, cleanup, then `P::over`. If the body gave up,
+///   `P::validate_before_rollback` comes before it.
 ///
 /// A protocol never sees a datatype: it moves between headers, marks and items. It must never touch a value
 /// itself, only run the `load` that it is given, as often as it takes to get a stable result.
-pub trait Protocol: Sized + Send + Sync + 'static {
+///
+/// # Safety
+///
+/// Datatypes look into values and replace them without a check of their own, because the protocol promises:
+///
+/// - **Stable loads.** What [`read`](Self::read), [`read_for_update`](Self::read_for_update) and [`peek`](Self::peek) return
+///   comes from a call of `load` during which no other attempt was installing in the item's segment, and it happens after
+///   the last installation there. The same holds of a call of [`Attempt::predicate_holds`] whose answer counts.
+/// - **One at a time.** [`prepare`](Self::prepare) returns `Ok` only if every segment to be written is the attempt's alone
+///   until [`finish`](Self::finish) has installed there: no other attempt installs in it meanwhile.
+/// - **All.** [`finish`](Self::finish) installs every item in [`Items::writes`](crate::Items::writes). (That each is
+///   installed once is [`Prepared`]'s matter.)
+/// - **New segments are their maker's.** Until the attempt that asked for the header has installed in the segment, or
+///   [`abort`](Self::abort) has been called for it, no other attempt installs in a segment whose header is
+///   [`born_locked`](Self::born_locked).
+/// - **The attempt stays as it is.** It moves, swaps and replaces neither the attempt nor its items. What it changes of an
+///   item is the mark and the flags that [`Item::set`] lets it.
+///
+/// It may rely on being called in the order above, by the core, with an attempt that has begun, and with the numbers of
+/// items of that attempt.
+///
+/// ```compile_fail,E0200
+/// struct Careless;
+/// impl hotrow_core::Protocol for Careless {}
+/// ```
+pub unsafe trait Protocol: Sized + Send + Sync + 'static {
     /// The variants that lists show and tests run, the recommended one first.
     const VARIANTS: &'static [Variant];
     /// Whether aborted and unfinished attempts have seen one consistent state too (sto §3.6), in every variant:
@@ -149,12 +179,13 @@ pub trait Protocol: Sized + Send + Sync + 'static {
     /// The header of a segment that this attempt makes: locked by it from the start.
     fn born_locked(&self, attempt: &Attempt<Self>) -> Self::Header;
 
-    /// A key, or keys of a range, were found absent: a bucket or leaf was observed, or an insertion succeeded.
+    /// A key, or keys of a range, of `object` were found absent: a bucket or leaf was observed, or an insertion succeeded.
+    /// `None`: rows were looked at, too, without their versions.
     ///
     /// Also called if the bucket or leaf was observed before: a leaf's range may have grown since, its version
     /// unchanged, and so it may stand for the absence of a key that was elsewhere then.
     #[inline(always)]
-    fn observed(&self, _attempt: &mut Attempt<Self>) -> Result<(), Lost> {
+    fn observed(&self, _attempt: &mut Attempt<Self>, _object: Option<&Label>) -> Result<(), Lost> {
         Ok(())
     }
 
@@ -185,7 +216,7 @@ pub trait Protocol: Sized + Send + Sync + 'static {
     fn deferred(&self, _attempt: &mut Attempt<Self>, _item: ItemId, _rank: u64) {}
 
     /// Takes a place in line on every segment with [deferred](crate::Flags::DEFERRED) operations or a pending write
-    /// whose [rank](crate::Object::rank) is below a border, if there is one. Called before [`commit`](Self::commit), if
+    /// whose [rank](crate::Object::rank) is below a border, if there is one. Called before [`prepare`](Self::prepare), if
     /// anything was deferred: with growing borders as long as there are operations whose segments are not known yet,
     /// and at last without one. After an `Err`, [`abort`](Self::abort) follows.
     fn line_up(&self, _attempt: &mut Attempt<Self>, _below: Option<u64>) -> Result<(), Lost> {
@@ -200,12 +231,6 @@ pub trait Protocol: Sized + Send + Sync + 'static {
 
     /// Says that all intentions on a segment have run.
     fn ran(&self, _attempt: &mut Attempt<Self>, _item: ItemId) {}
-
-    /// Whether what the attempt, which has lined up, has seen so far is true. Asked when one of its intentions will not
-    /// let it commit. [`abort`](Self::abort) follows in any case.
-    fn confirm(&self, _attempt: &mut Attempt<Self>) -> Result<(), Lost> {
-        Ok(())
-    }
 
     /// Whether this variant [shares](Self::SHARES).
     fn shares(&self) -> bool {
@@ -243,10 +268,22 @@ pub trait Protocol: Sized + Send + Sync + 'static {
     /// mark will be joined to those of its own item.
     fn adopt(&self, _attempt: &mut Attempt<Self>, _mine: ItemId, _lent: &Item<Self>) {}
 
-    /// Commits: takes the locks it still needs, checks reads, predicates and structure, installs each
-    /// write with [`Attempt::install`], and releases everything. After an `Err`, [`abort`](Self::abort)
-    /// follows.
-    fn commit(&self, attempt: &mut Attempt<Self>) -> Result<(), Lost>;
+    /// The first half of a commit: takes the locks that are missing, [draws the stamp](Attempt::draw_stamp) of an attempt
+    /// that writes, and validates reads, predicates and structure. After an `Ok` the commit cannot fail any more, and every
+    /// segment to be written is this attempt's alone; [`finish`](Self::finish) follows, or [`abort`](Self::abort) after all.
+    /// After an `Err`, [`abort`](Self::abort) follows.
+    fn prepare(&self, attempt: &mut Attempt<Self>) -> Result<(), Lost>;
+
+    /// The second half of a commit: installs each write and releases everything.
+    fn finish(&self, prepared: Prepared<'_, Self>);
+
+    /// Validates the attempt's reads before a rollback, an error or a panic of its body, or of one of its intentions, is
+    /// reported: an attempt that has seen what never was together makes another attempt instead. [`abort`](Self::abort)
+    /// follows in any case.
+    #[cold]
+    fn validate_before_rollback(&self, attempt: &mut Attempt<Self>) -> Result<(), Lost> {
+        self.prepare(attempt)
+    }
 
     /// Releases everything that the attempt still holds. Pending writes have been undone before.
     fn abort(&self, attempt: &mut Attempt<Self>);

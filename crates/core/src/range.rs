@@ -87,7 +87,7 @@ impl<P: Protocol> Transaction<'_, P> {
             }
         }
         match self.attempt.observe(observed, NonNull::from(object)) {
-            Ok(()) => self.learn_absence().map(|()| true),
+            Ok(()) => self.learn_absence(Some(object.label())).map(|()| true),
             Err(lost) => Err(self.lose(lost)),
         }
     }

@@ -2,7 +2,7 @@
 
 use crate::abort::Abort;
 use crate::history::ReadKind;
-use crate::history::recorder::NamedKey;
+use crate::history::recorder::{Log, NamedKey, Slot};
 use crate::item::ItemId;
 use crate::object::{Label, Object};
 use crate::protocol::{Lost, Protocol};
@@ -43,6 +43,7 @@ impl<P: Protocol> Transaction<'_, P> {
             version = slot.version();
             value
         };
+        self.record_place();
         let value = match look {
             Look::Read => self.protocol.read(self.attempt, id, load),
             Look::ReadForUpdate => self.protocol.read_for_update(self.attempt, id, load),
@@ -53,6 +54,44 @@ impl<P: Protocol> Transaction<'_, P> {
             Look::Peek => self.attempt.record_predicate(id, &slot, version),
         }
         Ok(value)
+    }
+
+    /// Notes which operation of the attempt's program what is recorded next belongs to. Only deferred operations run in
+    /// another order than that of the program.
+    fn record_place(&mut self) {
+        if P::DEFERS {
+            let place = self.place();
+            if let Some(log) = self.attempt.log() {
+                log.operation(place);
+            }
+        }
+    }
+
+    /// Records that an item's own pending write was looked at, if the attempt is recorded.
+    #[cold]
+    pub(crate) fn record_own_read(&mut self, id: ItemId) {
+        self.record_own(id, Log::own_read);
+    }
+
+    /// Records that an item's pending write was made or changed, if the attempt is recorded and may defer operations.
+    /// The operations here do so themselves; a datatype calls it where it changes a pending write otherwise.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    pub fn record_change(&mut self, id: ItemId) {
+        if P::DEFERS && self.attempt.is_recorded() {
+            self.record_own(id, Log::change);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn record_own(&mut self, id: ItemId, record: fn(&mut Log, &Slot)) {
+        self.record_place();
+        let item = self.attempt.items.get(id);
+        // SAFETY: the item's segment is its object's, and in memory until the attempt ends.
+        let slot = unsafe { self.attempt.slot(item.object(), item.segment()) };
+        if let (Some(log), Some(slot)) = (self.attempt.log(), slot) {
+            record(log, &slot);
+        }
     }
 
     /// As [`read_recorded`](Self::read_recorded), for protocols that leave no item.
@@ -90,6 +129,14 @@ impl<P: Protocol> Transaction<'_, P> {
         }
     }
 
+    /// Says that the last read told only that something is there, to line up for it. What it is, the operation finds when it
+    /// runs. So what earlier operations of the attempt do to it in between is no matter.
+    pub fn read_as_condition(&mut self) {
+        if let Some(log) = self.attempt.log() {
+            log.read_as_condition();
+        }
+    }
+
     /// As [`observe`](Self::observe), for the absence of one key, which is recorded. False if the bucket or leaf
     /// has changed meanwhile, so that the version of the absence is not known: look the key up again.
     ///
@@ -106,6 +153,7 @@ impl<P: Protocol> Transaction<'_, P> {
         key: &dyn Debug,
         bytes: &dyn Fn(&mut Vec<u8>),
     ) -> Result<bool, Abort> {
+        self.record_place();
         let slot = self.attempt.log().map(|log| log.slot(object.label(), &NamedKey { key, bytes }));
         let version = slot.as_ref().map_or(0, |slot| slot.version());
         // SAFETY: observed under the attempt's pinned epoch, so it is in memory until the attempt ends.
@@ -126,10 +174,14 @@ impl<P: Protocol> Transaction<'_, P> {
 
     /// Records that an insertion found its key free. The key's record is in the index, locked by this attempt.
     pub fn record_free_key(&mut self, label: &Label, key: &dyn Debug, bytes: &dyn Fn(&mut Vec<u8>)) {
+        self.record_place();
         if let Some(log) = self.attempt.log() {
             let slot = log.slot(label, &NamedKey { key, bytes });
             // Nobody else installs a version of the key while its new record is locked.
             log.read(&slot, slot.version(), ReadKind::Absent);
+            if P::DEFERS {
+                log.change(&slot);
+            }
         }
     }
 

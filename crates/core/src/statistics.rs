@@ -223,6 +223,7 @@ impl Counters {
         }
     }
 
+    #[inline]
     pub(crate) fn read(&self) -> Statistics {
         Statistics {
             commits: self.commits.load(Ordering::Relaxed),
@@ -273,29 +274,34 @@ pub(crate) struct ConflictTable {
 }
 
 impl ConflictTable {
-    /// Counts a conflict. `describe` is called only when the key is new.
-    pub(crate) fn count(
+    /// Counts a conflict over a key. False if the key is new: then it is to be described, when the table's lock has been
+    /// given back, and counted with [`count_new`](Self::count_new).
+    pub(crate) fn count(&mut self, object: u32, identity: u64, reason: Reason) -> bool {
+        let Some(key) = self.keys.get_mut(&(object, identity)) else { return false };
+        key.conflicts += 1;
+        key.reasons[reason as usize] += 1;
+        true
+    }
+
+    /// Counts a conflict over a key that is new.
+    pub(crate) fn count_new(
         &mut self,
         object: u32,
         identity: u64,
         reason: Reason,
-        describe: impl FnOnce() -> (String, String),
+        object_name: String,
+        key: String,
     ) {
-        let at = (object, identity);
-        if !self.keys.contains_key(&at) {
-            let mut inherited = 0;
-            if self.keys.len() >= KEYS_MAX {
-                let least = self.keys.iter().min_by_key(|(_, key)| key.conflicts).map(|(at, _)| *at);
-                let given_way = least.and_then(|least| self.keys.remove(&least));
-                inherited = given_way.map_or(0, |key| key.conflicts);
-            }
-            let (object, key) = describe();
-            let reasons = [0; Reason::ALL.len()];
-            self.keys.insert(at, HotKey { object, key, conflicts: inherited, reasons });
+        let mut inherited = 0;
+        if self.keys.len() >= KEYS_MAX {
+            let least = self.keys.iter().min_by_key(|(_, key)| key.conflicts).map(|(at, _)| *at);
+            let given_way = least.and_then(|least| self.keys.remove(&least));
+            inherited = given_way.map_or(0, |key| key.conflicts);
         }
-        let key = self.keys.get_mut(&at).expect("inserted above");
-        key.conflicts += 1;
-        key.reasons[reason as usize] += 1;
+        let reasons = [0; Reason::ALL.len()];
+        let new = HotKey { object: object_name, key, conflicts: inherited, reasons };
+        self.keys.insert((object, identity), new);
+        self.count(object, identity, reason);
     }
 
     /// Adds the counts to a report over all workers.
@@ -319,8 +325,12 @@ mod tests {
     fn a_hot_key_is_kept_when_there_are_more_keys_than_places() {
         let mut table = ConflictTable::default();
         for round in 0..100u64 {
-            table.count(1, 7, Reason::ReadChanged, || ("t".into(), "hot".into()));
-            table.count(1, 1_000 + round, Reason::WriteLocked, || ("t".into(), format!("cold {round}")));
+            if !table.count(1, 7, Reason::ReadChanged) {
+                table.count_new(1, 7, Reason::ReadChanged, "t".into(), "hot".into());
+            }
+            let (identity, key) = (1_000 + round, format!("cold {round}"));
+            assert!(!table.count(1, identity, Reason::WriteLocked));
+            table.count_new(1, identity, Reason::WriteLocked, "t".into(), key);
         }
         let mut report = BTreeMap::new();
         table.add_to(&mut report);

@@ -1,12 +1,13 @@
 //! The least protocol and the least object, for this crate's own tests.
 
-use crate::{Attempt, Item, ItemId, Label, Lost, Object, Pin, Protocol, Variant};
+use crate::{Attempt, Item, ItemId, Label, Lost, Object, Pin, Prepared, Protocol, Variant};
 use std::ptr::NonNull;
 
 /// No concurrency control.
 pub(crate) struct Unprotected;
 
-impl Protocol for Unprotected {
+// SAFETY: the tests that use it run one transaction at a time. Each write is installed once, after all that can fail.
+unsafe impl Protocol for Unprotected {
     const VARIANTS: &'static [Variant] = &[Variant { name: "unprotected", summary: "for tests", source: "" }];
     const OPAQUE: bool = false;
     const WORKERS_MAX: u32 = 2;
@@ -36,12 +37,12 @@ impl Protocol for Unprotected {
     fn born_locked(&self, _: &Attempt<Self>) -> u64 {
         1
     }
-    fn commit(&self, attempt: &mut Attempt<Self>) -> Result<(), Lost> {
-        attempt.check_structures()?;
-        for at in 0..attempt.items.writes().len() {
-            attempt.install(attempt.items.writes()[at]);
-        }
-        Ok(())
+    fn prepare(&self, attempt: &mut Attempt<Self>) -> Result<(), Lost> {
+        attempt.draw_stamp();
+        attempt.check_structures()
+    }
+    fn finish(&self, prepared: Prepared<'_, Self>) {
+        prepared.install_all(|_| (), |_| ());
     }
     fn abort(&self, _: &mut Attempt<Self>) {}
 }

@@ -3,19 +3,21 @@
 use crate::abort::{Abort, Misuse, Reason};
 use crate::attempt::{Attempt, WorkerId};
 use crate::engine::{EngineId, Slot};
-use crate::history::Ended;
 use crate::item::{Flags, ItemId};
 use crate::object::{Label, Object};
 use crate::pin::Pin;
 use crate::profile::Isolation;
 use crate::protocol::{Lost, Over, Protocol};
+use crate::retained::{MemoryLimit, is_anybody_told, told_error};
 use crate::structure::StructureChange;
+use crate::users_code::contained;
 use crate::worker::Loss;
 use hotrow_sync::lock;
 use hotrow_sync::thread::{label, work};
 use std::marker::PhantomData;
 use std::ptr::NonNull;
 
+mod ending;
 mod pending;
 
 /// One attempt at a transaction, handed to its body.
@@ -35,6 +37,8 @@ pub struct Transaction<'w, P: Protocol> {
     pub(crate) latest: ItemId,
     /// The item of the intention that is running, if it has one.
     pub(crate) running: Option<ItemId>,
+    /// Where the intention that ran last stands among the attempt's.
+    pub(crate) running_place: u32,
     /// Whether it has read a segment, with what others have written.
     has_read: bool,
     /// Whether its commit has begun with operations deferred and nothing read.
@@ -67,6 +71,8 @@ pub(crate) enum Stop {
     RolledBack,
     /// An intention panicked, with these words.
     Panicked(String),
+    /// It was told to end because it kept too much memory.
+    Told(Box<MemoryLimit>),
 }
 
 /// How an attempt ended.
@@ -82,6 +88,8 @@ pub(crate) enum Outcome {
     RolledBack,
     /// An intention panicked, with these words.
     Panicked(String),
+    /// It was told to end because it kept too much memory.
+    Told(Box<MemoryLimit>),
 }
 
 /// What a read found.
@@ -153,8 +161,9 @@ impl<'w, P: Protocol> Transaction<'w, P> {
             engine,
             stop: None,
             phase,
-            latest: ItemId::from_position(0),
+            latest: ItemId::FIRST,
             running: None,
+            running_place: 0,
             has_read: false,
             tame: false,
             describe,
@@ -197,12 +206,19 @@ impl<'w, P: Protocol> Transaction<'w, P> {
         self.attempt.pin()
     }
 
-    /// Begins an operation of an object: fails if the object belongs to another engine, or if the attempt
-    /// has been aborted and the body went on all the same.
+    /// Begins an operation of an object: fails if the object belongs to another engine, if the attempt
+    /// has been aborted and the body went on all the same, or if it was told to end because it keeps too much memory.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn enter(&mut self, label: &Label) -> Result<(), Abort> {
         work(WORK_OPERATION);
-        if label.engine == self.engine { Ok(()) } else { Err(self.refuse(label)) }
+        if label.engine != self.engine || self.is_told() { Err(self.refuse(label)) } else { Ok(()) }
+    }
+
+    /// True if the attempt was told to end. Without a call, even where somebody else was: after one that returns, the
+    /// compiler would have to load again what it has loaded for the operation before.
+    #[inline(always)]
+    fn is_told(&self) -> bool {
+        is_anybody_told() && self.attempt.holder.is_told()
     }
 
     #[cold]
@@ -210,7 +226,16 @@ impl<'w, P: Protocol> Transaction<'w, P> {
         if self.stop.is_some() {
             return Abort::INTERNAL;
         }
-        self.misuse(Misuse::ForeignObject { object: label.name().to_owned() })
+        if label.engine != self.engine {
+            return self.misuse(Misuse::ForeignObject { object: label.name().to_owned() });
+        }
+        self.heed()
+    }
+
+    /// Ends the attempt because it was told to.
+    #[cold]
+    fn heed(&mut self) -> Abort {
+        self.stop(Stop::Told(told_error(self.attempt.holder)))
     }
 
     /// Ends the attempt for a use that can never work.
@@ -274,6 +299,9 @@ impl<'w, P: Protocol> Transaction<'w, P> {
             let id = unsafe { self.item(object, segment) };
             self.settle_before(id)?;
             if self.attempt.items.get(id).is(Flags::WRITE) {
+                if P::DEFERS && self.attempt.is_recorded() {
+                    self.record_own_read(id);
+                }
                 return Ok(Found::Own(id));
             }
             self.note_read(id);
@@ -338,6 +366,7 @@ impl<'w, P: Protocol> Transaction<'w, P> {
         let id = unsafe { self.item(object, segment) };
         self.settle_before(id)?;
         if self.attempt.items.get(id).is(Flags::WRITE) {
+            self.record_change(id);
             return Ok((id, None));
         }
         self.note_read(id);
@@ -369,6 +398,7 @@ impl<'w, P: Protocol> Transaction<'w, P> {
         let id = unsafe { self.item(object, segment) };
         self.settle_before(id)?;
         if self.attempt.items.get(id).is(Flags::WRITE) {
+            self.record_change(id);
             return Ok((id, true));
         }
         match self.protocol.write(self.attempt, id) {
@@ -467,6 +497,9 @@ impl<'w, P: Protocol> Transaction<'w, P> {
     pub unsafe fn read_beside_write<V>(&mut self, id: ItemId, load: impl FnMut() -> V) -> Result<V, Abort> {
         self.note_read(id);
         let result = if self.attempt.is_recorded() {
+            if P::DEFERS && self.attempt.items.get(id).is(Flags::WRITE) {
+                self.record_own_read(id);
+            }
             self.read_recorded(id, Look::Read, load)
         } else {
             self.protocol.read(self.attempt, id, load)
@@ -500,13 +533,15 @@ impl<'w, P: Protocol> Transaction<'w, P> {
     #[inline]
     pub unsafe fn write_payload(&mut self, id: ItemId) {
         debug_assert!(!self.attempt.items.get(id).payload().is_null());
+        self.record_change(id);
         self.attempt.items.mark_write(id);
     }
 
-    /// Says that something was found absent: by an observation, or because an insertion succeeded.
+    /// Says that something of an object was found absent: by an observation, or because an insertion succeeded. `None`:
+    /// rows were looked at without their versions, so that all that was seen may be newer than what was read before.
     #[inline]
-    pub fn learn_absence(&mut self) -> Result<(), Abort> {
-        match self.protocol.observed(self.attempt) {
+    pub fn learn_absence(&mut self, object: Option<&Label>) -> Result<(), Abort> {
+        match self.protocol.observed(self.attempt, object) {
             Ok(()) => Ok(()),
             Err(lost) => Err(self.lose(lost)),
         }
@@ -543,14 +578,16 @@ impl<'w, P: Protocol> Transaction<'w, P> {
         self.stop(Stop::Lost(loss))
     }
 
-    /// Counts a lost conflict while what it was lost over is still in memory.
+    /// Counts a lost conflict while what it was lost over is still in memory. Code of the user's that names the key runs
+    /// under no lock of ours, and if it panics the attempt is lost all the same.
     fn report(&self, lost: Lost) -> Loss {
         let (object, identity, segment) = match lost.over {
             Over::Item(id) => {
                 let item = self.attempt.items.get(id);
                 let segment = item.segment();
                 // SAFETY: the item's segment is its object's, and in memory until the attempt ends.
-                (item.object(), unsafe { item.object().identify(segment) }, Ok(segment))
+                let identity = contained(|| unsafe { item.object().identify(segment) });
+                (item.object(), identity.unwrap_or_default(), Ok(segment))
             }
             Over::Structure(number) => {
                 let (observed, object) = self.attempt.observation(number);
@@ -558,143 +595,27 @@ impl<'w, P: Protocol> Transaction<'w, P> {
             }
         };
         let describe = || {
-            let key = match segment {
+            let key = contained(|| match segment {
                 // SAFETY: as above.
                 Ok(segment) => unsafe { object.describe(segment) },
                 // SAFETY: observed by this object in this attempt.
                 Err(node) => unsafe { object.describe_structure(node, self.attempt.pin()) },
-            };
-            (object.label().name().to_owned(), key)
+            });
+            (
+                object.label().name().to_owned(),
+                key.unwrap_or_else(|| String::from("a key that cannot be shown")),
+            )
         };
         self.slot.counters.abort(lost.reason);
         if P::DEFERS && self.tame && lost.reason != Reason::Undeclared {
             self.slot.counters.tame_abort();
         }
         let number = object.label().number();
-        lock(&self.slot.conflicts).count(number, identity, lost.reason, describe);
+        let counted = lock(&self.slot.conflicts).count(number, identity, lost.reason);
+        if !counted {
+            let (object, key) = describe();
+            lock(&self.slot.conflicts).count_new(number, identity, lost.reason, object, key);
+        }
         Loss { reason: lost.reason, words: self.describe.then(describe) }
-    }
-
-    /// Tries to commit.
-    pub(crate) fn commit(self) -> Outcome {
-        self.commit_and(|_| ()).map_or_else(|outcome| outcome, |()| Outcome::Done)
-    }
-
-    /// Tries to commit, and then takes from the attempt what is to outlive it.
-    #[inline]
-    pub(crate) fn commit_and<R>(mut self, take: impl FnOnce(&Attempt<P>) -> R) -> Result<R, Outcome> {
-        if self.stop.is_none() {
-            label("commit");
-            work(WORK_COMMIT);
-            if P::DEFERS && self.attempt.intentions.are_waiting() {
-                self.commit_deferred();
-            }
-            // What goes wrong stops the attempt.
-            let _ = self.run_graph();
-        }
-        if self.stop.is_none() {
-            if self.attempt.is_recorded() {
-                self.attempt.name_writes();
-            }
-            match self.protocol.commit(self.attempt) {
-                Ok(()) => {
-                    self.open = false;
-                    label("after commit");
-                    if self.attempt.is_recorded() {
-                        self.attempt.record_end(Ended::Committed);
-                    }
-                    self.slot.counters.commit();
-                    if P::DEFERS && self.tame {
-                        self.slot.counters.tame_commit();
-                    }
-                    self.attempt.cleanup(true);
-                    self.protocol.over(self.attempt);
-                    let taken = take(self.attempt);
-                    self.attempt.close();
-                    return Ok(taken);
-                }
-                Err(lost) => {
-                    let _ = self.lose(lost);
-                }
-            }
-        }
-        self.roll_back();
-        Err(self.outcome())
-    }
-
-    /// Lines up and runs what was deferred. What goes wrong stops the attempt.
-    fn commit_deferred(&mut self) {
-        let is_tame =
-            |tx: &Self| !(tx.has_read || tx.attempt.has_structures() || tx.attempt.items.has_predicates());
-        self.tame = is_tame(self);
-        let lined_up = self.line_up();
-        // What was looked up meanwhile may have been found absent.
-        self.tame &= is_tame(self);
-        label("intentions");
-        if lined_up.and_then(|()| self.carry_out()).is_err() && !matches!(self.stop, Some(Stop::Lost(_))) {
-            self.doubt();
-        }
-    }
-
-    /// An intention wants to roll back, or panicked. That is believed only of an attempt that could have committed: one
-    /// that has seen what never was makes another attempt (drp §5.2, where the certification is an input of all
-    /// intentions).
-    #[cold]
-    fn doubt(&mut self) {
-        if let Err(lost) = self.protocol.confirm(self.attempt) {
-            self.stop = None;
-            let _ = self.lose(lost);
-        }
-    }
-
-    /// The body returned an error: rolls back.
-    pub(crate) fn give_up(mut self) -> Outcome {
-        self.roll_back();
-        self.outcome()
-    }
-
-    fn outcome(&mut self) -> Outcome {
-        match self.stop.take() {
-            None => Outcome::Done,
-            Some(Stop::Lost(loss)) => Outcome::Lost(loss),
-            Some(Stop::Misuse(misuse)) => Outcome::Misused(misuse),
-            Some(Stop::RolledBack) => Outcome::RolledBack,
-            Some(Stop::Panicked(message)) => Outcome::Panicked(message),
-        }
-    }
-
-    #[cold]
-    fn roll_back(&mut self) {
-        label("abort");
-        self.open = false;
-        self.attempt.undo();
-        self.protocol.abort(self.attempt);
-        if self.attempt.is_recorded() {
-            self.attempt.record_end(match &self.stop {
-                Some(Stop::Lost(loss)) => Ended::Aborted(loss.reason),
-                _ => Ended::RolledBack,
-            });
-        }
-        if !matches!(self.stop, Some(Stop::Lost(_) | Stop::Misuse(_))) {
-            self.slot.counters.rollback();
-        }
-        self.attempt.cleanup(false);
-        self.protocol.over(self.attempt);
-        self.attempt.close();
-    }
-}
-
-impl<P: Protocol> Drop for Transaction<'_, P> {
-    /// Rolls back an attempt that was neither committed nor given up: its body panicked.
-    #[inline]
-    fn drop(&mut self) {
-        if self.open {
-            self.roll_back();
-        } else if self.attempt.is_open() {
-            // A panic (in a key's own code, in the drop of something captured) cut the end short. The pin must not
-            // outlive the transaction: the worker may be sent to another thread.
-            self.protocol.over(self.attempt);
-            self.attempt.close();
-        }
     }
 }

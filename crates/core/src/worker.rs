@@ -4,40 +4,55 @@ use crate::abort::{Abort, Conflict, Error, Misuse, Reason};
 use crate::attempt::{Attempt, WorkerId};
 use crate::deferred::Deferred;
 use crate::engine::{EngineId, Shared, Slot};
-use crate::policy::RetryPolicy;
+use crate::policy::{Elder, RetryPolicy};
 use crate::profile::Profile;
 use crate::protocol::Protocol;
+use crate::retained::{self, HolderKind};
 use crate::statistics::Statistics;
 use crate::transaction::{Outcome, Transaction};
+use crate::users_code::{Panics, drop_payload};
 use hotrow_sync::backoff::Backoff;
+use hotrow_sync::clock::{self, Duration};
 use hotrow_sync::random::Random;
-use hotrow_sync::{Arc, clock, local};
+use hotrow_sync::{Arc, local, thread};
 use std::cell::Cell;
 use std::ops::{Deref, DerefMut};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 local! {
-    static IN_TRANSACTION: Cell<bool> = Cell::new(false);
+    /// Bit 0: whether the thread is inside a transaction. The other bits: its number, 0 before its first transaction.
+    static THREAD: Cell<u64> = Cell::new(0);
 }
 
 /// Whether the current thread is inside a transaction.
 pub(crate) fn in_transaction() -> bool {
-    IN_TRANSACTION.with(Cell::get)
+    THREAD.with(Cell::get) & 1 != 0
 }
 
-/// Marks the current thread as inside a transaction.
-struct Inside;
+/// Marks the current thread as inside a transaction. It holds the thread's number.
+struct Inside(u64);
 
 impl Inside {
     #[inline]
     fn enter() -> Result<Self, Misuse> {
-        if IN_TRANSACTION.with(|inside| inside.replace(true)) { Err(Misuse::Nested) } else { Ok(Self) }
+        THREAD.with(|thread| {
+            let mut word = thread.get();
+            if word & 1 != 0 {
+                return Err(Misuse::Nested);
+            }
+            if word == 0 {
+                word = thread::number() << 1;
+            }
+            thread.set(word | 1);
+            Ok(Self(word >> 1))
+        })
     }
 }
 
 impl Drop for Inside {
     #[inline]
     fn drop(&mut self) {
-        IN_TRANSACTION.with(|inside| inside.set(false));
+        THREAD.with(|thread| thread.set(self.0 << 1));
     }
 }
 
@@ -57,7 +72,11 @@ impl<P: Protocol> Worker<P> {
         let id = WorkerId(slot.number);
         // The same for each engine: a simulation is to be repeated exactly.
         let random = Random::stream(0, u64::from(slot.number));
-        Self { shared, slot, attempt: Attempt::new(id, local), random }
+        let mut attempt = Attempt::new(id, local, shared.commits.clone());
+        let (worker, protocol) = (id, shared.name.clone());
+        let kind = HolderKind::Transaction { worker, attempt: 0, protocol };
+        attempt.holder = retained::register(shared.id, kind);
+        Self { shared, slot, attempt, random }
     }
 
     /// The worker's number.
@@ -71,6 +90,7 @@ impl<P: Protocol> Worker<P> {
     }
 
     /// This worker's counts, and those of earlier workers with the same number.
+    #[inline]
     pub fn statistics(&self) -> Statistics {
         self.slot.counters.read()
     }
@@ -79,12 +99,13 @@ impl<P: Protocol> Worker<P> {
     ///
     /// `body` may run several times; only its last run has effects on transactional objects. It passes
     /// aborts up with `?`, and may return [`Abort::rollback`] to roll back. A panic in it rolls back and
-    /// passes on.
+    /// passes on. Rollbacks and panics count only if the body has seen one consistent state; otherwise it runs again.
     ///
     /// # Errors
     ///
     /// [`Error::Conflict`] or [`Error::Timeout`] when the policy's attempts or time are used up,
-    /// [`Error::Rollback`] when the body asked for it, [`Error::Misuse`] for what can never work.
+    /// [`Error::Rollback`] when the body asked for it, [`Error::Misuse`] for what can never work,
+    /// [`Error::MemoryLimit`] when more memory is retained than the engine's limit, if it has one.
     #[inline]
     pub fn run<R>(
         &mut self,
@@ -161,13 +182,30 @@ impl<P: Protocol> Worker<P> {
         profile: Profile,
         mut body: impl FnMut(&mut Transaction<'_, P>) -> Result<B, E>,
     ) -> Result<B::Output, Error<E>> {
-        let _inside = Inside::enter()?;
-        self.shared.elders.pass(None);
-        match self.one_attempt(0, profile, &mut body) {
+        let inside = Inside::enter()?;
+        self.attempt.begin_transaction(self.shared.policy.deadline);
+        if self.shared.elders.is_closed() && !self.wait_at_gate() {
+            return Err(Error::Timeout(Loss::at_gate().into_conflict(0)));
+        }
+        self.may_begin(&profile)?;
+        match self.one_attempt(0, inside.0, profile, &mut body) {
             Attempted::Committed(result) => Ok(result),
             Attempted::RolledBack(error) => Err(error),
-            Attempted::Aborted(lost) => self.retry(lost, profile, &mut body),
+            Attempted::Aborted(lost) => self.retry(lost, inside.0, profile, &mut body),
         }
+    }
+
+    /// Lets another transaction go first. False if the deadline has passed meanwhile.
+    #[cold]
+    fn wait_at_gate(&mut self) -> bool {
+        let time_max = self.attempt.wait_max();
+        self.shared.elders.wait(time_max)
+    }
+
+    /// Checks that memory is there for an attempt.
+    #[inline(always)]
+    fn may_begin<E>(&self, profile: &Profile) -> Result<(), Error<E>> {
+        self.shared.limit.pass(profile, self.shared.policy.deadline).map_err(Error::MemoryLimit)
     }
 
     /// The attempts after the first. They call the body through a pointer, so that it is compiled into one place
@@ -177,6 +215,7 @@ impl<P: Protocol> Worker<P> {
     fn retry<B: Resolve<P>, E: From<Abort>>(
         &mut self,
         mut lost: Loss,
+        thread: u64,
         profile: Profile,
         body: &mut dyn FnMut(&mut Transaction<'_, P>) -> Result<B, E>,
     ) -> Result<B::Output, Error<E>> {
@@ -184,49 +223,70 @@ impl<P: Protocol> Worker<P> {
         let shared = self.shared.clone();
         let begin = self.attempt.waited_since().unwrap_or_else(clock::now);
         let mut backoff = Backoff::new(policy.backoff_max);
-        let mut elder = None;
+        let mut elder: Option<Elder<'_>> = None;
         let mut attempts = 1;
+        // The time of the aborted attempts, without the first one, which is not timed.
+        let mut lost_time = Duration::ZERO;
         let result = loop {
             if attempts >= policy.attempts_max {
                 break Err(Error::Conflict(lost.into_conflict(attempts)));
             }
-            if policy.deadline.is_some_and(|deadline| begin.elapsed() >= deadline) {
+            let time_max = policy.deadline.map(|deadline| deadline.saturating_sub(begin.elapsed()));
+            if time_max == Some(Duration::ZERO) {
                 break Err(Error::Timeout(lost.into_conflict(attempts)));
             }
-            if attempts >= policy.escalate_after && elder.is_none() {
+            if elder.is_none() && policy.escalates_after(attempts, lost_time) {
                 elder = Some(shared.elders.escalate());
                 // Nobody new comes in its way; those who are in it end soon, if they are running at all.
                 backoff = Backoff::new(policy.backoff_max);
             }
             backoff.wait(&mut self.random);
-            shared.elders.pass(elder.as_ref());
+            let passes = match &mut elder {
+                Some(elder) => elder.pass(shared.workers(), time_max),
+                None => !shared.elders.is_closed() || shared.elders.wait(time_max),
+            };
+            if !passes {
+                break Err(Error::Timeout(lost.into_conflict(attempts)));
+            }
+            if let Err(error) = self.may_begin(&profile) {
+                break Err(error);
+            }
+            let attempt_began = clock::now();
             attempts += 1;
-            match self.one_attempt(attempts - 1, profile, body) {
+            match self.one_attempt(attempts - 1, thread, profile, body) {
                 Attempted::Committed(result) => break Ok(result),
                 Attempted::RolledBack(error) => break Err(error),
                 Attempted::Aborted(next) => lost = next,
             }
+            lost_time += attempt_began.elapsed();
         };
         self.slot.counters.attempts(attempts);
         result
     }
 
     /// Begins one attempt and holds it open: for tools that step several transactions by hand on one thread,
-    /// operation by operation. There is no retry, no backoff and no check against nesting, and under a protocol
-    /// that waits, two transactions of one thread can wait for each other.
+    /// operation by operation. There is no retry, no backoff, no wait for memory and no check against nesting, and under
+    /// a protocol that waits, two transactions of one thread can wait for each other.
     pub fn begin(&mut self) -> OpenTransaction<'_, P> {
         self.begin_as(Profile::UNKNOWN)
     }
 
     /// As [`begin`](Self::begin), for a transaction of which something is known beforehand.
     pub fn begin_as(&mut self, profile: Profile) -> OpenTransaction<'_, P> {
-        OpenTransaction { transaction: self.transaction(0, profile, true) }
+        self.attempt.begin_transaction(self.shared.policy.deadline);
+        OpenTransaction { transaction: self.transaction(0, thread::number(), profile, true) }
     }
 
     #[inline]
-    fn transaction(&mut self, number: u32, profile: Profile, describe: bool) -> Transaction<'_, P> {
+    fn transaction(
+        &mut self,
+        number: u32,
+        thread: u64,
+        profile: Profile,
+        describe: bool,
+    ) -> Transaction<'_, P> {
         let Self { shared, slot, attempt, .. } = self;
-        attempt.open(number, profile, shared.policy.deadline, shared.recorder.get());
+        attempt.open(number, profile, thread, shared.recorder.get());
         Transaction::begin(&shared.protocol, shared.id, attempt, slot, describe)
     }
 
@@ -234,18 +294,28 @@ impl<P: Protocol> Worker<P> {
     fn one_attempt<B: Resolve<P>, E: From<Abort>>(
         &mut self,
         number: u32,
+        thread: u64,
         profile: Profile,
         body: &mut (impl FnMut(&mut Transaction<'_, P>) -> Result<B, E> + ?Sized),
     ) -> Attempted<B::Output, E> {
         let describe = self.shared.policy.may_give_up_after(number + 1);
-        let mut transaction = self.transaction(number, profile, describe);
-        let result = body(&mut transaction);
-        match result {
-            Ok(result) => match transaction.commit_and(|attempt| result.resolve(attempt)) {
+        let mut transaction = self.transaction(number, thread, profile, describe);
+        match catch_unwind(AssertUnwindSafe(|| body(&mut transaction))) {
+            Ok(Ok(result)) => match transaction.commit_and(|attempt| result.resolve(attempt)) {
                 Ok(output) => Attempted::Committed(output),
                 Err(outcome) => Attempted::failed(outcome, None),
             },
-            Err(error) => Attempted::failed(transaction.give_up(), Some(error)),
+            Ok(Err(error)) => {
+                Attempted::failed(Panics::passing_on(|panics| transaction.give_up(panics)), Some(error))
+            }
+            // The body's panic is the first one, and those of the roll-back are not heard beside it.
+            Err(panic) => match transaction.give_up(&mut Panics::default()) {
+                Outcome::Lost(lost) => {
+                    drop_payload(panic);
+                    Attempted::Aborted(lost)
+                }
+                _ => resume_unwind(panic),
+            },
         }
     }
 }
@@ -260,7 +330,8 @@ impl<P: Protocol> OpenTransaction<'_, P> {
     ///
     /// # Errors
     ///
-    /// [`Error::Conflict`] if the attempt lost, now or in one of its operations; [`Error::Misuse`].
+    /// [`Error::Conflict`] if the attempt lost, now or in one of its operations; [`Error::Misuse`];
+    /// [`Error::MemoryLimit`] if it was told to end.
     pub fn commit(self) -> Result<(), Error> {
         Self::result(self.transaction.commit())
     }
@@ -271,7 +342,7 @@ impl<P: Protocol> OpenTransaction<'_, P> {
     ///
     /// As [`commit`](Self::commit), if the attempt had lost before.
     pub fn roll_back(self) -> Result<(), Error> {
-        Self::result(self.transaction.give_up())
+        Self::result(Panics::passing_on(|panics| self.transaction.cancel(panics)))
     }
 
     fn result(outcome: Outcome) -> Result<(), Error> {
@@ -281,6 +352,7 @@ impl<P: Protocol> OpenTransaction<'_, P> {
             Outcome::Misused(misuse) => Err(Error::Misuse(misuse)),
             Outcome::RolledBack => Err(Error::Rollback(Abort::rollback())),
             Outcome::Panicked(message) => Err(Error::Panicked { message }),
+            Outcome::Told(limit) => Err(Error::MemoryLimit(limit)),
         }
     }
 }
@@ -303,6 +375,7 @@ impl<P: Protocol> Drop for Worker<P> {
         if self.attempt.is_open() {
             self.attempt.abandon();
         }
+        retained::release(self.attempt.holder);
         self.shared.give_back(&self.slot, std::mem::take(&mut self.attempt.local));
     }
 }
@@ -321,6 +394,7 @@ impl<R, E: From<Abort>> Attempted<R, E> {
             Outcome::Lost(lost) => Attempted::Aborted(lost),
             Outcome::Misused(misuse) => Attempted::RolledBack(Error::Misuse(misuse)),
             Outcome::Panicked(message) => Attempted::RolledBack(Error::Panicked { message }),
+            Outcome::Told(limit) => Attempted::RolledBack(Error::MemoryLimit(limit)),
             // Whatever the body has made of the token: it is the intention that decided.
             Outcome::RolledBack => Attempted::RolledBack(Error::Rollback(Abort::rollback().into())),
             Outcome::Done => {
@@ -333,7 +407,7 @@ impl<R, E: From<Abort>> Attempted<R, E> {
 /// What a body returns: its result, or something that the commit will make known.
 trait Resolve<P: Protocol> {
     type Output;
-    fn resolve(self, attempt: &Attempt<P>) -> Self::Output;
+    fn resolve(self, attempt: &mut Attempt<P>) -> Self::Output;
 }
 
 /// A result known when the body returns.
@@ -342,15 +416,15 @@ struct Known<R>(R);
 impl<P: Protocol, R> Resolve<P> for Known<R> {
     type Output = R;
     #[inline(always)]
-    fn resolve(self, _: &Attempt<P>) -> R {
+    fn resolve(self, _: &mut Attempt<P>) -> R {
         self.0
     }
 }
 
 impl<P: Protocol, T: Clone + 'static> Resolve<P> for Deferred<T> {
     type Output = T;
-    fn resolve(self, attempt: &Attempt<P>) -> T {
-        attempt.intentions.result(&self).expect("its intention has run, as all have")
+    fn resolve(self, attempt: &mut Attempt<P>) -> T {
+        attempt.intentions.take_result(&self).expect("its intention has run, as all have")
     }
 }
 
@@ -363,6 +437,11 @@ pub(crate) struct Loss {
 }
 
 impl Loss {
+    /// Nothing: the deadline passed while an older transaction was let through.
+    fn at_gate() -> Self {
+        Self { reason: Reason::Wounded, words: None }
+    }
+
     fn into_conflict(self, attempts: u32) -> Conflict {
         let (object, key) = self.words.unwrap_or_default();
         Conflict { reason: self.reason, object, key, attempts }

@@ -1,8 +1,8 @@
-//! The attributes that the macros know: `#[value(...)]` and `#[hotrow(crate = "path")]`.
+//! The attributes of the macros: `#[value(...)]` and `#[hotrow(crate = "path")]`.
 
 use syn::{Attribute, Data, DeriveInput, Error, Ident, LitStr, Path, Result, parse_quote};
 
-/// How a segment is to hold values of the type.
+/// The placement of values in a segment.
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Placement {
     /// Behind a pointer.
@@ -31,7 +31,7 @@ pub(crate) fn facade(input: &DeriveInput) -> Result<Path> {
     Ok(facade.unwrap_or_else(|| parse_quote!(::hotrow)))
 }
 
-/// What `#[value(...)]` says.
+/// The placement that `#[value(...)]` names.
 pub(crate) fn placement(input: &DeriveInput) -> Result<Placement> {
     let mut placement: Option<Placement> = None;
     for attribute in named(&input.attrs, "value") {
@@ -39,14 +39,14 @@ pub(crate) fn placement(input: &DeriveInput) -> Result<Placement> {
             return Err(Error::new_spanned(attribute, "expected `#[value(inline)]` or `#[value(boxed)]`"));
         }
         attribute.parse_nested_meta(|meta| {
-            let said = if meta.path.is_ident("inline") {
+            let named = if meta.path.is_ident("inline") {
                 Placement::Inline
             } else if meta.path.is_ident("boxed") {
                 Placement::Boxed
             } else {
                 return Err(meta.error("unknown option: `inline` and `boxed` are the only ones"));
             };
-            if placement.replace(said).is_some() {
+            if placement.replace(named).is_some() {
                 return Err(meta.error("a value is `inline` or `boxed`, said once"));
             }
             Ok(())
@@ -60,7 +60,7 @@ fn named<'a>(attributes: &'a [Attribute], name: &'a str) -> impl Iterator<Item =
     attributes.iter().filter(move |attribute| attribute.path().is_ident(name))
 }
 
-/// An attribute on a field or a variant would have no effect: says so.
+/// Returns an error for an attribute on a field or a variant, where it would have no effect.
 fn refuse_inside(input: &DeriveInput, name: &str) -> Result<()> {
     match &input.data {
         Data::Struct(data) => data.fields.iter().try_for_each(|field| refuse(&field.attrs, name)),
@@ -81,19 +81,19 @@ fn refuse(attributes: &[Attribute], name: &str) -> Result<()> {
     }
 }
 
-/// The integer that `#[repr(...)]` names, if it names one.
+/// The integer type that `#[repr(...)]` names, if any.
 pub(crate) fn integer_repr(input: &DeriveInput) -> Result<Option<Ident>> {
     const INTEGERS: [&str; 10] = ["u8", "u16", "u32", "u64", "usize", "i8", "i16", "i32", "i64", "isize"];
-    let mut found = None;
+    let mut repr = None;
     for attribute in named(&input.attrs, "repr") {
         attribute.parse_nested_meta(|meta| {
             if let Some(ident) = meta.path.get_ident()
                 && INTEGERS.iter().any(|integer| ident == integer)
             {
-                found = Some(ident.clone());
+                repr = Some(ident.clone());
             }
             if meta.input.peek(syn::token::Paren) {
-                // `align(8)`, `packed(2)`: theirs to say.
+                // The argument of `align(8)` or `packed(2)` is skipped.
                 let content;
                 syn::parenthesized!(content in meta.input);
                 content.parse::<proc_macro2::TokenStream>()?;
@@ -101,5 +101,13 @@ pub(crate) fn integer_repr(input: &DeriveInput) -> Result<Option<Ident>> {
             Ok(())
         })?;
     }
-    Ok(found)
+    Ok(repr)
+}
+
+/// True if the type's fields may lie at addresses that are not aligned, so that they cannot be borrowed.
+pub(crate) fn is_packed(input: &DeriveInput) -> bool {
+    named(&input.attrs, "repr").any(|attribute| {
+        let options = attribute.meta.require_list().map(|list| list.tokens.to_string());
+        options.is_ok_and(|options| options.contains("packed"))
+    })
 }

@@ -1,9 +1,9 @@
 //! Derive macros for the types that Hotrow's objects and tables hold: [`Value`](macro@Value) for rows,
 //! [`Key`](macro@Key) for keys.
 //!
-//! Use them through the facade, which exports each beside the trait of the same name. The generated code
-//! names the facade by the path `::hotrow`; a type that is defined where the facade is known by another name
-//! says so with `#[hotrow(crate = "path")]`.
+//! Use them through the facade, which exports each beside the trait of the same name. The generated code names the
+//! facade by the path `::hotrow`. If the facade has another path, the type gives it with
+//! `#[hotrow(crate = "path")]`.
 
 mod attributes;
 mod key;
@@ -12,22 +12,23 @@ mod value;
 use proc_macro::TokenStream;
 use syn::{DeriveInput, parse_macro_input};
 
-/// Derives `Value`: how a segment holds values of the type.
+/// Derives `Value`, which decides how a segment holds values of the type.
 ///
-/// # Boxed, the default
+/// # Boxed (the default)
 ///
-/// `#[derive(Clone, Value)]`, or `#[value(boxed)]` in so many words, keeps each value behind a pointer. The
-/// type must be `Clone + Send + Sync + 'static`, and may be generic (the implementation then holds for those
-/// arguments that make it so).
+/// `#[derive(Clone, Value)]`, optionally with `#[value(boxed)]`, keeps each value behind a pointer. The type must
+/// be `Clone + Send + Sync + 'static`. It may be generic; the implementation then holds for type arguments that
+/// meet these bounds. How many bytes a value owns on the heap (`Value::heap_bytes`) is the sum over its fields:
+/// those that are values themselves, and texts and bytes.
 ///
 /// # Inline
 ///
 /// `#[derive(Clone, Copy, Value)]` with `#[value(inline)]` keeps the value in its segment, as words that are
-/// copied one by one. The type must be `Copy`; it must be a struct whose fields are all plain data
-/// (integers, floats, `bool`, `char`, arrays and texts of these, other inline types), or an enum without
-/// fields that says how large it is (`#[repr(u8)]`); it must have no padding and an alignment of at most 8.
-/// All of this is checked when compiling. A struct with padding is mended by a further field that fills the
-/// gap, or by fields whose sizes leave none.
+/// copied one by one. The type must be `Copy`. It must be a struct whose fields are all plain data (integers,
+/// floats, `bool`, `char`, arrays and texts of these, other inline types), or an enum without fields that declares
+/// its size (`#[repr(u8)]`). It must have no padding and an alignment of at most 8. All of this is checked at
+/// compile time. To remove padding from a struct, add a field that fills the gap, or choose field sizes that leave
+/// none.
 ///
 /// ```
 /// use hotrow::Value;
@@ -60,9 +61,8 @@ pub fn derive_value(input: TokenStream) -> TokenStream {
 ///
 /// # The order of the fields
 ///
-/// The image orders keys field by field, in the order in which the fields are declared. `Ord` must do the
-/// same, so derive it (`#[derive(PartialOrd, Ord)]`); a hand-written `Ord` that compares otherwise makes an
-/// ordered table misplace its rows.
+/// The image orders keys field by field, in the order in which the fields are declared. `Ord` must use the same
+/// order, so derive it (`#[derive(PartialOrd, Ord)]`). Otherwise an ordered table misplaces its rows.
 ///
 /// ```
 /// use hotrow::Key;

@@ -18,18 +18,50 @@ fn boxed(input: &DeriveInput, facade: &Path) -> TokenStream {
     let name = &input.ident;
     let mut generics = input.generics.clone();
     if !generics.params.is_empty() {
-        // What the trait demands depends on the arguments, so it becomes a condition.
+        // The type arguments decide whether the type meets the trait's bounds, so these become a condition.
         generics.make_where_clause().predicates.push(parse_quote! {
             Self: ::core::clone::Clone + ::core::marker::Send + ::core::marker::Sync + 'static
         });
     }
     let (parameters, arguments, conditions) = generics.split_for_impl();
+    let heap_bytes = heap_bytes(input, facade);
     quote! {
         #[automatically_derived]
         impl #parameters #facade::Value for #name #arguments #conditions {
             type Cell = #facade::cell::Boxed<Self>;
+            #heap_bytes
         }
     }
+}
+
+/// `Value::heap_bytes` as the sum over the fields. Nothing for a type whose fields cannot be borrowed one by one.
+fn heap_bytes(input: &DeriveInput, facade: &Path) -> Option<TokenStream> {
+    let variants: Vec<(TokenStream, &Fields)> = match &input.data {
+        Data::Struct(data) => vec![(quote!(Self), &data.fields)],
+        Data::Enum(data) if !data.variants.is_empty() => {
+            let path = |ident: &syn::Ident| quote!(Self::#ident);
+            data.variants.iter().map(|variant| (path(&variant.ident), &variant.fields)).collect()
+        }
+        Data::Enum(_) | Data::Union(_) => return None,
+    };
+    if attributes::is_packed(input) || variants.iter().all(|(_, fields)| fields.is_empty()) {
+        return None;
+    }
+    let arms = variants.iter().map(|(path, fields)| {
+        let members = fields.members();
+        let names: Vec<_> = (0..fields.len()).map(|at| quote::format_ident!("field_{at}")).collect();
+        quote! {
+            #path { #(#members: #names),* } => 0usize #(.wrapping_add((&#facade::cell::Field(#names)).heap_bytes()))*
+        }
+    });
+    Some(quote! {
+        #[inline]
+        #[allow(unused_imports, clippy::needless_borrow)]
+        fn heap_bytes(&self) -> usize {
+            use #facade::cell::{FieldIsUnknown as _, FieldIsValue as _};
+            match self { #(#arms),* }
+        }
+    })
 }
 
 /// The implementations of `Value` and `Plain`, and the assertions that make the second one sound.
@@ -61,7 +93,7 @@ fn inline(input: &DeriveInput, facade: &Path) -> Result<TokenStream> {
 
         /// SAFETY: every field is `Plain`, so it has no padding and no pointers; and the fields' sizes add
         /// up to the type's, so there is no padding between or after them. (A field-less enum of a
-        /// primitive representation is exactly that primitive.) Both are asserted when compiling.
+        /// primitive representation has exactly that primitive's layout.) Both are asserted at compile time.
         #[automatically_derived]
         unsafe impl #facade::cell::Plain for #name {}
 
@@ -75,7 +107,7 @@ fn inline(input: &DeriveInput, facade: &Path) -> Result<TokenStream> {
 fn struct_checks(input: &DeriveInput, fields: &Fields, facade: &Path) -> TokenStream {
     let name = &input.ident;
     let types: Vec<&Type> = fields.iter().map(|field| &field.ty).collect();
-    // The bound's failure is reported where the field's type stands.
+    // The compiler reports a failed bound at the field's type.
     let plain = types.iter().map(|ty| quote_spanned! { ty.span() => __field_is_plain::<#ty>(); });
     let padded = format!(
         "`{name}` has padding, which an inline value must not have: fill it with a field such as \

@@ -58,12 +58,14 @@
 //! | [`TwoPhaseLocking`] | `no-wait` | locks what it reads and writes; who meets another's lock aborts | nobody should ever wait, or to compare with |
 //! | the same | `wait-die` | the same; the older one waits, the younger one aborts | work that is half done should not be stopped by others |
 //! | the same | `wound-wait` | the same; the older one takes the lock, the younger one waits | of these three, where the slowest transactions count |
-//! | [`QueueLocking`] | `2pl-mcs` | locks what it reads and writes, and queues for what others hold; a deadlock costs the youngest | to compare with: plain two-phase locking |
+//! | [`QueueLocking`] | `steal` | locks what it reads and writes, and queues for what others hold; a waiting transaction runs operations of the one that it waits for; a deadlock costs the youngest | most transactions go through one row, and do much that is in nobody's way |
+//! | the same | `steal-basic` | the same, with operations taken from one place for all | to compare with |
+//! | the same | `2pl-mcs` | the same, but nobody runs operations of others | to compare with: plain two-phase locking |
 //! | [`Tl2`] | `tl2` | as `occ`, with a global clock: even an attempt that will abort has seen one consistent state | bodies rely on what they have read before they commit |
 //! | [`NoProtocol`] | `none` | no concurrency control, one worker only | one thread is enough, or as the limit to measure against |
 //!
 //! Some types have several *variants*, told apart by [`Protocol::Options`], each with a name:
-//! [`TwoPhaseLocking`] the three above, [`Plor`] those that
+//! [`TwoPhaseLocking`] and [`QueueLocking`] the three above, [`Plor`] those that
 //! [`PlorOptions`](protocols::PlorOptions) describes (`plor+dwa`, `plor+optimistic`, `plor+deadline=20`, ...), [`Drp`]
 //! those of [`DrpOptions`](protocols::DrpOptions) (`drp+opaque`, `drp+exclusive`, ...).
 //! [`Engine::new`] makes the first one that [`Protocol::VARIANTS`] lists, [`Engine::named`] that of a name:
@@ -79,7 +81,7 @@
 //! assert!(Engine::<Plor>::named("wound-wait", RetryPolicy::default()).is_none(), "not one of its variants");
 //! ```
 //!
-//! Under `no-wait`, `wait-die`, `wound-wait`, `2pl-mcs` and `plor` a transaction *holds locks while its body runs*: keep bodies
+//! Under `no-wait`, `wait-die`, `wound-wait`, `2pl-mcs`, `steal` and `plor` a transaction *holds locks while its body runs*: keep bodies
 //! short, and think outside of them. Under all but the first a transaction keeps its age over retries, so that the
 //! oldest one gets through, and who waits for a lock waits as long as it takes, or until the deadline of the
 //! [`RetryPolicy`], if it has one.
@@ -105,7 +107,7 @@
 //!     }
 //! }
 //!
-//! for name in ["occ", "plor", "drp", "tictoc", "mocc", "no-wait", "wait-die", "wound-wait", "2pl-mcs", "tl2", "none"] {
+//! for name in ["occ", "plor", "drp", "tictoc", "mocc", "no-wait", "wait-die", "wound-wait", "steal", "2pl-mcs", "tl2", "none"] {
 //!     assert_eq!(with_protocol(name, CountToTen).unwrap(), Ok(10));
 //! }
 //! assert_eq!(with_protocol("plor+dwa+deadline=20", CountToTen).unwrap(), Ok(10));
@@ -332,9 +334,11 @@
 //! the attempt back and runs the body again, as its [`RetryPolicy`] says: by default for ever, first
 //! after a short spin, then after random pauses of at most 100 microseconds, during all of which the
 //! transaction holds nothing. (A deadline ends waits for locks, too.) One
-//! that was aborted 24 times asks the others to let it through: from then on no attempt begins but those
-//! of the oldest such transaction (nobody waits longer than 100 milliseconds for that, in case its body never
-//! ends).
+//! that was aborted 24 times, or lost a second by it, asks the others to let it through: while it has a *window*, no
+//! attempt begins but its own. A window lasts 100 milliseconds at most at first, and longer each time it was too short
+//! for the transaction's attempts; between two windows each of the others makes an attempt. So a transaction of any
+//! size ends, beside any others, under every protocol. Others wait a few times as long as one of its attempts takes;
+//! one that falls asleep in its body makes them wait once.
 //!
 //! What comes out of [`Engine::run`] is an [`Error`] only if the transaction did not commit:
 //!
@@ -344,6 +348,7 @@
 //! | [`Error::Timeout`] | the policy's time is used up; likewise | yes |
 //! | [`Error::Rollback`] | the body returned an error of its own, which is inside; or a [condition](Transaction::require) did not hold | no |
 //! | [`Error::Panicked`] | a deferred operation panicked | no |
+//! | [`Error::MemoryLimit`] | more memory is retained than the engine's limit, if it has one; names who keeps it | yes, unless it was the one that kept it |
 //! | [`Error::Misuse`] | it can never work: a nested transaction, an object of another engine, an index out of bounds, a change of a fixed table, a scan of a hash table, a write in a transaction that said it only reads, too many workers, a deferred value of another transaction | no |
 //!
 //! A body with an error type of its own runs with [`try_run`](Engine::try_run); the type must be
@@ -388,8 +393,45 @@
 //! assert!(matches!(refused, Err(Error::Rollback(_))));
 //! ```
 //!
+//! A value that was replaced stays in memory until every transaction has ended that was open by then, of whichever
+//! engine: one that stays open for long makes the process grow. [`Engine::retained_memory`] says how much is retained and
+//! which transaction keeps it, and [`Engine::set_retained_bytes_max`] sets a limit: above it, transactions
+//! that write wait and then fail, and the one that keeps most is told to end.
+//!
+//! ```
+//! # use hotrow::{Engine, Occ, TBox};
+//! # let engine = Engine::<Occ>::new();
+//! # let number = TBox::new(&engine, 1);
+//! engine.set_retained_bytes_max(Some(256 << 20));
+//! engine.run(|tx| {
+//!     number.get(tx)?;
+//!     let memory = engine.retained_memory();
+//!     let oldest = memory.oldest().expect("this transaction, at least");
+//!     println!("{} bytes are retained; {oldest}", memory.bytes);
+//!     Ok(())
+//! })?;
+//! # Ok::<(), hotrow::Error>(())
+//! ```
+//!
 //! A panic in a body rolls the attempt back, releases everything, and passes on to the caller. The engine,
 //! and other threads, go on.
+//!
+//! A call that panics has not committed. Once a transaction has committed, only little code of yours is left to run, and
+//! a panic in it can undo nothing any more: the panic hook reports it, and it goes no further. That is
+//!
+//! - a key's `Hash`, or its image, when a deleted row is taken out of its index. The row stays in the index, dead, until
+//!   somebody meets it there or the table is dropped;
+//! - the `Drop` of what deferred operations held;
+//! - the `Drop` of values and keys that were replaced or deleted, by whomever, and that are freed now. Each is dropped on
+//!   whatever thread comes by, and a panic in one does not keep the others. (Two that panic *within* one value or row
+//!   end the process, as everywhere in Rust.)
+//!
+//! When an attempt is rolled back, a panic in the first two (the rows that it had inserted are taken out) passes on, after
+//! everything has been released. A key whose `Debug` panics is reported as a key that cannot be shown.
+//!
+//! A transaction that is never ended because it was leaked ([`std::mem::forget`] of an [`OpenTransaction`]) keeps what it
+//! holds, as a thread does that has died: its locks, its insertions, what it has deferred, and the memory that others
+//! retire from then on.
 //!
 //! ```
 //! # use hotrow::{Engine, Occ, TBox};
@@ -619,11 +661,10 @@
 //! state, because what it does before the commit is not checked first:
 //!
 //! - **No endless loops** on an assumption such as "these two are equal".
-//! - **No panics** on such an assumption: an `assert!` about two rows, an index computed from one of them
-//!   into a vector sized by the other, a subtraction that "cannot" underflow. The panic would pass on.
-//! - **No rollback with an error** that is more than a hint: a body that returns its own error is rolled back
-//!   without a check of what it had read, so but for those two the error may speak of a state that never was.
-//!   Where that matters, return the verdict as an `Ok` value (then the commit checks it), or use `tl2`.
+//!
+//! A panic, an error or a rollback of such a body does no harm: under every protocol they pass on only if all that the
+//! attempt has read is one consistent state, which is validated first. Otherwise the body runs again. (The panic hook has
+//! printed its message by then.) The same holds of conditions and panics of [deferred operations](#deferred-operations).
 //!
 //! And under every protocol, as a body may run several times:
 //!
@@ -658,9 +699,10 @@ pub use hotrow_core::deferred;
 pub use hotrow_core::history;
 #[doc(inline)]
 pub use hotrow_core::{
-    Abort, Access, Conflict, Deferred, Drawn, Engine, EngineId, Error, Expression, HotKey, Input, Isolation,
-    Misuse, OpenTransaction, OperationCounts, Plain, Profile, Protocol, Reason, RetryPolicy, Statistics,
-    Tame, Transaction, Value, Variant, Worker, WorkerId,
+    Abort, Access, CommitStamp, CommitSteps, Committing, Conflict, Deferred, Drawn, Engine, EngineId, Error,
+    Expression, HolderKind, HotKey, Input, Isolation, MemoryHolder, MemoryLimit, Misuse, OpenTransaction,
+    OperationCounts, Plain, Profile, Protocol, Reason, RetainedMemory, RetryPolicy, Statistics, Tame,
+    Transaction, Value, Variant, Worker, WorkerId, retained_bytes,
 };
 #[doc(inline)]
 pub use hotrow_derive::{Key, Value};

@@ -46,7 +46,6 @@ struct Pair(u32, [u16; 2]);
 struct Present {}
 
 #[derive(Clone, Value)]
-#[expect(dead_code, reason = "only its cell counts")]
 struct Article {
     title: String,
     votes: Vec<u64>,
@@ -177,4 +176,71 @@ fn a_misuse_of_the_macros_does_not_compile() {
     let cases = trybuild::TestCases::new();
     cases.pass("tests/ui/pass/*.rs");
     cases.compile_fail("tests/ui/fail/*.rs");
+}
+
+/// A type that is no value, with bytes that nobody knows of.
+#[derive(Clone)]
+struct Unknown {
+    _text: String,
+}
+
+#[derive(Clone, Value)]
+struct Everything<T> {
+    bytes: Vec<u8>,
+    pair: (u64, String),
+    part: Option<Part>,
+    slice: Box<[u8]>,
+    unknown: Unknown,
+    generic: T,
+    number: u64,
+}
+
+#[derive(Clone, Value)]
+enum Part {
+    Named { text: String },
+    Nested(Box<[u64; 4]>, u8),
+    Nothing,
+}
+
+#[derive(Clone, Copy, Value)]
+#[repr(C, packed)]
+struct Packed {
+    small: u8,
+    large: u64,
+}
+
+#[test]
+fn the_bytes_that_a_value_owns_are_the_sum_over_its_fields() {
+    let unknown = || Unknown { _text: "unseen".to_owned() };
+    let row = Everything {
+        bytes: Vec::with_capacity(1_000),
+        pair: (1, String::with_capacity(100)),
+        part: None,
+        slice: vec![1; 10].into_boxed_slice(),
+        unknown: unknown(),
+        generic: String::with_capacity(5_000),
+        number: 1,
+    };
+    assert_eq!(row.heap_bytes(), 6_110);
+    let of_a_value_only = Everything { generic: 1u8, part: Some(Part::Nothing), ..with(unknown()) };
+    assert_eq!(of_a_value_only.heap_bytes(), 0);
+    assert_eq!(of_a_value_only.number, 2);
+    assert_eq!(Part::Named { text: String::with_capacity(70) }.heap_bytes(), 70);
+    assert_eq!(Part::Nested(Box::new([1; 4]), 1).heap_bytes(), 32);
+    assert_eq!(Part::Nothing.heap_bytes(), 0);
+    let packed = Packed { small: 1, large: 2 };
+    assert_eq!(packed.heap_bytes() + packed.small as usize + { packed.large } as usize, 3);
+}
+
+fn with(unknown: Unknown) -> Everything<u8> {
+    let slice = Box::new([]);
+    Everything {
+        bytes: Vec::new(),
+        pair: (1, String::new()),
+        part: None,
+        slice,
+        unknown,
+        generic: 0,
+        number: 2,
+    }
 }

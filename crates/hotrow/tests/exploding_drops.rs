@@ -3,8 +3,8 @@
 mod support;
 
 use hotrow::sync::Arc;
-use hotrow::sync::atomic::{AtomicBool, Ordering};
-use hotrow::{Engine, TBox, Table, Value};
+use hotrow::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use hotrow::{Engine, Occ, TArray, TBox, Table, Value};
 use support::for_each_protocol;
 
 /// A boxed value whose drop panics when told to.
@@ -43,5 +43,64 @@ fn a_drop_that_panics_undoes_or_breaks_no_transaction() {
             assert!(counted + exploded > round && counted <= round + 1);
         }
         assert!(counted >= 1_800, "{counted}");
+    });
+}
+
+/// A boxed value that counts its drops, and panics at one of so many of them, when told to.
+#[derive(Clone, Value)]
+struct Counted {
+    number: u64,
+    drops: Arc<AtomicU64>,
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.drops.fetch_add(1, Ordering::SeqCst);
+        assert!(!self.number.is_multiple_of(10), "a drop that panics");
+    }
+}
+
+/// Makes epochs pass until so many values have been dropped.
+fn settle(drops: &AtomicU64, expected: u64) {
+    let engine = Engine::<Occ>::new();
+    let churn = TBox::new(&engine, String::new());
+    for _ in 0..1_000_000 {
+        if drops.load(Ordering::SeqCst) == expected {
+            return;
+        }
+        engine.run(|tx| churn.set(tx, String::new())).unwrap();
+    }
+    assert_eq!(drops.load(Ordering::SeqCst), expected, "values that nobody drops any more");
+}
+
+#[test]
+fn a_drop_that_panics_keeps_no_other_value_from_being_dropped() {
+    for_each_protocol!(1, |P| {
+        for ordered in [false, true] {
+            let engine = Engine::<P>::new();
+            let drops = Arc::new(AtomicU64::new(0));
+            let value = |number| Counted { number, drops: drops.clone() };
+            let table = match ordered {
+                true => Table::<u64, Counted, P>::ordered(&engine, "rows"),
+                false => Table::<u64, Counted, P>::hash(&engine, "rows", 10),
+            };
+            // Replaced one by one, deleted one by one, and dropped with the table.
+            for key in 0..300 {
+                assert!(engine.run(|tx| table.insert(tx, key, value(key))).unwrap());
+            }
+            for key in 0..100 {
+                assert!(engine.run(|tx| table.replace(tx, &key, value(key))).unwrap());
+            }
+            settle(&drops, 100);
+            for key in 0..100 {
+                assert!(engine.run(|tx| table.delete(tx, &key)).unwrap());
+            }
+            settle(&drops, 200);
+            drop(table);
+            settle(&drops, 400);
+            // Two of one array explode.
+            drop(TArray::new(&engine, 20, |index| value(index as u64)));
+            settle(&drops, 420);
+        }
     });
 }

@@ -1,9 +1,13 @@
 //! `drp`, stepped by hand: an intention that waits keeps its transaction in line while others come (drp §4.2, §5.2).
 
+use hotrow::deferred::Constant;
 use hotrow::protocols::Drp;
 use hotrow::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use hotrow::sync::{Arc, thread};
-use hotrow::{Abort, Engine, Error, Protocol as _, RetryPolicy, TBox, Table, Transaction};
+use hotrow::sync::{Arc, Mutex, lock, thread};
+use hotrow::{
+    Abort, Context, Database, Direction, Engine, Error, Procedure, Protocol as _, RetryPolicy, TBox, Table,
+    TableRef, Transaction,
+};
 
 type Tx<'w> = Transaction<'w, Drp>;
 
@@ -212,4 +216,120 @@ fn who_comes_after_a_transaction_that_inserts_finds_what_it_has_inserted() {
         });
         assert_eq!(engine.run(|tx| Ok((value.get(tx)?, rows.get(tx, &1)?))), Ok((1, Some(0))));
     });
+}
+
+#[test]
+fn insertions_of_one_key_keep_their_order_whoever_is_waited_for_and_others_do_not_wait() {
+    // Not where the turn in each line is waited for before anything runs.
+    for name in ["drp", "drp+opaque", "drp+exclusive"] {
+        let engine = Engine::<Drp>::named(name, RetryPolicy { attempts_max: 1, ..RetryPolicy::default() });
+        let engine = engine.expect("one of its variants");
+        let hot = TBox::new(&engine, 1);
+        let rows = Table::<u64, u64, Drp>::builder(&engine, "rows").build();
+        let gate = Gate::default();
+        let order = Arc::new(Mutex::new(Vec::new()));
+        let note = |what: &'static str| {
+            let order = order.clone();
+            move |inserted: bool| lock(&order).push((what, inserted))
+        };
+        thread::scope(|scope| {
+            let before = scope.spawn(|| {
+                engine.run(|tx| {
+                    let gate = gate.clone();
+                    hot.defer_update(tx, (), move |value, ()| {
+                        gate.pass();
+                        *value += 1;
+                    })
+                    .map(drop)
+                })
+            });
+            gate.await_arrival();
+            engine
+                .run(|tx| {
+                    let row = hot.defer_read(tx, |value| *value)?;
+                    let waiting = rows.defer_insert_grouped(tx, 0, Constant(7), row)?;
+                    let same_key = rows.defer_insert(tx, Constant(7), Constant(3))?;
+                    let other_key = rows.defer_insert(tx, Constant(8), Constant(4))?;
+                    tx.compute(waiting, note("waiting"))?;
+                    tx.compute(same_key, note("same key"))?;
+                    tx.compute(other_key, note("other key"))?;
+                    // All has been tried by now.
+                    let gate = gate.clone();
+                    tx.compute((), move |()| gate.open()).map(drop)
+                })
+                .unwrap();
+            assert_eq!(before.join().unwrap(), Ok(()));
+        });
+        assert_eq!(*lock(&order), [("other key", true), ("waiting", true), ("same key", false)], "{name}");
+        assert_eq!(engine.run(|tx| Ok([rows.get(tx, &7)?, rows.get(tx, &8)?])), Ok([Some(2), Some(4)]));
+    }
+}
+
+/// Deletes the row of a queue that another row names: its key is known too late for its group's head.
+struct DeleteNamed {
+    names: TableRef<u64, u64>,
+    queue: TableRef<(u64, u64), u64>,
+    /// Whether the procedure waits to see what was named.
+    forces: bool,
+}
+
+impl Procedure for DeleteNamed {
+    type Output = bool;
+
+    fn run<C: Context>(&self, cx: &mut C) -> Result<C::Val<bool>, C::Stop> {
+        let zero = cx.value(0);
+        let named = cx.read(self.names, zero, |named| *named)?;
+        let key = cx.map(named, |named| (0, named.unwrap_or(0)));
+        let deleted = cx.delete(self.queue, key)?;
+        if self.forces {
+            cx.force(deleted.clone())?;
+        }
+        Ok(deleted)
+    }
+}
+
+#[test]
+fn the_first_row_stays_until_it_is_taken_though_another_deletes_it_with_a_key_known_late() {
+    for (ranks, forces) in [([1, 2], false), ([1, 2], true), ([2, 1], false)] {
+        each_variant(|engine| {
+            let engine = engine(u32::MAX);
+            let mut database = Database::new(&engine);
+            let names = database.builder("names").rank(ranks[0]).build();
+            let queue = database.builder("queue").rank(ranks[1]).queues(|(group, _)| *group).build();
+            assert!(names.load(0, 0) && queue.load((0, 0), 5) && queue.load((0, 1), 6));
+            let procedure =
+                DeleteNamed { names: database.add_table(names), queue: database.add_table(queue), forces };
+            let queue = database.table(procedure.queue);
+            let first = Table::<u64, u64, Drp>::builder(&engine, "first").rank(0).build();
+            assert!(first.load(0, 0));
+            let (gate, has_deleted) = (Gate::default(), AtomicBool::new(false));
+            let (taken, deleted) = thread::scope(|scope| {
+                let takes = scope.spawn(|| {
+                    engine.run_deferred(|tx| {
+                        let taken = queue.defer_take_first(tx, 0, (0, 0)..(1, 0))?;
+                        // Runs when the first row has been found, and before it is lined up for.
+                        let gate = gate.clone();
+                        first.defer_update(tx, &0, (), move |_, ()| gate.pass())?;
+                        Ok(taken)
+                    })
+                });
+                gate.await_arrival();
+                let deletes = scope.spawn(|| {
+                    let deleted = database.execute(&mut engine.worker()?, &procedure);
+                    has_deleted.store(true, Ordering::Release);
+                    deleted
+                });
+                // It has to wait for the other one. If it does not, that one is to see it.
+                let mut yields = 0..3_000;
+                while !has_deleted.load(Ordering::Acquire) && yields.next().is_some() {
+                    thread::yield_now();
+                }
+                gate.open();
+                (takes.join().unwrap(), deletes.join().unwrap())
+            });
+            assert_eq!((taken, deleted), (Ok(Some((0, 0))), Ok(false)));
+            let left = engine.run(|tx| queue.collect(tx, .., Direction::Ascending, 9));
+            assert_eq!(left, Ok(vec![((0, 1), 6)]));
+        });
+    }
 }

@@ -3,7 +3,7 @@
 use hotrow_core::deferred::Operand;
 use hotrow_core::{
     Abort, Deferred, Engine, EpochBox, Input, Item, Label, Misuse, Object, Pin, Protocol, Segment,
-    Transaction, Value,
+    Transaction, Value, contained,
 };
 use std::ptr::NonNull;
 
@@ -17,6 +17,17 @@ pub struct TArray<T: Value, P: Protocol> {
 struct Shared<T: Value, P: Protocol> {
     label: Label,
     segments: Box<[Segment<T, P>]>,
+}
+
+impl<T: Value, P: Protocol> Drop for Shared<T, P> {
+    /// Drops the elements one by one: one whose `Drop` panics must not keep the others, and a second one not end the process.
+    fn drop(&mut self) {
+        if std::mem::needs_drop::<Segment<T, P>>() {
+            for segment in std::mem::take(&mut self.segments).into_vec() {
+                contained(|| drop(segment));
+            }
+        }
+    }
 }
 
 impl<T: Value, P: Protocol> TArray<T, P> {

@@ -13,6 +13,7 @@ mod per_worker;
 mod plor;
 mod reads;
 mod registry;
+mod removals;
 mod stable;
 mod steal;
 mod striped;

@@ -47,7 +47,7 @@ mod word;
 pub use word::{HeatedVersion, HeatedWord};
 
 use crate::reads::{self, KeepsVersions};
-use hotrow_core::{Attempt, Flags, ItemId, Lost, Over, Protocol, Reason, Variant};
+use hotrow_core::{Attempt, Flags, ItemId, Lost, Over, Prepared, Protocol, Reason, Variant};
 use hotrow_sync::atomic::{Ordering, fence};
 use hotrow_sync::random::Random;
 
@@ -137,14 +137,14 @@ impl Mocc {
     /// Phase 2: every version read is still there and not locked by another writer, and so is every bucket and leaf.
     #[cfg_attr(not(debug_assertions), inline(always))]
     fn validate(attempt: &Attempt<Self>) -> Result<(), Lost> {
-        for (at, item) in attempt.items.iter().enumerate() {
+        for (id, item) in attempt.items.entries() {
             // What is locked was locked in the version read.
             if item.is(Flags::READ)
                 && !item.is(Flags::LOCKED)
                 && !item.mark.shared
                 && !item.header().still_at(item.mark.version)
             {
-                return Err(Lost::item(Reason::ReadChanged, ItemId::from_position(at)));
+                return Err(Lost::item(Reason::ReadChanged, id));
             }
         }
         attempt.check_structures()
@@ -200,7 +200,9 @@ impl KeepsVersions for Mocc {
     }
 }
 
-impl Protocol for Mocc {
+// SAFETY: reads are stable by the version word, which is locked for writing while anything is installed, or hold the lock
+// in shared mode themselves. All is installed once, after everything that can fail.
+unsafe impl Protocol for Mocc {
     const VARIANTS: &'static [Variant] = &[Variant {
         name: "mocc",
         summary: "optimistic where it is cold, locks at once where it is hot",
@@ -288,26 +290,31 @@ impl Protocol for Mocc {
     }
 
     #[inline]
-    fn commit(&self, attempt: &mut Attempt<Self>) -> Result<(), Lost> {
+    fn prepare(&self, attempt: &mut Attempt<Self>) -> Result<(), Lost> {
         for at in 0..attempt.items.writes().len() {
             let id = attempt.items.writes()[at];
             if !attempt.items.get(id).is(Flags::LOCKED) {
                 Self::lock(attempt, id).map_err(|lost| Self::warm(attempt, lost))?;
             }
         }
-        reads::upgrade_predicates(attempt, |item| item.is(Flags::LOCKED) || item.mark.shared)?;
-        // Orders the reads before the checks where nothing was locked in between; the reader's side of the word.
-        fence(Ordering::Acquire);
-        Self::validate(attempt).map_err(|lost| Self::warm(attempt, lost))?;
-        for at in 0..attempt.items.writes().len() {
-            let id = attempt.items.writes()[at];
-            attempt.install(id);
-            attempt.items.get(id).header().unlock_changed();
-        }
+        attempt.draw_stamp();
+        self.validate_before_rollback(attempt)
+    }
+
+    #[inline]
+    fn finish(&self, prepared: Prepared<'_, Self>) {
+        let attempt = prepared.install_all(|_| (), |item| item.header().unlock_changed());
         if attempt.local.locks_early {
             Self::release_early(attempt);
         }
-        Ok(())
+    }
+
+    #[inline]
+    fn validate_before_rollback(&self, attempt: &mut Attempt<Self>) -> Result<(), Lost> {
+        reads::upgrade_predicates(attempt, |item| item.is(Flags::LOCKED) || item.mark.shared)?;
+        // Orders the reads before the checks where nothing was locked in between; the reader's side of the word.
+        fence(Ordering::Acquire);
+        Self::validate(attempt).map_err(|lost| Self::warm(attempt, lost))
     }
 
     #[inline]

@@ -5,13 +5,15 @@
 //! back. Reads leave no items.
 
 use crate::registry;
-use hotrow_core::{Attempt, ItemId, Lost, Protocol, Variant};
+use hotrow_core::{Attempt, ItemId, Lost, Prepared, Protocol, Variant};
 
 /// No concurrency control, one worker only. The limit, not a protocol: none of the papers has it.
 #[derive(Debug)]
 pub struct NoProtocol;
 
-impl Protocol for NoProtocol {
+// SAFETY: there is one worker at a time, and so one attempt: nothing is installed while a `load` runs, nor twice at a time.
+// Each write is installed once, in a commit that cannot fail.
+unsafe impl Protocol for NoProtocol {
     const VARIANTS: &'static [Variant] = &[Variant {
         name: "none",
         summary: "no concurrency control, one worker only: the limit for all others",
@@ -57,11 +59,14 @@ impl Protocol for NoProtocol {
     fn born_locked(&self, _attempt: &Attempt<Self>) {}
 
     #[inline]
-    fn commit(&self, attempt: &mut Attempt<Self>) -> Result<(), Lost> {
-        for at in 0..attempt.items.writes().len() {
-            attempt.install(attempt.items.writes()[at]);
-        }
+    fn prepare(&self, attempt: &mut Attempt<Self>) -> Result<(), Lost> {
+        attempt.draw_stamp();
         Ok(())
+    }
+
+    #[inline]
+    fn finish(&self, prepared: Prepared<'_, Self>) {
+        prepared.install_all(|_| (), |_| ());
     }
 
     #[inline]

@@ -30,7 +30,7 @@
 use crate::reads;
 use crate::registry;
 use crate::version::{self, Version, VersionWord};
-use hotrow_core::{Attempt, ItemId, Lost, Protocol, Variant};
+use hotrow_core::{Attempt, ItemId, Lost, Prepared, Protocol, Variant};
 use hotrow_sync::atomic::{Ordering, fence};
 
 /// Optimistic concurrency control: sto §3.3, with Silo's decentralised versions.
@@ -46,7 +46,9 @@ pub struct OccLocal {
     last: u64,
 }
 
-impl Protocol for Occ {
+// SAFETY: reads are stable by the version word, which is locked for writing while anything is installed
+// (`VersionWord::stable`, `version::lock_writes`). All is installed once, after everything that can fail.
+unsafe impl Protocol for Occ {
     const VARIANTS: &'static [Variant] = &[Variant {
         name: "occ",
         summary: "optimistic: lock writes and check reads at commit, no shared clock",
@@ -92,20 +94,31 @@ impl Protocol for Occ {
     }
 
     #[inline]
-    fn commit(&self, attempt: &mut Attempt<Self>) -> Result<(), Lost> {
+    fn prepare(&self, attempt: &mut Attempt<Self>) -> Result<(), Lost> {
         if attempt.items.writes().is_empty() {
-            version::upgrade_predicates(attempt)?;
-            // Orders the reads before the checks; the reader's side of `VersionWord`.
-            fence(Ordering::Acquire);
-            return version::validate(attempt).map(|_| ());
+            return self.validate_before_rollback(attempt);
         }
         let overwritten = version::lock_writes(attempt)?;
+        attempt.draw_stamp();
         version::upgrade_predicates(attempt)?;
         let read = version::validate(attempt)?;
-        let number = overwritten.max(read).max(attempt.local.last) + 1;
-        attempt.local.last = number;
-        version::install_writes(attempt, Version::new(number, attempt.worker()));
+        attempt.local.last = overwritten.max(read).max(attempt.local.last) + 1;
         Ok(())
+    }
+
+    #[inline]
+    fn finish(&self, mut prepared: Prepared<'_, Self>) {
+        let attempt = prepared.attempt();
+        let version = Version::new(attempt.local.last, attempt.worker());
+        version::install_writes(prepared, version);
+    }
+
+    #[inline]
+    fn validate_before_rollback(&self, attempt: &mut Attempt<Self>) -> Result<(), Lost> {
+        version::upgrade_predicates(attempt)?;
+        // Orders the reads before the checks; the reader's side of `VersionWord`.
+        fence(Ordering::Acquire);
+        version::validate(attempt).map(|_| ())
     }
 
     #[inline]

@@ -64,7 +64,7 @@ mod word;
 pub use word::{TimestampWord, Timestamps};
 
 use crossbeam_utils::CachePadded;
-use hotrow_core::{Attempt, Flags, Item, ItemId, Lost, Protocol, Reason, Variant};
+use hotrow_core::{Attempt, Flags, Item, ItemId, Lost, Prepared, Protocol, Reason, Variant};
 use hotrow_sync::atomic::{AtomicU64, Ordering};
 
 /// TicToc: timestamps computed at commit, without a clock. Yu et al., SIGMOD 2016; plor §6.
@@ -75,10 +75,13 @@ pub struct TicToc {
     floor: CachePadded<AtomicU64>,
 }
 
-/// What a worker keeps: the latest write timestamp that its current attempt has read.
+/// What a worker keeps.
 #[derive(Debug, Default)]
 pub struct TicTocLocal {
+    /// The latest write timestamp that its current attempt has read.
     latest: u64,
+    /// The current commit's timestamp.
+    commit: u64,
 }
 
 impl TicToc {
@@ -152,21 +155,40 @@ impl TicToc {
         Ok(())
     }
 
+    /// Phases 2 and 3: takes the commit timestamp, and sees to it that all that was read is valid then.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    fn validate(&self, attempt: &mut Attempt<Self>, earliest: u64) -> Result<(), Lost> {
+        Self::upgrade_predicates(attempt)?;
+        let mut moment = earliest.max(attempt.local.latest);
+        if attempt.has_structures() || attempt.changes_structure() {
+            moment = moment.max(self.floor());
+            Self::extend_reads(attempt, moment)?;
+            self.raise_floor(moment);
+            attempt.check_structures()?;
+        } else {
+            Self::extend_reads(attempt, moment)?;
+        }
+        attempt.local.commit = moment;
+        Ok(())
+    }
+
     /// Phase 3: every version read is valid at the moment.
     #[cfg_attr(not(debug_assertions), inline(always))]
     fn extend_reads(attempt: &Attempt<Self>, moment: u64) -> Result<(), Lost> {
-        for (at, item) in attempt.items.iter().enumerate() {
+        for (id, item) in attempt.items.entries() {
             // What is locked was locked in the version read.
             if item.is(Flags::READ) && item.mark.read() < moment && !item.is(Flags::LOCKED) {
                 let extended = item.header().extend(item.mark, moment);
-                extended.map_err(|reason| Lost::item(reason, ItemId::from_position(at)))?;
+                extended.map_err(|reason| Lost::item(reason, id))?;
             }
         }
         Ok(())
     }
 }
 
-impl Protocol for TicToc {
+// SAFETY: reads are stable by the timestamp word, which is locked for writing while anything is installed
+// (`TimestampWord::stable`, `lock`). All is installed once, after everything that can fail.
+unsafe impl Protocol for TicToc {
     const VARIANTS: &'static [Variant] = &[Variant {
         name: "tictoc",
         summary: "optimistic: a commit timestamp from what was read and written, reads extended",
@@ -220,24 +242,21 @@ impl Protocol for TicToc {
     }
 
     #[inline]
-    fn commit(&self, attempt: &mut Attempt<Self>) -> Result<(), Lost> {
+    fn prepare(&self, attempt: &mut Attempt<Self>) -> Result<(), Lost> {
         let earliest = Self::lock_writes(attempt)?;
-        Self::upgrade_predicates(attempt)?;
-        let mut moment = earliest.max(attempt.local.latest);
-        if attempt.has_structures() || attempt.changes_structure() {
-            moment = moment.max(self.floor());
-            Self::extend_reads(attempt, moment)?;
-            self.raise_floor(moment);
-            attempt.check_structures()?;
-        } else {
-            Self::extend_reads(attempt, moment)?;
-        }
-        for at in 0..attempt.items.writes().len() {
-            let id = attempt.items.writes()[at];
-            attempt.install(id);
-            attempt.items.get(id).header().unlock_as(Timestamps::written_at(moment));
-        }
-        Ok(())
+        attempt.draw_stamp();
+        self.validate(attempt, earliest)
+    }
+
+    #[inline]
+    fn finish(&self, mut prepared: Prepared<'_, Self>) {
+        let timestamps = Timestamps::written_at(prepared.attempt().local.commit);
+        prepared.install_all(|_| (), |item| item.header().unlock_as(timestamps));
+    }
+
+    #[inline]
+    fn validate_before_rollback(&self, attempt: &mut Attempt<Self>) -> Result<(), Lost> {
+        self.validate(attempt, 0)
     }
 
     #[inline]

@@ -9,8 +9,9 @@
 //! - A read that meets a later version first keeps it, then loads the clock, checks everything read so far
 //!   (versions, predicates, buckets and leaves), and goes on with the clock as its new bound; it aborts only
 //!   if a check fails. (TL2 itself aborts; revalidation gave STO 14 % on contended workloads.)
-//! - Versions of buckets and leaves are not drawn from the clock ("unordered", sto §3.6): observing one
-//!   checks everything, unless the clock still is at the bound, when nobody can have committed since.
+//! - Versions of buckets and leaves are not drawn from the clock ("unordered", sto §3.6). An absence that an attempt
+//!   observes held at its bound already, unless a later commit has deleted a key: only if one may have done so, in
+//!   that object, everything is checked ([`Removals`]).
 //! - At commit, an attempt that wrote nothing is done. Others lock their writes, advance the clock (GV4: who
 //!   loses the race to advance it adopts the winner's value), check their reads unless nobody has committed
 //!   since the bound, and install with the clock's value as version.
@@ -30,21 +31,28 @@
 
 use crate::reads;
 use crate::registry;
+use crate::removals::Removals;
 use crate::version::{self, Version, VersionWord};
 use crossbeam_utils::CachePadded;
-use hotrow_core::{Attempt, Flags, ItemId, Lost, Protocol, Reason, Variant};
+use hotrow_core::{Attempt, Flags, ItemId, Label, Lost, Prepared, Protocol, Reason, Variant};
 use hotrow_sync::atomic::{AtomicU64, Ordering};
 
 /// Opaque optimistic concurrency control: TL2 with revalidation, sto §3.6.
 #[derive(Debug)]
 pub struct Tl2 {
     clock: CachePadded<AtomicU64>,
+    removals: Removals,
 }
 
-/// What a worker keeps: the bound of its current attempt.
+/// What a worker keeps of its current attempt.
 #[derive(Debug, Default)]
 pub struct Tl2Local {
+    /// The bound of its current attempt.
     bound: u64,
+    /// The clock's value for the current commit.
+    commit: u64,
+    /// One more than the position of the last item that was read.
+    reads_end: usize,
 }
 
 /// How often a revalidation starts over because a predicate's value is newer than the bound it took.
@@ -62,7 +70,7 @@ impl Tl2 {
     fn extend(&self, attempt: &mut Attempt<Self>) -> Result<(), Lost> {
         for _ in 0..ROUNDS {
             let bound = self.now();
-            version::validate(attempt)?;
+            version::validate_first(attempt, attempt.local.reads_end)?;
             if Self::predicates_hold(attempt, bound)? {
                 attempt.local.bound = bound;
                 return Ok(());
@@ -104,7 +112,9 @@ impl Tl2 {
     }
 }
 
-impl Protocol for Tl2 {
+// SAFETY: reads are stable by the version word, which is locked for writing while anything is installed
+// (`VersionWord::stable`, `version::lock_writes`). All is installed once, after everything that can fail.
+unsafe impl Protocol for Tl2 {
     const VARIANTS: &'static [Variant] = &[Variant {
         name: "tl2",
         summary: "optimistic and opaque: a global clock, revalidation instead of abort",
@@ -123,17 +133,19 @@ impl Protocol for Tl2 {
     }
 
     fn new((): &()) -> Self {
-        Self { clock: CachePadded::new(AtomicU64::new(0)) }
+        Self { clock: CachePadded::new(AtomicU64::new(0)), removals: Removals::new() }
     }
 
     #[cfg_attr(not(debug_assertions), inline(always))]
     fn begin(&self, attempt: &mut Attempt<Self>) {
         attempt.local.bound = self.now();
+        attempt.local.reads_end = 0;
     }
 
     #[cfg_attr(not(debug_assertions), inline(always))]
     fn read<V>(&self, attempt: &mut Attempt<Self>, item: ItemId, load: impl FnMut() -> V) -> Result<V, Lost> {
         let (version, value) = reads::read(attempt, item, load)?;
+        attempt.local.reads_end = attempt.local.reads_end.max(item.position() + 1);
         if version.number() > attempt.local.bound {
             self.extend(attempt)?;
         }
@@ -169,23 +181,36 @@ impl Protocol for Tl2 {
     }
 
     #[cfg_attr(not(debug_assertions), inline(always))]
-    fn observed(&self, attempt: &mut Attempt<Self>) -> Result<(), Lost> {
-        if self.now() == attempt.local.bound { Ok(()) } else { self.extend(attempt) }
+    fn observed(&self, attempt: &mut Attempt<Self>, object: Option<&Label>) -> Result<(), Lost> {
+        let bound = attempt.local.bound;
+        if self.now() == bound || !self.removals.any_after(bound, object) {
+            return Ok(());
+        }
+        self.extend(attempt)
     }
 
     #[inline]
-    fn commit(&self, attempt: &mut Attempt<Self>) -> Result<(), Lost> {
+    fn prepare(&self, attempt: &mut Attempt<Self>) -> Result<(), Lost> {
         if attempt.items.writes().is_empty() {
             return Ok(());
         }
         version::lock_writes(attempt)?;
+        attempt.draw_stamp();
         let (clock, alone) = self.advance(attempt.local.bound);
+        attempt.local.commit = clock;
         if !alone {
             version::upgrade_predicates(attempt)?;
             version::validate(attempt)?;
         }
-        version::install_writes(attempt, Version::new(clock, attempt.worker()));
         Ok(())
+    }
+
+    #[inline]
+    fn finish(&self, mut prepared: Prepared<'_, Self>) {
+        let attempt = prepared.attempt();
+        let version = Version::new(attempt.local.commit, attempt.worker());
+        self.removals.note(attempt, attempt.local.commit);
+        version::install_writes(prepared, version);
     }
 
     #[inline]

@@ -2,7 +2,7 @@
 
 use crate::reads::{self, KeepsVersions};
 use crate::stable::stable;
-use hotrow_core::{Attempt, Flags, ItemId, Lost, Protocol, Reason, WorkerId};
+use hotrow_core::{Attempt, Flags, ItemId, Lost, Prepared, Protocol, Reason, WorkerId};
 use hotrow_sync::atomic::{AtomicU64, Ordering, fence};
 use hotrow_sync::spin::Spin;
 
@@ -186,13 +186,19 @@ pub(crate) fn upgrade_predicates<P: Versioned>(attempt: &mut Attempt<P>) -> Resu
 /// and leaf. Returns the highest number among the versions read.
 #[cfg_attr(not(debug_assertions), inline(always))]
 pub(crate) fn validate<P: Versioned>(attempt: &Attempt<P>) -> Result<u64, Lost> {
+    validate_first(attempt, attempt.items.len())
+}
+
+/// As [`validate`], of an attempt that has read only some of its first `count` items.
+#[cfg_attr(not(debug_assertions), inline(always))]
+pub(crate) fn validate_first<P: Versioned>(attempt: &Attempt<P>, count: usize) -> Result<u64, Lost> {
     let mut highest = 0;
-    for (at, item) in attempt.items.iter().enumerate() {
+    for (id, item) in attempt.items.first_entries(count) {
         if item.is(Flags::READ) {
             let now = item.header().load();
             let unchanged = now == item.mark || (item.is(Flags::LOCKED) && now.unlocked() == item.mark);
             if !unchanged {
-                return Err(Lost::item(Reason::ReadChanged, ItemId::from_position(at)));
+                return Err(Lost::item(Reason::ReadChanged, id));
             }
             highest = highest.max(item.mark.number());
         }
@@ -203,12 +209,8 @@ pub(crate) fn validate<P: Versioned>(attempt: &Attempt<P>) -> Result<u64, Lost> 
 
 /// Phase 3 (sto §3.3): installs each write and unlocks it with its new version.
 #[cfg_attr(not(debug_assertions), inline(always))]
-pub(crate) fn install_writes<P: Versioned>(attempt: &mut Attempt<P>, version: Version) {
-    for at in 0..attempt.items.writes().len() {
-        let id = attempt.items.writes()[at];
-        attempt.install(id);
-        attempt.items.get(id).header().unlock_as(version);
-    }
+pub(crate) fn install_writes<P: Versioned>(prepared: Prepared<'_, P>, version: Version) {
+    prepared.install_all(|_| (), |item| item.header().unlock_as(version));
 }
 
 /// Releases the locks of an attempt that failed. Versions stay: nothing was changed under the locks, except

@@ -1,10 +1,10 @@
-//! Makes steps as fast as it can; run it under `time`.
+//! Makes steps as fast as possible; run it under `time`.
 //!
 //! `time cargo run --release -p hotrow-sim --example speed -- CORES STEPS hits|array|switches`
 
 use std::cell::Cell;
 
-use hotrow_sim::{Config, Kind, Machine, Random, Simulation, access};
+use hotrow_sim::{AccessKind, Config, Machine, Random, Simulation, access};
 
 #[repr(align(64))]
 #[derive(Default)]
@@ -26,7 +26,7 @@ fn main() {
                 "array" => random.below(1 << 17) as usize,
                 _ => core * 64 + step as usize % 8,
             };
-            access(words[at].0.as_ptr() as usize, 8, Kind::Load);
+            access(words[at].0.as_ptr() as usize, 8, AccessKind::Load);
         }
     });
     println!("{} steps, {} switches, {} virtual ns", outcome.steps, outcome.switches, outcome.virtual_ns());

@@ -1,10 +1,10 @@
-//! The tags of one cache: which lines it holds, and which it gives up for a new one.
+//! The tags of one cache: the lines it holds, and the choice of the line it evicts.
 
-/// A set-associative cache without data, least recently used first out.
+/// A set-associative cache without data. It evicts the least recently used line of a set.
 ///
-/// The tags of a set lie in the order of use, so that a hit on the line used last is one comparison. Lines
-/// are numbers from the directory, in order of first touch: their low bits choose the set, which spreads lines
-/// that are touched one after the other as evenly as consecutive addresses do.
+/// The tags of a set are sorted by last use, so that a hit on the most recently used line is one comparison.
+/// Lines are numbers from the directory, in order of first touch. Their low bits choose the set, so that lines
+/// touched one after the other spread over the sets as evenly as consecutive addresses do.
 #[derive(Debug)]
 pub(crate) struct Tags {
     /// Line number plus one; 0 is an empty way.
@@ -14,7 +14,7 @@ pub(crate) struct Tags {
 }
 
 impl Tags {
-    /// A cache of so many lines. The number of sets need not be a power of two.
+    /// A cache of `lines` lines. The number of sets need not be a power of two.
     pub(crate) fn new(lines: usize, ways: usize) -> Self {
         let ways = ways.clamp(1, lines.max(1));
         let sets = (lines / ways).max(1);
@@ -33,7 +33,7 @@ impl Tags {
         &mut self.tags[start..start + self.ways]
     }
 
-    /// Whether the line is there; it is then the one used last.
+    /// Returns true if the cache holds the line, and marks the line as most recently used.
     #[inline]
     pub(crate) fn touch(&mut self, line: u32) -> bool {
         let tag = line + 1;
@@ -51,17 +51,17 @@ impl Tags {
         }
     }
 
-    /// Takes a line in, as the one used last. Returns the line that had to go.
+    /// Inserts a line as the most recently used one. Returns the line that it evicts.
     pub(crate) fn insert(&mut self, line: u32) -> Option<u32> {
         if self.touch(line) {
             return None;
         }
         let set = self.set(line);
         let last = set.len() - 1;
-        let gone = set[last];
+        let evicted = set[last];
         set.copy_within(..last, 1);
         set[0] = line + 1;
-        gone.checked_sub(1)
+        evicted.checked_sub(1)
     }
 }
 
@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_full_set_gives_up_the_line_used_longest_ago() {
+    fn a_full_set_evicts_the_least_recently_used_line() {
         let mut tags = Tags::new(8, 2);
         assert_eq!(tags.insert(0), None);
         assert_eq!(tags.insert(4), None);

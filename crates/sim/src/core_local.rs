@@ -5,14 +5,14 @@ use std::mem;
 
 use crate::engine;
 
-/// The values of one core: the static's address, and the value.
+/// The values of one core: for each, the static's address and the value.
 #[derive(Default)]
 pub(crate) struct Values {
     values: Vec<(usize, Box<dyn Any>)>,
 }
 
 impl Values {
-    /// The next to be dropped: the one made last.
+    /// Removes the next value to be dropped: the one made last.
     pub(crate) fn pop(&mut self) -> Option<Box<dyn Any>> {
         self.values.pop().map(|(_, value)| value)
     }
@@ -25,8 +25,8 @@ impl Values {
 
 /// A static with one value for each virtual core of the simulation that runs in this thread.
 ///
-/// A value is made when its core first asks for it and dropped, in the core, after the core's body has
-/// returned, the last made first. A core that is killed or abandoned leaks its values, as a dead thread does.
+/// A value is made when its core first asks for it. After the core's body has returned, the core drops its
+/// values, the last made first. A core that is killed or abandoned leaks its values, as a dead thread does.
 ///
 /// ```
 /// use hotrow_sim::{Config, CoreLocal, Machine, Simulation};
@@ -50,14 +50,15 @@ pub struct CoreLocal<T: 'static> {
 }
 
 impl<T: 'static> CoreLocal<T> {
-    /// A static whose values begin like this.
+    /// A static that initializes each core's value with `init`.
     pub const fn new(init: fn() -> T) -> Self {
         Self { init }
     }
 
-    /// Gives the current core's value to `look`. None when no simulation runs in this thread.
+    /// Calls `look` with the current core's value. Returns `None` if no simulation runs in this thread.
     ///
-    /// Not a step and without cost. Linear in how many such statics the core has used.
+    /// Not a step and without virtual cost. Takes time linear in the number of such statics that the core has
+    /// used.
     pub fn with<R>(&'static self, look: impl FnOnce(&T) -> R) -> Option<R> {
         let engine = engine::active();
         if engine.is_null() {
@@ -70,7 +71,7 @@ impl<T: 'static> CoreLocal<T> {
             let values = &engine.cores[engine.current].values.values;
             values.iter().find(|(owner, _)| *owner == key).map(|(_, value)| &raw const **value)
         };
-        let found = find().unwrap_or_else(|| {
+        let value = find().unwrap_or_else(|| {
             let value: Box<dyn Any> = Box::new((self.init)());
             // SAFETY: as above; `init` has returned.
             unsafe {
@@ -78,11 +79,11 @@ impl<T: 'static> CoreLocal<T> {
                 let current = engine.current;
                 engine.cores[current].values.values.push((key, value));
             }
-            find().expect("it has just been put there")
+            find().expect("the value was just pushed")
         });
-        // SAFETY: the value is boxed, so it stays where it is when others are added, and it is dropped only
-        // after the core's body has returned, that is, after this call.
-        let value = unsafe { &*found };
+        // SAFETY: the value is boxed, so it does not move when others are added, and it is dropped only after
+        // the core's body has returned, that is, after this call.
+        let value = unsafe { &*value };
         value.downcast_ref::<T>().map(look)
     }
 }

@@ -1,35 +1,36 @@
-//! Who holds which line.
+//! The coherence directory: the caches that hold each line.
 
 /// No core owns the line.
 pub(crate) const NOBODY: u16 = u16::MAX;
 
-/// What the directory knows of one line, beside the set of its sharers.
+/// The state of one line, except for the set of its sharers.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Line {
-    /// The private cache that holds it exclusively, modified or not; or [`NOBODY`].
+pub(crate) struct DirectoryEntry {
+    /// The private cache that holds the line exclusively, modified or not; or [`NOBODY`].
     pub(crate) owner: u16,
-    /// The sockets whose shared cache holds it, one bit each.
+    /// The sockets whose shared cache holds the line, one bit each.
     pub(crate) sockets: u64,
-    /// Until when it moves between caches; a request that comes before waits.
+    /// The end of the line's last move between caches; an earlier request waits until then.
     pub(crate) busy_until_ps: u64,
 }
 
 /// One coherence directory for all lines.
 ///
-/// Lines are numbered in the order of first touch. Numbers, unlike addresses, are the same in each run of the
-/// same program, so nothing that depends on them depends on where the allocator was put.
+/// Lines are numbered in the order of first touch. Unlike addresses, the numbers are the same in each run of
+/// the same program, so that results do not depend on where the allocator places data.
 #[derive(Debug)]
 pub(crate) struct Directory {
-    /// Open addressing: address of the line plus one, and its number. 0 is free.
+    /// An open-addressing hash table from the address of a line plus one to the line's number. 0 marks a free
+    /// entry.
     slots: Vec<(u64, u32)>,
-    lines: Vec<Line>,
+    lines: Vec<DirectoryEntry>,
     /// One bit for each private cache, `words` words for each line.
     sharers: Vec<u64>,
     words: usize,
 }
 
 impl Directory {
-    /// An empty directory for so many private caches.
+    /// An empty directory for `caches` private caches.
     pub(crate) fn new(caches: usize) -> Self {
         Self { slots: vec![(0, 0); 1024], lines: Vec::new(), sharers: Vec::new(), words: caches.div_ceil(64) }
     }
@@ -43,7 +44,7 @@ impl Directory {
         at
     }
 
-    /// The number of the line at this address (of the line, not of the byte). Amortized constant time.
+    /// Returns the number of the line at `line` (the line's address, not the byte's). Amortized constant time.
     #[inline]
     pub(crate) fn number(&mut self, line: u64) -> u32 {
         let at = self.slot(line + 1);
@@ -64,22 +65,22 @@ impl Directory {
         }
         let number = self.lines.len() as u32;
         self.slots[at] = (line + 1, number);
-        self.lines.push(Line { owner: NOBODY, sockets: 0, busy_until_ps: 0 });
+        self.lines.push(DirectoryEntry { owner: NOBODY, sockets: 0, busy_until_ps: 0 });
         self.sharers.resize(self.sharers.len() + self.words, 0);
         number
     }
 
-    /// How many lines were touched so far.
+    /// The number of lines touched so far.
     pub(crate) fn touched(&self) -> usize {
         self.lines.len()
     }
 
     #[inline]
-    pub(crate) fn line(&mut self, number: u32) -> &mut Line {
+    pub(crate) fn line(&mut self, number: u32) -> &mut DirectoryEntry {
         &mut self.lines[number as usize]
     }
 
-    /// The caches that hold a copy, as bits.
+    /// The caches that hold a copy, one bit each.
     #[inline]
     pub(crate) fn sharers(&self, number: u32) -> &[u64] {
         &self.sharers[number as usize * self.words..][..self.words]
@@ -95,7 +96,7 @@ impl Directory {
         self.sharers[number as usize * self.words + cache / 64] |= 1 << (cache % 64);
     }
 
-    /// A private cache gave its copy up.
+    /// Removes the copy of a private cache.
     pub(crate) fn drop_copy(&mut self, number: u32, cache: usize) {
         self.sharers[number as usize * self.words + cache / 64] &= !(1 << (cache % 64));
         let line = self.line(number);
@@ -104,7 +105,7 @@ impl Directory {
         }
     }
 
-    /// All copies are invalid but the one of `cache`, which now owns the line.
+    /// Invalidates all copies but that of `cache`, which then owns the line.
     pub(crate) fn make_exclusive(&mut self, number: u32, cache: usize, socket: usize) {
         let start = number as usize * self.words;
         self.sharers[start..start + self.words].fill(0);
@@ -133,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn an_owner_alone_holds_its_line() {
+    fn an_exclusive_line_is_held_by_its_owner_only() {
         let mut directory = Directory::new(1024);
         let number = directory.number(5);
         directory.add_sharer(number, 3);

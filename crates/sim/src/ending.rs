@@ -1,4 +1,4 @@
-//! How cores and runs end: by returning, by a panic, by a fault, at a limit.
+//! The end of cores and of runs: by returning, by a panic, by a fault, at a limit.
 
 use corosensei::Yielder;
 
@@ -8,20 +8,20 @@ use crate::outcome::{End, Fate};
 use crate::trace::Operation;
 use crate::virtual_core::{NOT_QUEUED, State, Woken};
 
-/// What becomes of a core that makes a step after the run has ended.
+/// The treatment of a core that makes a step after the run has ended.
 pub(crate) enum AfterEnd {
-    /// It unwinds already, by being told or from a region, and the step does nothing.
+    /// The step does nothing: the core unwinds already, by request or out of a region.
     GoOn,
-    /// It has to unwind.
+    /// The core must unwind.
     Unwind,
-    /// It waits in a destructor, so others go first.
+    /// The core waits in a destructor, so it is suspended and other cores go first.
     Suspend(*const Yielder<(), ()>),
-    /// It is never resumed.
+    /// The core is suspended and never resumed.
     Abandon(*const Yielder<(), ()>),
 }
 
 impl Engine {
-    /// Ends the run for all cores. Those that are to unwind get their turn by [`next`](Self::next).
+    /// Ends the run for all cores. [`next`](Self::next) resumes those that must unwind.
     pub(crate) fn end_all(&mut self, end: End) {
         self.htm.abort_all();
         self.end.get_or_insert(end);
@@ -39,7 +39,7 @@ impl Engine {
         }
     }
 
-    /// A core's panic ends the run: the others are asked to stop, and wait for nobody any more.
+    /// Ends the run after a core's panic: asks the other cores to stop, and wakes all that are parked.
     pub(crate) fn stop_after_panic(&mut self) {
         self.stopping = true;
         let hard = self.steps.saturating_add(self.limits.grace_steps);
@@ -51,7 +51,7 @@ impl Engine {
         }
     }
 
-    /// A core's body has returned or unwound.
+    /// Records that a core's body has returned or unwound.
     pub(crate) fn core_finished(&mut self, core: usize, state: State) {
         self.make_unready(core);
         self.cores[core].clock = self.now;
@@ -59,7 +59,7 @@ impl Engine {
         self.cores[core].queued = NOT_QUEUED;
     }
 
-    /// How a core ended.
+    /// The way in which a core ended.
     pub(crate) fn fate(&self, core: usize) -> Fate {
         match self.cores[core].state {
             State::Finished => Fate::Finished,
@@ -69,7 +69,7 @@ impl Engine {
         }
     }
 
-    /// Kills the current core, unless it is the last. Whether it did.
+    /// Kills the current core unless it is the last one alive. Returns true if it did.
     pub(crate) fn kill(&mut self) -> bool {
         if self.cores.iter().filter(|core| core.is_alive()).count() < 2 {
             return false;
@@ -83,7 +83,7 @@ impl Engine {
         true
     }
 
-    /// Stops the current core for a time. True if it has to be suspended for that.
+    /// Stops the current core for `ps` picoseconds. Returns true if the caller must suspend it.
     pub(crate) fn stop(&mut self, ps: u64) -> bool {
         let current = self.current;
         self.record(Operation::Stopped, None, ps);
@@ -96,7 +96,7 @@ impl Engine {
         true
     }
 
-    /// What becomes of the current core at a step after the run has ended.
+    /// Decides how the current core is treated at a step after the run has ended.
     pub(crate) fn after_end(&mut self, gives_way: bool) -> AfterEnd {
         let (grace, current) = (self.limits.grace_steps, self.current);
         let is_leaving = self.htm.is_leaving(current);
@@ -106,8 +106,8 @@ impl Engine {
             core.state = State::Abandoned;
             return AfterEnd::Abandon(core.yielder);
         }
-        if !core.told && !is_leaving {
-            core.told = true;
+        if !core.told_to_unwind && !is_leaving {
+            core.told_to_unwind = true;
             return AfterEnd::Unwind;
         }
         if gives_way {
@@ -118,7 +118,7 @@ impl Engine {
         AfterEnd::GoOn
     }
 
-    /// The current core ends the run, so it needs no other turn to be told.
+    /// Ends the run from the current core. That core needs no further turn in order to unwind.
     pub(crate) fn end_here(&mut self, end: End) {
         self.end_all(end);
         let current = self.current as u32;

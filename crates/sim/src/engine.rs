@@ -1,20 +1,20 @@
-//! The engine: whose turn it is, and what happens at a step.
+//! The engine: decides which core goes on, and carries out steps.
 //!
 //! # Turns
 //!
-//! Each core has a clock. The core that runs keeps the clock of the next one at hand (`horizon`). A step first
-//! compares: as long as the running core is the earliest, it goes on without a switch. Otherwise it puts itself
-//! into the heap of those that are ready and suspends; the loop in `simulation.rs` resumes the earliest. Then
-//! the step charges its cost and returns, and the caller does the real operation. So operations happen one at
-//! a time, in the order of the clocks at which they begin; ties go to the lower number.
+//! Each core has a clock. The engine keeps the clock of the next core at hand (`horizon`). A step compares
+//! first: as long as the running core is the earliest, it goes on without a switch. Otherwise it puts itself
+//! into the heap of ready cores and suspends; the loop in `simulation.rs` resumes the earliest core. Then the
+//! step charges its cost and returns, and the caller performs the real operation. So operations happen one at a
+//! time, in the order of the clocks at which they begin; ties go to the lower core number.
 //!
-//! With a [`Schedule`] the clocks do not decide. Each step asks the schedule, and there is one time for all:
+//! Under a [`Schedule`] the clocks do not decide: each step asks the schedule. All cores then share one time,
 //! the sum of all costs.
 //!
 //! # Sharing
 //!
-//! The engine is reached from the fibers through a pointer. All fibers and the loop run on one thread of the
-//! operating system, and no reference into the engine is held across a switch.
+//! Fibers reach the engine through a pointer. All fibers and the loop run on one thread of the operating system,
+//! and no reference into the engine is held across a switch.
 
 use std::cell::Cell;
 use std::cmp::Reverse;
@@ -25,7 +25,7 @@ use corosensei::Yielder;
 
 use crate::fault::Fault;
 use crate::memory::Memory;
-use crate::outcome::{End, Waiting};
+use crate::outcome::{End, ParkedCore};
 use crate::regions::Htm;
 use crate::schedule::{Choice, Schedule};
 use crate::trace::{Operation, Step, Trace};
@@ -50,7 +50,7 @@ pub(crate) fn set_active(engine: *mut Engine) {
 }
 
 /// The limits of a run.
-pub(crate) struct Limits {
+pub(crate) struct RunLimits {
     pub(crate) steps: u64,
     pub(crate) steps_hard: u64,
     pub(crate) until_ps: u64,
@@ -66,51 +66,51 @@ pub(crate) struct Engine {
     /// The current core goes on while its key is below this.
     horizon: u64,
     pub(crate) steps: u64,
-    /// The step at which a limit or a fault is due.
+    /// The step at which a limit or a fault is due next.
     pub(crate) attention_at: u64,
-    /// Steps do nothing: a condition is being checked, or the run has ended.
+    /// True if steps do nothing: a condition is being checked, or the run has ended.
     pub(crate) quiet: bool,
     pub(crate) memory: Memory,
     pub(crate) trace: Trace,
     pub(crate) htm: Htm,
     pub(crate) cores: Vec<Core>,
-    /// Keys of the cores that are ready, or wait until a time.
+    /// The keys of the cores that are ready, or that wait until a time.
     queue: BinaryHeap<Reverse<u64>>,
     schedule: Option<Box<dyn Schedule>>,
     runnable: Vec<u32>,
     chosen: Option<usize>,
-    /// Who is parked, by key. Not hashed with a random seed: what it allocates, and frees in which order, must be the
-    /// same in each process.
+    /// The parked cores, by key. Not a map with a random hash seed, because its allocations and frees must come
+    /// in the same order in each process.
     waiting: BTreeMap<usize, VecDeque<u32>>,
     faults: Vec<(u64, Fault)>,
-    pub(crate) limits: Limits,
+    pub(crate) limits: RunLimits,
     pub(crate) stopping: bool,
     pub(crate) end: Option<End>,
-    /// Who is still to unwind.
+    /// The cores that must still unwind.
     pub(crate) unwinding: VecDeque<u32>,
     pub(crate) switches: u64,
     pub(crate) sibling_percent: u64,
 }
 
-/// What an engine is made of.
-pub(crate) struct Parts {
+/// The parameters of [`Engine::new`].
+pub(crate) struct EngineParts {
     pub(crate) cores: usize,
     pub(crate) physical_cores: usize,
     pub(crate) memory: Memory,
     pub(crate) htm: Htm,
     pub(crate) trace: Trace,
-    /// None: the clocks decide.
+    /// `None` if the clocks decide.
     pub(crate) schedule: Option<Box<dyn Schedule>>,
-    /// The last first.
+    /// The faults with their steps, the latest first.
     pub(crate) faults: Vec<(u64, Fault)>,
-    pub(crate) limits: Limits,
+    pub(crate) limits: RunLimits,
     pub(crate) sibling_percent: u64,
 }
 
 impl Engine {
-    pub(crate) fn new(parts: Parts) -> Self {
-        let Parts { cores, physical_cores, memory, htm, trace, schedule, faults, limits, sibling_percent } =
-            parts;
+    pub(crate) fn new(parts: EngineParts) -> Self {
+        let EngineParts { cores, physical_cores, memory, .. } = parts;
+        let EngineParts { htm, trace, schedule, faults, limits, sibling_percent, .. } = parts;
         let mut engine = Self {
             now: 0,
             current: 0,
@@ -148,7 +148,7 @@ impl Engine {
         self.schedule.is_none()
     }
 
-    /// Puts a core into the heap, to go on at its clock or, if it is parked, to time out then.
+    /// Puts a core into the heap: at time `at` it goes on or, if it is parked, times out.
     fn enqueue(&mut self, core: usize, at: u64) {
         let key = at << CORE_BITS | core as u64;
         self.cores[core].queued = key;
@@ -169,7 +169,7 @@ impl Engine {
         }
     }
 
-    /// Takes a core from the runnable ones, where a schedule decides.
+    /// Removes a core from the runnable cores. Does nothing if the clocks decide.
     pub(crate) fn make_unready(&mut self, core: usize) {
         let position = std::mem::replace(&mut self.cores[core].position, NOT_RUNNABLE);
         if position != NOT_RUNNABLE {
@@ -180,7 +180,7 @@ impl Engine {
         }
     }
 
-    /// The least key in the heap that is not stale.
+    /// Returns the least key in the heap that is not stale.
     fn first_queued(&mut self) -> Option<u64> {
         while let Some(Reverse(key)) = self.queue.peek().copied() {
             if self.cores[(key & ((1 << CORE_BITS) - 1)) as usize].queued == key {
@@ -191,7 +191,7 @@ impl Engine {
         None
     }
 
-    /// Lets the core go on whose time has come: asleep, parked until then, or ready.
+    /// Makes the core of the heap's least key ready; it was asleep, parked with a deadline, or ready already.
     fn come_due(&mut self, key: u64) -> usize {
         self.queue.pop();
         let core = (key & ((1 << CORE_BITS) - 1)) as usize;
@@ -207,7 +207,7 @@ impl Engine {
         core
     }
 
-    /// Who goes on, by the schedule. None if nobody ever can.
+    /// Asks the schedule for the next core. Returns `None` if no core can ever go on.
     fn choose(&mut self, current: Option<usize>, gave_way: bool) -> Option<usize> {
         while let Some(key) = self.first_queued()
             && (key >> CORE_BITS <= self.now || self.runnable.is_empty())
@@ -228,7 +228,7 @@ impl Engine {
         Some(if is_runnable { chosen } else { self.runnable[0] as usize })
     }
 
-    /// Who is to be resumed next; the engine is then at that core. None when the run is over.
+    /// Returns the core to resume next and makes it the current one. `None` when the run is over.
     pub(crate) fn next(&mut self) -> Option<usize> {
         if self.end.is_some() {
             let core = self.unwinding.pop_front()? as usize;
@@ -240,7 +240,7 @@ impl Engine {
                 let was_parked = self.cores[(key & ((1 << CORE_BITS) - 1)) as usize].state;
                 let core = self.come_due(key);
                 if matches!(was_parked, State::Parked(..)) {
-                    // It runs only after the time to wake up has passed, too.
+                    // The core runs only after the cost of waking up has passed, too.
                     self.enqueue(core, self.cores[core].clock);
                     return None;
                 }
@@ -280,28 +280,28 @@ impl Engine {
         }
     }
 
-    /// The cores that are parked, by number.
-    pub(crate) fn parked(&self) -> Vec<Waiting> {
+    /// The parked cores, in the order of their numbers.
+    pub(crate) fn parked(&self) -> Vec<ParkedCore> {
         let parked = self.cores.iter().enumerate().filter_map(|(number, core)| match core.state {
             State::Parked(key, since_ps) => {
-                Some(Waiting { core: number, key, since_ns: since_ps / 1000, label: core.label })
+                Some(ParkedCore { core: number, key, since_ns: since_ps / 1000, label: core.label })
             }
             _ => None,
         });
         parked.collect()
     }
 
-    /// The core's fiber runs, and suspends itself through this.
+    /// Sets the yielder through which a core's fiber suspends itself.
     pub(crate) fn set_yielder(&mut self, core: usize, yielder: *const Yielder<(), ()>) {
         self.cores[core].yielder = yielder;
     }
 
-    /// Takes the core-local value made last from a core.
+    /// Removes the core-local value that a core made last.
     pub(crate) fn pop_value(&mut self, core: usize) -> Option<Box<dyn std::any::Any>> {
         self.cores[core].values.pop()
     }
 
-    /// Wakes up to `most` of those parked on a key, the longest parked first. Returns how many.
+    /// Wakes up to `most` of the cores parked on a key, the longest parked first. Returns their number.
     pub(crate) fn wake(&mut self, key: usize, most: usize, woken: Woken) -> usize {
         let mut count = 0;
         while count < most {
@@ -313,7 +313,7 @@ impl Engine {
             let running = self.now + self.memory.costs.wake;
             self.cores[waiter].clock = self.cores[waiter].clock.max(running);
             if !self.is_clocked() {
-                // The schedule decides when it runs; being late is one of its choices.
+                // The schedule decides when the core runs; a late wake-up is one of its choices.
                 self.cores[waiter].clock = self.now;
             }
             self.make_ready(waiter);
@@ -324,7 +324,7 @@ impl Engine {
         count
     }
 
-    /// Records a step that the current core makes and lets its clock go on.
+    /// Records a step of the current core and advances its clock.
     #[inline]
     pub(crate) fn record(&mut self, operation: Operation, line: Option<u32>, cost_ps: u64) {
         let core = self.current;
@@ -335,7 +335,7 @@ impl Engine {
         self.now += cost_ps;
     }
 
-    /// Takes the current core off until a time, where a schedule decides.
+    /// Suspends the current core until a time. For runs in which a schedule decides.
     pub(crate) fn sleep_until(&mut self, at: u64) {
         let current = self.current;
         self.make_unready(current);
@@ -343,7 +343,7 @@ impl Engine {
         self.enqueue(current, at);
     }
 
-    /// Takes the current core off until it is woken or the time has come.
+    /// Parks the current core until it is woken or the deadline passes.
     pub(crate) fn park(&mut self, key: usize, deadline_ps: Option<u64>) {
         let current = self.current;
         self.make_unready(current);
@@ -354,20 +354,20 @@ impl Engine {
         }
     }
 
-    /// How the current core's parking ended.
+    /// The reason why the current core's parking ended.
     pub(crate) fn woken(&self) -> Woken {
         self.cores[self.current].woken
     }
 
-    /// Whether the schedule, and not the clocks, decides.
+    /// True if a schedule, and not the clocks, decides.
     pub(crate) fn is_scheduled(&self) -> bool {
         self.schedule.is_some()
     }
 
-    /// The next fault that is due.
+    /// Removes the next fault that is due.
     ///
-    /// None strikes a core that unwinds from a region: the standard library counts who unwinds in this thread,
-    /// and one that never ended would be counted for ever.
+    /// No fault strikes a core that unwinds from a region: the standard library counts the panics that unwind in
+    /// this thread, and would count one that never ends for ever.
     pub(crate) fn due_fault(&mut self) -> Option<Fault> {
         if self.htm.is_leaving(self.current) {
             return None;
@@ -376,7 +376,7 @@ impl Engine {
         Some(fault)
     }
 
-    /// Looks at the soft limit, and finds the step at which something is due next.
+    /// Checks the soft limit, and sets the step at which a limit or a fault is due next.
     pub(crate) fn set_attention(&mut self) {
         self.stopping |= self.steps >= self.limits.steps;
         let fault = self.faults.last().map_or(u64::MAX, |(step, _)| *step);
@@ -384,13 +384,13 @@ impl Engine {
         self.attention_at = fault.min(soft).min(self.limits.steps_hard);
     }
 
-    /// Whether the current core need not look up before its next step: no other's turn, no limit, no fault.
+    /// True if the current core may make its next step at once: no other core's turn, no limit, no fault.
     #[inline(always)]
     pub(crate) fn is_turn(&self) -> bool {
         self.key() < self.horizon && self.steps < self.attention_at
     }
 
-    /// Has the current core wait for its turn. False if it need not.
+    /// Makes the current core wait for its turn. Returns false if it need not wait.
     pub(crate) fn hand_over(&mut self, gives_way: bool) -> bool {
         let current = self.current;
         if self.is_clocked() {
@@ -405,7 +405,7 @@ impl Engine {
         }
     }
 
-    /// What the current core suspends itself through. Its clock is kept for the next time.
+    /// Saves the current core's clock and returns the yielder through which the core suspends itself.
     pub(crate) fn leave_current(&mut self) -> *const Yielder<(), ()> {
         let now = self.now;
         let core = &mut self.cores[self.current];

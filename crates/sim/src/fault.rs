@@ -1,26 +1,27 @@
-//! Faults: cores that stop for long, and cores that die.
+//! Faults: cores that stop for a long time, and cores that die.
 
 use crate::random::Random;
 
-/// Which faults a run gets. Where they strike is drawn by the run's seed.
+/// The faults of a run. The run's seed decides at which steps they strike.
 ///
-/// A fault strikes the core that is about to make a certain step, counted over all cores; the steps are drawn
-/// evenly from the first [`within_steps`](Self::within_steps). So a core that makes many steps is struck more
-/// often, and always in the middle of something.
+/// A fault strikes the core that is about to make a certain step, counted over all cores. The steps are drawn
+/// uniformly from the first [`within_steps`](Self::within_steps), so a core that makes more steps is struck more
+/// often.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Faults {
-    /// How many times a core stops, as if the operating system had taken its processor away.
+    /// The number of times that a core stops, as if the operating system had preempted it.
     pub stops: u32,
-    /// The longest stop, in virtual nanoseconds; each is drawn evenly between a tenth of this and all of it.
+    /// The longest stop, in virtual nanoseconds. Each stop is drawn uniformly between a tenth of it and all of
+    /// it.
     pub stop_ns_max: u64,
-    /// How many cores die. Core 0 can die like any other; the last core alive does not.
+    /// The number of cores that die. Core 0 can die like any other; the last core alive does not.
     ///
     /// A dead core never makes another step. Its stack is neither unwound nor freed, because a thread that dies
-    /// (or a machine that fails) runs no destructor: locks that it held stay locked, and what it owned leaks.
-    /// What it borrowed is not touched any more and may go away. If it dies while it unwinds from a panic,
+    /// (or a machine that fails) runs no destructor: its locks stay locked, and what it owned leaks. It no
+    /// longer touches what it borrowed, so that may be dropped. If it dies while it unwinds from a panic,
     /// `panicking()` of the standard library stays true in this thread.
     pub kills: u32,
-    /// The steps among which the faults are drawn.
+    /// The number of steps, from the first, among which the faults are drawn.
     pub within_steps: u64,
 }
 
@@ -28,7 +29,7 @@ impl Faults {
     /// No faults.
     pub const NONE: Self = Self { stops: 0, stop_ns_max: 0, kills: 0, within_steps: 0 };
 
-    /// The faults of one run, the last first.
+    /// Draws the faults of one run with their steps, the latest first.
     pub(crate) fn draw(&self, seed: u64) -> Vec<(u64, Fault)> {
         let mut random = Random::stream(seed, 3);
         let mut drawn = Vec::new();
@@ -54,7 +55,7 @@ impl Default for Faults {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
-    /// For so many picoseconds.
+    /// The core stops for this many picoseconds.
     Stop(u64),
     Kill,
 }

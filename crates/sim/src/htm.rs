@@ -2,93 +2,93 @@
 //!
 //! # The model
 //!
-//! A region's reads and writes are tracked by cache line. Written lines have to stay in the first level: its
-//! sets are chosen by the bits of the address above the line's, as the hardware does, and a written line that
-//! has to leave aborts the region. Lines that were read may leave it, up to a total. Other lines come into the
-//! first level, too, and push out what was used longest ago: page walks and prefetches (the profile says how
-//! many), and the program's own stack, which is always in use.
+//! The model tracks the reads and writes of a region (a hardware transaction) by cache line. Written lines must
+//! stay in the first-level cache. The address bits above the line offset choose a set, as on the hardware; the
+//! eviction of a written line aborts the region. Lines that were only read may leave the first level, up to a
+//! total. Other lines enter the first level too and evict the least recently used ones: those of page walks and
+//! prefetches (the profile gives their number), and those of the program's own stack, which is always in use.
 //!
 //! A conflict is an access by any core, inside a region or not, to a line that a region has written, or a write
-//! to one that it has read. The requester wins: the region that had the line is aborted at once. Interrupts
-//! abort at a certain rate of virtual time; what enters the operating system or is not allowed inside
-//! ([`sleep`](crate::sleep), [`park_on`](crate::park_on), [`yield_now`](crate::yield_now),
-//! [`pause`](crate::pause)) aborts always.
+//! to a line that it has read. The requester wins: the region that had the line is aborted at once. Interrupts
+//! abort regions at a fixed rate per virtual time. An operation that enters the operating system or is forbidden
+//! inside ([`sleep`](crate::sleep), [`park_on`](crate::park_on), [`yield_now`](crate::yield_now),
+//! [`pause`](crate::pause)) always aborts the region.
 //!
-//! # Undoing
+//! # Undo
 //!
-//! Memory is written in place. Before each write inside a region the caller says where with [`log_write`]; an
-//! abort puts the old bytes back before anybody else runs. Since all cores run on one thread of the operating
-//! system, nobody ever sees a write that did not commit.
+//! Regions write memory in place. Before each write inside a region the caller logs the old bytes with
+//! [`log_write`]; an abort restores them before any other core runs. Since all cores run on one thread of the
+//! operating system, no core ever sees a write that did not commit.
 //!
-//! # Leaving
+//! # Unwinding
 //!
-//! An aborted region is left by unwinding from the step at which its core learns of it, without a panic
-//! message; [`run`] returns the cause. So, other than on hardware, destructors of what the body owned run; the
-//! region is already undone then, and their steps count as outside of it. They must not undo by hand what the
-//! abort has undone. A destructor that makes steps inside the region may itself be where it is left, and its rest
-//! does not run. A body that catches all panics must let this one through.
+//! A core learns of its region's abort at a step and leaves the region by unwinding from there, without a panic
+//! message; [`run`] returns the cause. So, unlike on hardware, the destructors of what the body owned run. The
+//! region's writes are already undone then, and the destructors' steps count as outside the region. Destructors
+//! must not undo by hand what the abort has undone. If the core learns of the abort inside a destructor, the rest
+//! of that destructor does not run. A body that catches all panics must let this one through.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use crate::engine::{self, Engine};
-use crate::regions::Limits;
+use crate::regions::RegionLimits;
 use crate::trace::Operation;
 use crate::turn;
 
-/// Why a region was aborted.
+/// The cause of a region's abort.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum AbortCause {
     /// Another core wanted a line of the region.
-    #[error("another core wanted one of its lines")]
+    #[error("another core wanted a line of the region")]
     Conflict,
-    /// The region wrote or read more than fits.
-    #[error("it does not fit into the cache")]
+    /// The region wrote or read more than fits into the cache.
+    #[error("the region does not fit into the cache")]
     Capacity,
-    /// A written line had to leave its set, though the whole would have fitted.
+    /// A written line was evicted from its set, though all lines together would have fitted.
     #[error("a set of the cache was full")]
     Associativity,
-    /// An interrupt, or an operation that is not allowed inside.
-    #[error("an interrupt, or an operation that is not allowed inside")]
+    /// An interrupt, or an operation that is forbidden inside a region.
+    #[error("an interrupt, or an operation that is forbidden inside a region")]
     System,
     /// The region aborted itself, with this code.
-    #[error("aborted by itself with code {0}")]
+    #[error("the region aborted itself with code {0}")]
     Explicit(u8),
     /// The machine has no hardware transactions, or no simulation runs in this thread.
-    #[error("there are no hardware transactions here")]
+    #[error("hardware transactions are not available here")]
     Unsupported,
 }
 
-/// How many regions ended how.
+/// The numbers of regions, by how they ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Regions {
-    /// Committed.
+    /// Regions that committed.
     pub commits: u64,
-    /// Aborted by conflicts.
+    /// Regions aborted by conflicts.
     pub conflict: u64,
-    /// Aborted because they did not fit.
+    /// Regions aborted because they did not fit into the cache.
     pub capacity: u64,
-    /// Aborted because a set was full.
+    /// Regions aborted because a set of the cache was full.
     pub associativity: u64,
-    /// Aborted by interrupts and forbidden operations.
+    /// Regions aborted by interrupts and forbidden operations.
     pub system: u64,
-    /// Aborted by themselves.
+    /// Regions that aborted themselves.
     pub explicit: u64,
 }
 
-/// What unwinds an aborted region.
+/// The panic payload that unwinds an aborted region.
 pub(crate) struct RegionAborted;
 
-/// Runs `body` as a region: all its writes, or none.
+/// Runs `body` as a region: all its writes take effect, or none.
 ///
-/// A region within a region is part of the outer one. There is no retry and no fallback; both are the
-/// caller's. A panic of the body aborts the region and goes on; destructors that make steps while it unwinds
-/// must expect to be inside still, and if the region is aborted in one of them, the process aborts.
+/// A region within a region is part of the outer one. Retry and fallback are left to the caller. A panic of the
+/// body aborts the region and propagates. Destructors that make steps during such a panic are still inside the
+/// region; if the region is aborted in one of them, the process aborts.
 ///
 /// # Errors
 ///
-/// Why the region was aborted; everything that was logged with [`log_write`] has its old value again.
+/// The cause of the abort. All bytes logged with [`log_write`] have their old values again.
 pub fn run<R>(body: impl FnOnce() -> R) -> Result<R, AbortCause> {
     let engine = engine::active();
     // SAFETY: an active engine outlives this call; the reference ends with the statement.
@@ -146,10 +146,10 @@ pub fn run<R>(body: impl FnOnce() -> R) -> Result<R, AbortCause> {
 ///
 /// `engine` is the active engine, the caller runs in the fiber of its current core and holds no reference into
 /// it.
-unsafe fn step(engine: *mut Engine, operation: Operation, cost: impl FnOnce(&Limits) -> u64) {
-    // SAFETY: this function's contract; the reference is made after the switch that `turn` may be.
+unsafe fn step(engine: *mut Engine, operation: Operation, cost: impl FnOnce(&RegionLimits) -> u64) {
+    // SAFETY: this function's contract; the reference is made after `begin_step`, which may switch.
     unsafe {
-        if turn::turn(engine, false) {
+        if turn::begin_step(engine, false) {
             let this = &mut *engine;
             let cost = this.htm.limits.as_ref().map_or(0, cost);
             this.record(operation, None, cost);
@@ -157,19 +157,19 @@ unsafe fn step(engine: *mut Engine, operation: Operation, cost: impl FnOnce(&Lim
     }
 }
 
-/// Whether the current core is in a region. Not a step; false outside a simulation.
+/// True if the current core is in a region; false outside a simulation. Not a step.
 pub fn is_inside() -> bool {
     let engine = engine::active();
     // SAFETY: an active engine outlives this call; the references end with the statement.
     !engine.is_null() && unsafe { (*engine).htm.is_inside((*engine).current) }
 }
 
-/// Aborts the current core's region. Returns only if it is in none.
+/// Aborts the current core's region. Returns only if the core is in none.
 pub fn abort(code: u8) {
     leave(AbortCause::Explicit(code));
 }
 
-/// Aborts the current core's region, if it is in one, because of what it is about to do.
+/// Aborts the current core's region, if it is in one, because of an operation that it is about to make.
 pub(crate) fn leave(cause: AbortCause) {
     let engine = engine::active();
     if is_inside() {
@@ -183,13 +183,13 @@ pub(crate) fn leave(cause: AbortCause) {
     }
 }
 
-/// Notes what is now in these bytes, so that an abort of the region puts it back. To be called after the
-/// [`access`](crate::access) and before the write. Without effect outside a region.
+/// Logs the current content of these bytes, so that an abort of the region restores it. Call it after the
+/// [`access`](crate::access) and before the write. Outside a region it has no effect.
 ///
 /// # Safety
 ///
 /// Until the region ends, the bytes may be read and written (they stay allocated, and no reference forbids it),
-/// by nobody but the cores of this simulation.
+/// and only the cores of this simulation access them.
 pub unsafe fn log_write(address: *mut u8, bytes: usize) {
     let engine = engine::active();
     if !is_inside() {

@@ -1,7 +1,7 @@
-//! Machines: how many cores, which caches, and what each operation costs.
+//! Machine profiles: the number of cores, the caches, and the cost of each operation.
 //!
-//! A profile is a TOML file in `crates/sim/machines`; every number in it has its source in a comment. Those
-//! that come with the crate are listed by [`Machine::names`]. The fields of [`Machine`] are the file's keys.
+//! A profile is a TOML file in `crates/sim/machines`; every number in it has its source in a comment.
+//! [`Machine::names`] lists the profiles that come with the crate. The fields of [`Machine`] are the file's keys.
 
 use std::path::Path;
 
@@ -29,26 +29,26 @@ const EMBEDDED: [(&str, &str); 8] = [
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Machine {
-    /// The name by which it is asked for.
+    /// The name that selects the profile.
     pub name: String,
-    /// What it is, in one line.
+    /// The machine, described in one line.
     pub description: String,
     /// Sockets, cores, threads.
     pub topology: Topology,
     /// Sizes of the caches.
     pub caches: Caches,
-    /// What operations cost.
+    /// Costs of the operations.
     pub nanoseconds: Costs,
-    /// Which part of a cost is felt.
+    /// The shares of the costs that delay a core.
     pub percent: Shares,
-    /// Hardware transactions, if the machine is to have them.
+    /// Hardware transactions; `None` if the machine has none.
     pub transactions: Option<Transactions>,
 }
 
-/// How the cores are arranged.
+/// The arrangement of the cores.
 ///
-/// Virtual core `n` runs on physical core `n` modulo their number: one thread on each core of the first
-/// socket, then of the next, and second threads only when all cores have one.
+/// Virtual core `n` runs on physical core `n` modulo the number of physical cores. So the first threads fill the
+/// cores of the first socket, then those of the next; second threads come when every core has one.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Topology {
@@ -58,7 +58,7 @@ pub struct Topology {
     pub cores_per_socket: usize,
     /// Hardware threads of a physical core. They share its private caches.
     pub threads_per_core: usize,
-    /// Columns of the mesh on which the cores of a socket lie, row by row; 0 if all are equally far.
+    /// Columns of the mesh on which the cores of a socket lie, row by row; 0 if all distances are equal.
     #[serde(default)]
     pub mesh_columns: usize,
 }
@@ -67,21 +67,21 @@ pub struct Topology {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Caches {
-    /// First level, data, in KiB.
+    /// Size of the first-level data cache, in KiB.
     pub l1_kib: usize,
-    /// Its associativity.
+    /// Associativity of the first level.
     pub l1_ways: usize,
-    /// Second level, in KiB.
+    /// Size of the second level, in KiB.
     pub l2_kib: usize,
-    /// Its associativity.
+    /// Associativity of the second level.
     pub l2_ways: usize,
-    /// Third level of one socket, in KiB.
+    /// Size of one socket's third level, in KiB.
     pub l3_kib: usize,
-    /// Its associativity.
+    /// Associativity of the third level.
     pub l3_ways: usize,
 }
 
-/// What operations cost, in nanoseconds.
+/// The costs of the operations, in nanoseconds.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Costs {
@@ -89,22 +89,22 @@ pub struct Costs {
     pub l1: f64,
     /// A hit in the second level.
     pub l2: f64,
-    /// A line that the socket's third level has.
+    /// An access to a line in the socket's third level.
     pub l3: f64,
-    /// A line that another core of the socket has modified.
+    /// An access to a line that another core of the socket has modified.
     pub same_socket: f64,
-    /// A line that a core of another socket has modified, or that only its third level has.
+    /// An access to a line that a core of another socket has modified, or that only its third level has.
     pub cross_socket: f64,
-    /// Making copies in the same socket invalid before a write.
+    /// Invalidating the copies in the same socket before a write.
     pub invalidate_same_socket: f64,
-    /// The same with copies in another socket.
+    /// Invalidating the copies in another socket before a write.
     pub invalidate_cross_socket: f64,
-    /// A line that no cache has.
+    /// An access to a line that no cache has.
     pub memory: f64,
-    /// For each hop on the mesh, on top of what a cache of the socket costs.
+    /// Each hop on the mesh, added to the cost of a cache of the socket.
     #[serde(default)]
     pub mesh_hop: f64,
-    /// What an atomic read-modify-write costs on top of the access.
+    /// An atomic read-modify-write, added to the cost of the access.
     pub atomic: f64,
     /// A full fence.
     pub fence: f64,
@@ -114,53 +114,53 @@ pub struct Costs {
     pub work: f64,
     /// Reading the clock.
     pub clock: f64,
-    /// A yield to the operating system with nobody else to run.
+    /// A yield to the operating system when no other thread can run.
     #[serde(rename = "yield")]
     pub yield_now: f64,
-    /// Going to sleep in the operating system, until the core is off.
+    /// Going to sleep in the operating system, until the core is idle.
     pub park: f64,
-    /// Waking one sleeper, for the one who wakes.
+    /// Waking one sleeper, charged to the core that wakes it.
     pub unpark: f64,
-    /// From being woken until running again, for the sleeper.
+    /// The time from the wake-up until the sleeper runs again.
     pub wake: f64,
 }
 
-/// Which part of a cost is felt, in percent.
+/// The shares of the costs that delay a core, in percent.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Shares {
-    /// How much of a load's miss stalls the core; the rest is hidden by other work.
+    /// The share of a load's miss that stalls the core; other work hides the rest.
     pub load_stall: f64,
-    /// How much of a plain store's miss stalls the core; the rest is hidden by the store buffer.
+    /// The share of a plain store's miss that stalls the core; the store buffer hides the rest.
     pub store_stall: f64,
-    /// How much longer plain work takes while the core's other thread is in use.
+    /// The added share of time that plain work takes while the core's other thread is in use.
     pub sibling_slowdown: f64,
 }
 
-/// Hardware transactions: written lines live in the first level, read lines may leave it.
+/// The model of hardware transactions: written lines stay in the first level, read lines may leave it.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Transactions {
-    /// Beginning a region, in nanoseconds.
+    /// The cost of beginning a region, in nanoseconds.
     pub begin_ns: f64,
-    /// Committing it, in nanoseconds.
+    /// The cost of committing a region, in nanoseconds.
     pub commit_ns: f64,
-    /// From the abort until the fallback runs, in nanoseconds.
+    /// The time from the abort until the fallback runs, in nanoseconds.
     pub abort_ns: f64,
-    /// The most a region may read, in KiB.
+    /// The most that a region may read, in KiB.
     pub read_kib: usize,
     /// Interrupts and other events that abort any region, per second of the core's time.
     pub system_aborts_per_s: f64,
     /// Neighbouring lines of the first level that the program itself keeps in use (its stack).
     pub resident_lines: usize,
-    /// Lines of others that enter the first level for each line that does not follow the one before
-    /// (page walks, prefetches): each goes to a random set.
+    /// Other lines that enter the first level (page walks, prefetches), each into a random set, for each line
+    /// that does not follow the previous one.
     pub fills_per_random_line: f64,
-    /// The same for a line that follows the one before.
+    /// The same for a line that follows the previous one.
     pub fills_per_sequential_line: f64,
 }
 
-/// Why there is no such machine.
+/// The reason why a machine profile cannot be had.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum MachineError {
@@ -175,15 +175,15 @@ pub enum MachineError {
     Unreadable {
         /// The file.
         path: String,
-        /// What the system said.
+        /// The error of the operating system.
         source: std::io::Error,
     },
     /// The file is not a machine profile.
     #[error("{origin} is not a machine profile: {problem}")]
     Malformed {
-        /// The file, or what the text was called.
+        /// The file, or the name given to the text.
         origin: String,
-        /// What is wrong, in one line.
+        /// The problem, in one line.
         problem: String,
     },
 }
@@ -198,7 +198,7 @@ impl Machine {
     ///
     /// # Errors
     ///
-    /// [`MachineError::Unknown`], which lists the names there are.
+    /// [`MachineError::Unknown`], which lists the known names.
     pub fn named(name: &str) -> Result<Self, MachineError> {
         let (_, text) = EMBEDDED
             .iter()
@@ -211,7 +211,7 @@ impl Machine {
     ///
     /// # Errors
     ///
-    /// If it cannot be read, is not TOML, lacks a key or has one too many, or has a number out of range.
+    /// If the file cannot be read, is not TOML, lacks a key, has an unknown key, or has a number out of range.
     pub fn from_file(path: &Path) -> Result<Self, MachineError> {
         let shown = path.display().to_string();
         match std::fs::read_to_string(path) {
@@ -236,20 +236,20 @@ impl Machine {
         Ok(machine)
     }
 
-    /// How many virtual cores it can run: its hardware threads.
+    /// The number of hardware threads, which is the number of virtual cores that the machine can run.
     pub fn threads(&self) -> usize {
         self.physical_cores() * self.topology.threads_per_core
     }
 
-    /// How many physical cores it has, each with private caches of its own.
+    /// The number of physical cores. Each has private caches of its own.
     pub fn physical_cores(&self) -> usize {
         self.topology.sockets * self.topology.cores_per_socket
     }
 
-    /// The same machine with all transfers between caches `factor` times as expensive.
+    /// Returns the same machine with all transfers between caches `factor` times as expensive.
     ///
-    /// For asking which results survive an error in these numbers. Private hits, memory and the operating
-    /// system's costs stay.
+    /// It shows whether a result survives an error in these costs. Private hits, memory and the operating
+    /// system's costs stay the same.
     #[must_use]
     pub fn with_transfers_scaled(mut self, factor: f64) -> Self {
         let costs = &mut self.nanoseconds;
@@ -335,7 +335,7 @@ impl Machine {
                 return Err(format!("{key} is {amount}, it must be between 0 and 1000000"));
             }
         }
-        // Time has to go on: a loop of these alone must reach any deadline.
+        // A loop of these operations alone must reach any deadline, so each must take time.
         for (key, amount) in [("l1", l1), ("pause", pause), ("clock", clock), ("yield", yield_now)] {
             if amount < 0.001 {
                 return Err(format!("nanoseconds.{key} is {amount}, it must be at least 0.001"));
@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn the_papers_machines_have_their_cores() {
+    fn the_papers_machines_have_as_many_cores_as_the_papers_say() {
         let threads = |name| Machine::named(name).unwrap().threads();
         assert_eq!(threads("drp") / Machine::named("drp").unwrap().topology.threads_per_core, 60);
         assert_eq!(Machine::named("plor").unwrap().physical_cores(), 36);
@@ -401,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn scaled_transfers_leave_private_hits_alone() {
+    fn scaling_transfers_leaves_private_hits_unchanged() {
         let machine = Machine::named("drp").unwrap();
         let doubled = machine.clone().with_transfers_scaled(2.0);
         assert_eq!(doubled.nanoseconds.cross_socket, machine.nanoseconds.cross_socket * 2.0);

@@ -1,58 +1,58 @@
-//! What an access to memory costs: private caches, shared caches, and the directory between them.
+//! The costs of memory accesses: private caches, shared caches, and the directory between them.
 //!
 //! # The model
 //!
 //! A line is held by no cache, by some (shared), or by one alone (exclusive). A load takes a copy; a write
-//! makes all other copies invalid first. What an access costs depends on who has the line:
+//! invalidates all other copies first. The cost of an access depends on the holders of the line:
 //!
 //! | the line is | load | write |
 //! |---|---|---|
-//! | in the own private caches | hit | hit if exclusive, else the others' copies are invalidated |
+//! | in the core's own private caches | hit | hit if exclusive, else the others' copies are invalidated |
 //! | exclusive to another core | transfer | transfer |
 //! | shared, or in a third level | hit in the third level, or transfer from another socket | the same, or the invalidation if that takes longer |
-//! | nowhere | memory | memory |
+//! | in no cache | memory | memory |
 //!
-//! While a line moves to a new owner it is busy. A request that comes in the meantime waits until the line has
-//! arrived and the operation it was fetched for is done; so contended words queue, and a word that all cores
-//! change has a throughput of one transfer each.
+//! A line is busy while it moves to a new owner. A request that comes in the meantime waits until the line has
+//! arrived and the operation that fetched it is done. So requests for a contended word queue, and a word that
+//! all cores change has a throughput of one operation per transfer.
 //!
-//! A plain store stalls its core for a part of its miss only (the store buffer); an atomic operation or a fence
-//! after it waits until it is done.
+//! A plain store stalls its core for a part of its miss only (the store buffer). A later atomic operation or
+//! fence waits until the store is done.
 //!
-//! What it leaves out is listed in docs/simulator.md.
+//! docs/simulator.md lists what the model leaves out.
 
 use crate::cache::Tags;
 use crate::directory::{Directory, NOBODY};
 use crate::machine::{LINE_BYTES, Machine};
 
-/// What an operation does to memory.
+/// The kind of an access to memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Kind {
-    /// Reads.
+pub enum AccessKind {
+    /// A read.
     Load,
-    /// Writes without reading.
+    /// A write without a read.
     Store,
-    /// Reads and writes in one atomic step; also a compare-and-swap that fails.
+    /// A read and a write in one atomic step; also a compare-and-swap that fails.
     ReadModifyWrite,
 }
 
-/// How many accesses were served from where.
+/// The numbers of accesses, by the place that served them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Accesses {
-    /// From the core's own first level.
+    /// Served by the core's own first level.
     pub l1: u64,
-    /// From the core's own second level.
+    /// Served by the core's own second level.
     pub l2: u64,
-    /// From the socket's third level.
+    /// Served by the socket's third level.
     pub l3: u64,
-    /// From another core of the socket, invalidations included.
+    /// Served by another core of the socket, invalidations included.
     pub same_socket: u64,
-    /// From another socket, invalidations included.
+    /// Served by another socket, invalidations included.
     pub cross_socket: u64,
-    /// From memory.
+    /// Served by memory.
     pub memory: u64,
-    /// How long requests waited for busy lines, all cores together, in virtual nanoseconds.
+    /// The time that requests waited for busy lines, over all cores, in virtual nanoseconds.
     pub queued_ns: u64,
 }
 
@@ -79,7 +79,7 @@ pub(crate) struct Picoseconds {
     pub(crate) wake: u64,
 }
 
-/// Nanoseconds as picoseconds.
+/// Converts nanoseconds to picoseconds.
 pub(crate) fn picoseconds(nanoseconds: f64) -> u64 {
     (nanoseconds * 1000.0).round() as u64
 }
@@ -88,11 +88,11 @@ pub(crate) fn picoseconds(nanoseconds: f64) -> u64 {
 struct Private {
     l1: Tags,
     l2: Tags,
-    /// When the last store that is still on its way will be done.
+    /// The time at which the last pending store will be done.
     stored_at: u64,
 }
 
-/// The caches of a machine, as far as the cores in use need them.
+/// The caches of a machine that the cores in use need.
 #[derive(Debug)]
 pub(crate) struct Memory {
     pub(crate) costs: Picoseconds,
@@ -105,12 +105,12 @@ pub(crate) struct Memory {
     store_stall: u64,
     accesses: Accesses,
     queued_ps: u64,
-    /// Whether there are caches at all; without, every access costs a hit.
+    /// True if caches are modelled; otherwise every access costs a hit.
     modelled: bool,
 }
 
 impl Memory {
-    /// The caches of `machine` that `cores` virtual cores use. Without a model, all accesses cost the same.
+    /// The caches of `machine` that `cores` virtual cores use. Unless `modelled`, all accesses cost the same.
     pub(crate) fn new(machine: &Machine, cores: usize, modelled: bool) -> Self {
         let caches = cores.min(machine.physical_cores());
         let sockets = caches.div_ceil(machine.topology.cores_per_socket);
@@ -160,45 +160,45 @@ impl Memory {
         Accesses { queued_ns: self.queued_ps / 1000, ..self.accesses }
     }
 
-    /// Whether there are caches.
+    /// True if caches are modelled.
     pub(crate) fn has_caches(&self) -> bool {
         self.modelled
     }
 
-    /// How many lines were touched.
+    /// The number of lines touched so far.
     pub(crate) fn lines(&self) -> usize {
         self.directory.touched()
     }
 
-    /// One access to the line at this address (of the line), at `now`, through this private cache. Returns the
-    /// line's number and for how long the core stalls.
+    /// Accesses the line at `line` (the line's address, not the byte's) at time `now` through a private cache.
+    /// Returns the line's number and the time for which the core stalls.
     #[inline]
-    pub(crate) fn access(&mut self, cache: usize, line: u64, kind: Kind, now: u64) -> (u32, u64) {
-        let extra = if kind == Kind::ReadModifyWrite { self.costs.atomic } else { 0 };
+    pub(crate) fn access(&mut self, cache: usize, line: u64, kind: AccessKind, now: u64) -> (u32, u64) {
+        let extra = if kind == AccessKind::ReadModifyWrite { self.costs.atomic } else { 0 };
         let number = self.directory.number(line);
         if !self.modelled {
             return (number, self.costs.l1 + extra);
         }
         let held = self.directory.holds(number, cache);
-        let drained = if kind == Kind::ReadModifyWrite { self.drain(cache, now) } else { 0 };
-        if held && (kind == Kind::Load || self.directory.line(number).owner == cache as u16) {
+        let drained = if kind == AccessKind::ReadModifyWrite { self.drain(cache, now) } else { 0 };
+        if held && (kind == AccessKind::Load || self.directory.line(number).owner == cache as u16) {
             return (number, drained + self.hit(cache, number) + extra);
         }
         (number, drained + self.miss(cache, number, kind, held, now + drained))
     }
 
-    /// What a fence costs at `now`.
+    /// The cost of a fence at time `now`.
     pub(crate) fn fence(&self, cache: usize, now: u64) -> u64 {
         self.costs.fence + if self.modelled { self.drain(cache, now) } else { 0 }
     }
 
-    /// How long it takes until all stores before are done.
+    /// The time until all earlier stores are done.
     #[inline]
     fn drain(&self, cache: usize, now: u64) -> u64 {
         self.private[cache].stored_at.saturating_sub(now)
     }
 
-    /// The cost of a line that is in the private caches.
+    /// The cost of an access to a line in the private caches.
     #[inline]
     fn hit(&mut self, cache: usize, number: u32) -> u64 {
         let private = &mut self.private[cache];
@@ -212,14 +212,14 @@ impl Memory {
         self.costs.l2
     }
 
-    fn miss(&mut self, cache: usize, number: u32, kind: Kind, held: bool, now: u64) -> u64 {
+    fn miss(&mut self, cache: usize, number: u32, kind: AccessKind, held: bool, now: u64) -> u64 {
         let socket = cache / self.cores_per_socket;
         let line = *self.directory.line(number);
         let arrives = line.busy_until_ps.max(now);
         self.queued_ps += arrives - now;
         let (cost, moves) = self.fetch(cache, number, kind, held);
         let done = arrives + cost;
-        if kind == Kind::Load {
+        if kind == AccessKind::Load {
             if line.owner != NOBODY {
                 self.share(number, line.owner);
             }
@@ -233,24 +233,24 @@ impl Memory {
             }
         } else {
             self.directory.make_exclusive(number, cache, socket);
-            let extra = if kind == Kind::ReadModifyWrite { self.costs.atomic } else { self.costs.l1 };
+            let extra = if kind == AccessKind::ReadModifyWrite { self.costs.atomic } else { self.costs.l1 };
             self.directory.line(number).busy_until_ps = done + extra;
         }
         self.keep(cache, number);
-        if kind == Kind::Store {
+        if kind == AccessKind::Store {
             let stored_at = &mut self.private[cache].stored_at;
             *stored_at = done.max(*stored_at);
         }
         let stall = done - now;
         match kind {
-            Kind::Load => (stall * self.load_stall / 100).max(self.costs.l1),
-            Kind::Store => (stall * self.store_stall / 100).max(self.costs.l1),
-            Kind::ReadModifyWrite => stall + self.costs.atomic,
+            AccessKind::Load => (stall * self.load_stall / 100).max(self.costs.l1),
+            AccessKind::Store => (stall * self.store_stall / 100).max(self.costs.l1),
+            AccessKind::ReadModifyWrite => stall + self.costs.atomic,
         }
     }
 
-    /// What it takes to get the line, and whether it moves from an owner (and is busy meanwhile).
-    fn fetch(&mut self, cache: usize, number: u32, kind: Kind, held: bool) -> (u64, bool) {
+    /// Returns the time that it takes to fetch the line, and true if the line moves and is busy meanwhile.
+    fn fetch(&mut self, cache: usize, number: u32, kind: AccessKind, held: bool) -> (u64, bool) {
         let socket = cache / self.cores_per_socket;
         let line = *self.directory.line(number);
         if line.owner != NOBODY {
@@ -268,10 +268,10 @@ impl Memory {
         let elsewhere = far || line.sockets & !(1 << socket) != 0;
         let home = number as usize % self.cores_per_socket;
         let third_level = self.costs.l3 + self.hops(cache, home);
-        if kind != Kind::Load && elsewhere {
+        if kind != AccessKind::Load && elsewhere {
             self.accesses.cross_socket += 1;
             (self.costs.invalidate_cross_socket, true)
-        } else if kind != Kind::Load && near.is_some() {
+        } else if kind != AccessKind::Load && near.is_some() {
             self.accesses.same_socket += 1;
             let farthest = near.map_or(0, |farthest| self.hops(cache, farthest));
             (self.costs.invalidate_same_socket + farthest, true)
@@ -290,7 +290,8 @@ impl Memory {
         }
     }
 
-    /// The farthest other cache of the same socket with a copy, and whether another socket's cache has one.
+    /// Returns the farthest other cache of the same socket with a copy, and true if another socket's cache has
+    /// one.
     fn copies(&self, cache: usize, number: u32) -> (Option<usize>, bool) {
         let first = cache / self.cores_per_socket * self.cores_per_socket;
         let mut near: Option<usize> = None;
@@ -313,39 +314,39 @@ impl Memory {
         (near, far)
     }
 
-    /// What the way between two caches of a socket adds on a mesh.
+    /// The added cost of the distance between two caches of a socket on a mesh.
     #[inline]
     fn hops(&self, from: usize, to: usize) -> u64 {
         if self.mesh_columns == 0 {
             return 0;
         }
-        let place = |cache: usize| {
+        let coordinates = |cache: usize| {
             let inside = cache % self.cores_per_socket;
             (inside / self.mesh_columns, inside % self.mesh_columns)
         };
-        let ((row, column), (to_row, to_column)) = (place(from), place(to));
+        let ((row, column), (to_row, to_column)) = (coordinates(from), coordinates(to));
         (row.abs_diff(to_row) + column.abs_diff(to_column)) as u64 * self.costs.mesh_hop
     }
 
-    /// The owner keeps a copy, and its socket's third level gets one.
+    /// Makes an exclusive line shared: the owner keeps a copy, and its socket's third level gets one.
     fn share(&mut self, number: u32, owner: u16) {
         self.directory.line(number).owner = NOBODY;
         self.keep_in_socket(usize::from(owner) / self.cores_per_socket, number);
     }
 
-    /// Puts a line that was fetched into the caches on its way.
+    /// Puts a fetched line into the caches between memory and the core.
     fn keep(&mut self, cache: usize, number: u32) {
         let private = &mut self.private[cache];
         private.l1.insert(number);
-        if let Some(gone) = private.l2.insert(number) {
-            self.directory.drop_copy(gone, cache);
+        if let Some(evicted) = private.l2.insert(number) {
+            self.directory.drop_copy(evicted, cache);
         }
         self.keep_in_socket(cache / self.cores_per_socket, number);
     }
 
     fn keep_in_socket(&mut self, socket: usize, number: u32) {
-        if let Some(gone) = self.shared[socket].insert(number) {
-            self.directory.line(gone).sockets &= !(1 << socket);
+        if let Some(evicted) = self.shared[socket].insert(number) {
+            self.directory.line(evicted).sockets &= !(1 << socket);
         }
         self.directory.line(number).sockets |= 1 << socket;
     }
@@ -359,18 +360,18 @@ mod tests {
         Memory::new(&Machine::named(machine).unwrap(), cores, true)
     }
 
-    fn cost(memory: &mut Memory, cache: usize, line: u64, kind: Kind, now: u64) -> u64 {
+    fn cost(memory: &mut Memory, cache: usize, line: u64, kind: AccessKind, now: u64) -> u64 {
         memory.access(cache, line, kind, now).1
     }
 
     #[test]
-    fn a_line_gets_dearer_with_the_distance_of_its_owner() {
+    fn the_cost_of_a_line_grows_with_the_distance_of_its_owner() {
         let mut memory = memory("drp", 60);
         let late = 1_000_000_000;
-        let from_memory = cost(&mut memory, 0, 1, Kind::ReadModifyWrite, 0);
-        let own = cost(&mut memory, 0, 1, Kind::ReadModifyWrite, late);
-        let near = cost(&mut memory, 1, 1, Kind::ReadModifyWrite, 2 * late);
-        let far = cost(&mut memory, 15, 1, Kind::ReadModifyWrite, 3 * late);
+        let from_memory = cost(&mut memory, 0, 1, AccessKind::ReadModifyWrite, 0);
+        let own = cost(&mut memory, 0, 1, AccessKind::ReadModifyWrite, late);
+        let near = cost(&mut memory, 1, 1, AccessKind::ReadModifyWrite, 2 * late);
+        let far = cost(&mut memory, 15, 1, AccessKind::ReadModifyWrite, 3 * late);
         assert!(own < near && near < far, "{own} {near} {far}");
         assert!(own < from_memory);
         assert_eq!(own, memory.costs.l1 + memory.costs.atomic);
@@ -380,47 +381,47 @@ mod tests {
     #[test]
     fn requests_for_a_busy_line_queue() {
         let mut memory = memory("drp", 60);
-        cost(&mut memory, 0, 1, Kind::Store, 0);
+        cost(&mut memory, 0, 1, AccessKind::Store, 0);
         let late = 1_000_000_000;
         let costs: Vec<u64> =
-            (1..5).map(|cache| cost(&mut memory, cache, 1, Kind::ReadModifyWrite, late)).collect();
+            (1..5).map(|cache| cost(&mut memory, cache, 1, AccessKind::ReadModifyWrite, late)).collect();
         let each = memory.costs.same_socket + memory.costs.atomic;
         assert_eq!(costs, [each, 2 * each, 3 * each, 4 * each]);
         assert!(memory.accesses().queued_ns > 0);
     }
 
     #[test]
-    fn readers_share_and_a_writer_pays_for_their_copies() {
+    fn readers_share_a_line_and_a_writer_pays_for_invalidating_their_copies() {
         let mut memory = memory("drp", 60);
-        cost(&mut memory, 0, 1, Kind::Store, 0);
+        cost(&mut memory, 0, 1, AccessKind::Store, 0);
         let late = 1_000_000_000;
-        cost(&mut memory, 1, 1, Kind::Load, late);
-        let second = cost(&mut memory, 2, 1, Kind::Load, 2 * late);
+        cost(&mut memory, 1, 1, AccessKind::Load, late);
+        let second = cost(&mut memory, 2, 1, AccessKind::Load, 2 * late);
         assert_eq!(second, memory.costs.l3, "the third level has it now");
-        assert_eq!(cost(&mut memory, 1, 1, Kind::Load, 3 * late), memory.costs.l1);
-        let upgrade = cost(&mut memory, 1, 1, Kind::ReadModifyWrite, 4 * late);
+        assert_eq!(cost(&mut memory, 1, 1, AccessKind::Load, 3 * late), memory.costs.l1);
+        let upgrade = cost(&mut memory, 1, 1, AccessKind::ReadModifyWrite, 4 * late);
         assert_eq!(upgrade, memory.costs.invalidate_same_socket + memory.costs.atomic);
-        assert_eq!(cost(&mut memory, 2, 1, Kind::Load, 5 * late), memory.costs.same_socket);
+        assert_eq!(cost(&mut memory, 2, 1, AccessKind::Load, 5 * late), memory.costs.same_socket);
     }
 
     #[test]
-    fn a_core_that_read_a_line_alone_writes_it_for_nothing() {
+    fn a_core_that_alone_has_read_a_line_writes_it_at_the_cost_of_a_hit() {
         let mut memory = memory("drp", 60);
-        cost(&mut memory, 0, 1, Kind::Load, 0);
-        assert_eq!(cost(&mut memory, 0, 1, Kind::Store, 1_000_000), memory.costs.l1);
+        cost(&mut memory, 0, 1, AccessKind::Load, 0);
+        assert_eq!(cost(&mut memory, 0, 1, AccessKind::Store, 1_000_000), memory.costs.l1);
     }
 
     #[test]
-    fn a_store_is_hidden_in_part_until_something_waits_for_it() {
+    fn a_store_stalls_its_core_in_part_until_a_fence_or_an_atomic_waits_for_it() {
         let mut memory = memory("drp", 60);
-        cost(&mut memory, 1, 1, Kind::Store, 0);
-        cost(&mut memory, 0, 2, Kind::Store, 0);
+        cost(&mut memory, 1, 1, AccessKind::Store, 0);
+        cost(&mut memory, 0, 2, AccessKind::Store, 0);
         let late = 1_000_000_000;
-        let stored = cost(&mut memory, 0, 1, Kind::Store, late);
+        let stored = cost(&mut memory, 0, 1, AccessKind::Store, late);
         assert_eq!(stored, memory.costs.same_socket / 2);
         let left = memory.costs.same_socket - stored;
         assert_eq!(memory.fence(0, late + stored), left + memory.costs.fence);
-        let atomic = cost(&mut memory, 0, 2, Kind::ReadModifyWrite, late + stored);
+        let atomic = cost(&mut memory, 0, 2, AccessKind::ReadModifyWrite, late + stored);
         assert_eq!(atomic, left + memory.costs.l1 + memory.costs.atomic);
         assert_eq!(memory.fence(0, 2 * late), memory.costs.fence);
     }
@@ -430,11 +431,11 @@ mod tests {
         let mut memory = memory("sto", 1);
         let lines = 1_000_000 * 8 / 64;
         for line in 0..lines {
-            cost(&mut memory, 0, line, Kind::Load, 0);
+            cost(&mut memory, 0, line, AccessKind::Load, 0);
         }
         let before = memory.accesses();
         for line in 0..lines {
-            cost(&mut memory, 0, line, Kind::Load, 0);
+            cost(&mut memory, 0, line, AccessKind::Load, 0);
         }
         let after = memory.accesses();
         assert!(after.l1 + after.l2 - before.l1 - before.l2 < lines / 20);
@@ -442,18 +443,18 @@ mod tests {
     }
 
     #[test]
-    fn on_a_mesh_the_way_counts() {
+    fn on_a_mesh_each_hop_costs() {
         let mut memory = memory("mesh-1024", 1024);
         let late = 1_000_000_000;
-        cost(&mut memory, 0, 1, Kind::Store, 0);
-        let neighbour = cost(&mut memory, 1, 1, Kind::ReadModifyWrite, late);
-        let corner = cost(&mut memory, 1023, 1, Kind::ReadModifyWrite, 2 * late);
+        cost(&mut memory, 0, 1, AccessKind::Store, 0);
+        let neighbour = cost(&mut memory, 1, 1, AccessKind::ReadModifyWrite, late);
+        let corner = cost(&mut memory, 1023, 1, AccessKind::ReadModifyWrite, 2 * late);
         assert_eq!(corner - neighbour, (31 + 30 - 1) * memory.costs.mesh_hop);
     }
 
     #[test]
     fn without_a_model_all_accesses_cost_the_same() {
         let mut memory = Memory::new(&Machine::named("drp").unwrap(), 60, false);
-        assert_eq!(memory.access(0, 1, Kind::Load, 0), memory.access(59, 1, Kind::Load, 0));
+        assert_eq!(memory.access(0, 1, AccessKind::Load, 0), memory.access(59, 1, AccessKind::Load, 0));
     }
 }

@@ -1,80 +1,80 @@
-//! What a core does: the functions that code calls from inside a simulation.
+//! The operations of a core: the functions that code calls from inside a simulation.
 //!
-//! Each *step* first waits for the core's turn and then charges its cost; the caller does the real operation
-//! when the function has returned, before anybody else runs. Outside a simulation all of them do nothing, at
+//! Each *step* first waits for the core's turn and then charges its cost. The caller performs the real operation
+//! when the function has returned, before any other core runs. Outside a simulation all of them do nothing, at
 //! the cost of one read of a thread-local.
 
 use crate::engine::{self, Engine};
 use crate::htm;
 use crate::machine::LINE_BYTES;
-use crate::memory::Kind;
+use crate::memory::AccessKind;
 use crate::trace::Operation;
 use crate::turn;
 use crate::virtual_core::Woken;
 
-/// The latest time there is, in picoseconds: two and a half hours.
+/// The latest virtual time, in picoseconds: two and a half hours.
 pub(crate) const TIME_MAX_PS: u64 = 1 << 53;
 
-/// Whether a simulation runs in this thread. One read of a thread-local.
+/// True if a simulation runs in this thread. Costs one read of a thread-local.
 #[inline]
 pub fn is_active() -> bool {
     !engine::active().is_null()
 }
 
-/// The number of the core that calls, from 0; `None` outside a simulation.
+/// The number of the calling core, from 0; `None` outside a simulation.
 #[inline]
 pub fn current_core() -> Option<usize> {
     look(|engine| engine.current)
 }
 
-/// How many cores the simulation has; `None` outside of one.
+/// The number of cores of the simulation; `None` outside a simulation.
 pub fn cores() -> Option<usize> {
     look(|engine| engine.cores.len())
 }
 
-/// An access to memory that the caller makes right after this returns. A step for each cache line it touches,
-/// but no other core runs between them.
+/// Announces an access to memory that the caller makes right after this call. A step for each cache line that
+/// it touches; no other core runs between these steps.
 #[inline]
-pub fn access(address: usize, bytes: usize, kind: Kind) {
+pub fn access(address: usize, bytes: usize, kind: AccessKind) {
     let engine = engine::active();
     if !engine.is_null() {
         access_inside(engine, address, bytes, kind);
     }
 }
 
-/// Apart from [`access`], so that this is not copied to wherever an atomic operation is.
+/// Separate from [`access`], so that this code is not inlined at every atomic operation.
 #[inline(never)]
-fn access_inside(engine: *mut Engine, address: usize, bytes: usize, kind: Kind) {
+fn access_inside(engine: *mut Engine, address: usize, bytes: usize, kind: AccessKind) {
     // SAFETY: this is the current core's fiber, and no reference into the engine is alive: all references that
     // this module makes end before it calls foreign code or switches.
     unsafe {
-        if !turn::turn(engine, false) {
+        if !turn::begin_step(engine, false) {
             return;
         }
-        // Where no caches are modelled, words are counted, so that where the allocator puts them does not matter.
+        // Without a cache model the unit is a word, so that the allocator's placement does not matter.
         let unit = if (*engine).memory.has_caches() { LINE_BYTES } else { size_of::<u64>() };
         let first = (address / unit) as u64;
         let last = (address.saturating_add(bytes.max(1) - 1) / unit) as u64;
         for line in first..=last {
             let this = &mut *engine;
             if this.htm.is_active() {
-                this.htm.access(this.current, line, kind != Kind::Load, this.now);
+                this.htm.access(this.current, line, kind != AccessKind::Load, this.now);
                 turn::check_region(engine);
             }
             let this = &mut *engine;
             let cache = this.cores[this.current].cache;
             let (number, cost) = this.memory.access(cache, line, kind, this.now);
             let operation = match kind {
-                Kind::Load => Operation::Load,
-                Kind::Store => Operation::Store,
-                Kind::ReadModifyWrite => Operation::ReadModifyWrite,
+                AccessKind::Load => Operation::Load,
+                AccessKind::Store => Operation::Store,
+                AccessKind::ReadModifyWrite => Operation::ReadModifyWrite,
             };
             this.record(operation, Some(number), cost);
         }
     }
 }
 
-/// A full fence. A step. (All operations are sequentially consistent anyway; what it has is a cost.)
+/// A full fence. A step. (All operations are sequentially consistent anyway, so a fence only has a cost.)
 #[inline]
 pub fn fence() {
     step(false, |engine| {
@@ -83,22 +83,22 @@ pub fn fence() {
     });
 }
 
-/// A spin hint. A step; schedules that ignore the clocks take it as giving way.
+/// A spin hint. A step. Under a schedule that ignores the clocks, the core gives way.
 #[inline]
 pub fn pause() {
     htm::leave(htm::AbortCause::System);
     step(true, |engine| engine.record(Operation::Pause, None, engine.memory.costs.pause));
 }
 
-/// A yield to the operating system. A step. Each core has its thread alone, so nothing else runs on it; what it
-/// has is a cost.
+/// A yield to the operating system. A step. Each core runs one thread only, so a yield only has a cost. Under a
+/// schedule that ignores the clocks, the core gives way.
 pub fn yield_now() {
     htm::leave(htm::AbortCause::System);
     step(true, |engine| engine.record(Operation::Yield, None, engine.memory.costs.yield_now));
 }
 
-/// Plain work: so many units of what the machine's profile calls one. Not a step: nobody sees it but by the
-/// time it takes.
+/// Plain work of `units` units; the machine's profile gives the cost of a unit. Not a step: other cores notice
+/// only the time that it takes.
 #[inline]
 pub fn work(units: u64) {
     let engine = engine::active();
@@ -114,11 +114,11 @@ pub fn work(units: u64) {
     this.now = this.now.saturating_add(cost).min(TIME_MAX_PS);
 }
 
-/// The virtual time in nanoseconds since the simulation began; 0 outside of one. Costs what reading a clock
-/// costs, but is not a step.
+/// The virtual time in nanoseconds since the simulation began; 0 outside a simulation. Charges the cost of reading
+/// a clock, but is not a step.
 ///
-/// The clocks of the cores differ, as their work does; one core never sees its own go back, and what one core
-/// does after it has seen another's operation is later than that.
+/// The clocks of the cores differ, as their work does. A core's own clock never goes back, and after a core has
+/// seen an operation of another, its clock is later than that operation.
 #[inline]
 pub fn now() -> u64 {
     let engine = engine::active();
@@ -131,7 +131,7 @@ pub fn now() -> u64 {
     this.now / 1000
 }
 
-/// Sleeps for so many virtual nanoseconds. A step.
+/// Sleeps for `ns` virtual nanoseconds. A step.
 pub fn sleep(ns: u64) {
     htm::leave(htm::AbortCause::System);
     step(true, |engine| {
@@ -144,7 +144,7 @@ pub fn sleep(ns: u64) {
         }
     });
     let engine = engine::active();
-    // SAFETY: as in `access_inside`; where a schedule decides, the core has just been taken off.
+    // SAFETY: as in `access_inside`; if a schedule decides, `sleep_until` has just made the core sleep.
     unsafe {
         if !engine.is_null() && !(*engine).quiet && (*engine).is_scheduled() {
             turn::suspend(engine);
@@ -154,14 +154,14 @@ pub fn sleep(ns: u64) {
 
 /// Parks until another core wakes this key, or until the virtual time `deadline_ns`. A step.
 ///
-/// As with a futex, whoever wakes a key on which nobody is parked yet wakes nobody. Use [`park_if`] if the
-/// reason to park may go away in between.
+/// As with a futex, a wake-up on a key on which no core is parked yet is lost. Use [`park_if`] if the reason to
+/// park may go away in the meantime.
 pub fn park_on(key: usize, deadline_ns: Option<u64>) -> Woken {
     park_if(key, deadline_ns, || true)
 }
 
-/// As [`park_on`], but only if `condition` holds at the moment of parking; no other core runs between its check
-/// and the parking. Steps that the condition makes do nothing and cost nothing.
+/// As [`park_on`], but parks only if `condition` holds; no other core runs between its check and the parking.
+/// Steps that the condition makes have no effect and no cost.
 pub fn park_if(key: usize, deadline_ns: Option<u64>, condition: impl FnOnce() -> bool) -> Woken {
     htm::leave(htm::AbortCause::System);
     let engine = engine::active();
@@ -170,7 +170,7 @@ pub fn park_if(key: usize, deadline_ns: Option<u64>, condition: impl FnOnce() ->
     }
     // SAFETY: as in `access_inside`; no reference is alive while the condition runs or the core is suspended.
     unsafe {
-        if !turn::turn(engine, true) {
+        if !turn::begin_step(engine, true) {
             return Woken::TimedOut;
         }
         let holds = {
@@ -194,12 +194,12 @@ pub fn park_if(key: usize, deadline_ns: Option<u64>, condition: impl FnOnce() ->
     }
 }
 
-/// Wakes the core that has been parked longest on this key. Returns whether there was one. A step.
+/// Wakes the core that has been parked longest on this key. Returns true if there was one. A step.
 pub fn unpark_one(key: usize) -> bool {
     unpark(key, 1) == 1
 }
 
-/// Wakes all cores that are parked on this key. Returns how many. A step.
+/// Wakes all cores that are parked on this key. Returns their number. A step.
 pub fn unpark_all(key: usize) -> usize {
     unpark(key, usize::MAX)
 }
@@ -216,8 +216,8 @@ fn unpark(key: usize, most: usize) -> usize {
     woken
 }
 
-/// Runs `body`, whose steps do nothing and cost nothing: for what happens at no particular moment of the program
-/// (the reclamation of memory), which would make runs differ.
+/// Runs `body`; its steps have no effect and no cost. For work that happens at no fixed point of the program (the
+/// reclamation of memory), whose steps would make runs differ.
 pub fn quietly<R>(body: impl FnOnce() -> R) -> R {
     let engine = engine::active();
     // SAFETY: as in `access`; no reference is alive while the body runs. The engine is active until then, as steps
@@ -228,14 +228,14 @@ pub fn quietly<R>(body: impl FnOnce() -> R) -> R {
     }
 }
 
-/// Whether the core should come to an end: the time or the number of steps asked for is reached, or another
-/// core has panicked. Not a step, and free.
+/// True if the core should finish: the requested time or number of steps is reached, or another core has
+/// panicked. Not a step, and without virtual cost.
 #[inline]
 pub fn should_stop() -> bool {
     look(|engine| engine.stopping || engine.quiet || engine.now >= engine.limits.until_ps).unwrap_or(false)
 }
 
-/// Names what the core does from now on, for the trace and for reports of deadlock.
+/// Labels what the core does from now on, for the trace and for reports of deadlock.
 #[inline]
 pub fn label(label: &'static str) {
     let engine = engine::active();
@@ -261,13 +261,13 @@ fn step(gives_way: bool, charge: impl FnOnce(&mut Engine)) {
     }
     // SAFETY: as in `access_inside`; `charge` is this module's and calls no foreign code.
     unsafe {
-        if turn::turn(engine, gives_way) {
+        if turn::begin_step(engine, gives_way) {
             charge(&mut *engine);
         }
     }
 }
 
-/// Makes steps do nothing while it lives.
+/// A guard: steps do nothing while it lives.
 struct Quiet(*mut Engine);
 
 impl Quiet {

@@ -1,4 +1,4 @@
-//! How a simulation ended.
+//! The outcome of a simulation.
 
 use std::any::Any;
 use std::fmt;
@@ -10,50 +10,50 @@ use crate::trace::Trace;
 /// A core that is parked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Waiting {
-    /// Its number.
+pub struct ParkedCore {
+    /// The core's number.
     pub core: usize,
-    /// What it is parked on: an address, usually, which differs from process to process.
+    /// The key on which it is parked: usually an address, which differs from process to process.
     pub key: usize,
-    /// Since when, in virtual nanoseconds.
+    /// The time at which it parked, in virtual nanoseconds.
     pub since_ns: u64,
-    /// The label it had set.
+    /// The label that it had set.
     pub label: &'static str,
 }
 
-impl fmt::Display for Waiting {
+impl fmt::Display for ParkedCore {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { core, key, since_ns, label } = self;
-        write!(formatter, "core {core} waits on {key:#x} since {since_ns} ns")?;
+        write!(formatter, "core {core} has waited on {key:#x} since {since_ns} ns")?;
         if label.is_empty() { Ok(()) } else { write!(formatter, " ({label})") }
     }
 }
 
-/// What ended a simulation.
+/// The event that ended a simulation.
 #[non_exhaustive]
 pub enum End {
     /// All cores that were not killed have returned.
     Finished,
-    /// Nobody could go on.
+    /// No core could go on.
     Deadlock {
-        /// Who waited on what.
-        waiting: Vec<Waiting>,
+        /// The parked cores.
+        waiting: Vec<ParkedCore>,
     },
     /// The cores made too many steps, even after they had been asked to stop.
     StepLimit,
-    /// The cores' clocks went too far.
+    /// A core's clock passed the hard limit of virtual time.
     TimeLimit,
     /// A core panicked.
     Panicked {
-        /// Its number.
+        /// The core's number.
         core: usize,
-        /// What it panicked with.
+        /// The panic's payload.
         payload: Box<dyn Any + Send>,
     },
 }
 
 impl End {
-    /// Whether all went well.
+    /// True if all cores that were not killed have returned.
     pub fn is_finished(&self) -> bool {
         matches!(self, Self::Finished)
     }
@@ -64,10 +64,10 @@ impl fmt::Display for End {
         match self {
             Self::Finished => formatter.write_str("all cores have finished"),
             Self::Deadlock { waiting } => {
-                let waiting: Vec<String> = waiting.iter().map(Waiting::to_string).collect();
+                let waiting: Vec<String> = waiting.iter().map(ParkedCore::to_string).collect();
                 write!(formatter, "deadlock: {}", waiting.join("; "))
             }
-            Self::StepLimit => formatter.write_str("the limit of steps was reached"),
+            Self::StepLimit => formatter.write_str("the step limit was reached"),
             Self::TimeLimit => formatter.write_str("the limit of virtual time was reached"),
             Self::Panicked { core, payload } => {
                 let text = payload.downcast_ref::<String>().map(String::as_str);
@@ -84,7 +84,7 @@ impl fmt::Debug for End {
     }
 }
 
-/// How one core ended.
+/// The way in which one core ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Fate {
@@ -98,34 +98,34 @@ pub enum Fate {
     Ended,
 }
 
-/// What a simulation leaves behind.
+/// The outcome of a simulation.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Outcome<R> {
-    /// What ended it.
+    /// The event that ended the simulation.
     pub end: End,
-    /// What each core's body returned, if it did.
+    /// The result of each core's body; `None` if the body did not return.
     pub results: Vec<Option<R>>,
-    /// How each core ended.
+    /// The way in which each core ended.
     pub fates: Vec<Fate>,
     /// Each core's clock at its end, in virtual nanoseconds.
     pub clocks_ns: Vec<u64>,
-    /// Steps of all cores.
+    /// The number of steps of all cores.
     pub steps: u64,
-    /// How often another core went on.
+    /// The number of switches from one core to another.
     pub switches: u64,
-    /// How many cache lines were touched.
+    /// The number of cache lines touched.
     pub lines: usize,
-    /// Where accesses were served from.
+    /// The numbers of accesses, by the place that served them.
     pub accesses: Accesses,
-    /// Hardware transactions.
+    /// The numbers of hardware transactions, by how they ended.
     pub regions: Regions,
-    /// The last steps, and the hash over all.
+    /// The last steps of each core, and the hash over all steps.
     pub trace: Trace,
 }
 
 impl<R> Outcome<R> {
-    /// The latest clock of a core, in virtual nanoseconds.
+    /// The latest of the cores' clocks, in virtual nanoseconds.
     pub fn virtual_ns(&self) -> u64 {
         self.clocks_ns.iter().copied().max().unwrap_or(0)
     }

@@ -1,7 +1,7 @@
-//! Random numbers that never change under the seeds.
+//! Random numbers that stay the same for a seed.
 //!
-//! The generator is written out here instead of taken from a crate because a seed is kept for years in a
-//! failure report: an update of a dependency must not give it another meaning.
+//! The generator is written out here instead of taken from a crate, because seeds in failure reports must stay
+//! valid for years: an update of a dependency must not change the sequence of a seed.
 
 /// xoshiro256** (Blackman and Vigna), seeded through splitmix64.
 #[derive(Clone, Debug)]
@@ -16,7 +16,7 @@ impl Random {
         Self { state: [(); 4].map(|()| splitmix(&mut mixed)) }
     }
 
-    /// The stream of this seed for one purpose, independent of those for others.
+    /// The stream of this seed for one purpose, independent of the streams for other purposes.
     pub fn stream(seed: u64, purpose: u64) -> Self {
         let mut mixed = purpose;
         Self::new(seed ^ splitmix(&mut mixed))
@@ -76,14 +76,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_seed_means_the_same_stream_for_ever() {
+    fn the_numbers_of_a_seed_never_change() {
         let mut random = Random::new(1);
         let drawn: Vec<u64> = (0..3).map(|_| random.next_u64()).collect();
         assert_eq!(drawn, [0xb3f2_af6d_0fc7_10c5, 0x853b_5596_4736_4cea, 0x92f8_9756_082a_4514]);
     }
 
     #[test]
-    fn numbers_stay_below_their_bound_and_reach_all_values() {
+    fn numbers_below_a_bound_take_every_value_below_it() {
         let mut random = Random::new(7);
         let mut seen = [false; 10];
         for _ in 0..1000 {

@@ -1,5 +1,4 @@
-//! The regions of all cores: their lines, what fits, who conflicts, and what an abort puts back. The model is
-//! described at [`crate::htm`].
+//! The regions of all cores: their lines, capacity, conflicts and undo logs. [`crate::htm`] describes the model.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -9,7 +8,7 @@ use crate::machine::{LINE_BYTES, Machine};
 use crate::memory::picoseconds;
 use crate::random::Random;
 
-/// Lines are spread well enough by one multiplication.
+/// A hasher for lines. One multiplication spreads them well enough.
 #[derive(Default)]
 struct LineHasher(u64);
 
@@ -27,9 +26,9 @@ impl Hasher for LineHasher {
     }
 }
 
-/// Which regions have a line.
+/// The cores whose regions have written or read a line.
 #[derive(Default)]
-struct Tracked {
+struct LineUsers {
     writer: Option<u32>,
     readers: Vec<u32>,
 }
@@ -37,7 +36,7 @@ struct Tracked {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Way {
     Empty,
-    /// A line that is not the region's.
+    /// A line that does not belong to the region.
     Other,
     Read(u64),
     Written(u64),
@@ -45,29 +44,30 @@ enum Way {
 
 struct Undo {
     address: *mut u8,
-    /// Where its old bytes are.
+    /// The index of the old bytes in [`Region::old`].
     start: usize,
     bytes: usize,
 }
 
 /// A region of one core.
 struct Region {
-    /// Its lines, each once.
+    /// The region's lines, each once.
     lines: Vec<u64>,
     written: usize,
     undo: Vec<Undo>,
     old: Vec<u8>,
-    /// The first level: sets one after the other, the way used last first.
+    /// The first level: one set after the other, each with its most recently used way first.
     ways: Vec<Way>,
     resident_from: usize,
     line_before: u64,
     system_abort_at: u64,
     aborted: Option<AbortCause>,
-    /// The core unwinds, or has unwound, from it.
+    /// True if the core unwinds, or has unwound, from the region.
     leaving: bool,
 }
 
-pub(crate) struct Limits {
+/// The costs and the capacity of regions on a machine.
+pub(crate) struct RegionLimits {
     pub(crate) begin: u64,
     pub(crate) commit: u64,
     pub(crate) abort: u64,
@@ -82,20 +82,21 @@ pub(crate) struct Limits {
 
 /// The regions of all cores.
 pub(crate) struct Htm {
-    pub(crate) limits: Option<Limits>,
+    /// `None` if the machine has no hardware transactions.
+    pub(crate) limits: Option<RegionLimits>,
     regions: Vec<Option<Region>>,
-    /// Regions that are over; their memory serves again.
+    /// Ended regions, whose memory is reused.
     spare: Vec<Region>,
-    /// How many cores are in a region that is not aborted.
+    /// The number of cores in a region that is not aborted.
     active: usize,
-    tracked: HashMap<u64, Tracked, BuildHasherDefault<LineHasher>>,
+    tracked: HashMap<u64, LineUsers, BuildHasherDefault<LineHasher>>,
     random: Random,
     counts: Regions,
 }
 
 impl Htm {
     pub(crate) fn new(machine: &Machine, cores: usize, seed: u64) -> Self {
-        let limits = machine.transactions.as_ref().map(|transactions| Limits {
+        let limits = machine.transactions.as_ref().map(|transactions| RegionLimits {
             begin: picoseconds(transactions.begin_ns),
             commit: picoseconds(transactions.commit_ns),
             abort: picoseconds(transactions.abort_ns),
@@ -122,23 +123,23 @@ impl Htm {
         self.counts
     }
 
-    /// Whether any access has to be looked at.
+    /// True if a region is active, so that accesses must be checked for conflicts.
     #[inline(always)]
     pub(crate) fn is_active(&self) -> bool {
         self.active != 0
     }
 
-    /// Whether the core is in a region that is not aborted.
+    /// True if the core is in a region that is not aborted.
     pub(crate) fn is_inside(&self, core: usize) -> bool {
         self.regions[core].as_ref().is_some_and(|region| region.aborted.is_none())
     }
 
-    /// Whether the core unwinds from its region just now.
+    /// True if the core is unwinding from its region.
     pub(crate) fn is_leaving(&self, core: usize) -> bool {
         self.regions[core].as_ref().is_some_and(|region| region.leaving)
     }
 
-    /// Whether the core has to leave its region; says so once.
+    /// Returns true, once, if the core's region is aborted and the core must unwind from it.
     pub(crate) fn must_leave(&mut self, core: usize) -> bool {
         match &mut self.regions[core] {
             Some(region) if region.aborted.is_some() && !region.leaving => {
@@ -175,7 +176,8 @@ impl Htm {
         self.active += 1;
     }
 
-    /// An access by a core: aborts the regions that it conflicts with, and its own if the line does not fit.
+    /// Checks an access by a core: aborts the regions that it conflicts with, and the core's own region if the
+    /// line does not fit.
     pub(crate) fn access(&mut self, core: usize, line: u64, writes: bool, now: u64) {
         if let Some(tracked) = self.tracked.get(&line) {
             let others_write = tracked.writer.filter(|writer| *writer as usize != core);
@@ -217,9 +219,9 @@ impl Htm {
             return Some(AbortCause::Capacity);
         }
         let was_in = region.touch(limits, line, writes);
-        let mut pushed_out = false;
+        let mut evicted_written = false;
         if !was_in {
-            pushed_out |= region.place(
+            evicted_written |= region.insert(
                 limits,
                 line as usize % limits.sets,
                 match writes {
@@ -232,19 +234,19 @@ impl Htm {
             let count = fills.floor() as usize + usize::from(self.random.chance(fills.fract()));
             for _ in 0..count {
                 let set = self.random.below(limits.sets as u64) as usize;
-                pushed_out |= region.place(limits, set, Way::Other);
+                evicted_written |= region.insert(limits, set, Way::Other);
             }
         }
         region.line_before = line;
         let is_too_much = region.written + limits.resident_lines > limits.sets * limits.ways;
-        match pushed_out {
+        match evicted_written {
             false => None,
             true if is_too_much => Some(AbortCause::Capacity),
             true => Some(AbortCause::Associativity),
         }
     }
 
-    /// Aborts a core's region: puts memory back and frees its lines. The core learns of it at its next step.
+    /// Aborts a core's region: restores memory and releases the lines. The core learns of it at its next step.
     pub(crate) fn doom(&mut self, core: usize, cause: AbortCause) {
         let Some(region) = self.regions[core].as_mut().filter(|region| region.aborted.is_none()) else {
             return;
@@ -286,21 +288,21 @@ impl Htm {
         }
     }
 
-    /// Aborts all regions: the run ends.
+    /// Aborts all regions, because the run ends.
     pub(crate) fn abort_all(&mut self) {
         (0..self.regions.len()).for_each(|core| self.doom(core, AbortCause::System));
     }
 
-    /// Why the core's region was aborted, if it was.
+    /// The cause of the abort of the core's region; `None` if it was not aborted.
     pub(crate) fn aborted(&self, core: usize) -> Option<AbortCause> {
         self.regions[core].as_ref().and_then(|region| region.aborted)
     }
 
-    /// Keeps what is in these bytes, for the case that the core's region is aborted.
+    /// Logs the content of these bytes, so that an abort of the core's region can restore it.
     ///
     /// # Safety
     ///
-    /// Until the region ends, the bytes may be read and written, by nobody but the cores of this simulation.
+    /// Until the region ends, the bytes may be read and written, and only the cores of this simulation access them.
     pub(crate) unsafe fn log(&mut self, core: usize, address: *mut u8, bytes: usize) {
         if let Some(region) = &mut self.regions[core] {
             let start = region.old.len();
@@ -310,13 +312,13 @@ impl Htm {
         }
     }
 
-    /// Forgets an aborted region.
+    /// Removes a core's ended region, whose memory is reused.
     pub(crate) fn forget(&mut self, core: usize) {
         self.spare.extend(self.regions[core].take());
     }
 
     pub(crate) fn commit(&mut self, core: usize) {
-        // When the run has ended, the region is aborted already.
+        // If the run has ended, the region is aborted already.
         if let Some(region) = self.regions[core].as_mut().filter(|region| region.aborted.is_none()) {
             region.undo.clear();
             region.old.clear();
@@ -329,17 +331,17 @@ impl Htm {
 }
 
 impl Region {
-    fn set(&mut self, limits: &Limits, set: usize) -> &mut [Way] {
+    fn set(&mut self, limits: &RegionLimits, set: usize) -> &mut [Way] {
         let start = set * limits.ways;
         let from_resident = (set + limits.sets - self.resident_from) % limits.sets;
-        // A resident line is used all the time, so its way is never free for others.
+        // A resident line is always in use, so its way is never free for other lines.
         let resident = limits.resident_lines / limits.sets
             + usize::from(from_resident < limits.resident_lines % limits.sets);
         &mut self.ways[start..start + limits.ways.saturating_sub(resident).max(1)]
     }
 
-    /// Whether the line is in the first level; it is then the one used last.
-    fn touch(&mut self, limits: &Limits, line: u64, writes: bool) -> bool {
+    /// Returns true if the first level holds the line, and marks the line as most recently used.
+    fn touch(&mut self, limits: &RegionLimits, line: u64, writes: bool) -> bool {
         let set = self.set(limits, line as usize % limits.sets);
         let Some(at) = set.iter().position(|way| *way == Way::Read(line) || *way == Way::Written(line))
         else {
@@ -351,13 +353,13 @@ impl Region {
         true
     }
 
-    /// Puts a line into a set. True if that pushed a written line out.
-    fn place(&mut self, limits: &Limits, set: usize, line: Way) -> bool {
+    /// Puts a line into a set. Returns true if that evicted a written line.
+    fn insert(&mut self, limits: &RegionLimits, set: usize, line: Way) -> bool {
         let set = self.set(limits, set);
         let last = set.len() - 1;
-        let gone = set[last];
+        let evicted = set[last];
         set.copy_within(..last, 1);
         set[0] = line;
-        matches!(gone, Way::Written(_))
+        matches!(evicted, Way::Written(_))
     }
 }

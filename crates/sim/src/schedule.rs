@@ -1,32 +1,32 @@
-//! Who goes on: schedules that ignore the clocks.
+//! Schedules: the choice of the next core without regard to the clocks.
 //!
-//! The default, the core with the least clock, is the engine's own. The schedules here are for looking for bad
-//! interleavings: at each step of any core the schedule says who makes the next step, on a machine where, as it
-//! were, all cores take turns on one processor. Virtual time is then one for all cores.
+//! By default the engine resumes the core with the least clock. The schedules here search for bad
+//! interleavings. At each step of any core the schedule chooses the core that makes the next step, as if all
+//! cores took turns on one processor. All cores then share one virtual time.
 
 use crate::random::Random;
 
-/// What a schedule chooses from.
+/// The cores that a schedule chooses from.
 #[derive(Debug)]
 pub struct Choice<'a> {
-    /// The step about to be made, counted over all cores.
+    /// The number of the next step, counted over all cores.
     pub step: u64,
     /// The core that is at a step, if it can go on.
     pub current: Option<usize>,
-    /// Whether the current core gave way by itself (a spin hint or a yield): it waits for another, most likely.
+    /// True if the current core gave way (a spin hint or a yield), most likely because it waits for another.
     pub gave_way: bool,
-    /// The cores that can go on, the current one among them; never empty. The order is arbitrary but the same
-    /// in each run.
+    /// The cores that can go on, the current one included; never empty. The order is arbitrary but the same in
+    /// each run.
     pub runnable: &'a [u32],
 }
 
-/// Decides who makes the next step.
+/// Chooses the core that makes the next step.
 pub trait Schedule {
-    /// One of `choice.runnable`. Anything else is taken as the first of them.
+    /// Returns a core of `choice.runnable`. Any other result counts as the first of them.
     fn choose(&mut self, choice: &Choice<'_>) -> usize;
 }
 
-/// At each step another core goes on with a certain probability, each with the same.
+/// Switches with a fixed probability at each step, to a core chosen uniformly.
 #[derive(Debug)]
 pub struct RandomSwitches {
     random: Random,
@@ -60,23 +60,24 @@ impl Schedule for RandomSwitches {
 /// Probabilistic concurrency testing: Burckhardt, Kothari, Musuvathi, Nagarakatte, "A Randomized Scheduler with
 /// Probabilistic Guarantees of Finding Bugs", ASPLOS 2010, section 2.
 ///
-/// Each core has a random priority and the highest that can go on does. At `depth` - 1 random steps the core at
-/// that step falls below all others. With n cores and k steps, a bug that needs d ordered events is found with
-/// probability at least 1 / (n k^(d-1)) in each run.
+/// Each core has a random priority; of the runnable cores, that of the highest priority makes the next step. At
+/// `depth` - 1 random steps the current core drops to the lowest priority. With n cores and k steps, a run
+/// finds a bug that needs d ordered events with probability at least 1 / (n k^(d-1)).
 ///
-/// Deviation: a core that gives way falls below all others, too. Otherwise one of high priority that spins
-/// would keep the one it waits for from running for ever. The bound holds for programs that do not spin.
+/// Deviation: a core that gives way drops to the lowest priority, too. Otherwise a spinning core of high
+/// priority would keep the core that it waits for from ever running. The bound holds for programs that do not
+/// spin.
 #[derive(Debug)]
 pub struct Priorities {
-    /// Higher goes first.
+    /// The core of the highest priority goes first.
     priorities: Vec<i64>,
-    /// The steps at which the current core falls, last first.
+    /// The steps at which the current core drops to the lowest priority, the latest first.
     changes: Vec<u64>,
     lowest: i64,
 }
 
 impl Priorities {
-    /// Priorities for bugs of this depth (at least 1) in runs of about so many steps.
+    /// Priorities for bugs of this depth (at least 1) in runs of about `steps_expected` steps.
     pub fn new(seed: u64, cores: usize, depth: u32, steps_expected: u64) -> Self {
         let mut random = Random::stream(seed, 2);
         let mut priorities: Vec<i64> = (0..cores as i64).collect();
@@ -86,7 +87,7 @@ impl Priorities {
         Self { priorities, changes, lowest: -1 }
     }
 
-    fn fall(&mut self, core: usize) {
+    fn demote(&mut self, core: usize) {
         self.priorities[core] = self.lowest;
         self.lowest -= 1;
     }
@@ -97,13 +98,13 @@ impl Schedule for Priorities {
         while self.changes.last().is_some_and(|change| *change <= choice.step) {
             self.changes.pop();
             if let Some(current) = choice.current {
-                self.fall(current);
+                self.demote(current);
             }
         }
         if let Some(current) = choice.current
             && choice.gave_way
         {
-            self.fall(current);
+            self.demote(current);
         }
         let highest = choice.runnable.iter().max_by_key(|core| self.priorities[**core as usize]);
         highest.map_or(0, |core| *core as usize)
@@ -119,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn random_switches_keep_to_their_probability() {
+    fn random_switches_have_the_given_probability() {
         let mut schedule = RandomSwitches::new(1, 0.3);
         let stays = (0..10_000).filter(|step| schedule.choose(&choice(*step, 1, false)) == 1).count();
         assert!((7500..8500).contains(&stays), "{stays}: 0.7 and a third of 0.3 of 10000");
@@ -136,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_point_lets_the_current_core_fall_once() {
+    fn a_change_point_demotes_the_current_core_once() {
         let mut schedule = Priorities::new(3, 3, 2, 100);
         let first = schedule.choose(&choice(0, 0, false));
         let chosen: Vec<usize> = (1..100).map(|step| schedule.choose(&choice(step, first, false))).collect();

@@ -1,4 +1,4 @@
-//! Running a simulation: the cores' fibers, and the loop that lets them run in turn.
+//! Running a simulation: the cores' fibers, and the loop that resumes them in turn.
 
 use std::cell::{Cell, RefCell};
 use std::mem::{self, ManuallyDrop};
@@ -7,7 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use corosensei::stack::DefaultStack;
 use corosensei::{Coroutine, CoroutineResult, Yielder};
 
-use crate::engine::{self, Engine, Limits, Parts};
+use crate::engine::{self, Engine, EngineParts, RunLimits};
 use crate::fault::Faults;
 use crate::machine::Machine;
 use crate::memory::Memory;
@@ -19,11 +19,11 @@ use crate::trace::Trace;
 use crate::turn::CoreEnded;
 use crate::virtual_core::State;
 
-/// Who goes on.
+/// The order in which cores make their steps.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Order {
-    /// The core with the least clock; the lower number if two are equal. For measuring.
+    /// The core with the least clock goes first; of equal clocks, the lower core number. For measuring.
     LeastClock,
     /// [`RandomSwitches`], seeded by the run.
     Random {
@@ -32,61 +32,61 @@ pub enum Order {
     },
     /// [`Priorities`], seeded by the run.
     Priorities {
-        /// How many ordered events the bugs looked for need; at least 1.
+        /// The number of ordered events that the sought bugs need; at least 1.
         depth: u32,
-        /// How many steps a run has, about.
+        /// The approximate number of steps of a run.
         steps_expected: u64,
     },
 }
 
-/// What becomes of cores that are in the middle of something when the run has to end.
+/// The treatment of unfinished cores when the run must end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Ending {
-    /// They are never resumed, and their stacks are kept (see [`free_abandoned_stacks`]). No code runs that
-    /// does not expect it, so this is sound whatever the cores were doing.
+    /// The cores are never resumed, and their stacks are kept (see [`free_abandoned_stacks`]). None of their
+    /// code runs any more, so this is sound whatever the cores were doing.
     #[default]
     Abandon,
-    /// Their next step unwinds. Destructors run; other cores run while a destructor waits (a spin hint, a
-    /// yield). Code whose unsafe parts rely on an atomic operation not to panic must not be ended like this.
-    /// A core that is just then unwinding from a panic of its own would unwind twice, which aborts the process.
+    /// The cores unwind at their next step. Destructors run; other cores run while a destructor waits (a spin
+    /// hint, a yield). Unsound for code whose unsafe parts rely on atomic operations not to panic. A core that is
+    /// already unwinding from a panic of its own would unwind twice, which aborts the process.
     Unwind,
 }
 
-/// The options of a simulation. They and the program determine the run.
+/// The options of a simulation. Together with the program they determine the run.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// The machine.
     pub machine: Machine,
     /// Virtual cores, at most the machine's hardware threads.
     pub cores: usize,
-    /// Seeds the schedule, the faults and interrupts. Default 0.
+    /// The seed of the schedule, the faults and the interrupts. Default: 0.
     pub seed: u64,
-    /// Who goes on. Default [`Order::LeastClock`].
+    /// The order in which cores make their steps. Default: [`Order::LeastClock`].
     pub order: Order,
-    /// Faults. Default none.
+    /// The faults. Default: none.
     pub faults: Faults,
-    /// Whether caches are modelled. If not, each access costs a hit; virtual times mean little then, but do not
-    /// depend on where the allocator puts things. Default true.
+    /// True if caches are modelled. Otherwise each access costs a hit: virtual times then mean little, but do not
+    /// depend on the allocator's placement. Default: true.
     pub caches: bool,
-    /// From this virtual time on [`should_stop`](crate::should_stop) says so. Default none.
+    /// The virtual time from which [`should_stop`](crate::should_stop) returns true. Default: none.
     pub until_ns: Option<u64>,
-    /// At this virtual time the run is ended. Default: two and a half hours.
+    /// The virtual time at which the run is ended. Default: two and a half hours.
     pub until_ns_hard: Option<u64>,
-    /// From this step on [`should_stop`](crate::should_stop) says so. Default none.
+    /// The step from which [`should_stop`](crate::should_stop) returns true. Default: none.
     pub steps_max: Option<u64>,
-    /// How many steps more, after [`steps_max`](Self::steps_max) or another core's panic, until the run is
-    /// ended. Default a million.
+    /// The number of steps from [`steps_max`](Self::steps_max), or from a core's panic, until the run is ended.
+    /// Default: a million.
     pub grace_steps: u64,
-    /// What becomes of cores that have not finished when the run is ended.
+    /// The treatment of unfinished cores when the run is ended. Default: [`Ending::Abandon`].
     pub ending: Ending,
-    /// How many steps of each core the trace keeps. Default 64.
+    /// The number of steps of each core that the trace keeps. Default: 64.
     pub trace_steps: usize,
-    /// Bytes of each core's stack. Default 512 KiB; touched pages only cost memory.
+    /// The size of each core's stack, in bytes. Only touched pages take memory. Default: 512 KiB.
     pub stack_bytes: usize,
 }
 
 impl Config {
-    /// So many cores of this machine, everything else by default.
+    /// The default options for `cores` cores of this machine.
     pub fn new(machine: Machine, cores: usize) -> Self {
         Self {
             machine,
@@ -106,35 +106,35 @@ impl Config {
     }
 }
 
-/// Why a simulation cannot be run.
+/// The reason why a simulation cannot run with its options.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConfigError {
     /// No core, or more than the machine has.
     #[error("{cores} cores were asked for; machine {machine:?} runs 1 to {threads}")]
     Cores {
-        /// How many were asked for.
+        /// The requested number of cores.
         cores: usize,
         /// The machine.
         machine: String,
-        /// Its hardware threads.
+        /// The machine's hardware threads.
         threads: usize,
     },
-    /// A probability that is none.
+    /// A probability outside 0 to 1.
     #[error("the probability of a switch must be between 0 and 1")]
     Probability,
     /// Priorities of depth 0.
     #[error("the depth of a priority schedule must be at least 1")]
     Depth,
-    /// A stack that is too small or too large to be one.
+    /// A stack that is too small or too large.
     #[error("a stack of {bytes} bytes was asked for; it must have 16 KiB to 1 GiB")]
     Stack {
-        /// How many bytes were asked for.
+        /// The requested size.
         bytes: usize,
     },
 }
 
-/// A simulation that is ready to run. It can be run many times.
+/// A simulation that is ready to run. It can run many times.
 #[derive(Clone, Debug)]
 pub struct Simulation {
     config: Config,
@@ -145,36 +145,36 @@ type Fiber = Coroutine<(), (), (), DefaultStack>;
 thread_local! {
     /// Stacks of finished cores, for the next run.
     static SPARE: RefCell<Vec<(usize, DefaultStack)>> = const { RefCell::new(Vec::new()) };
-    /// Fibers that were killed or abandoned. Never dropped, because that would unwind them.
+    /// The fibers of killed and abandoned cores. Never dropped, because that would unwind them.
     static ABANDONED: RefCell<Vec<ManuallyDrop<Fiber>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// How many stacks of finished cores are kept.
+/// The most stacks of finished cores that are kept.
 const SPARE_MAX: usize = 1024;
 
 /// Frees the stacks of all cores that were killed or abandoned in this thread, without running any destructor.
-/// Returns how many there were.
+/// Returns their number.
 ///
-/// Each keeps its mapping until then. A process has 65,530 mappings on Linux unless told otherwise, and a stack
-/// takes two.
+/// Until then each stack keeps its memory mappings. By default Linux allows a process 65,530 mappings, and a
+/// stack takes two.
 ///
 /// # Safety
 ///
-/// Nothing that is still used points into these stacks: everything the cores of those runs shared has been
+/// Nothing that is still used points into these stacks: everything that the cores of those runs shared has been
 /// dropped.
 pub unsafe fn free_abandoned_stacks() -> usize {
     let abandoned = ABANDONED.with(|abandoned| mem::take(&mut *abandoned.borrow_mut()));
     let count = abandoned.len();
     for mut fiber in abandoned {
-        // SAFETY: nobody resumes the fiber any more, and its frames are forgotten, which the caller promises to
-        // be no harm to others.
+        // SAFETY: nothing resumes the fiber any more. Its frames are forgotten; the caller promises that nothing
+        // still used points into them.
         unsafe { fiber.force_reset() };
         drop(ManuallyDrop::into_inner(fiber));
     }
     count
 }
 
-/// Resets the thread's engine whatever happens.
+/// A guard: its drop resets the thread's active engine, also when a panic unwinds.
 struct Active;
 
 impl Drop for Active {
@@ -184,11 +184,11 @@ impl Drop for Active {
 }
 
 impl Simulation {
-    /// Checks the options.
+    /// Checks the options and makes a simulation.
     ///
     /// # Errors
     ///
-    /// If they contradict the machine or each other.
+    /// If an option does not fit the machine or is out of its range.
     pub fn new(config: Config) -> Result<Self, ConfigError> {
         let threads = config.machine.threads();
         if config.cores == 0 || config.cores > threads {
@@ -215,16 +215,16 @@ impl Simulation {
 
     /// Runs `body` once on each core, with the core's number, until all have returned.
     ///
-    /// The bodies run on this thread, each on its own stack, and switch at any step; a `RefCell` that one of
-    /// them has borrowed over a step is borrowed for the others, too.
+    /// The bodies run on this thread, each on its own stack, and may switch at any step. If one of them holds a
+    /// `RefCell` borrowed across a step, the `RefCell` is borrowed for the others, too.
     ///
-    /// A core that is killed or abandoned never leaves its frames, as if it had forgotten everything in them.
-    /// So a body must not make steps inside calls that other *threads* rely on to wait for them: scoped threads
-    /// of the standard library, whose scope would be gone without having waited.
+    /// A core that is killed or abandoned never leaves its frames, as if it had forgotten everything in them. So a
+    /// body must not make steps inside a call that must return before other *threads* are safe: the scope of the
+    /// standard library's scoped threads would vanish without having waited for them.
     ///
     /// # Panics
     ///
-    /// If a core panics, after the others have been ended, with the same payload. If called from inside a
+    /// With the same payload if a core panics, after the other cores have ended. If called from inside a
     /// simulation. If there is no memory for the stacks.
     pub fn run<R>(&self, body: impl Fn(usize) -> R) -> Outcome<R> {
         let mut outcome = self.try_run(body);
@@ -248,7 +248,7 @@ impl Simulation {
         self.try_run_by(schedule, body)
     }
 
-    /// As [`try_run`](Self::try_run), by a schedule of the caller's instead of the one in the options.
+    /// As [`try_run`](Self::try_run), but with the caller's schedule instead of the order in the options.
     pub fn try_run_with<R>(&self, schedule: Box<dyn Schedule>, body: impl Fn(usize) -> R) -> Outcome<R> {
         self.try_run_by(Some(schedule), body)
     }
@@ -259,7 +259,7 @@ impl Simulation {
         let cores = config.cores;
         let picoseconds = |ns: Option<u64>| ns.unwrap_or(u64::MAX).saturating_mul(1000).min(TIME_MAX_PS);
         let steps = config.steps_max.unwrap_or(u64::MAX);
-        let engine = Box::into_raw(Box::new(Engine::new(Parts {
+        let engine = Box::into_raw(Box::new(Engine::new(EngineParts {
             cores,
             physical_cores: config.machine.physical_cores(),
             memory: Memory::new(&config.machine, cores, config.caches),
@@ -267,7 +267,7 @@ impl Simulation {
             trace: Trace::new(cores, config.trace_steps, config.caches),
             schedule,
             faults: config.faults.draw(config.seed),
-            limits: Limits {
+            limits: RunLimits {
                 steps,
                 steps_hard: steps.saturating_add(config.grace_steps),
                 until_ps: picoseconds(config.until_ns),
@@ -311,9 +311,9 @@ impl Simulation {
                     // SAFETY: as above.
                     unsafe { (*engine).core_finished(core, state) };
                 };
-                // SAFETY: what the fiber borrows (the body, the result slots) lives until this function
-                // returns, and no fiber runs after that: it has either returned by then, or it is put away and
-                // never resumed, so that it never touches what it borrowed.
+                // SAFETY: what the fiber borrows (the body, the result slots) lives until this function returns,
+                // and no fiber runs after that: by then it has either returned, or it is put away and never
+                // resumed, so that it never touches what it borrowed.
                 ManuallyDrop::new(unsafe { Fiber::with_stack_unchecked(stack, run) })
             })
             .collect();
@@ -326,7 +326,7 @@ impl Simulation {
             }
         }
         drop(active);
-        // SAFETY: made by `Box::into_raw` above. No fiber runs any more, so nobody uses the pointer.
+        // SAFETY: made by `Box::into_raw` above. No fiber runs any more, so nothing else uses the pointer.
         let mut engine = unsafe { Box::from_raw(engine) };
         put_away(fibers, config.stack_bytes);
         engine.cores.iter_mut().for_each(|core| core.values.forget());
@@ -350,7 +350,7 @@ impl Simulation {
     }
 }
 
-/// Drops the values that a core has in [`CoreLocal`](crate::CoreLocal)s.
+/// Drops a core's values of all [`CoreLocal`](crate::CoreLocal)s.
 fn drop_values(engine: *mut Engine, core: usize) {
     // SAFETY: this is the core's fiber and the engine is alive; the reference ends before the value is dropped.
     while let Some(value) = unsafe { (*engine).pop_value(core) } {
@@ -364,10 +364,11 @@ fn stack(bytes: usize) -> DefaultStack {
         let at = spare.iter().rposition(|(size, _)| *size == bytes)?;
         Some(spare.swap_remove(at).1)
     });
-    spare.unwrap_or_else(|| DefaultStack::new(bytes).expect("there is memory for the cores' stacks"))
+    spare.unwrap_or_else(|| DefaultStack::new(bytes).expect("no memory for the cores' stacks"))
 }
 
-/// Keeps the stacks of the finished for the next run, and those of the others for ever.
+/// Keeps the stacks of finished cores for the next run, and the fibers of the others until
+/// [`free_abandoned_stacks`].
 fn put_away(fibers: Vec<ManuallyDrop<Fiber>>, bytes: usize) {
     for fiber in fibers {
         if fiber.done() {
@@ -381,7 +382,7 @@ fn put_away(fibers: Vec<ManuallyDrop<Fiber>>, bytes: usize) {
         } else if fiber.started() {
             ABANDONED.with(|abandoned| abandoned.borrow_mut().push(fiber));
         } else {
-            // Its body was never entered; only what the closure captured is dropped.
+            // The fiber never entered its body; the drop only drops what the closure captured.
             drop(ManuallyDrop::into_inner(fiber));
         }
     }

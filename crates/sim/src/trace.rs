@@ -1,8 +1,9 @@
-//! The last steps of each core, for a person to read, and the hash over all steps, for comparing runs.
+//! The trace of a run: the last steps of each core, for people to read, and a hash over all steps, for comparing
+//! runs.
 
 use std::fmt;
 
-/// What a step did.
+/// The operation of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Operation {
@@ -20,9 +21,9 @@ pub enum Operation {
     Yield,
     /// A sleep.
     Sleep,
-    /// Parked, or found that it need not.
+    /// Parked, or found that it need not park.
     Park,
-    /// Woke sleepers, or found none.
+    /// Woke parked cores, or found none.
     Unpark,
     /// Began a hardware transaction.
     Begin,
@@ -61,19 +62,20 @@ impl fmt::Display for Operation {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Step {
-    /// Its number, over all cores.
+    /// The number of the step, counted over all cores.
     pub number: u64,
-    /// When it began, in virtual picoseconds.
+    /// The time at which it began, in virtual picoseconds.
     pub at_ps: u64,
-    /// What it cost, in virtual picoseconds.
+    /// Its cost, in virtual picoseconds.
     pub cost_ps: u64,
-    /// Which core made it.
+    /// The core that made it.
     pub core: usize,
-    /// What it did.
+    /// Its operation.
     pub operation: Operation,
-    /// The cache line, numbered in order of first touch (the word, where no caches are modelled), or `None` if it touched none.
+    /// The cache line (without a cache model, the word), numbered in order of first touch; `None` if the step
+    /// touched none.
     pub line: Option<u32>,
-    /// The label the core had set.
+    /// The label that the core had set.
     pub label: &'static str,
 }
 
@@ -96,12 +98,12 @@ struct Ring {
     next: usize,
 }
 
-/// The last steps of each core. Its `Display` lists them in the order in which they were made.
+/// The last steps of each core. Its `Display` lists them in the order in which the cores made them.
 #[derive(Debug)]
 pub struct Trace {
     rings: Vec<Ring>,
     capacity: usize,
-    /// Whether the hash sees which line a step touched.
+    /// True if the hash covers the line that a step touched.
     hashes_lines: bool,
     hash: u64,
 }
@@ -135,19 +137,19 @@ impl Trace {
         }
     }
 
-    /// A hash over all steps so far: who, what, on which line, when and at what cost.
+    /// The hash over all steps so far: core, operation, line, time and cost of each.
     ///
-    /// The same program with the same options has the same hash; if not, something outside the simulation
-    /// decides. Lines count by their order of first touch, so that addresses do not matter; but whether two
-    /// objects share a line does, and that is the allocator's decision. Where no caches are modelled, lines do not
-    /// count: memory that is freed and used again would tell runs apart by what ran before them.
+    /// The same program with the same options has the same hash; otherwise something outside the simulation
+    /// influences the run. Lines are identified by their order of first touch, so that addresses do not matter.
+    /// It does matter whether two objects share a line, which the allocator decides. Without a cache model the
+    /// hash leaves lines out, because memory that is freed and used again would make it depend on earlier runs.
     pub fn hash(&self) -> u64 {
         let mut mixed = self.hash;
         mixed = (mixed ^ (mixed >> 33)).wrapping_mul(0xc4ce_b9fe_1a85_ec53);
         mixed ^ (mixed >> 33)
     }
 
-    /// The steps kept, in the order in which they were made.
+    /// The steps kept, in the order in which the cores made them.
     pub fn steps(&self) -> Vec<Step> {
         let mut steps: Vec<Step> = self.rings.iter().flat_map(|ring| ring.steps.iter().copied()).collect();
         steps.sort_unstable_by_key(|step| step.number);
@@ -193,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn the_hash_sees_every_step_kept_or_not() {
+    fn the_hash_covers_every_step_kept_or_not() {
         let hash = |cost| {
             let mut trace = Trace::new(1, 0, true);
             (0..5).for_each(|number| trace.record(step(number, 0, if number == 2 { cost } else { 1 })));

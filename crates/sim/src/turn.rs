@@ -1,6 +1,6 @@
-//! What a step begins with: its core's turn.
+//! The beginning of a step: the wait for the core's turn.
 //!
-//! Here are the switches between fibers, and whatever may unwind a core: an aborted region, the end of the run.
+//! Fibers switch here, and here a core starts to unwind out of an aborted region or at the end of the run.
 
 use std::panic::resume_unwind;
 
@@ -10,19 +10,19 @@ use crate::fault::Fault;
 use crate::htm::RegionAborted;
 use crate::outcome::End;
 
-/// What unwinds a core that must end. Nobody but the fiber's root should catch it.
+/// The panic payload that unwinds a core that must end. Only the fiber's root may catch it.
 pub(crate) struct CoreEnded;
 
-/// What every step begins with: waits for the core's turn. False if the step is to have no effect.
+/// Begins a step: waits for the core's turn. Returns false if the step must have no effect.
 ///
 /// # Safety
 ///
 /// `engine` is the active engine, the caller runs in the fiber of its current core and holds no reference into
 /// it.
 #[inline(always)]
-pub(crate) unsafe fn turn(engine: *mut Engine, gives_way: bool) -> bool {
-    // SAFETY: the engine outlives its fibers' running, and nobody else refers to it now (this function's
-    // contract); the reference ends before any switch.
+pub(crate) unsafe fn begin_step(engine: *mut Engine, gives_way: bool) -> bool {
+    // SAFETY: the engine lives as long as any fiber runs, and no other reference to it exists now (this
+    // function's contract); the reference ends before any switch.
     let (is_quiet, is_turn) = unsafe {
         let engine = &*engine;
         (engine.quiet, engine.is_turn())
@@ -41,11 +41,11 @@ pub(crate) unsafe fn turn(engine: *mut Engine, gives_way: bool) -> bool {
 
 /// # Safety
 ///
-/// As [`turn`].
+/// As [`begin_step`].
 #[cold]
 #[inline(never)]
 unsafe fn wait_for_turn(engine: *mut Engine, gives_way: bool) -> bool {
-    // SAFETY: the contract of `turn`, which is this one's; each reference ends with its statement, before any
+    // SAFETY: the contract of `begin_step`, which is this one's; each reference ends with its statement, before any
     // switch.
     unsafe {
         attend(engine);
@@ -60,13 +60,13 @@ unsafe fn wait_for_turn(engine: *mut Engine, gives_way: bool) -> bool {
     }
 }
 
-/// Limits and faults that are due.
+/// Handles the limits and faults that are due.
 ///
 /// # Safety
 ///
-/// As [`turn`].
+/// As [`begin_step`].
 unsafe fn attend(engine: *mut Engine) {
-    // SAFETY: the contract of `turn`, which is this one's; each reference ends with its statement, before any
+    // SAFETY: the contract of `begin_step`, which is this one's; each reference ends with its statement, before any
     // switch.
     unsafe {
         if (*engine).now >= (*engine).limits.until_ps_hard {
@@ -87,7 +87,7 @@ unsafe fn attend(engine: *mut Engine) {
 
 /// # Safety
 ///
-/// As [`turn`].
+/// As [`begin_step`].
 unsafe fn strike(engine: *mut Engine, fault: Fault) {
     // SAFETY: as in `attend`.
     unsafe {
@@ -103,11 +103,11 @@ unsafe fn strike(engine: *mut Engine, fault: Fault) {
     }
 }
 
-/// Suspends the current core. Unwinds, when it is resumed, if it must end or has lost its region.
+/// Suspends the current core. When resumed, it unwinds if it must end or if its region was aborted.
 ///
 /// # Safety
 ///
-/// As [`turn`].
+/// As [`begin_step`].
 pub(crate) unsafe fn suspend(engine: *mut Engine) {
     // SAFETY: as in `attend`. The yielder lives on the fiber's own stack and was set before the body began; the
     // engine is at this core again when the fiber is resumed.
@@ -125,9 +125,9 @@ pub(crate) unsafe fn suspend(engine: *mut Engine) {
 ///
 /// # Safety
 ///
-/// As [`turn`].
+/// As [`begin_step`].
 pub(crate) unsafe fn check_region(engine: *mut Engine) {
-    // SAFETY: the contract of `turn`; the reference ends here.
+    // SAFETY: the contract of `begin_step`; the reference ends here.
     if unsafe { (*engine).htm.must_leave((*engine).current) } {
         resume_unwind(Box::new(RegionAborted));
     }
@@ -137,7 +137,7 @@ pub(crate) unsafe fn check_region(engine: *mut Engine) {
 ///
 /// # Safety
 ///
-/// As [`turn`].
+/// As [`begin_step`].
 unsafe fn end_run(engine: *mut Engine, end: End) {
     // SAFETY: as in `attend`.
     unsafe {
@@ -146,12 +146,12 @@ unsafe fn end_run(engine: *mut Engine, end: End) {
     }
 }
 
-/// A step in a run that has ended (or in a condition that is being checked): it has no effect, but unwinds the
-/// core the first time.
+/// A step without effect: the run has ended, or a condition is being checked. After the end of the run, the
+/// first such step of a core unwinds it.
 ///
 /// # Safety
 ///
-/// As [`turn`].
+/// As [`begin_step`].
 #[cold]
 unsafe fn quiet_step(engine: *mut Engine, gives_way: bool) {
     // SAFETY: as in `attend`; for the yielder as in `suspend`.

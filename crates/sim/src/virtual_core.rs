@@ -1,4 +1,4 @@
-//! One virtual core: its clock, and what it is doing.
+//! One virtual core: its clock and its state.
 
 use std::ptr;
 
@@ -8,26 +8,26 @@ use crate::core_local::Values;
 
 /// The key of a core that is not in the heap.
 pub(crate) const NOT_QUEUED: u64 = u64::MAX;
-/// The position of a core that is not among the runnable.
+/// The position of a core that is not in the list of runnable cores.
 pub(crate) const NOT_RUNNABLE: u32 = u32::MAX;
 
-/// How parking ended.
+/// The reason why a call that parks has returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Woken {
     /// Another core woke this one.
     Notified,
-    /// The deadline came first; or the simulation is being ended, which wakes all.
+    /// The deadline passed; or the simulation is being ended, which wakes all cores.
     TimedOut,
-    /// The condition did not hold any more, and the core did not park.
+    /// The condition no longer held, so the core did not park.
     Refused,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
     Ready,
-    /// Suspended until a time (only where a schedule ignores clocks).
+    /// Suspended until a time (only under a schedule that ignores the clocks).
     Sleeping,
-    /// Parked on this key, since this time.
+    /// Parked: the key, and the time at which the core parked.
     Parked(usize, u64),
     Finished,
     Panicked,
@@ -39,24 +39,23 @@ pub(crate) enum State {
 pub(crate) struct Core {
     pub(crate) clock: u64,
     pub(crate) state: State,
-    /// The key under which it is in the heap; other keys of it there are stale.
+    /// The core's valid key in the heap; any other key of the core there is stale.
     pub(crate) queued: u64,
-    /// Its place among the runnable, where a schedule decides.
+    /// The core's index in the list of runnable cores, which only a schedule uses.
     pub(crate) position: u32,
     pub(crate) woken: Woken,
     pub(crate) yielder: *const Yielder<(), ()>,
     pub(crate) label: &'static str,
     pub(crate) cache: usize,
-    /// Another core shares its physical core.
+    /// True if another virtual core runs on the same physical core.
     pub(crate) has_sibling: bool,
-    /// It was told to unwind.
-    pub(crate) told: bool,
+    pub(crate) told_to_unwind: bool,
     pub(crate) steps_after_end: u64,
     pub(crate) values: Values,
 }
 
 impl Core {
-    /// Core `number` of so many on a machine with so many physical cores.
+    /// Core `number` of `cores` on a machine with `physical_cores` physical cores.
     pub(crate) fn new(number: usize, cores: usize, physical_cores: usize) -> Self {
         Self {
             clock: 0,
@@ -68,13 +67,13 @@ impl Core {
             label: "",
             cache: number % physical_cores,
             has_sibling: number >= physical_cores || number + physical_cores < cores,
-            told: false,
+            told_to_unwind: false,
             steps_after_end: 0,
             values: Values::default(),
         }
     }
 
-    /// Whether it will make steps again, if it is let.
+    /// True if the core can make further steps.
     pub(crate) fn is_alive(&self) -> bool {
         matches!(self.state, State::Ready | State::Sleeping | State::Parked(..))
     }

@@ -15,10 +15,10 @@ pub use crate::simulated::atomic::{
     AtomicBool, AtomicPtr, AtomicU8, AtomicU16, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
 };
 
-/// Words that a model checker never follows: in a static, which outlives a model's execution, or made from a
-/// pointer, so that their memory holds the value and nothing beside it. A simulation does follow them.
+/// Words that the model checker does not see. They live in a static, which outlives a model's execution, or are
+/// made from a pointer, so that their memory has room for the value only. The simulator does see them.
 ///
-/// The same types as above in every other build.
+/// In all other builds they are the same types as above.
 pub mod unfollowed {
     #[cfg(any(loom, not(feature = "sim")))]
     pub use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64};
@@ -27,7 +27,8 @@ pub mod unfollowed {
     pub use crate::simulated::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64};
 }
 
-/// Words of instruments, which nothing follows: what records a run must not be a part of what it records.
+/// Words of instruments. Neither the simulator nor the model checker sees them, because recording a run must not
+/// change the run.
 pub mod instrument {
     pub use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 }

@@ -1,11 +1,11 @@
-//! Backing off between two attempts of a transaction.
+//! Backoff between two attempts of a transaction.
 
 use crate::{random::Random, spin, thread};
 use std::time::Duration;
 
 /// Randomized exponential backoff: first a few spins, then a yield, then a sleep.
 ///
-/// The caller must hold nothing (no lock, no pinned epoch): others go on while it waits.
+/// The caller must hold nothing (no lock, no pinned epoch), so that others can go on while it waits.
 #[derive(Debug, Clone)]
 pub struct Backoff {
     round: u32,
@@ -14,7 +14,7 @@ pub struct Backoff {
 
 /// Rounds that only spin.
 const SPIN_ROUNDS: u32 = 2;
-/// Rounds, after those, that give the processor away without sleeping.
+/// The next rounds, which yield the processor without sleeping.
 const YIELD_ROUNDS: u32 = 4;
 
 impl Backoff {
@@ -23,7 +23,7 @@ impl Backoff {
         Self { round: 0, sleep_max }
     }
 
-    /// Waits once, longer than the time before (on average).
+    /// Waits once, on average longer than in the previous call.
     pub fn wait(&mut self, random: &mut Random) {
         let round = self.round;
         self.round = round.saturating_add(1);

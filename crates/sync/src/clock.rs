@@ -6,7 +6,7 @@ pub use crate::simulated::clock::{Instant, nanoseconds, now};
 pub use quanta::Instant;
 pub use std::time::Duration;
 
-/// Now, on a monotonic clock. In a model no time passes.
+/// The current time of a monotonic clock. In a model no time passes.
 #[cfg(any(loom, not(feature = "sim")))]
 #[inline]
 pub fn now() -> Instant {
@@ -16,7 +16,8 @@ pub fn now() -> Instant {
     Instant::now()
 }
 
-/// Nanoseconds since some moment of the process, the same for all threads; in a simulation, since it began.
+/// Nanoseconds since a fixed moment, which is the same for all threads of the process; in a simulation, since it
+/// began.
 #[cfg(any(loom, not(feature = "sim")))]
 #[inline]
 pub fn nanoseconds() -> u64 {

@@ -4,21 +4,20 @@ use crate::atomic::{AtomicU32, Ordering, fence};
 use crate::{Condvar, Mutex, lock, spin::Spin};
 use std::time::Duration;
 
-/// A place where threads wait until a condition over atomic words holds.
+/// An event on which threads wait until a condition over atomic words holds.
 ///
 /// # Algorithm
 ///
-/// A waiter spins briefly. Then it announces itself in `waiters`, looks at the condition once more, and
-/// parks. Whoever makes the condition true changes the words first and then calls [`Event::notify_all`],
-/// which looks at `waiters` and, only if there is one, takes the mutex and wakes all. So a notifier without
-/// waiters pays one fence and one load.
+/// A waiter spins briefly. Then it announces itself in `waiters`, checks the condition once more, and parks. A
+/// notifier changes the words first and then calls [`Event::notify_all`], which loads `waiters` and, only if
+/// there are any, takes the mutex and wakes all. So a notifier without waiters pays one fence and one load.
 ///
-/// # Why no wake-up is lost
+/// # No lost wake-ups
 ///
-/// Waiter: store `waiters`, fence, load condition. Notifier: store condition, fence, load `waiters`. The
-/// two sequentially consistent fences are totally ordered, so at least one of the two sees the other's
-/// store (store buffering is excluded). If the notifier sees the waiter, it takes the mutex, which the
-/// waiter holds from before its last look until it is parked.
+/// Waiter: store `waiters`, fence, load condition. Notifier: store condition, fence, load `waiters`. The two
+/// sequentially consistent fences are totally ordered, so at least one of the two threads sees the other's store
+/// (store buffering is excluded). If the notifier sees the waiter, it takes the mutex, which the waiter holds from
+/// before its last check until it is parked.
 #[derive(Debug, Default)]
 pub struct Event {
     waiters: AtomicU32,
@@ -37,7 +36,7 @@ impl Event {
         self.wait_until_or(None, condition);
     }
 
-    /// Waits until `condition` holds (true) or `timeout` has passed (the condition's last value).
+    /// Waits until `condition` holds or `timeout` has passed. Returns the last value of `condition`.
     pub fn wait_timeout(&self, timeout: Duration, condition: impl FnMut() -> bool) -> bool {
         self.wait_until_or(Some(timeout), condition)
     }
@@ -54,7 +53,7 @@ impl Event {
         }
         let deadline = timeout.map(|timeout| crate::clock::now() + timeout);
         let mut guard = lock(&self.mutex);
-        // Relaxed: the fence below orders it before the look at the condition.
+        // Relaxed: the fence below orders it before the check of the condition.
         self.waiters.fetch_add(1, Ordering::Relaxed);
         // Pairs with the fence in `notify_all`.
         fence(Ordering::SeqCst);
@@ -75,14 +74,14 @@ impl Event {
             };
             met = condition();
         }
-        // Relaxed: a notifier that still sees this waiter only wakes nobody.
+        // Relaxed: a notifier that still counts this waiter makes a needless wake-up, nothing else.
         self.waiters.fetch_sub(1, Ordering::Relaxed);
         drop(guard);
         met
     }
 
-    /// Wakes all waiters to look at their conditions. Call it after the words have changed. Returns whether there
-    /// were any that did not merely spin.
+    /// Wakes all waiters, which then check their conditions. Call it after changing the words. Returns true if any
+    /// waiter was past spinning.
     pub fn notify_all(&self) -> bool {
         // Pairs with the fence in `wait_until_or`.
         fence(Ordering::SeqCst);
@@ -105,7 +104,7 @@ mod tests {
     use crate::thread;
 
     #[test]
-    fn a_condition_that_holds_is_not_waited_for() {
+    fn a_condition_that_holds_needs_no_wait() {
         Event::new().wait_until(|| true);
     }
 

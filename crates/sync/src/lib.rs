@@ -1,32 +1,32 @@
 //! The one home of Hotrow's shared-memory primitives.
 //!
-//! Every atomic word, lock, wait, clock reading, random number and thread of the project comes from here,
-//! and no other crate names `std::sync::atomic`, `std::thread` or `Instant` (a test of the command's crate
-//! reads the sources and says so). One home makes it possible to route all of them to a simulator or to a
-//! model checker without touching a protocol.
+//! Every atomic word, lock, wait, clock reading, random number and thread of the project comes from here. No
+//! other crate names `std::sync::atomic`, `std::thread` or `Instant`; a test of the command's crate checks the
+//! sources for these names. So all of them can be routed to a simulator or to a model checker without a change
+//! of any protocol.
 //!
 //! # Waiting
 //!
-//! More threads than cores is normal. Whoever waits therefore spins briefly ([`spin::Spin`]) and then lets
-//! the processor go: a bounded wait gives up and its transaction aborts, an unbounded one parks
-//! ([`event::Event`]). Nobody holds anything while backing off ([`backoff::Backoff`]).
+//! More threads than cores are normal. A waiting thread therefore spins briefly ([`spin::Spin`]) and then gives
+//! up the processor: a bounded wait ends and its transaction aborts, an unbounded wait parks ([`event::Event`]).
+//! No thread holds anything while it backs off ([`backoff::Backoff`]).
 //!
 //! # Model checking
 //!
-//! A build with `--cfg loom` takes all of this from loom instead of the standard library, so that module
-//! `model` can run a kernel in every interleaving and under every outcome of its relaxed accesses. `.ci/loom`
+//! A build with `--cfg loom` takes these primitives from loom instead of the standard library, so that module
+//! `model` can run a kernel in every interleaving and with every result of its relaxed accesses. `.ci/loom`
 //! builds and runs the models; docs/memory-model.md says what they show.
 //!
 //! # Simulation
 //!
-//! With feature `sim` each operation is a step of the simulation that runs on its thread, if one does
-//! (`hotrow-sim`). Without the feature nothing of that is compiled.
+//! With feature `sim`, and while a simulation (`hotrow-sim`) runs on the thread, each operation is a step of it.
+//! Without the feature none of that is compiled.
 //!
-//! # What is not here
+//! # Exception
 //!
 //! Epoch reclamation (`crossbeam-epoch`, used by `hotrow-core`) brings its own atomics.
 
-// What clippy.toml forbids everywhere else is this crate's to wrap.
+// This crate wraps what clippy.toml forbids in all others.
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)]
 
 pub mod atomic;
@@ -56,8 +56,8 @@ pub use loom::sync::{Arc, Condvar, Mutex, MutexGuard};
 #[cfg(loom)]
 pub use std::sync::{LazyLock, OnceLock};
 
-/// Locks of instruments, which nothing follows: what records a run must not be a part of what it records. No
-/// operation of [`atomic`] may happen while one is held.
+/// Locks of instruments. Neither the simulator nor the model checker sees them, because recording a run must not
+/// change the run. A thread that holds one must not use [`atomic`].
 pub mod instrument {
     pub use std::sync::{Mutex, MutexGuard};
 
@@ -67,10 +67,10 @@ pub mod instrument {
     }
 }
 
-/// Locks a mutex whether or not a thread panicked while holding it.
+/// Locks a mutex, even if a thread panicked while holding it.
 ///
-/// Hotrow's mutexes guard counters, registries and reports, each of which is valid after every statement,
-/// so a poisoned one says nothing about the data.
+/// Hotrow's mutexes guard counters, registries and reports. Each of these is valid after every statement, so its
+/// data are valid even if the mutex is poisoned.
 pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }

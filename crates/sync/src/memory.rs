@@ -1,22 +1,22 @@
-//! Plain memory that goes from one thread to another.
+//! Announcements of accesses to plain memory that one thread hands to another.
 //!
-//! What a simulation sees are accesses to atomic words. Where one thread hands plain memory to another, which is as dear as
-//! any transfer, the code says so here. Nothing in other builds.
+//! A simulation sees accesses to atomic words only. Plain memory that one thread hands to another costs as much
+//! as any transfer between caches, so the code announces it here. Does nothing in other builds.
 
-/// Says that the object at an address is read, which another thread has written.
+/// Announces a read of the object at an address, which another thread has written.
 #[inline(always)]
 pub fn read<T>(address: *const T) {
     #[cfg(all(feature = "sim", not(loom)))]
-    hotrow_sim::access(address.addr(), size_of::<T>(), hotrow_sim::Kind::Load);
+    hotrow_sim::access(address.addr(), size_of::<T>(), hotrow_sim::AccessKind::Load);
     #[cfg(any(loom, not(feature = "sim")))]
     let _ = address;
 }
 
-/// Says that the object at an address is written, for another thread to read.
+/// Announces a write of the object at an address, which another thread will read.
 #[inline(always)]
 pub fn write<T>(address: *const T) {
     #[cfg(all(feature = "sim", not(loom)))]
-    hotrow_sim::access(address.addr(), size_of::<T>(), hotrow_sim::Kind::Store);
+    hotrow_sim::access(address.addr(), size_of::<T>(), hotrow_sim::AccessKind::Store);
     #[cfg(any(loom, not(feature = "sim")))]
     let _ = address;
 }

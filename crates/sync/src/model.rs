@@ -1,29 +1,28 @@
 //! Model checking, in builds with `--cfg loom` only.
 //!
-//! A [`Model`] runs a small piece of concurrent code in every interleaving of its threads, and with every
-//! value that the language's memory model lets each load return, as far as loom knows it. A thread comes
-//! from [`thread::spawn`](crate::thread::spawn), at most four beside the model's own.
+//! A [`Model`] runs a small piece of concurrent code in every interleaving of its threads, and with every value
+//! that the language's memory model allows each load to return, as far as loom implements it. Threads come from
+//! [`thread::spawn`](crate::thread::spawn): at most four, besides the model's own.
 //!
 //! # Sequentially consistent accesses
 //!
-//! loom knows the total order of `fence(SeqCst)` but takes a sequentially consistent *access* for an acquire
-//! or a release. The words of this build ([`atomic`]) therefore do one of two things with such an access:
+//! loom implements the total order of `fence(SeqCst)`, but treats a sequentially consistent *access* as an acquire
+//! or a release. The words of this build ([`atomic`]) therefore treat such an access in one of two ways:
 //!
-//! - By default they leave it at acquire and release. That is weaker than the language, so what a model
-//!   shows holds all the more; and no fence that the code forgot is put in.
-//! - In a model that is [`totally_ordered`](Model::totally_ordered) they put a `fence(SeqCst)` beside each, so
-//!   that of two such accesses on one thread the first is before the second for everybody; that is what
-//!   arguments from the total order use. The model is run twice, once with the fence before each access and
-//!   once with the fence behind it, for an access that is not sequentially consistent but should be is
-//!   noticed only where the fence is not its neighbour's. This is stronger than the language in two ways: the
-//!   fence orders the relaxed accesses around it as well, and loom lets any two such fences synchronize. So
-//!   such a model may not notice that an acquire or release is missing; that is for the models of the other
-//!   kind.
+//! - By default it stays an acquire and a release. That is weaker than the language, so results of the model also
+//!   hold under the language; and no fence is added that the code may have forgotten.
+//! - In a [`totally_ordered`](Model::totally_ordered) model each access gets a `fence(SeqCst)`, so that of two such
+//!   accesses of one thread all threads see the first before the second. Arguments from the total order use this
+//!   fact. The model runs twice, once with the fence before each access and once with the fence after it: an access
+//!   that should be sequentially consistent but is not goes unnoticed if the fence of a neighbouring access stands
+//!   in its place. This is stronger than the language in two ways: the fence also orders the relaxed accesses around
+//!   it, and any two such fences synchronize in loom. So such a model may miss a missing acquire or release; models
+//!   of the default kind check those.
 //!
-//! # A model that cannot fail shows nothing
+//! # Every model must be able to fail
 //!
-//! [`Model::needs`] names what the code must break without, mostly a class of orderings. After the code as
-//! written has passed, it is run again without each of these, and the model fails if no execution does.
+//! [`Model::needs`] names a part that the code cannot do without, usually a class of orderings. After the code has
+//! passed as written, it runs again without each of these parts. The model fails if no execution fails then.
 
 use std::cell::Cell;
 use std::env;
@@ -35,7 +34,7 @@ use std::sync::atomic::AtomicUsize;
 
 pub use loom::cell::UnsafeCell;
 
-/// What a model is run without.
+/// A part of the code that a model is run without.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Part(u8);
 
@@ -83,32 +82,33 @@ impl BitOr for Part {
     }
 }
 
-/// How sequentially consistent accesses are ordered.
+/// The fences that stand beside sequentially consistent accesses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Order {
+enum AddedFences {
     None,
-    FencesBefore,
-    FencesAfter,
+    Before,
+    After,
 }
 
-/// What the words and fences of the model that runs on this thread do. (loom runs all threads of a model on
-/// the thread that started it.)
+/// The treatment of orderings by the words and fences of the model that runs on this thread. (loom runs all threads
+/// of a model on the thread that started it.)
 #[derive(Clone, Copy)]
-struct Memory {
-    order: Order,
+struct OrderingRules {
+    fences: AddedFences,
     without: Part,
 }
 
 thread_local! {
-    static MEMORY: Cell<Memory> = const { Cell::new(Memory { order: Order::None, without: Part(0) }) };
+    static RULES: Cell<OrderingRules> =
+        const { Cell::new(OrderingRules { fences: AddedFences::None, without: Part(0) }) };
 }
 
-/// Whether this run is the one that [`Part::STEP`] asks for.
+/// True if this run must leave out the step that [`Part::STEP`] stands for.
 pub fn step_is_left_out() -> bool {
-    MEMORY.get().without.contain(Part::STEP)
+    RULES.get().without.contain(Part::STEP)
 }
 
-/// How a model is run.
+/// A model and its options.
 #[derive(Debug, Clone, Default)]
 pub struct Model {
     totally_ordered: bool,
@@ -117,7 +117,7 @@ pub struct Model {
 }
 
 impl Model {
-    /// A model in which sequentially consistent accesses acquire and release, and no more.
+    /// A model in which sequentially consistent accesses only acquire and release.
     pub fn new() -> Self {
         Self::default()
     }
@@ -127,36 +127,40 @@ impl Model {
         Self { totally_ordered: true, ..Self::default() }
     }
 
-    /// Looks only at executions in which a thread is stopped in favour of another at most so often (threads
-    /// that wait do not count).
+    /// Limits the model to executions with at most `most` preemptions (a switch away from a waiting thread does not
+    /// count).
     pub fn preemptions(self, most: usize) -> Self {
         Self { preemptions: Some(most), ..self }
     }
 
-    /// Says that without this some execution fails. May be called several times.
+    /// Demands that some execution fails without this part. May be called several times.
     pub fn needs(mut self, part: Part) -> Self {
         self.needs.push(part);
         self
     }
 
-    /// Runs a model. Once in a test, and on the test's own thread.
+    /// Runs a model. Call it once in a test, on the test's own thread.
     ///
     /// # Panics
     ///
-    /// If an execution panics, deadlocks or has a data race on a word or an [`UnsafeCell`], or if none does
-    /// without what the model needs.
+    /// If an execution panics, deadlocks or has a data race on a word or an [`UnsafeCell`], or if no execution fails
+    /// without a part that the model needs.
     pub fn check(self, model: impl Fn() + Send + Sync + 'static) {
-        let orders: &[Order] =
-            if self.totally_ordered { &[Order::FencesBefore, Order::FencesAfter] } else { &[Order::None] };
+        let variants: &[AddedFences] = if self.totally_ordered {
+            &[AddedFences::Before, AddedFences::After]
+        } else {
+            &[AddedFences::None]
+        };
         let without = env::var(WITHOUT).map(|bits| bits.parse().expect("set by `fails_without`"));
         let without = Part(without.unwrap_or(0));
         let model = Arc::new(model);
-        let executions = orders.iter().map(|&order| self.run(Memory { order, without }, model.clone()));
+        let executions =
+            variants.iter().map(|&fences| self.run(OrderingRules { fences, without }, model.clone()));
         let executions: usize = executions.sum();
         if without != Part(0) {
             return;
         }
-        assert!(executions > orders.len(), "there is only one execution: nothing in it is concurrent");
+        assert!(executions > variants.len(), "there is only one execution: nothing in it is concurrent");
         let mut shown = format!("{executions} executions");
         for &part in &self.needs {
             assert!(fails_without(part), "none of {executions} executions fails without {part:?}");
@@ -165,9 +169,9 @@ impl Model {
         eprintln!("{shown}");
     }
 
-    /// Returns the number of executions.
-    fn run(&self, memory: Memory, model: Arc<impl Fn() + Send + Sync + 'static>) -> usize {
-        MEMORY.set(memory);
+    /// Runs all executions and returns their number.
+    fn run(&self, rules: OrderingRules, model: Arc<impl Fn() + Send + Sync + 'static>) -> usize {
+        RULES.set(rules);
         let executions = Arc::new(AtomicUsize::new(0));
         let counted = executions.clone();
         let mut builder = loom::model::Builder::new();
@@ -180,12 +184,13 @@ impl Model {
     }
 }
 
-/// Tells a process what to leave out.
+/// The environment variable that names the part to leave out.
 const WITHOUT: &str = "HOTROW_MODEL_WITHOUT";
 
-/// Whether the running test fails without this.
+/// Returns true if the running test fails without this part.
 ///
-/// In a process of its own: destructors that run while loom unwinds a failed execution may panic again.
+/// Runs the test in a process of its own, because destructors that run while loom unwinds a failed execution may
+/// panic again.
 fn fails_without(part: Part) -> bool {
     let thread = std::thread::current();
     let test = thread.name().filter(|name| *name != "main").expect("a test on a thread of its own");
@@ -194,23 +199,24 @@ fn fails_without(part: Part) -> bool {
         .env(WITHOUT, part.0.to_string())
         .output()
         .expect("the test's program runs once more");
-    let said = String::from_utf8_lossy(&output.stderr);
-    // To be killed is not to fail, and neither is to run on for too long.
-    let has_panicked = said.contains("panicked at") && !said.contains("exceeded maximum number of branches");
-    assert!(output.status.success() || has_panicked, "{said}");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    // A process that is killed, or an execution that is too long, does not count as a failure of the model.
+    let has_panicked =
+        errors.contains("panicked at") && !errors.contains("exceeded maximum number of branches");
+    assert!(output.status.success() || has_panicked, "{errors}");
     !output.status.success()
 }
 
-/// loom's atomic words and fences, with what the running [`Model`] says of their orderings.
+/// loom's atomic words and fences, whose orderings the running [`Model`] adapts.
 pub mod atomic {
-    use super::{MEMORY, Order, Part};
+    use super::{AddedFences, Part, RULES};
     use Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
     use loom::sync::atomic as words;
     pub use loom::sync::atomic::Ordering;
 
     /// A fence.
     pub fn fence(ordering: Ordering) {
-        let without = MEMORY.get().without;
+        let without = RULES.get().without;
         match ordering {
             Acquire if without.contain(Part::ACQUIRE_FENCES) => {}
             Release if without.contain(Part::RELEASE_FENCES) => {}
@@ -221,76 +227,76 @@ pub mod atomic {
 
     /// Makes loads of one word conflict, so that loom tries both orders of any two.
     ///
-    /// loom looks for the executions still to be tried by the last access of a word that conflicts with the
-    /// next one, and forgets a load when another follows. So where one thread loads a word and another loads
-    /// and then changes it, it never tries the change before the first load. Each load is therefore preceded
-    /// by a store to a word beside, which conflicts with that of every other load. Nobody loads that word, so
-    /// it orders nothing.
+    /// loom derives the executions that it must still try from the last access of a word that conflicts with the
+    /// next one, and forgets a load when another load follows. So if one thread loads a word and another loads and
+    /// then changes it, loom never tries the change before the first load. Each load is therefore preceded by a
+    /// store to a second word, which conflicts with the store of every other load. No thread loads that second
+    /// word, so it orders nothing.
     #[derive(Debug)]
-    struct Turn(words::AtomicBool);
+    struct LoadConflict(words::AtomicBool);
 
-    impl Turn {
+    impl LoadConflict {
         #[track_caller]
         fn new() -> Self {
             Self(words::AtomicBool::new(false))
         }
 
         #[track_caller]
-        fn take(&self) {
+        fn store(&self) {
             self.0.store(false, Relaxed);
         }
     }
 
     /// The fence before a sequentially consistent access.
     fn before(ordering: Ordering) {
-        if ordering == SeqCst && MEMORY.get().order == Order::FencesBefore {
+        if ordering == SeqCst && RULES.get().fences == AddedFences::Before {
             fence(SeqCst);
         }
     }
 
-    /// The fence behind a sequentially consistent access.
+    /// The fence after a sequentially consistent access.
     fn after(ordering: Ordering) {
-        if ordering == SeqCst && MEMORY.get().order == Order::FencesAfter {
+        if ordering == SeqCst && RULES.get().fences == AddedFences::After {
             fence(SeqCst);
         }
     }
 
     fn without(part: Part, ordering: Ordering, otherwise: Ordering) -> Ordering {
-        let relaxed = ordering == Relaxed || MEMORY.get().without.contain(part);
+        let relaxed = ordering == Relaxed || RULES.get().without.contain(part);
         if relaxed { Relaxed } else { otherwise }
     }
 
-    /// The ordering of an update that has taken place.
+    /// The ordering of a read-modify-write that has written.
     fn of_update(ordering: Ordering) -> Ordering {
         without(Part::UPDATES, ordering, if ordering == SeqCst { AcqRel } else { ordering })
     }
 
-    /// The ordering of an update that has turned out to be a load.
+    /// The ordering of a compare-and-swap that has failed, and so is only a load.
     fn of_failure(ordering: Ordering) -> Ordering {
         without(Part::UPDATES, ordering, Acquire)
     }
 
     macro_rules! word {
         ($name:ident $(<$parameter:ident>)?, $value:ty) => {
-            /// A word that a model follows.
+            /// A word that the model checker sees.
             #[derive(Debug)]
             pub struct $name $(<$parameter>)? {
                 word: words::$name $(<$parameter>)?,
-                turn: Turn,
+                load_conflict: LoadConflict,
             }
 
             impl $(<$parameter>)? $name $(<$parameter>)? {
                 /// A word that holds `value`.
                 #[track_caller]
                 pub fn new(value: $value) -> Self {
-                    Self { word: words::$name::new(value), turn: Turn::new() }
+                    Self { word: words::$name::new(value), load_conflict: LoadConflict::new() }
                 }
 
                 /// Reads the word.
                 #[track_caller]
                 pub fn load(&self, ordering: Ordering) -> $value {
                     before(ordering);
-                    self.turn.take();
+                    self.load_conflict.store();
                     let value = self.word.load(without(Part::LOADS, ordering, Acquire));
                     after(ordering);
                     value
@@ -329,7 +335,7 @@ pub mod atomic {
                     result
                 }
 
-                /// As [`compare_exchange`](Self::compare_exchange): here it never fails for nothing.
+                /// As [`compare_exchange`](Self::compare_exchange); here it never fails spuriously.
                 #[track_caller]
                 pub fn compare_exchange_weak(
                     &self,
@@ -345,7 +351,7 @@ pub mod atomic {
             impl $(<$parameter>)? Default for $name $(<$parameter>)? {
                 #[track_caller]
                 fn default() -> Self {
-                    Self { word: Default::default(), turn: Turn::new() }
+                    Self { word: Default::default(), load_conflict: LoadConflict::new() }
                 }
             }
         };
@@ -356,18 +362,22 @@ pub mod atomic {
             word!($name, $value);
 
             impl $name {
-                update!($value, fetch_add, "Adds to the word and returns what it was.");
-                update!($value, fetch_sub, "Subtracts from the word and returns what it was.");
-                update!($value, fetch_max, "Raises the word to a value and returns what it was.");
-                update!($value, fetch_and, "Keeps these bits of the word only and returns what it was.");
-                update!($value, fetch_or, "Sets these bits of the word and returns what it was.");
+                update!($value, fetch_add, "Adds to the word and returns its previous value.");
+                update!($value, fetch_sub, "Subtracts from the word and returns its previous value.");
+                update!($value, fetch_max, "Raises the word to a value and returns its previous value.");
+                update!(
+                    $value,
+                    fetch_and,
+                    "Clears all other bits of the word and returns its previous value."
+                );
+                update!($value, fetch_or, "Sets these bits of the word and returns its previous value.");
             }
         };
     }
 
     macro_rules! update {
-        ($value:ty, $update:ident, $what:literal) => {
-            #[doc = $what]
+        ($value:ty, $update:ident, $doc:literal) => {
+            #[doc = $doc]
             #[track_caller]
             pub fn $update(&self, value: $value, ordering: Ordering) -> $value {
                 before(ordering);

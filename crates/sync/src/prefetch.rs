@@ -1,6 +1,6 @@
-//! A hint to the processor.
+//! Prefetching of cache lines.
 
-/// Asks the processor to fetch the cache line at `address`. Any address will do; a wrong one only costs time.
+/// Asks the processor to fetch the cache line at `address`. Any address is allowed; a useless one only costs time.
 #[inline(always)]
 pub fn prefetch<T>(address: *const T) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]

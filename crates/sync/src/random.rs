@@ -15,7 +15,7 @@ impl Random {
         Self { generator: SmallRng::seed_from_u64(seed) }
     }
 
-    /// A generator for one of several streams of the same seed (a worker's, a warehouse's).
+    /// A generator for one of several streams of the same seed (one per worker, one per warehouse).
     pub fn stream(seed: u64, stream: u64) -> Self {
         // A multiplication by an odd constant keeps streams of neighbouring numbers apart.
         Self::seeded(seed ^ stream.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15))

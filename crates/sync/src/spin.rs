@@ -1,30 +1,30 @@
 //! Bounded spinning.
 
-/// How many times [`Spin::turn`] says "again" unless told otherwise.
+/// The number of turns of a [`Spin`].
 ///
-/// About two microseconds on current x86-64: longer than a commit holds its locks when its thread runs,
-/// much shorter than the time slice that is lost when its thread does not.
+/// They take about two microseconds on current x86-64: longer than a commit holds its locks while its thread runs,
+/// much shorter than the time slice that is lost while its thread does not run.
 ///
-/// None in a model: it tries every moment for the first look anyway, and loom does not interrupt others in
-/// favour of a thread that has yielded, so that a yield would hide interleavings.
+/// Zero in a model. A model tries every moment for the first check anyway, and loom does not preempt a thread in
+/// favour of one that has yielded, so that a yield would hide interleavings.
 pub const TURNS: u32 = if cfg!(loom) {
     0
-} else if cfg!(test) {
+} else if cfg!(any(test, debug_assertions)) {
     16
 } else {
     96
 };
 
-/// How many of the last turns give the processor away.
+/// The number of last turns that yield the processor.
 ///
-/// Who still waits then waits for a thread that is not running, most likely. A few of these let it run on;
-/// an attempt thrown away instead would have to be made again.
+/// A thread that still waits by then most likely waits for a thread that is not running. A few yields let that
+/// thread run; giving up instead would waste the attempt.
 pub const YIELDS: u32 = 8;
 
 /// A bounded busy wait: `while blocked() { if !spin.turn() { give up } }`.
 ///
-/// STO bounds spinning to rule out deadlock (sto §3.3); here the bound also keeps a waiter from burning
-/// the time slice that the lock's holder needs when there are more threads than cores.
+/// STO bounds spinning to rule out deadlock (sto §3.3). Here the bound also keeps a waiter from using up the time
+/// slice that the lock's holder needs when there are more threads than cores.
 #[derive(Debug)]
 pub struct Spin {
     left: u32,
@@ -37,7 +37,7 @@ impl Spin {
         Self { left: TURNS }
     }
 
-    /// Spends one turn. False when none is left.
+    /// Spends one turn. Returns false when none is left.
     #[inline]
     pub fn turn(&mut self) -> bool {
         if self.left <= YIELDS {
@@ -58,8 +58,8 @@ impl Spin {
         true
     }
 
-    /// Spends one turn, and yields the processor once the turns are used up: for waits on short critical
-    /// sections that cannot be given up (the latches inside an index).
+    /// Spends one turn; when none is left, yields the processor and starts over with a quarter of the turns. For
+    /// waits that cannot be given up, on short critical sections (the latches inside an index).
     #[inline]
     pub fn turn_or_yield(&mut self) {
         if !self.turn() {
@@ -69,10 +69,10 @@ impl Spin {
     }
 }
 
-/// Waits until a condition holds, with looks that grow rarer, for `rounds` looks at most. Returns whether it holds.
+/// Spins until `condition` holds, for at most `rounds` rounds. Returns true if it holds.
 ///
-/// For waits that go on in another way afterwards, where nobody else needs the processor: a look touches what the
-/// others are working with.
+/// The pauses between checks grow, because a check touches memory that other threads are working with. For waits
+/// that continue in another way afterwards, while no other thread needs the processor.
 pub fn spin_until(rounds: u32, mut condition: impl FnMut() -> bool) -> bool {
     for round in 0..rounds {
         if condition() {
@@ -85,10 +85,10 @@ pub fn spin_until(rounds: u32, mut condition: impl FnMut() -> bool) -> bool {
     condition()
 }
 
-/// Waits until a condition holds, giving the processor away between looks, for `turns` times at most. Returns whether it
-/// holds.
+/// Yields the processor until `condition` holds, at most `turns` times. Returns true if it holds.
 ///
-/// For waits on a thread that may be waiting for this processor: a yield costs little where nobody else is.
+/// For waits on a thread that may itself be waiting for this processor. A yield costs little if no other thread is
+/// runnable.
 pub fn yield_until(turns: u32, mut condition: impl FnMut() -> bool) -> bool {
     for _ in 0..turns {
         if condition() {

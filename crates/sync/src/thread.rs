@@ -1,5 +1,7 @@
 //! Threads.
 
+use crate::local;
+use std::cell::Cell;
 use std::num::NonZeroUsize;
 
 #[cfg(not(any(loom, feature = "sim")))]
@@ -14,7 +16,7 @@ pub(crate) use loom::hint::spin_loop;
 #[cfg(loom)]
 pub use loom::thread::{Builder, JoinHandle, panicking, spawn, yield_now};
 
-/// Lets others run; no time passes in a model.
+/// Lets other threads run; no time passes in a model.
 #[cfg(loom)]
 pub fn sleep(_: std::time::Duration) {
     yield_now();
@@ -30,7 +32,7 @@ pub(crate) fn spin_loop() {
     }
 }
 
-/// Gives the processor away, or, in a simulation, lets other cores go on.
+/// Yields the processor; in a simulation, lets other cores go on.
 #[cfg(all(feature = "sim", not(loom)))]
 pub fn yield_now() {
     if hotrow_sim::is_active() {
@@ -50,13 +52,13 @@ pub fn sleep(duration: std::time::Duration) {
     }
 }
 
-/// How many threads this process can run at once (1 where the system does not say).
+/// The number of threads that this process can run at once; 1 if the system does not tell.
 pub fn parallelism() -> usize {
     std::thread::available_parallelism().map_or(1, NonZeroUsize::get)
 }
 
-/// How many threads run at once: the cores of the simulation that is active, or else what [`parallelism`] said when
-/// it was first asked here.
+/// The number of threads that run at once: the cores of the active simulation, otherwise the first result of
+/// [`parallelism`].
 #[inline]
 pub fn running_at_once() -> usize {
     #[cfg(all(feature = "sim", not(loom)))]
@@ -67,7 +69,46 @@ pub fn running_at_once() -> usize {
     *PARALLELISM.get_or_init(parallelism)
 }
 
-/// Runs what happens at no particular moment of the program (the reclamation of memory): no step of a simulation.
+/// True if the calling code runs on a virtual core of a simulation.
+#[inline(always)]
+pub fn is_simulated() -> bool {
+    #[cfg(all(feature = "sim", not(loom)))]
+    return hotrow_sim::is_active();
+    #[cfg(any(loom, not(feature = "sim")))]
+    false
+}
+
+local! {
+    static NUMBER: Cell<u64> = Cell::new(0);
+}
+
+/// A number of the calling thread that no other thread of the process has or has had, never 0.
+pub fn number() -> u64 {
+    match NUMBER.with(Cell::get) {
+        0 => new_number(),
+        number => number,
+    }
+}
+
+#[cold]
+fn new_number() -> u64 {
+    use std::sync::atomic::{AtomicU64, Ordering};
+    // Of the standard library: no part of a model or a simulation.
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    // Relaxed: only uniqueness matters.
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    NUMBER.with(|mine| mine.set(number));
+    number
+}
+
+/// The calling thread's name; its identifier if it has none.
+pub fn name() -> String {
+    let thread = std::thread::current();
+    thread.name().map_or_else(|| format!("{:?}", thread.id()), str::to_owned)
+}
+
+/// Runs `body` without steps of the simulation. For work that happens at no fixed point of the program (the
+/// reclamation of memory).
 #[inline(always)]
 pub fn quietly<R>(body: impl FnOnce() -> R) -> R {
     #[cfg(all(feature = "sim", not(loom)))]
@@ -76,17 +117,17 @@ pub fn quietly<R>(body: impl FnOnce() -> R) -> R {
     body()
 }
 
-/// Names what the thread does from now on, for the trace of a simulation. Nothing in other builds.
+/// Labels what the thread does from now on, for the trace of a simulation. Does nothing in other builds.
 #[inline(always)]
-pub fn label(words: &'static str) {
+pub fn label(label: &'static str) {
     #[cfg(all(feature = "sim", not(loom)))]
-    hotrow_sim::label(words);
+    hotrow_sim::label(label);
     #[cfg(any(loom, not(feature = "sim")))]
-    let _ = words;
+    let _ = label;
 }
 
-/// Work that touches no shared memory, in processor cycles: what a simulation
-/// charges for what it cannot see. Nothing in other builds.
+/// Charges processor cycles in a simulation, for work that touches no shared memory, which the simulation cannot
+/// see. Does nothing in other builds.
 #[inline(always)]
 pub fn work(cycles: u32) {
     #[cfg(all(feature = "sim", not(loom)))]
@@ -95,7 +136,7 @@ pub fn work(cycles: u32) {
     let _ = cycles;
 }
 
-/// A value of each thread's own, as `thread_local!` declares it; in a simulation, of each core's own.
+/// Declares a static with one value for each thread, as `thread_local!` does; in a simulation, for each core.
 ///
 /// ```
 /// use std::cell::Cell;
@@ -106,9 +147,27 @@ pub fn work(cycles: u32) {
 /// CALLS.with(|calls| calls.set(calls.get() + 1));
 /// assert_eq!(CALLS.with(Cell::get), 1);
 /// ```
+#[cfg(any(loom, not(feature = "sim")))]
 #[macro_export]
 macro_rules! local {
     ($(#[$attribute:meta])* static $name:ident: $type:ty = $value:expr;) => {
+        // A constant, so that generic code that other crates compile finds the thread's value without a call.
+        $(#[$attribute])*
+        const $name: $crate::thread::Local<$type> = {
+            std::thread_local! {
+                static OUTSIDE: $type = const { $value };
+            }
+            $crate::thread::Local::new(&OUTSIDE, || $value)
+        };
+    };
+}
+
+/// A value of each thread's own, as `thread_local!` declares it; in a simulation, of each core's own.
+#[cfg(all(feature = "sim", not(loom)))]
+#[macro_export]
+macro_rules! local {
+    ($(#[$attribute:meta])* static $name:ident: $type:ty = $value:expr;) => {
+        // A static, as its address tells it from others.
         $(#[$attribute])*
         static $name: $crate::thread::Local<$type> = {
             std::thread_local! {
@@ -119,7 +178,7 @@ macro_rules! local {
     };
 }
 
-/// See [`local!`](crate::local).
+/// The type of a static that [`local!`](crate::local) declares.
 #[derive(Debug)]
 pub struct Local<T: 'static> {
     outside: &'static std::thread::LocalKey<T>,
@@ -138,7 +197,7 @@ impl<T: 'static> Local<T> {
         }
     }
 
-    /// Gives the value to `look`.
+    /// Calls `look` with the value.
     #[inline(always)]
     pub fn with<R>(&'static self, look: impl FnOnce(&T) -> R) -> R {
         #[cfg(all(feature = "sim", not(loom)))]
@@ -148,7 +207,7 @@ impl<T: 'static> Local<T> {
         self.outside.with(look)
     }
 
-    /// Gives the value to `look`; `None` once the thread is ending and the value is gone.
+    /// Calls `look` with the value. Returns `None` if the thread is ending and has dropped the value.
     pub fn try_with<R>(&'static self, look: impl FnOnce(&T) -> R) -> Option<R> {
         #[cfg(all(feature = "sim", not(loom)))]
         if hotrow_sim::is_active() {

@@ -4,12 +4,14 @@
 //! that is dead when its turn comes ends the attempt: its key may have another record by then. (That is the one way in
 //! which a transaction that has read nothing can lose a conflict: a row that it wants is deleted meanwhile.)
 
+use crate::index::Keyed;
 use crate::key::Key;
 use crate::operations::Seen;
 use crate::record::{Record, State};
 use crate::secondary::Maintained;
-use crate::storage::Shared;
+use crate::storage::{Shared, key_hash};
 use crate::table::Table;
+use hotrow_core::deferred::Results;
 use hotrow_core::{Abort, Access, Deferred, Input, Protocol, Reason, Transaction, Value};
 use std::ptr::NonNull;
 
@@ -33,7 +35,12 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
             }
             match self.see(tx, record)? {
                 Seen::Dead => self.bury(tx, record),
-                Seen::Present(_) | Seen::Own(_) => return Ok(Some(record)),
+                Seen::Present(_) => {
+                    // What it holds is looked at when the operation runs, in its place in the program.
+                    tx.read_as_condition();
+                    return Ok(Some(record));
+                }
+                Seen::Own(_) => return Ok(Some(record)),
             }
         }
     }
@@ -67,15 +74,11 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         let table = NonNull::from(self);
         // SAFETY: the record is this table's, found under the attempt's pinned epoch; the table is freed through the
         // epoch; the caller has entered.
-        let deferred = unsafe {
+        unsafe {
             tx.defer(self, Record::address(record), access, inputs, move |tx, inputs| {
                 work(table.as_ref(), tx, record, inputs)
             })
-        }?;
-        if tx.has_made(Record::address(record)) {
-            tx.follow_late(&self.label);
         }
-        Ok(deferred)
     }
 
     /// Ends an attempt whose record has died before its turn.
@@ -142,8 +145,9 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
 
     pub(crate) fn defer_delete(&self, tx: &mut Tx<'_, P>, key: &K) -> Result<Deferred<bool>, Abort> {
         self.enter_to_change(tx)?;
+        let in_line = tx.defers();
         if let Some(group_of) = &self.group_of
-            && tx.defers()
+            && in_line
         {
             // First, or it would run what is deferred now.
             tx.settle_structure(&self.label)?;
@@ -151,20 +155,40 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
             // SAFETY: the segment is the groups', which live in the table's shared state; the operation has entered.
             unsafe { tx.defer(&self.groups, head, Access::Write, (), |_, ()| Ok(())) }?;
         }
-        let deferred = self.defer(tx, key, Access::Write, (), false, |table, tx, record, ()| {
-            table.delete_at_turn(tx, record)
+        let deferred = self.defer(tx, key, Access::Write, (), false, move |table, tx, record, ()| {
+            let deleted = table.delete_at_turn(tx, record)?;
+            if deleted && !in_line {
+                // It is not deferred after all: the attempt defers nothing, or the key has become known too late for that.
+                // SAFETY: the attempt has an item of the record, so it is in memory until the attempt ends.
+                table.leave_queue(tx, unsafe { record.as_ref() }.key())?;
+            }
+            Ok(deleted)
         })?;
         self.will_change_structure(tx);
         tx.will_remove();
         Ok(deferred)
     }
 
-    /// Defers the deletion of a row whose group the attempt has lined up for, and gives its key.
-    pub(crate) fn defer_delete_of(&self, tx: &mut Tx<'_, P>, key: K) -> Result<Deferred<Option<K>>, Abort> {
-        let deleted = self.defer(tx, &key, Access::Write, (), false, |table, tx, record, ()| {
-            table.delete_at_turn(tx, record)
-        })?;
-        tx.compute(deleted, move |deleted| deleted.then_some(key))
+    /// Defers the deletion of the first row of a group, whose head the attempt has lined up for, and gives its key.
+    ///
+    /// The row stays until then: whoever deletes one lines up for the head of its group. If it is gone all the same, the
+    /// range was not within the group, and the transaction runs again without deferring.
+    pub(crate) fn defer_delete_of(
+        &self,
+        tx: &mut Tx<'_, P>,
+        head: NonNull<P::Header>,
+        key: K,
+    ) -> Result<Deferred<Option<K>>, Abort> {
+        let gone = move |table: &Self, tx: &mut Tx<'_, P>| {
+            // SAFETY: the segment is the groups', which live in the table's shared state; the operation has entered.
+            let id = unsafe { tx.item(&table.groups, head) };
+            tx.conflict(Reason::Undeclared, id)
+        };
+        tx.settle_structure(&self.label)?;
+        let Some(record) = self.find_to_line_up(tx, &key)? else { return Err(gone(self, tx)) };
+        self.defer_at(tx, record, Access::Write, (), move |table, tx, record, ()| {
+            if table.delete_at_turn(tx, record)? { Ok(Some(key)) } else { Err(gone(table, tx)) }
+        })
     }
 
     fn delete_at_turn(&self, tx: &mut Tx<'_, P>, record: NonNull<Record<K, R, P>>) -> Result<bool, Abort> {
@@ -262,11 +286,12 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
             // SAFETY: the table is freed through the epoch.
             unsafe { table.as_ref() }.insert(tx, key, row)
         };
+        let inputs = NewRow { key, row };
         let deferred = match group {
             // SAFETY: the segment is the groups', both live in the table's shared state; the caller has entered.
             Some(group) if tx.defers() => unsafe {
                 let segment = self.groups.tail(group);
-                let deferred = tx.defer(&self.groups, segment, Access::Write, (key, row), work)?;
+                let deferred = tx.defer(&self.groups, segment, Access::Write, inputs, work)?;
                 if self.group_of.is_some() {
                     let id = tx.item(&self.groups, segment);
                     tx.leave_after_born(id);
@@ -276,12 +301,39 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
             _ => {
                 // Who takes the first row of a group later in this attempt has to see this one.
                 tx.will_change_structure(&self.groups.label);
-                tx.intend((key, row), work)
+                tx.intend(inputs, work)
             }
         }?;
-        tx.follow_late(&self.label);
-        self.will_change_structure(tx);
+        tx.finds_segment(&self.label);
+        self.will_move_entries(tx);
         Ok(deferred)
+    }
+}
+
+/// The key and row of an insertion.
+struct NewRow<A, B> {
+    key: A,
+    row: B,
+}
+
+impl<A: Input<Value: Key>, B: Input> Input for NewRow<A, B> {
+    type Value = (A::Value, B::Value);
+
+    fn get(&self, results: &Results) -> Option<Self::Value> {
+        Some((self.key.get(results)?, self.row.get(results)?))
+    }
+    fn is_known(&self, results: &Results) -> bool {
+        self.key.is_known(results) && self.row.is_known(results)
+    }
+    fn belongs_to(&self, results: &Results) -> bool {
+        self.key.belongs_to(results) && self.row.belongs_to(results)
+    }
+    fn each_slot(&self, visit: &mut dyn FnMut(u32)) {
+        self.key.each_slot(visit);
+        self.row.each_slot(visit);
+    }
+    fn key_hash(&self, results: &Results) -> Option<u64> {
+        self.key.get(results).map(|key| key_hash(&key))
     }
 }
 

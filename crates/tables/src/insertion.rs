@@ -35,7 +35,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
                             tx.follow_insertion(self, change)?;
                         }
                     }
-                    tx.learn_absence()?;
+                    tx.learn_absence(Some(&self.label))?;
                     self.enter_queue(tx, record)?;
                     // SAFETY: in memory until the attempt ends.
                     let record = unsafe { record.as_ref() };
@@ -75,17 +75,22 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         let pending = R::Cell::pend(row.clone());
         match tx.tag(id) {
             tag::DELETE => {
-                tx.set_tag(id, tag::UPDATE);
-                // SAFETY: payloads of records are of this type.
-                unsafe { tx.replace_payload(id, pending) };
+                // SAFETY: payloads of records are of this type, and an update has one.
+                unsafe {
+                    tx.replace_payload(id, pending);
+                    tx.set_tag(id, tag::UPDATE);
+                }
             }
             tag::BORN_DELETED => {
-                tx.set_tag(id, tag::BORN);
-                // SAFETY: this attempt made the record, which is in memory until it ends.
-                unsafe { record.as_ref() }.install(pending, tx.pin());
+                // SAFETY: this attempt made the record, which is in memory until it ends. It holds the lock.
+                unsafe {
+                    tx.set_tag(id, tag::BORN);
+                    record.as_ref().install(pending, tx.pin());
+                }
             }
             _ => return Ok(false),
         }
+        tx.record_change(id);
         for secondary in &self.secondaries {
             // SAFETY: the attempt has an item of the record, so it is in memory until the attempt ends.
             secondary.insert(tx, unsafe { record.as_ref() }.key(), row)?;

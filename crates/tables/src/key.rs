@@ -21,8 +21,37 @@ pub trait Key: Clone + Eq + Ord + Hash + Debug + Send + Sync + 'static {
     fn image(&self) -> Self::Image;
 }
 
-/// A key's fixed-size, order-preserving image, and its form in shared memory.
-pub trait Image: Copy + Ord + Debug + Send + Sync + 'static {
+mod sealed {
+    /// Images are compared, loaded and stored while nodes of an index are latched: no code of the user's runs then.
+    pub trait Sealed {}
+    impl Sealed for u64 {}
+    impl<const N: usize> Sealed for [u64; N] {}
+    impl<A: Sealed, B: Sealed> Sealed for (A, B) {}
+}
+
+/// A key's fixed-size, order-preserving image, and its form in shared memory: a word, several words, or a pair of images.
+///
+/// Sealed: these are all there are.
+///
+/// ```compile_fail,E0277
+/// # use hotrow_tables::key::Image;
+/// #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+/// struct Mine;
+/// impl Image for Mine {
+///     const LEAST: Self = Mine;
+///     const GREATEST: Self = Mine;
+///     type Slot = ();
+///     fn load((): &()) -> Self {
+///         Mine
+///     }
+///     fn store(self, (): &()) {}
+///     fn put_bytes(&self, _: &mut Vec<u8>) {}
+///     fn compare(&self, _: &Self) -> std::cmp::Ordering {
+///         std::cmp::Ordering::Equal
+///     }
+/// }
+/// ```
+pub trait Image: sealed::Sealed + Copy + Ord + Debug + Send + Sync + 'static {
     /// No image is less.
     const LEAST: Self;
     /// No image is greater.
@@ -36,6 +65,13 @@ pub trait Image: Copy + Ord + Debug + Send + Sync + 'static {
     fn store(self, slot: &Self::Slot);
     /// Appends the image as bytes that compare as images do.
     fn put_bytes(&self, bytes: &mut Vec<u8>);
+    /// Compares as `cmp` does, but is compiled into its caller: a search does little else.
+    fn compare(&self, other: &Self) -> std::cmp::Ordering;
+    /// True if the image is less than the other one.
+    #[inline(always)]
+    fn is_below(&self, other: &Self) -> bool {
+        self.compare(other).is_lt()
+    }
 }
 
 impl Image for u64 {
@@ -53,6 +89,10 @@ impl Image for u64 {
     }
     fn put_bytes(&self, bytes: &mut Vec<u8>) {
         bytes.extend_from_slice(&self.to_be_bytes());
+    }
+    #[inline(always)]
+    fn compare(&self, other: &Self) -> std::cmp::Ordering {
+        self.cmp(other)
     }
 }
 
@@ -83,6 +123,15 @@ impl<const N: usize> Image for [u64; N] {
     fn put_bytes(&self, bytes: &mut Vec<u8>) {
         self.iter().for_each(|word| word.put_bytes(bytes));
     }
+    #[inline(always)]
+    fn compare(&self, other: &Self) -> std::cmp::Ordering {
+        for at in 0..N {
+            if self[at] != other[at] {
+                return self[at].cmp(&other[at]);
+            }
+        }
+        std::cmp::Ordering::Equal
+    }
 }
 
 impl<A: Image, B: Image> Image for (A, B) {
@@ -101,6 +150,10 @@ impl<A: Image, B: Image> Image for (A, B) {
     fn put_bytes(&self, bytes: &mut Vec<u8>) {
         self.0.put_bytes(bytes);
         self.1.put_bytes(bytes);
+    }
+    #[inline(always)]
+    fn compare(&self, other: &Self) -> std::cmp::Ordering {
+        self.0.compare(&other.0).then_with(|| self.1.compare(&other.1))
     }
 }
 
@@ -252,6 +305,7 @@ mod tests {
         for a in &keys {
             for b in &keys {
                 assert_eq!(a.cmp(b), a.image().cmp(&b.image()), "{a:?} {b:?}");
+                assert_eq!(a < b, a.image().is_below(&b.image()), "{a:?} {b:?}");
             }
         }
     }
@@ -263,6 +317,7 @@ mod tests {
         assert_ordered([0u32, 1, 255, 256, u32::MAX]);
         assert_ordered([(1u8, -1i32), (1, 0), (0, 5), (2, i32::MIN)]);
         assert_ordered([(1u64, 2u8, 3u16), (1, 2, 2), (0, 9, 9)]);
+        assert_ordered([(1u64, 2u64, 3u64, 4u64), (1, 2, 4, 0), (1, 1, 9, 9), (0, 9, 9, 9), (1, 2, 3, 5)]);
     }
 
     #[test]

@@ -219,9 +219,11 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         // SAFETY: stable and present.
         let row = unsafe { snapshot.row(tx.pin()) }.clone();
         let before = (!self.secondaries.is_empty()).then(|| row.clone());
-        tx.set_tag(id, tag::UPDATE);
         // SAFETY: announced just now; the tag says what the payload is.
-        let pending = unsafe { tx.set_write(id, R::Cell::pend(row)) };
+        let pending = unsafe {
+            tx.set_tag(id, tag::UPDATE);
+            tx.set_write(id, R::Cell::pend(row))
+        };
         let output = change(R::Cell::pending_mut(pending));
         if let Some(before) = before {
             self.follow_change(tx, record, id, &before)?;
@@ -245,7 +247,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
             let mut pending = R::Cell::pend(before.clone());
             let output = change(R::Cell::pending_mut(&mut pending));
             // SAFETY: this attempt made the record, which is in memory until it ends. It holds the lock.
-            unsafe { record.as_ref() }.install(pending, tx.pin());
+            unsafe { record.as_ref().install(pending, tx.pin()) };
             output
         };
         if !self.secondaries.is_empty() {
@@ -294,10 +296,10 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
                 self.bury(tx, record);
                 continue;
             }
-            tx.set_tag(id, tag::UPDATE);
             // SAFETY: announced just now, and the tag says what the payload is; the predicate of a record needs
             // none of its own.
             unsafe {
+                tx.set_tag(id, tag::UPDATE);
                 tx.set_write(id, R::Cell::pend(row));
                 tx.set_predicate::<()>(id, None);
             }
@@ -314,7 +316,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
             // SAFETY: an update has a payload of this type.
             tag::UPDATE => *R::Cell::pending_mut(unsafe { tx.payload::<Pending<R>>(id) }) = row,
             // SAFETY: this attempt made the record, which is in memory until it ends. It holds the lock.
-            tag::BORN => unsafe { record.as_ref() }.install(R::Cell::pend(row), tx.pin()),
+            tag::BORN => unsafe { record.as_ref().install(R::Cell::pend(row), tx.pin()) },
             _ => return false,
         }
         true
@@ -355,8 +357,11 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
                     return Ok(Some(false));
                 };
                 let born = tx.tag(id) == tag::BORN;
-                tx.set_tag(id, if born { tag::BORN_DELETED } else { tag::DELETE });
-                tx.want_cleanup(id);
+                // SAFETY: the item is this table's. A deletion has a payload or none, of the rows' type.
+                unsafe {
+                    tx.set_tag(id, if born { tag::BORN_DELETED } else { tag::DELETE });
+                    tx.want_cleanup(id);
+                }
                 row
             }
             Some(snapshot) if snapshot.state != State::Present => {
@@ -367,10 +372,12 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
             Some(snapshot) => {
                 // SAFETY: stable and present.
                 let row = keep.then(|| unsafe { snapshot.row(tx.pin()) }.clone());
-                tx.set_tag(id, tag::DELETE);
-                tx.want_cleanup(id);
                 // SAFETY: announced just now; a delete needs no payload.
-                unsafe { tx.set_write_without_payload(id) };
+                unsafe {
+                    tx.set_tag(id, tag::DELETE);
+                    tx.want_cleanup(id);
+                    tx.set_write_without_payload(id);
+                }
                 row
             }
         };

@@ -6,7 +6,7 @@
 //! then. An insertion that is not deferred, or whose key turns out not to be the last of its group, lines up for both.
 //!
 //! What is at the head is stable for whoever has its turn there: whoever deletes a row of the group lines up for the
-//! head, too. Only what comes in behind it changes while it is looked for. Rows become present in the order of their keys,
+//! head, too, whether the deletion is deferred or not. Only what comes in behind it changes while it is looked for. Rows become present in the order of their keys,
 //! so a row that is found behind others that were not there is looked for once more: whatever is before it is there by
 //! then.
 
@@ -231,7 +231,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         )?;
         let taken =
             tx.defer_late(&self.label, self.label.rank_of(0), found, move |tx, first| match first {
-                Some(key) => table().defer_delete_of(tx, key),
+                Some(key) => table().defer_delete_of(tx, head, key),
                 None => Ok(tx.known(None)),
             })?;
         self.will_change_structure(tx);
@@ -255,7 +255,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
             first = self.first_present(tx, low, high);
         }
         // What else the attempt has seen may be of an earlier state.
-        tx.learn_absence()?;
+        tx.learn_absence(None)?;
         let first = first.map(|(key, _)| key);
         // At the head nothing is known of what comes in behind the last row.
         if (first.is_some() || at_tail)

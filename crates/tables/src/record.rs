@@ -112,9 +112,23 @@ impl<K: Key, R: Value, P: Protocol> Record<K, R, P> {
         Snapshot { state: self.state(), row: self.body.cell.load() }
     }
 
+    /// # Safety
+    ///
+    /// The caller holds the segment's lock: nobody else installs at the same time.
     #[inline(always)]
-    pub(crate) fn install(&self, pending: Pending<R>, pin: &Pin) {
-        self.body.cell.install(pending, pin);
+    pub(crate) unsafe fn install(&self, pending: Pending<R>, pin: &Pin) {
+        // SAFETY: the caller's promise.
+        unsafe { self.body.cell.install(pending, pin) };
+    }
+
+    /// How many bytes the row takes outside of the record.
+    ///
+    /// # Safety
+    ///
+    /// Nothing is installed meanwhile.
+    pub(crate) unsafe fn heap_bytes(&self) -> usize {
+        // SAFETY: the caller's promise.
+        unsafe { self.body.cell.heap_bytes() }
     }
 
     /// The row in place.

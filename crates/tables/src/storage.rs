@@ -23,10 +23,13 @@ use crate::key::{Image, Key};
 use crate::queue::{GroupOf, LastKeys};
 use crate::record::{Pending, Record, State};
 use crate::secondary::Maintained;
+use foldhash::fast::FixedState;
 use hotrow_core::history::WriteKind;
 use hotrow_core::{
     Cell, EngineId, Item, Label, Object, Observed, Pin, Protocol, StructureChange, StructureVersion, Value,
+    contained,
 };
+use std::hash::BuildHasher;
 use std::ops::Bound;
 use std::ptr::NonNull;
 
@@ -142,6 +145,11 @@ impl<K: Key, R: Value, P: Protocol> Index<K, R, P> {
     }
 }
 
+/// A number that tells a key from others.
+pub(crate) fn key_hash<K: Key>(key: &K) -> u64 {
+    FixedState::default().hash_one(key)
+}
+
 /// What the handles of a table share; freed through the epoch.
 pub(crate) struct Shared<K: Key, R: Value, P: Protocol> {
     pub(crate) label: Label,
@@ -189,9 +197,11 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         changed: &mut dyn FnMut(StructureChange),
     ) {
         if self.index.remove(record, pin, changed) {
+            // SAFETY: the record is in memory as long as the caller is pinned, and nothing is installed in a dead one.
+            let heap_bytes = unsafe { record.as_ref().heap_bytes() };
             // SAFETY: made with `Box`; a removal succeeds only once, as dead records are never put back, and
             // now nobody finds it any more.
-            unsafe { pin.retire(record.as_ptr()) };
+            unsafe { pin.retire_owning(record.as_ptr(), heap_bytes) };
         }
     }
 
@@ -206,7 +216,9 @@ impl<K: Key, R: Value, P: Protocol> Drop for Shared<K, R, P> {
         self.index.drain(&mut |record| {
             // SAFETY: every record is made with `Box`, and one in the index has not been retired. Nobody
             // else can reach the table: it is freed through the epoch after its last handle is gone.
-            drop(unsafe { Box::from_raw(record.as_ptr()) });
+            let record = unsafe { Box::from_raw(record.as_ptr()) };
+            // A row whose `Drop` panics must not keep the others.
+            contained(|| drop(record));
         });
     }
 }
@@ -239,10 +251,8 @@ unsafe impl<K: Key, R: Value, P: Protocol> Object<P> for Shared<K, R, P> {
     }
 
     unsafe fn identify(&self, segment: NonNull<P::Header>) -> u64 {
-        use foldhash::fast::FixedState;
-        use std::hash::BuildHasher;
         // SAFETY: the caller's promise.
-        FixedState::default().hash_one(unsafe { Record::<K, R, P>::at(segment) }.key())
+        key_hash(unsafe { Record::<K, R, P>::at(segment) }.key())
     }
 
     unsafe fn rank(&self, segment: NonNull<P::Header>) -> u64 {
@@ -256,7 +266,7 @@ unsafe impl<K: Key, R: Value, P: Protocol> Object<P> for Shared<K, R, P> {
     }
 
     fn effect(&self, item: &Item<P>) -> Option<WriteKind> {
-        match item.tag {
+        match item.tag() {
             tag::UPDATE => Some(WriteKind::Update),
             tag::DELETE => Some(WriteKind::Delete),
             tag::BORN => Some(WriteKind::Insert),
@@ -268,10 +278,10 @@ unsafe impl<K: Key, R: Value, P: Protocol> Object<P> for Shared<K, R, P> {
     unsafe fn install(&self, item: &mut Item<P>, pin: &Pin) {
         // SAFETY: items of this object are for its records, which live until the attempt ends.
         let record = unsafe { Record::<K, R, P>::at(item.segment()) };
-        match item.tag {
+        match item.tag() {
             tag::UPDATE => {
-                // SAFETY: an update has a payload, consumed here and nowhere else.
-                record.install(unsafe { item.payload().cast::<Pending<R>>().read() }, pin);
+                // SAFETY: an update has a payload, consumed here and nowhere else; the caller holds the lock.
+                unsafe { record.install(item.payload().cast::<Pending<R>>().read(), pin) };
             }
             tag::BORN => record.set_state(State::Present),
             _ => {
@@ -283,7 +293,7 @@ unsafe impl<K: Key, R: Value, P: Protocol> Object<P> for Shared<K, R, P> {
     }
 
     unsafe fn undo(&self, item: &mut Item<P>, pin: &Pin) {
-        if matches!(item.tag, tag::BORN | tag::BORN_DELETED) {
+        if matches!(item.tag(), tag::BORN | tag::BORN_DELETED) {
             // The attempt holds the lock from birth. Who has taken it from a wounded attempt may look at the state
             // meanwhile, and does the same whichever it finds.
             // SAFETY: as in `install`.
@@ -295,7 +305,7 @@ unsafe impl<K: Key, R: Value, P: Protocol> Object<P> for Shared<K, R, P> {
 
     #[inline]
     unsafe fn cleanup(&self, item: &mut Item<P>, committed: bool, pin: &Pin) {
-        let killed = match item.tag {
+        let killed = match item.tag() {
             tag::DELETE => committed,
             tag::BORN => !committed,
             tag::BORN_DELETED => true,

@@ -6,7 +6,7 @@ use crate::queue::GroupOf;
 use crate::secondary::{Maintained, SecondaryIndex};
 use crate::storage::{Index, Shared};
 use hotrow_core::{
-    Abort, Deferred, Engine, EpochBox, Error, Input, Pin, Protocol, Transaction, Value, Worker,
+    Abort, Deferred, Engine, EpochBox, Error, Input, Pin, Protocol, Transaction, Value, Walk, Worker,
 };
 use hotrow_sync::Arc;
 use std::ops::{Bound, ControlFlow, RangeBounds};
@@ -54,7 +54,8 @@ pub struct TableBuilder<'e, K: Key, R: Value, P: Protocol> {
 
 impl<K: Key, R: Value, P: Protocol> TableBuilder<'_, K, R, P> {
     /// Finds rows by hashing, with room for `expected` rows (it grows by itself beyond that; a good estimate
-    /// spares the work). Such a table cannot be scanned. Without this the index is ordered.
+    /// spares the work). Room is made beforehand for 16,777,216 rows at most. Such a table cannot be scanned. Without
+    /// this the index is ordered.
     #[must_use]
     pub fn hash(mut self, expected: usize) -> Self {
         self.capacity = Some(expected);
@@ -365,9 +366,12 @@ impl<K: Key, R: Value, P: Protocol> Table<K, R, P> {
     /// Visits all rows with transactions of `worker`, a few hundred rows each: every batch is one consistent
     /// state, the whole is not. Rows of a table with a hash index come in no order. Returns their number.
     ///
+    /// The walk over a hash index keeps from being freed whatever is retired meanwhile, by any transaction of the process,
+    /// and is [reported](Engine::retained_memory) as long as it lasts.
+    ///
     /// # Errors
     ///
-    /// As [`Worker::run`].
+    /// As [`Worker::run`]; [`Error::MemoryLimit`] if the walk keeps too much memory.
     pub fn for_each(&self, worker: &mut Worker<P>, mut visit: impl FnMut(&K, &R)) -> Result<u64, Error> {
         let mut rows: u64 = 0;
         match &self.shared.index {
@@ -386,10 +390,11 @@ impl<K: Key, R: Value, P: Protocol> Table<K, R, P> {
                 }
             }
             Index::Hash(index) => {
-                let pin = Pin::new();
+                let walk = Walk::new(&self.shared.label);
                 let mut failed = None;
                 let mut keys: Vec<K> = Vec::new();
                 let mut flush = |keys: &mut Vec<K>| -> Result<(), Error> {
+                    walk.may_go_on().map_err(Error::MemoryLimit)?;
                     let batch = worker.run(|tx| {
                         let mut batch = Vec::with_capacity(keys.len());
                         for key in keys.iter() {
@@ -404,7 +409,7 @@ impl<K: Key, R: Value, P: Protocol> Table<K, R, P> {
                     keys.clear();
                     Ok(())
                 };
-                index.for_each_bucket(pin.guard(), &mut |records| {
+                index.for_each_bucket(walk.pin().guard(), &mut |records| {
                     for record in records {
                         // SAFETY: found in the index under a pinned epoch.
                         keys.push(unsafe { record.as_ref() }.key().clone());

@@ -1,13 +1,16 @@
 //! The microbenchmark of sto §5.1: reads and increments of random elements of an array of integers.
 
+use crate::definition::{WorkloadDefinition, WorkloadInfo};
 use crate::error::BenchError;
 use crate::observer::Observer;
+use crate::options::{OptionError, OptionInfo, OptionValues};
 use crate::workload::{Check, End, Ran, Workload};
 use hotrow::sync::random::Random;
 use hotrow::{Engine, Protocol, TArray, Worker};
+use serde::Serialize;
 
 /// What to load and run.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct ArrayOptions {
     /// Elements, at least 1. The paper has a million.
     pub size: usize,
@@ -31,23 +34,58 @@ pub struct ArrayClient {
     increments: u64,
 }
 
-impl<P: Protocol> Array<P> {
-    /// Makes the array.
-    ///
-    /// # Errors
-    ///
-    /// None today; the signature is that of all workloads.
-    pub fn load(
+/// Memory in use for each element, in bytes: the integer and what a protocol keeps beside it, at most.
+const ELEMENT_BYTES: u64 = 16;
+
+impl WorkloadDefinition for ArrayOptions {
+    type Loaded<P: Protocol> = Array<P>;
+
+    const INFO: WorkloadInfo = WorkloadInfo {
+        name: "array",
+        summary: "reads and increments of random elements of an array of integers",
+        source: "sto §5.1",
+        runs_procedures: false,
+        options: &[
+            OptionInfo { name: "size", value: "N", default: "1000000", summary: "Elements, from 1 to 10^12" },
+            OptionInfo {
+                name: "ops",
+                value: "N",
+                default: "10",
+                summary: "Operations in a transaction, from 1 to 10000",
+            },
+            OptionInfo {
+                name: "increment-share",
+                value: "S",
+                default: "0.5",
+                summary: "The share of operations that increment, from 0 to 1; the others read",
+            },
+        ],
+        example: "--size 1000 --increment-share 0.2",
+    };
+
+    fn parse(values: &OptionValues<'_>) -> Result<Self, OptionError> {
+        Ok(Self {
+            size: values.number("size", 1..=1_000_000_000_000)?,
+            ops: values.number("ops", 1..=10_000)?,
+            increment_share: values.number("increment-share", 0.0..=1.0)?,
+        })
+    }
+
+    fn data_bytes_estimate(&self) -> u64 {
+        (self.size as u64).saturating_mul(ELEMENT_BYTES)
+    }
+
+    fn load<P: Protocol>(
+        &self,
         engine: &Engine<P>,
-        options: &ArrayOptions,
         _threads: usize,
         _seed: u64,
         observer: &dyn Observer,
-    ) -> Result<Self, BenchError> {
+    ) -> Result<Array<P>, BenchError> {
         observer.loading(0, 1);
-        let array = TArray::named(engine, "array", options.size, |_| 0);
+        let array = TArray::named(engine, "array", self.size, |_| 0);
         observer.loading(1, 1);
-        Ok(Self { array, options: *options })
+        Ok(Array { array, options: *self })
     }
 }
 
@@ -126,5 +164,27 @@ impl<P: Protocol> Workload<P> for Array<P> {
 
     fn payload_bytes(&self, _worker: &mut Worker<P>) -> u64 {
         (self.array.len() * size_of::<u64>()) as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::definition::WorkloadOptions;
+    use serde_json::{Value, json};
+
+    fn parse(given: &[(&str, &str)]) -> WorkloadOptions {
+        WorkloadOptions::parse_as::<ArrayOptions>(given).unwrap()
+    }
+
+    #[test]
+    fn options_are_read_and_reported() {
+        let array = parse(&[("size", "7"), ("ops", "2"), ("increment-share", "0.25")]);
+        assert_eq!(Value::from(array.to_json()), json!({ "size": 7, "ops": 2, "increment_share": 0.25 }));
+    }
+
+    #[test]
+    fn more_elements_are_expected_to_take_more_memory() {
+        assert!(parse(&[("size", "1000000000000")]).resident_bytes_estimate() > 16_000_000_000_000);
     }
 }

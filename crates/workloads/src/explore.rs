@@ -10,16 +10,16 @@
 //! What is looked for: histories that are not what the protocol claims (strictly serializable, unless it claims
 //! more or less), data that contradict the workload's own checks, deadlocks, panics, and runs that do not end.
 
-use crate::array::{Array, ArrayOptions};
+use crate::array::ArrayOptions;
+use crate::definition::WorkloadDefinition;
 use crate::observer::Unobserved;
-use crate::registry::WorkloadOptions;
-use crate::stress::{Stress, StressOptions};
-use crate::tables32::{Tables32, Tables32Options};
+use crate::stress::StressOptions;
+use crate::tables32::Tables32Options;
 use crate::tpcc::input::Mix;
 use crate::tpcc::population::Scale;
-use crate::tpcc::{Ranks, Tpcc, TpccOptions};
+use crate::tpcc::{Ranks, TpccOptions};
 use crate::workload::{End as Ended, Workload};
-use crate::ycsb::{Preset, Ycsb, YcsbOptions};
+use crate::ycsb::{Preset, YcsbOptions};
 use hotrow::sync::clock::Duration;
 use hotrow::sync::random::Random;
 use hotrow::{Engine, Isolation, Protocol, RetryPolicy};
@@ -37,13 +37,30 @@ pub struct Drawn {
     /// Transactions that each core runs.
     pub transactions: usize,
     /// The workload and its sizes.
-    pub workload: WorkloadOptions,
+    pub workload: DrawnWorkload,
     /// Who goes on.
     pub order: Order,
     /// Cores that stop for long.
     pub stops: u32,
     /// Cores that die.
     pub kills: u32,
+}
+
+/// The workloads to draw from, with the sizes drawn. Exploration has a list of its own, because it runs them under
+/// protocols that no registry knows, too: broken ones, which it must catch.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum DrawnWorkload {
+    /// TPC-C.
+    Tpcc(TpccOptions),
+    /// YCSB.
+    Ycsb(YcsbOptions),
+    /// The array.
+    Array(ArrayOptions),
+    /// The 32 tables.
+    Tables32(Tables32Options),
+    /// Stress.
+    Stress(StressOptions),
 }
 
 impl Drawn {
@@ -67,7 +84,7 @@ impl Drawn {
         let kills = u32::from(kills_one_in != 0 && random.below(kills_one_in) == 0);
         let workload = match random.below(60) {
             // The rarest takes the longest to load.
-            0 => WorkloadOptions::Tpcc(TpccOptions {
+            0 => DrawnWorkload::Tpcc(TpccOptions {
                 warehouses: 1,
                 mix: Mix::Full,
                 scale: Scale::SMALL,
@@ -75,12 +92,12 @@ impl Drawn {
                 tame_share: [0.0, 0.5, 1.0, 1.0][random.below(4) as usize],
                 ranks: Ranks::Tuned,
             }),
-            1..=3 => WorkloadOptions::Array(ArrayOptions {
+            1..=3 => DrawnWorkload::Array(ArrayOptions {
                 size: 4,
                 ops: ops as usize,
                 increment_share: write_share,
             }),
-            4..=8 => WorkloadOptions::Ycsb(YcsbOptions {
+            4..=8 => DrawnWorkload::Ycsb(YcsbOptions {
                 records: u64::from(ops.max(keys)),
                 // Inline or boxed.
                 value_bytes: if keys == 1 { 16 } else { 40 },
@@ -92,12 +109,12 @@ impl Drawn {
                 ..YcsbOptions::of(Preset::A)
             }),
             // All want the first row first: under a protocol that shares operations, they run each other's.
-            9..=16 => WorkloadOptions::Tables32(Tables32Options {
+            9..=16 => DrawnWorkload::Tables32(Tables32Options {
                 tables: 1 + 2 * ops,
                 records: u64::from(keys),
                 hot_records: 1,
             }),
-            _ => WorkloadOptions::Stress(StressOptions {
+            _ => DrawnWorkload::Stress(StressOptions {
                 keys,
                 ops,
                 write_share,
@@ -109,7 +126,7 @@ impl Drawn {
         };
         let order = match order {
             Order::Priorities { depth, .. } => {
-                let each = if matches!(workload, WorkloadOptions::Tpcc(_)) { 2_000 } else { STEPS_EXPECTED };
+                let each = if matches!(workload, DrawnWorkload::Tpcc(_)) { 2_000 } else { STEPS_EXPECTED };
                 Order::Priorities { depth, steps_expected: (cores * transactions) as u64 * each }
             }
             order => order,
@@ -204,39 +221,24 @@ pub fn explore<P: Protocol>(
     let policy =
         RetryPolicy { attempts_max, backoff_max: Duration::from_micros(5), ..RetryPolicy::default() };
     let engine = Engine::<P>::named(protocol, policy).expect("chosen by this name");
-    let (cores, seed) = (drawn.cores, drawn.seed);
-    let loaded = "small data can be loaded";
     match &drawn.workload {
-        WorkloadOptions::Tpcc(options) => {
-            let workload = Tpcc::<P>::load(&engine, options, 1, seed, &Unobserved).expect(loaded);
-            explore_on(drawn, &engine, &workload, trace_steps, look)
-        }
-        WorkloadOptions::Ycsb(options) => {
-            let workload = Ycsb::<P>::load(&engine, options, cores, seed, &Unobserved).expect(loaded);
-            explore_on(drawn, &engine, &workload, trace_steps, look)
-        }
-        WorkloadOptions::Array(options) => {
-            let workload = Array::<P>::load(&engine, options, cores, seed, &Unobserved).expect(loaded);
-            explore_on(drawn, &engine, &workload, trace_steps, look)
-        }
-        WorkloadOptions::Tables32(options) => {
-            let workload = Tables32::<P>::load(&engine, options, cores, seed, &Unobserved).expect(loaded);
-            explore_on(drawn, &engine, &workload, trace_steps, look)
-        }
-        WorkloadOptions::Stress(options) => {
-            let workload = Stress::<P>::load(&engine, options, cores, seed, &Unobserved).expect(loaded);
-            explore_on(drawn, &engine, &workload, trace_steps, look)
-        }
+        DrawnWorkload::Tpcc(options) => explore_workload(options, drawn, &engine, trace_steps, look),
+        DrawnWorkload::Ycsb(options) => explore_workload(options, drawn, &engine, trace_steps, look),
+        DrawnWorkload::Array(options) => explore_workload(options, drawn, &engine, trace_steps, look),
+        DrawnWorkload::Tables32(options) => explore_workload(options, drawn, &engine, trace_steps, look),
+        DrawnWorkload::Stress(options) => explore_workload(options, drawn, &engine, trace_steps, look),
     }
 }
 
-fn explore_on<P: Protocol, W: Workload<P>>(
+fn explore_workload<P: Protocol, W: WorkloadDefinition>(
+    options: &W,
     drawn: &Drawn,
     engine: &Engine<P>,
-    workload: &W,
     trace_steps: usize,
     look: impl FnOnce(&Trace),
 ) -> Result<Explored, Box<Violation>> {
+    // One thread loads: of several, the first would decide where the data lie.
+    let workload = options.load(engine, 1, drawn.seed, &Unobserved).expect("small data can be loaded");
     let recording = engine.record_history(HISTORY_BYTES).expect("a new engine");
     let crew: Vec<_> = (0..drawn.cores)
         .map(|core| {

@@ -2,11 +2,13 @@
 //!
 //! A [`Workload`] has data in an engine and clients that run transactions on it. [`measure`] runs it on
 //! several threads and counts; [`prepare_and_run`] goes all the way from names to a [`RunReport`]: it loads
-//! the data, runs, checks the data and reports. The `hotrow` command is a thin layer over it.
+//! the data, runs, checks the data and reports. The `hotrow` command is a thin layer over it. A workload of one's own
+//! runs in the same way once its options are a [`WorkloadDefinition`].
 //!
 //! Workloads use Hotrow through its facade only, as any other program would.
 
 pub mod array;
+mod definition;
 mod driver;
 mod error;
 #[cfg(feature = "sim")]
@@ -23,14 +25,15 @@ pub mod tpcc;
 mod workload;
 pub mod ycsb;
 
+pub use definition::{WorkloadDefinition, WorkloadInfo, WorkloadOptions};
 #[cfg(feature = "sim")]
 pub use driver::simulated::VirtualSettings;
 pub use driver::{Counts, KindCounts, Measurement, Settings, measure};
 pub use error::BenchError;
 pub use latency::{Latencies, LatencyDistribution, LatencySummary};
 pub use observer::{Host, Observer, Unobserved};
-pub use options::{OptionError, OptionInfo};
-pub use registry::{WORKLOADS, WorkloadInfo, WorkloadOptions};
+pub use options::{OptionError, OptionInfo, OptionValues};
+pub use registry::WORKLOADS;
 pub use report::{DrawnReport, HotRow, KindReport, Machine, Memory, RunReport, TameReport};
 pub use run::{On, Outcome, RunSpec, prepare_and_run};
 pub use workload::{Check, End, Ran, Workload};

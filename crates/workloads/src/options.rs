@@ -54,24 +54,27 @@ pub enum OptionError {
 }
 
 /// The values of a workload's options: those given, defaults for the rest.
+///
+/// Options are asked for by the names in [`WorkloadInfo::options`](crate::WorkloadInfo::options); the methods panic if a
+/// workload asks for one that it has not declared there.
 #[derive(Debug, Clone)]
-pub(crate) struct Values<'a> {
+pub struct OptionValues<'a> {
     values: Vec<(&'static str, &'a str)>,
 }
 
-impl<'a> Values<'a> {
+impl<'a> OptionValues<'a> {
     /// The values of the options `infos`, of which `given` are given. The last of several values counts.
     pub(crate) fn new(
         workload: &'static str,
         infos: &'static [OptionInfo],
-        given: &'a [(String, String)],
+        given: &[(&str, &'a str)],
     ) -> Result<Self, OptionError> {
         let mut values: Vec<(&'static str, &'a str)> =
             infos.iter().map(|info| (info.name, info.default)).collect();
         for (name, value) in given {
             match values.iter_mut().find(|(known, _)| known == name) {
-                Some((_, current)) => *current = value,
-                None => return Err(OptionError::Unknown { workload, name: name.clone() }),
+                Some((_, current)) => *current = *value,
+                None => return Err(OptionError::Unknown { workload, name: (*name).to_owned() }),
             }
         }
         Ok(Self { values })
@@ -82,14 +85,22 @@ impl<'a> Values<'a> {
         *value.expect("a workload asks for the options it has declared")
     }
 
-    /// A value that says itself what is wrong with it.
-    pub(crate) fn parsed<T: FromStr<Err: Display>>(&self, name: &str) -> Result<T, OptionError> {
+    /// A value whose type parses it.
+    ///
+    /// # Errors
+    ///
+    /// [`OptionError::Invalid`] with the type's own error as the reason.
+    pub fn parsed<T: FromStr<Err: Display>>(&self, name: &str) -> Result<T, OptionError> {
         let (name, value) = self.text(name);
         value.parse().map_err(|error: T::Err| invalid(name, value, error.to_string()))
     }
 
     /// A number within bounds.
-    pub(crate) fn number<T>(&self, name: &str, bounds: RangeInclusive<T>) -> Result<T, OptionError>
+    ///
+    /// # Errors
+    ///
+    /// [`OptionError::Invalid`] with the bounds as the reason.
+    pub fn number<T>(&self, name: &str, bounds: RangeInclusive<T>) -> Result<T, OptionError>
     where
         T: FromStr + PartialOrd + Display,
     {
@@ -104,8 +115,12 @@ impl<'a> Values<'a> {
         }
     }
 
-    /// A number within bounds, or `word` in place of one.
-    pub(crate) fn number_or<T>(
+    /// A number within bounds, or none if the value is `word`.
+    ///
+    /// # Errors
+    ///
+    /// As [`number`](Self::number).
+    pub fn number_or<T>(
         &self,
         name: &str,
         word: &str,
@@ -117,8 +132,12 @@ impl<'a> Values<'a> {
         if self.text(name).1 == word { Ok(None) } else { self.number(name, bounds).map(Some) }
     }
 
-    /// One of several words.
-    pub(crate) fn one_of<T: Copy>(&self, name: &str, words: &[(&str, T)]) -> Result<T, OptionError> {
+    /// The meaning of one of several words.
+    ///
+    /// # Errors
+    ///
+    /// [`OptionError::Invalid`] with the words as the reason.
+    pub fn one_of<T: Copy>(&self, name: &str, words: &[(&str, T)]) -> Result<T, OptionError> {
         let (name, value) = self.text(name);
         match words.iter().find(|(word, _)| *word == value) {
             Some((_, meaning)) => Ok(*meaning),
@@ -145,13 +164,9 @@ mod tests {
         OptionInfo { name: "mode", value: "M", default: "fast", summary: "" },
     ];
 
-    fn given(options: &[(&str, &str)]) -> Vec<(String, String)> {
-        options.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
-    }
-
     #[test]
     fn options_not_given_have_their_defaults() {
-        let values = Values::new("toy", INFOS, &[]).unwrap();
+        let values = OptionValues::new("toy", INFOS, &[]).unwrap();
         assert_eq!(values.number("size", 1..=20), Ok(10));
         assert_eq!(values.number("share", 0.0..=1.0), Ok(0.5));
         assert_eq!(values.one_of("mode", &[("slow", 1), ("fast", 2)]), Ok(2));
@@ -163,8 +178,7 @@ mod tests {
     #[test]
     fn what_cannot_be_is_refused_in_words() {
         let refused = |options: &[(&str, &str)]| {
-            let given = given(options);
-            let values = Values::new("toy", INFOS, &given)?;
+            let values = OptionValues::new("toy", INFOS, options)?;
             values.number("size", 1..=20)?;
             values.number("share", 0.0..=1.0)?;
             values.one_of("mode", &[("slow", 1), ("fast", 2)])

@@ -167,6 +167,8 @@ pub struct Memory {
     pub payload_bytes_end: u64,
     /// In use by the process after the run.
     pub resident_bytes_end: u64,
+    /// Replaced or taken out and not freed yet after the run.
+    pub retained_bytes_end: u64,
 }
 
 /// What a machine is, as far as results depend on it.

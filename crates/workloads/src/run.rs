@@ -1,6 +1,6 @@
 //! One run from its names to its report: loads, runs, checks.
 
-use crate::array::Array;
+use crate::definition::{WorkloadDefinition, WorkloadOptions};
 #[cfg(feature = "sim")]
 use crate::driver::simulated::{self, VirtualSettings};
 use crate::driver::{Counts, Measurement, Settings, measure};
@@ -8,13 +8,8 @@ use crate::error::BenchError;
 use crate::latency::Latencies;
 use crate::observer::{Host, Observer};
 use crate::options::OptionError;
-use crate::registry::WorkloadOptions;
 use crate::report::{DrawnReport, HotRow, KindReport, Machine, Memory, RunReport, TameReport, named_reasons};
-use crate::stress::Stress;
-use crate::tables32::Tables32;
-use crate::tpcc::Tpcc;
 use crate::workload::Workload;
-use crate::ycsb::Ycsb;
 use hotrow::history::{History, Recording};
 use hotrow::protocols::{Visitor, with_protocol};
 use hotrow::{Engine, Protocol, RetryPolicy};
@@ -111,59 +106,51 @@ pub fn prepare_and_run(
     host: &dyn Host,
     observer: &dyn Observer,
 ) -> Result<Outcome, BenchError> {
-    if !spec.think.is_zero() && !spec.workload.runs_procedures() {
-        return Err(OptionError::NoProcedures { workload: spec.workload.info().name }.into());
+    let info = spec.workload.info();
+    if !spec.think.is_zero() && !info.runs_procedures {
+        return Err(OptionError::NoProcedures { workload: info.name }.into());
     }
-    with_protocol(&spec.protocol, Runner { spec, host, observer })?
+    spec.workload.run(spec, host, observer)
 }
 
-struct Runner<'a> {
+/// [`prepare_and_run`] for the type of the options that `spec` has.
+pub(crate) fn run_defined<W: WorkloadDefinition>(
+    options: &W,
+    spec: &RunSpec,
+    host: &dyn Host,
+    observer: &dyn Observer,
+) -> Result<Outcome, BenchError> {
+    with_protocol(&spec.protocol, Runner { options, spec, host, observer })?
+}
+
+struct Runner<'a, W> {
+    options: &'a W,
     spec: &'a RunSpec,
     host: &'a dyn Host,
     observer: &'a dyn Observer,
 }
 
-impl Visitor for Runner<'_> {
+impl<W: WorkloadDefinition> Visitor for Runner<'_, W> {
     type Output = Result<Outcome, BenchError>;
 
     fn visit<P: Protocol>(self, name: &str) -> Self::Output {
         let engine = Engine::<P>::named(name, RetryPolicy::default()).expect("chosen by this name");
-        let (threads, seed) = (self.spec.on.loaders(), self.spec.on.seed());
-        match &self.spec.workload {
-            WorkloadOptions::Tpcc(options) => {
-                let workload = Tpcc::<P>::load(&engine, options, threads, seed, self.observer)?;
-                self.run(&engine, workload)
-            }
-            WorkloadOptions::Ycsb(options) => {
-                let workload = Ycsb::<P>::load(&engine, options, threads, seed, self.observer)?;
-                self.run(&engine, workload)
-            }
-            WorkloadOptions::Array(options) => {
-                let workload = Array::<P>::load(&engine, options, threads, seed, self.observer)?;
-                self.run(&engine, workload)
-            }
-            WorkloadOptions::Tables32(options) => {
-                let workload = Tables32::<P>::load(&engine, options, threads, seed, self.observer)?;
-                self.run(&engine, workload)
-            }
-            WorkloadOptions::Stress(options) => {
-                let workload = Stress::<P>::load(&engine, options, threads, seed, self.observer)?;
-                self.run(&engine, workload)
-            }
-        }
+        let on = &self.spec.on;
+        let workload = self.options.load(&engine, on.loaders(), on.seed(), self.observer)?;
+        self.run(&engine, workload)
     }
 }
 
-impl Runner<'_> {
+impl<W: WorkloadDefinition> Runner<'_, W> {
     /// Runs a workload that is loaded, and reports.
-    fn run<P: Protocol, W: Workload<P>>(
+    fn run<P: Protocol>(
         &self,
         engine: &Engine<P>,
-        mut workload: W,
+        mut workload: W::Loaded<P>,
     ) -> Result<Outcome, BenchError> {
-        let Self { spec, host, observer } = self;
+        let Self { spec, host, observer, .. } = self;
         if !spec.think.is_zero() {
-            let none = OptionError::NoProcedures { workload: spec.workload.info().name };
+            let none = OptionError::NoProcedures { workload: W::INFO.name };
             workload.database_mut().ok_or(none)?.set_think_time(spec.think);
         }
         let workload = &workload;
@@ -180,6 +167,7 @@ impl Runner<'_> {
         };
         let history = recording.map(Recording::finish);
         let resident_bytes_end = resident();
+        let retained_bytes_end = if spec.on.is_virtual() { 0 } else { hotrow::retained_bytes() };
         let payload_bytes_end = workload.payload_bytes(&mut worker);
         let hot_rows = engine.hot_keys(HOT_ROWS).into_iter();
         let hot_rows = hot_rows
@@ -200,7 +188,7 @@ impl Runner<'_> {
         let commits: u64 = kinds.iter().map(|kind| kind.commits).sum();
         let seconds = elapsed.as_secs_f64();
         let report = RunReport {
-            workload: spec.workload.info().name,
+            workload: W::INFO.name,
             protocol: engine.protocol().to_owned(),
             threads: spec.on.workers(),
             seconds,
@@ -233,6 +221,7 @@ impl Runner<'_> {
                 resident_bytes_loaded,
                 payload_bytes_end,
                 resident_bytes_end,
+                retained_bytes_end,
             },
             options,
             revision: host.revision().to_owned(),

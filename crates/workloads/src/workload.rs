@@ -7,6 +7,10 @@ use serde::Serialize;
 ///
 /// The driver gives each thread a worker and a client of its own, and has it run one transaction after the
 /// other. A workload starts no threads of its own after it was loaded.
+///
+/// Where a transaction takes less than some microseconds, `#[inline]` at [`prepare`](Self::prepare) and
+/// [`run_one`](Self::run_one) lets them become a part of the driver's loop; otherwise that depends on how the compiler
+/// happens to split the crate.
 pub trait Workload<P: Protocol>: Sync {
     /// One worker's own state: its random numbers, its counts.
     type Client: Send;
@@ -18,7 +22,7 @@ pub trait Workload<P: Protocol>: Sync {
     fn client(&self, worker: usize, workers: usize, seed: u64) -> Self::Client;
 
     /// The database, if all transactions are procedures on one: what a delay before each operation can be
-    /// asked of ([`WorkloadOptions::runs_procedures`](crate::WorkloadOptions::runs_procedures)).
+    /// asked of ([`WorkloadInfo::runs_procedures`](crate::WorkloadInfo::runs_procedures)).
     fn database_mut(&mut self) -> Option<&mut Database<P>> {
         None
     }

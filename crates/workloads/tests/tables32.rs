@@ -3,9 +3,9 @@
 use hotrow::protocols::{Visitor, for_each_protocol};
 use hotrow::sync::thread;
 use hotrow::{Engine, OperationKind, Protocol, RetryPolicy};
+use hotrow_workloads::tables32::Tables32Options;
 use hotrow_workloads::tables32::procedure::IncrementProcedure;
-use hotrow_workloads::tables32::{Tables32, Tables32Options};
-use hotrow_workloads::{Check, End, Unobserved, Workload};
+use hotrow_workloads::{Check, End, Unobserved, Workload, WorkloadDefinition as _};
 
 /// Runs `transactions` on each of `threads` workers and returns the checks.
 #[derive(Clone, Copy)]
@@ -21,7 +21,7 @@ impl Visitor for Run {
     fn visit<P: Protocol>(self, name: &str) -> Vec<Check> {
         let Self { options, threads, transactions } = self;
         let engine = Engine::<P>::named(name, RetryPolicy::default()).unwrap();
-        let workload = Tables32::load(&engine, &options, 2, 7, &Unobserved).expect("records can be loaded");
+        let workload = options.load(&engine, 2, 7, &Unobserved).expect("records can be loaded");
         let clients: Vec<_> = thread::scope(|scope| {
             let workers: Vec<_> = (0..threads)
                 .map(|number| {
@@ -76,7 +76,7 @@ impl Visitor for Damage {
     fn visit<P: Protocol>(self, name: &str) -> Vec<bool> {
         let engine = Engine::<P>::named(name, RetryPolicy::default()).unwrap();
         let options = Tables32Options { tables: 3, records: 10, hot_records: 1 };
-        let workload = Tables32::load(&engine, &options, 1, 7, &Unobserved).expect("records can be loaded");
+        let workload = options.load(&engine, 1, 7, &Unobserved).expect("records can be loaded");
         let mut worker = engine.worker().expect("the first");
         let mut client = workload.client(0, 1, 3);
         for _ in 0..20 {
@@ -128,7 +128,7 @@ impl Visitor for Record {
     fn visit<P: Protocol>(self, name: &str) {
         let engine = Engine::<P>::named(name, RetryPolicy::default()).unwrap();
         let options = Tables32Options { tables: 3, records: 10, hot_records: 10 };
-        let workload = Tables32::load(&engine, &options, 1, 7, &Unobserved).expect("records can be loaded");
+        let workload = options.load(&engine, 1, 7, &Unobserved).expect("records can be loaded");
         let procedure = IncrementProcedure { tables: workload.tables(), keys: &[7, 3, 5] };
         let mut worker = engine.worker().expect("the first");
         let recorded = workload.database().record(&mut worker, &procedure).expect("nobody else is there");
@@ -159,7 +159,7 @@ impl Visitor for Draw {
     fn visit<P: Protocol>(self, name: &str) {
         let engine = Engine::<P>::named(name, RetryPolicy::default()).unwrap();
         let options = Tables32Options { tables: 2, records: 6, hot_records: 2 };
-        let workload = Tables32::load(&engine, &options, 1, 7, &Unobserved).expect("records can be loaded");
+        let workload = options.load(&engine, 1, 7, &Unobserved).expect("records can be loaded");
         let mut client = workload.client(0, 1, 3);
         let mut drawn = [[0; 6]; 2];
         for _ in 0..300 {

@@ -12,7 +12,7 @@ use hotrow_workloads::tpcc::procedures::{
 };
 use hotrow_workloads::tpcc::schema::{CustomerKey, DistrictKey, HistoryKey, WarehouseKey};
 use hotrow_workloads::tpcc::{Ranks, Tpcc, TpccOptions};
-use hotrow_workloads::{End, Unobserved, Workload};
+use hotrow_workloads::{End, Unobserved, Workload, WorkloadDefinition as _};
 
 const OPTIONS: TpccOptions = TpccOptions {
     warehouses: 2,
@@ -24,7 +24,7 @@ const OPTIONS: TpccOptions = TpccOptions {
 };
 
 fn load<P: Protocol>(engine: &Engine<P>) -> Tpcc<P> {
-    Tpcc::load(engine, &OPTIONS, 2, 7, &Unobserved).expect("the population is consistent")
+    OPTIONS.load(engine, 2, 7, &Unobserved).expect("the population is consistent")
 }
 
 /// Runs `transactions` on each of `threads` workers and returns the names of the checks that failed.

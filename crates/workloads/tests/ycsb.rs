@@ -5,8 +5,8 @@ use hotrow::sync::thread;
 use hotrow::{Abort, Engine, OperationKind, Protocol, RetryPolicy, Table, Transaction};
 use hotrow_workloads::ycsb::procedure::{Action, Operation, YcsbProcedure};
 use hotrow_workloads::ycsb::rows::{Long, Row};
-use hotrow_workloads::ycsb::{Preset, Records, Ycsb, YcsbOptions};
-use hotrow_workloads::{Check, End, Unobserved, Workload};
+use hotrow_workloads::ycsb::{Preset, Records, YcsbOptions};
+use hotrow_workloads::{Check, End, Unobserved, Workload, WorkloadDefinition as _};
 
 /// Runs `transactions` on each of `threads` workers and returns the checks.
 #[derive(Clone, Copy)]
@@ -22,7 +22,7 @@ impl Visitor for Run {
     fn visit<P: Protocol>(self, name: &str) -> Vec<Check> {
         let Self { options, threads, transactions } = self;
         let engine = Engine::<P>::named(name, RetryPolicy::default()).unwrap();
-        let ycsb = Ycsb::load(&engine, &options, 2, 7, &Unobserved).expect("records can be loaded");
+        let ycsb = options.load(&engine, 2, 7, &Unobserved).expect("records can be loaded");
         let clients: Vec<_> = thread::scope(|scope| {
             let workers: Vec<_> = (0..threads)
                 .map(|number| {
@@ -98,7 +98,7 @@ impl Visitor for Damage {
     fn visit<P: Protocol>(self, name: &str) -> Vec<bool> {
         let engine = Engine::<P>::named(name, RetryPolicy::default()).unwrap();
         let options = YcsbOptions { records: 16, value_bytes: BYTES, ..YcsbOptions::of(Preset::F) };
-        let ycsb = Ycsb::load(&engine, &options, 1, 7, &Unobserved).expect("records can be loaded");
+        let ycsb = options.load(&engine, 1, 7, &Unobserved).expect("records can be loaded");
         let mut worker = engine.worker().expect("the first");
         let mut client = ycsb.client(0, 1, 3);
         for _ in 0..200 {
@@ -136,7 +136,7 @@ impl Visitor for Record {
     fn visit<P: Protocol>(self, name: &str) {
         let engine = Engine::<P>::named(name, RetryPolicy::default()).unwrap();
         let options = YcsbOptions { records: 10, value_bytes: 8, ..YcsbOptions::of(Preset::A) };
-        let ycsb = Ycsb::load(&engine, &options, 1, 7, &Unobserved).expect("records can be loaded");
+        let ycsb = options.load(&engine, 1, 7, &Unobserved).expect("records can be loaded");
         let Records::Short(table) = ycsb.table() else { panic!("values are short") };
         let operations = [(7, Action::ReadModifyWrite), (3, Action::Read), (5, Action::BlindWrite)]
             .map(|(key, action)| Operation { key, action });

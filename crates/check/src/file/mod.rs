@@ -14,8 +14,8 @@ use std::io;
 /// The first bytes of each file.
 const MAGIC: [u8; 8] = *b"HOTROWH\n";
 
-/// The version of the format.
-const VERSION: u32 = 1;
+/// The version of the format that is written. Version 1 had the same but for events 13 to 15, so it is read, too.
+const VERSION: u32 = 2;
 
 /// The most bytes of a block that is written.
 const BLOCK_BYTES: usize = 1 << 20;
@@ -68,7 +68,7 @@ pub enum FileError {
     #[error("the file is not a history: it does not begin with the right eight bytes (byte 0)")]
     Foreign,
     /// It has another format.
-    #[error("the file has version {found} of the format, and only {VERSION} is known (byte {offset})")]
+    #[error("the file has version {found} of the format, and only 1 to {VERSION} are known (byte {offset})")]
     Version {
         /// Where the version is.
         offset: u64,

@@ -109,7 +109,7 @@ impl<R: Read> Source<'_, R> {
         let mut version = [0; 4];
         self.exactly(&mut version, "the head")?;
         match u32::from_le_bytes(version) {
-            VERSION => Ok(()),
+            1..=VERSION => Ok(()),
             found => Err(FileError::Version { offset: MAGIC.len() as u64, found }),
         }
     }

@@ -97,8 +97,19 @@ fn foreign_files_and_other_versions_are_named() {
     assert_eq!(text(b"PK"), foreign);
     assert_eq!(text(b"{\"workload\": \"tpcc\"}"), foreign);
     assert_eq!(text(b"HOTR"), "the file is cut off: it ends at byte 4, in the middle of the head");
-    let version = "the file has version 2 of the format, and only 1 is known (byte 8)";
-    assert_eq!(text(b"HOTROWH\n\x02\0\0\0"), version);
+    for found in [0, 3] {
+        let version =
+            format!("the file has version {found} of the format, and only 1 to 2 are known (byte 8)");
+        assert_eq!(text(&[&b"HOTROWH\n"[..], &[found, 0, 0, 0]].concat()), version);
+    }
+}
+
+#[test]
+fn a_file_of_version_1_is_read() {
+    let mut bytes = bytes_of(&sample());
+    assert_eq!(bytes[8..12], [2, 0, 0, 0]);
+    bytes[8] = 1;
+    assert_eq!(read(&mut bytes.as_slice()).unwrap(), sample());
 }
 
 #[test]

@@ -64,6 +64,10 @@ fn contradictions_are_errors_and_not_verdicts() {
             "transaction 3.1 has a stamp 5 at a beginning and a smaller one, 4, at the end of it",
         ),
         (
+            &[range(0, 40, 51), range(0, 5, 6), END],
+            "transaction 3.1 read a range until stamp 51, and had ended at stamp 50",
+        ),
+        (
             &[Event::End { outcome: Ended::RolledBack, stamp: 0 }],
             "transaction 3.1 has a stamp 1 at a beginning and a smaller one, 0, at the end of it",
         ),

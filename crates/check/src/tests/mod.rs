@@ -6,6 +6,8 @@ mod files;
 mod malformed;
 mod opacity;
 mod oracle;
+mod order;
+mod own_order;
 mod random;
 mod ranges;
 mod valid;

@@ -1,4 +1,4 @@
-//! What `bench` and `compare` are asked to measure.
+//! The arguments of `bench` and `compare`.
 
 use super::{Format, Refusal, shortened, workload};
 use crate::host::ThisHost;
@@ -10,119 +10,122 @@ use hotrow_workloads::{OptionError, Settings, WorkloadOptions};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// What to measure.
+/// The runs that `bench` or `compare` makes.
 #[derive(Debug)]
-pub(crate) struct Plan {
+pub(crate) struct BenchPlan {
     /// The workload.
     pub(crate) workload: WorkloadOptions,
-    /// What runs, in order: each protocol, with its number of threads. One number of threads after the other.
+    /// The protocols to run with their numbers of threads, in order: all protocols at the first number of threads,
+    /// then all at the next.
     pub(crate) protocols: Vec<(&'static ProtocolInfo, usize)>,
-    /// Whether several numbers of threads were asked for.
+    /// True if several numbers of threads were given.
     pub(crate) several_threads: bool,
-    /// The protocols of `all` that were left out because they admit fewer threads, and at how many.
+    /// The protocols of `all` that are left out because they admit fewer threads, each with the numbers of threads
+    /// at which it is left out.
     pub(crate) left_out: Vec<(&'static ProtocolInfo, Vec<usize>)>,
-    /// A delay before each operation.
+    /// The delay before each operation.
     pub(crate) think: Duration,
-    /// Runs of each protocol.
+    /// The number of runs of each protocol.
     pub(crate) repeat: u32,
-    /// How to print.
+    /// The output format.
     pub(crate) format: Format,
-    /// Where the history of the one run goes.
-    pub(crate) record: Option<Record>,
-    /// What to draw of the runs, and where.
+    /// The recording of the history, which only a single run may have.
+    pub(crate) record: Option<RecordingOptions>,
+    /// The plot to draw.
     pub(crate) plot: Option<PlotRequest>,
     warmup: Duration,
     measured: Duration,
     seed: u64,
 }
 
-impl Plan {
-    /// What a run is compared to: the first of all, or, if there are several numbers of threads, the first with as
-    /// many.
+impl BenchPlan {
+    /// The run that a run is compared to: the first run or, if there are several numbers of threads, the first run
+    /// with the same number.
     pub(crate) fn compared_to(&self, run: usize) -> usize {
         let alike = |(_, threads): &(_, usize)| *threads == self.protocols[run].1;
         if self.several_threads { self.protocols.iter().position(alike).unwrap_or(run) } else { 0 }
     }
 
-    /// How runs were measured, in words.
+    /// Describes the number, length and seed of the runs.
     pub(crate) fn method(&self) -> String {
         let runs =
             if self.repeat == 1 { "one run".to_owned() } else { format!("medians of {} runs", self.repeat) };
         format!("{runs} each, {} s long, seed {}", self.measured.as_secs_f64(), self.seed)
     }
 
-    /// How to run with so many threads in a round, which has a seed of its own.
+    /// The settings of a run in a round. Each round has a seed of its own.
     pub(crate) fn settings(&self, threads: usize, round: u32) -> Settings {
         let seed = self.seed.wrapping_add(u64::from(round));
         Settings { threads, warmup: self.warmup, measured: self.measured, seed }
     }
 }
 
-/// Where a history goes, and how large it may be.
+/// The file of a recorded history, and the largest size of the recording.
 #[derive(Debug, Clone)]
-pub(crate) struct Record {
+pub(crate) struct RecordingOptions {
     /// The file.
     pub(crate) path: PathBuf,
-    /// Memory for it, in bytes.
+    /// The memory for the recording, in bytes.
     pub(crate) bytes_max: usize,
 }
 
-/// Options that all workloads share.
+/// The options that all workloads share.
 #[derive(Debug, Args)]
 pub(super) struct RunArguments {
     /// Protocols, separated by commas, or "all": those that admit the number of threads
     #[arg(long, value_name = "P[,P...]|all")]
     protocol: String,
-    /// Threads, one worker each; several numbers, separated by commas, are several runs; more threads than cores
-    /// are normal [default: the machine's cores, or fewer if the protocol admits no more]
+    /// Threads, one worker each; several numbers, separated by commas, are several runs; there may be more threads
+    /// than cores [default: the machine's cores, or fewer if the protocol admits no more]
     #[arg(long, value_name = "N[,N...]", value_delimiter = ',', value_parser = parse_threads, allow_negative_numbers = true)]
     threads: Vec<usize>,
-    /// How long to measure, in seconds
+    /// Length of the measurement, in seconds
     #[arg(long, value_name = "S", default_value = "5", value_parser = parse_measured, allow_negative_numbers = true)]
     seconds: Duration,
-    /// How long to run before measuring, in seconds
+    /// Length of the warm-up before the measurement, in seconds
     #[arg(long, value_name = "S", default_value = "1", value_parser = parse_warmup, allow_negative_numbers = true)]
     warmup: Duration,
     /// Seed of data and inputs; each further repetition takes the next number
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// Runs of each protocol, each on new data
+    /// Number of runs of each protocol, each on new data
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000), allow_negative_numbers = true)]
     repeat: u32,
     #[command(flatten)]
     think: ThinkArguments,
-    /// How to print: "table", or "json" for one object per run and line
+    /// Output format: "table", or "json" for one object per run and line
     #[arg(long, value_enum, default_value_t = Format::Table, hide_possible_values = true)]
     format: Format,
-    /// Record what each attempt reads and writes, for `hotrow check FILE`; one run only. Slows the run down
+    /// Record the reads and writes of each attempt, for `hotrow check FILE`; one run only. Slows the run down
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
-    /// Memory for the record, in MB; when it is used up, what begins later is not recorded
+    /// Memory for the recording, in MB; attempts that begin after it is used up are not recorded
     #[arg(long, value_name = "N", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(1..=1_000_000), allow_negative_numbers = true)]
     record_mb: u32,
 }
 
-/// Operations that arrive one at a time.
+/// The option to delay operations.
 #[derive(Debug, Args)]
 pub(crate) struct ThinkArguments {
-    /// A delay in microseconds before each operation of a transaction, as if operations came over a network; locks
-    /// are held through it. A thread sleeps, which takes some 60 µs longer than asked for (exact if simulated)
+    /// Delay in microseconds before each operation of a transaction, as if operations came over a network; locks stay
+    /// held meanwhile. A thread sleeps, which takes about 60 µs longer than given (exact if simulated)
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=1_000_000), allow_negative_numbers = true)]
     think_us: u32,
 }
 
 impl ThinkArguments {
-    /// The delay, if the workload can have one.
+    /// The delay; an error if the workload cannot have one.
     pub(crate) fn of(&self, workload: &WorkloadOptions) -> Result<Duration, Refusal> {
-        if self.think_us > 0 && !workload.runs_procedures() {
-            return Err(OptionError::NoProcedures { workload: workload.info().name }.into());
+        let info = workload.info();
+        if self.think_us > 0 && !info.runs_procedures {
+            return Err(OptionError::NoProcedures { workload: info.name }.into());
         }
         Ok(Duration::from_micros(self.think_us.into()))
     }
 }
 
-/// The plan of `bench`, or of `compare`, which also `draws`.
-pub(super) fn plan(matches: &ArgMatches, host: &ThisHost, draws: bool) -> Result<Plan, Refusal> {
+/// The plan of `bench` or, if it `draws`, of `compare`.
+pub(super) fn plan(matches: &ArgMatches, host: &ThisHost, draws: bool) -> Result<BenchPlan, Refusal> {
     let (workload, matches) = workload(matches)?;
     let name = workload.info().name;
     let arguments = RunArguments::from_arg_matches(matches).map_err(shortened)?;
@@ -134,19 +137,19 @@ pub(super) fn plan(matches: &ArgMatches, host: &ThisHost, draws: bool) -> Result
     let needed = workload.resident_bytes_estimate();
     if let Some(available) = host.available_bytes().filter(|available| needed > *available) {
         let (needed, available) = (text::memory(needed), text::memory(available));
-        return Err(Refusal::Words(format!(
+        return Err(Refusal::Message(format!(
             "{name} with these options needs about {needed} of memory, and {available} are available"
         )));
     }
     let RunArguments { threads, seconds, warmup, seed, repeat, format, record, record_mb, .. } = arguments;
     let runs = protocols.len() * repeat as usize;
     if record.is_some() && runs != 1 {
-        return Err(Refusal::Words(format!(
+        return Err(Refusal::Message(format!(
             "--record takes one run, not {runs}: name one protocol, one number of threads, and --repeat 1"
         )));
     }
-    let record = record.map(|path| Record { path, bytes_max: record_mb as usize * 1_000_000 });
-    Ok(Plan {
+    let record = record.map(|path| RecordingOptions { path, bytes_max: record_mb as usize * 1_000_000 });
+    Ok(BenchPlan {
         workload,
         protocols,
         several_threads: threads.len() > 1,
@@ -162,10 +165,10 @@ pub(super) fn plan(matches: &ArgMatches, host: &ThisHost, draws: bool) -> Result
     })
 }
 
-/// Protocols with their threads; and those that are left out at some numbers of threads.
+/// The protocols to run with their threads; and those that are left out, with the numbers of threads.
 type Chosen = (Vec<(&'static ProtocolInfo, usize)>, Vec<(&'static ProtocolInfo, Vec<usize>)>);
 
-/// The protocols named at each number of threads.
+/// The named protocols at each number of threads.
 fn all_protocols(names: &str, threads: &[usize]) -> Result<Chosen, Refusal> {
     let cores = hotrow::sync::thread::parallelism();
     let numbers: Vec<_> =
@@ -185,7 +188,7 @@ fn all_protocols(names: &str, threads: &[usize]) -> Result<Chosen, Refusal> {
     Ok(chosen)
 }
 
-/// The protocols named, each with its number of threads; and those of `all` that do not admit the number.
+/// The named protocols, each with its number of threads; and those of `all` that do not admit the number.
 pub(crate) fn protocols(
     names: &str,
     threads: Option<usize>,
@@ -197,17 +200,17 @@ pub(crate) fn protocols(
         let (fit, left_out): (Vec<_>, Vec<_>) =
             PROTOCOLS.iter().partition(|protocol| admits(protocol, threads));
         if fit.is_empty() {
-            return Err(Refusal::Words(format!("no protocol admits {threads} threads")));
+            return Err(Refusal::Message(format!("no protocol admits {threads} threads")));
         }
         return Ok((fit.into_iter().map(|protocol| (protocol, threads)).collect(), left_out));
     }
     let named = names.split(',').map(|name| {
         let name = name.trim();
-        let protocol = find(name).map_err(|unknown| Refusal::Words(unknown.to_string()))?;
+        let protocol = find(name).map_err(|unknown| Refusal::Message(unknown.to_string()))?;
         let workers_max = protocol.workers_max as usize;
         let threads = threads.unwrap_or(cores.min(workers_max));
         if !admits(protocol, threads) {
-            return Err(Refusal::Words(format!(
+            return Err(Refusal::Message(format!(
                 "protocol {name} admits at most {workers_max} thread{}, not {threads}",
                 if workers_max == 1 { "" } else { "s" }
             )));
@@ -225,7 +228,7 @@ fn parse_threads(text: &str) -> Result<usize, String> {
     threads.ok_or_else(|| format!("expected a number from 1 to {THREADS_MAX}"))
 }
 
-/// The longest time, in seconds: a day.
+/// The longest measurement or warm-up, in seconds: a day.
 const SECONDS_MAX: f64 = 86_400.0;
 
 pub(crate) fn parse_measured(text: &str) -> Result<Duration, String> {
@@ -237,7 +240,7 @@ pub(crate) fn parse_warmup(text: &str) -> Result<Duration, String> {
 }
 
 fn parse_seconds(text: &str, least: f64) -> Result<Duration, String> {
-    // What is not a number (NaN) is in no range.
+    // No range contains NaN.
     let seconds = text.parse().ok().filter(|seconds| (least..=SECONDS_MAX).contains(seconds));
     seconds
         .map(Duration::from_secs_f64)
@@ -265,12 +268,14 @@ mod tests {
         };
         assert_eq!(threads("occ,none", None).unwrap(), [8, 1]);
         assert_eq!(threads("occ, occ", Some(3)).unwrap(), [3, 3]);
-        assert!(matches!(threads("occ,none", Some(2)), Err(Refusal::Words(words)) if words.contains("none")));
-        assert!(matches!(threads("ocm", None), Err(Refusal::Words(words)) if words.contains("occ")));
+        assert!(
+            matches!(threads("occ,none", Some(2)), Err(Refusal::Message(words)) if words.contains("none"))
+        );
+        assert!(matches!(threads("ocm", None), Err(Refusal::Message(words)) if words.contains("occ")));
     }
 
     #[test]
-    fn several_numbers_of_threads_are_run_one_after_the_other() {
+    fn several_numbers_of_threads_run_one_after_the_other() {
         let (chosen, left_out) = all_protocols("tl2,occ", &[4, 1]).unwrap();
         let names: Vec<_> = chosen.iter().map(|(protocol, threads)| (protocol.name, *threads)).collect();
         assert_eq!(names, [("tl2", 4), ("occ", 4), ("tl2", 1), ("occ", 1)]);
@@ -282,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn times_are_positive_and_at_most_a_day() {
+    fn invalid_seconds_and_thread_counts_are_refused() {
         for text in ["0", "-1", "NaN", "inf", "86401", "five", ""] {
             assert!(parse_measured(text).is_err(), "{text}");
         }

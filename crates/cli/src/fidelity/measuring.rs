@@ -1,10 +1,10 @@
-//! Measuring the error: the same points on the machine and on its profile.
+//! Measuring the error: the same runs on the machine and on its profile.
 
-use super::stated::{Fidelity, Point};
+use super::stated::{Fidelity, MeasuredPoint};
 use crate::arguments::{Format, Refusal, parse_measured, parse_warmup, protocols, shortened};
 use crate::host::ThisHost;
 use crate::progress::Progress;
-use crate::run::{Stop, print};
+use crate::run::{CommandError, print};
 use crate::sim::machine_called;
 use crate::text;
 use crate::whole_file::WholeFile;
@@ -19,14 +19,14 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// The workloads that are measured, each with options that are not the defaults.
+/// The measured workloads, each with its options that differ from the defaults.
 const MEASURED: [(&str, &[(&str, &str)]); 3] =
     [("array", &[("ops", "10")]), ("array", &[("ops", "50")]), ("tpcc", &[("warehouses", "1")])];
 
-/// Numbers of threads that are measured, if the machine and the profile have as many.
+/// The measured numbers of threads; the machine and the profile may have fewer.
 const THREADS: [usize; 2] = [1, 2];
 
-/// What to hold against what.
+/// The points to measure on the machine and on a profile.
 #[derive(Debug)]
 pub(crate) struct FidelityPlan {
     points: Vec<PlannedPoint>,
@@ -35,11 +35,11 @@ pub(crate) struct FidelityPlan {
     arguments: FidelityArguments,
 }
 
-/// One workload under one protocol with so many threads.
+/// One workload under one protocol with one number of threads.
 #[derive(Debug)]
 struct PlannedPoint {
     workload: WorkloadOptions,
-    /// The options that are not left at their defaults, in words.
+    /// The options that differ from the defaults, as given on a command line.
     options: String,
     protocol: &'static ProtocolInfo,
     threads: usize,
@@ -47,48 +47,48 @@ struct PlannedPoint {
 
 #[derive(Debug, Args)]
 struct FidelityArguments {
-    /// Protocols, separated by commas, or "all"; each with the threads it admits
+    /// Protocols, separated by commas, or "all"; each runs with the numbers of threads that it admits
     #[arg(long, value_name = "P[,P...]|all", default_value = "all")]
     protocol: String,
     /// The workload: array (10 and 50 operations), tpcc (1 warehouse), or all
     #[arg(long, value_name = "W", default_value = "all", value_parser = ["array", "tpcc", "all"], hide_possible_values = true)]
     workload: String,
-    /// The profile to hold against this machine: a name of `hotrow list`, or a file
+    /// The profile to compare with this machine: a name from `hotrow list`, or a file
     #[arg(long, value_name = "NAME|FILE", default_value = "this")]
     machine: String,
-    /// Real runs of each point; the median counts
+    /// Number of real runs of each point; their median counts
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000), allow_negative_numbers = true)]
     repeat: u32,
-    /// How long to measure each real run, in seconds
+    /// Length of each real measurement, in seconds
     #[arg(long, value_name = "S", default_value = "1", value_parser = parse_measured, allow_negative_numbers = true)]
     seconds: Duration,
-    /// How long to run before measuring, in seconds
+    /// Length of the warm-up before it, in seconds
     #[arg(long, value_name = "S", default_value = "0.2", value_parser = parse_warmup, allow_negative_numbers = true)]
     warmup: Duration,
-    /// How long to measure each simulated run, in virtual milliseconds
+    /// Length of each simulated measurement, in virtual milliseconds
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1_000_000), allow_negative_numbers = true)]
     virtual_ms: u32,
-    /// How long to simulate before measuring, in virtual milliseconds
+    /// Length of the warm-up before it, in virtual milliseconds
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(0..=1_000_000), allow_negative_numbers = true)]
     warmup_ms: u32,
     /// Seed of data, inputs and simulation; each further repetition takes the next number
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// How to print: "table", or "json" for one object per point and line
+    /// Output format: "table", or "json" for one object per point and line
     #[arg(long, value_enum, default_value_t = Format::Table, hide_possible_values = true)]
     format: Format,
-    /// Also write what was found to this file, as TOML
+    /// Also write the results to this file, as TOML
     #[arg(long, value_name = "FILE")]
     save: Option<PathBuf>,
 }
 
 pub(crate) fn command() -> Command {
     FidelityArguments::augment_args(Command::new("fidelity"))
-        .about("Holds simulated runs against real ones on this machine and prints the error of each")
+        .about("Compares simulated runs with real ones on this machine and prints the error of each")
         .after_help(
             "Each protocol runs at 1 and 2 threads, on this machine and on as many virtual cores of its profile. \
-             Real runs are interleaved round by round. The machine should have nothing else to do. What was found \
-             last is repeated below every table of `hotrow sim`; it is the file crates/cli/fidelity.toml.\n\n\
+             Real runs are interleaved round by round. The machine should be idle otherwise. Every table of `hotrow \
+             sim` repeats the last saved results, which are in crates/cli/fidelity.toml.\n\n\
              Example:\n  hotrow fidelity --save crates/cli/fidelity.toml",
         )
 }
@@ -103,9 +103,7 @@ pub(crate) fn plan(matches: &ArgMatches) -> Result<FidelityPlan, Refusal> {
         if arguments.workload != "all" && arguments.workload != workload {
             continue;
         }
-        let owned: Vec<_> =
-            given.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-        let options = WorkloadOptions::parse(workload, &owned)?;
+        let options = WorkloadOptions::parse(workload, given)?;
         let words =
             given.iter().map(|(name, value)| format!("--{name} {value}")).collect::<Vec<_>>().join(" ");
         for (protocol, _) in &named {
@@ -121,7 +119,7 @@ pub(crate) fn plan(matches: &ArgMatches) -> Result<FidelityPlan, Refusal> {
 }
 
 impl FidelityArguments {
-    /// The command that measures the same again, defaults spelled out where results depend on them.
+    /// The command that repeats the measurement, with the defaults that results depend on written out.
     fn command(&self) -> String {
         let mut command = String::from("hotrow fidelity");
         let named = [("protocol", &self.protocol, "all"), ("workload", &self.workload, "all")];
@@ -141,10 +139,10 @@ impl FidelityArguments {
     }
 }
 
-pub(crate) fn run(plan: &FidelityPlan, host: &ThisHost) -> Result<(), Stop> {
+pub(crate) fn run(plan: &FidelityPlan, host: &ThisHost) -> Result<(), CommandError> {
     let FidelityPlan { points, machine, command, arguments } = plan;
     let target = arguments.save.as_deref().map(WholeFile::open).transpose()?;
-    // Simulated runs first: what the allocator has seen before them is then always the same.
+    // Simulated runs come first, so that the state of the allocator before them is always the same.
     let simulated = points.iter().map(|point| one(point, host, &plan.on_profile(point)));
     let simulated: Vec<RunReport> = simulated.collect::<Result<_, _>>()?;
     let mut real: Vec<Vec<RunReport>> = points.iter().map(|_| Vec::new()).collect();
@@ -164,21 +162,21 @@ pub(crate) fn run(plan: &FidelityPlan, host: &ThisHost) -> Result<(), Stop> {
             .map(|(point, (real, simulated))| {
                 let real_per_s = text::median(real.iter().map(|report| report.throughput_per_s)).round();
                 let simulated_per_s = simulated.throughput_per_s.round();
-                Point {
+                MeasuredPoint {
                     workload: point.workload.info().name.to_owned(),
                     options: point.options.clone(),
                     protocol: point.protocol.name.to_owned(),
                     threads: point.threads,
                     real_per_s,
                     simulated_per_s,
-                    error_percent: Point::error_percent(real_per_s, simulated_per_s),
+                    error_percent: MeasuredPoint::error_percent(real_per_s, simulated_per_s),
                 }
             })
             .collect(),
     };
     if let Some(point) = found.points.iter().find(|point| !point.error_percent.is_finite()) {
-        return Err(Stop::Verdict(format!(
-            "{} under {} did not commit anything in the time: run it for longer",
+        return Err(CommandError::Verdict(format!(
+            "{} under {} committed nothing in the given time; run it for longer",
             point.workload, point.protocol
         )));
     }
@@ -215,8 +213,8 @@ impl FidelityPlan {
     }
 }
 
-/// One run of a point.
-fn one(point: &PlannedPoint, host: &ThisHost, on: &On) -> Result<RunReport, Stop> {
+/// Runs a point once.
+fn one(point: &PlannedPoint, host: &ThisHost, on: &On) -> Result<RunReport, CommandError> {
     let PlannedPoint { workload, options, protocol, threads } = point;
     let where_ = if matches!(on, On::Threads(_)) { "threads" } else { "virtual cores" };
     let progress =

@@ -1,9 +1,9 @@
-//! The error that was measured: as a table, as a file, and in one line.
+//! The measured error: as a table, as a file, and in one line.
 
 use crate::text;
 use serde::{Deserialize, Serialize};
 
-/// What one call of `hotrow fidelity` has found. Without a date, so that the same findings are the same file.
+/// The results of one call of `hotrow fidelity`. They have no date, so that equal results give equal files.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Fidelity {
@@ -13,20 +13,20 @@ pub(crate) struct Fidelity {
     pub(crate) profile: String,
     /// The source revision of both.
     pub(crate) revision: String,
-    /// The command that measures it again.
+    /// The command that repeats the measurement.
     pub(crate) command: String,
-    /// What was measured.
+    /// The measured points.
     #[serde(default, rename = "point")]
-    pub(crate) points: Vec<Point>,
+    pub(crate) points: Vec<MeasuredPoint>,
 }
 
-/// One workload under one protocol with so many threads.
+/// The result for one workload under one protocol with one number of threads.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Point {
+pub(crate) struct MeasuredPoint {
     /// The workload's name.
     pub(crate) workload: String,
-    /// Its options that are not the defaults, in words.
+    /// The workload's options that differ from the defaults, as given on a command line.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(crate) options: String,
     /// The protocol's name.
@@ -37,36 +37,43 @@ pub(crate) struct Point {
     pub(crate) real_per_s: f64,
     /// Commits per virtual second on the profile.
     pub(crate) simulated_per_s: f64,
-    /// How much more is simulated than real, in percent.
+    /// The excess of the simulated throughput over the real one, in percent.
     pub(crate) error_percent: f64,
 }
 
-impl Point {
-    /// How much more `simulated` is than `real`, in percent, to a tenth.
+impl MeasuredPoint {
+    /// The excess of `simulated` over `real`, in percent, rounded to a tenth.
     pub(crate) fn error_percent(real: f64, simulated: f64) -> f64 {
         ((simulated / real - 1.0) * 1_000.0).round() / 10.0
     }
 }
 
 impl Fidelity {
-    /// What was found last, as it is kept beside the sources.
+    /// The last saved results, which are kept beside the sources and compiled in.
     pub(crate) fn kept() -> Self {
         toml::from_str(KEPT).expect("a test reads the file that is compiled in")
     }
 
-    /// As a file.
+    /// The results as a TOML file.
     pub(crate) fn to_toml(&self) -> String {
-        let toml = toml::to_string(self).expect("text and finite numbers are what TOML has");
+        let toml = toml::to_string(self).expect("TOML has text and finite numbers");
         format!(
-            "# Written by `hotrow fidelity --save`: how far simulated throughput is from real throughput.\n{toml}"
+            "# Written by `hotrow fidelity --save`: the error of simulated throughput against real throughput.\n{toml}"
         )
     }
 
-    /// For people.
+    /// The results as a table for people.
     pub(crate) fn table(&self) -> String {
         let rows = self.points.iter().map(|point| {
-            let Point { workload, options, protocol, threads, real_per_s, simulated_per_s, error_percent } =
-                point;
+            let MeasuredPoint {
+                workload,
+                options,
+                protocol,
+                threads,
+                real_per_s,
+                simulated_per_s,
+                error_percent,
+            } = point;
             let workload =
                 if options.is_empty() { workload.clone() } else { format!("{workload} {options}") };
             vec![
@@ -88,10 +95,10 @@ impl Fidelity {
         )
     }
 
-    /// The range of the errors by workload, in a line that stands below every simulated table.
+    /// The range of the errors by workload, in the line that stands below every simulated table.
     pub(crate) fn in_words(&self) -> String {
         let mut workloads: Vec<(&str, f64, f64)> = Vec::new();
-        for Point { workload, error_percent, .. } in &self.points {
+        for MeasuredPoint { workload, error_percent, .. } in &self.points {
             match workloads.iter_mut().find(|(name, ..)| name == workload) {
                 Some((_, least, most)) => {
                     *least = least.min(*error_percent);
@@ -112,7 +119,7 @@ impl Fidelity {
             format!("{name} {} to {} %", signed(least.round()), signed(most.round()))
         });
         format!(
-            "error against real runs at {} thread{plural} ({}, revision {}): {}; `hotrow fidelity` measures it again",
+            "error against real runs at {} thread{plural} ({}, revision {}): {}; `hotrow fidelity` repeats the measurement",
             threads.join(" and "),
             self.machine,
             self.revision,
@@ -121,10 +128,10 @@ impl Fidelity {
     }
 }
 
-/// What is compiled in.
+/// The file of the last saved results.
 const KEPT: &str = include_str!("../../fidelity.toml");
 
-/// A number with its sign; nothing has none.
+/// A number with its sign; zero has none.
 fn signed(percent: f64) -> String {
     if percent == 0.0 { String::from("0") } else { format!("{percent:+}") }
 }
@@ -133,20 +140,28 @@ fn signed(percent: f64) -> String {
 mod tests {
     use super::*;
 
-    fn point(workload: &str, threads: usize, error_percent: f64) -> Point {
+    fn point(workload: &str, threads: usize, error_percent: f64) -> MeasuredPoint {
         let (workload, protocol) = (workload.to_owned(), "occ".to_owned());
         let options = String::new();
-        Point { workload, options, protocol, threads, real_per_s: 1.0, simulated_per_s: 1.5, error_percent }
+        MeasuredPoint {
+            workload,
+            options,
+            protocol,
+            threads,
+            real_per_s: 1.0,
+            simulated_per_s: 1.5,
+            error_percent,
+        }
     }
 
-    fn fidelity(points: Vec<Point>) -> Fidelity {
+    fn fidelity(points: Vec<MeasuredPoint>) -> Fidelity {
         let [machine, profile, revision, command] =
             ["Abacus 9", "this", "abc", "hotrow fidelity"].map(str::to_owned);
         Fidelity { machine, profile, revision, command, points }
     }
 
     #[test]
-    fn what_is_kept_can_be_read_and_stated() {
+    fn the_kept_results_can_be_read_and_stated() {
         let kept = Fidelity::kept();
         assert!(
             kept.in_words().starts_with("error against real runs") && kept.in_words().lines().count() == 1
@@ -155,15 +170,15 @@ mod tests {
     }
 
     #[test]
-    fn a_file_says_what_was_found() {
+    fn results_survive_a_round_trip_through_a_file() {
         let found = fidelity(vec![point("array", 1, -12.5), point("tpcc", 2, 3.0)]);
         assert_eq!(toml::from_str::<Fidelity>(&found.to_toml()).unwrap(), found);
     }
 
     #[test]
-    fn the_error_is_of_the_simulated_against_the_real() {
-        assert_eq!(Point::error_percent(200.0, 150.0), -25.0);
-        assert_eq!(Point::error_percent(3.0, 4.0), 33.3);
+    fn the_error_is_relative_to_the_real_throughput() {
+        assert_eq!(MeasuredPoint::error_percent(200.0, 150.0), -25.0);
+        assert_eq!(MeasuredPoint::error_percent(3.0, 4.0), 33.3);
     }
 
     #[test]
@@ -177,7 +192,7 @@ mod tests {
         assert_eq!(
             found.in_words(),
             "error against real runs at 1 and 2 threads (Abacus 9, revision abc): array -12 to +8 %, \
-             tpcc 0 to 0 %; `hotrow fidelity` measures it again"
+             tpcc 0 to 0 %; `hotrow fidelity` repeats the measurement"
         );
         assert!(fidelity(Vec::new()).in_words().contains("not measured yet"));
         assert!(found.table().contains("-12.3\n"), "{}", found.table());

@@ -1,14 +1,14 @@
-//! Axes: where a value lies, and which values are labelled.
+//! Axes: the positions of values, and the choice of labels.
 
 use crate::text;
 use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, Ranged, ValueFormatter};
 use std::ops::Range;
 
-/// One axis. A *place* is what is drawn linearly: the value, or its logarithm.
+/// One axis. It draws *places* linearly; the place of a value is the value itself or its logarithm.
 #[derive(Debug, Clone)]
 pub(super) struct Axis {
     logarithmic: bool,
-    /// Whether values are percentiles, as numbers of nines.
+    /// True if values are percentiles, as numbers of nines.
     nines: bool,
     places: Range<f64>,
     ticks: Vec<f64>,
@@ -17,23 +17,23 @@ pub(super) struct Axis {
 /// The least distance of two labels, as a share of the axis.
 const LABELS_APART: f64 = 0.035;
 
-/// What is left free at both ends of the axis of workers, as a share of it.
+/// The free margin at both ends of the axis of workers, as a share of the axis.
 const MARGIN: f64 = 0.03;
 
-/// A span above which an axis is logarithmic: of workers, which double.
+/// The ratio of most to least workers above which their axis is logarithmic, because their numbers double.
 const WORKERS_SPAN_MAX: f64 = 8.0;
 
-/// The same of latencies.
+/// The ratio of longest to shortest latency above which their axis is logarithmic.
 const LATENCY_SPAN_MAX: f64 = 20.0;
 
-/// The least latency that is told from nothing, in microseconds: what is recorded is whole nanoseconds.
+/// The least latency above zero, in microseconds: latencies are recorded in whole nanoseconds.
 const LATENCY_LEAST: f64 = 0.001;
 
-/// Fewer labels than this do not show that an axis is logarithmic.
+/// The least number of labels that show that an axis is logarithmic.
 const TICKS_MIN: usize = 4;
 
 impl Axis {
-    /// An axis of workers, labelled at those that there are as far as they have room.
+    /// An axis of workers, with a label at each number that occurs, as far as there is room.
     pub(super) fn workers(workers: &[f64]) -> Self {
         let (least, most) = bounds(workers);
         let logarithmic = most > least * WORKERS_SPAN_MAX;
@@ -62,7 +62,7 @@ impl Axis {
         Self { logarithmic: false, nines: false, places: 0.0..high, ticks }
     }
 
-    /// An axis of latencies: from 0, or logarithmic if they are of different orders.
+    /// An axis of latencies: from 0, or logarithmic if they differ by orders of magnitude.
     pub(super) fn latencies(latencies: &[f64]) -> Self {
         let (least, most) = bounds(latencies);
         if least <= 0.0 || most <= least * LATENCY_SPAN_MAX {
@@ -84,22 +84,22 @@ impl Axis {
                 powers.clone().flat_map(|power| digits.iter().map(move |digit| digit * 10_f64.powi(power)));
             all.filter(|tick| (low..=high).contains(tick)).collect()
         };
-        // The coarsest that says enough.
+        // The coarsest steps that give enough labels.
         let choices = [&[1.0][..], &[1.0, 2.0, 5.0], &[1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0]];
         let enough = choices.iter().map(|digits| ticks_at(digits)).find(|ticks| ticks.len() >= TICKS_MIN);
         let ticks = enough.unwrap_or_else(|| ticks_at(choices[2]));
         Self { logarithmic: true, nines: false, places: low.ln()..high.ln(), ticks }
     }
 
-    /// An axis of percentiles that stretches the tail: each nine takes as much room as the one before. Its values
-    /// are numbers of nines.
+    /// An axis of percentiles that stretches the tail: each further nine takes the same room. Its values are
+    /// numbers of nines.
     pub(super) fn percentiles(nines_max: f64) -> Self {
         let whole = (1..).map(f64::from).take_while(|nines| *nines <= nines_max + 1e-9);
         let ticks = [0.0, 2_f64.log10()].into_iter().chain(whole).collect();
         Self { logarithmic: false, nines: true, places: 0.0..nines_max + 0.1, ticks }
     }
 
-    /// What is written at a tick.
+    /// The label of a tick.
     pub(super) fn label(&self, tick: f64) -> String {
         if !self.nines {
             return Self::format(&tick);
@@ -109,12 +109,12 @@ impl Axis {
         format!("{percent:.digits$}")
     }
 
-    /// Where a value lies.
+    /// The place of a value.
     fn place(&self, value: f64) -> f64 {
         if self.logarithmic { value.ln() } else { value }
     }
 
-    /// What lies at a place.
+    /// The value at a place.
     fn value(&self, place: f64) -> f64 {
         if self.logarithmic { place.exp() } else { place }
     }
@@ -130,7 +130,7 @@ impl Ranged for Axis {
     }
 
     fn key_points<Hint: KeyPointHint>(&self, hint: Hint) -> Vec<f64> {
-        // No lines between those that are labelled.
+        // No grid lines without labels.
         if hint.weight().allow_light_points() { Vec::new() } else { self.ticks.clone() }
     }
 
@@ -145,14 +145,14 @@ impl ValueFormatter<f64> for Axis {
         if (value - rounded).abs() < 1e-6 * value.abs().max(1.0) {
             text::count(rounded as u64)
         } else {
-            // As many digits as steps of 1, 2 and 5 have.
+            // Ticks are steps of 1, 2 and 5, which have few digits.
             let digits = format!("{value:.6}");
             digits.trim_end_matches('0').to_owned()
         }
     }
 }
 
-/// The least and the greatest; 0 and 0 of nothing.
+/// The least and the greatest value; 0 and 0 if there are none.
 fn bounds(values: &[f64]) -> (f64, f64) {
     let least = values.iter().copied().reduce(f64::min).unwrap_or(0.0);
     let most = values.iter().copied().reduce(f64::max).unwrap_or(0.0);
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn cores_that_double_often_are_evenly_apart() {
+    fn numbers_of_cores_that_double_are_evenly_spaced() {
         let axis = Axis::workers(&[1.0, 2.0, 4.0, 8.0, 16.0]);
         assert_eq!(labels(&axis), ["1", "2", "4", "8", "16"]);
         let pixels = |axis: &Axis| [1.0, 2.0, 4.0, 8.0].map(|cores| axis.map(&cores, (0, 1_000)));
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn labels_that_have_no_room_are_left_out() {
+    fn labels_without_room_are_left_out() {
         let all: Vec<f64> = (1..=1024).map(f64::from).collect();
         let axis = Axis::workers(&all);
         assert!((10..=30).contains(&labels(&axis).len()), "{:?}", labels(&axis));
@@ -197,14 +197,14 @@ mod tests {
     }
 
     #[test]
-    fn amounts_are_labelled_in_round_steps_from_nothing() {
+    fn amounts_are_labelled_in_round_steps_from_zero() {
         assert_eq!(labels(&Axis::amounts(&[3.0, 990.0])), ["0", "200", "400", "600", "800", "1,000"]);
         assert_eq!(labels(&Axis::amounts(&[0.5])), ["0", "0.1", "0.2", "0.3", "0.4", "0.5"]);
         assert_eq!(labels(&Axis::amounts(&[])).first().map(String::as_str), Some("0"));
     }
 
     #[test]
-    fn latencies_of_different_orders_are_on_a_logarithmic_axis() {
+    fn latencies_of_different_orders_of_magnitude_get_a_logarithmic_axis() {
         assert_eq!(labels(&Axis::latencies(&[1.0, 30.0])), ["1", "2", "5", "10", "20"]);
         assert_eq!(
             labels(&Axis::latencies(&[1.0, 90_000.0])),

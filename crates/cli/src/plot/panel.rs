@@ -2,10 +2,10 @@
 
 use super::axis::Axis;
 use super::style::Style;
-use super::{Area, Drawn};
+use super::{Area, DrawResult};
 use plotters::prelude::{ChartBuilder, IntoFont as _, PathElement, RGBColor, Text};
 
-/// A chart: lines over two axes. The style of a line is that of its place among them.
+/// A chart: lines over two axes. The index of a line decides its style.
 #[derive(Debug)]
 pub(super) struct Panel {
     pub(super) x: Axis,
@@ -18,24 +18,24 @@ pub(super) struct Panel {
 /// One line.
 #[derive(Debug)]
 pub(super) struct Line {
-    /// Where it goes.
+    /// The points that the line connects.
     pub(super) places: Vec<(f64, f64)>,
-    /// Which of its places have a mark.
+    /// The points with a mark.
     pub(super) marked: Vec<(f64, f64)>,
-    /// Which have words beside them.
+    /// The points with a label beside them.
     pub(super) named: Vec<((f64, f64), String)>,
 }
 
-/// A letter of words beside a mark, in pixels.
+/// The width of a letter of a label, in pixels.
 const LETTER: i32 = 7;
 const LETTER_HEIGHT: i32 = 12;
 
-/// Half of what a mark takes.
+/// Half the width of a mark, in pixels.
 const MARK: i32 = 5;
 
 impl Panel {
     /// Draws the chart into an area of the whole.
-    pub(super) fn draw<'a>(&self, whole: &Area<'a>, area: &Area<'a>) -> Drawn {
+    pub(super) fn draw<'a>(&self, whole: &Area<'a>, area: &Area<'a>) -> DrawResult {
         let (x, y) = (self.x.clone(), self.y.clone());
         let mut chart = ChartBuilder::on(area)
             .margin_top(8)
@@ -70,10 +70,10 @@ impl Panel {
             }
         }
         for (at, line) in self.lines.iter().enumerate() {
-            for (place, words) in &line.named {
-                let Some(block) = Block::beside(pixel(place), words, &taken) else { continue };
+            for (place, label) in &line.named {
+                let Some(block) = Block::beside(pixel(place), label, &taken) else { continue };
                 let style = ("sans-serif", 12).into_font().color(&Style::of(at).colour());
-                whole.draw(&Text::new(words.clone(), (block.left, block.top), style))?;
+                whole.draw(&Text::new(label.clone(), (block.left, block.top), style))?;
                 taken.push(block);
             }
         }
@@ -81,8 +81,8 @@ impl Panel {
     }
 }
 
-/// Draws a line through pixels, in dashes that go on around its corners.
-fn draw_line(area: &Area<'_>, pixels: &[(i32, i32)], style: &Style) -> Drawn {
+/// Draws a line through pixels, in dashes that continue around its corners.
+fn draw_line(area: &Area<'_>, pixels: &[(i32, i32)], style: &Style) -> DrawResult {
     let Some((on, off)) = style.dashes else {
         return area.draw(&PathElement::new(pixels.to_vec(), style.stroke()));
     };
@@ -120,7 +120,7 @@ fn draw_line(area: &Area<'_>, pixels: &[(i32, i32)], style: &Style) -> Drawn {
     Ok(())
 }
 
-/// A part of the plot that something takes, in pixels.
+/// An occupied rectangle of the plot, in pixels.
 #[derive(Debug, Clone, Copy)]
 struct Block {
     left: i32,
@@ -134,7 +134,7 @@ impl Block {
         Self { left: x - half, top: y - half, right: x + half, bottom: y + half }
     }
 
-    /// What a line between two pixels takes.
+    /// The rectangles that a line between two pixels occupies.
     fn along(from: (i32, i32), to: (i32, i32)) -> impl Iterator<Item = Self> {
         let steps = ((to.0 - from.0).abs().max((to.1 - from.1).abs()) / 3).max(1);
         let between = move |from: i32, to: i32, step: i32| from + (to - from) * step / steps;
@@ -142,9 +142,9 @@ impl Block {
             .map(move |step| Self::around((between(from.0, to.0, step), between(from.1, to.1, step)), 1))
     }
 
-    /// Room for words beside a mark: right of it, above, left or below; none if all of it is taken.
-    fn beside((x, y): (i32, i32), words: &str, taken: &[Block]) -> Option<Self> {
-        let width = words.chars().count() as i32 * LETTER;
+    /// Room for a label beside a mark: right, above, left or below; `None` if all four are taken.
+    fn beside((x, y): (i32, i32), label: &str, taken: &[Block]) -> Option<Self> {
+        let width = label.chars().count() as i32 * LETTER;
         let (middle, gap) = (LETTER_HEIGHT / 2, MARK + 3);
         let corners = [
             (x + gap, y - middle),
@@ -170,7 +170,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_go_where_there_is_room_and_nowhere_else() {
+    fn labels_go_only_where_there_is_room() {
         let mut taken = vec![Block::around((0, 0), MARK)];
         let mut places = 0;
         while let Some(block) = Block::beside((0, 0), "16", &taken) {
@@ -181,6 +181,6 @@ mod tests {
         assert_eq!(places, 4);
         let crossed: Vec<Block> = Block::along((10, -20), (10, 20)).collect();
         let block = Block::beside((0, 0), "16", &crossed).unwrap();
-        assert!(block.right < 10, "{block:?} is not right of the mark, where a line goes");
+        assert!(block.right < 10, "{block:?} is not right of the mark, where the line is");
     }
 }

@@ -1,11 +1,11 @@
-//! How the lines of a plot are told apart: colour, stroke and mark; and the legend that says so.
+//! The styles of a plot's lines (colour, stroke and mark), and the legend.
 
-use super::{Area, Drawn};
+use super::{Area, DrawResult};
 use plotters::prelude::{Circle, Color as _, IntoFont as _, PathElement, Polygon, RGBColor, Text, WHITE};
 use plotters::style::{BLACK, ShapeStyle};
 
-/// Colours that differ in lightness too, so that they can be told apart without their hue: the first seven after
-/// Okabe and Ito.
+/// The colours. They differ in lightness too, so that they are distinguishable without their hue; the first seven
+/// are after Okabe and Ito.
 const COLOURS: [RGBColor; 10] = [
     RGBColor(0, 114, 178),
     RGBColor(213, 94, 0),
@@ -19,7 +19,7 @@ const COLOURS: [RGBColor; 10] = [
     RGBColor(120, 160, 60),
 ];
 
-/// The outlines of marks about a point, in pixels; a circle has none.
+/// The outlines of marks around a point, in pixels; a circle has none.
 const OUTLINES: [&[(i32, i32)]; 5] = [
     &[],
     &[(-4, -4), (4, -4), (4, 4), (-4, 4)],
@@ -28,18 +28,18 @@ const OUTLINES: [&[(i32, i32)]; 5] = [
     &[(-5, -4), (5, -4), (0, 5)],
 ];
 
-/// How one line is drawn.
+/// The style of one line.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Style {
     colour: RGBColor,
-    /// Pixels drawn and left out in turn; none if the line is whole.
+    /// The lengths of dashes and gaps in pixels; `None` for a solid line.
     pub(super) dashes: Option<(i32, i32)>,
     outline: &'static [(i32, i32)],
     filled: bool,
 }
 
 impl Style {
-    /// The style of the line of a number: no two of the first ten have the same colour, nor the same mark.
+    /// The style of line number `line`. No two of the first ten lines have the same colour, nor the same mark.
     pub(super) fn of(line: usize) -> Self {
         let marks = OUTLINES.len();
         Self {
@@ -50,18 +50,18 @@ impl Style {
         }
     }
 
-    /// The colour as text is drawn in.
+    /// The colour of the line, also for its labels.
     pub(super) fn colour(&self) -> RGBColor {
         self.colour
     }
 
-    /// The stroke, dashes apart.
+    /// The stroke without its dashes.
     pub(super) fn stroke(&self) -> ShapeStyle {
         self.colour.stroke_width(2)
     }
 
     /// Draws the mark at a pixel.
-    pub(super) fn draw_mark(&self, area: &Area<'_>, (x, y): (i32, i32)) -> Drawn {
+    pub(super) fn draw_mark(&self, area: &Area<'_>, (x, y): (i32, i32)) -> DrawResult {
         let inside = if self.filled { self.colour.filled() } else { WHITE.filled() };
         let edge = self.colour.stroke_width(2);
         if self.outline.is_empty() {
@@ -74,8 +74,8 @@ impl Style {
         area.draw(&PathElement::new(corners, edge))
     }
 
-    /// Draws a level line between two pixels.
-    fn draw_sample(&self, area: &Area<'_>, from: i32, to: i32, y: i32) -> Drawn {
+    /// Draws a horizontal line for the legend.
+    fn draw_sample(&self, area: &Area<'_>, from: i32, to: i32, y: i32) -> DrawResult {
         let (on, off) = self.dashes.unwrap_or((to - from, 1));
         for begin in (from..to).step_by((on + off) as usize) {
             area.draw(&PathElement::new(vec![(begin, y), ((begin + on).min(to), y)], self.stroke()))?;
@@ -87,8 +87,8 @@ impl Style {
 const LEGEND_LINE: i32 = 22;
 const LEGEND_LETTER: f64 = 7.2;
 
-/// The names of the lines beside the charts, where they hide nothing.
-pub(super) fn draw_legend(area: &Area<'_>, names: &[&str]) -> Drawn {
+/// Draws the names of the lines beside the charts, where they hide nothing.
+pub(super) fn draw_legend(area: &Area<'_>, names: &[&str]) -> DrawResult {
     for (at, name) in names.iter().enumerate() {
         let y = 18 + at as i32 * LEGEND_LINE;
         let style = Style::of(at);
@@ -115,7 +115,7 @@ mod tests {
     use std::collections::HashSet;
 
     #[test]
-    fn ten_lines_can_be_told_apart_by_colour_and_by_mark() {
+    fn ten_lines_differ_in_colour_and_in_mark() {
         let styles: Vec<Style> = (0..10).map(Style::of).collect();
         let colours: HashSet<_> =
             styles.iter().map(|style| (style.colour.0, style.colour.1, style.colour.2)).collect();

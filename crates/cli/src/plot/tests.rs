@@ -1,6 +1,6 @@
 use super::*;
 
-fn plot(kind: Kind, names: &[&str], workers: &[usize]) -> Plot {
+fn plot(kind: PlotKind, names: &[&str], workers: &[usize]) -> Plot {
     let point = |&workers: &usize| Point {
         workers,
         per_s: 3e5 + workers as f64,
@@ -20,17 +20,17 @@ fn plot(kind: Kind, names: &[&str], workers: &[usize]) -> Plot {
     }
 }
 
-/// Whether a document has words as a text of its own.
-fn says(svg: &str, words: &str) -> bool {
-    svg.lines().any(|line| line == words)
+/// True if the document has a line that is exactly `text`.
+fn has_line(svg: &str, text: &str) -> bool {
+    svg.lines().any(|line| line == text)
 }
 
 #[test]
 fn a_plot_names_axes_curves_and_caution() {
     for (kind, captions) in [
-        (Kind::Throughput, &["cores", "thousand commits/s", "99th percentile, µs"][..]),
+        (PlotKind::Throughput, &["cores", "thousand commits/s", "99th percentile, µs"][..]),
         (
-            Kind::Latency,
+            PlotKind::Latency,
             &[
                 "thousand commits/s (1, 4, 32 cores)",
                 "99.9th percentile of latency, µs",
@@ -43,10 +43,10 @@ fn a_plot_names_axes_curves_and_caution() {
         let svg = draw(&plot(kind, &["occ", "tl2"], &[1, 4, 32])).unwrap();
         assert!(svg.starts_with("<svg ") && svg.trim_end().ends_with("</svg>"));
         for words in ["occ", "tl2", "boxes 5", "do not believe it", "toy on abacus &lt;1 &amp; 2&gt;"] {
-            assert!(says(&svg, words), "{words} in {svg}");
+            assert!(has_line(&svg, words), "{words} in {svg}");
         }
         for words in captions {
-            assert!(says(&svg, words), "{words} in {svg}");
+            assert!(has_line(&svg, words), "{words} in {svg}");
         }
         assert_eq!(svg, draw(&Plot { at: 32, ..plot(kind, &["occ", "tl2"], &[32, 1, 4]) }).unwrap());
     }
@@ -54,14 +54,14 @@ fn a_plot_names_axes_curves_and_caution() {
 
 #[test]
 fn the_ends_of_a_line_are_named_by_their_workers() {
-    let svg = draw(&plot(Kind::Latency, &["occ"], &[3, 7, 32])).unwrap();
-    assert!(says(&svg, "3") && says(&svg, "32") && !says(&svg, "7"), "{svg}");
+    let svg = draw(&plot(PlotKind::Latency, &["occ"], &[3, 7, 32])).unwrap();
+    assert!(has_line(&svg, "3") && has_line(&svg, "32") && !has_line(&svg, "7"), "{svg}");
 }
 
 #[test]
 fn a_curve_without_the_runs_has_no_distribution() {
-    let with = plot(Kind::Latency, &["occ", "tl2"], &[1, 4]);
-    let mut without = plot(Kind::Latency, &["occ", "tl2"], &[1, 4]);
+    let with = plot(PlotKind::Latency, &["occ", "tl2"], &[1, 4]);
+    let mut without = plot(PlotKind::Latency, &["occ", "tl2"], &[1, 4]);
     without.curves[1].points.pop();
     let lines = |plot: &Plot| {
         let panels = plot.of_latency();
@@ -72,8 +72,8 @@ fn a_curve_without_the_runs_has_no_distribution() {
 }
 
 #[test]
-fn little_can_be_drawn_too() {
-    for kind in [Kind::Throughput, Kind::Latency] {
+fn plots_with_few_or_no_points_can_be_drawn() {
+    for kind in [PlotKind::Throughput, PlotKind::Latency] {
         for workers in [&[][..], &[1], &[4, 4]] {
             let mut plot = plot(kind, &["occ"], workers);
             assert!(draw(&plot).is_ok());

@@ -1,17 +1,17 @@
-//! Protocols side by side: medians over the rounds, and ratios to the first.
+//! The comparison of protocols: medians over the rounds, and ratios to the first protocol.
 //!
-//! One table of all transactions, then one for each type of transaction if there are several. Runs with the same
-//! number of threads stand together and are compared with each other.
+//! The first table covers all transactions; if there are several types of transactions, a table for each follows.
+//! Runs with the same number of threads stand together and are compared with each other.
 
 use super::drawn;
-use crate::arguments::Plan;
+use crate::arguments::BenchPlan;
 use crate::run::{Reports, rounds};
 use crate::text;
 use hotrow_workloads::{KindReport, LatencySummary, RunReport};
 use std::fmt::Write as _;
 
-/// The runs of a plan.
-pub(crate) fn comparison(plan: &Plan, reports: &Reports) -> String {
+/// Formats the comparison of a plan's runs.
+pub(crate) fn comparison(plan: &BenchPlan, reports: &Reports) -> String {
     let Some((_, first)) = reports.first() else { return String::new() };
     let measured: Vec<Measures> =
         (0..plan.protocols.len()).map(|run| Measures::of_all(&rounds(reports, run))).collect();
@@ -22,7 +22,7 @@ pub(crate) fn comparison(plan: &Plan, reports: &Reports) -> String {
     };
     let drawn = drawn::Columns::of(reports.iter().map(|(_, report)| report));
     let mut words = format!(
-        "{}: {}, ratios to {to}; latency in µs; attempts: the most that a transaction took{}\n\n",
+        "{}: {}, ratios to {to}; latency in µs; attempts: the most of one transaction{}\n\n",
         first.workload,
         plan.method(),
         drawn.legend(),
@@ -94,8 +94,8 @@ pub(crate) fn comparison(plan: &Plan, reports: &Reports) -> String {
     words
 }
 
-/// A row for each run of the plan; a free line before each further number of threads.
-fn table(plan: &Plan, header: &[&str], cells: impl Fn(usize) -> Vec<String>) -> String {
+/// A table with a row for each run of the plan, and an empty line before each further number of threads.
+fn table(plan: &BenchPlan, header: &[&str], cells: impl Fn(usize) -> Vec<String>) -> String {
     let mut rows = Vec::new();
     for (run, (protocol, threads)) in plan.protocols.iter().enumerate() {
         if plan.several_threads
@@ -112,7 +112,7 @@ fn table(plan: &Plan, header: &[&str], cells: impl Fn(usize) -> Vec<String>) -> 
     text::table(1, header, rows)
 }
 
-/// The types of transactions that ran, in their order.
+/// The types of transactions that ran, in the order of the reports.
 fn kinds(reports: &Reports) -> Vec<&'static str> {
     let mut kinds: Vec<&'static str> = Vec::new();
     for (name, kind) in reports.iter().flat_map(|(_, report)| &report.by_transaction) {
@@ -123,7 +123,7 @@ fn kinds(reports: &Reports) -> Vec<&'static str> {
     kinds
 }
 
-/// What is compared: medians over the rounds.
+/// The measures of one run of the plan: medians over the rounds, and the least and most throughput.
 struct Measures {
     throughput: f64,
     least: f64,
@@ -151,7 +151,7 @@ impl Measures {
         Self::of(rounds.collect())
     }
 
-    /// Of rounds: throughput, latency, aborts for each commit.
+    /// The measures of rounds, each given as throughput, latency, and aborts per commit.
     fn of(rounds: Vec<(f64, Option<LatencySummary>, f64)>) -> Self {
         let throughputs = || rounds.iter().map(|(throughput, ..)| *throughput);
         let latency = |pick: fn(&LatencySummary) -> f64| {
@@ -170,12 +170,12 @@ impl Measures {
         }
     }
 
-    /// Throughput and its ratio.
+    /// The cells of throughput and its ratio.
     fn throughput(&self, first: &Self) -> Vec<String> {
         vec![text::quantity(self.throughput), text::ratio(self.throughput, first.throughput)]
     }
 
-    /// Percentiles of latency, with the ratios of those that tell most.
+    /// The cells of the latency percentiles, with ratios for the most important ones.
     fn latencies(&self, first: &Self) -> Vec<String> {
         vec![
             text::quantity(self.p50),

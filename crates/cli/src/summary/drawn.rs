@@ -1,14 +1,14 @@
-//! Operations that were drawn for others to run: in the words about one run, and as columns of tables of several runs.
+//! Stealable operations: a line in the report of one run, and columns in tables of several runs.
 
 use crate::text;
 use hotrow_workloads::{DrawnReport, RunReport};
 
-/// What was drawn in a run, if anything was.
+/// The counts of stealable operations in a run, if there were any.
 fn drawn(report: &RunReport) -> Option<&DrawnReport> {
     report.drawn_operations.as_ref().filter(|drawn| drawn.all() != 0)
 }
 
-/// The share that others ran, and what one took, there and at its own worker.
+/// The share of operations that other workers ran, and the mean time of one, stolen or not.
 pub(super) fn in_words(report: &RunReport) -> Option<String> {
     let drawn = drawn(report)?;
     let stolen = drawn.stolen_share?;
@@ -24,26 +24,27 @@ pub(super) fn in_words(report: &RunReport) -> Option<String> {
     ))
 }
 
-/// Columns of a table of runs, which stand there only if operations were drawn in one of the runs.
+/// The columns on stealable operations in a table of runs. They are shown only if one of the runs had such
+/// operations.
 pub(super) struct Columns {
     are_shown: bool,
 }
 
 impl Columns {
-    /// For a table of these runs.
+    /// The columns for a table of these runs.
     pub(super) fn of<'a>(runs: impl IntoIterator<Item = &'a RunReport>) -> Self {
         Self { are_shown: runs.into_iter().any(|run| drawn(run).is_some()) }
     }
 
-    /// Their names.
+    /// The names of the columns.
     pub(super) fn header(&self) -> &'static [&'static str] {
         if self.are_shown { &["stolen", "stolen op µs", "own op µs"] } else { &[] }
     }
 
-    /// What is to be known of the names; nothing if the columns are not there.
+    /// The explanation of the names; empty if the columns are not shown.
     pub(super) fn legend(&self) -> &'static str {
         if self.are_shown {
-            "; stolen: what other workers ran of the operations drawn for them; op µs: what one took, on average"
+            "; stolen: share of stealable operations that other workers ran; op µs: mean time of one operation"
         } else {
             ""
         }
@@ -85,14 +86,14 @@ mod tests {
         DrawnReport { own: 64, stolen_share: Some(0.0), own_mean_us: Some(1.5), ..NONE };
 
     #[test]
-    fn a_mean_that_is_not_known_is_left_out() {
+    fn an_unknown_mean_is_left_out() {
         let words = in_words(&with(Some(NONE_STOLEN)));
         let expected = "64 operations, run 0.0% by other workers, 100.0% by their own (mean 1.50 µs)";
         assert_eq!(words.as_deref(), Some(expected));
     }
 
     #[test]
-    fn where_nothing_was_drawn_nothing_is_said() {
+    fn without_stealable_operations_nothing_is_shown() {
         for none in [None, Some(NONE)] {
             let run = with(none);
             assert_eq!(in_words(&run), None);
@@ -103,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_are_medians_and_empty_for_runs_without_any() {
+    fn columns_are_medians_and_empty_for_runs_without_stealable_operations() {
         let stolen =
             DrawnReport { stolen: 32, stolen_share: Some(0.5), stolen_mean_us: Some(3.36), ..NONE_STOLEN };
         let [none, one, other] = [with(None), with(Some(NONE_STOLEN)), with(Some(stolen))];

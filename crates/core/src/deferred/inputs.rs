@@ -76,7 +76,12 @@ const STAMPS: u64 = 1 << 32;
 fn fresh_stamps() -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     // Relaxed: only uniqueness matters.
-    NEXT.fetch_add(STAMPS, Ordering::Relaxed)
+    let first = NEXT.fetch_add(STAMPS, Ordering::Relaxed);
+    if first > u64::MAX / 2 {
+        // Two attempts with the same stamp would take each other's handles for their own, whatever their types.
+        std::process::abort();
+    }
+    first
 }
 
 impl Results {
@@ -101,7 +106,7 @@ impl Results {
     /// # Safety
     ///
     /// `result` points to an `Option<T>` that stays in place until [`clear`](Self::clear), and is `Some` from the
-    /// moment at which [`learn`](Self::learn) is called for it.
+    /// moment at which [`learn`](Self::learn) is called for it. The pointer may be written through.
     pub(super) unsafe fn add<T>(&mut self, result: *const Option<T>, known: bool) -> Deferred<T> {
         let slot = self.slots.len() as u32;
         self.slots.push(Slot { result: result.cast(), operation: NO_OPERATION, known: Cell::new(known) });
@@ -177,8 +182,16 @@ impl Results {
             return None;
         }
         // SAFETY: the handle was made by `add` for this slot (the stamp says so), hence with the slot's type; the
-        // result is there and stays until `clear`, which takes `&mut self`.
+        // result is there and stays until `take` or `clear`, which take `&mut self`.
         unsafe { (*slot.result.cast::<Option<T>>()).as_ref() }
+    }
+
+    /// As [`get`](Self::get), and moves it out: no code of the user's runs, as a copy would.
+    pub(super) fn take<T>(&mut self, deferred: &Deferred<T>) -> Option<T> {
+        self.get(deferred)?;
+        // SAFETY: as in `get`, and `&mut self` says that nobody else looks at it. `add`'s pointers come from ones to
+        // memory that may be written.
+        unsafe { (*self.slots[deferred.slot as usize].result.cast_mut().cast::<Option<T>>()).take() }
     }
 }
 
@@ -198,6 +211,13 @@ pub trait Input: 'static {
 
     /// Visits the results that it needs, by number.
     fn each_slot(&self, visit: &mut dyn FnMut(u32));
+
+    /// A hash of the key that an intention with these inputs is on, for one that
+    /// [finds its segment](crate::Transaction::finds_segment) when it runs: what [`Object::identify`](crate::Object::identify)
+    /// gives for that segment. `None` as long as the key is not known.
+    fn key_hash(&self, _results: &Results) -> Option<u64> {
+        None
+    }
 }
 
 impl<T> Deferred<T> {

@@ -6,15 +6,13 @@ use crate::abort::Abort;
 use crate::item::ItemId;
 use crate::protocol::Protocol;
 use crate::transaction::Transaction;
-use hotrow_sync::thread;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use crate::users_code::Panics;
 
 /// What is to be done, and with which segment.
 pub(super) struct Intention<P: Protocol> {
-    /// A `Node` in the arena, of the type that `run` and `is_ready_at` know.
+    /// A `Node` in the arena, of the type that the functions know.
     pub(super) node: *mut u8,
-    pub(super) run: unsafe fn(*mut u8, &mut Transaction<'_, P>) -> Result<(), Abort>,
-    pub(super) is_ready_at: unsafe fn(*const u8, &Results) -> bool,
+    pub(super) functions: &'static NodeFunctions<P>,
     /// The segment's item; none for a computation.
     pub(super) item: Option<ItemId>,
     /// Where the result is.
@@ -23,15 +21,29 @@ pub(super) struct Intention<P: Protocol> {
     pub(super) order: u32,
     /// Whether its inputs were known when it was recorded. Most have none.
     pub(super) was_ready: bool,
-    /// Whether operations recorded earlier have to find their segments first:
-    /// [`follow_late`](Transaction::follow_late).
-    pub(super) follows_late: bool,
+    /// The number of the object of which it finds a segment, or makes one, only when it runs ([`order`](super::order));
+    /// [`NO_OBJECT`] for others.
+    pub(super) finds_segment_of: u32,
 }
+
+/// The functions of an intention's node, whatever the node's type.
+pub(super) struct NodeFunctions<P: Protocol> {
+    pub(super) run: unsafe fn(*mut u8, &mut Transaction<'_, P>) -> Result<(), Abort>,
+    /// True if all inputs are known.
+    pub(super) is_ready: unsafe fn(*const u8, &Results) -> bool,
+    /// [`Input::key_hash`](super::Input::key_hash) of its inputs.
+    pub(super) key_hash: unsafe fn(*const u8, &Results) -> Option<u64>,
+}
+
+/// A number that no object has.
+pub(super) const NO_OBJECT: u32 = u32::MAX;
 
 /// An operation whose segment is known only when others have run.
 pub(super) struct Late<P: Protocol> {
     /// Finds the segment and records what is to be done with it.
     pub(super) intention: Intention<P>,
+    /// The number of the object of which it finds a segment.
+    pub(super) object: u32,
     /// No segment that it finds ranks lower.
     pub(super) rank: u64,
 }
@@ -54,8 +66,12 @@ impl<P: Protocol> Copy for Intention<P> {}
 
 /// The intentions of an attempt and their results.
 pub(crate) struct Intentions<P: Protocol> {
-    /// Those that have been recorded since all earlier ones ran, in that order.
+    /// Those that have been recorded since all earlier ones ran, in that order but for those that were recorded late
+    /// since they were [put in order](Self::put_in_order).
     pub(super) waiting: Vec<Intention<P>>,
+    pub(super) is_out_of_order: bool,
+    /// Those of them, by their positions, that could not run when all were tried last.
+    pub(super) held_back: Vec<u32>,
     /// Those whose segments are not known yet.
     pub(super) late: Vec<Late<P>>,
     /// What is recorded now is recorded for this one, and belongs where it stands.
@@ -75,6 +91,8 @@ impl<P: Protocol> Intentions<P> {
     pub(crate) fn new() -> Self {
         Self {
             waiting: Vec::new(),
+            is_out_of_order: false,
+            held_back: Vec::new(),
             late: Vec::new(),
             resolving: None,
             results: SharedResults::new(),
@@ -90,14 +108,16 @@ impl<P: Protocol> Intentions<P> {
         self.late.iter().find(|late| holds(late)).copied()
     }
 
-    /// Whether one whose segment is not known yet stands before a place.
-    pub(super) fn has_late_before(&self, order: u32) -> bool {
-        self.late.iter().any(|late| late.intention.order < order)
+    /// Sorts the list: an intention that was recorded late has the place of the operation for which it was recorded.
+    pub(super) fn put_in_order(&mut self) {
+        if std::mem::take(&mut self.is_out_of_order) {
+            self.waiting.sort_by_key(|intention| intention.order);
+        }
     }
 
-    /// A result, if it is known.
-    pub(crate) fn result<T: Clone>(&self, deferred: &Deferred<T>) -> Option<T> {
-        self.results.get(deferred).cloned()
+    /// Moves a result out, if it is known and still there. For the end of the attempt, when nobody else looks at it.
+    pub(crate) fn take_result<T>(&mut self, deferred: &Deferred<T>) -> Option<T> {
+        self.results.take(deferred)
     }
 
     /// Whether any of those recorded may add to an index or take from it.
@@ -142,23 +162,30 @@ impl<P: Protocol> Intentions<P> {
         self.unsettled.clear();
     }
 
-    /// Forgets everything. A panic in a user's `Drop` passes on, and leaves the rest for the next call, which the
-    /// transaction's own drop makes. Panics that come while that one passes on end here: they would end the process.
+    /// Never drops what is in the arena now.
+    pub(crate) fn leak(&mut self) {
+        self.nodes.clear();
+    }
+
+    /// Forgets everything.
     #[cfg_attr(not(debug_assertions), inline(always))]
-    pub(crate) fn clear(&mut self) {
+    pub(crate) fn clear(&mut self, panics: &mut Panics) {
         self.waiting.clear();
+        self.is_out_of_order = false;
+        self.held_back.clear();
         self.late.clear();
         self.resolving = None;
         self.results.clear();
         self.leave_structures();
+        if !self.nodes.is_empty() {
+            self.drop_nodes(panics);
+        }
+    }
+
+    fn drop_nodes(&mut self, panics: &mut Panics) {
         while let Some((node, drop_at)) = self.nodes.pop() {
             // SAFETY: entered once by `drop_later`, and taken out just now; the arena is reset only afterwards.
-            let drop_node = || unsafe { drop_at(node) };
-            if thread::panicking() {
-                let _ = catch_unwind(AssertUnwindSafe(drop_node));
-            } else {
-                drop_node();
-            }
+            panics.contain(|| unsafe { drop_at(node) });
         }
     }
 }

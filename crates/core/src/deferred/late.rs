@@ -7,9 +7,9 @@
 
 use super::intention::{Intention, Intentions, Late};
 use super::{Deferred, Input, Results};
-use crate::abort::{Abort, Reason};
+use crate::abort::Abort;
 use crate::object::Label;
-use crate::protocol::{Lost, Protocol};
+use crate::protocol::Protocol;
 use crate::transaction::{Phase, Transaction};
 
 /// The result of an operation that another one has recorded.
@@ -50,9 +50,18 @@ impl<P: Protocol> Transaction<'_, P> {
         inputs: I,
         record: impl FnOnce(&mut Transaction<'_, P>, I::Value) -> Result<Deferred<O>, Abort> + 'static,
     ) -> Result<Deferred<O>, Abort> {
+        let record = |tx: &mut Transaction<'_, P>, values| {
+            let deferred = record(tx, values)?;
+            // Or its value would never come.
+            tx.own(deferred)?;
+            Ok(deferred)
+        };
         let resolved = if self.defers() {
+            if self.is_carrying_out() {
+                return Err(self.start_over(None));
+            }
             let (intention, resolved) = self.intention(None, inputs, record)?;
-            self.attempt.intentions.late.push(Late { intention, rank });
+            self.attempt.intentions.late.push(Late { intention, object: label.number(), rank });
             self.leave_unsettled(label);
             resolved
         } else {
@@ -78,18 +87,6 @@ impl<P: Protocol> Transaction<'_, P> {
         }
     }
 
-    /// Sees to it that what was recorded last does not run before operations on this object that were recorded earlier
-    /// have found their segments. That is for what is not kept in order by its segment's line: it looks at an index, or
-    /// works on a segment that the attempt has made.
-    pub fn follow_late(&mut self, label: &Label) {
-        if self.defers()
-            && self.attempt.intentions.unsettled.contains(&label.number())
-            && let Some(last) = self.attempt.intentions.waiting.last_mut()
-        {
-            last.follows_late = true;
-        }
-    }
-
     /// Lines up for all segments that are known, and for those that what has run has made known, until all are.
     /// `Err`: the attempt has been stopped.
     pub(crate) fn line_up(&mut self) -> Result<(), Abort> {
@@ -98,6 +95,7 @@ impl<P: Protocol> Transaction<'_, P> {
             self.phase = Phase::CarryingOut;
             let result = self.catching(Self::resolve_all);
             self.attempt.intentions.resolving = None;
+            self.attempt.intentions.put_in_order();
             result?;
         }
         self.join(None)
@@ -119,8 +117,6 @@ impl<P: Protocol> Transaction<'_, P> {
             while let Some(late) = self.attempt.intentions.find_late(|late| late.rank == rank) {
                 self.resolve(&late)?;
             }
-            // What was recorded stands where the operation stands for which it was recorded.
-            self.attempt.intentions.waiting.sort_by_key(|intention| intention.order);
         }
         Ok(())
     }
@@ -147,6 +143,7 @@ impl<P: Protocol> Transaction<'_, P> {
         let intentions = &mut self.attempt.intentions;
         intentions.late.retain(|one| one.intention.slot != late.intention.slot);
         intentions.resolving = Some(*late);
+        intentions.is_out_of_order = true;
         self.run_one(&late.intention)?;
         self.attempt.intentions.resolving = None;
         Ok(())
@@ -157,27 +154,16 @@ impl<P: Protocol> Transaction<'_, P> {
     fn out_of_order(&mut self) -> Abort {
         let Intentions { waiting, results, .. } = &self.attempt.intentions;
         let item = waiting.iter().filter(|one| !results.is_known(one.slot)).find_map(|one| one.item);
-        // The first one that has not run waits for nothing else.
-        let item = item.expect("what is not known waits for a segment");
-        self.lose(Lost::item(Reason::Undeclared, item))
+        // The first one that has not run waits for nothing else, unless an input says that it is not known and never will.
+        self.start_over(item)
     }
 
     /// Runs what can be run in the lines that have been joined, waiting for its turn or not, until `enough`. False if
     /// there was nothing.
     fn advance(&mut self, wait: bool, enough: impl Fn(&Self) -> bool) -> Result<bool, Abort> {
+        self.attempt.intentions.put_in_order();
         let waiting = std::mem::take(&mut self.attempt.intentions.waiting);
-        let mut has_run = false;
-        for intention in &waiting {
-            if self.attempt.intentions.results.is_known(intention.slot)
-                || intention.follows_late && self.attempt.intentions.has_late_before(intention.order)
-            {
-                continue;
-            }
-            has_run |= self.try_one(intention, wait)?;
-            if enough(self) {
-                break;
-            }
-        }
+        let has_run = self.try_all(&waiting, wait, enough)?;
         self.release_held_back(&waiting);
         self.attempt.intentions.waiting = waiting;
         Ok(has_run)
@@ -193,6 +179,6 @@ impl<P: Protocol> Intention<P> {
     /// Whether all inputs are known.
     pub(super) fn is_ready(&self, results: &Results) -> bool {
         // SAFETY: `node` is of the type that the function knows; the arena is not reset while the attempt runs.
-        unsafe { (self.is_ready_at)(self.node, results) }
+        unsafe { (self.functions.is_ready)(self.node, results) }
     }
 }

@@ -11,8 +11,9 @@
 //!
 //! # Rules
 //!
-//! - An intention runs at most once in an attempt, after those whose results it needs. Those of one segment run in
-//!   the order in which they were recorded.
+//! - An intention runs at most once in an attempt, after those whose results it needs.
+//! - Operations on one key take effect in the order in which they were recorded, whatever they wait for (`order.rs`).
+//!   Others run in any order.
 //! - An operation whose segment is found by earlier ones is recorded [late](crate::Transaction::defer_late): the attempt
 //!   lines up in stages.
 //! - [`Transaction::force`](crate::Transaction::force), an operation that is not deferred on a segment with
@@ -33,6 +34,7 @@ mod expression;
 mod inputs;
 mod intention;
 mod late;
+mod order;
 mod recording;
 mod running;
 #[cfg(all(test, not(loom)))]
@@ -43,7 +45,6 @@ pub use expression::{AtLeast, AtMost, Differs, Equals, GreaterThan, LessThan};
 pub use expression::{Binary, Constant, Expression, Map, Operand, Operator};
 pub use inputs::{Input, Results};
 pub(crate) use intention::Intentions;
-pub(crate) use running::words;
 
 use std::fmt;
 use std::marker::PhantomData;

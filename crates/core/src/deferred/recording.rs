@@ -1,13 +1,14 @@
 //! Recording intentions: what a transaction says that it is going to do.
 
-use super::intention::Intention;
+use super::intention::{Intention, NO_OBJECT, NodeFunctions};
 use super::{Access, Deferred, Input};
 use crate::abort::{Abort, Misuse, Reason};
 use crate::item::{Flags, ItemId};
 use crate::object::Object;
 use crate::protocol::{Lost, Protocol};
-use crate::transaction::Transaction;
+use crate::transaction::{Phase, Transaction};
 use hotrow_sync::prefetch::prefetch;
+use std::marker::PhantomData;
 use std::ptr::NonNull;
 
 /// What an intention consists of: its work and inputs until it runs, its result afterwards.
@@ -28,9 +29,17 @@ impl<W, I: Input, O> Node<W, I, O> {
         // SAFETY: the caller's promise. The references end before the work runs, which may look at other results
         // but at none of this node: it is not known yet.
         let (work, inputs) = unsafe { &mut *node }.todo.take().expect("an intention runs once");
-        let value = inputs.get(&tx.attempt.intentions.results).expect("its inputs are known");
+        let Some(value) = inputs.get(&tx.attempt.intentions.results) else {
+            return Err(tx.misuse(Misuse::UnknownInput));
+        };
+        let attempt = &raw const *tx.attempt;
         let output = work(tx, value)?;
-        // SAFETY: as above.
+        if attempt != &raw const *tx.attempt {
+            // `tx` is another transaction now: the work has swapped the two (`std::mem::swap`). The attempt that the node
+            // belongs to may be over, and the node gone.
+            return Err(tx.misuse(Misuse::Nested));
+        }
+        // SAFETY: as above; the attempt goes on.
         unsafe { &mut *node }.result = Some(output);
         Ok(())
     }
@@ -43,6 +52,29 @@ impl<W, I: Input, O> Node<W, I, O> {
         let todo = unsafe { &(*node.cast::<Self>()).todo };
         todo.as_ref().is_some_and(|(_, inputs)| inputs.is_known(results))
     }
+
+    /// # Safety
+    ///
+    /// As for [`run`](Self::run).
+    unsafe fn key_hash(node: *const u8, results: &super::Results) -> Option<u64> {
+        // SAFETY: the caller's promise.
+        let todo = unsafe { &(*node.cast::<Self>()).todo };
+        todo.as_ref().and_then(|(_, inputs)| inputs.key_hash(results))
+    }
+}
+
+/// The functions of one type of node.
+struct FunctionsOf<W, I, O, P>(PhantomData<(W, I, O, P)>);
+
+impl<W, I: Input, O, P: Protocol> FunctionsOf<W, I, O, P>
+where
+    W: FnOnce(&mut Transaction<'_, P>, I::Value) -> Result<O, Abort>,
+{
+    const FUNCTIONS: &'static NodeFunctions<P> = &NodeFunctions {
+        run: Node::<W, I, O>::run::<P>,
+        is_ready: Node::<W, I, O>::is_ready,
+        key_hash: Node::<W, I, O>::key_hash,
+    };
 }
 
 impl<P: Protocol> Transaction<'_, P> {
@@ -111,7 +143,11 @@ impl<P: Protocol> Transaction<'_, P> {
             self.settle()?;
             self.run_graph()?;
         }
-        Ok(self.attempt.intentions.results.get(&deferred).expect("everything has run").clone())
+        match self.attempt.intentions.results.get(&deferred) {
+            Some(value) => Ok(value.clone()),
+            // Forced by an intention that runs before the one whose result it is.
+            None => Err(self.misuse(Misuse::UnknownInput)),
+        }
     }
 
     /// What an intention would be given, if that is known.
@@ -160,9 +196,9 @@ impl<P: Protocol> Transaction<'_, P> {
         let id = unsafe { self.item(object, segment) };
         let item = self.attempt.items.get_mut(id);
         let first = !item.is(Flags::DEFERRED);
-        item.set(Flags::DEFERRED);
+        item.mark_as(Flags::DEFERRED);
         if access == Access::Write {
-            item.set(Flags::DEFERRED_WRITE);
+            item.mark_as(Flags::DEFERRED_WRITE);
         }
         item.intentions += 1;
         if first || self.attempt.intentions.resolving.is_some() {
@@ -207,11 +243,42 @@ impl<P: Protocol> Transaction<'_, P> {
     {
         let (intention, deferred) = self.intention(item, inputs, work)?;
         if self.defers() {
-            self.attempt.intentions.waiting.push(intention);
+            if self.is_carrying_out() {
+                self.run_inside(&intention)?;
+            } else {
+                self.attempt.intentions.waiting.push(intention);
+            }
         } else {
             self.catching(|tx| tx.run_one(&intention))?;
         }
         Ok(deferred)
+    }
+
+    /// True if an intention runs that may not record others: everything that is recorded has been lined up for.
+    #[inline(always)]
+    pub(super) fn is_carrying_out(&self) -> bool {
+        self.phase == Phase::CarryingOut && self.attempt.intentions.resolving.is_none()
+    }
+
+    /// Runs at once what an intention has recorded, as if it were a part of that one.
+    #[cold]
+    fn run_inside(&mut self, intention: &Intention<P>) -> Result<(), Abort> {
+        if intention.item.is_some() || !intention.was_ready {
+            return Err(self.start_over(intention.item));
+        }
+        let (latest, running) = (self.latest, self.running);
+        let result = self.run_one(intention);
+        (self.latest, self.running) = (latest, running);
+        result
+    }
+
+    /// Ends an attempt in which an intention has deferred what cannot be done within it. The next one defers nothing.
+    #[cold]
+    pub(super) fn start_over(&mut self, item: Option<ItemId>) -> Abort {
+        match item.or(self.running).or_else(|| self.attempt.items.ids().next()) {
+            Some(item) => self.lose(Lost::item(Reason::Undeclared, item)),
+            None => self.misuse(Misuse::UnknownInput),
+        }
     }
 
     /// Makes an intention, which whoever calls this sees to.
@@ -233,7 +300,6 @@ impl<P: Protocol> Transaction<'_, P> {
         }
         let was_ready = inputs.is_known(&self.attempt.intentions.results);
         let node = self.attempt.allocate(Node { todo: Some((work, inputs)), result: None::<O> });
-        let (run, is_ready_at) = (Node::<W, I, O>::run::<P> as _, Node::<W, I, O>::is_ready as _);
         let intentions = &mut self.attempt.intentions;
         let typed = node.cast::<Node<W, I, O>>();
         // SAFETY: as in `known`; the result is `Some` once the intention has run.
@@ -242,8 +308,20 @@ impl<P: Protocol> Transaction<'_, P> {
             intentions.results.add(&raw const (*typed).result, false)
         };
         let slot = deferred.slot;
-        let order = intentions.resolving.map_or(slot, |late| late.intention.order);
-        let follows_late = false;
-        Ok((Intention { node, run, is_ready_at, item, slot, order, was_ready, follows_late }, deferred))
+        let order = match self.phase {
+            // An intention that runs early, within another one, has that one's place.
+            Phase::Settling => self.running_place,
+            _ => intentions.resolving.map_or(slot, |late| late.intention.order),
+        };
+        let intention = Intention {
+            node,
+            functions: FunctionsOf::<W, I, O, P>::FUNCTIONS,
+            item,
+            slot,
+            order,
+            was_ready,
+            finds_segment_of: NO_OBJECT,
+        };
+        Ok((intention, deferred))
     }
 }

@@ -1,12 +1,12 @@
 //! Running intentions: before the commit where something wants to see what they do, or at their turns.
 
-use super::intention::Intention;
+use super::intention::{Intention, Intentions};
 use crate::abort::Abort;
 use crate::item::{Flags, ItemId};
 use crate::object::Label;
 use crate::protocol::Protocol;
 use crate::transaction::{Phase, Transaction};
-use std::any::Any;
+use crate::users_code::words;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::NonNull;
 
@@ -79,8 +79,10 @@ impl<P: Protocol> Transaction<'_, P> {
             }
             Ok(())
         });
-        self.attempt.intentions.waiting.drain(..settled);
-        self.attempt.intentions.late.drain(..found);
+        // An intention that has swapped its transaction for another one leaves other lists here.
+        let Intentions { waiting, late, .. } = &mut self.attempt.intentions;
+        waiting.drain(..settled.min(waiting.len()));
+        late.drain(..found.min(late.len()));
         self.phase = Phase::Body;
         self.running = None;
         self.attempt.intentions.leave_structures();
@@ -91,6 +93,15 @@ impl<P: Protocol> Transaction<'_, P> {
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn defers(&self) -> bool {
         P::DEFERS && !self.attempt.runs_at_once && self.phase != Phase::Settling
+    }
+
+    /// Where the operation that runs now stands in the attempt's program: places ascend there, and an intention has the
+    /// place at which it was recorded.
+    pub(crate) fn place(&self) -> u32 {
+        match self.phase {
+            Phase::Settling | Phase::CarryingOut => self.running_place,
+            Phase::Body | Phase::Sharing => self.attempt.intentions.results.count(),
+        }
     }
 
     /// Whether an intention runs at its segment's turn.
@@ -130,11 +141,12 @@ impl<P: Protocol> Transaction<'_, P> {
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn run_one(&mut self, intention: &Intention<P>) -> Result<(), Abort> {
         self.running = intention.item;
+        self.running_place = intention.order;
         if let Some(id) = intention.item {
             self.latest = id;
         }
         // SAFETY: `record` made the node and the function for it; the arena is not reset while the attempt runs.
-        unsafe { (intention.run)(intention.node, self) }?;
+        unsafe { (intention.functions.run)(intention.node, self) }?;
         self.attempt.intentions.results.learn(intention.slot);
         if let Some(id) = intention.item {
             self.attempt.items.get_mut(id).intentions -= 1;
@@ -157,40 +169,70 @@ impl<P: Protocol> Transaction<'_, P> {
 
     fn carry_out_all(&mut self, waiting: &[Intention<P>]) -> Result<(), Abort> {
         // First what can be done without waiting: it is then done while others are waited for.
-        let mut held_back = 0;
-        for intention in waiting {
-            if !self.attempt.intentions.results.is_known(intention.slot) && !self.try_one(intention, false)? {
-                held_back += 1;
-            }
-        }
-        if held_back == 0 {
+        self.try_all(waiting, false, |_| false)?;
+        if self.attempt.intentions.held_back.is_empty() {
             return Ok(());
         }
-        for intention in waiting {
-            if self.attempt.intentions.results.is_known(intention.slot) {
-                continue;
-            }
+        let held_back = std::mem::take(&mut self.attempt.intentions.held_back);
+        for at in &held_back {
+            let intention = &waiting[*at as usize];
             if let Some(id) = intention.item {
                 self.await_turn(id, true)?;
             }
             self.run_at_turn(intention)?;
         }
+        // It keeps its memory.
+        self.attempt.intentions.held_back = held_back;
         Ok(())
     }
 
-    /// Runs an intention if its inputs are known, all earlier ones of its segment have run, and its turn has come, or
-    /// comes.
+    /// Runs those that can run, in their order, until `enough`, waiting for turns or not. Those that cannot are noted in
+    /// `held_back`. True if any has run.
     #[inline]
-    pub(super) fn try_one(&mut self, intention: &Intention<P>, wait: bool) -> Result<bool, Abort> {
+    pub(super) fn try_all(
+        &mut self,
+        waiting: &[Intention<P>],
+        wait: bool,
+        enough: impl Fn(&Self) -> bool,
+    ) -> Result<bool, Abort> {
+        debug_assert!(waiting.is_sorted_by_key(|intention| intention.order));
+        self.attempt.intentions.held_back.clear();
+        let mut has_run = false;
+        for (at, intention) in waiting.iter().enumerate() {
+            if self.attempt.intentions.results.is_known(intention.slot) {
+                continue;
+            }
+            if self.try_one(intention, waiting, wait)? {
+                has_run = true;
+            } else {
+                self.attempt.intentions.held_back.push(at as u32);
+            }
+            if enough(self) {
+                break;
+            }
+        }
+        Ok(has_run)
+    }
+
+    /// Runs an intention if its inputs are known, all earlier ones on its key have run, and its turn has come, or comes.
+    #[inline]
+    fn try_one(
+        &mut self,
+        intention: &Intention<P>,
+        waiting: &[Intention<P>],
+        wait: bool,
+    ) -> Result<bool, Abort> {
         let ready = intention.was_ready || intention.is_ready(&self.attempt.intentions.results);
         if let Some(id) = intention.item {
-            // The intentions of a segment run in their order.
-            let item = self.attempt.items.get(id);
-            if !ready || item.is(Flags::HELD_BACK) || !self.await_turn(id, wait)? {
-                self.attempt.items.get_mut(id).set(Flags::HELD_BACK);
+            let is_held_back = !ready
+                || self.attempt.items.get(id).is(Flags::HELD_BACK)
+                || self.must_follow(intention, waiting)
+                || !self.await_turn(id, wait)?;
+            if is_held_back {
+                self.attempt.items.get_mut(id).mark_as(Flags::HELD_BACK);
                 return Ok(false);
             }
-        } else if !ready {
+        } else if !ready || self.must_follow(intention, waiting) {
             return Ok(false);
         }
         self.run_at_turn(intention)?;
@@ -200,7 +242,7 @@ impl<P: Protocol> Transaction<'_, P> {
     /// Lets those that were held back be tried again.
     pub(super) fn release_held_back(&mut self, waiting: &[Intention<P>]) {
         for id in waiting.iter().filter_map(|intention| intention.item) {
-            self.attempt.items.get_mut(id).clear(Flags::HELD_BACK);
+            self.attempt.items.get_mut(id).unmark(Flags::HELD_BACK);
         }
     }
 
@@ -234,20 +276,4 @@ impl<P: Protocol> Transaction<'_, P> {
             Err(panic) => Err(self.panicked(words(panic))),
         }
     }
-}
-
-/// What a panic said. What it was said with is dropped here, and where that panics again nobody is told: who calls this
-/// has others wait for it.
-pub(crate) fn words(panic: Box<dyn Any + Send>) -> String {
-    let words = if let Some(words) = panic.downcast_ref::<&str>() {
-        (*words).to_owned()
-    } else if let Some(words) = panic.downcast_ref::<String>() {
-        words.clone()
-    } else {
-        String::from("something that is no text")
-    };
-    if let Err(again) = catch_unwind(AssertUnwindSafe(|| drop(panic))) {
-        std::mem::forget(again);
-    }
-    words
 }

@@ -227,7 +227,11 @@ impl<P: Protocol> Transaction<'_, P> {
         let result = operation(self);
         self.attempt.may_put_off = false;
         match result {
-            Ok(output) => Ok(Some(output)),
+            Ok(output) => {
+                // An operation that swallows the error of a part of it has not been put off.
+                self.attempt.was_put_off = false;
+                Ok(Some(output))
+            }
             Err(_) if P::SHARES && std::mem::take(&mut self.attempt.was_put_off) => {
                 self.attempt.graph.draws = true;
                 self.attempt.graph.first_was_put_off = self.attempt.graph.is_empty();

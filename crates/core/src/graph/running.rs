@@ -5,10 +5,10 @@ use super::drawing::Own;
 use super::share::Outcome;
 use super::word::State;
 use crate::abort::{Abort, Reason};
-use crate::deferred::words;
 use crate::item::ItemId;
 use crate::protocol::{Lost, Protocol};
 use crate::transaction::{Stop, Transaction};
+use crate::users_code::words;
 use hotrow_sync::clock;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::NonNull;
@@ -365,7 +365,7 @@ impl<P: Protocol> Transaction<'_, P> {
             Outcome::Done if plan.on_rows => self.count_operation(true, took_ns),
             Outcome::Done => {}
             Outcome::Lost(reason) => {
-                let over = last.unwrap_or(ItemId::from_position(0));
+                let over = last.unwrap_or(ItemId::FIRST);
                 return Err(self.lose(Lost::item(reason, over)));
             }
             Outcome::Stopped(stop) => return Err(self.stop(stop)),

@@ -3,13 +3,13 @@
 use super::board::{Lender, Plan};
 use crate::abort::{Abort, Reason};
 use crate::attempt::Attempt;
-use crate::deferred::words;
 use crate::history::recorder::Log;
 use crate::item::{Flags, Item, ItemId};
 use crate::pin::Pin;
 use crate::profile::Isolation;
 use crate::protocol::{Lost, Protocol};
 use crate::transaction::{Stop, Transaction};
+use crate::users_code::{contained, words};
 use hotrow_sync::memory;
 use std::mem::ManuallyDrop;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -90,7 +90,7 @@ impl<P: Protocol> Share<P> {
             && attempt.observations() == 0
             && !(attempt.wants_cleanup || attempt.items.has_predicates() || attempt.is_recorded());
         is_simple.then(|| {
-            let item = attempt.items.get(ItemId::from_position(0)).lent();
+            let item = attempt.items.get(ItemId::FIRST).lent();
             attempt.forget_items();
             item
         })
@@ -122,10 +122,8 @@ impl<P: Protocol> Attempt<P> {
     /// Ends the thief's part. What it has noted for a history does not count if nothing has happened.
     fn leave_share(&mut self, put_off: bool) {
         let pin = self.pin.take();
-        // What is freed now is others', and its drop may panic; the owner waits.
-        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| drop(pin))) {
-            drop(words(panic));
-        }
+        // What is freed now is others'; the owner waits.
+        contained(|| drop(pin));
         if put_off && let Some(log) = &mut self.log {
             log.clear();
         }
@@ -144,7 +142,7 @@ impl<P: Protocol> Attempt<P> {
         protocol.adopt(self, mine, lent);
         let item = self.items.get_mut(mine);
         item.flags |= lent.flags & !Flags::WRITE.0 & !Flags::PREDICATE.0;
-        item.set(Flags::ADOPTED);
+        item.mark_as(Flags::ADOPTED);
         // What the attempt itself has written it holds: the thief was put off there, and knows nothing of it.
         if !item.is(Flags::WRITE) {
             item.tag = lent.tag;

@@ -51,6 +51,23 @@ pub enum Event<'a> {
         /// The key.
         key: u32,
     },
+    /// The events that follow, up to the next of this kind or to the installations, are of the operation at this place
+    /// of the attempt's program. Operations that are deferred run later than others, so places need not ascend; those
+    /// of operations on one key do, unless both only look. At the beginning the place is 0.
+    Operation {
+        /// The place. Operations of a smaller one come before it in the program.
+        place: u32,
+    },
+    /// It looked at a key that it has changed, and found its own change.
+    OwnRead {
+        /// The key.
+        key: u32,
+    },
+    /// It changed a key, which others see when a version is installed. Recorded under protocols that defer operations.
+    Change {
+        /// The key.
+        key: u32,
+    },
     /// It installed a version of a key, replacing another one.
     Write {
         /// The key.
@@ -79,8 +96,9 @@ pub enum ReadKind {
     Value,
     /// That there is none: a lookup failed, or an insertion found the key free.
     Absent,
-    /// Whether a condition holds. Recorded for committed attempts only: others may have seen it hold of a version
-    /// and rely on its holding of a later one.
+    /// A condition, and not the value. A predicate is recorded for committed attempts only: others may have seen it hold of a
+    /// version and rely on its holding of a later one. A look that tells only that there is something to line up for is
+    /// recorded for all. Neither has a place in the order of the attempt's own operations.
     Predicate,
 }
 
@@ -119,6 +137,9 @@ mod tag {
     pub(super) const ABORTED: u8 = 10;
     pub(super) const ROLLED_BACK: u8 = 11;
     pub(super) const INTEND: u8 = 12;
+    pub(super) const OPERATION: u8 = 13;
+    pub(super) const OWN_READ: u8 = 14;
+    pub(super) const CHANGE: u8 = 15;
 }
 
 fn put_number(bytes: &mut Vec<u8>, mut number: u64) {
@@ -163,6 +184,9 @@ impl Event<'_> {
                 put_bound(bytes, high);
             }
             Event::Intend { key } => put(tag::INTEND, &[key.into()]),
+            Event::Operation { place } => put(tag::OPERATION, &[place.into()]),
+            Event::OwnRead { key } => put(tag::OWN_READ, &[key.into()]),
+            Event::Change { key } => put(tag::CHANGE, &[key.into()]),
             Event::Write { key, replaced, version, kind } => {
                 let tag = match kind {
                     WriteKind::Update => tag::UPDATE,
@@ -254,6 +278,9 @@ impl<'a> Events<'a> {
                 Event::Range { object, from, to, low: self.bound()?, high: self.bound()? }
             }
             tag::INTEND => Event::Intend { key: self.small()? },
+            tag::OPERATION => Event::Operation { place: self.small()? },
+            tag::OWN_READ => Event::OwnRead { key: self.small()? },
+            tag::CHANGE => Event::Change { key: self.small()? },
             tag::UPDATE => self.write(WriteKind::Update)?,
             tag::INSERT => self.write(WriteKind::Insert)?,
             tag::DELETE => self.write(WriteKind::Delete)?,
@@ -310,6 +337,9 @@ mod tests {
             },
             Event::Range { object: 1, low: Bound::Unbounded, high: Bound::Unbounded, from: 0, to: 0 },
             Event::Intend { key: 1 << 20 },
+            Event::Operation { place: 200 },
+            Event::OwnRead { key: 3 },
+            Event::Change { key: u32::MAX },
             Event::End { outcome: Ended::Committed, stamp: 1 },
             Event::End { outcome: Ended::RolledBack, stamp: 2 },
         ];

@@ -16,6 +16,11 @@
 //! counter before and after it; the keys that it found have reads of their own, and `check` works out what it
 //! must have found absent.
 //!
+//! Deferred operations run in another order than that of their program. Under a protocol that defers, an attempt's
+//! events therefore say which place in the program the operation has that they belong to, changes are recorded when they
+//! are made (and not only when they are installed), and so are looks at the attempt's own changes: `check` compares the
+//! order in which operations on one key ran with that of the program.
+//!
 //! # What it costs
 //!
 //! Nothing measurable while off: a test of one word an attempt and of another one an operation. While on, each

@@ -137,11 +137,15 @@ impl Recorder {
         key.bytes(bytes);
         // The last bytes of a key differ most.
         let shard = bytes.iter().rev().take(4).fold(0, |sum, byte| sum * 31 + usize::from(*byte)) % SHARDS;
+        if let Some(slot) = lock(&self.shards[shard]).get(bytes.as_slice()) {
+            return slot.clone();
+        }
+        // Code of the user's: not under the lock.
+        let text = key.text();
         let mut shard = lock(&self.shards[shard]);
         if let Some(slot) = shard.get(bytes.as_slice()) {
             return slot.clone();
         }
-        let text = key.text();
         let order = &bytes[4..];
         let mut names = lock(&self.names);
         let object = names.object(label);
@@ -183,6 +187,10 @@ pub(crate) struct Log {
     used: usize,
     /// Bytes of the last read.
     last_read: usize,
+    /// Its key and version.
+    last_found: (u32, u64),
+    /// The place of the operation whose events are recorded now.
+    place: u32,
     /// Predicates looked at, the last look at each counts. Shared access: a predicate is looked at in a `load`.
     predicates: RefCell<Vec<(ItemId, u32, u64)>>,
     /// What is about to be installed, sorted once the commit begins.
@@ -203,6 +211,8 @@ impl Log {
             reads_count: true,
             used: 0,
             last_read: 0,
+            last_found: (0, 0),
+            place: 0,
             predicates: RefCell::default(),
             writes: Vec::new(),
             bytes: RefCell::default(),
@@ -251,6 +261,7 @@ impl Log {
     /// An attempt begins. What it reads counts only if it is to be kept apart from others in full.
     pub(crate) fn begin(&mut self, attempt: u32, reads_count: bool) {
         self.reads_count = reads_count;
+        self.place = 0;
         let stamp = self.recorder.stamp();
         self.add(Event::Begin { attempt, stamp });
     }
@@ -273,9 +284,11 @@ impl Log {
     }
 
     pub(crate) fn read(&mut self, slot: &Slot, version: u64, kind: ReadKind) {
-        if self.reads_count {
-            self.last_read = self.add(Event::Read { key: slot.key, version, kind });
-        }
+        self.last_found = (slot.key, version);
+        self.last_read = match self.reads_count {
+            true => self.add(Event::Read { key: slot.key, version, kind }),
+            false => 0,
+        };
     }
 
     /// Takes the last read back: the datatype makes no use of what it found.
@@ -283,6 +296,15 @@ impl Log {
         let mut events = lock(&self.events);
         let length = events.len().saturating_sub(std::mem::take(&mut self.last_read));
         events.truncate(length);
+    }
+
+    /// Makes the last read one of whether a condition holds.
+    pub(crate) fn read_as_condition(&mut self) {
+        if self.last_read > 0 {
+            self.forget_read();
+            let (key, version) = self.last_found;
+            self.add(Event::Read { key, version, kind: ReadKind::Predicate });
+        }
     }
 
     pub(crate) fn predicate(&self, item: ItemId, slot: &Slot, version: u64) {
@@ -302,6 +324,25 @@ impl Log {
                 self.add(Event::Read { key, version, kind: ReadKind::Predicate });
             }
         }
+    }
+
+    /// The next events belong to the operation at this place of the attempt's program.
+    pub(crate) fn operation(&mut self, place: u32) {
+        if std::mem::replace(&mut self.place, place) != place {
+            self.last_read = 0;
+            self.add(Event::Operation { place });
+        }
+    }
+
+    pub(crate) fn own_read(&mut self, slot: &Slot) {
+        self.last_read = 0;
+        self.add(Event::OwnRead { key: slot.key });
+    }
+
+    /// Records a change of a key.
+    pub(crate) fn change(&mut self, slot: &Slot) {
+        self.last_read = 0;
+        self.add(Event::Change { key: slot.key });
     }
 
     pub(crate) fn intend(&mut self, slot: &Slot) {

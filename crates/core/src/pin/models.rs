@@ -1,7 +1,7 @@
 //! Models of reclamation (docs/memory-model.md, R1, C2), with crossbeam-epoch's own words followed by loom.
 
 use super::*;
-use crate::cell::{Boxed, Cell as _};
+use crate::cell::{Boxed, Cell as _, Value};
 use hotrow_sync::Arc;
 use hotrow_sync::atomic::{AtomicUsize, Ordering};
 use hotrow_sync::model::{Model, Part, UnsafeCell, step_is_left_out};
@@ -28,6 +28,16 @@ impl Row {
     }
 }
 
+impl Clone for Row {
+    fn clone(&self) -> Self {
+        unreachable!("no model clones a row")
+    }
+}
+
+impl Value for Row {
+    type Cell = Boxed<Self>;
+}
+
 impl Drop for Row {
     fn drop(&mut self) {
         // SAFETY: dropped by its only owner, if the code under test is right.
@@ -38,7 +48,8 @@ impl Drop for Row {
 
 fn replace(cell: &Boxed<Row>, freed: &Arc<AtomicUsize>) {
     let pin = Pin::new();
-    cell.install(Boxed::pend(Row::new(2, freed)), &pin);
+    // SAFETY: the models have one writer.
+    unsafe { cell.install(Boxed::pend(Row::new(2, freed)), &pin) };
 }
 
 /// Collects until one row has been freed. A thread that has been joined may still be leaving the epoch.

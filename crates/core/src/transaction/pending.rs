@@ -24,6 +24,7 @@ impl<P: Protocol> Transaction<'_, P> {
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub unsafe fn set_write<T>(&mut self, id: ItemId, pending: T) -> &mut T {
         self.has_written();
+        self.record_change(id);
         let payload = self.attempt.allocate(pending);
         self.attempt.items.set_payload(id, payload);
         self.attempt.items.mark_write(id);
@@ -33,16 +34,20 @@ impl<P: Protocol> Transaction<'_, P> {
 
     /// Asks for [`Object::cleanup`] to be called for an item with a pending write. Born items have it called
     /// anyway.
+    ///
+    /// # Safety
+    ///
+    /// The item is the caller's object's, and that object's `cleanup` can work with it.
     #[inline]
-    pub fn want_cleanup(&mut self, id: ItemId) {
-        self.attempt.items.get_mut(id).set(Flags::CLEANUP);
+    pub unsafe fn want_cleanup(&mut self, id: ItemId) {
+        self.attempt.items.get_mut(id).mark_as(Flags::CLEANUP);
         self.attempt.wants_cleanup = true;
     }
 
     /// Says that whoever has a segment next relies on finding what this attempt makes.
     #[inline]
     pub fn leave_after_born(&mut self, id: ItemId) {
-        self.attempt.items.get_mut(id).set(Flags::AFTER_BORN);
+        self.attempt.items.get_mut(id).mark_as(Flags::AFTER_BORN);
     }
 
     /// Marks an item as written although its write needs no payload (a delete).
@@ -53,6 +58,7 @@ impl<P: Protocol> Transaction<'_, P> {
     #[inline]
     pub unsafe fn set_write_without_payload(&mut self, id: ItemId) {
         self.has_written();
+        self.record_change(id);
         self.attempt.items.mark_write(id);
     }
 
@@ -84,7 +90,7 @@ impl<P: Protocol> Transaction<'_, P> {
     ///
     /// # Safety
     ///
-    /// As for [`read`](Self::read), and the segment has no item yet.
+    /// As for [`read`](Self::read), and the segment has no item yet. The object's functions can work with the tag.
     #[inline]
     pub unsafe fn enter_born<O: Object<P> + 'static>(
         &mut self,
@@ -96,9 +102,9 @@ impl<P: Protocol> Transaction<'_, P> {
         let items = &mut self.attempt.items;
         let id = items.find_or_add(segment, NonNull::from(object));
         let item = items.get_mut(id);
-        item.set(Flags::BORN);
-        item.set(Flags::LOCKED);
-        item.set(Flags::CLEANUP);
+        item.mark_as(Flags::BORN);
+        item.mark_as(Flags::LOCKED);
+        item.mark_as(Flags::CLEANUP);
         item.tag = tag;
         items.mark_write(id);
         self.attempt.wants_cleanup = true;
@@ -122,9 +128,20 @@ impl<P: Protocol> Transaction<'_, P> {
         self.attempt.items.get(id).tag
     }
 
-    /// Sets the datatype's own mark on an item.
+    /// Sets the datatype's own mark on an item, by which the object's functions may tell what its payload is.
+    ///
+    /// # Safety
+    ///
+    /// The item is the caller's object's. When the object's functions see it next, they can work with the tag and the
+    /// payload that it has then.
+    ///
+    /// ```compile_fail,E0133
+    /// fn retag<P: hotrow_core::Protocol>(tx: &mut hotrow_core::Transaction<'_, P>, id: hotrow_core::ItemId) {
+    ///     tx.set_tag(id, 7);
+    /// }
+    /// ```
     #[inline]
-    pub fn set_tag(&mut self, id: ItemId, tag: u16) {
+    pub unsafe fn set_tag(&mut self, id: ItemId, tag: u16) {
         self.attempt.items.get_mut(id).tag = tag;
     }
 

@@ -427,3 +427,17 @@ fn an_insertion_knows_of_later_rows_however_they_came_in() {
         assert_eq!(is_out_of_order(1, 199), P::DEFERS, "behind one of another group");
     });
 }
+
+#[test]
+fn who_names_another_group_than_that_of_the_range_takes_the_first_row_all_the_same() {
+    for_each_protocol!(1, |P| {
+        let engine = support::engine::<P>();
+        let queue = Table::<(u64, u64), u64, P>::builder(&engine, "queue").queues(|key| key.0).build();
+        assert!(queue.load((0, 0), 1) && queue.load((0, 1), 1));
+        let taken = engine.run_deferred(|tx| {
+            queue.defer_delete(tx, &(0, 0))?;
+            queue.defer_take_first(tx, 7, (0, 0)..(1, 0))
+        });
+        assert_eq!(taken, Ok(Some((0, 1))));
+    });
+}

@@ -30,6 +30,9 @@ fn words(history: &History) -> Vec<String> {
                     format!("{kind} {}", key(number))
                 }
                 Event::Intend { key: number } => format!("intend {}", key(number)),
+                Event::Operation { .. } => String::from("operation"),
+                Event::OwnRead { key: number } => format!("own {}", key(number)),
+                Event::Change { key: number } => format!("change {}", key(number)),
                 Event::Range { object, .. } => format!("range {}", history.objects[object as usize]),
                 Event::Write { key: number, kind, .. } => {
                     let kind = match kind {
@@ -122,6 +125,10 @@ fn each_operation_leaves_its_event() {
                 expected.extend(transaction.split('/').map(|event| event.replace('T', table)));
             }
         }
+        // Whether changes and looks at them are recorded depends on whether the protocol defers.
+        let is_own = |word: &String| ["operation", "own ", "change "].iter().any(|own| word.starts_with(own));
+        let (own, words): (Vec<_>, Vec<_>) = words(&history).into_iter().partition(is_own);
+        assert_eq!(own.is_empty(), !P::DEFERS);
         // In which order a commit installs its writes is its protocol's affair.
         let sorted = |mut words: Vec<String>| {
             words
@@ -129,7 +136,45 @@ fn each_operation_leaves_its_event() {
                 .for_each(<[_]>::sort);
             words
         };
-        assert_eq!(sorted(words(&history)), sorted(expected));
+        assert_eq!(sorted(words), sorted(expected));
+    });
+}
+
+#[test]
+fn the_place_of_a_deferred_operation_and_its_changes_are_recorded() {
+    for_each_protocol!(1, |P| {
+        let engine = support::engine::<P>();
+        let recording = engine.record_history(BOUND).unwrap();
+        let table = Table::<u32, u64, P>::ordered(&engine, "table");
+        let counter = TCounter::named(&engine, "counter", 0);
+        engine
+            .run(|tx| {
+                counter.defer_add(tx, 1)?;
+                table.insert(tx, 1, 1)?;
+                table.update(tx, &1, |row| *row += 1)?;
+                table.get(tx, &1)?;
+                let count = counter.get(tx)?;
+                table.replace(tx, &1, count.unsigned_abs()).map(|_| ())
+            })
+            .unwrap();
+        let history = recording.finish();
+        let expected = [
+            "begin 0",
+            "operation",
+            "absent table[1]",
+            "change table[1]",
+            "change table[1]",
+            "own table[1]",
+            // The addition was deferred, and is needed now.
+            "operation",
+            "change counter[value]",
+            "operation",
+            "own counter[value]",
+            "read counter[value]",
+            "change table[1]",
+        ];
+        let words = words(&history);
+        assert!(!P::DEFERS || words[..expected.len()] == expected, "{words:#?}");
     });
 }
 

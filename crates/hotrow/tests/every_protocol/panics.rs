@@ -3,8 +3,12 @@
 use crate::support;
 use crate::support::{elsewhere, for_each_protocol, panic_of};
 use hotrow::sync::atomic::{AtomicBool, Ordering};
-use hotrow::{Direction, Engine, Protocol, TArray, TBox, TCounter, Table, Transaction, Value, Worker};
+use hotrow::{
+    Context, Database, Direction, Engine, Procedure, Protocol, TArray, TBox, TCounter, Table, TableRef,
+    Transaction, Value, Worker,
+};
 use std::ops::ControlFlow;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// A row whose copies can be made to panic.
 #[derive(Debug, Value)]
@@ -261,4 +265,53 @@ fn a_worker_and_a_transaction_are_dropped_by_unwinding_without_a_trace() {
         assert_eq!(worker.id().number(), 0, "each gave its number back");
         assert_eq!(worker.run(|tx| array.get(tx, 1)), Ok(1));
     });
+}
+
+/// Changes a row, and panics when it changes it again.
+struct ChangeTwice(TableRef<u64, u64>);
+
+impl Procedure for ChangeTwice {
+    type Output = Option<u64>;
+
+    fn run<C: Context>(&self, cx: &mut C) -> Result<C::Val<Self::Output>, C::Stop> {
+        for fails in [false, true] {
+            let key = cx.value(1);
+            let input = cx.value(fails);
+            cx.update(self.0, key, input, |row, fails| {
+                assert!(!fails, "the second time");
+                *row += 1;
+            })?;
+        }
+        Ok(cx.value(None))
+    }
+}
+
+#[test]
+fn a_panic_in_a_procedure_leaves_nothing_to_the_workers_next_transaction() {
+    for_each_protocol!(2, |P| {
+        let engine = support::impatient::<P>();
+        let mut database = Database::new(&engine);
+        let rows = database.builder("rows").build();
+        let rows = database.add_table(rows);
+        let table = database.table(rows);
+        assert!(table.load(1, 0) && table.load(2, 0));
+        let (mut worker, mut other) = (engine.worker().unwrap(), engine.worker().unwrap());
+        for _ in 0..2 {
+            panic_or_error(|| database.execute(&mut worker, &ChangeTwice(rows)).map(drop));
+            // What the next transaction wants is locked, or not: it gets through, or waits until it gives up.
+            let mut holder = other.begin();
+            table.update(&mut holder, &2, |row| *row += 1).unwrap();
+            let result = worker.run(|tx| table.update(tx, &2, |row| *row += 1));
+            assert!(result.as_ref().map_or_else(hotrow::Error::is_retryable, Option::is_some), "{result:?}");
+            drop(holder);
+        }
+    });
+}
+
+/// A panic passes on where operations run at once, and is an error where they are deferred.
+fn panic_or_error(work: impl FnOnce() -> Result<(), hotrow::Error>) {
+    match catch_unwind(AssertUnwindSafe(work)) {
+        Ok(result) => assert!(matches!(result, Err(hotrow::Error::Panicked { .. })), "{result:?}"),
+        Err(panic) => assert!(panic.downcast_ref::<&str>().is_some_and(|words| *words == "the second time")),
+    }
 }

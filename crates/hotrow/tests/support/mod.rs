@@ -33,6 +33,29 @@ macro_rules! for_each_protocol {
 }
 pub(crate) use for_each_protocol;
 
+/// Compares values of a type by their field `number`, whatever else they have.
+macro_rules! by_number {
+    ($type:ident) => {
+        impl PartialEq for $type {
+            fn eq(&self, other: &Self) -> bool {
+                self.number == other.number
+            }
+        }
+        impl Eq for $type {}
+        impl PartialOrd for $type {
+            fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+                Some(self.cmp(other))
+            }
+        }
+        impl Ord for $type {
+            fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+                self.number.cmp(&other.number)
+            }
+        }
+    };
+}
+pub(crate) use by_number;
+
 hotrow::sync::local! {
     static CHOSEN: RefCell<String> = RefCell::new(String::new());
 }

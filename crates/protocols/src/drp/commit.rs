@@ -1,5 +1,6 @@
 //! The steps of a commit: line up, certify, finish. The rest is in `install.rs`.
 
+use super::clock_block::ClockBlock;
 use super::line::{Line, Position};
 use super::order::Planned;
 use super::progress::{Commit, RANK_MAX};
@@ -23,10 +24,10 @@ pub(super) struct Place {
 impl Place {
     /// Leaves the line at its turn.
     #[inline]
-    pub(super) fn leave(&mut self, line: &Line) {
+    pub(super) fn leave(&mut self, line: &Line, clock_block: ClockBlock) {
         self.has_left = true;
         if self.writes {
-            line.leave_writing(self.position);
+            line.leave_writing(self.position, clock_block);
         } else {
             line.leave_reading();
         }
@@ -256,9 +257,11 @@ impl Drp {
         place.has_turn
     }
 
-    /// Waits for all predecessors, and says that the attempt has finished (drp §4.1, step 6).
-    pub(super) fn finish(&self, attempt: &mut Attempt<Self>) {
+    /// Waits for all predecessors, and says that the attempt has finished (drp §4.1, step 6), which fixes its place in the
+    /// serial order. The stamp is drawn before others know of it, who draw theirs later.
+    pub(super) fn finish_in_order(&self, attempt: &mut Attempt<Self>) {
         self.wait_for_predecessors(attempt);
+        attempt.draw_stamp();
         attempt.local.has_finished = true;
         self.progress.finish(attempt.worker().number());
     }
@@ -278,7 +281,7 @@ impl Drp {
             attempt.local.is_restructuring = true;
             self.progress.toggle_restructuring(worker);
         }
-        self.finish(attempt);
+        self.finish_in_order(attempt);
     }
 
     /// Says that what the attempt does to indexes has been done, or will not be.
@@ -302,6 +305,11 @@ impl Drp {
         }
         label("certify");
         self.wait_for_predecessors(attempt);
+        if self.options.opaque {
+            // So whoever is before it in a line has advanced the clock before anybody comes after it by what it checks: see
+            // "Opacity" in docs/protocols/drp.md.
+            self.take_all_turns(attempt);
+        }
         if attempt.items.has_predicates() {
             for at in 0..attempt.local.places.len() {
                 let id = attempt.local.places[at].item;
@@ -310,7 +318,18 @@ impl Drp {
                 }
             }
         }
+        attempt.draw_stamp();
         self.check_all(attempt)
+    }
+
+    /// Waits until all lines that have not been left are the attempt's alone.
+    pub(super) fn take_all_turns(&self, attempt: &mut Attempt<Self>) {
+        for at in 0..attempt.local.places.len() {
+            let Place { item, has_left, .. } = attempt.local.places[at];
+            if !has_left {
+                self.take_turn(attempt, item, true);
+            }
+        }
     }
 
     /// Checks everything that the attempt has seen.
@@ -331,8 +350,13 @@ impl Drp {
 
     /// Whether everything read is as it was, with no other writer in line, and every bucket and leaf, too.
     pub(super) fn check_reads(attempt: &Attempt<Self>) -> Result<(), Lost> {
+        Self::check_first_reads(attempt, attempt.items.len())
+    }
+
+    /// As [`check_reads`](Self::check_reads), of an attempt that has read only some of its first `count` items.
+    pub(super) fn check_first_reads(attempt: &Attempt<Self>, count: usize) -> Result<(), Lost> {
         let has_begun = attempt.local.has_begun;
-        for (at, item) in attempt.items.iter().enumerate() {
+        for (id, item) in attempt.items.first_entries(count) {
             if !item.is(Flags::READ) {
                 continue;
             }
@@ -343,7 +367,7 @@ impl Drp {
                 _ => item.header().version(),
             };
             if version != Some(item.mark.version) {
-                return Err(Lost::item(Reason::ReadChanged, ItemId::from_position(at)));
+                return Err(Lost::item(Reason::ReadChanged, id));
             }
         }
         attempt.check_structures()

@@ -1,68 +1,71 @@
 //! The end of a commit: install, leave, tell.
 
 use super::Drp;
+use super::clock_block::ClockBlock;
 use super::commit::Place;
 use super::progress::RANK_MAX;
-use hotrow_core::{Attempt, Flags, ItemId};
+use hotrow_core::{Attempt, Flags, Item, ItemId, OneByOne, Prepared};
 use hotrow_sync::atomic::{Ordering, fence};
 use hotrow_sync::thread::label;
 
 impl Drp {
-    /// Installs all pending writes and leaves all lines, each at its turn. Nothing can fail any more.
-    pub(super) fn install(&self, attempt: &mut Attempt<Self>) {
+    /// Installs all pending writes and leaves all lines. All turns have come, so nobody is waited for: who finds a new row
+    /// may line up for it, and be before this attempt elsewhere.
+    pub(super) fn install(&self, prepared: Prepared<'_, Self>) {
         label("install");
-        self.end_restructuring(attempt);
+        let mut prepared = prepared.one_by_one();
         if self.options.opaque {
-            // Sequentially consistent: see `keep_opaque`.
-            self.clock.fetch_add(1, Ordering::SeqCst);
+            // All turns have come, so whoever comes later in a line has a later clock value: see "Opacity" in
+            // docs/protocols/drp.md. Sequentially consistent: see `keep_opaque`.
+            let clock = self.clock.fetch_add(1, Ordering::SeqCst) + 1;
+            let attempt = prepared.attempt();
+            attempt.local.clock_block = ClockBlock::of(clock);
+            self.removals.note(attempt, clock);
         }
         // Orders having joined before the stores to the values; pairs with the fence in `Line::stable`.
         fence(Ordering::Release);
-        let inserts = attempt.changes_structure();
-        if inserts {
-            // Who finds a new row may line up for it, and be before this attempt elsewhere: it must not have to wait
-            // for anybody from then on.
-            for at in 0..attempt.local.places.len() {
-                self.take_turn(attempt, attempt.local.places[at].item, true);
-            }
-        }
+        let inserts = prepared.attempt().changes_structure();
         // What others want most is ranked highest, and left first. New rows are all there before any of them is left, and
         // before a line is left where who comes next relies on finding them.
         let mut rows_are_there = !inserts;
-        for at in (0..attempt.local.places.len()).rev() {
-            if !rows_are_there && attempt.items.get(attempt.local.places[at].item).is(Flags::AFTER_BORN) {
-                Self::each_born(attempt, |attempt, id| attempt.install(id));
+        for at in (0..prepared.attempt().local.places.len()).rev() {
+            let Place { item: id, has_left, .. } = prepared.attempt().local.places[at];
+            let item = prepared.attempt().items.get(id);
+            let (writes, is_after_born) = (item.is(Flags::WRITE), item.is(Flags::AFTER_BORN));
+            if !rows_are_there && is_after_born {
+                Self::install_born(&mut prepared);
                 rows_are_there = true;
             }
-            self.install_and_leave(attempt, at);
+            if writes && !has_left {
+                prepared.install(id);
+            }
+            self.leave(prepared.attempt(), at);
         }
         if inserts {
             if !rows_are_there {
-                Self::each_born(attempt, |attempt, id| attempt.install(id));
+                Self::install_born(&mut prepared);
             }
-            Self::each_born(attempt, |attempt, id| attempt.items.get(id).header().leave_born());
+            Self::leave_born(prepared.attempt());
         }
-        self.tell(attempt);
+        self.tell(prepared.attempt());
     }
 
-    /// Installs the pending write at a place, if there is one, and leaves the line, unless that has been done.
-    #[inline]
-    fn install_and_leave(&self, attempt: &mut Attempt<Self>, at: usize) {
-        let Place { item, has_left, .. } = attempt.local.places[at];
-        if !has_left && attempt.items.get(item).is(Flags::WRITE) {
-            self.take_turn(attempt, item, true);
-            attempt.install(item);
-        }
-        self.leave(attempt, at);
-    }
-
-    fn each_born(attempt: &mut Attempt<Self>, mut visit: impl FnMut(&mut Attempt<Self>, ItemId)) {
-        for at in 0..attempt.items.writes().len() {
-            let id = attempt.items.writes()[at];
-            if attempt.items.get(id).is(Flags::BORN) {
-                visit(attempt, id);
+    fn install_born(prepared: &mut OneByOne<'_, Self>) {
+        for at in 0..prepared.attempt().items.writes().len() {
+            let id = prepared.attempt().items.writes()[at];
+            if prepared.attempt().items.get(id).is(Flags::BORN) {
+                prepared.install(id);
             }
         }
+    }
+
+    fn leave_born(attempt: &Attempt<Self>) {
+        Self::each_born(attempt, |item| item.header().leave_born(attempt.local.clock_block));
+    }
+
+    fn each_born(attempt: &Attempt<Self>, visit: impl FnMut(&Item<Self>)) {
+        let items = attempt.items.writes().iter().map(|id| attempt.items.get(*id));
+        items.filter(|item| item.is(Flags::BORN)).for_each(visit);
     }
 
     /// Leaves a line in which the attempt only reads, and has read.
@@ -75,7 +78,7 @@ impl Drp {
             return;
         }
         item.clear(Flags::LOCKED);
-        local.places[item.mark.place as usize - 1].leave(item.header());
+        local.places[item.mark.place as usize - 1].leave(item.header(), local.clock_block);
     }
 
     /// Leaves a line at its turn, unless that has been done.
@@ -90,22 +93,27 @@ impl Drp {
         if !place.has_turn {
             self.look_for_turn(place, line, true);
         }
-        place.leave(line);
+        place.leave(line, local.clock_block);
     }
 
     /// Leaves every line, each at its turn, and tells who waits. An attempt that aborts does the same: what it had
     /// recorded is nullified (drp §5.2).
     pub(super) fn leave_all(&self, attempt: &mut Attempt<Self>) {
-        Self::each_born(attempt, |attempt, id| attempt.items.get(id).header().leave_born());
+        Self::leave_born(attempt);
         if !attempt.local.has_begun {
             return;
         }
         self.end_restructuring(attempt);
         if !attempt.local.has_finished {
             // Who is behind must not overtake those who are before.
-            self.finish(attempt);
+            self.finish_in_order(attempt);
         }
         for at in 0..attempt.local.places.len() {
+            if self.options.opaque && !attempt.local.places[at].has_left {
+                self.take_turn(attempt, attempt.local.places[at].item, true);
+                // Nothing was written, but who was before may have. Relaxed: its turn makes their clock values visible.
+                attempt.local.clock_block = ClockBlock::of(self.clock.load(Ordering::Relaxed));
+            }
             self.leave(attempt, at);
         }
         self.tell(attempt);

@@ -4,12 +4,12 @@
 //!
 //! ```text
 //! joined: | writers 32 | readers 16 | last writer 16 |
-//! done:   | writers 32 | readers 16 |
+//! done:   | clock block 16 | writers 32 | readers 16 |
 //! ```
 //!
 //! Who joins adds itself to `joined`, one step, and gets its *position*: how many had joined before. Who is done adds
 //! itself to `done`. So the line is served in the order in which it was joined, nobody waits to join it, and nothing
-//! but two counts is kept of it. The writers' count and the readers' count below it are one number of 48 bits, in both
+//! but two counts is kept of it, and the last writer's [clock block](super::clock_block). The writers' count and the readers' count below it are one number of 48 bits, in both
 //! words: where the readers of `joined` run over into the writers, those of `done` do so after the same number.
 //!
 //! - A writer's turn is when `done` equals its position: all before it are done, and nobody behind it can be.
@@ -29,6 +29,7 @@
 //! writers, none of which an attempt that still remembers it must have seen; when 2¹⁶ readers have joined it changes
 //! too, which makes such a reader read again.
 
+use super::clock_block::ClockBlock;
 use crate::stable::stable;
 use hotrow_core::Reason;
 use hotrow_sync::atomic::{AtomicU64, Ordering};
@@ -38,7 +39,8 @@ pub(super) const WORKERS_MAX: u32 = 1 << 14;
 
 const HOLDER_BITS: u32 = 16;
 const READERS_BITS: u32 = 16;
-const POSITIONS: u64 = (1 << 48) - 1;
+const CLOCK_BLOCK_SHIFT: u32 = 48;
+const POSITIONS: u64 = (1 << CLOCK_BLOCK_SHIFT) - 1;
 const READER: u64 = 1;
 const WRITER: u64 = 1 << READERS_BITS;
 
@@ -83,7 +85,7 @@ impl Line {
 
     /// Whether nobody has left the line yet. So it is as long as the attempt is in line that has made the segment.
     pub(super) fn is_new(&self) -> bool {
-        self.done() == 0
+        self.done() & POSITIONS == 0
     }
 
     /// Joins as a reader.
@@ -142,9 +144,16 @@ impl Line {
 
     /// Leaves the line as a writer, at its turn.
     #[inline(always)]
-    pub(super) fn leave_writing(&self, position: Position) {
+    pub(super) fn leave_writing(&self, position: Position, clock_block: ClockBlock) {
+        let done = position.0.wrapping_add(WRITER) & POSITIONS;
         // Nobody else changes the word during a writer's turn. Release: pairs with `done`.
-        self.done.store(position.0.wrapping_add(WRITER) & POSITIONS, Ordering::Release);
+        self.done.store(done | u64::from(clock_block.0) << CLOCK_BLOCK_SHIFT, Ordering::Release);
+    }
+
+    /// The clock block of the writer who has left last.
+    #[inline]
+    pub(super) fn clock_block(&self) -> ClockBlock {
+        ClockBlock((self.done() >> CLOCK_BLOCK_SHIFT) as u16)
     }
 
     /// Leaves the line as a reader, at its turn.
@@ -157,8 +166,8 @@ impl Line {
 
     /// Leaves the line of a segment that the attempt has made.
     #[inline(always)]
-    pub(super) fn leave_born(&self) {
-        self.leave_writing(Position(0));
+    pub(super) fn leave_born(&self, clock_block: ClockBlock) {
+        self.leave_writing(Position(0), clock_block);
     }
 
     /// The version, if no writer is in line.
@@ -207,9 +216,9 @@ mod tests {
         assert_eq!(before, Some(4));
         assert!(line.is_turn(first, true) && !line.is_turn(second, true));
         assert_eq!(line.version(), None);
-        line.leave_writing(first);
+        line.leave_writing(first, ClockBlock::default());
         assert!(line.is_turn(second, true) && !line.has_writers_before(second));
-        line.leave_writing(second);
+        line.leave_writing(second, ClockBlock::default());
         assert_eq!(line.version(), Some(2));
     }
 
@@ -227,7 +236,7 @@ mod tests {
         assert!(!line.is_turn(writer, true));
         line.leave_reading();
         assert!(line.is_turn(writer, true) && !line.is_turn(late, false));
-        line.leave_writing(writer);
+        line.leave_writing(writer, ClockBlock::default());
         assert!(line.is_turn(late, false));
     }
 
@@ -258,7 +267,7 @@ mod tests {
             let (reader, before) = line.join_reading();
             assert_eq!(before, Some(9));
             assert!(!line.is_turn(reader, false) && line.has_writers_before(reader));
-            line.leave_writing(writer);
+            line.leave_writing(writer, ClockBlock::default());
             assert!(line.is_turn(reader, false));
             line.leave_reading();
         }
@@ -266,7 +275,7 @@ mod tests {
         let (last, _) = end.join_writing(1);
         let (first, _) = end.join_writing(2);
         assert!(end.is_turn(last, true) && !end.is_turn(first, true));
-        end.leave_writing(last);
+        end.leave_writing(last, ClockBlock::default());
         assert!(end.is_turn(first, true));
     }
 
@@ -274,7 +283,7 @@ mod tests {
     fn a_born_line_is_held_until_it_is_left() {
         let line = Line::born(3);
         assert!(line.is_new() && line.version().is_none());
-        line.leave_born();
+        line.leave_born(ClockBlock::default());
         assert!(!line.is_new());
         assert_eq!(line.version(), Some(1));
         let (position, before) = line.join_writing(1);

@@ -14,8 +14,8 @@
 //! 3. **Finish.** When all its predecessors have finished, and, if it is wild, its reads are found unchanged
 //!    (*certification*, §4.2, step 4), the attempt has finished: its place in the serial order is fixed.
 //! 4. **Turns.** Each intention runs when its segment's turn has come: when all who joined the line before are done.
-//! 5. **Install and leave.** When all intentions have run, the pending writes are installed and the lines are left,
-//!    one segment after the other, which gives the next ones their turn.
+//! 5. **Install and leave.** When all intentions have run and all turns have come, the pending writes are installed and the
+//!    lines are left, one segment after the other, which gives the next ones their turn.
 //!
 //! A wild attempt runs its intentions before it finishes, so that what they turn out to read is certified, too; a tame
 //! one afterwards, and leaves the lines in which it only reads as soon as it has read.
@@ -67,11 +67,12 @@
 //! - A read waits for writers in line for a few microseconds; the paper aborts at once. A transaction that was said to
 //!   read only then lines up itself, if that segment ranks higher than all that it has lined up for: it goes on at its
 //!   turn, and leaves at its end. Otherwise it would not get through where there always is a writer in line.
-//! - Opacity goes by revalidation: when any commit has taken place since the last look, everything read is checked
-//!   again (as `tl2` does here). Segments have no global version.
+//! - Opacity goes by revalidation, as with `tl2` here: what may have been written by a commit since everything was last
+//!   checked makes the attempt check it again. Segments have no global version, but a [clock block](clock_block).
 //! - A segment that a transaction makes itself is in its index at once and held from birth. Others do not join its
 //!   line before it is left, because they come to it by reading that it is there.
 
+mod clock_block;
 mod commit;
 mod install;
 mod line;
@@ -80,9 +81,11 @@ mod order;
 mod progress;
 
 use crate::reads::{self, KeepsVersions};
+use crate::removals::Removals;
+use clock_block::ClockBlock;
 use commit::Place;
 use crossbeam_utils::CachePadded;
-use hotrow_core::{Attempt, Flags, ItemId, Lost, Over, Protocol, Reason, Variant};
+use hotrow_core::{Attempt, Flags, ItemId, Label, Lost, Over, Prepared, Protocol, Reason, Variant};
 use hotrow_sync::atomic::{AtomicU64, Ordering};
 pub use line::Line;
 pub use options::DrpOptions;
@@ -96,6 +99,7 @@ pub struct Drp {
     progress: Progress,
     /// Commits that have changed something, if attempts are opaque.
     clock: CachePadded<AtomicU64>,
+    removals: Removals,
 }
 
 /// What an attempt keeps of a segment.
@@ -130,30 +134,54 @@ pub struct DrpLocal {
     restructuring: Vec<(u32, u32)>,
     /// The clock when everything read was last found unchanged.
     clock: u64,
+    /// One more than the position of the last item that was read without a place in line.
+    reads_end: usize,
+    /// What it leaves in the lines of what it writes.
+    clock_block: ClockBlock,
 }
 
 /// How often a look that is not kept starts over because others commit.
 const ROUNDS: usize = 4;
 
 impl Drp {
-    /// Checks everything read so far if anybody has committed since that was last done.
+    /// Checks everything read so far if a segment that was looked at may have been written since that was last done.
+    /// False if it did so: what was seen and not kept may be of another state.
     #[inline(always)]
-    fn keep_opaque(&self, attempt: &mut Attempt<Self>) -> Result<bool, Lost> {
-        // Sequentially consistent: a commit advances the clock after it has joined its lines and before it leaves
-        // them. Who has seen a value of it sees the clock advanced.
-        if !self.options.opaque || self.clock.load(Ordering::SeqCst) == attempt.local.clock {
+    fn keep_opaque(&self, attempt: &mut Attempt<Self>, id: ItemId) -> Result<bool, Lost> {
+        if !self.may_have_changed(attempt) || self.is_old(attempt, id) {
             return Ok(true);
         }
         self.check_again(attempt)?;
         Ok(false)
     }
 
+    /// True if anybody has committed since everything read was last found unchanged.
+    #[inline(always)]
+    fn may_have_changed(&self, attempt: &Attempt<Self>) -> bool {
+        // Sequentially consistent: a commit advances the clock after it has joined its lines and before it leaves
+        // them. Who has seen a value of it sees the clock advanced.
+        self.options.opaque && self.clock.load(Ordering::SeqCst) != attempt.local.clock
+    }
+
+    /// True if a segment that was looked at was last written before everything read was last found unchanged.
+    #[cold]
+    fn is_old(&self, attempt: &Attempt<Self>, id: ItemId) -> bool {
+        // After the look: it may say more than what was seen, but not less. And before the clock, which so includes it.
+        let clock_block = attempt.items.get(id).header().clock_block();
+        clock_block.is_before(attempt.local.clock, self.clock.load(Ordering::SeqCst))
+    }
+
     /// Looks at a segment at the attempt's turn. A wild attempt may have seen others as they were before.
     #[inline(always)]
-    fn load_at_turn<V>(&self, attempt: &mut Attempt<Self>, mut load: impl FnMut() -> V) -> Result<V, Lost> {
+    fn load_at_turn<V>(
+        &self,
+        attempt: &mut Attempt<Self>,
+        id: ItemId,
+        mut load: impl FnMut() -> V,
+    ) -> Result<V, Lost> {
         let value = load();
         if self.options.opaque && Self::is_wild(attempt) {
-            self.keep_opaque(attempt)?;
+            self.keep_opaque(attempt, id)?;
         }
         Ok(value)
     }
@@ -161,8 +189,13 @@ impl Drp {
     #[cold]
     fn check_again(&self, attempt: &mut Attempt<Self>) -> Result<(), Lost> {
         let clock = self.clock.load(Ordering::SeqCst);
-        Self::check_predicates(attempt)?;
-        Self::check_reads(attempt)?;
+        if attempt.items.has_predicates() {
+            // They become reads.
+            Self::check_predicates(attempt)?;
+            Self::check_reads(attempt)?;
+        } else {
+            Self::check_first_reads(attempt, attempt.local.reads_end)?;
+        }
         attempt.local.clock = clock;
         Ok(())
     }
@@ -192,7 +225,10 @@ impl KeepsVersions for Drp {
     }
 }
 
-impl Protocol for Drp {
+// SAFETY: reads are stable by the line's version, or run at the attempt's turn in the line. Writes are installed at turns
+// that are exclusive; each once (a place that has been left is passed over, and rows that the attempt has made have no
+// place), after everything that can fail.
+unsafe impl Protocol for Drp {
     const VARIANTS: &'static [Variant] = options::VARIANTS;
     const OPAQUE: bool = false;
     const DEFERS: bool = true;
@@ -216,7 +252,8 @@ impl Protocol for Drp {
     }
 
     fn new(options: &DrpOptions) -> Self {
-        Self { options: *options, progress: Progress::new(), clock: CachePadded::default() }
+        let clock = CachePadded::new(AtomicU64::new(ClockBlock::CLOCK_BEGINS));
+        Self { options: *options, progress: Progress::new(), clock, removals: Removals::new() }
     }
 
     #[cfg_attr(not(debug_assertions), inline(always))]
@@ -230,6 +267,7 @@ impl Protocol for Drp {
         local.is_restructuring = false;
         if self.options.opaque {
             local.clock = self.clock.load(Ordering::SeqCst);
+            local.reads_end = 0;
         }
     }
 
@@ -237,7 +275,7 @@ impl Protocol for Drp {
     fn read<V>(&self, attempt: &mut Attempt<Self>, id: ItemId, load: impl FnMut() -> V) -> Result<V, Lost> {
         let item = attempt.items.get(id);
         if item.is(Flags::LOCKED) {
-            return self.load_at_turn(attempt, load);
+            return self.load_at_turn(attempt, id, load);
         }
         let DrpLocal { has_begun, has_finished, .. } = attempt.local;
         if has_begun && (item.mark.place != 0 || has_finished) {
@@ -249,11 +287,14 @@ impl Protocol for Drp {
         match reads::read(attempt, id, &mut load) {
             Ok((_, value)) => {
                 attempt.local.has_read = true;
-                self.keep_opaque(attempt)?;
+                if self.options.opaque {
+                    attempt.local.reads_end = attempt.local.reads_end.max(id.position() + 1);
+                    self.keep_opaque(attempt, id)?;
+                }
                 Ok(value)
             }
             Err(lost) if lost.reason == Reason::ReadLocked && self.read_in_line(attempt, id) => {
-                self.load_at_turn(attempt, load)
+                self.load_at_turn(attempt, id, load)
             }
             Err(lost) => Err(lost),
         }
@@ -278,10 +319,10 @@ impl Protocol for Drp {
         for _ in 0..ROUNDS {
             let item = attempt.items.get(id);
             if item.is(Flags::LOCKED) {
-                return self.load_at_turn(attempt, load);
+                return self.load_at_turn(attempt, id, load);
             }
             let (_, value) = item.header().stable(&mut load).map_err(|reason| Lost::item(reason, id))?;
-            if self.keep_opaque(attempt)? {
+            if self.keep_opaque(attempt, id)? {
                 return Ok(value);
             }
             // The value is not kept, so it cannot be checked: look again.
@@ -295,11 +336,14 @@ impl Protocol for Drp {
     }
 
     #[cfg_attr(not(debug_assertions), inline(always))]
-    fn observed(&self, attempt: &mut Attempt<Self>) -> Result<(), Lost> {
+    fn observed(&self, attempt: &mut Attempt<Self>, object: Option<&Label>) -> Result<(), Lost> {
         if attempt.local.has_finished && attempt.has_structures() {
             return Err(Self::undeclared(attempt));
         }
-        self.keep_opaque(attempt).map(|_| ())
+        if self.may_have_changed(attempt) && self.removals.any_after(attempt.local.clock, object) {
+            self.check_again(attempt)?;
+        }
+        Ok(())
     }
 
     #[inline]
@@ -349,15 +393,7 @@ impl Protocol for Drp {
         }
     }
 
-    fn confirm(&self, attempt: &mut Attempt<Self>) -> Result<(), Lost> {
-        match (attempt.local.has_finished, Self::is_wild(attempt)) {
-            (false, _) => self.certify(attempt),
-            (true, false) => Ok(()),
-            (true, true) => Err(Self::undeclared(attempt)),
-        }
-    }
-
-    fn commit(&self, attempt: &mut Attempt<Self>) -> Result<(), Lost> {
+    fn prepare(&self, attempt: &mut Attempt<Self>) -> Result<(), Lost> {
         if !attempt.local.has_begun {
             if attempt.items.writes().is_empty() {
                 return self.check_all(attempt);
@@ -366,12 +402,30 @@ impl Protocol for Drp {
         }
         if !attempt.local.has_finished {
             self.certify(attempt)?;
-            self.finish(attempt);
+            self.finish_in_order(attempt);
         } else if Self::is_wild(attempt) {
             return Err(Self::undeclared(attempt));
         }
-        self.install(attempt);
+        self.end_restructuring(attempt);
+        self.take_all_turns(attempt);
         Ok(())
+    }
+
+    fn finish(&self, mut prepared: Prepared<'_, Self>) {
+        // An attempt that only reads may have joined no line.
+        if prepared.attempt().local.has_begun {
+            self.install(prepared);
+        }
+    }
+
+    fn validate_before_rollback(&self, attempt: &mut Attempt<Self>) -> Result<(), Lost> {
+        let DrpLocal { has_begun, has_finished, .. } = attempt.local;
+        match (has_finished, Self::is_wild(attempt)) {
+            (false, _) if has_begun => self.certify(attempt),
+            (false, _) => self.check_all(attempt),
+            (true, false) => Ok(()),
+            (true, true) => Err(Self::undeclared(attempt)),
+        }
     }
 
     fn abort(&self, attempt: &mut Attempt<Self>) {

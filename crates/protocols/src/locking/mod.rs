@@ -32,7 +32,7 @@ mod queue;
 pub use lock::LockWord;
 
 use crate::contexts::{self, Contexts, Looks, Stamp};
-use hotrow_core::{Attempt, Flags, ItemId, Lost, Protocol, Reason, Variant};
+use hotrow_core::{Attempt, Flags, ItemId, Lost, Prepared, Protocol, Reason, Variant};
 use hotrow_sync::clock;
 use lock::Released;
 use queue::{Queues, Refused, Wish};
@@ -167,7 +167,10 @@ impl TwoPhaseLocking {
     }
 }
 
-impl Protocol for TwoPhaseLocking {
+// SAFETY: a `load` runs while the attempt holds the segment's lock, shared or exclusive, or it does not count (`unharmed`:
+// the lock was taken from a wounded attempt). Writes are installed under exclusive locks, which nobody takes from an attempt
+// that has passed its commit point; each once, after everything that can fail.
+unsafe impl Protocol for TwoPhaseLocking {
     const VARIANTS: &'static [Variant] =
         &[Policy::WoundWait.variant(), Policy::WaitDie.variant(), Policy::NoWait.variant()];
     // Buckets and leaves are checked at commit only.
@@ -249,7 +252,8 @@ impl Protocol for TwoPhaseLocking {
         LockWord::born(attempt.worker().number())
     }
 
-    fn commit(&self, attempt: &mut Attempt<Self>) -> Result<(), Lost> {
+    fn prepare(&self, attempt: &mut Attempt<Self>) -> Result<(), Lost> {
+        attempt.draw_stamp();
         attempt.check_predicates(|attempt, id| {
             self.lock(attempt, id, false)?;
             let holds = attempt.predicate_holds(id);
@@ -259,12 +263,13 @@ impl Protocol for TwoPhaseLocking {
         if self.policy == Policy::WoundWait {
             self.contexts.pass_commit_point(attempt, attempt.local.stamp)?;
         }
-        Contexts::fence_before_install();
-        for at in 0..attempt.items.writes().len() {
-            attempt.install(attempt.items.writes()[at]);
-        }
-        self.release(attempt);
         Ok(())
+    }
+
+    fn finish(&self, prepared: Prepared<'_, Self>) {
+        Contexts::fence_before_install();
+        let attempt = prepared.install_all(|_| (), |_| ());
+        self.release(attempt);
     }
 
     #[cold]

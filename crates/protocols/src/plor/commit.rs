@@ -92,17 +92,31 @@ impl Plor {
         // Orders the reads before the checks; the reader's side of `Locker::begin_install`.
         fence(Ordering::Acquire);
         let stamp = attempt.local.stamp;
-        for (at, item) in attempt.items.iter().enumerate() {
+        for (id, item) in attempt.items.entries() {
             if !item.is(Flags::READ) {
                 continue;
             }
             let locker = item.header();
             let harmless = |holder| holder == stamp.id || self.passes(stamp, holder, locker);
             if !locker.is_unchanged(item.mark, harmless) {
-                return Err(Lost::item(Reason::ReadChanged, ItemId::from_position(at)));
+                return Err(Lost::item(Reason::ReadChanged, id));
             }
         }
         Ok(())
+    }
+
+    /// Validates predicates, versions that were read, buckets and leaves.
+    pub(super) fn validate_all(&self, attempt: &mut Attempt<Self>) -> Result<(), Lost> {
+        self.check_predicates(attempt)?;
+        if attempt.local.optimistic {
+            self.validate(attempt)?;
+        }
+        attempt.check_structures()
+    }
+
+    /// True for an attempt that has entered nothing, so that nobody knows of it.
+    pub(super) fn is_unknown(attempt: &Attempt<Self>) -> bool {
+        attempt.local.optimistic && attempt.items.writes().is_empty()
     }
 
     /// Leaves the readers of everything read.

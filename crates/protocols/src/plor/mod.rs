@@ -65,7 +65,7 @@ pub use locker::Locker;
 pub use options::PlorOptions;
 
 use crate::contexts::{self, AttemptId, Contexts, Looks, Stamp, Wound};
-use hotrow_core::{Attempt, Flags, ItemId, Lost, Protocol, Reason, Variant};
+use hotrow_core::{Attempt, Flags, ItemId, Lost, Prepared, Protocol, Reason, Variant};
 use hotrow_sync::atomic::{Ordering, fence};
 use hotrow_sync::clock;
 use locker::{Latch, Overflow, Set, Writer};
@@ -216,7 +216,11 @@ impl Plor {
     }
 }
 
-impl Protocol for Plor {
+// SAFETY: a `load` runs between two installs, which are counted (`Locker::stable`), or while the attempt is among the readers
+// or has the right to write; then it counts only if the attempt has not been wounded by then (`unharmed`). Writes are installed
+// between `begin_install` and `end_install`, with the right to write, which nobody takes from an attempt that has passed its
+// commit point; each once, after everything that can fail.
+unsafe impl Protocol for Plor {
     const VARIANTS: &'static [Variant] = options::VARIANTS;
     // Buckets and leaves are checked at commit only, and so is what a read-only transaction reads at first.
     const OPAQUE: bool = false;
@@ -301,34 +305,36 @@ impl Protocol for Plor {
         Locker::born(attempt.local.stamp.id)
     }
 
-    fn commit(&self, attempt: &mut Attempt<Self>) -> Result<(), Lost> {
-        let stamp = attempt.local.stamp;
+    fn prepare(&self, attempt: &mut Attempt<Self>) -> Result<(), Lost> {
         self.make_all_exclusive(attempt)?;
-        self.check_predicates(attempt)?;
-        if attempt.local.optimistic {
-            self.validate(attempt)?;
+        attempt.draw_stamp();
+        self.validate_all(attempt)?;
+        if Self::is_unknown(attempt) {
+            Ok(())
+        } else {
+            self.contexts.pass_commit_point(attempt, attempt.local.stamp)
         }
-        attempt.check_structures()?;
-        if attempt.local.optimistic && attempt.items.writes().is_empty() {
-            // It has entered nothing, so nobody knows of it.
-            self.contexts.end(stamp);
-            return Ok(());
+    }
+
+    fn finish(&self, mut prepared: Prepared<'_, Self>) {
+        let stamp = prepared.attempt().local.stamp;
+        if Self::is_unknown(prepared.attempt()) {
+            return self.contexts.end(stamp);
         }
-        self.contexts.pass_commit_point(attempt, stamp)?;
-        if !attempt.local.optimistic {
-            self.leave_readers(attempt);
+        if !prepared.attempt().local.optimistic {
+            self.leave_readers(prepared.attempt());
         }
-        let mut holds = !attempt.items.writes().is_empty();
-        for at in 0..attempt.items.writes().len() {
-            let id = attempt.items.writes()[at];
-            attempt.items.get(id).header().begin_install();
-            attempt.install(id);
-            let locker = attempt.items.get(id).header();
-            locker.end_install();
-            let latch = self.latch(locker);
-            locker.release();
-            drop(latch);
-        }
+        let mut holds = !prepared.attempt().items.writes().is_empty();
+        let attempt = prepared.install_all(
+            |item| item.header().begin_install(),
+            |item| {
+                let locker = item.header();
+                locker.end_install();
+                let latch = self.latch(locker);
+                locker.release();
+                drop(latch);
+            },
+        );
         // Rights to write what then was not written: a dead record that was to be updated.
         for item in attempt.items.iter() {
             if item.is(Flags::LOCKED) && !item.is(Flags::WRITE) {
@@ -348,7 +354,11 @@ impl Protocol for Plor {
         }
         self.contexts.end(stamp);
         self.contexts.tell(stamp);
-        Ok(())
+    }
+
+    fn validate_before_rollback(&self, attempt: &mut Attempt<Self>) -> Result<(), Lost> {
+        self.validate_all(attempt)?;
+        self.unharmed(attempt, ())
     }
 
     #[cold]

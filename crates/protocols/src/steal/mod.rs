@@ -50,7 +50,7 @@ pub use options::{QueueLockingOptions, Stealing};
 use crate::contexts::{self, Contexts, Looks, Stamp};
 use hotrow_core::graph::Board;
 use hotrow_core::{
-    Attempt, Flags, Item, ItemId, Lost, Protocol, RangeId, RangeUse, Reason, Variant, WorkerId,
+    Attempt, Flags, Item, ItemId, Lost, Prepared, Protocol, RangeId, RangeUse, Reason, Variant, WorkerId,
 };
 use hotrow_sync::{Arc, clock};
 use lock::Blocker;
@@ -223,23 +223,33 @@ impl QueueLocking {
         self.queues.released(released, &self.contexts)
     }
 
-    /// Gives back the locks that others wait for, and installs what is written there. All locks are held, and it is decided
-    /// that the attempt commits, so whoever has such a lock next need not wait until the other writes are installed.
-    fn release_awaited(&self, attempt: &mut Attempt<Self>) {
-        for id in attempt.items.ids() {
-            let item = attempt.items.get(id);
+    /// Installs all writes, those first over which others wait, and gives these locks back at once: whoever has such a lock
+    /// next need not wait until the other writes are installed.
+    #[inline(never)]
+    fn install_awaited_first<'a>(&self, prepared: Prepared<'a, Self>) -> &'a mut Attempt<Self> {
+        let mut prepared = prepared.one_by_one();
+        for id in prepared.attempt().items.ids() {
+            let item = prepared.attempt().items.get(id);
             if !item.is(Flags::LOCKED) || item.is(Flags::BORN) || !item.header().is_awaited() {
                 continue;
             }
             if item.is(Flags::WRITE) {
-                attempt.install(id);
+                prepared.install(id);
             }
+            let attempt = prepared.attempt();
             self.unlock(attempt, id);
             // Both, if it was an upgrade: nothing is left to be given back.
             let item = attempt.items.get_mut(id);
             item.clear(Flags::LOCKED);
             item.clear(Flags::READ);
         }
+        for at in 0..prepared.attempt().items.writes().len() {
+            let id = prepared.attempt().items.writes()[at];
+            if prepared.attempt().items.get(id).is(Flags::LOCKED) {
+                prepared.install(id);
+            }
+        }
+        prepared.into_attempt()
     }
 
     fn release(&self, attempt: &Attempt<Self>) {
@@ -259,7 +269,10 @@ impl QueueLocking {
     }
 }
 
-impl Protocol for QueueLocking {
+// SAFETY: a `load` runs while the attempt holds the segment's lock, shared or exclusive. Writes are installed under exclusive
+// locks, which nobody takes from their holder. Each is installed once, after everything that can fail: those whose locks
+// others wait for first, and their locks are given back, so that the item no longer says `LOCKED`.
+unsafe impl Protocol for QueueLocking {
     const VARIANTS: &'static [Variant] = options::VARIANTS;
     // Buckets and leaves are checked at commit only.
     const OPAQUE: bool = false;
@@ -413,24 +426,23 @@ impl Protocol for QueueLocking {
         }
     }
 
-    fn commit(&self, attempt: &mut Attempt<Self>) -> Result<(), Lost> {
+    fn prepare(&self, attempt: &mut Attempt<Self>) -> Result<(), Lost> {
+        attempt.draw_stamp();
         attempt.check_predicates(|attempt, id| {
             self.share(attempt, id)?;
             Ok(attempt.predicate_holds(id))
         })?;
-        attempt.check_structures()?;
+        attempt.check_structures()
+    }
+
+    fn finish(&self, mut prepared: Prepared<'_, Self>) {
         // Whoever waits as the first in a queue has said so, or all locks are given back together.
-        if self.is_awaited(attempt) {
-            self.release_awaited(attempt);
-        }
-        for at in 0..attempt.items.writes().len() {
-            let id = attempt.items.writes()[at];
-            if attempt.items.get(id).is(Flags::LOCKED) {
-                attempt.install(id);
-            }
-        }
+        let attempt = if self.is_awaited(prepared.attempt()) {
+            self.install_awaited_first(prepared)
+        } else {
+            prepared.install_all(|_| (), |_| ())
+        };
         self.release(attempt);
-        Ok(())
     }
 
     #[cold]

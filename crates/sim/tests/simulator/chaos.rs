@@ -1,4 +1,4 @@
-//! Random programs under random options: they end, nothing is lost, and they end the same way twice.
+//! Random programs under random options: they end, lose nothing, and end the same way twice.
 
 use std::cell::Cell;
 
@@ -9,7 +9,7 @@ use hotrow_sim::{
 
 use crate::word::{Mutex, Word, words};
 
-/// Counts how many of its kind live.
+/// Counts its live instances.
 struct Counted<'a>(&'a Cell<i64>, &'a Word);
 
 impl<'a> Counted<'a> {
@@ -55,12 +55,12 @@ fn options(random: &mut Random) -> Config {
     }
 }
 
-/// What the run was like, and its last steps.
+/// Runs a random program. Returns the hash of the run, and its end, results and last steps as text.
 fn run(seed: u64) -> (u64, String) {
     let mut random = Random::stream(seed, 100);
     let config = options(&mut random);
     let turns = 20 + random.below(60);
-    // To be ended by unwinding while unwinding from a panic aborts the process.
+    // A core that is ended by unwinding while it unwinds from a panic aborts the process.
     let panics = config.ending == Ending::Abandon && random.chance(0.2);
     let (lock, shared, accounts, living) = (Mutex::default(), words(4), words(3), Cell::new(0));
     accounts.iter().for_each(|account| account.0.set(100));
@@ -114,7 +114,7 @@ fn run(seed: u64) -> (u64, String) {
     let total: u64 = accounts.iter().map(|account| account.0.get()).sum();
     assert_eq!(total, 300, "seed {seed}: a region is all or nothing\n{}", outcome.trace);
     let left = outcome.fates.iter().filter(|fate| matches!(fate, Fate::Killed | Fate::Ended)).count();
-    // Each core has at most two of them.
+    // Each core has at most two instances.
     assert!(
         (0..=2 * left as i64).contains(&living.get()),
         "seed {seed}: {} live, {} {:?} {:?}\n{}",
@@ -147,7 +147,7 @@ fn random_programs_end_and_end_the_same_way_twice() {
         let kinds = ["finished", "deadlock", "limit", "panicked"];
         let end = kinds.into_iter().find(|kind| end.contains(kind)).unwrap();
         *ends.entry(end).or_default() += 1;
-        // SAFETY: whatever the cores of these runs shared was dropped at the end of `run`.
+        // SAFETY: everything that the cores of these runs shared was dropped at the end of `run`.
         unsafe { hotrow_sim::free_abandoned_stacks() };
     }
     assert_eq!(ends.len(), 4, "programs end in many ways: {ends:?}");

@@ -1,4 +1,4 @@
-//! The same seed and options give the same run; in the same process and in another.
+//! The same seed and options give the same run, in the same process and in another.
 
 use std::cell::Cell;
 use std::collections::HashSet;
@@ -8,12 +8,12 @@ use std::process::Command;
 use crate::orders;
 use crate::word::words;
 use hotrow_sim::{
-    Config, CoreLocal, Faults, Kind, Machine, Order, Random, Simulation, access, park_on, work,
+    AccessKind, Config, CoreLocal, Faults, Machine, Order, Random, Simulation, access, park_on, work,
 };
 
 static SUM: CoreLocal<Cell<u64>> = CoreLocal::new(|| Cell::new(0));
 
-/// A contended program; what it did, in words.
+/// Runs a contended program. Returns the hash of the run, and a report as text.
 fn report(seed: u64, order: Order, machine: &str) -> (u64, String) {
     let machine = Machine::named(machine).unwrap();
     let faults = Faults { stops: 2, stop_ns_max: 50_000, kills: 1, within_steps: 1000 };
@@ -25,7 +25,7 @@ fn report(seed: u64, order: Order, machine: &str) -> (u64, String) {
         for turn in 0..100 {
             // The product of two uniform numbers: low words are hot.
             let word = &words[(random.unit() * random.unit() * 64.0) as usize];
-            access(word.0.as_ptr() as usize, 8, Kind::ReadModifyWrite);
+            access(word.0.as_ptr() as usize, 8, AccessKind::ReadModifyWrite);
             word.0.set(word.0.get() + 1);
             SUM.with(|sum| sum.set(sum.get().wrapping_mul(31) + word.0.get()));
             work(random.below(100));
@@ -101,7 +101,7 @@ fn the_same_options_print_the_same_bytes_in_every_process() {
             .unwrap();
         assert!(output.status.success());
         let text = String::from_utf8(output.stdout).unwrap();
-        // The test runner prints how long it took.
+        // The line of the test runner differs: it has the time.
         let (printed, _) = text.rsplit_once("test result").unwrap();
         printed.to_owned()
     };

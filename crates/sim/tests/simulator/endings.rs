@@ -1,4 +1,4 @@
-//! How runs and cores end: deadlock, limits, panics, faults.
+//! The ends of runs and of cores: deadlock, limits, panics, faults.
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -9,7 +9,7 @@ use crate::word::*;
 use crate::{config, orders, simulation};
 
 #[test]
-fn a_deadlock_ends_the_run_and_names_who_waits_on_what() {
+fn a_deadlock_ends_the_run_and_names_the_parked_cores_with_their_keys() {
     for (order, ending) in orders().into_iter().zip([Ending::Abandon, Ending::Unwind, Ending::Abandon]) {
         let locks: [Mutex; 2] = Default::default();
         let outcome = simulation(Config { order, ending, grace_steps: 1000, ..config(3) }).try_run(|core| {
@@ -26,13 +26,13 @@ fn a_deadlock_ends_the_run_and_names_who_waits_on_what() {
         let keys: Vec<usize> = waiting.iter().map(|waiting| waiting.key).collect();
         assert_eq!(keys, [locks[1].0.address(), locks[0].0.address()]);
         let text = outcome.end.to_string();
-        assert!(text.contains("core 0 waits on 0x") && text.contains("(second lock)"), "{text}");
+        assert!(text.contains("core 0 has waited on 0x") && text.contains("(second lock)"), "{text}");
         assert_eq!(outcome.fates, [Fate::Ended, Fate::Ended, Fate::Finished]);
     }
 }
 
 #[test]
-fn limits_ask_first_and_end_then() {
+fn limits_first_ask_cores_to_stop_and_then_end_the_run() {
     let word = Word::default();
     let polite = simulation(Config { until_ns: Some(10_000), ..config(4) }).run(|_| {
         while !should_stop() {
@@ -60,7 +60,7 @@ fn limits_ask_first_and_end_then() {
 }
 
 #[test]
-fn unwinding_runs_destructors_even_those_that_wait_for_each_other() {
+fn unwinding_runs_destructors_even_if_they_wait_for_each_other() {
     struct Leaves<'a>(&'a Word, u64);
     impl Drop for Leaves<'_> {
         fn drop(&mut self) {
@@ -84,7 +84,7 @@ fn unwinding_runs_destructors_even_those_that_wait_for_each_other() {
 }
 
 #[test]
-fn a_panic_comes_out_after_the_others_have_ended() {
+fn a_panic_propagates_after_the_other_cores_have_ended() {
     for order in orders() {
         let stopped = Cell::new(0);
         let simulation = simulation(Config { order, ..config(4) });
@@ -112,7 +112,7 @@ fn a_panic_comes_out_after_the_others_have_ended() {
 }
 
 #[test]
-fn a_panic_can_be_looked_at() {
+fn try_run_returns_a_panic() {
     let outcome = simulation(config(2)).try_run(|core| {
         yield_now();
         if core == 1 {
@@ -167,7 +167,7 @@ fn a_killed_core_never_goes_on_and_its_lock_stays_locked() {
             deadlocks += usize::from(matches!(outcome.end, End::Deadlock { .. }));
         }
         assert!((15..=30).contains(&all_killed), "{all_killed}: the last core alive is spared");
-        assert!((1..30).contains(&deadlocks), "{deadlocks} of 30 died with the lock, or on the way to it");
+        assert!((1..30).contains(&deadlocks), "{deadlocks} of 30 died with the lock, or while taking it");
     }
     // SAFETY: the locks that the cores of these runs shared are gone.
     let freed = unsafe { hotrow_sim::free_abandoned_stacks() };

@@ -1,12 +1,12 @@
-//! What the model of the machine makes of programs.
+//! The costs of small programs under the machine model.
 
 use std::cell::Cell;
 
-use hotrow_sim::{Config, Kind, Machine, Simulation, access, should_stop, work};
+use hotrow_sim::{AccessKind, Config, Machine, Simulation, access, should_stop, work};
 
 use crate::word::{Word, words};
 
-/// Additions per virtual microsecond; `pick` says which word a core adds to.
+/// Additions per virtual microsecond; `pick` chooses the word that a core adds to.
 fn throughput(machine: &Machine, cores: usize, work_units: u64, pick: impl Fn(usize) -> usize) -> f64 {
     let words = words(cores);
     let config = Config { until_ns: Some(100_000), trace_steps: 0, ..Config::new(machine.clone(), cores) };
@@ -35,7 +35,7 @@ fn private_counters_scale_and_a_shared_one_does_not() {
 }
 
 #[test]
-fn a_shared_counter_has_the_throughput_of_one_transfer_each() {
+fn a_shared_counter_has_a_throughput_of_one_addition_per_transfer() {
     let machine = Machine::named("drp").unwrap();
     let transfer = machine.nanoseconds.same_socket + machine.nanoseconds.atomic;
     for cores in [4, 8, 15] {
@@ -82,7 +82,7 @@ fn a_second_thread_on_a_core_slows_the_first_down() {
 }
 
 #[test]
-fn false_sharing_costs_what_sharing_costs() {
+fn false_sharing_costs_as_much_as_sharing() {
     #[repr(align(64))]
     #[derive(Default)]
     struct Pair([Cell<u64>; 2]);
@@ -93,7 +93,7 @@ fn false_sharing_costs_what_sharing_costs() {
         Simulation::new(config).unwrap().run(|core| {
             let cell = if same_line { &pairs[0].0[core] } else { &pairs[core].0[0] };
             while !should_stop() {
-                access(cell.as_ptr() as usize, 8, Kind::ReadModifyWrite);
+                access(cell.as_ptr() as usize, 8, AccessKind::ReadModifyWrite);
                 cell.set(cell.get() + 1);
             }
         });
@@ -103,10 +103,10 @@ fn false_sharing_costs_what_sharing_costs() {
 }
 
 #[test]
-fn an_access_over_the_end_of_a_line_touches_two() {
+fn an_access_across_a_line_boundary_touches_two_lines() {
     let words: [Word; 2] = Default::default();
     let outcome = Simulation::new(Config::new(Machine::named("this").unwrap(), 1)).unwrap().run(|_| {
-        access(words[0].0.as_ptr() as usize + 60, 8, Kind::Load);
+        access(words[0].0.as_ptr() as usize + 60, 8, AccessKind::Load);
     });
     assert_eq!((outcome.steps, outcome.lines), (2, 2));
 }

@@ -1,4 +1,4 @@
-//! The simulator as its users see it.
+//! Tests of the simulator through its public interface.
 
 mod chaos;
 mod determinism;

@@ -1,4 +1,4 @@
-//! Small protocols built on the operations, and what schedules make of them.
+//! Small protocols built on the operations, under several schedules.
 
 use std::cell::{Cell, RefCell};
 
@@ -18,9 +18,9 @@ fn a_lock_and_a_counter_work_on_any_number_of_cores_in_any_order() {
                 for _ in 0..3 {
                     lock.lock();
                     let seen = count.get();
-                    access(count.as_ptr() as usize, 8, Kind::Load);
+                    access(count.as_ptr() as usize, 8, AccessKind::Load);
                     work(10);
-                    access(count.as_ptr() as usize, 8, Kind::Store);
+                    access(count.as_ptr() as usize, 8, AccessKind::Store);
                     count.set(seen + 1);
                     lock.unlock();
                 }
@@ -57,7 +57,7 @@ fn a_queue_lock_serves_in_the_order_of_arrival_and_works_in_any_order() {
 }
 
 #[test]
-fn a_schedule_of_ones_own_steps_interleavings_by_hand() {
+fn a_custom_schedule_steps_an_interleaving_by_hand() {
     struct Script(Vec<usize>);
     impl Schedule for Script {
         fn choose(&mut self, choice: &Choice<'_>) -> usize {
@@ -65,7 +65,7 @@ fn a_schedule_of_ones_own_steps_interleavings_by_hand() {
         }
     }
     let words: [Word; 2] = Default::default();
-    // A choice is made at the start, before each step of whoever is at one, and when a core has returned.
+    // The schedule chooses at the start, before each step of the current core, and when a core has returned.
     let script = Script(vec![0, 0, 1, 1, 0, 1, 0, 1]);
     let order = RefCell::new(Vec::new());
     simulation(config(2)).try_run_with(Box::new(script), |core| {
@@ -77,12 +77,12 @@ fn a_schedule_of_ones_own_steps_interleavings_by_hand() {
     assert_eq!(order.into_inner(), [(0, 0), (1, 0), (0, 1), (1, 1), (0, 2), (1, 2)]);
 }
 
-/// Lost update: two cores read, and then both write.
+/// Returns true if a lost update happened: both cores read before either wrote.
 fn lost_update(order: Order, seed: u64) -> bool {
     let word = Word::default();
     let _: Outcome<()> = simulation(Config { order, seed, caches: false, ..config(2) }).run(|core| {
         if core == 1 {
-            // Far apart in time, so that the clocks never let them meet.
+            // Far apart in time, so that by the clocks the two cores never overlap.
             work(100_000);
         }
         let seen = word.load();

@@ -1,9 +1,9 @@
-//! Hardware transactions: all or nothing, who wins, what fits; and dbx-tc Figure 1(a) and 1(b).
+//! Hardware transactions: atomicity, conflicts, capacity; and dbx-tc Figure 1(a) and 1(b).
 
 use hotrow_sim::htm::{self, AbortCause};
 use hotrow_sim::{
-    Config, Ending, Fate, Faults, Kind, Machine, Order, Outcome, Random, Simulation, Woken, pause, sleep,
-    work, yield_now,
+    AccessKind, Config, Ending, Fate, Faults, Machine, Order, Outcome, Random, Simulation, Woken, pause,
+    sleep, work, yield_now,
 };
 
 use crate::word::{Word, words};
@@ -12,7 +12,7 @@ fn config(cores: usize) -> Config {
     Config::new(Machine::named("dbx-tc").unwrap(), cores)
 }
 
-/// A machine whose regions fail for nothing but conflicts and what the program itself does.
+/// A machine whose regions abort only by conflicts and by the program's own operations.
 fn calm(cores: usize) -> Config {
     let mut config = config(cores);
     if let Some(transactions) = &mut config.machine.transactions {
@@ -24,14 +24,14 @@ fn calm(cores: usize) -> Config {
     config
 }
 
-/// Runs on one core.
+/// Runs `body` on one core and returns its result.
 fn alone<R>(config: Config, body: impl Fn() -> R) -> R {
     let mut outcome = Simulation::new(config).unwrap().run(|_| body());
     outcome.results[0].take().expect("the body has returned")
 }
 
 #[test]
-fn a_committed_region_has_written_all_and_an_aborted_one_nothing() {
+fn a_committed_region_has_written_everything_and_an_aborted_one_nothing() {
     let words = words(10);
     let (committed, aborted) = alone(calm(1), || {
         let committed = htm::run(|| words.iter().for_each(|word| word.store(1)));
@@ -48,7 +48,7 @@ fn a_committed_region_has_written_all_and_an_aborted_one_nothing() {
 }
 
 #[test]
-fn what_is_not_allowed_inside_aborts_and_so_does_a_machine_without_regions() {
+fn forbidden_operations_abort_a_region_and_machines_without_regions_refuse_it() {
     let system = Err(AbortCause::System);
     assert_eq!(alone(calm(1), || htm::run(pause)), system);
     assert_eq!(alone(calm(1), || htm::run(yield_now)), system);
@@ -79,8 +79,8 @@ fn a_region_inside_a_region_is_part_of_it() {
 }
 
 #[test]
-fn the_requester_wins_and_never_sees_what_did_not_commit() {
-    for kind in [Kind::Load, Kind::Store] {
+fn the_requester_wins_and_never_sees_uncommitted_writes() {
+    for kind in [AccessKind::Load, AccessKind::Store] {
         let (word, other) = (Word::default(), Word::default());
         let outcome = Simulation::new(calm(2)).unwrap().run(|core| {
             if core == 0 {
@@ -88,11 +88,11 @@ fn the_requester_wins_and_never_sees_what_did_not_commit() {
                     word.store(1);
                     (0..1000).for_each(|_| other.touch());
                 });
-                assert_eq!(word.0.get(), if kind == Kind::Load { 0 } else { 9 });
+                assert_eq!(word.0.get(), if kind == AccessKind::Load { 0 } else { 9 });
                 return result;
             }
             work(2000);
-            if kind == Kind::Load {
+            if kind == AccessKind::Load {
                 assert_eq!(word.load(), 0, "the write was undone before the load");
             } else {
                 word.store(9);
@@ -139,7 +139,7 @@ fn transfers_in_regions_keep_the_sum_in_every_order_and_through_faults() {
                     .is_err()
                     {
                         tries += 1;
-                        // Two that retry at once would abort each other for ever.
+                        // Two cores that retry at once would abort each other for ever.
                         work(random.below(100 << tries.min(10)));
                         yield_now();
                     }
@@ -155,7 +155,7 @@ fn transfers_in_regions_keep_the_sum_in_every_order_and_through_faults() {
 }
 
 #[test]
-fn a_run_that_ends_inside_a_region_leaves_nothing_of_it() {
+fn a_run_that_ends_inside_a_region_undoes_the_region() {
     for ending in [Ending::Abandon, Ending::Unwind] {
         let word = Word::default();
         let options = Config { ending, steps_max: Some(100), grace_steps: 100, ..calm(2) };
@@ -176,7 +176,7 @@ fn a_run_that_ends_inside_a_region_leaves_nothing_of_it() {
 }
 
 #[test]
-fn a_panic_inside_a_region_undoes_it_and_goes_on() {
+fn a_panic_inside_a_region_undoes_the_region_and_propagates() {
     let word = Word::default();
     let caught = alone(calm(1), || {
         let run = || {
@@ -193,8 +193,8 @@ fn a_panic_inside_a_region_undoes_it_and_goes_on() {
 }
 
 #[test]
-fn a_ninth_line_in_a_set_aborts() {
-    // Lines 4096 bytes apart are in the same of 64 sets.
+fn a_ninth_written_line_in_a_set_of_eight_ways_aborts() {
+    // Lines 4096 bytes apart fall into the same of the 64 sets.
     let words = words(64 * 9);
     let write =
         |count: usize| alone(calm(1), || htm::run(|| (0..count).for_each(|at| words[at * 64].store(1))));
@@ -224,7 +224,7 @@ impl Array {
     }
 }
 
-/// The part of regions that abort, on one core, in percent.
+/// The share of regions that abort on one core, in percent.
 fn abort_rate(seed: u64, body: impl Fn(&mut Random)) -> f64 {
     let options = Config { seed, trace_steps: 0, ..config(1) };
     let aborts = alone(options, || {
@@ -234,9 +234,9 @@ fn abort_rate(seed: u64, body: impl Fn(&mut Random)) -> f64 {
     aborts as f64 * 100.0 / TRIES as f64
 }
 
-/// What the text says of Figure 1(a): at most 31 KB can be written; the abort rate increases with the size,
-/// drastically above 16 KB; the accesses are sequential. The curve itself is not in the text, so between 16 and
-/// 31 KB only its shape is compared.
+/// The paper's text on Figure 1(a): at most 31 KB can be written; the abort rate increases with the size,
+/// drastically above 16 KB; the accesses are sequential. The text does not have the curve itself, so between 16
+/// and 31 KB only its shape is compared.
 #[test]
 fn figure_1a_sequential_writes() {
     let array = Array::new(40 * 1024);
@@ -254,7 +254,7 @@ fn figure_1a_sequential_writes() {
     assert_eq!(rates[8..], [100.0, 100.0], "more than 31 KB never commit");
 }
 
-/// What the text says of Figure 1(a): at most 4 MB can be read.
+/// The paper's text on Figure 1(a): at most 4 MB can be read.
 #[test]
 fn figure_1a_sequential_reads() {
     let array = Array::new(5 << 20);
@@ -271,8 +271,9 @@ fn figure_1a_sequential_reads() {
     assert_eq!(read(4200), 0, "more than 4 MB cannot");
 }
 
-/// What the text says of Figure 1(b): with random writes to an array of 4 MB, each to an element of 4 bytes,
-/// more than 90 percent abort after 448 bytes, that is, 112 elements. The model was fitted to this point; that the rest of the curve is between is a consequence.
+/// The paper's text on Figure 1(b): with random writes to an array of 4 MB, each to an element of 4 bytes, more
+/// than 90 percent abort after 448 bytes, that is, 112 elements. The model was fitted to this point; the rest of
+/// the curve follows from it.
 #[test]
 fn figure_1b_random_writes() {
     let array = Array::new(4 << 20);

@@ -26,7 +26,7 @@ fn operations_happen_in_the_order_of_the_clocks() {
 }
 
 #[test]
-fn equal_clocks_go_by_number() {
+fn of_cores_with_equal_clocks_the_lower_number_goes_first() {
     let order = RefCell::new(Vec::new());
     let words: [Word; 4] = Default::default();
     simulation(config(4)).run(|core| {
@@ -37,9 +37,9 @@ fn equal_clocks_go_by_number() {
 }
 
 #[test]
-fn outside_of_a_simulation_everything_does_nothing() {
+fn outside_a_simulation_operations_do_nothing() {
     assert!(!hotrow_sim::is_active());
-    access(8, 8, Kind::Store);
+    access(8, 8, AccessKind::Store);
     pause();
     sleep(1 << 60);
     work(1 << 60);
@@ -51,7 +51,7 @@ fn outside_of_a_simulation_everything_does_nothing() {
 }
 
 #[test]
-fn cores_may_borrow_and_return_values() {
+fn bodies_may_borrow_from_the_caller_and_return_values() {
     let text = String::from("shared");
     let outcome = simulation(config(3)).run(|core| {
         yield_now();
@@ -74,7 +74,7 @@ fn a_sleeper_sleeps_in_virtual_time() {
 }
 
 #[test]
-fn a_parked_core_is_woken_and_pays_for_it() {
+fn a_woken_core_pays_for_its_wake_up() {
     let machine = Machine::named("drp").unwrap();
     let wake_ns = machine.nanoseconds.wake as u64;
     let word = Word::default();
@@ -131,7 +131,7 @@ fn waiters_are_woken_in_the_order_in_which_they_parked() {
 }
 
 #[test]
-fn a_trace_tells_the_last_steps() {
+fn a_trace_has_the_last_steps_of_each_core() {
     let word = Word::default();
     let outcome = simulation(Config { trace_steps: 3, ..config(2) }).run(|core| {
         label(if core == 0 { "adding" } else { "looking" });

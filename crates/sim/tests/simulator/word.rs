@@ -2,9 +2,9 @@
 
 use std::cell::{Cell, RefCell};
 
-use hotrow_sim::{Kind, access, htm, park_if, pause, unpark_one};
+use hotrow_sim::{AccessKind, access, htm, park_if, pause, unpark_one};
 
-/// A word on a line of its own, so that lines do not depend on the allocator.
+/// A word on a cache line of its own, so that the allocator does not decide which words share a line.
 #[repr(align(64))]
 #[derive(Debug, Default)]
 pub(crate) struct Word(pub(crate) Cell<u64>);
@@ -15,29 +15,29 @@ impl Word {
     }
 
     pub(crate) fn load(&self) -> u64 {
-        access(self.address(), 8, Kind::Load);
+        access(self.address(), 8, AccessKind::Load);
         self.0.get()
     }
 
-    /// A load whose value is of no interest.
+    /// Loads the word and ignores its value.
     pub(crate) fn touch(&self) {
-        access(self.address(), 8, Kind::Load);
+        access(self.address(), 8, AccessKind::Load);
     }
 
     pub(crate) fn store(&self, value: u64) {
-        access(self.address(), 8, Kind::Store);
+        access(self.address(), 8, AccessKind::Store);
         // SAFETY: the words outlive the simulations of these tests, and are shared through `Cell` only.
         unsafe { htm::log_write(self.0.as_ptr().cast(), 8) };
         self.0.set(value);
     }
 
     pub(crate) fn add(&self, value: u64) -> u64 {
-        access(self.address(), 8, Kind::ReadModifyWrite);
+        access(self.address(), 8, AccessKind::ReadModifyWrite);
         self.0.replace(self.0.get() + value)
     }
 
     pub(crate) fn swap(&self, value: u64) -> u64 {
-        access(self.address(), 8, Kind::ReadModifyWrite);
+        access(self.address(), 8, AccessKind::ReadModifyWrite);
         self.0.replace(value)
     }
 }
@@ -46,7 +46,7 @@ pub(crate) fn words(count: usize) -> Vec<Word> {
     (0..count).map(|_| Word::default()).collect()
 }
 
-/// A mutex that parks: 0 free, 1 held, 2 held and wanted.
+/// A mutex that parks: 0 is free, 1 held, 2 held with waiters.
 #[derive(Default)]
 pub(crate) struct Mutex(pub(crate) Word);
 
@@ -67,17 +67,17 @@ impl Mutex {
     }
 }
 
-/// The queue lock of Mellor-Crummey and Scott: each waits on a line of its own.
+/// The queue lock of Mellor-Crummey and Scott: each waiter spins on a line of its own.
 #[derive(Default)]
 pub(crate) struct QueueLock {
-    /// Whoever came last, plus one; 0 is nobody.
+    /// The core that arrived last, plus one; 0 if the queue is empty.
     pub(crate) last: Word,
     pub(crate) arrived: RefCell<Vec<usize>>,
 }
 
 #[derive(Default)]
 pub(crate) struct Waiter {
-    /// Whoever came next, plus one.
+    /// The core that arrived next, plus one.
     next: Word,
     must_wait: Word,
 }
@@ -98,7 +98,7 @@ impl QueueLock {
 
     pub(crate) fn unlock(&self, waiters: &[Waiter], core: usize) {
         if waiters[core].next.load() == 0 {
-            access(self.last.address(), 8, Kind::ReadModifyWrite);
+            access(self.last.address(), 8, AccessKind::ReadModifyWrite);
             if self.last.0.get() == core as u64 + 1 {
                 return self.last.0.set(0);
             }

@@ -5,9 +5,9 @@ use crate::Arc;
 use crate::model::{Model, Part};
 use crate::thread::spawn;
 
-/// An event and the word that is waited for.
+/// An event and the word that its waiters wait for.
 ///
-/// The word is relaxed on both sides: that no wake-up is lost rests on the event alone.
+/// Both sides access the word relaxed, so the event alone must prevent lost wake-ups.
 #[derive(Default)]
 struct Gate {
     open: AtomicU32,
@@ -51,7 +51,7 @@ fn one_notifier_wakes_two_waiters() {
     });
 }
 
-/// The first notification must not use up what wakes the waiter for the second.
+/// The first notification must not prevent the wake-up by the second.
 #[test]
 fn a_waiter_for_the_second_of_two_changes_is_woken() {
     Model::new().preemptions(3).needs(Part::TOTAL_ORDER).check(|| {
@@ -62,7 +62,7 @@ fn a_waiter_for_the_second_of_two_changes_is_woken() {
     });
 }
 
-/// A turn goes there and back: each of the two waits and notifies.
+/// Each of the two threads both waits and notifies.
 #[test]
 fn two_threads_hand_a_turn_there_and_back() {
     Model::new().needs(Part::TOTAL_ORDER).check(|| {

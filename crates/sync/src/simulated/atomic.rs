@@ -1,6 +1,6 @@
 //! Atomic words and fences.
 
-use hotrow_sim::{Kind, access};
+use hotrow_sim::{AccessKind, access};
 use std::fmt;
 pub use std::sync::atomic::Ordering;
 
@@ -14,28 +14,28 @@ macro_rules! word {
             }
 
             #[inline]
-            fn step(&self, kind: Kind) {
+            fn step(&self, kind: AccessKind) {
                 access(std::ptr::from_ref(self).addr(), size_of::<Self>(), kind);
             }
 
             /// Loads the value.
             #[inline]
             pub fn load(&self, order: Ordering) -> $value {
-                self.step(Kind::Load);
+                self.step(AccessKind::Load);
                 self.0.load(order)
             }
 
             /// Stores a value.
             #[inline]
             pub fn store(&self, value: $value, order: Ordering) {
-                self.step(Kind::Store);
+                self.step(AccessKind::Store);
                 self.0.store(value, order);
             }
 
-            /// Stores a value and returns the one before.
+            /// Stores a value and returns the previous one.
             #[inline]
             pub fn swap(&self, value: $value, order: Ordering) -> $value {
-                self.step(Kind::ReadModifyWrite);
+                self.step(AccessKind::ReadModifyWrite);
                 self.0.swap(value, order)
             }
 
@@ -43,7 +43,7 @@ macro_rules! word {
             ///
             /// # Errors
             ///
-            /// The value, if it is another one.
+            /// The current value, if it is not `current`.
             #[inline]
             pub fn compare_exchange(
                 &self,
@@ -52,15 +52,15 @@ macro_rules! word {
                 success: Ordering,
                 failure: Ordering,
             ) -> Result<$value, $value> {
-                self.step(Kind::ReadModifyWrite);
+                self.step(AccessKind::ReadModifyWrite);
                 self.0.compare_exchange(current, new, success, failure)
             }
 
-            /// As [`compare_exchange`](Self::compare_exchange); here it never fails without reason.
+            /// As [`compare_exchange`](Self::compare_exchange); here it never fails spuriously.
             ///
             /// # Errors
             ///
-            /// The value, if it is another one.
+            /// The current value, if it is not `current`.
             #[inline]
             pub fn compare_exchange_weak(
                 &self,
@@ -72,13 +72,13 @@ macro_rules! word {
                 self.compare_exchange(current, new, success, failure)
             }
 
-            /// The value, which nobody else can reach.
+            /// The value, to which the caller has exclusive access.
             #[inline]
             pub fn get_mut(&mut self) -> &mut $value {
                 self.0.get_mut()
             }
 
-            /// The value, which is all that is left.
+            /// Consumes the word and returns its value.
             #[inline]
             pub fn into_inner(self) -> $value {
                 self.0.into_inner()
@@ -91,8 +91,8 @@ macro_rules! word {
             /// As for the standard library's function of this name.
             #[inline]
             pub unsafe fn from_ptr<'a>(pointer: *mut $value) -> &'a Self {
-                // SAFETY: the caller's promise; the type is transparent over the standard library's, which has the
-                // value's layout.
+                // SAFETY: this function's contract; the type is transparent over the standard library's, which has
+                // the value's layout.
                 unsafe { &*pointer.cast::<Self>() }
             }
         }
@@ -111,7 +111,7 @@ macro_rules! word {
     };
 }
 
-/// The operations that numbers have besides.
+/// The additional operations of words that hold numbers.
 macro_rules! number {
     ($name:ident, $value:ty: $($operation:ident),*) => {
         /// A word of the simulation.
@@ -122,10 +122,10 @@ macro_rules! number {
 
         impl $name {
             $(
-                /// Changes the value and returns the one before.
+                /// Changes the value and returns the previous one.
                 #[inline]
                 pub fn $operation(&self, value: $value, order: Ordering) -> $value {
-                    self.step(Kind::ReadModifyWrite);
+                    self.step(AccessKind::ReadModifyWrite);
                     self.0.$operation(value, order)
                 }
             )*
@@ -146,7 +146,7 @@ pub struct AtomicPtr<T>(std::sync::atomic::AtomicPtr<T>);
 
 word!(AtomicPtr, *mut T, T);
 
-/// A fence. What is simulated is sequentially consistent anyway; a full fence has its cost.
+/// A fence. All simulated accesses are sequentially consistent anyway, so a full fence only has a cost.
 #[inline]
 pub fn fence(order: Ordering) {
     if order == Ordering::SeqCst {

@@ -4,13 +4,13 @@ use crate::OnceLock;
 use std::ops::{Add, Sub};
 use std::time::Duration;
 
-/// A moment, inside a simulation or outside of one; the two do not compare.
+/// A moment, inside or outside a simulation. Moments of the two kinds must not be compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Instant {
     since_beginning: Duration,
 }
 
-/// Now.
+/// The current time.
 #[inline]
 pub fn now() -> Instant {
     if hotrow_sim::is_active() {
@@ -20,14 +20,14 @@ pub fn now() -> Instant {
     Instant { since_beginning: BEGINNING.get_or_init(quanta::Instant::now).elapsed() }
 }
 
-/// Nanoseconds since the process, or the simulation that is active, began.
+/// Nanoseconds since the active simulation began; outside a simulation, since the clock was first read.
 #[inline]
 pub fn nanoseconds() -> u64 {
     now().nanoseconds()
 }
 
 impl Instant {
-    /// The time since then.
+    /// The time since this moment.
     pub fn elapsed(&self) -> Duration {
         now().saturating_duration_since(*self)
     }

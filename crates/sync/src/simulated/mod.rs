@@ -1,6 +1,6 @@
-//! What stands in for the standard library in builds with feature `sim`: the same primitives, each operation of
-//! which is a step of the simulation that runs on this thread. If none runs, they are the standard library's, at
-//! the price of looking whether one runs.
+//! Replacements for the standard library's primitives in builds with feature `sim`. Each operation is a step of
+//! the simulation that runs on this thread. If none runs, the operation is the standard library's, plus the cost of
+//! the check.
 
 pub(crate) mod atomic;
 pub(crate) mod clock;
@@ -8,7 +8,7 @@ mod mutex;
 
 pub use mutex::{Condvar, Mutex, MutexGuard};
 
-/// The key on which cores park for something at this address.
+/// The key on which cores park when they wait for an object: its address.
 pub(crate) fn key<T: ?Sized>(of: &T) -> usize {
     std::ptr::from_ref(of).addr()
 }

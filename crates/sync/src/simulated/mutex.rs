@@ -1,19 +1,19 @@
 //! A mutex and a condition variable on which cores park.
 
 use super::key;
-use hotrow_sim::{Kind, access};
+use hotrow_sim::{AccessKind, access};
 use std::mem::ManuallyDrop;
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{LockResult, PoisonError, TryLockError};
 use std::time::Duration;
 
-/// A mutex that cores of a simulation can wait for. All of them are one thread to the operating system, so the
-/// standard library's would wait for itself.
+/// A mutex that cores of a simulation can wait for. All cores run on one thread of the operating system, so with
+/// the standard library's mutex that thread would wait for itself.
 #[derive(Debug, Default)]
 pub struct Mutex<T: ?Sized>(std::sync::Mutex<T>);
 
-/// Looks at a mutex that is held before a core parks: what `std::sync::Mutex` does on Linux.
+/// The number of checks of a held mutex before a core parks, as in `std::sync::Mutex` on Linux.
 const SPINS: u32 = 100;
 
 /// The lock of a [`Mutex`].
@@ -29,7 +29,7 @@ impl<T> Mutex<T> {
         Self(std::sync::Mutex::new(value))
     }
 
-    /// The value, which is all that is left.
+    /// Consumes the mutex and returns its value.
     ///
     /// # Errors
     ///
@@ -44,8 +44,8 @@ impl<T: ?Sized> Mutex<T> {
     ///
     /// # Errors
     ///
-    /// As the standard library's. (In a simulation a panic of one core can poison what another one holds, as both
-    /// are one thread to the standard library.)
+    /// As the standard library's. (In a simulation a panic of one core can poison a mutex that another core holds,
+    /// because the standard library takes both for one thread.)
     pub fn lock(&self) -> LockResult<MutexGuard<'_, T>> {
         let key = key(self);
         let held = |guard| MutexGuard { guard: ManuallyDrop::new(guard), mutex: self };
@@ -54,14 +54,15 @@ impl<T: ?Sized> Mutex<T> {
         }
         let mut spins = SPINS;
         loop {
-            let kind = if spins == SPINS || spins == 0 { Kind::ReadModifyWrite } else { Kind::Load };
+            let kind =
+                if spins == SPINS || spins == 0 { AccessKind::ReadModifyWrite } else { AccessKind::Load };
             access(key, size_of::<u32>(), kind);
             match self.0.try_lock() {
                 Ok(guard) => return Ok(held(guard)),
                 Err(TryLockError::Poisoned(error)) => {
                     return Err(PoisonError::new(held(error.into_inner())));
                 }
-                // As the standard library's: spins for a moment before it parks.
+                // As the standard library's mutex: spins briefly before it parks.
                 Err(TryLockError::WouldBlock) if spins > 0 => {
                     spins -= 1;
                     hotrow_sim::pause();
@@ -75,7 +76,7 @@ impl<T: ?Sized> Mutex<T> {
         }
     }
 
-    /// The value, which nobody else can reach.
+    /// The value, to which the caller has exclusive access.
     ///
     /// # Errors
     ///
@@ -101,24 +102,25 @@ impl<T: ?Sized> DerefMut for MutexGuard<'_, T> {
 impl<T: ?Sized> Drop for MutexGuard<'_, T> {
     fn drop(&mut self) {
         let key = key(self.mutex);
-        access(key, size_of::<u32>(), Kind::Store);
+        access(key, size_of::<u32>(), AccessKind::Store);
         // SAFETY: dropped here and nowhere else.
         unsafe { ManuallyDrop::drop(&mut self.guard) };
         hotrow_sim::unpark_one(key);
     }
 }
 
-/// A condition variable on which cores of a simulation wait, as a futex does it: who waits parks unless somebody
-/// has notified since it looked.
+/// A condition variable on which cores of a simulation wait, as on a futex: a waiter parks unless a notification
+/// came after it read `notified`.
 #[derive(Debug, Default)]
 pub struct Condvar {
     outside: std::sync::Condvar,
-    /// Counts notifications. Not a step: it stands for what the operating system does in one.
+    /// The number of notifications. Its accesses are no steps, because the operating system does this work within
+    /// one system call.
     notified: AtomicU32,
 }
 
 impl Condvar {
-    /// Gives the lock back, waits until somebody notifies (or for no reason), and takes the lock again.
+    /// Releases the lock, waits for a notification (or wakes up spuriously), and takes the lock again.
     ///
     /// # Errors
     ///
@@ -129,7 +131,7 @@ impl Condvar {
             .map(|(guard, ())| guard)
     }
 
-    /// As [`wait`](Self::wait), for at most so long.
+    /// As [`wait`](Self::wait), but for at most `timeout`.
     ///
     /// # Errors
     ///
@@ -162,7 +164,7 @@ impl Condvar {
             let held = |guard| (MutexGuard { guard: ManuallyDrop::new(guard), mutex }, ());
             return inner.map(held).map_err(|error| PoisonError::new(held(error.into_inner())));
         }
-        // Relaxed: all cores are one thread.
+        // Relaxed: all cores run on one thread.
         let seen = self.notified.load(Ordering::Relaxed);
         let deadline = timeout.map(|timeout| (super::clock::now() + timeout).nanoseconds());
         drop(guard);
@@ -173,7 +175,7 @@ impl Condvar {
         }
     }
 
-    /// Wakes all who wait.
+    /// Wakes all waiters.
     pub fn notify_all(&self) {
         self.outside.notify_all();
         self.notified.fetch_add(1, Ordering::Relaxed);

@@ -10,40 +10,18 @@
 
 mod objects;
 mod operation;
+mod options;
 mod rows;
 
-use crate::error::BenchError;
-use crate::observer::Observer;
+pub use options::StressOptions;
+
 use crate::workload::{Check, End, Ran, Workload};
 use hotrow::sync::random::Random;
 use hotrow::sync::thread;
-use hotrow::{Abort, Engine, Error, Protocol, Worker};
+use hotrow::{Abort, Error, Protocol, Worker};
 use objects::{Objects, Seen};
 use operation::{Operation, PLANNED, Temper};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-
-/// What to run.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct StressOptions {
-    /// Keys of each object, at least 1.
-    pub keys: u32,
-    /// The most operations in a transaction, at least 1. Each has a random number of them.
-    pub ops: u32,
-    /// The share of operations that write, from 0 to 1.
-    pub write_share: f64,
-    /// The share of transactions that roll back at a random place.
-    pub rollback_share: f64,
-    /// The share of transactions whose body panics at a random place.
-    pub panic_share: f64,
-    /// The share of operations after which a thread gives the processor away.
-    pub yield_share: f64,
-}
-
-impl Default for StressOptions {
-    fn default() -> Self {
-        Self { keys: 8, ops: 8, write_share: 0.5, rollback_share: 0.05, panic_share: 0.01, yield_share: 0.02 }
-    }
-}
 
 /// The objects under stress.
 pub struct Stress<P: Protocol> {
@@ -77,26 +55,6 @@ enum Early {
 
 /// What a body panics with.
 struct Planned;
-
-impl<P: Protocol> Stress<P> {
-    /// Makes the objects, half of the rows among them.
-    ///
-    /// # Errors
-    ///
-    /// None today; the signature is that of all workloads.
-    pub fn load(
-        engine: &Engine<P>,
-        options: &StressOptions,
-        _threads: usize,
-        _seed: u64,
-        observer: &dyn Observer,
-    ) -> Result<Self, BenchError> {
-        observer.loading(0, 1);
-        let objects = Objects::new(engine, options.keys);
-        observer.loading(1, 1);
-        Ok(Self { objects, options: *options })
-    }
-}
 
 impl<P: Protocol> Workload<P> for Stress<P> {
     type Client = StressClient;

@@ -8,7 +8,10 @@
 //! The increments do not depend on each other, which is what protocols that run operations of a transaction side by side
 //! live on; the procedure says so by keeping the keys apart from what the operations give.
 
+mod options;
 pub mod procedure;
+
+pub use options::Tables32Options;
 
 use crate::error::BenchError;
 use crate::observer::Observer;
@@ -16,19 +19,8 @@ use crate::workload::{Check, End, Ran, Workload};
 use hotrow::sync::atomic::{AtomicU64, Ordering};
 use hotrow::sync::random::Random;
 use hotrow::sync::thread;
-use hotrow::{Database, Engine, Error, Protocol, Worker};
+use hotrow::{Database, Error, Protocol, Worker};
 use procedure::{IncrementProcedure, Integers};
-
-/// What to load and run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Tables32Options {
-    /// Tables, at least 1. The paper has 32.
-    pub tables: u32,
-    /// Records of each table, at least 1. The paper has 100,000.
-    pub records: u64,
-    /// Records of the first table that transactions choose from, from 1 to all. The paper's high contention is 1.
-    pub hot_records: u64,
-}
 
 /// The loaded tables.
 pub struct Tables32<P: Protocol> {
@@ -53,29 +45,6 @@ impl Tables32Client {
 }
 
 impl<P: Protocol> Tables32<P> {
-    /// Loads the tables with `threads` threads.
-    ///
-    /// # Errors
-    ///
-    /// [`BenchError::Load`], if a thread panics.
-    pub fn load(
-        engine: &Engine<P>,
-        options: &Tables32Options,
-        threads: usize,
-        _seed: u64,
-        observer: &dyn Observer,
-    ) -> Result<Self, BenchError> {
-        let mut database = Database::new(engine);
-        let tables: Vec<Integers> = (0..options.tables)
-            .map(|number| {
-                let table = database.builder(format!("integers{number}")).build();
-                database.add_table(table)
-            })
-            .collect();
-        fill(&database, &tables, options.records, threads, observer)?;
-        Ok(Self { database, tables, options: *options })
-    }
-
     /// The database.
     pub fn database(&self) -> &Database<P> {
         &self.database

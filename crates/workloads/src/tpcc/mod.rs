@@ -9,54 +9,28 @@
 pub mod client;
 pub mod consistency;
 pub mod input;
+mod options;
 pub mod population;
 pub mod procedures;
 pub mod random;
 pub mod schema;
 pub mod tables;
 
-use crate::error::BenchError;
-use crate::observer::Observer;
+pub use options::{Ranks, TpccOptions};
+
 use crate::workload::{Check, End, Ran, Workload};
 use client::Client;
 use consistency::{Audit, DeliveredCounts};
 use hotrow::sync::clock;
 use hotrow::sync::random::Random;
-use hotrow::{Database, Engine, Error, Isolation, Key, Protocol, TableRef, Value, Worker};
-use input::{Input, Mix, TransactionKind};
-use population::{Population, Scale};
+use hotrow::{Database, Error, Key, Protocol, TableRef, Value, Worker};
+use input::{Input, TransactionKind};
+use population::Population;
 use procedures::{
     DeliveryProcedure, NewOrderProcedure, OrderStatusProcedure, PaymentProcedure, StockLevelProcedure,
 };
 use schema::{DistrictKey, HistoryKey};
 use tables::Tables;
-
-/// What to load and run.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct TpccOptions {
-    /// Warehouses, from 1 to 65,535.
-    pub warehouses: u32,
-    /// Which transactions, in which proportion.
-    pub mix: Mix,
-    /// Rows per warehouse.
-    pub scale: Scale,
-    /// How far Stock-Level is kept apart from others.
-    pub stock_level: Isolation,
-    /// The share of New-Orders that defer their operations, under protocols that do, from 0 to 1; the others read and
-    /// write at once (drp §7.2, Figure 6).
-    pub tame_share: f64,
-    /// The ranks of the tables.
-    pub ranks: Ranks,
-}
-
-/// In which order deferred operations line up at the tables (drp §6.3, "Rank tuning").
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ranks {
-    /// Stock, orders, customers, districts, warehouses: what many transactions want comes last, and is held shortest.
-    Tuned,
-    /// All tables have the same rank: the order is that in which they were made.
-    Equal,
-}
 
 /// A loaded TPC-C database.
 pub struct Tpcc<P: Protocol> {
@@ -79,28 +53,6 @@ pub struct Terminal {
 }
 
 impl<P: Protocol> Tpcc<P> {
-    /// Loads the initial population (clause 4.3.3) with `threads` threads.
-    ///
-    /// # Errors
-    ///
-    /// [`BenchError::Load`], if the population contradicts itself or a thread panics.
-    pub fn load(
-        engine: &Engine<P>,
-        options: &TpccOptions,
-        threads: usize,
-        seed: u64,
-        observer: &dyn Observer,
-    ) -> Result<Self, BenchError> {
-        let (database, tables) = tables::create(engine, options);
-        let population = Population::new(options.scale, seed, 1);
-        // The registry's option admits no more warehouses than the keys have room for.
-        let warehouses = u16::try_from(options.warehouses)
-            .map_err(|_| BenchError::Load(format!("{} warehouses are too many", options.warehouses)))?;
-        tables::load(&database, &tables, population, warehouses, threads, observer)
-            .map_err(BenchError::Load)?;
-        Ok(Self { database, tables, options: *options, population, begin: clock::now() })
-    }
-
     /// The database.
     pub fn database(&self) -> &Database<P> {
         &self.database
@@ -111,6 +63,7 @@ impl<P: Protocol> Tpcc<P> {
         &self.tables
     }
 
+    #[inline]
     fn run_input(&self, worker: &mut Worker<P>, terminal: &mut Terminal, input: Input) -> End {
         let Self { database, tables, .. } = self;
         let tables = *tables;
@@ -205,11 +158,13 @@ impl<P: Protocol> Workload<P> for Tpcc<P> {
         }
     }
 
+    #[inline]
     fn prepare(&self, terminal: &mut Terminal) {
         let now = self.begin.elapsed().as_micros() as i64 + 2;
         terminal.next = Some(terminal.client.next_input(now));
     }
 
+    #[inline]
     fn run_one(&self, worker: &mut Worker<P>, terminal: &mut Terminal) -> Ran {
         let input = match terminal.next.take() {
             Some(input) => input,

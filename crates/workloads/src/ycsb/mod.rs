@@ -24,9 +24,9 @@ use audit::Audit;
 use client::YcsbClient;
 use hotrow::sync::atomic::{AtomicU64, Ordering};
 use hotrow::sync::thread;
-use hotrow::{Database, Engine, Error, Protocol, TableRef, Worker};
+use hotrow::{Database, Error, Protocol, TableRef, Worker};
 use procedure::{Seen, YcsbProcedure};
-use rows::{Long, Row, SHORT_BYTES_MAX, Short};
+use rows::{Long, Row, Short};
 
 /// A loaded table of records.
 pub struct Ycsb<P: Protocol> {
@@ -38,7 +38,7 @@ pub struct Ycsb<P: Protocol> {
 /// The table, by the type of its rows: one workload for both, so that the driver is compiled once.
 #[derive(Debug, Clone, Copy)]
 pub enum Records {
-    /// Values of up to [`SHORT_BYTES_MAX`] bytes.
+    /// Values of up to [`SHORT_BYTES_MAX`](rows::SHORT_BYTES_MAX) bytes.
     Short(TableRef<u64, Short>),
     /// Longer ones.
     Long(TableRef<u64, Long>),
@@ -48,34 +48,6 @@ pub enum Records {
 const CHUNK: u64 = 4_096;
 
 impl<P: Protocol> Ycsb<P> {
-    /// Loads the records with `threads` threads.
-    ///
-    /// # Errors
-    ///
-    /// [`BenchError::Load`], if a thread panics.
-    pub fn load(
-        engine: &Engine<P>,
-        options: &YcsbOptions,
-        threads: usize,
-        _seed: u64,
-        observer: &dyn Observer,
-    ) -> Result<Self, BenchError> {
-        let mut database = Database::new(engine);
-        let capacity = options.records as usize;
-        let table = if options.value_bytes <= SHORT_BYTES_MAX {
-            let table = database.builder("records").hash(capacity).build();
-            let table = database.add_table(table);
-            fill(&database, table, options, threads, observer)?;
-            Records::Short(table)
-        } else {
-            let table = database.builder("records").hash(capacity).build();
-            let table = database.add_table(table);
-            fill(&database, table, options, threads, observer)?;
-            Records::Long(table)
-        };
-        Ok(Self { database, table, options: *options })
-    }
-
     /// The database.
     pub fn database(&self) -> &Database<P> {
         &self.database
@@ -87,6 +59,7 @@ impl<P: Protocol> Ycsb<P> {
     }
 
     /// Runs the transaction that a client has drawn: the one place that decides how.
+    #[inline]
     fn execute<R: Row>(
         &self,
         worker: &mut Worker<P>,
@@ -128,16 +101,17 @@ impl<P: Protocol> Ycsb<P> {
     }
 }
 
-/// Puts all records in, several threads at a time.
+/// Makes the table and puts all records in, several threads at a time.
 fn fill<R: Row, P: Protocol>(
-    database: &Database<P>,
-    table: TableRef<u64, R>,
+    database: &mut Database<P>,
     options: &YcsbOptions,
     threads: usize,
     observer: &dyn Observer,
-) -> Result<(), BenchError> {
+) -> Result<TableRef<u64, R>, BenchError> {
     let YcsbOptions { records, value_bytes, .. } = *options;
-    let table = database.table(table);
+    let made = database.builder("records").hash(records as usize).build();
+    let made = database.add_table(made);
+    let table = database.table(made);
     let (next, done) = (AtomicU64::new(0), AtomicU64::new(0));
     observer.loading(0, records);
     let work = || {
@@ -159,7 +133,7 @@ fn fill<R: Row, P: Protocol>(
         for thread in threads {
             thread.join().map_err(|_| BenchError::Load(String::from("a loading thread panicked")))?;
         }
-        Ok(())
+        Ok(made)
     })
 }
 
@@ -178,10 +152,12 @@ impl<P: Protocol> Workload<P> for Ycsb<P> {
         YcsbClient::new(worker, &self.options, seed)
     }
 
+    #[inline]
     fn prepare(&self, client: &mut YcsbClient) {
         client.draw(&self.options);
     }
 
+    #[inline]
     fn run_one(&self, worker: &mut Worker<P>, client: &mut YcsbClient) -> Ran {
         let ended = match self.table {
             Records::Short(table) => self.execute(worker, client, table),

@@ -1,5 +1,14 @@
 //! Presets, and the options that override them.
 
+use super::rows::SHORT_BYTES_MAX;
+use super::{Records, Ycsb, fill};
+use crate::definition::{WorkloadDefinition, WorkloadInfo};
+use crate::error::BenchError;
+use crate::observer::Observer;
+use crate::options::{OptionError, OptionInfo, OptionValues, invalid};
+use hotrow::{Database, Engine, Protocol};
+use serde::{Serialize, Serializer};
+
 /// YCSB's core workloads, as plor §6.1 runs them: with transactions of several operations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Preset {
@@ -52,10 +61,16 @@ impl Preset {
     }
 }
 
-/// What to load and run.
-#[derive(Debug, Clone, Copy, PartialEq)]
+impl Serialize for Preset {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
+    }
+}
+
+/// The records, and the transactions on them.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct YcsbOptions {
-    /// Where the shares come from that were not given.
+    /// The preset: it has the values of the options that were not given.
     pub preset: Preset,
     /// Records, at least as many as a transaction has operations. The paper has ten million.
     pub records: u64,
@@ -89,5 +104,171 @@ impl YcsbOptions {
             big_share: 0.1,
             big_ops: 16,
         }
+    }
+}
+
+/// Stands for the preset's own value of an option.
+const PRESETS_OWN: &str = "preset";
+
+/// Memory in use for each record with a short value, in bytes, and for any other beside its value: the record, its
+/// entry in the index, and what the allocator adds to each.
+const SHORT_RECORD_BYTES: u64 = 80;
+const RECORD_BYTES: u64 = 115;
+
+impl WorkloadDefinition for YcsbOptions {
+    type Loaded<P: Protocol> = Ycsb<P>;
+
+    const INFO: WorkloadInfo = WorkloadInfo {
+        name: "ycsb",
+        summary: "small and big transactions of reads and writes of records, some of them hot",
+        source: "YCSB, plor §6.1",
+        runs_procedures: true,
+        options: &[
+            OptionInfo {
+                name: "preset",
+                value: "PRESET",
+                default: "a",
+                summary: "a (half reads, half blind writes), b (95 % reads), c (all reads), f (half read-modify-writes)",
+            },
+            OptionInfo {
+                name: "records",
+                value: "N",
+                default: "1000000",
+                summary: "Records, from 1 to 10^9; the paper's 10000000 take 11 GB",
+            },
+            OptionInfo {
+                name: "value-bytes",
+                value: "N",
+                default: "1000",
+                summary: "The size of a value in bytes, from 1 to 1000000",
+            },
+            OptionInfo {
+                name: "theta",
+                value: "T",
+                default: PRESETS_OWN,
+                summary: "How unevenly records are drawn: the zipfian theta, from 0 to 1.4 (0.99; 0.5 in b)",
+            },
+            OptionInfo {
+                name: "read-ratio",
+                value: "R",
+                default: PRESETS_OWN,
+                summary: "The share of operations that read, from 0 to 1; the others write",
+            },
+            OptionInfo {
+                name: "rmw-share",
+                value: "S",
+                default: PRESETS_OWN,
+                summary: "The share of writes that read what they change, from 0 to 1; the others are blind (0; 1 in f)",
+            },
+            OptionInfo {
+                name: "ops",
+                value: "N",
+                default: "4",
+                summary: "Operations of a small transaction, from 1 to 1000, each on another record",
+            },
+            OptionInfo {
+                name: "big-share",
+                value: "S",
+                default: "0.1",
+                summary: "The share of transactions that are big, from 0 to 1",
+            },
+            OptionInfo {
+                name: "big-ops",
+                value: "N",
+                default: "16",
+                summary: "Operations of a big transaction, from 1 to 1000, each on another record",
+            },
+        ],
+        example: "--preset b --theta 0.99 --value-bytes 10",
+    };
+
+    fn parse(values: &OptionValues<'_>) -> Result<Self, OptionError> {
+        let preset = values.one_of("preset", &Preset::NAMES)?;
+        let share = |name| values.number_or(name, PRESETS_OWN, 0.0..=1.0);
+        let options = Self {
+            preset,
+            records: values.number("records", 1..=1_000_000_000)?,
+            value_bytes: values.number("value-bytes", 1..=1_000_000)?,
+            theta: values.number_or("theta", PRESETS_OWN, 0.0..=1.4)?.unwrap_or(preset.theta()),
+            read_ratio: share("read-ratio")?.unwrap_or(preset.read_ratio()),
+            rmw_share: share("rmw-share")?.unwrap_or(preset.rmw_share()),
+            ops: values.number("ops", 1..=1_000)?,
+            big_share: values.number("big-share", 0.0..=1.0)?,
+            big_ops: values.number("big-ops", 1..=1_000)?,
+        };
+        let Self { records, ops, big_share, big_ops, .. } = options;
+        // A size that no transaction has may be anything.
+        for (name, ops, share) in [("ops", ops, 1.0 - big_share), ("big-ops", big_ops, big_share)] {
+            if share > 0.0 && u64::from(ops) > records {
+                let reason = format!("each operation is on another record, and there are {records}");
+                return Err(invalid(name, &ops.to_string(), reason));
+            }
+        }
+        Ok(options)
+    }
+
+    fn data_bytes_estimate(&self) -> u64 {
+        let long = u64::from(self.value_bytes) + RECORD_BYTES;
+        let each = if self.value_bytes <= SHORT_BYTES_MAX { SHORT_RECORD_BYTES } else { long };
+        self.records.saturating_mul(each)
+    }
+
+    fn load<P: Protocol>(
+        &self,
+        engine: &Engine<P>,
+        threads: usize,
+        _seed: u64,
+        observer: &dyn Observer,
+    ) -> Result<Ycsb<P>, BenchError> {
+        let mut database = Database::new(engine);
+        let table = if self.value_bytes <= SHORT_BYTES_MAX {
+            Records::Short(fill(&mut database, self, threads, observer)?)
+        } else {
+            Records::Long(fill(&mut database, self, threads, observer)?)
+        };
+        Ok(Ycsb { database, table, options: *self })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::definition::WorkloadOptions;
+
+    fn parse(given: &[(&str, &str)]) -> Result<WorkloadOptions, OptionError> {
+        WorkloadOptions::parse_as::<YcsbOptions>(given)
+    }
+
+    #[test]
+    fn a_preset_of_ycsb_holds_but_for_what_is_given() {
+        let given = |options: &[(&str, &str)]| {
+            let options = parse(options).unwrap().to_json();
+            ["theta", "read_ratio", "rmw_share"].map(|name| options[name].as_f64().unwrap())
+        };
+        assert_eq!(given(&[]), [0.99, 0.5, 0.0]);
+        assert_eq!(given(&[("preset", "b")]), [0.5, 0.95, 0.0]);
+        assert_eq!(given(&[("preset", "c")]), [0.99, 1.0, 0.0]);
+        assert_eq!(given(&[("preset", "f")]), [0.99, 0.5, 1.0]);
+        assert_eq!(given(&[("theta", "1.2"), ("preset", "b"), ("rmw-share", "0.5")]), [1.2, 0.95, 0.5]);
+        for (name, value) in [("theta", "1.5"), ("theta", "preset "), ("read-ratio", "2"), ("preset", "e")] {
+            let words = parse(&[(name, value)]).unwrap_err().to_string();
+            assert!(words.starts_with(&format!("--{name} {value}: expected")), "{words}");
+        }
+    }
+
+    #[test]
+    fn a_preset_is_reported_by_its_word() {
+        for (word, _) in Preset::NAMES {
+            assert_eq!(parse(&[("preset", word)]).unwrap().to_json()["preset"], word);
+        }
+    }
+
+    #[test]
+    fn a_transaction_of_ycsb_needs_as_many_records_as_it_has_operations() {
+        let words = parse(&[("records", "8")]).unwrap_err().to_string();
+        assert_eq!(words, "--big-ops 16: each operation is on another record, and there are 8");
+        assert!(parse(&[("records", "8"), ("big-share", "0")]).is_ok());
+        assert!(parse(&[("records", "8"), ("big-ops", "8")]).is_ok());
+        assert!(parse(&[("records", "3"), ("big-share", "0")]).is_err());
     }
 }

@@ -8,7 +8,7 @@ use hotrow::sync::atomic::{AtomicU64, Ordering};
 use hotrow::sync::spin::Spin;
 use hotrow::sync::thread;
 use hotrow::{Protocol, Reason, Variant};
-use hotrow_core::{Attempt, Flags, ItemId, Lost, Over};
+use hotrow_core::{Attempt, Flags, Item, ItemId, Lost, Over, Prepared};
 
 /// What a mutant does wrong.
 pub(crate) mod deferred_fault {
@@ -172,22 +172,16 @@ impl<const FAULT: u8> DeferredMutant<FAULT> {
             }
             Ok(holds)
         })?;
-        for (at, item) in attempt.items.iter().enumerate() {
+        for (id, item) in attempt.items.entries() {
             let now = match item.mark.position {
                 Some(position) => Some(position),
                 None => item.header().version(),
             };
             if item.is(Flags::READ) && now != Some(item.mark.version) {
-                return Err(Lost::item(Reason::ReadChanged, ItemId::from_position(at)));
+                return Err(Lost::item(Reason::ReadChanged, id));
             }
         }
         if FAULT == fault::STRUCTURES_UNCERTIFIED { Ok(()) } else { attempt.check_structures() }
-    }
-
-    fn install(attempt: &mut Attempt<Self>, id: ItemId) {
-        attempt.items.get(id).header().begin_installing();
-        attempt.install(id);
-        attempt.items.get(id).header().end_installing();
     }
 
     fn undeclared(attempt: &Attempt<Self>) -> Lost {
@@ -200,7 +194,9 @@ impl<const FAULT: u8> DeferredMutant<FAULT> {
     }
 }
 
-impl<const FAULT: u8> Protocol for DeferredMutant<FAULT> {
+// SAFETY: loads are stable by the header, and each write is installed once, at the attempt's turn. The faults are in what is
+// checked, not in that.
+unsafe impl<const FAULT: u8> Protocol for DeferredMutant<FAULT> {
     const VARIANTS: &'static [Variant] = &[Variant { name: "mutant", summary: "broken", source: "-" }];
     const OPAQUE: bool = false;
     const DEFERS: bool = true;
@@ -296,25 +292,25 @@ impl<const FAULT: u8> Protocol for DeferredMutant<FAULT> {
         }
     }
 
-    fn confirm(&self, attempt: &mut Attempt<Self>) -> Result<()> {
+    fn prepare(&self, attempt: &mut Attempt<Self>) -> Result<()> {
+        if !attempt.local.has_begun {
+            self.line_up(attempt, None)?;
+        }
+        self.validate_before_rollback(attempt)
+    }
+
+    fn finish(&self, prepared: Prepared<'_, Self>) {
+        let begin = |item: &Item<Self>| item.header().begin_installing();
+        let attempt = prepared.install_all(begin, |item| item.header().end_installing());
+        Self::leave_all(attempt);
+        Self::each_born(attempt, |attempt, id| attempt.items.get(id).header().leave());
+    }
+
+    fn validate_before_rollback(&self, attempt: &mut Attempt<Self>) -> Result<()> {
         match (attempt.local.has_finished, Self::is_wild(attempt)) {
             (true, true) => Err(Self::undeclared(attempt)),
             _ => Self::certify(attempt),
         }
-    }
-
-    fn commit(&self, attempt: &mut Attempt<Self>) -> Result<()> {
-        if !attempt.local.has_begun {
-            self.line_up(attempt, None)?;
-        }
-        self.confirm(attempt)?;
-        for at in 0..attempt.items.writes().len() {
-            let id = attempt.items.writes()[at];
-            Self::install(attempt, id);
-        }
-        Self::leave_all(attempt);
-        Self::each_born(attempt, |attempt, id| attempt.items.get(id).header().leave());
-        Ok(())
     }
 
     fn abort(&self, attempt: &mut Attempt<Self>) {

@@ -9,7 +9,7 @@ use hotrow::sync::atomic::{AtomicU64, Ordering, fence};
 use hotrow::sync::spin::Spin;
 use hotrow::sync::thread;
 use hotrow::{Protocol, Reason, Variant};
-use hotrow_core::{Attempt, Flags, ItemId, Lost};
+use hotrow_core::{Attempt, Flags, ItemId, Lost, Prepared};
 
 /// What a mutant does wrong. `NONE` does nothing wrong, which shows that the others are caught for their faults.
 pub(crate) mod fault {
@@ -133,7 +133,7 @@ impl<const FAULT: u8> Mutant<FAULT> {
         if FAULT == fault::READERS_UNCHECKED && attempt.items.writes().is_empty() {
             return Ok(());
         }
-        for (at, item) in attempt.items.iter().enumerate() {
+        for (id, item) in attempt.items.entries() {
             let skipped = match FAULT {
                 fault::READS_UNCHECKED | fault::STALE_SNAPSHOT => true,
                 fault::READS_OF_OTHERS_UNCHECKED => !item.is(Flags::WRITE),
@@ -146,7 +146,7 @@ impl<const FAULT: u8> Mutant<FAULT> {
             let mine = item.is(Flags::LOCKED);
             let heeded = FAULT != fault::LOCKS_UNHEEDED;
             if now & !LOCKED != item.mark || (now & LOCKED != 0 && !mine && heeded) {
-                return Err(Lost::item(Reason::ReadChanged, ItemId::from_position(at)));
+                return Err(Lost::item(Reason::ReadChanged, id));
             }
         }
         if FAULT == fault::PHANTOMS_UNCHECKED { Ok(()) } else { attempt.check_structures() }
@@ -181,7 +181,9 @@ impl<const FAULT: u8> Mutant<FAULT> {
     }
 }
 
-impl<const FAULT: u8> Protocol for Mutant<FAULT> {
+// SAFETY: each write is installed once, by who has the header's second word. With one fault, a `load` may count during which
+// something is installed; the workload's values are plain numbers, of which a mixture is a value, too.
+unsafe impl<const FAULT: u8> Protocol for Mutant<FAULT> {
     const VARIANTS: &'static [Variant] = &[Variant { name: "mutant", summary: "broken", source: "-" }];
     const OPAQUE: bool = false;
     const WORKERS_MAX: u32 = 64;
@@ -230,7 +232,7 @@ impl<const FAULT: u8> Protocol for Mutant<FAULT> {
         Word::born_locked()
     }
 
-    fn commit(&self, attempt: &mut Attempt<Self>) -> Result<(), Lost> {
+    fn prepare(&self, attempt: &mut Attempt<Self>) -> Result<(), Lost> {
         let locked_first = match FAULT {
             fault::CHECKED_BEFORE_LOCKED | fault::LOCKED_ONE_BY_ONE => 0,
             fault::FEW_LOCKED => 1,
@@ -258,28 +260,32 @@ impl<const FAULT: u8> Protocol for Mutant<FAULT> {
         if FAULT != fault::LOCKED_ONE_BY_ONE {
             Self::lock(attempt, locked_first, usize::MAX)?;
         }
+        Ok(())
+    }
+
+    fn finish(&self, prepared: Prepared<'_, Self>) {
         let version = self.clock.fetch_add(2, Ordering::SeqCst) + 2;
-        for at in 0..attempt.items.writes().len() {
-            let id = attempt.items.writes()[at];
+        let mut prepared = prepared.one_by_one();
+        for at in 0..prepared.attempt().items.writes().len() {
+            let id = prepared.attempt().items.writes()[at];
             // Something has been installed: from now on it cannot fail. Others hold one lock at a time, too, and
             // wait for none while they hold it.
-            while FAULT == fault::LOCKED_ONE_BY_ONE && Self::lock(attempt, at, at + 1).is_err() {
+            while FAULT == fault::LOCKED_ONE_BY_ONE && Self::lock(prepared.attempt(), at, at + 1).is_err() {
                 thread::yield_now();
             }
             let reused = FAULT == fault::VERSIONS_REUSED && at > 0;
-            let before = attempt.items.get(id).header().version.load(Ordering::SeqCst) & !LOCKED;
-            let version = if reused { before } else { version };
+            let header = prepared.attempt().items.get(id).header();
+            let version = if reused { header.version.load(Ordering::SeqCst) & !LOCKED } else { version };
             if FAULT == fault::PUBLISHED_EARLY {
-                attempt.items.get(id).header().publish(version);
+                header.publish(version);
                 stumble(version / 2);
-                attempt.install(id);
+                prepared.install(id);
             } else {
-                attempt.install(id);
-                attempt.items.get(id).header().publish(version);
+                prepared.install(id);
+                prepared.attempt().items.get(id).header().publish(version);
             }
-            attempt.items.get(id).header().writer.store(0, Ordering::SeqCst);
+            prepared.attempt().items.get(id).header().writer.store(0, Ordering::SeqCst);
         }
-        Ok(())
     }
 
     fn abort(&self, attempt: &mut Attempt<Self>) {

@@ -6,7 +6,7 @@ use crate::mutants::{LOCKED, Word};
 use hotrow::sync::atomic::{AtomicU64, Ordering};
 use hotrow::sync::thread;
 use hotrow::{Protocol, Reason};
-use hotrow_core::{Attempt, Flags, ItemId, Lost, Variant};
+use hotrow_core::{Attempt, Flags, ItemId, Lost, Prepared, Variant};
 
 /// What a mutant does wrong.
 pub(crate) mod timestamp_fault {
@@ -119,7 +119,9 @@ impl<const FAULT: u8> TimestampMutant<FAULT> {
     }
 }
 
-impl<const FAULT: u8> Protocol for TimestampMutant<FAULT> {
+// SAFETY: loads are stable by the header, and each write is installed once, under the header's lock. The faults are in what
+// is checked, not in that.
+unsafe impl<const FAULT: u8> Protocol for TimestampMutant<FAULT> {
     const VARIANTS: &'static [Variant] = &[Variant { name: "mutant", summary: "broken", source: "-" }];
     const OPAQUE: bool = false;
     const STRICT: bool = false;
@@ -128,7 +130,8 @@ impl<const FAULT: u8> Protocol for TimestampMutant<FAULT> {
     type Options = ();
     type Header = Word;
     type Mark = u64;
-    type Local = ();
+    /// The moment of the current commit.
+    type Local = u64;
 
     fn options(name: &str) -> Option<()> {
         (name == "mutant").then_some(())
@@ -160,7 +163,7 @@ impl<const FAULT: u8> Protocol for TimestampMutant<FAULT> {
         Word::born_locked()
     }
 
-    fn commit(&self, attempt: &mut Attempt<Self>) -> Result<(), Lost> {
+    fn prepare(&self, attempt: &mut Attempt<Self>) -> Result<(), Lost> {
         let mut moment = Self::lock_writes(attempt)?;
         if FAULT == fault::EXTENDED_UNDER_LOCKS {
             // Two must be between lock and installation at a time, and check what the other has locked.
@@ -178,11 +181,11 @@ impl<const FAULT: u8> Protocol for TimestampMutant<FAULT> {
         if structural {
             moment = moment.max(self.floor.load(Ordering::SeqCst));
         }
-        for (at, item) in attempt.items.iter().enumerate() {
+        for (id, item) in attempt.items.entries() {
             let unlocked = item.is(Flags::READ) && !item.is(Flags::LOCKED);
             if unlocked && read_of(item.mark) < moment && FAULT != fault::NOT_EXTENDED {
                 let extended = extend::<FAULT>(item.header(), item.mark, moment);
-                extended.map_err(|reason| Lost::item(reason, ItemId::from_position(at)))?;
+                extended.map_err(|reason| Lost::item(reason, id))?;
             }
         }
         if structural {
@@ -194,14 +197,19 @@ impl<const FAULT: u8> Protocol for TimestampMutant<FAULT> {
             }
         }
         attempt.check_structures()?;
-        for at in 0..attempt.items.writes().len() {
-            let id = attempt.items.writes()[at];
-            attempt.install(id);
-            let header = attempt.items.get(id).header();
-            header.publish(word(moment, moment));
-            header.writer.store(0, Ordering::SeqCst);
-        }
+        attempt.local = moment;
         Ok(())
+    }
+
+    fn finish(&self, mut prepared: Prepared<'_, Self>) {
+        let moment = prepared.attempt().local;
+        prepared.install_all(
+            |_| (),
+            |item| {
+                item.header().publish(word(moment, moment));
+                item.header().writer.store(0, Ordering::SeqCst);
+            },
+        );
     }
 
     fn abort(&self, attempt: &mut Attempt<Self>) {

@@ -26,7 +26,7 @@ impl Turns {
         self.wait(position, true);
         // SAFETY: it is this writer's turn.
         self.value.with_mut(|value| unsafe { *value += 1 });
-        self.line.leave_writing(position);
+        self.line.leave_writing(position, ClockBlock::default());
     }
 
     /// What is there must be what the writers before have left.
@@ -96,7 +96,7 @@ fn a_stable_read_is_whole_and_is_the_value_of_its_version() {
             // As in `Drp::install`.
             fence(Ordering::Release);
             store();
-            line.leave_writing(position);
+            line.leave_writing(position, ClockBlock::default());
         },
         |line, load| line.stable(load).map(|(version, value)| (u64::from(version), value)),
     );

@@ -1,6 +1,7 @@
 //! Models of predecessors and of parking (docs/memory-model.md, Q4 to Q6).
 
 use super::*;
+use crate::drp::clock_block::ClockBlock;
 use crate::drp::line::Line;
 use hotrow_sync::Arc;
 use hotrow_sync::model::{Model, Part};
@@ -52,7 +53,7 @@ fn a_predecessor_is_the_commit_that_is_in_line() {
             progress.begin(0, Some(1));
             let (position, _) = line.join_writing(0);
             progress.finish(0);
-            line.leave_writing(position);
+            line.leave_writing(position, ClockBlock::default());
             progress.begin(0, Some(1));
         });
         let (progress, line) = &*shared;

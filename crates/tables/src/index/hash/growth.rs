@@ -1,13 +1,13 @@
 //! Growing: the larger array and the migration to it. The protocol is described in the [module](super).
 
 use super::array::Array;
-use super::bucket::{Entry, Pushed, free_chain};
+use super::bucket::{Bucket, Entry, Pushed, free_chain};
 use super::hashing::Hash64;
 use super::{HashIndex, Keyed};
 use crate::index::moment::moment;
 use hotrow_core::epoch::Guard;
+use hotrow_core::retire_with;
 use hotrow_sync::atomic::Ordering;
-use hotrow_sync::thread::quietly;
 use std::hash::Hash;
 use std::ptr::null_mut;
 
@@ -117,20 +117,22 @@ where
             child.make_ready();
             child.version.unlock_unchanged();
         }
-        parent.overflows_removed(at, bucket.overflows());
+        let overflows = bucket.overflows();
+        parent.overflows_removed(at, overflows);
         let chain = bucket.take_overflow();
         bucket.version.unlock_retired();
         if let Some(chain) = chain {
             // SAFETY: taken out of the bucket, which is retired, and deferred once.
-            unsafe { guard.defer_unchecked(move || quietly(|| free_chain(chain))) };
+            unsafe { retire_with(guard, overflows * size_of::<Bucket<T>>(), move || free_chain(chain)) };
         }
         // Acquire and release: whoever counts the last bucket has all other migrations behind it.
         let migrated = array.migrated.fetch_add(1, Ordering::AcqRel) + 1;
         if migrated == parent.buckets().len() {
             // Release: pairs with the acquire in `parent` and `grow`. Only one thread counts the last.
+            let bytes = parent.memory_bytes();
             let parent = array.parent.swap(null_mut(), Ordering::AcqRel);
             // SAFETY: the parent is not current, no array leads to it any more, and it is deferred once.
-            unsafe { guard.defer_unchecked(move || quietly(|| drop(Box::from_raw(parent)))) };
+            unsafe { retire_with(guard, bytes, move || drop(Box::from_raw(parent))) };
         }
     }
 }

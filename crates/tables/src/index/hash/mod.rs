@@ -60,15 +60,17 @@ use bucket::{Bucket, Entry, Pushed, Taken, free_chain};
 use crossbeam_utils::CachePadded;
 use hashing::Hash64;
 use hotrow_core::epoch::{self, Guard};
-use hotrow_core::{Observed, StructureChange, StructureVersion};
+use hotrow_core::{Observed, StructureChange, StructureVersion, retire_with};
 use hotrow_sync::atomic::{AtomicPtr, Ordering};
 use hotrow_sync::prefetch::prefetch;
-use hotrow_sync::thread::quietly;
 use std::hash::Hash;
 use std::ptr::NonNull;
 
 /// Entries in a bucket that [`HashIndex::with_capacity`] aims at.
 const AIM: usize = 4;
+/// The most records for which buckets are made beforehand (256 MiB of them). A larger index grows, so that an estimate
+/// that is far too large costs no more than that.
+const RESERVED_MAX: usize = if cfg!(test) { 1 << 17 } else { 1 << 24 };
 /// The least number of buckets.
 const BUCKETS_MIN: usize = if cfg!(test) { 2 } else { 16 };
 
@@ -85,9 +87,9 @@ where
     T: Keyed,
     T::Key: Hash + Eq,
 {
-    /// An index with room for `expected` records; it grows beyond that by itself.
+    /// An index with room for `expected` records, or for [`RESERVED_MAX`]; it grows beyond that by itself.
     pub(crate) fn with_capacity(expected: usize) -> Self {
-        let array = Array::ready(expected.div_ceil(AIM).max(BUCKETS_MIN));
+        let array = Array::ready(expected.min(RESERVED_MAX).div_ceil(AIM).max(BUCKETS_MIN));
         Self { current: CachePadded::new(AtomicPtr::new(Box::into_raw(Box::new(array)))) }
     }
 
@@ -239,7 +241,7 @@ where
             let after = bucket.version.unlock_changed();
             if let Some(emptied) = emptied {
                 // SAFETY: `take` took the bucket out of the chain, and it is deferred once.
-                unsafe { guard.defer_unchecked(move || quietly(|| free_chain(emptied))) };
+                unsafe { retire_with(guard, size_of::<Bucket<T>>(), move || free_chain(emptied)) };
             }
             changed(StructureChange::Bumped { node: bucket.word(), before, after });
             return true;

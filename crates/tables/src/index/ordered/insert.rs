@@ -133,12 +133,12 @@ where
         moment();
         let position = near.position as usize;
         let is_below = match position < leaf.node.count() {
-            true => *image < leaf.image(position),
-            false => parent.borders(near.child as usize).1.is_some_and(|border| *image < border),
+            true => image.is_below(&leaf.image(position)),
+            false => parent.borders(near.child as usize).1.is_some_and(|border| image.is_below(&border)),
         };
         moment();
         let is_behind = is_below
-            && leaf.image(position - 1) < *image
+            && leaf.image(position - 1).is_below(image)
             && parent.node.version.unchanged(near.parent.version);
         is_behind.then_some(Found {
             leaf,

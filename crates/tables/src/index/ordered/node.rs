@@ -1,8 +1,8 @@
 //! Nodes of the tree: leaves, inner nodes, and the part that both begin with.
 
 use crate::key::Image;
-use hotrow_core::StructureVersion;
 use hotrow_core::epoch::Guard;
+use hotrow_core::{StructureVersion, retire_with};
 use hotrow_sync::atomic::{AtomicPtr, AtomicU8, AtomicU32, Ordering};
 use hotrow_sync::prefetch::prefetch;
 use std::hint::select_unpredictable;
@@ -134,13 +134,13 @@ impl<I: Image, T> Leaf<I, T> {
     /// How many images are below `image`.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn lower_bound(&self, image: &I) -> usize {
-        partition_point(self.images(), |other: I| other < *image)
+        partition_point(self.images(), |other: I| other.is_below(image))
     }
 
     /// How many images are not above `image`.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn upper_bound(&self, image: &I) -> usize {
-        partition_point(self.images(), |other: I| other <= *image)
+        partition_point(self.images(), |other: I| !image.is_below(&other))
     }
 
     /// The pointer at `position`, which is below the capacity: a record's, if the position is below the count
@@ -235,12 +235,12 @@ impl<I: Image> Inner<I> {
     /// The child that covers `image`.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn child_of(&self, image: &I) -> usize {
-        partition_point(self.separators(), |separator: I| separator <= *image)
+        partition_point(self.separators(), |separator: I| !image.is_below(&separator))
     }
 
     /// The child that covers what comes right before `image`.
     pub(super) fn child_before(&self, image: &I) -> usize {
-        partition_point(self.separators(), |separator: I| separator < *image)
+        partition_point(self.separators(), |separator: I| separator.is_below(image))
     }
 
     /// The position of the last child.
@@ -370,6 +370,19 @@ pub(super) unsafe fn free<I: Image, T>(node: NonNull<Node>) {
         // SAFETY: allocated as a boxed inner node.
         drop(unsafe { Box::from_raw(node.cast::<Inner<I>>().as_ptr()) });
     }
+}
+
+/// Frees a node when nobody looks at it any more.
+///
+/// # Safety
+///
+/// As for [`free`], once all have unpinned that are pinned now.
+pub(super) unsafe fn retire_node<I: Image, T>(node: NonNull<Node>, guard: &Guard) {
+    // SAFETY: the caller's promise: it is still valid here.
+    let is_leaf = unsafe { node.as_ref() }.is_leaf;
+    let bytes = if is_leaf { size_of::<Leaf<I, T>>() } else { size_of::<Inner<I>>() };
+    // SAFETY: the caller's promise.
+    unsafe { retire_with(guard, bytes, move || free::<I, T>(node)) };
 }
 
 /// Asks for the lines of a node that a search looks at.

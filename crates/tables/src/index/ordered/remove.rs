@@ -15,7 +15,7 @@
 //! without changing the version. Who observed the empty leaf finds it retired.
 
 use super::insert::bumped;
-use super::node::{Kind, Node, free};
+use super::node::{Kind, Node, retire_node};
 use super::{ImageOf, Keyed, Landing, OrderedIndex, Step};
 use crate::index::moment::moment;
 use crate::key::Key;
@@ -23,7 +23,6 @@ use hotrow_core::epoch::Guard;
 use hotrow_core::{StructureChange, StructureVersion};
 use hotrow_sync::atomic::Ordering;
 use hotrow_sync::lock;
-use hotrow_sync::thread::quietly;
 use std::ptr::NonNull;
 
 impl<T> OrderedIndex<T>
@@ -108,7 +107,7 @@ where
         self.inners.fetch_sub(chain.len(), Ordering::Relaxed);
         for pointer in chain.iter().map(|step| step.pointer).chain([landing.pointer]) {
             // SAFETY: no node of the tree leads to it any more, and it is deferred once.
-            unsafe { guard.defer_unchecked(move || quietly(|| free::<ImageOf<T>, T>(pointer))) };
+            unsafe { retire_node::<ImageOf<T>, T>(pointer, guard) };
         }
         Some(())
     }
@@ -135,7 +134,7 @@ where
             self.inners.fetch_sub(1, Ordering::Relaxed);
             let pointer = root.pointer();
             // SAFETY: the tree does not contain it any more, and it is deferred once.
-            unsafe { guard.defer_unchecked(move || quietly(|| free::<ImageOf<T>, T>(pointer))) };
+            unsafe { retire_node::<ImageOf<T>, T>(pointer, guard) };
         }
     }
 }

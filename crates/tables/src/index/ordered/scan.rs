@@ -131,7 +131,7 @@ where
             let (from, mut to) = self.positions(leaf);
             // If the leaf has taken over a neighbour's range meanwhile, it may hold keys beyond the border. They
             // are the next step's, or they would be delivered twice.
-            while border.is_some_and(|border| from < to && leaf.image(to - 1) >= border) {
+            while border.is_some_and(|border| from < to && !leaf.image(to - 1).is_below(&border)) {
                 to -= 1;
             }
             moment();
@@ -166,7 +166,7 @@ where
             let Some(Landing { leaf, version, .. }) = found else { continue };
             let (mut from, to) = self.positions(leaf);
             // As in `ascend`.
-            while border.is_some_and(|border| from < to && leaf.image(from) < border) {
+            while border.is_some_and(|border| from < to && leaf.image(from).is_below(&border)) {
                 from += 1;
             }
             moment();

@@ -26,6 +26,18 @@ fn insertions_finish_a_migration() {
 }
 
 #[test]
+fn an_estimate_that_is_far_too_large_costs_a_bounded_reservation() {
+    for expected in [1 << 40, usize::MAX] {
+        let census = Census::default();
+        let index = Index::with_capacity(expected);
+        let pin = epoch::pin();
+        assert_eq!(index.current(&pin).buckets().len(), RESERVED_MAX / AIM);
+        assert!(insert(&index, Record::new(1u64, &census), &pin, &mut |_| ()));
+        empty(index, pin, &census);
+    }
+}
+
+#[test]
 fn growth_retires_what_was_observed_before_and_loses_nothing() {
     let census = Census::default();
     let index = Index::with_capacity(1);

@@ -1,0 +1,215 @@
+//! The commit: two halves, and the place between them.
+//!
+//! 1. [`Protocol::prepare`] takes the locks that are missing and validates reads, predicates and structure. After it nothing
+//!    can fail.
+//! 2. [`CommitSteps`] run: a log, the keeping of versions, hooks. An engine without them skips this for one predictable
+//!    branch.
+//! 3. [`Protocol::finish`] installs each write and releases everything.
+//!
+//! [`Prepared`] is the witness that the first half has succeeded. Only the core makes one, and only through it can a write
+//! be installed.
+//!
+//! # The stamp
+//!
+//! A commit's [`CommitStamp`] is its place in the order that a log and snapshots go by: *if one transaction must come
+//! after another, its stamp is larger*. So the protocol draws it ([`Attempt::draw_stamp`]) in the first half, between two
+//! moments:
+//!
+//! - *after* everything to be written is locked. So whoever writes or reads these segments next draws later;
+//! - *before* reads and structure are validated, or become replaceable. A transaction that overwrites what was read locks it
+//!   after the validation, and therefore draws later. (A stamp drawn between the halves would be too late: the overwriting
+//!   transaction may have committed by then, with a smaller stamp. Silo §4.4 reads its epoch at the same moment.)
+//!
+//! `tictoc` serializes in logical time, which may contradict this order; its stamps follow the order in which commits
+//! lock.
+
+use crate::attempt::{Attempt, WorkerId};
+use crate::item::{Flags, Item, ItemId};
+use crate::protocol::Protocol;
+use crossbeam_utils::CachePadded;
+use hotrow_sync::Arc;
+use hotrow_sync::atomic::{AtomicU64, Ordering};
+
+/// A commit's place in the order of log and snapshots: an epoch, and the order within it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CommitStamp(u64);
+
+/// Bits of the order within an epoch. It goes on from one epoch to the next; what overflows begins another epoch, which keeps
+/// the order.
+const ORDER_BITS: u32 = 40;
+
+impl CommitStamp {
+    /// The epoch.
+    pub fn epoch(self) -> u64 {
+        self.0 >> ORDER_BITS
+    }
+
+    /// The order within the epoch.
+    pub fn order(self) -> u64 {
+        self.0 & ((1 << ORDER_BITS) - 1)
+    }
+}
+
+/// The steps between the halves of an engine's commits. Each is called once for a commit that writes, in the order of the
+/// methods, while nothing of the commit is installed and all that it will write is locked. A panic rolls the transaction
+/// back.
+///
+/// They must not begin a transaction, and must not wait for one.
+pub trait CommitSteps<P: Protocol>: Send + Sync + 'static {
+    /// Puts the writes into the worker's log buffer.
+    fn log(&self, _commit: &Committing<'_, P>) {}
+
+    /// Keeps what a snapshot reader still needs of the values that are about to be replaced.
+    fn keep_versions(&self, _commit: &Committing<'_, P>) {}
+
+    /// Runs the transaction's own hooks.
+    fn before_commit(&self, _commit: &Committing<'_, P>) {}
+}
+
+/// A commit between its halves.
+pub struct Committing<'a, P: Protocol> {
+    attempt: &'a Attempt<P>,
+    stamp: CommitStamp,
+}
+
+impl<'a, P: Protocol> Committing<'a, P> {
+    /// The commit's stamp.
+    pub fn stamp(&self) -> CommitStamp {
+        self.stamp
+    }
+
+    /// The worker that commits.
+    pub fn worker(&self) -> WorkerId {
+        self.attempt.worker()
+    }
+
+    /// The items to be written, in the order of their first write.
+    pub fn writes(&self) -> impl Iterator<Item = &'a Item<P>> + use<'a, P> {
+        let items = &self.attempt.items;
+        items.writes().iter().map(|id| items.get(*id))
+    }
+}
+
+/// The steps of an engine, and the clock that stamps its commits.
+pub(crate) struct Commits<P: Protocol> {
+    steps: Box<dyn CommitSteps<P>>,
+    clock: CachePadded<AtomicU64>,
+}
+
+impl<P: Protocol> Commits<P> {
+    pub(crate) fn new(steps: Box<dyn CommitSteps<P>>) -> Arc<Self> {
+        Arc::new(Self { steps, clock: CachePadded::new(AtomicU64::new(0)) })
+    }
+
+    fn draw(&self) -> CommitStamp {
+        // Sequentially consistent, as the locks before it and the validation after it: see the module's head.
+        CommitStamp(self.clock.fetch_add(1, Ordering::SeqCst))
+    }
+
+    /// Begins the next epoch. Every stamp that is drawn later is of that epoch or a later one.
+    pub(crate) fn advance_epoch(&self) {
+        self.clock.fetch_add(1 << ORDER_BITS, Ordering::SeqCst);
+    }
+
+    /// Runs the steps between the halves.
+    #[cold]
+    pub(crate) fn between_halves(&self, attempt: &Attempt<P>) {
+        if attempt.items.writes().is_empty() {
+            return;
+        }
+        let stamp = attempt.stamp.expect("a protocol draws the stamp of a commit that writes");
+        let commit = Committing { attempt, stamp };
+        self.steps.log(&commit);
+        self.steps.keep_versions(&commit);
+        self.steps.before_commit(&commit);
+    }
+}
+
+impl<P: Protocol> Attempt<P> {
+    /// Draws the commit's stamp, unless the attempt has one. [`Protocol::prepare`] calls it for an attempt that writes,
+    /// once everything to be written is locked and before reads are validated: see [`CommitStamp`].
+    #[inline(always)]
+    pub fn draw_stamp(&mut self) {
+        if let Some(commits) = &self.commits
+            && self.stamp.is_none()
+        {
+            self.stamp = Some(commits.draw());
+        }
+    }
+}
+
+/// The witness that the first half of a commit has succeeded: [`Protocol::finish`] installs with it.
+pub struct Prepared<'a, P: Protocol> {
+    attempt: &'a mut Attempt<P>,
+}
+
+impl<'a, P: Protocol> Prepared<'a, P> {
+    /// The caller has called [`Protocol::prepare`], which has returned `Ok`, and nothing since.
+    #[inline(always)]
+    pub(crate) fn new(attempt: &'a mut Attempt<P>) -> Self {
+        Self { attempt }
+    }
+
+    /// The attempt.
+    #[inline(always)]
+    pub fn attempt(&mut self) -> &mut Attempt<P> {
+        self.attempt
+    }
+
+    /// Installs all pending writes, in the order of first write, with something done before and after each.
+    #[inline(always)]
+    pub fn install_all(
+        self,
+        mut before: impl FnMut(&Item<P>),
+        mut after: impl FnMut(&Item<P>),
+    ) -> &'a mut Attempt<P> {
+        for at in 0..self.attempt.items.writes().len() {
+            let id = self.attempt.items.writes()[at];
+            before(self.attempt.items.get(id));
+            // SAFETY: prepared, so that the write is the attempt's alone; `self` is consumed, and each item is in the list of
+            // writes once.
+            unsafe { self.attempt.install(id) };
+            after(self.attempt.items.get(id));
+        }
+        self.attempt
+    }
+
+    /// Installs the pending writes in an order of the protocol's own.
+    #[inline(always)]
+    pub fn one_by_one(self) -> OneByOne<'a, P> {
+        OneByOne { attempt: self.attempt }
+    }
+}
+
+/// Installs pending writes one by one, each once.
+pub struct OneByOne<'a, P: Protocol> {
+    attempt: &'a mut Attempt<P>,
+}
+
+impl<'a, P: Protocol> OneByOne<'a, P> {
+    /// The attempt.
+    #[inline(always)]
+    pub fn attempt(&mut self) -> &mut Attempt<P> {
+        self.attempt
+    }
+
+    /// The attempt, when all writes are installed.
+    #[inline(always)]
+    pub fn into_attempt(self) -> &'a mut Attempt<P> {
+        self.attempt
+    }
+
+    /// Installs the pending write of an item.
+    ///
+    /// # Panics
+    ///
+    /// If the item has none, or it was installed.
+    #[inline(always)]
+    pub fn install(&mut self, id: ItemId) {
+        let item = self.attempt.items.get_mut(id);
+        assert!(item.is(Flags::WRITE) && !item.is(Flags::INSTALLED), "each write is installed once");
+        item.mark_as(Flags::INSTALLED);
+        // SAFETY: prepared, so that the write is the attempt's alone; it has not been installed before.
+        unsafe { self.attempt.install(id) };
+    }
+}

@@ -1,0 +1,314 @@
+//! The registry of holders, and the looks at it.
+
+use super::limit::{MemoryLimit, NO_LIMIT};
+use super::tally::totals;
+use super::{HolderKind, MemoryHolder};
+use crate::engine::EngineId;
+use crossbeam_utils::CachePadded;
+use hotrow_sync::atomic::instrument::{AtomicBool, AtomicU64, Ordering};
+use hotrow_sync::clock;
+use hotrow_sync::instrument::{Mutex, lock};
+use hotrow_sync::thread;
+use std::time::Duration;
+
+/// One worker's entry in the registry: the attempt that may hold memory.
+#[derive(Debug)]
+pub(crate) struct Holder {
+    /// Of an open attempt: bit 0, 23 bits of its number, and 40 bits of a serial number, new for each attempt. Else 0.
+    word: AtomicU64,
+    /// The word of the attempt that was told to end; 0 for none. It may be an earlier attempt's.
+    told: AtomicU64,
+    /// The name of the thread that began the attempt.
+    thread: Mutex<String>,
+}
+
+const OPEN: u64 = 1;
+const NUMBER: u64 = (1 << 23) - 1;
+const SERIAL: u64 = 1 << 24;
+
+/// For attempts that nobody looks at, and that are never opened.
+pub(crate) static NOBODY: Holder = Holder::new();
+
+impl Holder {
+    const fn new() -> Self {
+        Self { word: AtomicU64::new(0), told: AtomicU64::new(0), thread: Mutex::new(String::new()) }
+    }
+
+    /// Shows an attempt as open. The serial number is new for this holder since it was registered.
+    #[inline(always)]
+    pub(crate) fn begin(&self, serial: u64, number: u32) {
+        // Relaxed throughout: the words say nothing of other words.
+        let number = (u64::from(number) & NUMBER) << 1;
+        self.word.store(serial.wrapping_mul(SERIAL) | number | OPEN, Ordering::Relaxed);
+    }
+
+    /// Shows no attempt.
+    #[inline(always)]
+    pub(crate) fn end(&self) {
+        self.word.store(0, Ordering::Relaxed);
+    }
+
+    /// True if the open attempt was told to end.
+    #[inline(always)]
+    pub(crate) fn is_told(&self) -> bool {
+        let told = self.told.load(Ordering::Relaxed);
+        told != 0 && told == self.word.load(Ordering::Relaxed)
+    }
+
+    /// Notes the calling thread's name.
+    #[cold]
+    pub(crate) fn name_thread(&self) {
+        *lock(&self.thread) = thread::name();
+    }
+}
+
+/// A holder, and what was seen of it.
+struct Entry {
+    holder: &'static Holder,
+    engine: EngineId,
+    kind: HolderKind,
+    seen: u64,
+    seen_at_ns: u64,
+    /// Bytes that had been retired when it was seen first.
+    retired_before: u64,
+}
+
+struct Registry {
+    entries: Vec<Entry>,
+    /// Holders to be used again.
+    free: Vec<&'static Holder>,
+    /// The limits of engines that have one.
+    limits: Vec<(EngineId, u64)>,
+}
+
+static REGISTRY: Mutex<Registry> =
+    Mutex::new(Registry { entries: Vec::new(), free: Vec::new(), limits: Vec::new() });
+
+/// Flags that transactions read when they begin and at each operation. They hardly ever change.
+#[derive(Debug)]
+pub(super) struct Pressure {
+    /// True if more was retained at the last look than some engine's limit.
+    pub(super) is_over: AtomicBool,
+    /// True if some open attempt was told to end at the last look. Then all operations ask whether it is theirs.
+    is_told: AtomicBool,
+    /// True if any engine has a limit.
+    has_limits: AtomicBool,
+}
+
+pub(super) static PRESSURE: CachePadded<Pressure> = CachePadded::new(Pressure {
+    is_over: AtomicBool::new(false),
+    is_told: AtomicBool::new(false),
+    has_limits: AtomicBool::new(false),
+});
+
+/// True if some open attempt was told to end.
+#[inline(always)]
+pub(crate) fn is_anybody_told() -> bool {
+    PRESSURE.is_told.load(Ordering::Relaxed)
+}
+
+/// When somebody looked last.
+static LOOKED_AT_NS: CachePadded<AtomicU64> = CachePadded::new(AtomicU64::new(0));
+
+/// The bytes that were retained at the last look.
+static RETAINED_SEEN: CachePadded<AtomicU64> = CachePadded::new(AtomicU64::new(0));
+
+/// True if so many bytes or more were retained at the last look.
+pub(crate) fn was_seen_to_retain(bytes: u64) -> bool {
+    RETAINED_SEEN.load(Ordering::Relaxed) >= bytes
+}
+
+/// The shortest time between two looks while no engine has a limit.
+const LOOK_EVERY_NS: u64 = 5_000_000;
+
+/// A holder that was seen so long ago is open because its transaction takes long, and not because its thread does not run.
+const LONG_NS: u64 = 100_000_000;
+
+/// Enters a new holder.
+pub(crate) fn register(engine: EngineId, kind: HolderKind) -> &'static Holder {
+    let mut registry = lock(&REGISTRY);
+    let holder = registry.free.pop().unwrap_or_else(|| {
+        let holder: &'static Holder = Box::leak(Box::new(CachePadded::new(Holder::new())));
+        holder
+    });
+    // Its serial numbers begin anew.
+    holder.told.store(0, Ordering::Relaxed);
+    registry.entries.push(Entry { holder, engine, kind, seen: 0, seen_at_ns: 0, retired_before: 0 });
+    holder
+}
+
+/// A new holder for whoever has had this one, which stays as it is.
+#[cold]
+pub(crate) fn replace(holder: &'static Holder) -> &'static Holder {
+    let registry = lock(&REGISTRY);
+    let entry = registry.entries.iter().find(|entry| std::ptr::eq(entry.holder, holder));
+    let (engine, kind) = entry.map(|entry| (entry.engine, entry.kind.clone())).expect("it is in use");
+    drop(registry);
+    register(engine, kind)
+}
+
+/// Takes a holder out that is not open.
+pub(crate) fn release(holder: &'static Holder) {
+    debug_assert_eq!(holder.word.load(Ordering::Relaxed) & OPEN, 0, "it has ended");
+    let mut registry = lock(&REGISTRY);
+    if let Some(at) = registry.entries.iter().position(|entry| std::ptr::eq(entry.holder, holder)) {
+        registry.entries.swap_remove(at);
+        registry.free.push(holder);
+    }
+}
+
+/// Sets an engine's limit, or takes it away.
+pub(super) fn set_limit(engine: EngineId, bytes_max: u64) {
+    let mut registry = lock(&REGISTRY);
+    registry.limits.retain(|(limited, _)| *limited != engine);
+    if bytes_max != NO_LIMIT {
+        registry.limits.push((engine, bytes_max));
+    }
+    PRESSURE.has_limits.store(!registry.limits.is_empty(), Ordering::Relaxed);
+    registry.look();
+}
+
+/// Looks, if it is time to. For threads that have just asked for a collection.
+pub(crate) fn watch() {
+    if cfg!(loom) || thread::is_simulated() {
+        return;
+    }
+    if !PRESSURE.has_limits.load(Ordering::Relaxed) {
+        let now_ns = clock::nanoseconds();
+        if now_ns.saturating_sub(LOOKED_AT_NS.load(Ordering::Relaxed)) < LOOK_EVERY_NS {
+            return;
+        }
+    }
+    // The thread that has it is looking.
+    if let Ok(mut registry) = REGISTRY.try_lock() {
+        registry.look();
+    }
+}
+
+/// Looks, and says whether so many bytes are retained and the oldest holder was first seen only a moment ago: it may be one
+/// that does not run because others do.
+pub(crate) fn is_worth_yielding(bytes: u64) -> bool {
+    if cfg!(loom) || thread::is_simulated() {
+        return false;
+    }
+    let Ok(mut registry) = REGISTRY.try_lock() else { return false };
+    let look = registry.look();
+    let oldest = registry.oldest().map_or(0, |oldest| look.now_ns.saturating_sub(oldest.seen_at_ns));
+    look.retained >= bytes && oldest < LONG_NS
+}
+
+/// Looks whether the attempt that was told to end has ended. For those that have just ended.
+#[cold]
+pub(crate) fn look_again() {
+    if let Ok(mut registry) = REGISTRY.try_lock() {
+        registry.look();
+    }
+}
+
+/// The retained bytes, and the open holders, the oldest first.
+pub(super) fn report() -> (u64, Vec<MemoryHolder>) {
+    let mut registry = lock(&REGISTRY);
+    let look = registry.look();
+    let mut open: Vec<&Entry> = registry.entries.iter().filter(|entry| entry.is_open()).collect();
+    open.sort_by_key(|entry| entry.seen_at_ns);
+    (look.retained, open.into_iter().map(|entry| entry.describe(look)).collect())
+}
+
+/// The error of an open transaction that was told to end.
+#[cold]
+pub(crate) fn told_error(holder: &'static Holder) -> Box<MemoryLimit> {
+    let mut registry = lock(&REGISTRY);
+    let look = registry.look();
+    let mine = registry.entries.iter().find(|entry| std::ptr::eq(entry.holder, holder));
+    Box::new(MemoryLimit {
+        retained_bytes: look.retained,
+        // It may have been taken away meanwhile.
+        retained_bytes_max: mine.and_then(|entry| registry.limit_of(entry)).unwrap_or(NO_LIMIT),
+        was_told: true,
+        oldest: mine.map(|entry| entry.describe(look)),
+    })
+}
+
+/// The result of one look at everything.
+#[derive(Clone, Copy)]
+struct Look {
+    now_ns: u64,
+    retired: u64,
+    retained: u64,
+}
+
+impl Registry {
+    /// Notes which holders are new, and tells the oldest to end if it keeps too much.
+    fn look(&mut self) -> Look {
+        let totals = totals();
+        let look =
+            Look { now_ns: clock::nanoseconds(), retired: totals.retired, retained: totals.retained() };
+        for entry in &mut self.entries {
+            let word = entry.holder.word.load(Ordering::Relaxed);
+            if word != entry.seen {
+                entry.seen = word;
+                entry.seen_at_ns = look.now_ns;
+                entry.retired_before = look.retired;
+            }
+        }
+        let is_over = self.limits.iter().any(|(_, bytes_max)| look.retained > *bytes_max);
+        let is_told = is_over && self.tell_oldest(look);
+        for (word, now) in [(&PRESSURE.is_over, is_over), (&PRESSURE.is_told, is_told)] {
+            // Most of the time nothing changes, and everybody looks at it.
+            if word.load(Ordering::Relaxed) != now {
+                word.store(now, Ordering::Relaxed);
+            }
+        }
+        LOOKED_AT_NS.store(look.now_ns, Ordering::Relaxed);
+        RETAINED_SEEN.store(look.retained, Ordering::Relaxed);
+        look
+    }
+
+    fn oldest(&self) -> Option<&Entry> {
+        let open = self.entries.iter().filter(|entry| entry.is_open());
+        open.min_by_key(|entry| entry.seen_at_ns)
+    }
+
+    /// The limit of a holder's engine.
+    fn limit_of(&self, entry: &Entry) -> Option<u64> {
+        let limit = self.limits.iter().find(|(engine, _)| *engine == entry.engine);
+        limit.map(|(_, bytes_max)| *bytes_max)
+    }
+
+    /// True if there is one that was told.
+    fn tell_oldest(&self, look: Look) -> bool {
+        let Some(oldest) = self.oldest() else { return false };
+        if let Some(bytes_max) = self.limit_of(oldest)
+            && look.retained > bytes_max
+            && oldest.kept_bytes(look) >= bytes_max / 2
+        {
+            oldest.holder.told.store(oldest.seen, Ordering::Relaxed);
+            return true;
+        }
+        false
+    }
+}
+
+impl Entry {
+    fn is_open(&self) -> bool {
+        self.seen & OPEN != 0
+    }
+
+    fn kept_bytes(&self, look: Look) -> u64 {
+        look.retired.saturating_sub(self.retired_before)
+    }
+
+    fn describe(&self, look: Look) -> MemoryHolder {
+        let mut kind = self.kind.clone();
+        if let HolderKind::Transaction { attempt, .. } = &mut kind {
+            *attempt = (self.seen >> 1 & NUMBER) as u32;
+        }
+        MemoryHolder {
+            engine: self.engine,
+            kind,
+            thread: lock(&self.holder.thread).clone(),
+            open_for: Duration::from_nanos(look.now_ns.saturating_sub(self.seen_at_ns)),
+            kept_bytes: self.kept_bytes(look),
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! The end of an attempt: the two halves of its commit, or its rollback.
+
+use super::{Outcome, Stop, Transaction, WORK_COMMIT};
+use crate::attempt::Attempt;
+use crate::commit::Prepared;
+use crate::history::Ended;
+use crate::protocol::Protocol;
+use crate::users_code::Panics;
+use hotrow_sync::thread::{label, work};
+
+impl<P: Protocol> Transaction<'_, P> {
+    /// Tries to commit.
+    pub(crate) fn commit(self) -> Outcome {
+        self.commit_and(|_| ()).map_or_else(|outcome| outcome, |()| Outcome::Done)
+    }
+
+    /// Tries to commit, and then takes from the attempt what is to outlive it.
+    ///
+    /// Once the protocol has committed, no panic comes out of here: the caller would think that nothing has happened.
+    #[inline]
+    pub(crate) fn commit_and<R>(mut self, take: impl FnOnce(&mut Attempt<P>) -> R) -> Result<R, Outcome> {
+        if self.is_told() && self.stop.is_none() {
+            let _ = self.heed();
+        }
+        if self.stop.is_none() {
+            label("commit");
+            work(WORK_COMMIT);
+            if P::DEFERS && self.attempt.intentions.are_waiting() {
+                self.commit_deferred();
+            }
+            // A failure stops the attempt.
+            let _ = self.run_graph();
+        }
+        if self.stop.is_none() && self.prepare() {
+            if let Some(commits) = self.attempt.commits.as_deref() {
+                commits.between_halves(self.attempt);
+            }
+            // From here on nothing is rolled back: what is installed must not be undone as well.
+            self.open = false;
+            self.protocol.finish(Prepared::new(self.attempt));
+            debug_assert!(self.attempt.is_installed(), "the second half installs every write");
+            label("after commit");
+            if self.attempt.is_recorded() {
+                self.attempt.record_end(Ended::Committed);
+            }
+            self.slot.counters.commit();
+            if P::DEFERS && self.tame {
+                self.slot.counters.tame_commit();
+            }
+            // Panics are contained from here on.
+            let mut panics = Panics::default();
+            self.attempt.cleanup(true, &mut panics);
+            self.protocol.over(self.attempt);
+            let taken = take(self.attempt);
+            self.attempt.close(&mut panics);
+            return Ok(taken);
+        }
+        Err(Panics::passing_on(|panics| self.give_up(panics)))
+    }
+
+    /// The first half of the commit. False if the attempt has lost.
+    #[inline(always)]
+    fn prepare(&mut self) -> bool {
+        if self.attempt.is_recorded() {
+            self.attempt.name_writes();
+        }
+        match self.protocol.prepare(self.attempt) {
+            Ok(()) => true,
+            Err(lost) => {
+                let _ = self.lose(lost);
+                false
+            }
+        }
+    }
+
+    /// Lines up and runs what was deferred. What goes wrong stops the attempt.
+    fn commit_deferred(&mut self) {
+        let is_tame =
+            |tx: &Self| !(tx.has_read || tx.attempt.has_structures() || tx.attempt.items.has_predicates());
+        self.tame = is_tame(self);
+        let lined_up = self.line_up();
+        // A key that was looked up meanwhile may have been absent.
+        self.tame &= is_tame(self);
+        label("intentions");
+        let _ = lined_up.and_then(|()| self.carry_out());
+    }
+
+    /// The body, or something that it deferred, does not want to commit: rolls back. That is believed only of an attempt
+    /// that has seen one consistent state (drp §5.2 has the certification as an input of all intentions). Any other has
+    /// lost, and is made again.
+    #[cold]
+    pub(crate) fn give_up(mut self, panics: &mut Panics) -> Outcome {
+        if !P::OPAQUE && !matches!(self.stop, Some(Stop::Lost(_) | Stop::Told(_))) {
+            self.validate_before_rollback();
+        }
+        self.cancel(panics)
+    }
+
+    fn validate_before_rollback(&mut self) {
+        // From here on it waits for locks like any other.
+        self.attempt.may_put_off = false;
+        self.attempt.was_put_off = false;
+        if let Err(lost) = self.protocol.validate_before_rollback(self.attempt) {
+            self.stop = None;
+            let _ = self.lose(lost);
+        }
+    }
+
+    /// Rolls back without a look at what the attempt has seen. All is released, even if something panics meanwhile.
+    pub(crate) fn cancel(mut self, panics: &mut Panics) -> Outcome {
+        self.roll_back(panics);
+        match self.stop.take() {
+            None => Outcome::Done,
+            Some(Stop::Lost(loss)) => Outcome::Lost(loss),
+            Some(Stop::Misuse(misuse)) => Outcome::Misused(misuse),
+            Some(Stop::RolledBack) => Outcome::RolledBack,
+            Some(Stop::Panicked(message)) => Outcome::Panicked(message),
+            Some(Stop::Told(limit)) => Outcome::Told(limit),
+        }
+    }
+
+    #[cold]
+    fn roll_back(&mut self, panics: &mut Panics) {
+        label("abort");
+        self.open = false;
+        self.attempt.undo();
+        self.protocol.abort(self.attempt);
+        if self.attempt.is_recorded() {
+            self.attempt.record_end(match &self.stop {
+                Some(Stop::Lost(loss)) => Ended::Aborted(loss.reason),
+                _ => Ended::RolledBack,
+            });
+        }
+        if !matches!(self.stop, Some(Stop::Lost(_) | Stop::Misuse(_))) {
+            self.slot.counters.rollback();
+        }
+        self.attempt.cleanup(false, panics);
+        self.protocol.over(self.attempt);
+        self.attempt.close(panics);
+    }
+}
+
+impl<P: Protocol> Drop for Transaction<'_, P> {
+    /// Rolls back an attempt that was neither committed nor given up: a panic has come through.
+    #[inline]
+    fn drop(&mut self) {
+        if self.open {
+            Panics::passing_on(|panics| self.roll_back(panics));
+        } else if self.attempt.is_open() {
+            // A panic cut the end short. The pin must not outlive the transaction: the worker may be sent to another
+            // thread.
+            self.protocol.over(self.attempt);
+            self.attempt.close(&mut Panics::default());
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! The options of stress.
+
+use super::Stress;
+use super::objects::Objects;
+use crate::definition::{WorkloadDefinition, WorkloadInfo};
+use crate::error::BenchError;
+use crate::observer::Observer;
+use crate::options::{OptionError, OptionInfo, OptionValues};
+use hotrow::{Engine, Protocol};
+use serde::Serialize;
+
+/// The sizes and shares of stress.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct StressOptions {
+    /// Keys of each object, at least 1.
+    pub keys: u32,
+    /// The most operations in a transaction, at least 1. Each has a random number of them.
+    pub ops: u32,
+    /// The share of operations that write, from 0 to 1.
+    pub write_share: f64,
+    /// The share of transactions that roll back at a random place.
+    pub rollback_share: f64,
+    /// The share of transactions whose body panics at a random place.
+    pub panic_share: f64,
+    /// The share of operations after which a thread gives the processor away.
+    pub yield_share: f64,
+}
+
+impl Default for StressOptions {
+    fn default() -> Self {
+        Self { keys: 8, ops: 8, write_share: 0.5, rollback_share: 0.05, panic_share: 0.01, yield_share: 0.02 }
+    }
+}
+
+/// Memory in use for each key, in bytes: two boxes, a counter, an element, two rows and their entries.
+const KEY_BYTES: u64 = 2_000;
+
+impl WorkloadDefinition for StressOptions {
+    type Loaded<P: Protocol> = Stress<P>;
+
+    const INFO: WorkloadInfo = WorkloadInfo {
+        name: "stress",
+        summary: "random operations on a few hot keys of every kind of object, to be recorded and checked",
+        source: "Hotrow's own",
+        runs_procedures: false,
+        options: &[
+            OptionInfo {
+                name: "keys",
+                value: "N",
+                default: "8",
+                summary: "Keys of each object, from 1 to 1000000",
+            },
+            OptionInfo {
+                name: "ops",
+                value: "N",
+                default: "8",
+                summary: "The most operations in a transaction, from 1 to 10000",
+            },
+            OptionInfo {
+                name: "write-share",
+                value: "S",
+                default: "0.5",
+                summary: "The share of operations that write, from 0 to 1",
+            },
+            OptionInfo {
+                name: "rollback-share",
+                value: "S",
+                default: "0.05",
+                summary: "The share of transactions that roll back, from 0 to 1",
+            },
+            OptionInfo {
+                name: "panic-share",
+                value: "S",
+                default: "0.01",
+                summary: "The share of transactions whose body panics, from 0 to 1",
+            },
+            OptionInfo {
+                name: "yield-share",
+                value: "S",
+                default: "0.02",
+                summary: "The share of operations after which a thread gives the processor away, from 0 to 1",
+            },
+        ],
+        example: "--keys 2 --ops 4",
+    };
+
+    fn parse(values: &OptionValues<'_>) -> Result<Self, OptionError> {
+        Ok(Self {
+            keys: values.number("keys", 1..=1_000_000)?,
+            ops: values.number("ops", 1..=10_000)?,
+            write_share: values.number("write-share", 0.0..=1.0)?,
+            rollback_share: values.number("rollback-share", 0.0..=1.0)?,
+            panic_share: values.number("panic-share", 0.0..=1.0)?,
+            yield_share: values.number("yield-share", 0.0..=1.0)?,
+        })
+    }
+
+    fn data_bytes_estimate(&self) -> u64 {
+        u64::from(self.keys) * KEY_BYTES
+    }
+
+    /// Makes the objects, half of the rows among them.
+    fn load<P: Protocol>(
+        &self,
+        engine: &Engine<P>,
+        _threads: usize,
+        _seed: u64,
+        observer: &dyn Observer,
+    ) -> Result<Stress<P>, BenchError> {
+        observer.loading(0, 1);
+        let objects = Objects::new(engine, self.keys);
+        observer.loading(1, 1);
+        Ok(Stress { objects, options: *self })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::definition::WorkloadOptions;
+
+    #[test]
+    fn the_options_of_the_command_have_the_defaults_of_the_type() {
+        let defaults = WorkloadOptions::parse_as::<StressOptions>(&[]).unwrap();
+        assert_eq!(defaults.to_json(), WorkloadOptions::from(StressOptions::default()).to_json());
+    }
+
+    #[test]
+    fn a_share_is_at_most_all() {
+        for name in ["write-share", "rollback-share", "panic-share", "yield-share"] {
+            let words = WorkloadOptions::parse_as::<StressOptions>(&[(name, "1.1")]).unwrap_err().to_string();
+            assert_eq!(words, format!("--{name} 1.1: expected a number from 0 to 1"));
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! The options of TPC-C.
+
+use super::input::Mix;
+use super::population::{Population, Scale};
+use super::{Tpcc, tables};
+use crate::definition::{WorkloadDefinition, WorkloadInfo};
+use crate::error::BenchError;
+use crate::observer::Observer;
+use crate::options::{OptionError, OptionInfo, OptionValues};
+use hotrow::sync::clock;
+use hotrow::{Engine, Isolation, Protocol};
+use serde::{Serialize, Serializer};
+use serde_json::json;
+
+/// The size of the database and the mix of transactions.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct TpccOptions {
+    /// Warehouses, from 1 to 65,535.
+    pub warehouses: u32,
+    /// Which transactions, in which proportion.
+    pub mix: Mix,
+    /// Rows per warehouse.
+    pub scale: Scale,
+    /// How far Stock-Level is kept apart from others.
+    pub stock_level: Isolation,
+    /// The share of New-Orders that defer their operations, under protocols that do, from 0 to 1; the others read and
+    /// write at once (drp §7.2, Figure 6).
+    pub tame_share: f64,
+    /// The ranks of the tables.
+    pub ranks: Ranks,
+}
+
+/// The order in which deferred operations line up at the tables (drp §6.3, "Rank tuning").
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ranks {
+    /// Stock, orders, customers, districts, warehouses: what many transactions want comes last, and is held shortest.
+    Tuned,
+    /// All tables have the same rank: the order is that in which they were made.
+    Equal,
+}
+
+const SCALES: [(&str, Scale); 2] = [("full", Scale::SPECIFICATION), ("small", Scale::SMALL)];
+
+const ISOLATIONS: [(&str, Isolation); 2] =
+    [("serializable", Isolation::Serializable), ("read-committed", Isolation::ReadCommitted)];
+
+const RANKS: [(&str, Ranks); 2] = [("tuned", Ranks::Tuned), ("equal", Ranks::Equal)];
+
+/// The word for one of an option's values.
+fn name_of<T: PartialEq>(names: &[(&'static str, T)], value: &T) -> &'static str {
+    names.iter().find(|(_, known)| known == value).map_or("other", |(name, _)| name)
+}
+
+impl Serialize for TpccOptions {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self { warehouses, mix, scale, stock_level, tame_share, ranks } = self;
+        let values = json!({
+            "warehouses": warehouses,
+            "mix": mix.name(),
+            "scale": name_of(&SCALES, scale),
+            "stock_level": name_of(&ISOLATIONS, stock_level),
+            "tame_share": tame_share,
+            "ranks": name_of(&RANKS, ranks),
+        });
+        values.serialize(serializer)
+    }
+}
+
+/// Memory in use for each warehouse at full scale, in bytes: 100 million once it is loaded, and room for the orders of
+/// some seconds.
+const WAREHOUSE_BYTES: u64 = 110_000_000;
+
+impl WorkloadDefinition for TpccOptions {
+    type Loaded<P: Protocol> = Tpcc<P>;
+
+    const INFO: WorkloadInfo = WorkloadInfo {
+        name: "tpcc",
+        summary: "orders and payments at warehouses; one warehouse for all threads is high contention",
+        source: "TPC-C, revision 5.11",
+        runs_procedures: true,
+        options: &[
+            OptionInfo {
+                name: "warehouses",
+                value: "N",
+                default: "1",
+                summary: "Warehouses, from 1 to 65535",
+            },
+            OptionInfo {
+                name: "mix",
+                value: "MIX",
+                default: "full",
+                summary: "Transactions: full, new-order, or new-order+payment",
+            },
+            OptionInfo {
+                name: "scale",
+                value: "SCALE",
+                default: "full",
+                summary: "Rows of a warehouse: full, or small for a quick try (100 items instead of 100000)",
+            },
+            OptionInfo {
+                name: "stock-level",
+                value: "LEVEL",
+                default: "serializable",
+                summary: "Isolation of Stock-Level: serializable, or read-committed (clause 2.8.2.3; plor §6.1)",
+            },
+            OptionInfo {
+                name: "tame-share",
+                value: "S",
+                default: "1",
+                summary: "The share of New-Orders that defer their operations under protocols that do, from 0 to 1 (drp §7.2)",
+            },
+            OptionInfo {
+                name: "ranks",
+                value: "RANKS",
+                default: "tuned",
+                summary: "The order in which deferred operations line up: tuned (hot tables last), or equal (drp §6.3)",
+            },
+        ],
+        example: "--warehouses 2 --mix new-order+payment",
+    };
+
+    fn parse(values: &OptionValues<'_>) -> Result<Self, OptionError> {
+        Ok(Self {
+            warehouses: values.number("warehouses", 1..=u32::from(u16::MAX))?,
+            mix: values.parsed("mix")?,
+            scale: values.one_of("scale", &SCALES)?,
+            stock_level: values.one_of("stock-level", &ISOLATIONS)?,
+            tame_share: values.number("tame-share", 0.0..=1.0)?,
+            ranks: values.one_of("ranks", &RANKS)?,
+        })
+    }
+
+    fn data_bytes_estimate(&self) -> u64 {
+        let full = u64::from(self.warehouses) * WAREHOUSE_BYTES;
+        // A thousandth of the rows; even all possible warehouses are no trouble.
+        if self.scale == Scale::SPECIFICATION { full } else { full / 100 }
+    }
+
+    /// Loads the initial population (clause 4.3.3).
+    fn load<P: Protocol>(
+        &self,
+        engine: &Engine<P>,
+        threads: usize,
+        seed: u64,
+        observer: &dyn Observer,
+    ) -> Result<Tpcc<P>, BenchError> {
+        let (database, tables) = tables::create(engine, self);
+        let population = Population::new(self.scale, seed, 1);
+        // The command's option admits no more warehouses than the keys have room for.
+        let warehouses = u16::try_from(self.warehouses)
+            .map_err(|_| BenchError::Load(format!("{} warehouses are too many", self.warehouses)))?;
+        tables::load(&database, &tables, population, warehouses, threads, observer)
+            .map_err(BenchError::Load)?;
+        Ok(Tpcc { database, tables, options: *self, population, begin: clock::now() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::definition::WorkloadOptions;
+    use serde_json::Value;
+
+    fn parse(given: &[(&str, &str)]) -> WorkloadOptions {
+        WorkloadOptions::parse_as::<TpccOptions>(given).unwrap()
+    }
+
+    #[test]
+    fn options_are_read_and_reported() {
+        let tpcc = parse(&[("warehouses", "3"), ("mix", "new-order"), ("scale", "small")]);
+        assert_eq!(
+            Value::from(tpcc.to_json()),
+            json!({ "warehouses": 3, "mix": "new-order", "scale": "small", "stock_level": "serializable",
+                "tame_share": 1.0, "ranks": "tuned" })
+        );
+        let tpcc = parse(&[("stock-level", "read-committed"), ("tame-share", "0.5"), ("ranks", "equal")]);
+        assert_eq!(
+            Value::from(tpcc.to_json()),
+            json!({ "warehouses": 1, "mix": "full", "scale": "full", "stock_level": "read-committed",
+                "tame_share": 0.5, "ranks": "equal" })
+        );
+    }
+
+    #[test]
+    fn more_warehouses_and_larger_ones_are_expected_to_take_more_memory() {
+        let estimate = |given: &[(&str, &str)]| parse(given).resident_bytes_estimate();
+        assert!(estimate(&[("warehouses", "2")]) > estimate(&[]));
+        assert!(estimate(&[("scale", "small")]) < estimate(&[]));
+    }
+}
