@@ -11,7 +11,7 @@ use crate::ordered::within;
 use crate::report::{Anomaly, AnomalyKind, Dependency, Level, Step};
 use crate::versions::{Known, NONE, Source, Versions};
 use hotrow_core::history::{Event, History, WriteKind};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashSet};
 
 /// Reasons of one edge that are looked at.
 const REASONS_MAX: usize = 64;
@@ -32,8 +32,9 @@ pub(crate) struct Explainer<'a> {
     history: &'a History,
     attempts: &'a Attempts,
     versions: &'a Versions,
-    /// The events of the attempts in cycles.
-    events: HashMap<u32, Vec<Event<'a>>>,
+    /// The events of the attempts in cycles. Freed in the same order in every process: where the allocator puts what
+    /// comes next must not depend on a random hash, for explored schedules depend on it.
+    events: BTreeMap<u32, Vec<Event<'a>>>,
 }
 
 impl<'a> Explainer<'a> {
@@ -44,7 +45,7 @@ impl<'a> Explainer<'a> {
         cycles: &[Cycle],
     ) -> Self {
         let nodes = cycles.iter().flat_map(|cycle| &cycle.path);
-        let mut events: HashMap<u32, Vec<Event<'a>>> = nodes.map(|(node, _)| (*node, Vec::new())).collect();
+        let mut events: BTreeMap<u32, Vec<Event<'a>>> = nodes.map(|(node, _)| (*node, Vec::new())).collect();
         if !events.is_empty() {
             walk(history, |attempt, event| {
                 if let Some(events) = events.get_mut(&attempt) {
@@ -205,7 +206,7 @@ impl<'a> Explainer<'a> {
     /// Keys that the writer deleted or inserted in ranges that the scanner read, without a read of their own.
     fn range(&self, scanner: u32, writer: u32, kind: Kind, found: &mut Vec<Reason>) {
         let wanted = if kind == Kind::WriteRange { WriteKind::Delete } else { WriteKind::Insert };
-        let read: std::collections::HashSet<u32> = self.events(scanner).iter().filter_map(key_read).collect();
+        let read: HashSet<u32> = self.events(scanner).iter().filter_map(key_read).collect();
         // Keys that were lost are the last resort: inserted long before, and not found all the same.
         let mut lost = Vec::new();
         for event in self.events(writer) {

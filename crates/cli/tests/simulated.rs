@@ -112,6 +112,10 @@ fn explored_schedules_pass_and_repeat_exactly() {
     }
     assert_eq!(first, printed(&arguments));
     assert_ne!(first, printed(&["explore", "--schedules", "200", "--threads", "1", "--seed", "2"]));
+    // A trace numbers the words that the cores touch, so it also shows if the allocator places them otherwise.
+    let traced = "explore --schedules 60 --threads 1 --protocol drp,tictoc --trace";
+    let trace = || printed(&traced.split(' ').collect::<Vec<_>>());
+    assert!(trace() == trace(), "the traces of two processes differ");
 }
 
 #[test]

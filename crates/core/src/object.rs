@@ -108,14 +108,13 @@ pub unsafe trait Object<P: Protocol>: Send + Sync {
     /// `segment` is one of this object's, and still in memory.
     unsafe fn describe(&self, segment: NonNull<P::Header>) -> String;
 
-    /// A number that tells a segment from others for longer than its address does (a hash of the key).
+    /// A number that tells a segment from the object's others: an index, a hash of the key, anything if there is only
+    /// one. The same in each run, as addresses are not, for a simulation is.
     ///
     /// # Safety
     ///
     /// As for [`describe`](Self::describe).
-    unsafe fn identify(&self, segment: NonNull<P::Header>) -> u64 {
-        segment.addr().get() as u64
-    }
+    unsafe fn identify(&self, segment: NonNull<P::Header>) -> u64;
 
     /// Appends bytes that name a segment among the object's, for good: another segment that takes its place
     /// later (a record inserted again) has the same. If the object has an order, they compare as its keys do.

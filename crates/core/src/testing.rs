@@ -64,6 +64,9 @@ unsafe impl Object<Unprotected> for Silent {
     unsafe fn describe(&self, _: NonNull<u64>) -> String {
         String::new()
     }
+    unsafe fn identify(&self, _: NonNull<u64>) -> u64 {
+        0
+    }
     unsafe fn install(&self, _: &mut Item<Unprotected>, _: &Pin) {}
     unsafe fn undo(&self, _: &mut Item<Unprotected>, _: &Pin) {}
 }

@@ -167,8 +167,12 @@ unsafe impl<T: Value, P: Protocol> Object<P> for Shared<T, P> {
         &self.label
     }
 
-    unsafe fn describe(&self, _segment: NonNull<P::Header>) -> String {
+    unsafe fn describe(&self, _: NonNull<P::Header>) -> String {
         String::from("value")
+    }
+
+    unsafe fn identify(&self, _: NonNull<P::Header>) -> u64 {
+        0
     }
 
     #[inline]

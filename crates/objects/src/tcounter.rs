@@ -328,8 +328,12 @@ unsafe impl<P: Protocol> Object<P> for Shared<P> {
         &self.label
     }
 
-    unsafe fn describe(&self, _segment: NonNull<P::Header>) -> String {
+    unsafe fn describe(&self, _: NonNull<P::Header>) -> String {
         String::from("value")
+    }
+
+    unsafe fn identify(&self, _: NonNull<P::Header>) -> u64 {
+        0
     }
 
     unsafe fn install(&self, item: &mut Item<P>, _pin: &Pin) {

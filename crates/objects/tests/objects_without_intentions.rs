@@ -49,6 +49,10 @@ unsafe impl<P: Protocol> Object<P> for Shared<P> {
         String::from("value")
     }
 
+    unsafe fn identify(&self, _: NonNull<P::Header>) -> u64 {
+        0
+    }
+
     unsafe fn install(&self, item: &mut Item<P>, pin: &Pin) {
         // SAFETY: the caller's promise, passed on.
         unsafe { Segment::<u64, P>::install(item, pin) };

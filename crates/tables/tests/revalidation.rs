@@ -56,6 +56,10 @@ unsafe impl<P: Protocol> Object<P> for Watched<P> {
         String::from("value")
     }
 
+    unsafe fn identify(&self, _: NonNull<P::Header>) -> u64 {
+        0
+    }
+
     unsafe fn install(&self, _: &mut Item<P>, _: &Pin) {
         unreachable!("nothing writes it");
     }
