@@ -224,6 +224,10 @@ impl Counters {
     }
 
     #[inline]
+    pub(crate) fn aborts(&self) -> u64 {
+        self.aborts.load(Ordering::Relaxed)
+    }
+
     pub(crate) fn read(&self) -> Statistics {
         Statistics {
             commits: self.commits.load(Ordering::Relaxed),

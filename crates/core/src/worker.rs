@@ -95,6 +95,12 @@ impl<P: Protocol> Worker<P> {
         self.slot.counters.read()
     }
 
+    /// How many of its attempts lost a conflict: [`Statistics::aborts`], without reading the other counts.
+    #[inline]
+    pub fn aborts(&self) -> u64 {
+        self.slot.counters.aborts()
+    }
+
     /// Runs `body` as a transaction: again and again, as the engine's retry policy says, until it commits.
     ///
     /// `body` may run several times; only its last run has effects on transactional objects. It passes

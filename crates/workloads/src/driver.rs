@@ -87,22 +87,18 @@ impl Counts {
         }
     }
 
-    /// Counts the attempts lost between two readings of a worker's statistics. Returns how many.
-    fn count_aborts(&mut self, before: &Statistics, after: &Statistics) -> u64 {
-        let aborts = after.aborts - before.aborts;
-        if aborts != 0 {
-            for (count, (before, after)) in
-                self.reasons.iter_mut().zip(before.reasons.iter().zip(after.reasons))
-            {
-                *count += after - before;
-            }
+    /// Counts what happened between two readings of a worker's statistics. Returns how many attempts were lost.
+    fn count_between(&mut self, before: &Statistics, after: &Statistics) -> u64 {
+        for (count, (before, after)) in self.reasons.iter_mut().zip(before.reasons.iter().zip(after.reasons)) {
+            *count += after - before;
         }
-        self.attempts_max = self.attempts_max.max(aborts + 1);
-        aborts
+        self.tame += after.tame - before.tame;
+        self.drawn += after.drawn - before.drawn;
+        after.aborts - before.aborts
     }
 
     /// Runs one transaction and counts it if it ended while `is_measured`. `before` is the worker's statistics as
-    /// they were, and as they are afterwards.
+    /// they were, and as they are afterwards; what it says of commits is not kept up.
     ///
     /// # Errors
     ///
@@ -122,11 +118,18 @@ impl Counts {
         if let End::Failed(message) = ran.end {
             return Err((ran.kind, message));
         }
-        let after = worker.statistics();
-        if is_measured() {
-            let aborts = self.count_aborts(before, &after);
-            self.tame += after.tame - before.tame;
-            self.drawn += after.drawn - before.drawn;
+        let is_measured = is_measured();
+        let mut aborts = 0;
+        // Most transactions change no other counter than that of commits, and there are many counters to read.
+        if P::DEFERS || P::SHARES || worker.aborts() != before.aborts {
+            let after = worker.statistics();
+            if is_measured {
+                aborts = self.count_between(before, &after);
+            }
+            *before = after;
+        }
+        if is_measured {
+            self.attempts_max = self.attempts_max.max(aborts + 1);
             let kind = &mut self.kinds[ran.kind];
             kind.aborts += aborts;
             if ran.end == End::Committed {
@@ -136,7 +139,6 @@ impl Counts {
                 kind.rollbacks += 1;
             }
         }
-        *before = after;
         Ok(())
     }
 
