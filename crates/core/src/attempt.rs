@@ -185,7 +185,7 @@ impl<P: Protocol> Attempt<P> {
         self.number = number;
         self.profile = profile;
         self.stamp = None;
-        if P::SHARES {
+        if P::ALLOWS_STEALING {
             // A panic may have cut an operation short that might have been put off.
             (self.may_put_off, self.was_put_off) = (false, false);
             self.graph.open();
@@ -491,7 +491,7 @@ impl<P: Protocol> Attempt<P> {
         }
         let object = item.object;
         let pin = pin.as_ref().expect("an attempt in progress is pinned");
-        if P::SHARES && item.is(Flags::ADOPTED) && !item.payload.is_null() {
+        if P::ALLOWS_STEALING && item.is(Flags::ADOPTED) && !item.payload.is_null() {
             memory::read(item.payload);
         }
         // SAFETY: the object outlives the attempt; the item has a pending write (it is in `writes`) that was not

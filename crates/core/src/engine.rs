@@ -3,6 +3,7 @@
 use crate::abort::{Abort, Error, Misuse};
 use crate::commit::{CommitSteps, Commits};
 use crate::deferred::Deferred;
+use crate::graph::Stealing as _;
 use crate::history::Recording;
 use crate::history::recorder::Recorder;
 use crate::object::Label;
@@ -143,15 +144,15 @@ impl<P: Protocol> Engine<P> {
     }
 
     /// Whether its attempts see one consistent state, even if they are going to be aborted: see
-    /// [`Protocol::is_opaque`].
+    /// [`Variants::is_opaque`](crate::Variants::is_opaque).
     pub fn is_opaque(&self) -> bool {
         self.shared.opaque
     }
 
-    /// Whether its variant [shares](Protocol::SHARES) operations.
+    /// True if its variant of the protocol lets waiting workers [steal](Protocol::Stealing) operations.
     #[inline]
-    pub fn shares(&self) -> bool {
-        self.shared.protocol.shares()
+    pub fn allows_stealing(&self) -> bool {
+        P::Stealing::of(&self.shared.protocol).is_some()
     }
 
     /// Registers a worker: what a thread runs transactions with. Keep one per thread.

@@ -1,12 +1,13 @@
 //! The protocol: what happens when transactions meet on a segment.
 
 use crate::abort::Reason;
-use crate::attempt::{Attempt, WorkerId};
+use crate::attempt::Attempt;
 use crate::commit::Prepared;
-use crate::graph::Board;
-use crate::item::{Item, ItemId};
+use crate::deferred::Deferral;
+use crate::graph::Stealing;
+use crate::item::ItemId;
 use crate::object::Label;
-use crate::range::{RangeId, RangeUse};
+use crate::range::RangeLocks;
 use std::fmt;
 
 /// What an attempt lost, as a protocol reports it.
@@ -46,6 +47,40 @@ pub struct Variant {
     pub source: &'static str,
 }
 
+/// The variants of a protocol: their names, their options, and what each of them promises.
+pub trait Variants: Sized + 'static {
+    /// The variants that lists show and tests run, the recommended one first.
+    const VARIANTS: &'static [Variant];
+    /// True if aborted and unfinished attempts have seen one consistent state too (sto §3.6), in every variant:
+    /// see [`is_opaque`](Self::is_opaque).
+    const OPAQUE: bool;
+
+    /// The difference between one variant and another; `()` if there is only one.
+    type Options: Clone + fmt::Debug + Send + Sync + 'static;
+
+    /// The options that a name stands for. `None` if it is no name of this protocol's.
+    ///
+    /// Each of [`VARIANTS`](Self::VARIANTS) has a name; there may be more (`plor+deadline=7`).
+    fn options(name: &str) -> Option<Self::Options>;
+
+    /// The name that stands for these options. A protocol of one variant has but one.
+    fn name(_options: &Self::Options) -> String {
+        Self::VARIANTS[0].name.to_owned()
+    }
+
+    /// True if the variant with these options is [opaque](Self::OPAQUE), where variants differ in that.
+    fn is_opaque(_options: &Self::Options) -> bool {
+        Self::OPAQUE
+    }
+
+    /// The shared state for a new engine.
+    fn new(options: &Self::Options) -> Self;
+}
+
+/// A capability that a protocol does not have. There is no value of it, so the compiler removes the code that would use one.
+#[derive(Debug, Clone, Copy)]
+pub enum Absent {}
+
 /// A concurrency-control protocol.
 ///
 /// One value of the type is shared by an engine's workers and holds what the protocol shares (a clock, the
@@ -61,9 +96,12 @@ pub struct Variant {
 /// does the rest in the same order for every protocol:
 ///
 /// - commit: `P::prepare`, [what stands between the halves](crate::CommitSteps), `P::finish` (which installs each write),
-///   cleanup, then `P::over`;
-/// - abort: undo of pending writes, `P::abort`, cleanup, then `P::over`. If the body gave up,
+///   cleanup, then `P::after_cleanup`;
+/// - abort: undo of pending writes, `P::abort`, cleanup, then `P::after_cleanup`. If the body gave up,
 ///   `P::validate_before_rollback` comes before it.
+///
+/// What only some protocols can do is a capability: [`Deferral`](Self::Deferral), [`Stealing`](Self::Stealing),
+/// [`RangeLocks`](Self::RangeLocks).
 ///
 /// A protocol never sees a datatype: it moves between headers, marks and items. It must never touch a value
 /// itself, only run the `load` that it is given, as often as it takes to get a stable result.
@@ -81,9 +119,11 @@ pub struct Variant {
 ///   installed once is [`Prepared`]'s matter.)
 /// - **New segments are their maker's.** Until the attempt that asked for the header has installed in the segment, or
 ///   [`abort`](Self::abort) has been called for it, no other attempt installs in a segment whose header is
-///   [`born_locked`](Self::born_locked).
+///   [`new_locked_header`](Self::new_locked_header).
 /// - **The attempt stays as it is.** It moves, swaps and replaces neither the attempt nor its items. What it changes of an
 ///   item is the mark and the flags that [`Item::set`] lets it.
+///
+/// Its capabilities keep the same promises.
 ///
 /// It may rely on being called in the order above, by the core, with an attempt that has begun, and with the numbers of
 /// items of that attempt.
@@ -92,35 +132,26 @@ pub struct Variant {
 /// struct Careless;
 /// impl hotrow_core::Protocol for Careless {}
 /// ```
-pub unsafe trait Protocol: Sized + Send + Sync + 'static {
-    /// The variants that lists show and tests run, the recommended one first.
-    const VARIANTS: &'static [Variant];
-    /// Whether aborted and unfinished attempts have seen one consistent state too (sto §3.6), in every variant:
-    /// see [`is_opaque`](Self::is_opaque).
-    const OPAQUE: bool;
+pub unsafe trait Protocol: Variants + Send + Sync {
     /// Whether the serial order agrees with real time: a transaction comes before those that begin after it has
     /// ended. Without it the committed transactions have the effect of some serial order all the same.
     ///
-    /// Whoever claims [`OPAQUE`](Self::OPAQUE) claims this too.
+    /// Whoever claims [opacity](Variants::OPAQUE) claims this too.
     const STRICT: bool = true;
     /// The most workers an engine may have at a time.
     const WORKERS_MAX: u32;
     /// Whether a read must leave an item. A protocol without concurrency control has no use for them.
     const TRACKS_READS: bool = true;
 
-    /// Whether operations can be deferred until the commit: see [`deferred`](crate::deferred). Where not, a deferred
-    /// operation runs at once.
-    const DEFERS: bool = false;
+    /// True if operations can be deferred until the commit. Follows from [`Deferral`](Self::Deferral): not to be set.
+    const DEFERS: bool = <Self::Deferral as Deferral<Self>>::PRESENT;
+    /// True if waiting workers can run operations of the transaction that they wait for. Follows from
+    /// [`Stealing`](Self::Stealing): not to be set.
+    const ALLOWS_STEALING: bool = <Self::Stealing as Stealing<Self>>::PRESENT;
+    /// True if buckets and leaves are locked before they are observed or changed. Follows from
+    /// [`RangeLocks`](Self::RangeLocks): not to be set.
+    const LOCKS_RANGES: bool = <Self::RangeLocks as RangeLocks<Self>>::PRESENT;
 
-    /// Whether others may run a transaction's operations while they wait for it: see [`graph`](crate::graph).
-    const SHARES: bool = false;
-
-    /// Whether buckets and leaves are locked before they are observed or changed: see [`RangeUse`]. Their versions are
-    /// checked at commit all the same.
-    const LOCKS_RANGES: bool = false;
-
-    /// What tells one variant from another; `()` if there is but one.
-    type Options: Clone + fmt::Debug + Send + Sync + 'static;
     /// What is kept beside each value. The default is an unlocked segment that nobody has written.
     type Header: Default + Send + Sync + 'static;
     /// What a read leaves in its item beside its flags: a version, two timestamps; `()` if the flags say enough, as
@@ -129,23 +160,14 @@ pub unsafe trait Protocol: Sized + Send + Sync + 'static {
     /// What a worker keeps from one transaction to the next.
     type Local: Default + Send + 'static;
 
-    /// The options that a name stands for. `None` if it is no name of this protocol's.
-    ///
-    /// Each of [`VARIANTS`](Self::VARIANTS) has a name; there may be more (`plor+deadline=7`).
-    fn options(name: &str) -> Option<Self::Options>;
-
-    /// The name that stands for these options. A protocol of one variant has but one.
-    fn name(_options: &Self::Options) -> String {
-        Self::VARIANTS[0].name.to_owned()
-    }
-
-    /// Whether the variant with these options is [opaque](Self::OPAQUE), where that is a question of the variant.
-    fn is_opaque(_options: &Self::Options) -> bool {
-        Self::OPAQUE
-    }
-
-    /// The shared state for a new engine.
-    fn new(options: &Self::Options) -> Self;
+    /// Operations that run after the commit point (drp); [`Absent`] if they cannot be deferred. A deferred operation then runs
+    /// at once.
+    type Deferral: Deferral<Self>;
+    /// Operations that waiting workers run for the lock's holder (stealdb); [`Absent`] if only the owner runs them.
+    type Stealing: Stealing<Self>;
+    /// Locks on buckets and leaves (stealdb §5); [`Absent`] if structure is only validated. Their versions are validated at
+    /// commit in any case.
+    type RangeLocks: RangeLocks<Self>;
 
     /// Begins an attempt: the transaction's first if [`Attempt::number`] is 0. What the transaction has said of
     /// itself is in [`Attempt::profile`].
@@ -177,7 +199,7 @@ pub unsafe trait Protocol: Sized + Send + Sync + 'static {
     fn peek<V>(&self, attempt: &mut Attempt<Self>, item: ItemId, load: impl FnMut() -> V) -> Result<V, Lost>;
 
     /// The header of a segment that this attempt makes: locked by it from the start.
-    fn born_locked(&self, attempt: &Attempt<Self>) -> Self::Header;
+    fn new_locked_header(&self, attempt: &Attempt<Self>) -> Self::Header;
 
     /// A key, or keys of a range, of `object` were found absent: a bucket or leaf was observed, or an insertion succeeded.
     /// `None`: rows were looked at, too, without their versions.
@@ -188,85 +210,6 @@ pub unsafe trait Protocol: Sized + Send + Sync + 'static {
     fn observed(&self, _attempt: &mut Attempt<Self>, _object: Option<&Label>) -> Result<(), Lost> {
         Ok(())
     }
-
-    /// Locks a bucket or leaf until the attempt [is over](Self::over), where
-    /// [ranges are locked](Self::LOCKS_RANGES). Also called for one that the attempt has locked, in this way or the
-    /// other.
-    fn lock_range(
-        &self,
-        _attempt: &mut Attempt<Self>,
-        _range: RangeId,
-        _how: RangeUse,
-    ) -> Result<(), Reason> {
-        Ok(())
-    }
-
-    /// As [`lock_range`](Self::lock_range), if that is possible without waiting. False if it is not.
-    fn try_lock_range(&self, _attempt: &Attempt<Self>, _range: RangeId, _how: RangeUse) -> bool {
-        true
-    }
-
-    /// Whether the attempt has locked a bucket or leaf in this way.
-    fn holds_range(&self, _attempt: &Attempt<Self>, _range: RangeId, _how: RangeUse) -> bool {
-        true
-    }
-
-    /// The first operation on a segment is deferred. `rank` is its [`Object::rank`](crate::Object::rank).
-    #[inline(always)]
-    fn deferred(&self, _attempt: &mut Attempt<Self>, _item: ItemId, _rank: u64) {}
-
-    /// Takes a place in line on every segment with [deferred](crate::Flags::DEFERRED) operations or a pending write
-    /// whose [rank](crate::Object::rank) is below a border, if there is one. Called before [`prepare`](Self::prepare), if
-    /// anything was deferred: with growing borders as long as there are operations whose segments are not known yet,
-    /// and at last without one. After an `Err`, [`abort`](Self::abort) follows.
-    fn line_up(&self, _attempt: &mut Attempt<Self>, _below: Option<u64>) -> Result<(), Lost> {
-        Ok(())
-    }
-
-    /// Whether it is the attempt's turn on a segment: then it may run its intentions there. False if it has not lined
-    /// up for it yet; otherwise waits for the turn if told so.
-    fn turn(&self, _attempt: &mut Attempt<Self>, _item: ItemId, _wait: bool) -> Result<bool, Lost> {
-        Ok(true)
-    }
-
-    /// Says that all intentions on a segment have run.
-    fn ran(&self, _attempt: &mut Attempt<Self>, _item: ItemId) {}
-
-    /// Whether this variant [shares](Self::SHARES).
-    fn shares(&self) -> bool {
-        Self::SHARES
-    }
-
-    /// The board on which a worker's operations are found, if the protocol [shares](Self::SHARES).
-    fn board(&self, _worker: WorkerId) -> Option<&Board<Self>> {
-        None
-    }
-
-    /// Whether somebody waits for the attempt, who could run its operations.
-    fn is_awaited(&self, _attempt: &Attempt<Self>) -> bool {
-        false
-    }
-
-    /// Says that operations of the attempt are on its board: so many of them can be stolen.
-    fn published(&self, _attempt: &mut Attempt<Self>, _batch: u64, _stealable: u32) {}
-
-    /// As [`published`](Self::published), to the attempt's own worker only, which may run them as a thief would.
-    fn published_ahead(&self, _attempt: &mut Attempt<Self>, _batch: u64, _stealable: u32) {}
-
-    /// Whether the attempt runs operations while it waits for its first lock.
-    fn runs_ahead(&self, _attempt: &Attempt<Self>) -> bool {
-        false
-    }
-
-    /// What is kept for a worker, for who runs an operation of its current attempt. Locks that it takes are the worker's;
-    /// it must not wait for one ([`Attempt::may_put_off`]).
-    fn lend(&self, _worker: WorkerId) -> Self::Local {
-        Self::Local::default()
-    }
-
-    /// The attempt makes an item its own that somebody else has made for it, who may hold the lock that it holds. Flags and
-    /// mark will be joined to those of its own item.
-    fn adopt(&self, _attempt: &mut Attempt<Self>, _mine: ItemId, _lent: &Item<Self>) {}
 
     /// The first half of a commit: takes the locks that are missing, [draws the stamp](Attempt::draw_stamp) of an attempt
     /// that writes, and validates reads, predicates and structure. After an `Ok` the commit cannot fail any more, and every
@@ -291,5 +234,5 @@ pub unsafe trait Protocol: Sized + Send + Sync + 'static {
     /// The attempt is over: it has committed or aborted, and its cleanup, which may take from an index, has run, or was
     /// cut short by a panic.
     #[inline(always)]
-    fn over(&self, _attempt: &mut Attempt<Self>) {}
+    fn after_cleanup(&self, _attempt: &mut Attempt<Self>) {}
 }

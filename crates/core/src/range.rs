@@ -2,7 +2,7 @@
 //!
 //! Under every protocol a bucket or leaf that a transaction observes is checked at commit by its version
 //! ([`structure`](crate::structure)), so an insertion aborts whoever has scanned there. A protocol may lock it besides
-//! ([`Protocol::LOCKS_RANGES`]), so that the insertion waits for the scan instead, and the scan for the insertion. The
+//! ([`RangeLocks`]), so that the insertion waits for the scan instead, and the scan for the insertion. The
 //! check remains, and what follows here is never needed for a right result; it only spares aborts.
 //!
 //! # The order of things
@@ -21,9 +21,10 @@
 //! index that grows.
 
 use crate::abort::{Abort, Reason};
+use crate::attempt::Attempt;
 use crate::object::{Label, Object};
 use crate::profile::Isolation;
-use crate::protocol::{Lost, Over, Protocol};
+use crate::protocol::{Absent, Lost, Over, Protocol};
 use crate::structure::{Observed, StructureChange, StructureVersion};
 use crate::transaction::Transaction;
 use std::ptr::NonNull;
@@ -63,9 +64,49 @@ impl RangeId {
     }
 }
 
+/// Locks on buckets and leaves (stealdb §5), for a protocol under which transactions wait for each other: so that a
+/// transaction that scans is not aborted by insertions into what it has scanned.
+pub trait RangeLocks<P: Protocol>: Sized {
+    /// True, but for [`Absent`].
+    const PRESENT: bool = true;
+
+    /// The capability of an engine's protocol.
+    fn of(protocol: &P) -> Option<&Self>;
+
+    /// Locks a bucket or leaf until the attempt's [cleanup](Protocol::after_cleanup) is over. Also called for one that the
+    /// attempt has locked, in this way or the other.
+    fn lock(&self, attempt: &mut Attempt<P>, range: RangeId, how: RangeUse) -> Result<(), Reason>;
+
+    /// As [`lock`](Self::lock), if that is possible without waiting. False if it is not.
+    fn try_lock(&self, attempt: &Attempt<P>, range: RangeId, how: RangeUse) -> bool;
+
+    /// True if the attempt has locked a bucket or leaf in this way.
+    fn holds(&self, attempt: &Attempt<P>, range: RangeId, how: RangeUse) -> bool;
+}
+
+impl<P: Protocol> RangeLocks<P> for Absent {
+    const PRESENT: bool = false;
+
+    fn of(_protocol: &P) -> Option<&Self> {
+        None
+    }
+
+    fn lock(&self, _: &mut Attempt<P>, _: RangeId, _: RangeUse) -> Result<(), Reason> {
+        match *self {}
+    }
+
+    fn try_lock(&self, _: &Attempt<P>, _: RangeId, _: RangeUse) -> bool {
+        match *self {}
+    }
+
+    fn holds(&self, _: &Attempt<P>, _: RangeId, _: RangeUse) -> bool {
+        match *self {}
+    }
+}
+
 impl<P: Protocol> Transaction<'_, P> {
     /// Keeps the observation of a bucket or leaf: a failed lookup, or a part of a scan. False if it has changed before it
-    /// was locked: look again. Never false where the protocol does not lock [ranges](Protocol::LOCKS_RANGES).
+    /// was locked: look again. Never false where the protocol does not lock [ranges](Protocol::RangeLocks).
     ///
     /// # Safety
     ///
@@ -79,8 +120,8 @@ impl<P: Protocol> Transaction<'_, P> {
         if !P::TRACKS_READS || self.attempt.profile().isolation == Isolation::ReadCommitted {
             return Ok(true);
         }
-        if P::LOCKS_RANGES {
-            self.lock_range(object, observed, RangeUse::Scan)?;
+        if let Some(locks) = P::RangeLocks::of(self.protocol) {
+            self.lock_range(locks, object, observed, RangeUse::Scan)?;
             // SAFETY: observed under the attempt's pinned epoch, so it is in memory until the attempt ends.
             if !unsafe { observed.node.as_ref() }.unchanged(observed.version) {
                 return Ok(false);
@@ -96,11 +137,10 @@ impl<P: Protocol> Transaction<'_, P> {
     /// it. If not, [`lock_to_change`](Self::lock_to_change) waits for the lock.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn may_change<O: Object<P>>(&self, object: &O, observed: Observed) -> bool {
-        if !P::LOCKS_RANGES {
-            return true;
-        }
-        let range = RangeId::of(object.label(), observed.version);
-        self.protocol.try_lock_range(self.attempt, range, RangeUse::Change)
+        P::RangeLocks::of(self.protocol).is_none_or(|locks| {
+            let range = RangeId::of(object.label(), observed.version);
+            locks.try_lock(self.attempt, range, RangeUse::Change)
+        })
     }
 
     /// Locks a bucket or leaf that is to be changed. Afterwards another one may be in question.
@@ -113,7 +153,10 @@ impl<P: Protocol> Transaction<'_, P> {
         object: &O,
         observed: Observed,
     ) -> Result<(), Abort> {
-        self.lock_range(object, observed, RangeUse::Change)
+        match P::RangeLocks::of(self.protocol) {
+            None => Ok(()),
+            Some(locks) => self.lock_range(locks, object, observed, RangeUse::Change),
+        }
     }
 
     /// Follows a change of structure that the attempt itself has made, and locks what has come of it as that was locked
@@ -130,13 +173,13 @@ impl<P: Protocol> Transaction<'_, P> {
     ) -> Result<(), Abort> {
         // SAFETY: the caller's promise.
         unsafe { self.follow(object, change) };
-        if P::LOCKS_RANGES
+        if let Some(locks) = P::RangeLocks::of(self.protocol)
             && let StructureChange::Split { before, node, version, .. } = change
         {
             let from = RangeId::of(object.label(), before);
             for how in [RangeUse::Change, RangeUse::Scan] {
-                if self.protocol.holds_range(self.attempt, from, how) {
-                    self.lock_range(object, Observed { node, version }, how)?;
+                if locks.holds(self.attempt, from, how) {
+                    self.lock_range(locks, object, Observed { node, version }, how)?;
                 }
             }
         }
@@ -145,12 +188,13 @@ impl<P: Protocol> Transaction<'_, P> {
 
     fn lock_range<O: Object<P> + 'static>(
         &mut self,
+        locks: &P::RangeLocks,
         object: &O,
         observed: Observed,
         how: RangeUse,
     ) -> Result<(), Abort> {
         let range = RangeId::of(object.label(), observed.version);
-        match self.protocol.lock_range(self.attempt, range, how) {
+        match locks.lock(self.attempt, range, how) {
             Ok(()) => Ok(()),
             Err(reason) => Err(self.lose_range(object, observed, reason)),
         }

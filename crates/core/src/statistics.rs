@@ -25,7 +25,7 @@ pub struct Statistics {
 }
 
 /// Counts of operations on rows that were drawn for others to run (stealdb §4), in attempts that came to an end or not.
-/// Nothing is counted where the protocol does not [share](crate::Protocol::SHARES) operations.
+/// Nothing is counted where the protocol does not let others [steal](crate::Protocol::Stealing) operations.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Drawn {
     /// Those that their own worker ran.
@@ -95,7 +95,7 @@ impl Sub for Drawn {
 
 /// Counts of attempts that were *tame* (drp §4): when their commit began, deferred operations were waiting for it,
 /// and nothing had been read. They never abort for a conflict. Nothing is counted where the protocol does not
-/// [defer](crate::Protocol::DEFERS).
+/// [defer](crate::Protocol::Deferral).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Tame {
     /// Tame transactions committed.

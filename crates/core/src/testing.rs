@@ -1,20 +1,15 @@
 //! The least protocol and the least object, for this crate's own tests.
 
-use crate::{Attempt, Item, ItemId, Label, Lost, Object, Pin, Prepared, Protocol, Variant};
+use crate::{Absent, Attempt, Item, ItemId, Label, Lost, Object, Pin, Prepared, Protocol, Variant, Variants};
 use std::ptr::NonNull;
 
 /// No concurrency control.
 pub(crate) struct Unprotected;
 
-// SAFETY: the tests that use it run one transaction at a time. Each write is installed once, after all that can fail.
-unsafe impl Protocol for Unprotected {
+impl Variants for Unprotected {
     const VARIANTS: &'static [Variant] = &[Variant { name: "unprotected", summary: "for tests", source: "" }];
     const OPAQUE: bool = false;
-    const WORKERS_MAX: u32 = 2;
     type Options = ();
-    type Header = u64;
-    type Mark = u64;
-    type Local = u64;
 
     fn options(_: &str) -> Option<()> {
         Some(())
@@ -22,6 +17,17 @@ unsafe impl Protocol for Unprotected {
     fn new((): &()) -> Self {
         Self
     }
+}
+
+// SAFETY: the tests that use it run one transaction at a time. Each write is installed once, after all that can fail.
+unsafe impl Protocol for Unprotected {
+    const WORKERS_MAX: u32 = 2;
+    type Header = u64;
+    type Mark = u64;
+    type Local = u64;
+    type Deferral = Absent;
+    type Stealing = Absent;
+    type RangeLocks = Absent;
     fn begin(&self, attempt: &mut Attempt<Self>) {
         attempt.local += 1;
     }
@@ -34,7 +40,7 @@ unsafe impl Protocol for Unprotected {
     fn peek<V>(&self, _: &mut Attempt<Self>, _: ItemId, mut load: impl FnMut() -> V) -> Result<V, Lost> {
         Ok(load())
     }
-    fn born_locked(&self, _: &Attempt<Self>) -> u64 {
+    fn new_locked_header(&self, _: &Attempt<Self>) -> u64 {
         1
     }
     fn prepare(&self, attempt: &mut Attempt<Self>) -> Result<(), Lost> {

@@ -68,7 +68,7 @@
 //! [`TwoPhaseLocking`] and [`QueueLocking`] the three above, [`Plor`] those that
 //! [`PlorOptions`](protocols::PlorOptions) describes (`plor+dwa`, `plor+optimistic`, `plor+deadline=20`, ...), [`Drp`]
 //! those of [`DrpOptions`](protocols::DrpOptions) (`drp+opaque`, `drp+exclusive`, ...).
-//! [`Engine::new`] makes the first one that [`Protocol::VARIANTS`] lists, [`Engine::named`] that of a name:
+//! [`Engine::new`] makes the first one that [`Variants::VARIANTS`] lists, [`Engine::named`] that of a name:
 //!
 //! ```
 //! use hotrow::protocols::{Plor, TwoPhaseLocking};
@@ -653,7 +653,7 @@
 //!   reversed by themselves; it takes others that overlap them.
 //! - **No torn values**, under every protocol: a body never sees half of another transaction's write of one
 //!   value or row, not even in an attempt that aborts.
-//! - **Opacity** only where [`Protocol::is_opaque`] says so (`tl2`, `drp+opaque`, and trivially `none`): an attempt
+//! - **Opacity** only where [`Variants::is_opaque`] says so (`tl2`, `drp+opaque`, and trivially `none`): an attempt
 //!   sees one consistent state from its first read to its end, even if it aborts.
 //!
 //! Under the others an attempt that is going to abort may have read two values that never were there together.
@@ -702,7 +702,7 @@ pub use hotrow_core::{
     Abort, Access, CommitStamp, CommitSteps, Committing, Conflict, Deferred, Drawn, Engine, EngineId, Error,
     Expression, HolderKind, HotKey, Input, Isolation, MemoryHolder, MemoryLimit, Misuse, OpenTransaction,
     OperationCounts, Plain, Profile, Protocol, Reason, RetainedMemory, RetryPolicy, Statistics, Tame,
-    Transaction, Value, Variant, Worker, WorkerId, retained_bytes,
+    Transaction, Value, Variant, Variants, Worker, WorkerId, retained_bytes,
 };
 #[doc(inline)]
 pub use hotrow_derive::{Key, Value};

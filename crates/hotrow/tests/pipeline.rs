@@ -5,8 +5,8 @@ use hotrow::protocols::Drp;
 use hotrow::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use hotrow::sync::{Arc, Mutex, lock, thread};
 use hotrow::{
-    Abort, Context, Database, Direction, Engine, Error, Procedure, Protocol as _, RetryPolicy, TBox, Table,
-    TableRef, Transaction,
+    Abort, Context, Database, Direction, Engine, Error, Procedure, RetryPolicy, TBox, Table, TableRef,
+    Transaction, Variants as _,
 };
 
 type Tx<'w> = Transaction<'w, Drp>;

@@ -30,7 +30,7 @@ pub use plor::{Locker, Plor, PlorLocal, PlorOptions};
 pub use registry::{
     PROTOCOLS, ProtocolInfo, UnknownProtocol, Visitor, find, for_each_protocol, names, with_protocol,
 };
-pub use steal::{QueueLock, QueueLocking, QueueLockingLocal, QueueLockingOptions, Stealing};
+pub use steal::{QueueLock, QueueLocking, QueueLockingLocal, QueueLockingOptions, StealingMode};
 pub use tictoc::{TicToc, TicTocLocal, TimestampWord, Timestamps};
 pub use tl2::{Tl2, Tl2Local};
 pub use version::{Version, VersionWord};

@@ -47,7 +47,9 @@ mod word;
 pub use word::{HeatedVersion, HeatedWord};
 
 use crate::reads::{self, KeepsVersions};
-use hotrow_core::{Attempt, Flags, ItemId, Lost, Over, Prepared, Protocol, Reason, Variant};
+use hotrow_core::{
+    Absent, Attempt, Flags, ItemId, Lost, Over, Prepared, Protocol, Reason, Variant, Variants,
+};
 use hotrow_sync::atomic::{Ordering, fence};
 use hotrow_sync::random::Random;
 
@@ -200,21 +202,15 @@ impl KeepsVersions for Mocc {
     }
 }
 
-// SAFETY: reads are stable by the version word, which is locked for writing while anything is installed, or hold the lock
-// in shared mode themselves. All is installed once, after everything that can fail.
-unsafe impl Protocol for Mocc {
+impl Variants for Mocc {
     const VARIANTS: &'static [Variant] = &[Variant {
         name: "mocc",
         summary: "optimistic where it is cold, locks at once where it is hot",
         source: "plor §6.1, MOCC",
     }];
     const OPAQUE: bool = false;
-    const WORKERS_MAX: u32 = word::READERS_MAX;
 
     type Options = ();
-    type Header = HeatedWord;
-    type Mark = MoccMark;
-    type Local = MoccLocal;
 
     fn options(name: &str) -> Option<()> {
         crate::registry::only(Self::VARIANTS, name)
@@ -223,6 +219,18 @@ unsafe impl Protocol for Mocc {
     fn new((): &()) -> Self {
         Self
     }
+}
+
+// SAFETY: reads are stable by the version word, which is locked for writing while anything is installed, or hold the lock
+// in shared mode themselves. All is installed once, after everything that can fail.
+unsafe impl Protocol for Mocc {
+    const WORKERS_MAX: u32 = word::READERS_MAX;
+    type Header = HeatedWord;
+    type Mark = MoccMark;
+    type Local = MoccLocal;
+    type Deferral = Absent;
+    type Stealing = Absent;
+    type RangeLocks = Absent;
 
     #[cfg_attr(not(debug_assertions), inline(always))]
     fn begin(&self, attempt: &mut Attempt<Self>) {
@@ -285,7 +293,7 @@ unsafe impl Protocol for Mocc {
     }
 
     #[inline]
-    fn born_locked(&self, _attempt: &Attempt<Self>) -> HeatedWord {
+    fn new_locked_header(&self, _attempt: &Attempt<Self>) -> HeatedWord {
         HeatedWord::born_locked()
     }
 

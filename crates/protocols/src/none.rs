@@ -5,15 +5,13 @@
 //! back. Reads leave no items.
 
 use crate::registry;
-use hotrow_core::{Attempt, ItemId, Lost, Prepared, Protocol, Variant};
+use hotrow_core::{Absent, Attempt, ItemId, Lost, Prepared, Protocol, Variant, Variants};
 
 /// No concurrency control, one worker only. The limit, not a protocol: none of the papers has it.
 #[derive(Debug)]
 pub struct NoProtocol;
 
-// SAFETY: there is one worker at a time, and so one attempt: nothing is installed while a `load` runs, nor twice at a time.
-// Each write is installed once, in a commit that cannot fail.
-unsafe impl Protocol for NoProtocol {
+impl Variants for NoProtocol {
     const VARIANTS: &'static [Variant] = &[Variant {
         name: "none",
         summary: "no concurrency control, one worker only: the limit for all others",
@@ -21,13 +19,8 @@ unsafe impl Protocol for NoProtocol {
     }];
     // One worker sees nothing but its own transactions.
     const OPAQUE: bool = true;
-    const WORKERS_MAX: u32 = 1;
-    const TRACKS_READS: bool = false;
 
     type Options = ();
-    type Header = ();
-    type Mark = ();
-    type Local = ();
 
     fn options(name: &str) -> Option<()> {
         registry::only(Self::VARIANTS, name)
@@ -36,6 +29,19 @@ unsafe impl Protocol for NoProtocol {
     fn new((): &()) -> Self {
         Self
     }
+}
+
+// SAFETY: there is one worker at a time, and so one attempt: nothing is installed while a `load` runs, nor twice at a time.
+// Each write is installed once, in a commit that cannot fail.
+unsafe impl Protocol for NoProtocol {
+    const WORKERS_MAX: u32 = 1;
+    const TRACKS_READS: bool = false;
+    type Header = ();
+    type Mark = ();
+    type Local = ();
+    type Deferral = Absent;
+    type Stealing = Absent;
+    type RangeLocks = Absent;
 
     #[inline(always)]
     fn begin(&self, _attempt: &mut Attempt<Self>) {}
@@ -56,7 +62,7 @@ unsafe impl Protocol for NoProtocol {
     }
 
     #[inline(always)]
-    fn born_locked(&self, _attempt: &Attempt<Self>) {}
+    fn new_locked_header(&self, _attempt: &Attempt<Self>) {}
 
     #[inline]
     fn prepare(&self, attempt: &mut Attempt<Self>) -> Result<(), Lost> {

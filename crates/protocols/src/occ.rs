@@ -30,7 +30,7 @@
 use crate::reads;
 use crate::registry;
 use crate::version::{self, Version, VersionWord};
-use hotrow_core::{Attempt, ItemId, Lost, Prepared, Protocol, Variant};
+use hotrow_core::{Absent, Attempt, ItemId, Lost, Prepared, Protocol, Variant, Variants};
 use hotrow_sync::atomic::{Ordering, fence};
 
 /// Optimistic concurrency control: sto §3.3, with Silo's decentralised versions.
@@ -46,21 +46,15 @@ pub struct OccLocal {
     last: u64,
 }
 
-// SAFETY: reads are stable by the version word, which is locked for writing while anything is installed
-// (`VersionWord::stable`, `version::lock_writes`). All is installed once, after everything that can fail.
-unsafe impl Protocol for Occ {
+impl Variants for Occ {
     const VARIANTS: &'static [Variant] = &[Variant {
         name: "occ",
         summary: "optimistic: lock writes and check reads at commit, no shared clock",
         source: "sto §3.3",
     }];
     const OPAQUE: bool = false;
-    const WORKERS_MAX: u32 = version::WORKERS_MAX;
 
     type Options = ();
-    type Header = VersionWord;
-    type Mark = Version;
-    type Local = OccLocal;
 
     fn options(name: &str) -> Option<()> {
         registry::only(Self::VARIANTS, name)
@@ -69,6 +63,18 @@ unsafe impl Protocol for Occ {
     fn new((): &()) -> Self {
         Self
     }
+}
+
+// SAFETY: reads are stable by the version word, which is locked for writing while anything is installed
+// (`VersionWord::stable`, `version::lock_writes`). All is installed once, after everything that can fail.
+unsafe impl Protocol for Occ {
+    const WORKERS_MAX: u32 = version::WORKERS_MAX;
+    type Header = VersionWord;
+    type Mark = Version;
+    type Local = OccLocal;
+    type Deferral = Absent;
+    type Stealing = Absent;
+    type RangeLocks = Absent;
 
     #[cfg_attr(not(debug_assertions), inline(always))]
     fn begin(&self, _attempt: &mut Attempt<Self>) {}
@@ -89,7 +95,7 @@ unsafe impl Protocol for Occ {
     }
 
     #[inline]
-    fn born_locked(&self, _attempt: &Attempt<Self>) -> VersionWord {
+    fn new_locked_header(&self, _attempt: &Attempt<Self>) -> VersionWord {
         VersionWord::born_locked()
     }
 

@@ -4,7 +4,7 @@
 //! and the figures all go through here.
 
 use crate::{Drp, Mocc, NoProtocol, Occ, Plor, QueueLocking, TicToc, Tl2, TwoPhaseLocking};
-use hotrow_core::{Protocol, Variant};
+use hotrow_core::{Protocol, Variant, Variants as _};
 use hotrow_sync::LazyLock;
 
 /// What is known of a protocol, in one of its variants, without choosing it.

@@ -64,7 +64,9 @@ mod word;
 pub use word::{TimestampWord, Timestamps};
 
 use crossbeam_utils::CachePadded;
-use hotrow_core::{Attempt, Flags, Item, ItemId, Lost, Prepared, Protocol, Reason, Variant};
+use hotrow_core::{
+    Absent, Attempt, Flags, Item, ItemId, Lost, Prepared, Protocol, Reason, Variant, Variants,
+};
 use hotrow_sync::atomic::{AtomicU64, Ordering};
 
 /// TicToc: timestamps computed at commit, without a clock. Yu et al., SIGMOD 2016; plor §6.
@@ -186,22 +188,15 @@ impl TicToc {
     }
 }
 
-// SAFETY: reads are stable by the timestamp word, which is locked for writing while anything is installed
-// (`TimestampWord::stable`, `lock`). All is installed once, after everything that can fail.
-unsafe impl Protocol for TicToc {
+impl Variants for TicToc {
     const VARIANTS: &'static [Variant] = &[Variant {
         name: "tictoc",
         summary: "optimistic: a commit timestamp from what was read and written, reads extended",
         source: "plor §6, TicToc",
     }];
     const OPAQUE: bool = false;
-    const STRICT: bool = false;
-    const WORKERS_MAX: u32 = u32::MAX;
 
     type Options = ();
-    type Header = TimestampWord;
-    type Mark = Timestamps;
-    type Local = TicTocLocal;
 
     fn options(name: &str) -> Option<()> {
         crate::registry::only(Self::VARIANTS, name)
@@ -210,6 +205,19 @@ unsafe impl Protocol for TicToc {
     fn new((): &()) -> Self {
         Self { floor: CachePadded::new(AtomicU64::new(0)) }
     }
+}
+
+// SAFETY: reads are stable by the timestamp word, which is locked for writing while anything is installed
+// (`TimestampWord::stable`, `lock`). All is installed once, after everything that can fail.
+unsafe impl Protocol for TicToc {
+    const STRICT: bool = false;
+    const WORKERS_MAX: u32 = u32::MAX;
+    type Header = TimestampWord;
+    type Mark = Timestamps;
+    type Local = TicTocLocal;
+    type Deferral = Absent;
+    type Stealing = Absent;
+    type RangeLocks = Absent;
 
     #[cfg_attr(not(debug_assertions), inline(always))]
     fn begin(&self, attempt: &mut Attempt<Self>) {
@@ -237,7 +245,7 @@ unsafe impl Protocol for TicToc {
     }
 
     #[inline]
-    fn born_locked(&self, _attempt: &Attempt<Self>) -> TimestampWord {
+    fn new_locked_header(&self, _attempt: &Attempt<Self>) -> TimestampWord {
         TimestampWord::born_locked()
     }
 

@@ -34,7 +34,9 @@ use crate::registry;
 use crate::removals::Removals;
 use crate::version::{self, Version, VersionWord};
 use crossbeam_utils::CachePadded;
-use hotrow_core::{Attempt, Flags, ItemId, Label, Lost, Prepared, Protocol, Reason, Variant};
+use hotrow_core::{
+    Absent, Attempt, Flags, ItemId, Label, Lost, Prepared, Protocol, Reason, Variant, Variants,
+};
 use hotrow_sync::atomic::{AtomicU64, Ordering};
 
 /// Opaque optimistic concurrency control: TL2 with revalidation, sto §3.6.
@@ -112,21 +114,15 @@ impl Tl2 {
     }
 }
 
-// SAFETY: reads are stable by the version word, which is locked for writing while anything is installed
-// (`VersionWord::stable`, `version::lock_writes`). All is installed once, after everything that can fail.
-unsafe impl Protocol for Tl2 {
+impl Variants for Tl2 {
     const VARIANTS: &'static [Variant] = &[Variant {
         name: "tl2",
         summary: "optimistic and opaque: a global clock, revalidation instead of abort",
         source: "sto §3.6",
     }];
     const OPAQUE: bool = true;
-    const WORKERS_MAX: u32 = version::WORKERS_MAX;
 
     type Options = ();
-    type Header = VersionWord;
-    type Mark = Version;
-    type Local = Tl2Local;
 
     fn options(name: &str) -> Option<()> {
         registry::only(Self::VARIANTS, name)
@@ -135,6 +131,18 @@ unsafe impl Protocol for Tl2 {
     fn new((): &()) -> Self {
         Self { clock: CachePadded::new(AtomicU64::new(0)), removals: Removals::new() }
     }
+}
+
+// SAFETY: reads are stable by the version word, which is locked for writing while anything is installed
+// (`VersionWord::stable`, `version::lock_writes`). All is installed once, after everything that can fail.
+unsafe impl Protocol for Tl2 {
+    const WORKERS_MAX: u32 = version::WORKERS_MAX;
+    type Header = VersionWord;
+    type Mark = Version;
+    type Local = Tl2Local;
+    type Deferral = Absent;
+    type Stealing = Absent;
+    type RangeLocks = Absent;
 
     #[cfg_attr(not(debug_assertions), inline(always))]
     fn begin(&self, attempt: &mut Attempt<Self>) {
@@ -176,7 +184,7 @@ unsafe impl Protocol for Tl2 {
     }
 
     #[inline]
-    fn born_locked(&self, _attempt: &Attempt<Self>) -> VersionWord {
+    fn new_locked_header(&self, _attempt: &Attempt<Self>) -> VersionWord {
         VersionWord::born_locked()
     }
 

@@ -177,7 +177,7 @@ impl<P: Protocol> Database<P> {
                 Ok(context.defer(output))
             });
         }
-        if P::SHARES && self.engine.shares() && !procedure.profile().read_only {
+        if self.engine.allows_stealing() && !procedure.profile().read_only {
             return worker.try_run_deferred(procedure.profile(), |tx| {
                 let mut context = Graph::new(self, tx);
                 let output = procedure.run(&mut context)?;

@@ -89,7 +89,8 @@ impl Counts {
 
     /// Counts what happened between two readings of a worker's statistics. Returns how many attempts were lost.
     fn count_between(&mut self, before: &Statistics, after: &Statistics) -> u64 {
-        for (count, (before, after)) in self.reasons.iter_mut().zip(before.reasons.iter().zip(after.reasons)) {
+        for (count, (before, after)) in self.reasons.iter_mut().zip(before.reasons.iter().zip(after.reasons))
+        {
             *count += after - before;
         }
         self.tame += after.tame - before.tame;
@@ -121,7 +122,7 @@ impl Counts {
         let is_measured = is_measured();
         let mut aborts = 0;
         // Most transactions change no other counter than that of commits, and there are many counters to read.
-        if P::DEFERS || P::SHARES || worker.aborts() != before.aborts {
+        if P::DEFERS || P::ALLOWS_STEALING || worker.aborts() != before.aborts {
             let after = worker.statistics();
             if is_measured {
                 aborts = self.count_between(before, &after);

@@ -212,7 +212,7 @@ impl<W: WorkloadDefinition> Runner<'_, W> {
             abort_reasons: named_reasons(&reasons),
             attempts_max,
             tame: P::DEFERS.then_some(TameReport { commits: tame.commits, aborts: tame.aborts }),
-            drawn_operations: engine.shares().then(|| DrawnReport::of(&drawn)),
+            drawn_operations: engine.allows_stealing().then(|| DrawnReport::of(&drawn)),
             hot_rows,
             checks,
             memory_bytes: resident_bytes_end,

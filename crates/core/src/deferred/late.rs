@@ -8,6 +8,7 @@
 use super::intention::{Intention, Intentions, Late};
 use super::{Deferred, Input, Results};
 use crate::abort::Abort;
+use crate::deferred::Deferral as _;
 use crate::object::Label;
 use crate::protocol::Protocol;
 use crate::transaction::{Phase, Transaction};
@@ -102,9 +103,9 @@ impl<P: Protocol> Transaction<'_, P> {
     }
 
     fn join(&mut self, below: Option<u64>) -> Result<(), Abort> {
-        match self.protocol.line_up(self.attempt, below) {
-            Ok(()) => Ok(()),
-            Err(lost) => Err(self.lose(lost)),
+        match P::Deferral::of(self.protocol).map(|deferral| deferral.line_up(self.attempt, below)) {
+            None | Some(Ok(())) => Ok(()),
+            Some(Err(lost)) => Err(self.lose(lost)),
         }
     }
 

@@ -1,7 +1,7 @@
 //! Deferred operations: what is done with values that are not known yet (drp §5.1).
 //!
 //! A transaction that wants to add one to a counter need not know the counter now. Under a protocol that
-//! [defers](crate::Protocol::DEFERS) it says what is to be done, as an *intention*: a closure, with the segment that
+//! [defers](Deferral) it says what is to be done, as an *intention*: a closure, with the segment that
 //! it touches and the earlier results that it needs. The commit takes a place in line on all these segments first and
 //! runs the intentions afterwards, when nothing can go wrong any more. What an intention will return is a
 //! [`Deferred`] value, which may be an input of other intentions and is read when the transaction has committed.
@@ -46,8 +46,60 @@ pub use expression::{Binary, Constant, Expression, Map, Operand, Operator};
 pub use inputs::{Input, Results};
 pub(crate) use intention::Intentions;
 
+use crate::attempt::Attempt;
+use crate::item::ItemId;
+use crate::protocol::{Absent, Lost, Protocol};
 use std::fmt;
 use std::marker::PhantomData;
+
+/// The protocol's part in deferred operations: turns on segments, in an order that all transactions keep (drp §4).
+pub trait Deferral<P: Protocol>: Sized {
+    /// True, but for [`Absent`].
+    const PRESENT: bool = true;
+
+    /// The capability of an engine's protocol.
+    fn of(protocol: &P) -> Option<&Self>;
+
+    /// Notes that the first operation on a segment is deferred. `rank` is its [`Object::rank`](crate::Object::rank).
+    fn deferred(&self, attempt: &mut Attempt<P>, item: ItemId, rank: u64);
+
+    /// Takes a place in line on every segment with [deferred](crate::Flags::DEFERRED) operations or a pending write
+    /// whose [rank](crate::Object::rank) is below a border, if there is one. Called before [`Protocol::prepare`], if
+    /// anything was deferred: with growing borders as long as there are operations whose segments are not known yet,
+    /// and at last without one. After an `Err`, [`Protocol::abort`] follows.
+    fn line_up(&self, attempt: &mut Attempt<P>, below: Option<u64>) -> Result<(), Lost>;
+
+    /// True if it is the attempt's turn on a segment, so that it may run its intentions there. False if it has not lined
+    /// up for it yet; otherwise waits for the turn if `wait`.
+    fn acquire_in_order(&self, attempt: &mut Attempt<P>, item: ItemId, wait: bool) -> Result<bool, Lost>;
+
+    /// Notes that all intentions on a segment have run.
+    fn segment_done(&self, attempt: &mut Attempt<P>, item: ItemId);
+}
+
+impl<P: Protocol> Deferral<P> for Absent {
+    const PRESENT: bool = false;
+
+    fn of(_protocol: &P) -> Option<&Self> {
+        None
+    }
+
+    fn deferred(&self, _: &mut Attempt<P>, _: ItemId, _: u64) {
+        match *self {}
+    }
+
+    fn line_up(&self, _: &mut Attempt<P>, _: Option<u64>) -> Result<(), Lost> {
+        match *self {}
+    }
+
+    fn acquire_in_order(&self, _: &mut Attempt<P>, _: ItemId, _: bool) -> Result<bool, Lost> {
+        match *self {}
+    }
+
+    fn segment_done(&self, _: &mut Attempt<P>, _: ItemId) {
+        match *self {}
+    }
+}
 
 /// What a deferred operation is going to do with its segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,6 +3,7 @@
 use super::intention::{Intention, NO_OBJECT, NodeFunctions};
 use super::{Access, Deferred, Input};
 use crate::abort::{Abort, Misuse, Reason};
+use crate::deferred::Deferral as _;
 use crate::item::{Flags, ItemId};
 use crate::object::Object;
 use crate::protocol::{Lost, Protocol};
@@ -210,7 +211,9 @@ impl<P: Protocol> Transaction<'_, P> {
             if first {
                 // Nothing looks at the segment before the commit, which will look at all of them one after the other.
                 prefetch(segment.as_ptr());
-                self.protocol.deferred(self.attempt, id, rank);
+                if let Some(deferral) = P::Deferral::of(self.protocol) {
+                    deferral.deferred(self.attempt, id, rank);
+                }
             }
         }
         self.record(Some(id), inputs, work)

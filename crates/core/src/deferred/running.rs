@@ -2,6 +2,7 @@
 
 use super::intention::{Intention, Intentions};
 use crate::abort::Abort;
+use crate::deferred::Deferral as _;
 use crate::item::{Flags, ItemId};
 use crate::object::Label;
 use crate::protocol::Protocol;
@@ -251,15 +252,17 @@ impl<P: Protocol> Transaction<'_, P> {
         self.run_one(intention)?;
         if let Some(id) = intention.item
             && self.attempt.items.get(id).intentions == 0
+            && let Some(deferral) = P::Deferral::of(self.protocol)
         {
-            self.protocol.ran(self.attempt, id);
+            deferral.segment_done(self.attempt, id);
         }
         Ok(())
     }
 
     #[inline]
     fn await_turn(&mut self, id: ItemId, wait: bool) -> Result<bool, Abort> {
-        match self.protocol.turn(self.attempt, id, wait) {
+        let Some(deferral) = P::Deferral::of(self.protocol) else { return Ok(true) };
+        match deferral.acquire_in_order(self.attempt, id, wait) {
             Ok(turn) => Ok(turn),
             Err(lost) => Err(self.lose(lost)),
         }

@@ -75,6 +75,7 @@ pub(super) struct Operation<P: Protocol> {
 /// What the operations of a batch have in common: their owner, as far as thieves must know it.
 pub(super) struct Lender<P: Protocol> {
     pub(super) protocol: NonNull<P>,
+    pub(super) stealing: NonNull<P::Stealing>,
     pub(super) engine: EngineId,
     pub(super) slot: NonNull<Slot<P>>,
     pub(super) results: NonNull<Results>,

@@ -6,6 +6,7 @@
 use super::board::{Edge, OPERATIONS_MAX, Plan, Run};
 use crate::abort::{Abort, Misuse};
 use crate::deferred::{Deferred, Input, Results};
+use crate::graph::Stealing as _;
 use crate::object::Label;
 use crate::protocol::Protocol;
 use crate::transaction::Transaction;
@@ -203,10 +204,11 @@ impl<P: Protocol> Transaction<'_, P> {
     /// somebody waits for the transaction.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn draws(&mut self) -> bool {
-        if !P::SHARES || self.attempt.runs_at_once {
+        let Some(stealing) = P::Stealing::of(self.protocol) else { return false };
+        if self.attempt.runs_at_once {
             return false;
         }
-        if !self.attempt.graph.draws && self.protocol.is_awaited(self.attempt) {
+        if !self.attempt.graph.draws && stealing.has_waiters(self.attempt) {
             self.attempt.graph.draws = true;
         }
         self.attempt.graph.draws
@@ -223,7 +225,7 @@ impl<P: Protocol> Transaction<'_, P> {
         &mut self,
         operation: impl FnOnce(&mut Self) -> Result<R, Abort>,
     ) -> Result<Option<R>, Abort> {
-        self.attempt.may_put_off = P::SHARES && !self.attempt.runs_at_once;
+        self.attempt.may_put_off = P::ALLOWS_STEALING && !self.attempt.runs_at_once;
         let result = operation(self);
         self.attempt.may_put_off = false;
         match result {
@@ -232,7 +234,7 @@ impl<P: Protocol> Transaction<'_, P> {
                 self.attempt.was_put_off = false;
                 Ok(Some(output))
             }
-            Err(_) if P::SHARES && std::mem::take(&mut self.attempt.was_put_off) => {
+            Err(_) if P::ALLOWS_STEALING && std::mem::take(&mut self.attempt.was_put_off) => {
                 self.attempt.graph.draws = true;
                 self.attempt.graph.first_was_put_off = self.attempt.graph.is_empty();
                 Ok(None)
@@ -415,8 +417,8 @@ impl<P: Protocol> Transaction<'_, P> {
 
     /// Puts an operation on the board, behind those whose results it needs, which are there.
     fn enter_plan(&mut self, plan: Plan<P>, visit_inputs: VisitInputs) {
-        let protocol = self.protocol;
-        let board = protocol.board(self.attempt.worker()).expect("a protocol that shares has boards");
+        let stealing = P::Stealing::of(self.protocol).expect("operations are drawn only to be stolen");
+        let board = stealing.board(self.attempt.worker());
         let at = self.attempt.graph.count;
         self.attempt.graph.count += 1;
         let (node, operation) = (plan.node, board.operation(at));

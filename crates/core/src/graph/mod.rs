@@ -1,6 +1,6 @@
 //! The graph of a transaction's operations, which other workers may run (stealdb §3).
 //!
-//! Under a protocol that [shares](crate::Protocol::SHARES) operations, a transaction whose way is barred by another one, or
+//! Under a protocol that lets others [steal](Stealing) operations, a transaction whose way is barred by another one, or
 //! for which others wait, does not run its operations itself one after the other. It *draws* them: each becomes a node with
 //! the results that it needs, so that the procedure's own source, run once, gives the graph (stealdb §3.1 has it made
 //! beforehand, by hand). Then it runs what can be run, and so do those that wait for it, who find the operations on its
@@ -42,6 +42,78 @@ mod running;
 mod share;
 mod word;
 
+use crate::attempt::{Attempt, WorkerId};
+use crate::item::{Item, ItemId};
+use crate::protocol::{Absent, Protocol};
+
 pub use board::{BATCH_BITS, BATCH_LOW, Board, Found, Taken};
 pub use drawing::By;
 pub(crate) use drawing::Graph;
+
+/// The protocol's part in stealing: who waits for whom, and who hears of operations to be run (stealdb §3).
+pub trait Stealing<P: Protocol>: Sized {
+    /// True, but for [`Absent`].
+    const PRESENT: bool = true;
+
+    /// The capability of an engine's protocol. `None` if this variant of it does not let others run operations.
+    fn of(protocol: &P) -> Option<&Self>;
+
+    /// The board on which a worker's operations are found.
+    fn board(&self, worker: WorkerId) -> &Board<P>;
+
+    /// True if a worker waits for the attempt, so that it could run operations.
+    fn has_waiters(&self, attempt: &Attempt<P>) -> bool;
+
+    /// Notes that operations of the attempt are on its board, `stealable` of which can be stolen.
+    fn published(&self, attempt: &mut Attempt<P>, batch: u64, stealable: u32);
+
+    /// As [`published`](Self::published), to the attempt's own worker only, which may run them as a thief would.
+    fn published_ahead(&self, attempt: &mut Attempt<P>, batch: u64, stealable: u32);
+
+    /// True if the attempt runs operations while it waits for its first lock.
+    fn runs_ahead(&self, attempt: &Attempt<P>) -> bool;
+
+    /// The protocol state that a thief uses on the owner's behalf. Locks that the thief takes are the owner's; a thief must
+    /// not block ([`Attempt::nonblocking`]).
+    fn thief_state(&self, owner: WorkerId) -> P::Local;
+
+    /// Merges an item that a thief recorded into the owner's item, where the owner may hold the same lock. The caller joins
+    /// flags and mark.
+    fn adopt(&self, attempt: &mut Attempt<P>, mine: ItemId, detached: &Item<P>);
+}
+
+impl<P: Protocol> Stealing<P> for Absent {
+    const PRESENT: bool = false;
+
+    fn of(_protocol: &P) -> Option<&Self> {
+        None
+    }
+
+    fn board(&self, _: WorkerId) -> &Board<P> {
+        match *self {}
+    }
+
+    fn has_waiters(&self, _: &Attempt<P>) -> bool {
+        match *self {}
+    }
+
+    fn published(&self, _: &mut Attempt<P>, _: u64, _: u32) {
+        match *self {}
+    }
+
+    fn published_ahead(&self, _: &mut Attempt<P>, _: u64, _: u32) {
+        match *self {}
+    }
+
+    fn runs_ahead(&self, _: &Attempt<P>) -> bool {
+        match *self {}
+    }
+
+    fn thief_state(&self, _: WorkerId) -> P::Local {
+        match *self {}
+    }
+
+    fn adopt(&self, _: &mut Attempt<P>, _: ItemId, _: &Item<P>) {
+        match *self {}
+    }
+}

@@ -5,6 +5,7 @@ use super::drawing::Own;
 use super::share::Outcome;
 use super::word::State;
 use crate::abort::{Abort, Reason};
+use crate::graph::Stealing as _;
 use crate::item::ItemId;
 use crate::protocol::{Lost, Protocol};
 use crate::transaction::{Stop, Transaction};
@@ -139,15 +140,20 @@ impl<P: Protocol> Transaction<'_, P> {
     /// [`Abort`] when the attempt cannot go on.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn run_graph(&mut self) -> Result<(), Abort> {
-        if P::SHARES && !self.attempt.graph.is_empty() { self.run_drawn() } else { Ok(()) }
+        match P::Stealing::of(self.protocol) {
+            Some(stealing) if !self.attempt.graph.is_empty() => self.run_drawn(stealing),
+            _ => Ok(()),
+        }
     }
 
     #[inline(never)]
-    fn run_drawn(&mut self) -> Result<(), Abort> {
-        let protocol = self.protocol;
-        let board = protocol.board(self.attempt.worker()).expect("a protocol that shares has boards");
-        let result =
-            if self.is_stopped() { Err(Abort::INTERNAL) } else { self.catching(|tx| tx.run_batch(board)) };
+    fn run_drawn(&mut self, stealing: &P::Stealing) -> Result<(), Abort> {
+        let board = stealing.board(self.attempt.worker());
+        let result = if self.is_stopped() {
+            Err(Abort::INTERNAL)
+        } else {
+            self.catching(|tx| tx.run_batch(stealing, board))
+        };
         if result.is_err() {
             self.withdraw(board);
         }
@@ -157,9 +163,10 @@ impl<P: Protocol> Transaction<'_, P> {
         result
     }
 
-    fn run_batch(&mut self, board: &Board<P>) -> Result<(), Abort> {
+    fn run_batch(&mut self, stealing: &P::Stealing, board: &Board<P>) -> Result<(), Abort> {
         let lender = Lender {
             protocol: NonNull::from(self.protocol),
+            stealing: NonNull::from(stealing),
             engine: self.engine(),
             slot: self.slot(),
             results: self.attempt.intentions.results.shared(),
@@ -175,9 +182,9 @@ impl<P: Protocol> Transaction<'_, P> {
         let count = self.attempt.graph.count;
         let mut ahead_of = None;
         if first != 0 {
-            if self.protocol.runs_ahead(self.attempt) {
+            if stealing.runs_ahead(self.attempt) {
                 let stealable = board.publish(first..count);
-                self.protocol.published_ahead(self.attempt, board.batch(), stealable);
+                stealing.published_ahead(self.attempt, board.batch(), stealable);
                 ahead_of = Some(stealable);
             }
             self.run_own(board, 0, Turn::Due)?;
@@ -192,7 +199,7 @@ impl<P: Protocol> Transaction<'_, P> {
                 board.publish(first..count)
             }
         };
-        self.protocol.published(self.attempt, board.batch(), stealable);
+        stealing.published(self.attempt, board.batch(), stealable);
         let mut ahead = first;
         for at in first..count {
             self.run_own_parts(at)?;
@@ -345,9 +352,10 @@ impl<P: Protocol> Transaction<'_, P> {
     /// Makes what a thief has done the attempt's.
     fn adopt(&mut self, board: &Board<P>, at: usize, is_done: bool) -> Result<(), Abort> {
         let operation = board.operation(at);
+        let Some(stealing) = P::Stealing::of(self.protocol) else { return Ok(()) };
         // SAFETY: done, or given back: whoever had taken it has done with it.
         if let Some(item) = unsafe { operation.item_mut() }.take() {
-            self.attempt.adopt_only(self.protocol, &item);
+            self.attempt.adopt_only(stealing, &item);
             self.count_operation(true, None);
             return Ok(());
         }
@@ -355,9 +363,9 @@ impl<P: Protocol> Transaction<'_, P> {
         let (plan, share) = unsafe { (operation.plan(), operation.share_mut()) };
         let outcome = std::mem::replace(&mut share.outcome, Outcome::Done);
         let took_ns = share.took_ns.take();
-        let (protocol, mut last, mut adopted) = (self.protocol, None, Ok(()));
+        let (mut last, mut adopted) = (None, Ok(()));
         if let Some(attempt) = share.attempt_mut() {
-            (last, adopted) = self.attempt.adopt(protocol, attempt);
+            (last, adopted) = self.attempt.adopt(stealing, attempt);
         }
         match outcome {
             _ if !is_done => {}

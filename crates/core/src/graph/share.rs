@@ -3,6 +3,7 @@
 use super::board::{Lender, Plan};
 use crate::abort::{Abort, Reason};
 use crate::attempt::Attempt;
+use crate::graph::Stealing as _;
 use crate::history::recorder::Log;
 use crate::item::{Flags, Item, ItemId};
 use crate::pin::Pin;
@@ -51,14 +52,15 @@ impl<P: Protocol> Share<P> {
     pub(super) unsafe fn run(&mut self, plan: &Plan<P>, lender: &Lender<P>) {
         let attempt = self.attempt.get_or_insert_with(|| Box::new(Attempt::small()));
         // SAFETY: the owner is in its attempt until the operation is done (`Board`), and so all this is in memory.
-        let (protocol, slot, results) =
-            unsafe { (lender.protocol.as_ref(), lender.slot.as_ref(), lender.results.as_ref()) };
+        let (protocol, stealing) = unsafe { (lender.protocol.as_ref(), lender.stealing.as_ref()) };
+        // SAFETY: as above.
+        let (slot, results) = unsafe { (lender.slot.as_ref(), lender.results.as_ref()) };
         if self.stamp != lender.stamp {
             // Payloads of an earlier batch of the same attempt are still in use.
             self.stamp = lender.stamp;
             attempt.forget_payloads();
         }
-        attempt.open_share(protocol, lender);
+        attempt.open_share(stealing, lender);
         // Never dropped: it would end the attempt. What it has of its own is taken out below.
         let mut tx = ManuallyDrop::new(Transaction::of_share(protocol, lender.engine, attempt, slot));
         // SAFETY: the caller's promise; the plan's function knows the node's type.
@@ -104,10 +106,10 @@ impl<P: Protocol> Share<P> {
 
 impl<P: Protocol> Attempt<P> {
     /// Begins to do something in another worker's name.
-    fn open_share(&mut self, protocol: &P, lender: &Lender<P>) {
+    fn open_share(&mut self, stealing: &P::Stealing, lender: &Lender<P>) {
         self.forget_items();
         self.lend(lender.worker, lender.profile);
-        self.local = protocol.lend(self.worker());
+        self.local = stealing.thief_state(self.worker());
         self.may_put_off = true;
         match &lender.recorder {
             None => self.log = None,
@@ -137,9 +139,9 @@ impl<P: Protocol> Attempt<P> {
     }
 
     /// Makes an item the attempt's own.
-    pub(super) fn adopt_item(&mut self, protocol: &P, lent: &Item<P>) -> ItemId {
+    pub(super) fn adopt_item(&mut self, stealing: &P::Stealing, lent: &Item<P>) -> ItemId {
         let mine = self.items.find_or_add(lent.segment, lent.object);
-        protocol.adopt(self, mine, lent);
+        stealing.adopt(self, mine, lent);
         let item = self.items.get_mut(mine);
         item.flags |= lent.flags & !Flags::WRITE.0 & !Flags::PREDICATE.0;
         item.mark_as(Flags::ADOPTED);
@@ -158,8 +160,8 @@ impl<P: Protocol> Attempt<P> {
     }
 
     /// As [`adopt`](Self::adopt), where an item is all there is.
-    pub(super) fn adopt_only(&mut self, protocol: &P, lent: &Item<P>) {
-        let mine = self.adopt_item(protocol, lent);
+    pub(super) fn adopt_only(&mut self, stealing: &P::Stealing, lent: &Item<P>) {
+        let mine = self.adopt_item(stealing, lent);
         if lent.is(Flags::WRITE) {
             self.items.mark_write(mine);
         }
@@ -169,14 +171,14 @@ impl<P: Protocol> Attempt<P> {
     /// segment it touched last. Whatever has become of the operation, what it holds must not be lost.
     pub(super) fn adopt(
         &mut self,
-        protocol: &P,
+        stealing: &P::Stealing,
         share: &mut Attempt<P>,
     ) -> (Option<ItemId>, Result<(), Lost>) {
         let mut last = None;
         for id in share.items.ids() {
             let lent = share.items.get(id);
             memory::read(std::ptr::from_ref(lent));
-            let mine = self.adopt_item(protocol, lent);
+            let mine = self.adopt_item(stealing, lent);
             last = Some(mine);
         }
         // In the order in which they were written: cleanups go by that.

@@ -50,7 +50,7 @@ impl<P: Protocol> Transaction<'_, P> {
             // Panics are contained from here on.
             let mut panics = Panics::default();
             self.attempt.cleanup(true, &mut panics);
-            self.protocol.over(self.attempt);
+            self.protocol.after_cleanup(self.attempt);
             let taken = take(self.attempt);
             self.attempt.close(&mut panics);
             return Ok(taken);
@@ -135,7 +135,7 @@ impl<P: Protocol> Transaction<'_, P> {
             self.slot.counters.rollback();
         }
         self.attempt.cleanup(false, panics);
-        self.protocol.over(self.attempt);
+        self.protocol.after_cleanup(self.attempt);
         self.attempt.close(panics);
     }
 }
@@ -149,7 +149,7 @@ impl<P: Protocol> Drop for Transaction<'_, P> {
         } else if self.attempt.is_open() {
             // A panic cut the end short. The pin must not outlive the transaction: the worker may be sent to another
             // thread.
-            self.protocol.over(self.attempt);
+            self.protocol.after_cleanup(self.attempt);
             self.attempt.close(&mut Panics::default());
         }
     }

@@ -10,7 +10,7 @@ impl<P: Protocol> Transaction<'_, P> {
     /// From here on the operation cannot be put off, as something has happened. (A thief gives it up.)
     #[cfg_attr(not(debug_assertions), inline(always))]
     fn has_written(&mut self) {
-        if P::SHARES && self.phase != Phase::Sharing {
+        if P::ALLOWS_STEALING && self.phase != Phase::Sharing {
             self.attempt.may_put_off = false;
         }
     }
@@ -82,7 +82,7 @@ impl<P: Protocol> Transaction<'_, P> {
     /// or write the segment before that, so it may be published at once ("poisoned", sto §4.1).
     #[inline]
     pub fn born_header(&self) -> P::Header {
-        self.protocol.born_locked(self.attempt)
+        self.protocol.new_locked_header(self.attempt)
     }
 
     /// Enters a segment whose header is a [`born_header`](Self::born_header) of this attempt, as written.

@@ -85,7 +85,10 @@ use crate::removals::Removals;
 use clock_block::ClockBlock;
 use commit::Place;
 use crossbeam_utils::CachePadded;
-use hotrow_core::{Attempt, Flags, ItemId, Label, Lost, Over, Prepared, Protocol, Reason, Variant};
+use hotrow_core::{
+    Absent, Attempt, Deferral, Flags, ItemId, Label, Lost, Over, Prepared, Protocol, Reason, Variant,
+    Variants,
+};
 use hotrow_sync::atomic::{AtomicU64, Ordering};
 pub use line::Line;
 pub use options::DrpOptions;
@@ -225,19 +228,11 @@ impl KeepsVersions for Drp {
     }
 }
 
-// SAFETY: reads are stable by the line's version, or run at the attempt's turn in the line. Writes are installed at turns
-// that are exclusive; each once (a place that has been left is passed over, and rows that the attempt has made have no
-// place), after everything that can fail.
-unsafe impl Protocol for Drp {
+impl Variants for Drp {
     const VARIANTS: &'static [Variant] = options::VARIANTS;
     const OPAQUE: bool = false;
-    const DEFERS: bool = true;
-    const WORKERS_MAX: u32 = line::WORKERS_MAX;
 
     type Options = DrpOptions;
-    type Header = Line;
-    type Mark = DrpMark;
-    type Local = DrpLocal;
 
     fn options(name: &str) -> Option<DrpOptions> {
         DrpOptions::parse(name)
@@ -255,6 +250,19 @@ unsafe impl Protocol for Drp {
         let clock = CachePadded::new(AtomicU64::new(ClockBlock::CLOCK_BEGINS));
         Self { options: *options, progress: Progress::new(), clock, removals: Removals::new() }
     }
+}
+
+// SAFETY: reads are stable by the line's version, or run at the attempt's turn in the line. Writes are installed at turns
+// that are exclusive; each once (a place that has been left is passed over, and rows that the attempt has made have no
+// place), after everything that can fail.
+unsafe impl Protocol for Drp {
+    const WORKERS_MAX: u32 = line::WORKERS_MAX;
+    type Header = Line;
+    type Mark = DrpMark;
+    type Local = DrpLocal;
+    type Deferral = Self;
+    type Stealing = Absent;
+    type RangeLocks = Absent;
 
     #[cfg_attr(not(debug_assertions), inline(always))]
     fn begin(&self, attempt: &mut Attempt<Self>) {
@@ -331,7 +339,7 @@ unsafe impl Protocol for Drp {
     }
 
     #[inline]
-    fn born_locked(&self, attempt: &Attempt<Self>) -> Line {
+    fn new_locked_header(&self, attempt: &Attempt<Self>) -> Line {
         Line::born(attempt.worker().number())
     }
 
@@ -344,53 +352,6 @@ unsafe impl Protocol for Drp {
             self.check_again(attempt)?;
         }
         Ok(())
-    }
-
-    #[inline]
-    fn deferred(&self, attempt: &mut Attempt<Self>, id: ItemId, rank: u64) {
-        let item = attempt.items.get(id);
-        // What has a pending write was planned when the attempt began to line up.
-        let is_planned = attempt.local.has_begun && item.is(Flags::WRITE);
-        if !item.is(Flags::BORN) && !is_planned {
-            attempt.local.plan.add(Planned { rank: rank.min(RANK_MAX), item: id });
-        }
-    }
-
-    fn line_up(&self, attempt: &mut Attempt<Self>, below: Option<u64>) -> Result<(), Lost> {
-        if attempt.local.reads_in_line
-            && let Some(place) = attempt.local.places.last()
-        {
-            // What was deferred may rank lower.
-            return Err(Lost::item(Reason::Undeclared, place.item));
-        }
-        self.join_all(attempt, below)?;
-        if below.is_some() {
-            // The attempt comes back when it knows more.
-        } else if Self::is_wild(attempt) {
-            self.let_all_pass(attempt);
-        } else {
-            self.finish_tame(attempt);
-        }
-        Ok(())
-    }
-
-    #[inline]
-    fn turn(&self, attempt: &mut Attempt<Self>, id: ItemId, wait: bool) -> Result<bool, Lost> {
-        if attempt.items.get(id).mark.place == 0 && !attempt.items.get(id).is(Flags::LOCKED) {
-            return Ok(false);
-        }
-        Ok(self.take_turn(attempt, id, wait))
-    }
-
-    #[inline]
-    fn ran(&self, attempt: &mut Attempt<Self>, id: ItemId) {
-        // Attempts that are to be opaque would have to look for what others are about to insert at each look, not only
-        // at the end; so with them nobody comes before who has not left.
-        let DrpOptions { two_phase, opaque, .. } = self.options;
-        let may_leave = attempt.local.has_finished && !two_phase && !opaque;
-        if may_leave && !attempt.items.get(id).is_any(&[Flags::DEFERRED_WRITE, Flags::WRITE]) {
-            Self::leave_read(attempt, id);
-        }
     }
 
     fn prepare(&self, attempt: &mut Attempt<Self>) -> Result<(), Lost> {
@@ -430,5 +391,58 @@ unsafe impl Protocol for Drp {
 
     fn abort(&self, attempt: &mut Attempt<Self>) {
         self.leave_all(attempt);
+    }
+}
+
+impl Deferral<Self> for Drp {
+    fn of(protocol: &Self) -> Option<&Self> {
+        Some(protocol)
+    }
+
+    #[inline]
+    fn deferred(&self, attempt: &mut Attempt<Self>, id: ItemId, rank: u64) {
+        let item = attempt.items.get(id);
+        // What has a pending write was planned when the attempt began to line up.
+        let is_planned = attempt.local.has_begun && item.is(Flags::WRITE);
+        if !item.is(Flags::BORN) && !is_planned {
+            attempt.local.plan.add(Planned { rank: rank.min(RANK_MAX), item: id });
+        }
+    }
+
+    fn line_up(&self, attempt: &mut Attempt<Self>, below: Option<u64>) -> Result<(), Lost> {
+        if attempt.local.reads_in_line
+            && let Some(place) = attempt.local.places.last()
+        {
+            // What was deferred may rank lower.
+            return Err(Lost::item(Reason::Undeclared, place.item));
+        }
+        self.join_all(attempt, below)?;
+        if below.is_some() {
+            // The attempt comes back when it knows more.
+        } else if Self::is_wild(attempt) {
+            self.let_all_pass(attempt);
+        } else {
+            self.finish_tame(attempt);
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn acquire_in_order(&self, attempt: &mut Attempt<Self>, id: ItemId, wait: bool) -> Result<bool, Lost> {
+        if attempt.items.get(id).mark.place == 0 && !attempt.items.get(id).is(Flags::LOCKED) {
+            return Ok(false);
+        }
+        Ok(self.take_turn(attempt, id, wait))
+    }
+
+    #[inline]
+    fn segment_done(&self, attempt: &mut Attempt<Self>, id: ItemId) {
+        // Attempts that are to be opaque would have to look for what others are about to insert at each look, not only
+        // at the end; so with them nobody comes before who has not left.
+        let DrpOptions { two_phase, opaque, .. } = self.options;
+        let may_leave = attempt.local.has_finished && !two_phase && !opaque;
+        if may_leave && !attempt.items.get(id).is_any(&[Flags::DEFERRED_WRITE, Flags::WRITE]) {
+            Self::leave_read(attempt, id);
+        }
     }
 }

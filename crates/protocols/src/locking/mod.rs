@@ -32,7 +32,7 @@ mod queue;
 pub use lock::LockWord;
 
 use crate::contexts::{self, Contexts, Looks, Stamp};
-use hotrow_core::{Attempt, Flags, ItemId, Lost, Prepared, Protocol, Reason, Variant};
+use hotrow_core::{Absent, Attempt, Flags, ItemId, Lost, Prepared, Protocol, Reason, Variant, Variants};
 use hotrow_sync::clock;
 use lock::Released;
 use queue::{Queues, Refused, Wish};
@@ -167,20 +167,13 @@ impl TwoPhaseLocking {
     }
 }
 
-// SAFETY: a `load` runs while the attempt holds the segment's lock, shared or exclusive, or it does not count (`unharmed`:
-// the lock was taken from a wounded attempt). Writes are installed under exclusive locks, which nobody takes from an attempt
-// that has passed its commit point; each once, after everything that can fail.
-unsafe impl Protocol for TwoPhaseLocking {
+impl Variants for TwoPhaseLocking {
     const VARIANTS: &'static [Variant] =
         &[Policy::WoundWait.variant(), Policy::WaitDie.variant(), Policy::NoWait.variant()];
     // Buckets and leaves are checked at commit only.
     const OPAQUE: bool = false;
-    const WORKERS_MAX: u32 = contexts::WORKERS_MAX;
 
     type Options = Policy;
-    type Header = LockWord;
-    type Mark = ();
-    type Local = LockingLocal;
 
     fn options(name: &str) -> Option<Policy> {
         Policy::ALL.into_iter().find(|policy| policy.variant().name == name)
@@ -193,6 +186,19 @@ unsafe impl Protocol for TwoPhaseLocking {
     fn new(policy: &Policy) -> Self {
         Self { policy: *policy, contexts: Contexts::new(Looks::SPINNING), queues: Queues::new() }
     }
+}
+
+// SAFETY: a `load` runs while the attempt holds the segment's lock, shared or exclusive, or it does not count (`unharmed`:
+// the lock was taken from a wounded attempt). Writes are installed under exclusive locks, which nobody takes from an attempt
+// that has passed its commit point; each once, after everything that can fail.
+unsafe impl Protocol for TwoPhaseLocking {
+    const WORKERS_MAX: u32 = contexts::WORKERS_MAX;
+    type Header = LockWord;
+    type Mark = ();
+    type Local = LockingLocal;
+    type Deferral = Absent;
+    type Stealing = Absent;
+    type RangeLocks = Absent;
 
     #[inline]
     fn begin(&self, attempt: &mut Attempt<Self>) {
@@ -248,7 +254,7 @@ unsafe impl Protocol for TwoPhaseLocking {
         seen
     }
 
-    fn born_locked(&self, attempt: &Attempt<Self>) -> LockWord {
+    fn new_locked_header(&self, attempt: &Attempt<Self>) -> LockWord {
         LockWord::born(attempt.worker().number())
     }
 

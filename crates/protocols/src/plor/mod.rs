@@ -65,7 +65,7 @@ pub use locker::Locker;
 pub use options::PlorOptions;
 
 use crate::contexts::{self, AttemptId, Contexts, Looks, Stamp, Wound};
-use hotrow_core::{Attempt, Flags, ItemId, Lost, Prepared, Protocol, Reason, Variant};
+use hotrow_core::{Absent, Attempt, Flags, ItemId, Lost, Prepared, Protocol, Reason, Variant, Variants};
 use hotrow_sync::atomic::{Ordering, fence};
 use hotrow_sync::clock;
 use locker::{Latch, Overflow, Set, Writer};
@@ -216,20 +216,12 @@ impl Plor {
     }
 }
 
-// SAFETY: a `load` runs between two installs, which are counted (`Locker::stable`), or while the attempt is among the readers
-// or has the right to write; then it counts only if the attempt has not been wounded by then (`unharmed`). Writes are installed
-// between `begin_install` and `end_install`, with the right to write, which nobody takes from an attempt that has passed its
-// commit point; each once, after everything that can fail.
-unsafe impl Protocol for Plor {
+impl Variants for Plor {
     const VARIANTS: &'static [Variant] = options::VARIANTS;
     // Buckets and leaves are checked at commit only, and so is what a read-only transaction reads at first.
     const OPAQUE: bool = false;
-    const WORKERS_MAX: u32 = contexts::WORKERS_MAX;
 
     type Options = PlorOptions;
-    type Header = Locker;
-    type Mark = u64;
-    type Local = PlorLocal;
 
     fn options(name: &str) -> Option<PlorOptions> {
         PlorOptions::parse(name)
@@ -242,6 +234,20 @@ unsafe impl Protocol for Plor {
     fn new(options: &PlorOptions) -> Self {
         Self { options: *options, contexts: Contexts::new(Looks::SPINNING), overflow: Overflow::new() }
     }
+}
+
+// SAFETY: a `load` runs between two installs, which are counted (`Locker::stable`), or while the attempt is among the readers
+// or has the right to write; then it counts only if the attempt has not been wounded by then (`unharmed`). Writes are installed
+// between `begin_install` and `end_install`, with the right to write, which nobody takes from an attempt that has passed its
+// commit point; each once, after everything that can fail.
+unsafe impl Protocol for Plor {
+    const WORKERS_MAX: u32 = contexts::WORKERS_MAX;
+    type Header = Locker;
+    type Mark = u64;
+    type Local = PlorLocal;
+    type Deferral = Absent;
+    type Stealing = Absent;
+    type RangeLocks = Absent;
 
     #[inline]
     fn begin(&self, attempt: &mut Attempt<Self>) {
@@ -301,7 +307,7 @@ unsafe impl Protocol for Plor {
         }
     }
 
-    fn born_locked(&self, attempt: &Attempt<Self>) -> Locker {
+    fn new_locked_header(&self, attempt: &Attempt<Self>) -> Locker {
         Locker::born(attempt.local.stamp.id)
     }
 

@@ -45,12 +45,13 @@ mod stealing;
 mod word;
 
 pub use lock::QueueLock;
-pub use options::{QueueLockingOptions, Stealing};
+pub use options::{QueueLockingOptions, StealingMode};
 
 use crate::contexts::{self, Contexts, Looks, Stamp};
 use hotrow_core::graph::Board;
 use hotrow_core::{
-    Attempt, Flags, Item, ItemId, Lost, Prepared, Protocol, RangeId, RangeUse, Reason, Variant, WorkerId,
+    Absent, Attempt, Flags, Item, ItemId, Lost, Prepared, Protocol, RangeId, RangeLocks, RangeUse, Reason,
+    Stealing, Variant, Variants, WorkerId,
 };
 use hotrow_sync::{Arc, clock};
 use lock::Blocker;
@@ -259,7 +260,7 @@ impl QueueLocking {
         }
         let worker = attempt.worker().number();
         self.queues.nodes.forget_shared(worker);
-        if self.queues.thieves.stealing() != Stealing::Never {
+        if self.queues.thieves.stealing() != StealingMode::Never {
             self.queues.thieves.clear(worker);
         }
         self.contexts.end(attempt.local.stamp);
@@ -269,21 +270,12 @@ impl QueueLocking {
     }
 }
 
-// SAFETY: a `load` runs while the attempt holds the segment's lock, shared or exclusive. Writes are installed under exclusive
-// locks, which nobody takes from their holder. Each is installed once, after everything that can fail: those whose locks
-// others wait for first, and their locks are given back, so that the item no longer says `LOCKED`.
-unsafe impl Protocol for QueueLocking {
+impl Variants for QueueLocking {
     const VARIANTS: &'static [Variant] = options::VARIANTS;
     // Buckets and leaves are checked at commit only.
     const OPAQUE: bool = false;
-    const LOCKS_RANGES: bool = true;
-    const SHARES: bool = true;
-    const WORKERS_MAX: u32 = contexts::WORKERS_MAX;
 
     type Options = QueueLockingOptions;
-    type Header = QueueLock;
-    type Mark = ();
-    type Local = QueueLockingLocal;
 
     fn options(name: &str) -> Option<QueueLockingOptions> {
         QueueLockingOptions::named(name)
@@ -302,13 +294,27 @@ unsafe impl Protocol for QueueLocking {
             ahead: options.ahead,
         }
     }
+}
+
+// SAFETY: a `load` runs while the attempt holds the segment's lock, shared or exclusive. Writes are installed under exclusive
+// locks, which nobody takes from their holder. Each is installed once, after everything that can fail: those whose locks
+// others wait for first, and their locks are given back, so that the item no longer says `LOCKED`.
+unsafe impl Protocol for QueueLocking {
+    const WORKERS_MAX: u32 = contexts::WORKERS_MAX;
+    type Header = QueueLock;
+    type Mark = ();
+    type Local = QueueLockingLocal;
+    type Deferral = Absent;
+    type Stealing = Self;
+    type RangeLocks = Self;
 
     #[inline]
     fn begin(&self, attempt: &mut Attempt<Self>) {
         if attempt.local.stamp == Stamp::default() {
             let worker = attempt.worker().number();
             self.queues.nodes.admit(worker);
-            attempt.local.awaited = self.shares().then(|| self.queues.thieves.awaited(worker));
+            attempt.local.awaited = (self.queues.thieves.stealing() != StealingMode::Never)
+                .then(|| self.queues.thieves.awaited(worker));
         }
         attempt.local.stamp = self.contexts.begin(attempt, attempt.local.stamp, clock::nanoseconds);
     }
@@ -356,47 +362,57 @@ unsafe impl Protocol for QueueLocking {
         Ok(value)
     }
 
-    #[inline]
-    fn lock_range(&self, attempt: &mut Attempt<Self>, range: RangeId, how: RangeUse) -> Result<(), Reason> {
-        match self.try_lock_range(attempt, range, how) {
-            true => Ok(()),
-            false if attempt.local.is_lent => Err(attempt.put_off()),
-            false => self.lock_range_slowly(attempt, range, how),
-        }
-    }
-
-    #[inline]
-    fn try_lock_range(&self, attempt: &Attempt<Self>, range: RangeId, how: RangeUse) -> bool {
-        // What is held is noted by the owner, nobody else.
-        !attempt.local.is_lent
-            && self.ranges.try_lock(
-                &self.queues,
-                attempt.worker().number(),
-                &attempt.local.ranges,
-                range,
-                how,
-            )
-    }
-
-    #[inline]
-    fn holds_range(&self, attempt: &Attempt<Self>, range: RangeId, how: RangeUse) -> bool {
-        attempt.local.ranges.holds(range, how)
-    }
-
-    fn born_locked(&self, attempt: &Attempt<Self>) -> QueueLock {
+    fn new_locked_header(&self, attempt: &Attempt<Self>) -> QueueLock {
         QueueLock::born(attempt.worker().number())
     }
 
-    fn shares(&self) -> bool {
-        self.queues.thieves.stealing() != Stealing::Never
+    fn prepare(&self, attempt: &mut Attempt<Self>) -> Result<(), Lost> {
+        attempt.draw_stamp();
+        attempt.check_predicates(|attempt, id| {
+            self.share(attempt, id)?;
+            Ok(attempt.predicate_holds(id))
+        })?;
+        attempt.check_structures()
     }
 
-    fn board(&self, worker: WorkerId) -> Option<&Board<Self>> {
+    fn finish(&self, mut prepared: Prepared<'_, Self>) {
+        // Whoever waits as the first in a queue has said so, or all locks are given back together.
+        let attempt = if self.has_waiters(prepared.attempt()) {
+            self.install_awaited_first(prepared)
+        } else {
+            prepared.install_all(|_| (), |_| ())
+        };
+        self.release(attempt);
+    }
+
+    #[cold]
+    fn abort(&self, attempt: &mut Attempt<Self>) {
+        self.release(attempt);
+    }
+
+    #[inline]
+    fn after_cleanup(&self, attempt: &mut Attempt<Self>) {
+        let worker = attempt.worker().number();
+        if !attempt.local.ranges.is_empty()
+            && self.ranges.release(&self.queues, &self.contexts, worker, &attempt.local.ranges)
+        {
+            self.contexts.let_others_run();
+        }
+    }
+}
+
+impl Stealing<Self> for QueueLocking {
+    #[inline(always)]
+    fn of(protocol: &Self) -> Option<&Self> {
+        (protocol.queues.thieves.stealing() != StealingMode::Never).then_some(protocol)
+    }
+
+    fn board(&self, worker: WorkerId) -> &Board<Self> {
         self.queues.thieves.board(worker)
     }
 
     #[inline(always)]
-    fn is_awaited(&self, attempt: &Attempt<Self>) -> bool {
+    fn has_waiters(&self, attempt: &Attempt<Self>) -> bool {
         let QueueLockingLocal { awaited, stamp, .. } = &attempt.local;
         awaited.as_ref().is_some_and(|awaited| awaited.is(*stamp))
     }
@@ -414,7 +430,7 @@ unsafe impl Protocol for QueueLocking {
         self.ahead && attempt.number() == 0
     }
 
-    fn lend(&self, worker: WorkerId) -> QueueLockingLocal {
+    fn thief_state(&self, worker: WorkerId) -> QueueLockingLocal {
         let stamp = self.contexts.stamp(worker.number());
         QueueLockingLocal { stamp, is_lent: true, ..QueueLockingLocal::default() }
     }
@@ -425,38 +441,37 @@ unsafe impl Protocol for QueueLocking {
             self.queues.released(lent.header().release_shared(), &self.contexts);
         }
     }
+}
 
-    fn prepare(&self, attempt: &mut Attempt<Self>) -> Result<(), Lost> {
-        attempt.draw_stamp();
-        attempt.check_predicates(|attempt, id| {
-            self.share(attempt, id)?;
-            Ok(attempt.predicate_holds(id))
-        })?;
-        attempt.check_structures()
-    }
-
-    fn finish(&self, mut prepared: Prepared<'_, Self>) {
-        // Whoever waits as the first in a queue has said so, or all locks are given back together.
-        let attempt = if self.is_awaited(prepared.attempt()) {
-            self.install_awaited_first(prepared)
-        } else {
-            prepared.install_all(|_| (), |_| ())
-        };
-        self.release(attempt);
-    }
-
-    #[cold]
-    fn abort(&self, attempt: &mut Attempt<Self>) {
-        self.release(attempt);
+impl RangeLocks<Self> for QueueLocking {
+    fn of(protocol: &Self) -> Option<&Self> {
+        Some(protocol)
     }
 
     #[inline]
-    fn over(&self, attempt: &mut Attempt<Self>) {
-        let worker = attempt.worker().number();
-        if !attempt.local.ranges.is_empty()
-            && self.ranges.release(&self.queues, &self.contexts, worker, &attempt.local.ranges)
-        {
-            self.contexts.let_others_run();
+    fn lock(&self, attempt: &mut Attempt<Self>, range: RangeId, how: RangeUse) -> Result<(), Reason> {
+        match self.try_lock(attempt, range, how) {
+            true => Ok(()),
+            false if attempt.local.is_lent => Err(attempt.put_off()),
+            false => self.lock_range_slowly(attempt, range, how),
         }
+    }
+
+    #[inline]
+    fn try_lock(&self, attempt: &Attempt<Self>, range: RangeId, how: RangeUse) -> bool {
+        // What is held is noted by the owner, nobody else.
+        !attempt.local.is_lent
+            && self.ranges.try_lock(
+                &self.queues,
+                attempt.worker().number(),
+                &attempt.local.ranges,
+                range,
+                how,
+            )
+    }
+
+    #[inline]
+    fn holds(&self, attempt: &Attempt<Self>, range: RangeId, how: RangeUse) -> bool {
+        attempt.local.ranges.holds(range, how)
     }
 }

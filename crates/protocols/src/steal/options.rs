@@ -4,7 +4,7 @@ use hotrow_core::Variant;
 
 /// Who runs a transaction's operations while others wait for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stealing {
+pub enum StealingMode {
     /// Its worker alone: plain two-phase locking.
     Never,
     /// All that wait take the next one from one place: stealdb §2.2.
@@ -17,7 +17,7 @@ pub enum Stealing {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QueueLockingOptions {
     /// Who runs operations.
-    pub stealing: Stealing,
+    pub stealing: StealingMode,
     /// Whether who waits and finds nothing to steal runs operations of its own.
     pub ahead: bool,
     /// Whether readers, too, take locks alone, as the paper's.
@@ -43,7 +43,7 @@ pub(super) const VARIANTS: &[Variant] = &[
     },
 ];
 
-const KINDS: [Stealing; 3] = [Stealing::Chain, Stealing::Basic, Stealing::Never];
+const KINDS: [StealingMode; 3] = [StealingMode::Chain, StealingMode::Basic, StealingMode::Never];
 const AHEAD: &str = "+ahead";
 const EXCLUSIVE: &str = "+exclusive";
 
@@ -54,7 +54,7 @@ impl QueueLockingOptions {
         let (base, ahead) = without(base, AHEAD);
         let at = VARIANTS.iter().position(|variant| variant.name == base)?;
         let stealing = KINDS[at];
-        (!ahead || stealing != Stealing::Never).then_some(Self { stealing, ahead, exclusive })
+        (!ahead || stealing != StealingMode::Never).then_some(Self { stealing, ahead, exclusive })
     }
 
     /// The name that stands for it.

@@ -36,7 +36,7 @@
 
 use super::lock::{Blocker, Joined, QueueLock, Released, Upgraded};
 use super::node::{ABANDONED, BlockedBy, EXCLUSIVE, HEAD, NodeId, Nodes, PASSED};
-use super::options::Stealing;
+use super::options::StealingMode;
 use super::stealing::Thieves;
 use super::word::Word;
 use crate::contexts::{Contexts, Stamp, Waited};
@@ -87,14 +87,14 @@ pub(super) enum Tried {
 }
 
 impl Queues {
-    pub(super) fn new(stealing: Stealing) -> Self {
+    pub(super) fn new(stealing: StealingMode) -> Self {
         Self { nodes: Nodes::new(), thieves: Thieves::new(stealing) }
     }
 
     /// Those of an engine with so many workers, all of which have begun, and none of which steals.
     #[cfg(any(test, loom))]
     pub(super) fn of_workers(workers: u32) -> Self {
-        let queues = Self::new(Stealing::Never);
+        let queues = Self::new(StealingMode::Never);
         (0..workers).for_each(|worker| queues.nodes.admit(worker));
         // What belongs to them is there: making it is no part of any model.
         (0..workers).for_each(|worker| queues.nodes.wait_is_over(worker));
@@ -253,12 +253,12 @@ impl Queues {
         over: impl Fn() -> bool,
     ) {
         let stealing = self.thieves.stealing();
-        if stealing == Stealing::Never {
+        if stealing == StealingMode::Never {
             return;
         }
         let me = stamp.worker();
         let ahead = match self.nodes.look(id) {
-            Some(seen) if seen.state & HEAD == 0 && stealing == Stealing::Chain => {
+            Some(seen) if seen.state & HEAD == 0 && stealing == StealingMode::Chain => {
                 seen.previous.map(|previous| Blocker::Owner(previous.worker()))
             }
             _ => word.blocker(true),

@@ -18,7 +18,7 @@
 //! Who waits for those that share a lock has several ahead, and looks at each in turn.
 
 use super::QueueLocking;
-use super::options::Stealing;
+use super::options::StealingMode;
 use crate::contexts::{Stamp, WORKERS_MAX};
 use crate::per_worker::PerWorker;
 use crossbeam_utils::CachePadded;
@@ -118,21 +118,21 @@ struct Place {
 pub(super) struct Thieves {
     places: PerWorker<Place>,
     boards: PerWorker<Board<QueueLocking>>,
-    stealing: Stealing,
+    stealing: StealingMode,
 }
 
 impl Thieves {
-    pub(super) fn new(stealing: Stealing) -> Self {
-        let boards = if stealing == Stealing::Never { 0 } else { WORKERS_MAX };
+    pub(super) fn new(stealing: StealingMode) -> Self {
+        let boards = if stealing == StealingMode::Never { 0 } else { WORKERS_MAX };
         Self { places: PerWorker::new(WORKERS_MAX), boards: PerWorker::new(boards), stealing }
     }
 
-    pub(super) fn stealing(&self) -> Stealing {
+    pub(super) fn stealing(&self) -> StealingMode {
         self.stealing
     }
 
-    pub(super) fn board(&self, worker: WorkerId) -> Option<&Board<QueueLocking>> {
-        (self.stealing != Stealing::Never).then(|| self.boards.of(worker.number()))
+    pub(super) fn board(&self, worker: WorkerId) -> &Board<QueueLocking> {
+        self.boards.of(worker.number())
     }
 
     /// Says that an attempt of a worker is waited for.
@@ -164,7 +164,7 @@ impl Thieves {
 
     /// Whether a worker that waits holds locks for operations that it has run meanwhile.
     pub(super) fn has_run_ahead(&self, me: u32) -> bool {
-        self.stealing != Stealing::Never && self.places.of(me).ran_ahead.load(Ordering::Relaxed)
+        self.stealing != StealingMode::Never && self.places.of(me).ran_ahead.load(Ordering::Relaxed)
     }
 
     /// Runs an operation of the worker's own, while it waits, if its turn `is_near`. False if there is none.
@@ -210,12 +210,12 @@ impl Thieves {
             return false;
         }
         match self.stealing {
-            Stealing::Never => false,
-            Stealing::Chain => {
+            StealingMode::Never => false,
+            StealingMode::Chain => {
                 *last = seen;
                 StealContext::from_word(seen).is_some_and(|context| self.steal_along(me, context, is_last))
             }
-            Stealing::Basic => self.steal_from_one(context),
+            StealingMode::Basic => self.steal_from_one(context),
         }
     }
 

@@ -7,8 +7,8 @@
 use hotrow::sync::atomic::{AtomicU64, Ordering};
 use hotrow::sync::spin::Spin;
 use hotrow::sync::thread;
-use hotrow::{Protocol, Reason, Variant};
-use hotrow_core::{Attempt, Flags, Item, ItemId, Lost, Over, Prepared};
+use hotrow::{Protocol, Reason, Variant, Variants};
+use hotrow_core::{Absent, Attempt, Deferral, Flags, Item, ItemId, Lost, Over, Prepared};
 
 /// What a mutant does wrong.
 pub(crate) mod deferred_fault {
@@ -194,18 +194,11 @@ impl<const FAULT: u8> DeferredMutant<FAULT> {
     }
 }
 
-// SAFETY: loads are stable by the header, and each write is installed once, at the attempt's turn. The faults are in what is
-// checked, not in that.
-unsafe impl<const FAULT: u8> Protocol for DeferredMutant<FAULT> {
+impl<const FAULT: u8> Variants for DeferredMutant<FAULT> {
     const VARIANTS: &'static [Variant] = &[Variant { name: "mutant", summary: "broken", source: "-" }];
     const OPAQUE: bool = false;
-    const DEFERS: bool = true;
-    const WORKERS_MAX: u32 = 64;
 
     type Options = ();
-    type Header = Line;
-    type Mark = Mark;
-    type Local = Local;
 
     fn options(name: &str) -> Option<()> {
         (name == "mutant").then_some(())
@@ -214,6 +207,18 @@ unsafe impl<const FAULT: u8> Protocol for DeferredMutant<FAULT> {
     fn new((): &()) -> Self {
         Self
     }
+}
+
+// SAFETY: loads are stable by the header, and each write is installed once, at the attempt's turn. The faults are in what is
+// checked, not in that.
+unsafe impl<const FAULT: u8> Protocol for DeferredMutant<FAULT> {
+    const WORKERS_MAX: u32 = 64;
+    type Header = Line;
+    type Mark = Mark;
+    type Local = Local;
+    type Deferral = Self;
+    type Stealing = Absent;
+    type RangeLocks = Absent;
 
     fn begin(&self, attempt: &mut Attempt<Self>) {
         attempt.local = Local::default();
@@ -254,42 +259,8 @@ unsafe impl<const FAULT: u8> Protocol for DeferredMutant<FAULT> {
         stable.map(|(_, value)| value).map_err(|reason| Lost::item(reason, id))
     }
 
-    fn born_locked(&self, _attempt: &Attempt<Self>) -> Line {
+    fn new_locked_header(&self, _attempt: &Attempt<Self>) -> Line {
         Line { joined: AtomicU64::new(1), ..Line::default() }
-    }
-
-    fn line_up(&self, attempt: &mut Attempt<Self>, below: Option<u64>) -> Result<()> {
-        attempt.local.has_begun = true;
-        let mut plan = Vec::new();
-        for id in attempt.items.ids() {
-            let item = attempt.items.get(id);
-            if Self::lines_up(attempt, id) && item.mark.position.is_none() {
-                plan.push((item.rank(), item.segment().addr(), id));
-            }
-        }
-        plan.sort_unstable();
-        for (rank, _, id) in plan {
-            if below.is_some_and(|below| rank >= below) {
-                break;
-            }
-            let item = attempt.items.get_mut(id);
-            item.mark.position = Some(item.header().join());
-            item.mark.is_in_line = true;
-            item.set(Flags::LOCKED);
-        }
-        attempt.local.has_finished = below.is_none() && !Self::is_wild(attempt);
-        Ok(())
-    }
-
-    fn turn(&self, attempt: &mut Attempt<Self>, id: ItemId, _wait: bool) -> Result<bool> {
-        Ok(attempt.items.get(id).is(Flags::LOCKED) || !Self::lines_up(attempt, id))
-    }
-
-    fn ran(&self, attempt: &mut Attempt<Self>, id: ItemId) {
-        if FAULT == fault::LEFT_EARLY && attempt.local.has_finished {
-            Self::leave(attempt, id);
-            thread::yield_now();
-        }
     }
 
     fn prepare(&self, attempt: &mut Attempt<Self>) -> Result<()> {
@@ -316,5 +287,47 @@ unsafe impl<const FAULT: u8> Protocol for DeferredMutant<FAULT> {
     fn abort(&self, attempt: &mut Attempt<Self>) {
         Self::each_born(attempt, |attempt, id| attempt.items.get(id).header().leave());
         Self::leave_all(attempt);
+    }
+}
+
+impl<const FAULT: u8> Deferral<Self> for DeferredMutant<FAULT> {
+    fn of(protocol: &Self) -> Option<&Self> {
+        Some(protocol)
+    }
+
+    fn deferred(&self, _attempt: &mut Attempt<Self>, _item: ItemId, _rank: u64) {}
+
+    fn line_up(&self, attempt: &mut Attempt<Self>, below: Option<u64>) -> Result<()> {
+        attempt.local.has_begun = true;
+        let mut plan = Vec::new();
+        for id in attempt.items.ids() {
+            let item = attempt.items.get(id);
+            if Self::lines_up(attempt, id) && item.mark.position.is_none() {
+                plan.push((item.rank(), item.segment().addr(), id));
+            }
+        }
+        plan.sort_unstable();
+        for (rank, _, id) in plan {
+            if below.is_some_and(|below| rank >= below) {
+                break;
+            }
+            let item = attempt.items.get_mut(id);
+            item.mark.position = Some(item.header().join());
+            item.mark.is_in_line = true;
+            item.set(Flags::LOCKED);
+        }
+        attempt.local.has_finished = below.is_none() && !Self::is_wild(attempt);
+        Ok(())
+    }
+
+    fn acquire_in_order(&self, attempt: &mut Attempt<Self>, id: ItemId, _wait: bool) -> Result<bool> {
+        Ok(attempt.items.get(id).is(Flags::LOCKED) || !Self::lines_up(attempt, id))
+    }
+
+    fn segment_done(&self, attempt: &mut Attempt<Self>, id: ItemId) {
+        if FAULT == fault::LEFT_EARLY && attempt.local.has_finished {
+            Self::leave(attempt, id);
+            thread::yield_now();
+        }
     }
 }

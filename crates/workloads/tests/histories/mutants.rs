@@ -8,8 +8,8 @@
 use hotrow::sync::atomic::{AtomicU64, Ordering, fence};
 use hotrow::sync::spin::Spin;
 use hotrow::sync::thread;
-use hotrow::{Protocol, Reason, Variant};
-use hotrow_core::{Attempt, Flags, ItemId, Lost, Prepared};
+use hotrow::{Protocol, Reason, Variant, Variants};
+use hotrow_core::{Absent, Attempt, Flags, ItemId, Lost, Prepared};
 
 /// What a mutant does wrong. `NONE` does nothing wrong, which shows that the others are caught for their faults.
 pub(crate) mod fault {
@@ -181,17 +181,11 @@ impl<const FAULT: u8> Mutant<FAULT> {
     }
 }
 
-// SAFETY: each write is installed once, by who has the header's second word. With one fault, a `load` may count during which
-// something is installed; the workload's values are plain numbers, of which a mixture is a value, too.
-unsafe impl<const FAULT: u8> Protocol for Mutant<FAULT> {
+impl<const FAULT: u8> Variants for Mutant<FAULT> {
     const VARIANTS: &'static [Variant] = &[Variant { name: "mutant", summary: "broken", source: "-" }];
     const OPAQUE: bool = false;
-    const WORKERS_MAX: u32 = 64;
 
     type Options = ();
-    type Header = Word;
-    type Mark = u64;
-    type Local = Local;
 
     fn options(name: &str) -> Option<()> {
         (name == "mutant").then_some(())
@@ -200,6 +194,18 @@ unsafe impl<const FAULT: u8> Protocol for Mutant<FAULT> {
     fn new((): &()) -> Self {
         Self { clock: AtomicU64::new(0) }
     }
+}
+
+// SAFETY: each write is installed once, by who has the header's second word. With one fault, a `load` may count during which
+// something is installed; the workload's values are plain numbers, of which a mixture is a value, too.
+unsafe impl<const FAULT: u8> Protocol for Mutant<FAULT> {
+    const WORKERS_MAX: u32 = 64;
+    type Header = Word;
+    type Mark = u64;
+    type Local = Local;
+    type Deferral = Absent;
+    type Stealing = Absent;
+    type RangeLocks = Absent;
 
     fn begin(&self, attempt: &mut Attempt<Self>) {
         attempt.local.bound = self.clock.load(Ordering::SeqCst);
@@ -228,7 +234,7 @@ unsafe impl<const FAULT: u8> Protocol for Mutant<FAULT> {
         stable.map(|(_, value)| value).map_err(|reason| Lost::item(reason, id))
     }
 
-    fn born_locked(&self, _attempt: &Attempt<Self>) -> Word {
+    fn new_locked_header(&self, _attempt: &Attempt<Self>) -> Word {
         Word::born_locked()
     }
 

@@ -5,8 +5,8 @@
 use crate::mutants::{LOCKED, Word};
 use hotrow::sync::atomic::{AtomicU64, Ordering};
 use hotrow::sync::thread;
-use hotrow::{Protocol, Reason};
-use hotrow_core::{Attempt, Flags, ItemId, Lost, Prepared, Variant};
+use hotrow::{Protocol, Reason, Variants};
+use hotrow_core::{Absent, Attempt, Flags, ItemId, Lost, Prepared, Variant};
 
 /// What a mutant does wrong.
 pub(crate) mod timestamp_fault {
@@ -119,19 +119,11 @@ impl<const FAULT: u8> TimestampMutant<FAULT> {
     }
 }
 
-// SAFETY: loads are stable by the header, and each write is installed once, under the header's lock. The faults are in what
-// is checked, not in that.
-unsafe impl<const FAULT: u8> Protocol for TimestampMutant<FAULT> {
+impl<const FAULT: u8> Variants for TimestampMutant<FAULT> {
     const VARIANTS: &'static [Variant] = &[Variant { name: "mutant", summary: "broken", source: "-" }];
     const OPAQUE: bool = false;
-    const STRICT: bool = false;
-    const WORKERS_MAX: u32 = 64;
 
     type Options = ();
-    type Header = Word;
-    type Mark = u64;
-    /// The moment of the current commit.
-    type Local = u64;
 
     fn options(name: &str) -> Option<()> {
         (name == "mutant").then_some(())
@@ -140,6 +132,20 @@ unsafe impl<const FAULT: u8> Protocol for TimestampMutant<FAULT> {
     fn new((): &()) -> Self {
         Self { floor: AtomicU64::new(0) }
     }
+}
+
+// SAFETY: loads are stable by the header, and each write is installed once, under the header's lock. The faults are in what
+// is checked, not in that.
+unsafe impl<const FAULT: u8> Protocol for TimestampMutant<FAULT> {
+    const STRICT: bool = false;
+    const WORKERS_MAX: u32 = 64;
+    type Header = Word;
+    type Mark = u64;
+    /// The moment of the current commit.
+    type Local = u64;
+    type Deferral = Absent;
+    type Stealing = Absent;
+    type RangeLocks = Absent;
 
     fn begin(&self, _attempt: &mut Attempt<Self>) {}
 
@@ -159,7 +165,7 @@ unsafe impl<const FAULT: u8> Protocol for TimestampMutant<FAULT> {
         stable.map(|(_, value)| value).map_err(|reason| Lost::item(reason, id))
     }
 
-    fn born_locked(&self, _attempt: &Attempt<Self>) -> Word {
+    fn new_locked_header(&self, _attempt: &Attempt<Self>) -> Word {
         Word::born_locked()
     }
 
