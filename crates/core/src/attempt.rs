@@ -10,7 +10,7 @@ use crate::item::{Flags, Item, ItemId, Items};
 use crate::object::Object;
 use crate::pin::Pin;
 use crate::profile::{Isolation, Profile};
-use crate::protocol::{Lost, Over, Protocol};
+use crate::protocol::{ConflictCause, ConflictTarget, Protocol};
 use crate::retained::{self, Holder, NOBODY};
 use crate::structure::{Contradiction, Observed, StructureChange, StructureSet};
 use crate::users_code::{Panics, contained};
@@ -32,14 +32,14 @@ impl WorkerId {
 
 /// How long a transaction may still wait.
 #[derive(Debug, Default)]
-struct Patience {
+struct WaitBudget {
     /// The policy's deadline.
     limit: Option<Duration>,
     /// When it began to count.
     since: Option<Instant>,
 }
 
-impl Patience {
+impl WaitBudget {
     fn left(&mut self) -> Option<Duration> {
         let limit = self.limit?;
         if limit.is_zero() {
@@ -62,17 +62,13 @@ pub struct Attempt<P: Protocol> {
     pub(crate) runs_at_once: bool,
     /// What has been drawn for others to run.
     pub(crate) graph: Graph<P>,
-    /// Whether an operation that meets a lock which is not free may be put off instead of waiting.
-    pub(crate) may_put_off: bool,
-    /// Whether the last operation was.
-    pub(crate) was_put_off: bool,
     structures: StructureSet,
     observers: Vec<NonNull<dyn Object<P>>>,
     arena: Bump,
-    worker: WorkerId,
+    pub(crate) worker: WorkerId,
     number: u32,
-    profile: Profile,
-    patience: Patience,
+    pub(crate) profile: Profile,
+    wait_budget: WaitBudget,
     /// Whether any item has `Flags::CLEANUP`.
     pub(crate) wants_cleanup: bool,
     pub(crate) pin: Option<Pin>,
@@ -114,15 +110,13 @@ impl<P: Protocol> Attempt<P> {
             intentions: Intentions::new(),
             runs_at_once: false,
             graph: Graph::new(),
-            may_put_off: false,
-            was_put_off: false,
             structures,
             observers: Vec::new(),
             arena: Bump::new(),
             worker,
             number: 0,
             profile: Profile::UNKNOWN,
-            patience: Patience::default(),
+            wait_budget: WaitBudget::default(),
             wants_cleanup: false,
             pin: None,
             commits: None,
@@ -156,18 +150,18 @@ impl<P: Protocol> Attempt<P> {
     /// How long a protocol may wait now for others; `None` for as long as it takes. Zero once the transaction's
     /// deadline has passed.
     pub fn wait_max(&mut self) -> Option<Duration> {
-        self.patience.left()
+        self.wait_budget.left()
     }
 
     /// When the transaction waited for the first time, if it has a deadline and has waited.
     pub(crate) fn waited_since(&self) -> Option<Instant> {
-        self.patience.since
+        self.wait_budget.since
     }
 
     /// Before the first attempt of a transaction.
     #[inline]
     pub(crate) fn begin_transaction(&mut self, deadline: Option<Duration>) {
-        self.patience = Patience { limit: deadline, since: None };
+        self.wait_budget = WaitBudget { limit: deadline, since: None };
         self.runs_at_once = false;
     }
 
@@ -186,8 +180,6 @@ impl<P: Protocol> Attempt<P> {
         self.profile = profile;
         self.stamp = None;
         if P::ALLOWS_STEALING {
-            // A panic may have cut an operation short that might have been put off.
-            (self.may_put_off, self.was_put_off) = (false, false);
             self.graph.open();
         }
         if self.thread != thread {
@@ -275,33 +267,9 @@ impl<P: Protocol> Attempt<P> {
         self.arena.reset();
     }
 
-    /// Goes on in another worker's name.
-    pub(crate) fn lend(&mut self, worker: WorkerId, profile: Profile) {
-        self.worker = worker;
-        self.profile = profile;
-    }
-
     /// What records the attempt, if it is recorded.
     pub(crate) fn recorder(&self) -> Option<Arc<Recorder>> {
         self.log.as_ref().map(|log| log.recorder())
-    }
-
-    /// Whether an operation that meets a lock which is not free is to give up and be tried again later. It then returns
-    /// [`put_off`](Self::put_off) at once.
-    #[cfg_attr(not(debug_assertions), inline(always))]
-    pub fn may_put_off(&self) -> bool {
-        self.may_put_off
-    }
-
-    /// Puts the operation off that meets a lock. What it returns is the reason to give; nobody counts it.
-    pub fn put_off(&mut self) -> Reason {
-        self.was_put_off = true;
-        Reason::WriteLocked
-    }
-
-    /// Whether others may run operations of the attempt now, and hold locks for it.
-    pub fn is_published(&self) -> bool {
-        self.graph.is_published
     }
 
     /// Whether the attempt is recorded in a history.
@@ -365,7 +333,11 @@ impl<P: Protocol> Attempt<P> {
     }
 
     #[inline]
-    pub(crate) fn observe(&mut self, observed: Observed, by: NonNull<dyn Object<P>>) -> Result<(), Lost> {
+    pub(crate) fn observe(
+        &mut self,
+        observed: Observed,
+        by: NonNull<dyn Object<P>>,
+    ) -> Result<(), ConflictCause> {
         match self.structures.observe(observed) {
             Ok(first) => {
                 if first {
@@ -373,9 +345,10 @@ impl<P: Protocol> Attempt<P> {
                 }
                 Ok(())
             }
-            Err(Contradiction { position }) => {
-                Err(Lost { reason: Reason::StructureChanged, over: Over::Structure(position as u32) })
-            }
+            Err(Contradiction { position }) => Err(ConflictCause {
+                reason: Reason::StructureChanged,
+                target: ConflictTarget::Structure(position as u32),
+            }),
         }
     }
 
@@ -408,15 +381,16 @@ impl<P: Protocol> Attempt<P> {
 
     /// Whether all observed buckets and leaves are as they were observed.
     #[cfg_attr(not(debug_assertions), inline(always))]
-    pub fn check_structures(&self) -> Result<(), Lost> {
+    pub fn check_structures(&self) -> Result<(), ConflictCause> {
         if self.structures.is_empty() {
             return Ok(());
         }
         match self.structures.first_changed(self.pin().guard()) {
             None => Ok(()),
-            Some(position) => {
-                Err(Lost { reason: Reason::StructureChanged, over: Over::Structure(position as u32) })
-            }
+            Some(position) => Err(ConflictCause {
+                reason: Reason::StructureChanged,
+                target: ConflictTarget::Structure(position as u32),
+            }),
         }
     }
 
@@ -425,14 +399,14 @@ impl<P: Protocol> Attempt<P> {
     #[inline]
     pub fn check_predicates(
         &mut self,
-        mut holds: impl FnMut(&mut Self, ItemId) -> Result<bool, Lost>,
-    ) -> Result<(), Lost> {
+        mut holds: impl FnMut(&mut Self, ItemId) -> Result<bool, ConflictCause>,
+    ) -> Result<(), ConflictCause> {
         if !self.items.has_predicates() {
             return Ok(());
         }
         for id in self.items.ids() {
             if self.items.get(id).is(Flags::PREDICATE) && !holds(self, id)? {
-                return Err(Lost::item(Reason::PredicateFailed, id));
+                return Err(ConflictCause::item(Reason::PredicateFailed, id));
             }
         }
         Ok(())

@@ -7,7 +7,7 @@ use crate::graph::Stealing as _;
 use crate::history::Recording;
 use crate::history::recorder::Recorder;
 use crate::object::Label;
-use crate::policy::{Elders, RetryPolicy};
+use crate::policy::{RetryPolicy, StarvationGate};
 use crate::profile::Profile;
 use crate::protocol::Protocol;
 use crate::retained::{Limit, RetainedMemory};
@@ -55,7 +55,7 @@ pub(crate) struct Shared<P: Protocol> {
     pub(crate) name: String,
     opaque: bool,
     pub(crate) policy: RetryPolicy,
-    pub(crate) elders: Elders,
+    pub(crate) elders: StarvationGate,
     pub(crate) limit: Limit,
     pub(crate) recorder: OnceLock<Arc<Recorder>>,
     /// The steps between the halves of commits.
@@ -119,7 +119,7 @@ impl<P: Protocol> Engine<P> {
         let id = EngineId(number | u64::from(Label::count() as u16) << 48);
         let registry = Mutex::new(Registry { slots: Vec::new(), free: Vec::new() });
         let (protocol, name, opaque) = (P::new(options), P::name(options), P::is_opaque(options));
-        let (elders, limit, recorder) = (Elders::default(), Limit::new(id), OnceLock::new());
+        let (elders, limit, recorder) = (StarvationGate::default(), Limit::new(id), OnceLock::new());
         let shared =
             Shared { id, protocol, name, opaque, policy, elders, limit, recorder, commits, registry };
         Self { shared: Arc::new(shared) }

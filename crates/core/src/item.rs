@@ -47,7 +47,7 @@ impl Flags {
     /// The protocol holds the segment's lock for this attempt.
     pub const LOCKED: Flags = Flags(8);
     /// The attempt made the segment: its lock was held from the start, and nobody else has seen a value.
-    pub const BORN: Flags = Flags(16);
+    pub const INSERTED: Flags = Flags(16);
     /// The object's `cleanup` wants to be called.
     pub const CLEANUP: Flags = Flags(32);
     /// An operation on the segment was deferred.
@@ -58,7 +58,7 @@ impl Flags {
     pub(crate) const HELD_BACK: Flags = Flags(256);
     /// Whoever gets the segment's lock next relies on finding what the attempt has made: it is given up only when that
     /// is installed.
-    pub const AFTER_BORN: Flags = Flags(512);
+    pub const RELEASE_AFTER_INSERTS: Flags = Flags(512);
     /// Another worker has made it for the attempt.
     pub(crate) const ADOPTED: Flags = Flags(1024);
     /// The pending write has been installed. Noted where writes are installed [one by one](crate::OneByOne), and where
@@ -159,7 +159,7 @@ impl<P: Protocol> Item<P> {
     }
 
     /// The same item, for another attempt, which has it from now on.
-    pub(crate) fn lent(&self) -> Self {
+    pub(crate) fn detached(&self) -> Self {
         let Self { segment, object, payload, mark, flags, tag, .. } = *self;
         Self { segment, object, payload, mark, flags, tag, intentions: 0 }
     }

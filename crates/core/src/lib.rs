@@ -50,7 +50,7 @@ pub use object::{Label, Object};
 pub use pin::{EpochBox, Finger, Pin, Walk, retire_with};
 pub use policy::RetryPolicy;
 pub use profile::{Isolation, Profile};
-pub use protocol::{Absent, Lost, Over, Protocol, Variant, Variants};
+pub use protocol::{Absent, ConflictCause, ConflictTarget, Protocol, Variant, Variants};
 pub use range::{RangeId, RangeLocks, RangeUse};
 pub use retained::{HolderKind, MemoryHolder, MemoryLimit, RetainedMemory, retained_bytes};
 pub use segment::Segment;

@@ -2,7 +2,7 @@
 
 mod gate;
 
-pub(crate) use gate::{Elder, Elders};
+pub(crate) use gate::{Elder, StarvationGate};
 
 use std::time::Duration;
 

@@ -12,27 +12,27 @@ use std::fmt;
 
 /// What an attempt lost, as a protocol reports it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Lost {
+pub struct ConflictCause {
     /// Why.
     pub reason: Reason,
     /// Over what.
-    pub over: Over,
+    pub target: ConflictTarget,
 }
 
 /// What an attempt lost over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Over {
+pub enum ConflictTarget {
     /// An item's segment.
     Item(ItemId),
     /// The observation of a bucket or leaf with this number.
     Structure(u32),
 }
 
-impl Lost {
+impl ConflictCause {
     /// Lost over an item.
     #[inline]
     pub fn item(reason: Reason, item: ItemId) -> Self {
-        Self { reason, over: Over::Item(item) }
+        Self { reason, target: ConflictTarget::Item(item) }
     }
 }
 
@@ -92,7 +92,7 @@ pub enum Absent {}
 /// [`begin`](Self::begin), then operations, each of which comes down to [`read`](Self::read),
 /// [`read_for_update`](Self::read_for_update) or [`write`](Self::write) of one item, or to a structure
 /// [`observed`](Self::observed); then the two halves of the commit, [`prepare`](Self::prepare) and
-/// [`finish`](Self::finish), or, if any of them returned [`Lost`] or the body gave up, [`abort`](Self::abort). The caller
+/// [`finish`](Self::finish), or, if any of them returned [`ConflictCause`] or the body gave up, [`abort`](Self::abort). The caller
 /// does the rest in the same order for every protocol:
 ///
 /// - commit: `P::prepare`, [what stands between the halves](crate::CommitSteps), `P::finish` (which installs each write),
@@ -176,7 +176,12 @@ pub unsafe trait Protocol: Variants + Send + Sync {
     /// Reads a segment: runs `load` until its result is stable as the protocol understands it, and leaves
     /// in the item what `commit` needs to know. Also called for an item that was read before. It may wait for other
     /// transactions, but no longer than [`Attempt::wait_max`] says; so may the other operations.
-    fn read<V>(&self, attempt: &mut Attempt<Self>, item: ItemId, load: impl FnMut() -> V) -> Result<V, Lost>;
+    fn read<V>(
+        &self,
+        attempt: &mut Attempt<Self>,
+        item: ItemId,
+        load: impl FnMut() -> V,
+    ) -> Result<V, ConflictCause>;
 
     /// Reads a segment that will be written next. Protocols that lock at reads lock for writing at once.
     #[inline(always)]
@@ -185,18 +190,23 @@ pub unsafe trait Protocol: Variants + Send + Sync {
         attempt: &mut Attempt<Self>,
         item: ItemId,
         load: impl FnMut() -> V,
-    ) -> Result<V, Lost> {
+    ) -> Result<V, ConflictCause> {
         let value = self.read(attempt, item, load)?;
         self.write(attempt, item)?;
         Ok(value)
     }
 
     /// Announces the first write of a segment.
-    fn write(&self, attempt: &mut Attempt<Self>, item: ItemId) -> Result<(), Lost>;
+    fn write(&self, attempt: &mut Attempt<Self>, item: ItemId) -> Result<(), ConflictCause>;
 
     /// Looks at a segment without depending on its value: as `read`, but leaves no mark, and no lock. For a predicate
     /// that is checked at commit (sto §3.5), and for reads at [`Isolation::ReadCommitted`](crate::Isolation).
-    fn peek<V>(&self, attempt: &mut Attempt<Self>, item: ItemId, load: impl FnMut() -> V) -> Result<V, Lost>;
+    fn peek<V>(
+        &self,
+        attempt: &mut Attempt<Self>,
+        item: ItemId,
+        load: impl FnMut() -> V,
+    ) -> Result<V, ConflictCause>;
 
     /// The header of a segment that this attempt makes: locked by it from the start.
     fn new_locked_header(&self, attempt: &Attempt<Self>) -> Self::Header;
@@ -207,7 +217,7 @@ pub unsafe trait Protocol: Variants + Send + Sync {
     /// Also called if the bucket or leaf was observed before: a leaf's range may have grown since, its version
     /// unchanged, and so it may stand for the absence of a key that was elsewhere then.
     #[inline(always)]
-    fn observed(&self, _attempt: &mut Attempt<Self>, _object: Option<&Label>) -> Result<(), Lost> {
+    fn observed(&self, _attempt: &mut Attempt<Self>, _object: Option<&Label>) -> Result<(), ConflictCause> {
         Ok(())
     }
 
@@ -215,7 +225,7 @@ pub unsafe trait Protocol: Variants + Send + Sync {
     /// that writes, and validates reads, predicates and structure. After an `Ok` the commit cannot fail any more, and every
     /// segment to be written is this attempt's alone; [`finish`](Self::finish) follows, or [`abort`](Self::abort) after all.
     /// After an `Err`, [`abort`](Self::abort) follows.
-    fn prepare(&self, attempt: &mut Attempt<Self>) -> Result<(), Lost>;
+    fn prepare(&self, attempt: &mut Attempt<Self>) -> Result<(), ConflictCause>;
 
     /// The second half of a commit: installs each write and releases everything.
     fn finish(&self, prepared: Prepared<'_, Self>);
@@ -224,7 +234,7 @@ pub unsafe trait Protocol: Variants + Send + Sync {
     /// reported: an attempt that has seen what never was together makes another attempt instead. [`abort`](Self::abort)
     /// follows in any case.
     #[cold]
-    fn validate_before_rollback(&self, attempt: &mut Attempt<Self>) -> Result<(), Lost> {
+    fn validate_before_rollback(&self, attempt: &mut Attempt<Self>) -> Result<(), ConflictCause> {
         self.prepare(attempt)
     }
 

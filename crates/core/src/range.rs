@@ -24,7 +24,7 @@ use crate::abort::{Abort, Reason};
 use crate::attempt::Attempt;
 use crate::object::{Label, Object};
 use crate::profile::Isolation;
-use crate::protocol::{Absent, Lost, Over, Protocol};
+use crate::protocol::{Absent, ConflictCause, ConflictTarget, Protocol};
 use crate::structure::{Observed, StructureChange, StructureVersion};
 use crate::transaction::Transaction;
 use std::ptr::NonNull;
@@ -207,11 +207,11 @@ impl<P: Protocol> Transaction<'_, P> {
         observed: Observed,
         reason: Reason,
     ) -> Abort {
-        if self.attempt.was_put_off {
+        if self.attempt.graph.has_blocked {
             return Abort::INTERNAL;
         }
         let number = self.attempt.enter_lost(observed, NonNull::from(object));
-        self.lose(Lost { reason, over: Over::Structure(number) })
+        self.lose(ConflictCause { reason, target: ConflictTarget::Structure(number) })
     }
 }
 

@@ -5,7 +5,7 @@ use crate::history::ReadKind;
 use crate::history::recorder::{Log, NamedKey, Slot};
 use crate::item::ItemId;
 use crate::object::{Label, Object};
-use crate::protocol::{Lost, Protocol};
+use crate::protocol::{ConflictCause, Protocol};
 use crate::structure::Observed;
 use crate::transaction::{Look, Transaction};
 use std::fmt::Debug;
@@ -22,7 +22,7 @@ impl<P: Protocol> Transaction<'_, P> {
         id: ItemId,
         look: Look,
         mut load: impl FnMut() -> V,
-    ) -> Result<V, Lost> {
+    ) -> Result<V, ConflictCause> {
         self.read_recorded_by(id, look, &mut load)
     }
 
@@ -32,7 +32,7 @@ impl<P: Protocol> Transaction<'_, P> {
         id: ItemId,
         look: Look,
         load: &mut dyn FnMut() -> V,
-    ) -> Result<V, Lost> {
+    ) -> Result<V, ConflictCause> {
         let item = self.attempt.items.get(id);
         // SAFETY: the item's segment is its object's, and in memory until the attempt ends.
         let slot = unsafe { self.attempt.slot(item.object(), item.segment()) };

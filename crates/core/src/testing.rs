@@ -1,6 +1,8 @@
 //! The least protocol and the least object, for this crate's own tests.
 
-use crate::{Absent, Attempt, Item, ItemId, Label, Lost, Object, Pin, Prepared, Protocol, Variant, Variants};
+use crate::{
+    Absent, Attempt, ConflictCause, Item, ItemId, Label, Object, Pin, Prepared, Protocol, Variant, Variants,
+};
 use std::ptr::NonNull;
 
 /// No concurrency control.
@@ -31,19 +33,29 @@ unsafe impl Protocol for Unprotected {
     fn begin(&self, attempt: &mut Attempt<Self>) {
         attempt.local += 1;
     }
-    fn read<V>(&self, _: &mut Attempt<Self>, _: ItemId, mut load: impl FnMut() -> V) -> Result<V, Lost> {
+    fn read<V>(
+        &self,
+        _: &mut Attempt<Self>,
+        _: ItemId,
+        mut load: impl FnMut() -> V,
+    ) -> Result<V, ConflictCause> {
         Ok(load())
     }
-    fn write(&self, _: &mut Attempt<Self>, _: ItemId) -> Result<(), Lost> {
+    fn write(&self, _: &mut Attempt<Self>, _: ItemId) -> Result<(), ConflictCause> {
         Ok(())
     }
-    fn peek<V>(&self, _: &mut Attempt<Self>, _: ItemId, mut load: impl FnMut() -> V) -> Result<V, Lost> {
+    fn peek<V>(
+        &self,
+        _: &mut Attempt<Self>,
+        _: ItemId,
+        mut load: impl FnMut() -> V,
+    ) -> Result<V, ConflictCause> {
         Ok(load())
     }
     fn new_locked_header(&self, _: &Attempt<Self>) -> u64 {
         1
     }
-    fn prepare(&self, attempt: &mut Attempt<Self>) -> Result<(), Lost> {
+    fn prepare(&self, attempt: &mut Attempt<Self>) -> Result<(), ConflictCause> {
         attempt.draw_stamp();
         attempt.check_structures()
     }

@@ -7,11 +7,11 @@ use crate::item::{Flags, ItemId};
 use crate::object::{Label, Object};
 use crate::pin::Pin;
 use crate::profile::Isolation;
-use crate::protocol::{Lost, Over, Protocol};
+use crate::protocol::{ConflictCause, ConflictTarget, Protocol};
 use crate::retained::{MemoryLimit, is_anybody_told, told_error};
 use crate::structure::StructureChange;
 use crate::users_code::contained;
-use crate::worker::Loss;
+use crate::worker::ConflictReport;
 use hotrow_sync::lock;
 use hotrow_sync::thread::{label, work};
 use std::marker::PhantomData;
@@ -65,7 +65,7 @@ pub(crate) enum Phase {
 /// Why an attempt cannot commit.
 #[derive(Debug)]
 pub(crate) enum Stop {
-    Lost(Loss),
+    Lost(ConflictReport),
     Misuse(Misuse),
     /// An intention asked for it.
     RolledBack,
@@ -81,7 +81,7 @@ pub(crate) enum Outcome {
     /// As the body wanted: committed, or rolled back.
     Done,
     /// It lost a conflict.
-    Lost(Loss),
+    Lost(ConflictReport),
     /// It can never work.
     Misused(Misuse),
     /// An intention asked for it.
@@ -322,7 +322,7 @@ impl<'w, P: Protocol> Transaction<'w, P> {
 
     /// Takes `load` by value, as `read_recorded` does.
     #[cold]
-    fn read_committed<V>(&mut self, id: ItemId, load: impl FnMut() -> V) -> Result<V, Lost> {
+    fn read_committed<V>(&mut self, id: ItemId, load: impl FnMut() -> V) -> Result<V, ConflictCause> {
         self.protocol.peek(self.attempt, id, load)
     }
 
@@ -452,7 +452,7 @@ impl<'w, P: Protocol> Transaction<'w, P> {
         match self.phase {
             Phase::Body => self.settle(),
             Phase::Settling | Phase::Sharing => Ok(()),
-            Phase::CarryingOut => Err(self.lose(Lost::item(Reason::Undeclared, id))),
+            Phase::CarryingOut => Err(self.lose(ConflictCause::item(Reason::Undeclared, id))),
         }
     }
 
@@ -560,18 +560,18 @@ impl<'w, P: Protocol> Transaction<'w, P> {
     /// Ends the attempt over something that only the datatype can see (an insert met another's).
     #[cold]
     pub fn conflict(&mut self, reason: Reason, item: ItemId) -> Abort {
-        self.lose(Lost::item(reason, item))
+        self.lose(ConflictCause::item(reason, item))
     }
 
     #[cold]
     #[inline(never)]
-    pub(crate) fn lose(&mut self, lost: Lost) -> Abort {
-        if self.stop.is_some() || self.attempt.was_put_off {
+    pub(crate) fn lose(&mut self, lost: ConflictCause) -> Abort {
+        if self.stop.is_some() || self.attempt.graph.has_blocked {
             return Abort::INTERNAL;
         }
         if self.phase == Phase::Sharing {
             // The owner counts it, and reports it.
-            return self.stop(Stop::Lost(Loss { reason: lost.reason, words: None }));
+            return self.stop(Stop::Lost(ConflictReport { reason: lost.reason, words: None }));
         }
         self.attempt.runs_at_once |= lost.reason == Reason::Undeclared;
         let loss = self.report(lost);
@@ -580,16 +580,16 @@ impl<'w, P: Protocol> Transaction<'w, P> {
 
     /// Counts a lost conflict while what it was lost over is still in memory. Code of the user's that names the key runs
     /// under no lock of ours, and if it panics the attempt is lost all the same.
-    fn report(&self, lost: Lost) -> Loss {
-        let (object, identity, segment) = match lost.over {
-            Over::Item(id) => {
+    fn report(&self, lost: ConflictCause) -> ConflictReport {
+        let (object, identity, segment) = match lost.target {
+            ConflictTarget::Item(id) => {
                 let item = self.attempt.items.get(id);
                 let segment = item.segment();
                 // SAFETY: the item's segment is its object's, and in memory until the attempt ends.
                 let identity = contained(|| unsafe { item.object().identify(segment) });
                 (item.object(), identity.unwrap_or_default(), Ok(segment))
             }
-            Over::Structure(number) => {
+            ConflictTarget::Structure(number) => {
                 let (observed, object) = self.attempt.observation(number);
                 (object, observed.node.addr().get() as u64, Err(observed.node))
             }
@@ -616,6 +616,6 @@ impl<'w, P: Protocol> Transaction<'w, P> {
             let (object, key) = describe();
             lock(&self.slot.conflicts).count_new(number, identity, lost.reason, object, key);
         }
-        Loss { reason: lost.reason, words: self.describe.then(describe) }
+        ConflictReport { reason: lost.reason, words: self.describe.then(describe) }
     }
 }

@@ -54,7 +54,7 @@ impl Drop for Panics {
 }
 
 /// The message of a panic.
-pub(crate) fn words(panic: Box<dyn Any + Send>) -> String {
+pub(crate) fn panic_message(panic: Box<dyn Any + Send>) -> String {
     let words = if let Some(words) = panic.downcast_ref::<&str>() {
         (*words).to_owned()
     } else if let Some(words) = panic.downcast_ref::<String>() {

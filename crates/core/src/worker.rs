@@ -30,9 +30,9 @@ pub(crate) fn in_transaction() -> bool {
 }
 
 /// Marks the current thread as inside a transaction. It holds the thread's number.
-struct Inside(u64);
+struct NestingGuard(u64);
 
-impl Inside {
+impl NestingGuard {
     #[inline]
     fn enter() -> Result<Self, Misuse> {
         THREAD.with(|thread| {
@@ -49,7 +49,7 @@ impl Inside {
     }
 }
 
-impl Drop for Inside {
+impl Drop for NestingGuard {
     #[inline]
     fn drop(&mut self) {
         THREAD.with(|thread| thread.set(self.0 << 1));
@@ -188,10 +188,10 @@ impl<P: Protocol> Worker<P> {
         profile: Profile,
         mut body: impl FnMut(&mut Transaction<'_, P>) -> Result<B, E>,
     ) -> Result<B::Output, Error<E>> {
-        let inside = Inside::enter()?;
+        let inside = NestingGuard::enter()?;
         self.attempt.begin_transaction(self.shared.policy.deadline);
         if self.shared.elders.is_closed() && !self.wait_at_gate() {
-            return Err(Error::Timeout(Loss::at_gate().into_conflict(0)));
+            return Err(Error::Timeout(ConflictReport::at_gate().into_conflict(0)));
         }
         self.may_begin(&profile)?;
         match self.one_attempt(0, inside.0, profile, &mut body) {
@@ -220,7 +220,7 @@ impl<P: Protocol> Worker<P> {
     #[inline(never)]
     fn retry<B: Resolve<P>, E: From<Abort>>(
         &mut self,
-        mut lost: Loss,
+        mut lost: ConflictReport,
         thread: u64,
         profile: Profile,
         body: &mut dyn FnMut(&mut Transaction<'_, P>) -> Result<B, E>,
@@ -390,7 +390,7 @@ impl<P: Protocol> Drop for Worker<P> {
 enum Attempted<R, E> {
     Committed(R),
     RolledBack(Error<E>),
-    Aborted(Loss),
+    Aborted(ConflictReport),
 }
 
 impl<R, E: From<Abort>> Attempted<R, E> {
@@ -436,13 +436,13 @@ impl<P: Protocol, T: Clone + 'static> Resolve<P> for Deferred<T> {
 
 /// What an attempt lost over, as far as it outlives the attempt.
 #[derive(Debug)]
-pub(crate) struct Loss {
+pub(crate) struct ConflictReport {
     pub(crate) reason: Reason,
     /// The object and the key; only where the transaction might give up, because it takes time to say.
     pub(crate) words: Option<(String, String)>,
 }
 
-impl Loss {
+impl ConflictReport {
     /// Nothing: the deadline passed while an older transaction was let through.
     fn at_gate() -> Self {
         Self { reason: Reason::Wounded, words: None }

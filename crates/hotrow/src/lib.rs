@@ -58,14 +58,14 @@
 //! | [`TwoPhaseLocking`] | `no-wait` | locks what it reads and writes; who meets another's lock aborts | nobody should ever wait, or to compare with |
 //! | the same | `wait-die` | the same; the older one waits, the younger one aborts | work that is half done should not be stopped by others |
 //! | the same | `wound-wait` | the same; the older one takes the lock, the younger one waits | of these three, where the slowest transactions count |
-//! | [`QueueLocking`] | `steal` | locks what it reads and writes, and queues for what others hold; a waiting transaction runs operations of the one that it waits for; a deadlock costs the youngest | most transactions go through one row, and do much that is in nobody's way |
+//! | [`McsLocking`] | `steal` | locks what it reads and writes, and queues for what others hold; a waiting transaction runs operations of the one that it waits for; a deadlock costs the youngest | most transactions go through one row, and do much that is in nobody's way |
 //! | the same | `steal-basic` | the same, with operations taken from one place for all | to compare with |
 //! | the same | `2pl-mcs` | the same, but nobody runs operations of others | to compare with: plain two-phase locking |
 //! | [`Tl2`] | `tl2` | as `occ`, with a global clock: even an attempt that will abort has seen one consistent state | bodies rely on what they have read before they commit |
 //! | [`NoProtocol`] | `none` | no concurrency control, one worker only | one thread is enough, or as the limit to measure against |
 //!
 //! Some types have several *variants*, told apart by [`Protocol::Options`], each with a name:
-//! [`TwoPhaseLocking`] and [`QueueLocking`] the three above, [`Plor`] those that
+//! [`TwoPhaseLocking`] and [`McsLocking`] the three above, [`Plor`] those that
 //! [`PlorOptions`](protocols::PlorOptions) describes (`plor+dwa`, `plor+optimistic`, `plor+deadline=20`, ...), [`Drp`]
 //! those of [`DrpOptions`](protocols::DrpOptions) (`drp+opaque`, `drp+exclusive`, ...).
 //! [`Engine::new`] makes the first one that [`Variants::VARIANTS`] lists, [`Engine::named`] that of a name:
@@ -709,7 +709,7 @@ pub use hotrow_derive::{Key, Value};
 #[doc(inline)]
 pub use hotrow_objects::{TArray, TBox, TCounter};
 #[doc(inline)]
-pub use hotrow_protocols::{Drp, Mocc, NoProtocol, Occ, Plor, QueueLocking, TicToc, Tl2, TwoPhaseLocking};
+pub use hotrow_protocols::{Drp, McsLocking, Mocc, NoProtocol, Occ, Plor, TicToc, Tl2, TwoPhaseLocking};
 #[doc(inline)]
 pub use hotrow_tables::{
     Context, Data, Database, Direction, IndexRef, Key, KeyRange, Operation, OperationId, OperationKind,

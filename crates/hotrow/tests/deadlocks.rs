@@ -1,16 +1,16 @@
 //! Deadlocks under `2pl-mcs`, where everybody waits for everybody: they are found at once, and cost the youngest only.
 
-use hotrow::protocols::QueueLocking;
+use hotrow::protocols::McsLocking;
 use hotrow::sync::atomic::{AtomicU64, Ordering};
 use hotrow::sync::thread;
 use hotrow::{Abort, Engine, Reason, TArray, Transaction, Worker};
 
-type Tx<'a> = Transaction<'a, QueueLocking>;
+type Tx<'a> = Transaction<'a, McsLocking>;
 
 /// Runs one transaction on each of so many workers. Each begins when the one before it has done its `first` part, and
 /// goes on to its `second` when all have. Returns how often each was aborted, and checks that it was by deadlocks.
 fn aborts(
-    engine: &Engine<QueueLocking>,
+    engine: &Engine<McsLocking>,
     workers: u64,
     first: impl Fn(&mut Tx<'_>, usize) -> Result<(), Abort> + Sync,
     second: impl Fn(&mut Tx<'_>, usize) -> Result<(), Abort> + Sync,
@@ -21,7 +21,7 @@ fn aborts(
             thread::yield_now();
         }
     };
-    let run = |mut worker: Worker<QueueLocking>, number: u64| {
+    let run = |mut worker: Worker<McsLocking>, number: u64| {
         wait_for(number);
         let ran = worker.run(|tx| {
             first(tx, number as usize)?;
@@ -49,14 +49,14 @@ fn only_the_last_one_once(workers: u64) -> Vec<u64> {
     (0..workers).map(|number| u64::from(number == workers - 1)).collect()
 }
 
-fn sum(engine: &Engine<QueueLocking>, rows: &TArray<u64, QueueLocking>) -> u64 {
+fn sum(engine: &Engine<McsLocking>, rows: &TArray<u64, McsLocking>) -> u64 {
     engine.run(|tx| (0..rows.len()).map(|row| rows.get(tx, row)).sum::<Result<u64, Abort>>()).unwrap()
 }
 
 #[test]
 fn of_a_ring_of_writers_the_youngest_is_aborted_once() {
     for workers in 2..=5 {
-        let engine = Engine::<QueueLocking>::new();
+        let engine = Engine::<McsLocking>::new();
         let rows = TArray::new(&engine, workers as usize, |_| 0u64);
         let add = |tx: &mut Tx<'_>, row: usize| rows.update(tx, row % rows.len(), |row| *row += 1);
         let aborts = aborts(&engine, workers, add, |tx, number| add(tx, number + 1));
@@ -68,7 +68,7 @@ fn of_a_ring_of_writers_the_youngest_is_aborted_once() {
 #[test]
 fn of_a_ring_of_readers_that_write_the_youngest_is_aborted_once() {
     for workers in 2..=4 {
-        let engine = Engine::<QueueLocking>::new();
+        let engine = Engine::<McsLocking>::new();
         let rows = TArray::new(&engine, workers as usize, |_| 0u64);
         let look = |tx: &mut Tx<'_>, number: usize| rows.get(tx, number).map(drop);
         let add =
@@ -82,7 +82,7 @@ fn of_a_ring_of_readers_that_write_the_youngest_is_aborted_once() {
 #[test]
 fn of_several_upgrades_of_one_row_the_oldest_is_never_aborted() {
     for workers in 2..=4 {
-        let engine = Engine::<QueueLocking>::new();
+        let engine = Engine::<McsLocking>::new();
         let rows = TArray::new(&engine, 1, |_| 0u64);
         let look = |tx: &mut Tx<'_>, _| rows.get(tx, 0).map(drop);
         let add = |tx: &mut Tx<'_>, _| rows.update(tx, 0, |row| *row += 1);

@@ -1,17 +1,17 @@
 //! Locks of ranges under `2pl-mcs`: who scans and who inserts wait for each other, and nobody is aborted for it.
 
-use hotrow::protocols::QueueLocking;
+use hotrow::protocols::McsLocking;
 use hotrow::sync::atomic::{AtomicU64, Ordering};
 use hotrow::sync::thread;
 use hotrow::{Abort, Direction, Engine, Error, Reason, RetryPolicy, Statistics, Table, Transaction, Worker};
 use std::ops::{ControlFlow, RangeInclusive};
 use std::time::Duration;
 
-type Tx<'a> = Transaction<'a, QueueLocking>;
-type Rows = Table<u64, u64, QueueLocking>;
+type Tx<'a> = Transaction<'a, McsLocking>;
+type Rows = Table<u64, u64, McsLocking>;
 
 /// Rows 0, 10, 20 and so on to 990, in leaves of an ordered index.
-fn rows(engine: &Engine<QueueLocking>, name: &str) -> Rows {
+fn rows(engine: &Engine<McsLocking>, name: &str) -> Rows {
     let rows = Table::ordered(engine, name);
     (0..100).for_each(|number| assert!(rows.load(number * 10, 1)));
     rows
@@ -27,7 +27,7 @@ fn count(rows: &Rows, tx: &mut Tx<'_>, range: RangeInclusive<u64>) -> Result<u64
 }
 
 /// An engine whose transactions do not wait: who would have to, is aborted with [`Error::Timeout`].
-fn without_waits() -> Engine<QueueLocking> {
+fn without_waits() -> Engine<McsLocking> {
     let policy = RetryPolicy { deadline: Some(Duration::ZERO), ..RetryPolicy::default() };
     Engine::named("2pl-mcs", policy).unwrap()
 }
@@ -51,15 +51,12 @@ impl Moment {
 /// Runs a transaction on each of two workers, of which the second, which is the younger one, begins at the first moment.
 /// Returns what they are aborted for.
 fn side_by_side(
-    engine: &Engine<QueueLocking>,
+    engine: &Engine<McsLocking>,
     moment: &Moment,
     first: impl FnMut(&mut Tx<'_>) -> Result<(), Abort> + Send,
     second: impl FnMut(&mut Tx<'_>) -> Result<(), Abort> + Send,
 ) -> [Statistics; 2] {
-    fn run(
-        mut worker: Worker<QueueLocking>,
-        body: impl FnMut(&mut Tx<'_>) -> Result<(), Abort>,
-    ) -> Statistics {
+    fn run(mut worker: Worker<McsLocking>, body: impl FnMut(&mut Tx<'_>) -> Result<(), Abort>) -> Statistics {
         assert_eq!(worker.run(body), Ok(()));
         worker.statistics()
     }
@@ -76,7 +73,7 @@ fn side_by_side(
 
 #[test]
 fn an_insertion_waits_for_a_scan_and_aborts_nobody() {
-    let engine = Engine::<QueueLocking>::new();
+    let engine = Engine::<McsLocking>::new();
     let (rows, moment) = (rows(&engine, "rows"), Moment::default());
     let mut scanned = Vec::new();
     let statistics = side_by_side(
@@ -103,7 +100,7 @@ fn an_insertion_waits_for_a_scan_and_aborts_nobody() {
 
 #[test]
 fn a_scan_waits_for_an_insertion_and_looks_again() {
-    let engine = Engine::<QueueLocking>::new();
+    let engine = Engine::<McsLocking>::new();
     let rows = rows(&engine, "rows");
     for direction in [Direction::Ascending, Direction::Descending] {
         let key = if direction == Direction::Ascending { 255 } else { 256 };
@@ -222,7 +219,7 @@ fn the_only_one_in_a_leaf_scans_and_changes_it_in_any_order() {
 fn of_two_that_have_scanned_what_the_other_one_changes_the_younger_one_is_aborted() {
     // The same leaf, too: each wants to be alone in it.
     for [first, second] in [[0, 1], [0, 0]] {
-        let (engine, moment) = (Engine::<QueueLocking>::new(), Moment::default());
+        let (engine, moment) = (Engine::<McsLocking>::new(), Moment::default());
         let tables = [rows(&engine, "left"), rows(&engine, "right")];
         let body = |own: usize, others: usize, key: u64, number: u64| {
             let (tables, moment) = (&tables, &moment);
@@ -246,7 +243,7 @@ fn of_two_that_have_scanned_what_the_other_one_changes_the_younger_one_is_aborte
 
 #[test]
 fn of_an_insertion_and_a_scan_that_wait_for_each_other_the_younger_one_is_aborted_once() {
-    let engine = Engine::<QueueLocking>::new();
+    let engine = Engine::<McsLocking>::new();
     let (left, right) = (rows(&engine, "left"), rows(&engine, "right"));
     let moment = Moment::default();
     let [older, younger] = side_by_side(
@@ -287,9 +284,9 @@ fn a_panic_in_the_midst_of_a_change_leaves_nothing_locked() {
 /// Scans beside insertions and deletions of the same leaves by two threads each.
 #[test]
 fn scans_beside_insertions_and_deletions_are_never_aborted_for_a_change_of_structure() {
-    let engine = Engine::<QueueLocking>::new();
+    let engine = Engine::<McsLocking>::new();
     let rows = rows(&engine, "rows");
-    let run = |mut worker: Worker<QueueLocking>, number: u64| {
+    let run = |mut worker: Worker<McsLocking>, number: u64| {
         for round in 0..300 {
             let key = 200 + (round * 7 + number * 3) % 100;
             let ran = match number {

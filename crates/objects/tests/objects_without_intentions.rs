@@ -3,6 +3,7 @@
 
 use hotrow_core::{
     Abort, Engine, EpochBox, Item, Label, Object, Pin, Protocol, RetryPolicy, Segment, Transaction,
+    Variants as _,
 };
 use hotrow_objects::TBox;
 use hotrow_protocols::Drp;

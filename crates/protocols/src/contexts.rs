@@ -104,7 +104,7 @@ impl Stamp {
 
 /// One worker's context.
 #[derive(Debug, Default)]
-pub(crate) struct Context {
+pub(crate) struct WorkerState {
     /// The current attempt's identity and state.
     word: AtomicU64,
     /// When its transaction began.
@@ -141,11 +141,11 @@ pub(crate) enum Waited {
 
 /// The contexts of all workers of an engine, by their numbers.
 #[derive(Debug)]
-pub(crate) struct Contexts {
-    contexts: PerWorker<Context>,
+pub(crate) struct WorkerStates {
+    contexts: PerWorker<WorkerState>,
     /// How many workers have begun a transaction.
     workers: AtomicU32,
-    looks: Looks,
+    looks: SpinPolicy,
 }
 
 /// How often who waits looks before it parks, where each worker has a processor: between pauses first, then giving the
@@ -155,12 +155,12 @@ pub(crate) struct Contexts {
 /// But processors may be other programs' too: then it may be waiting for this one, and who spins keeps it from running. A
 /// yield lets it go on, and costs little where nobody else is.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Looks {
+pub(crate) struct SpinPolicy {
     spinning: u32,
     yielding: u32,
 }
 
-impl Looks {
+impl SpinPolicy {
     /// Without yields, of which `plor`, `wound-wait` and `wait-die` have no clear gain over hot rows.
     pub(crate) const SPINNING: Self = Self { spinning: 128, yielding: 0 };
     /// For fair locks: all behind the next holder wait until that one has its processor.
@@ -171,14 +171,14 @@ impl Looks {
     const CROWDED: Self = Self { spinning: 8, yielding: 0 };
 }
 
-impl Contexts {
-    pub(crate) fn new(looks: Looks) -> Self {
+impl WorkerStates {
+    pub(crate) fn new(looks: SpinPolicy) -> Self {
         Self { contexts: PerWorker::new(WORKERS_MAX), workers: AtomicU32::new(0), looks }
     }
 
     /// The context of a worker.
     #[inline]
-    pub(crate) fn of(&self, worker: u32) -> &Context {
+    pub(crate) fn of(&self, worker: u32) -> &WorkerState {
         self.contexts.of(worker)
     }
 
@@ -370,7 +370,8 @@ impl Contexts {
         over: impl Fn() -> bool,
         mut work: impl FnMut() -> Option<bool>,
     ) {
-        let Looks { spinning, yielding } = if self.is_crowded() { Looks::CROWDED } else { Looks::WORKING };
+        let SpinPolicy { spinning, yielding } =
+            if self.is_crowded() { SpinPolicy::CROWDED } else { SpinPolicy::WORKING };
         let mut idle = 0;
         while idle < spinning + yielding && !over() && !self.is_wounded(stamp) {
             match work() {
@@ -392,9 +393,9 @@ impl Contexts {
     fn spin(&self, mut hint: impl FnMut() -> bool, mut condition: impl FnMut() -> bool) -> bool {
         const HINTS: u32 = 16;
         let mut looks = 0;
-        let Looks { spinning, yielding } = match () {
-            () if cfg!(loom) => Looks { spinning: 0, yielding: 0 },
-            () if self.is_crowded() => Looks::CROWDED,
+        let SpinPolicy { spinning, yielding } = match () {
+            () if cfg!(loom) => SpinPolicy { spinning: 0, yielding: 0 },
+            () if self.is_crowded() => SpinPolicy::CROWDED,
             () => self.looks,
         };
         spin_until(spinning, || {
@@ -450,7 +451,7 @@ mod tests {
 
     #[test]
     fn an_attempt_is_wounded_or_commits_but_never_both() {
-        let contexts = Contexts::new(Looks::SPINNING);
+        let contexts = WorkerStates::new(SpinPolicy::SPINNING);
         let [first, second, later] = [stamp(0, 1, 7), stamp(1, 1, 7), stamp(0, 2, 7)];
         contexts.enter(first);
         assert_eq!(contexts.running(0), Some(first));

@@ -21,7 +21,7 @@ mod tictoc;
 mod tl2;
 mod version;
 
-pub use drp::{Drp, DrpLocal, DrpMark, DrpOptions, Line};
+pub use drp::{Drp, DrpLocal, DrpMark, DrpOptions, TicketLock};
 pub use locking::{LockWord, LockingLocal, Policy, TwoPhaseLocking};
 pub use mocc::{HeatedVersion, HeatedWord, Mocc, MoccLocal, MoccMark};
 pub use none::NoProtocol;
@@ -30,7 +30,7 @@ pub use plor::{Locker, Plor, PlorLocal, PlorOptions};
 pub use registry::{
     PROTOCOLS, ProtocolInfo, UnknownProtocol, Visitor, find, for_each_protocol, names, with_protocol,
 };
-pub use steal::{QueueLock, QueueLocking, QueueLockingLocal, QueueLockingOptions, StealingMode};
+pub use steal::{McsLocking, McsLockingLocal, McsLockingOptions, QueueLock, StealingMode};
 pub use tictoc::{TicToc, TicTocLocal, TimestampWord, Timestamps};
 pub use tl2::{Tl2, Tl2Local};
 pub use version::{Version, VersionWord};

@@ -48,7 +48,8 @@ pub use word::{HeatedVersion, HeatedWord};
 
 use crate::reads::{self, KeepsVersions};
 use hotrow_core::{
-    Absent, Attempt, Flags, ItemId, Lost, Over, Prepared, Protocol, Reason, Variant, Variants,
+    Absent, Attempt, ConflictCause, ConflictTarget, Flags, ItemId, Prepared, Protocol, Reason, Variant,
+    Variants,
 };
 use hotrow_sync::atomic::{Ordering, fence};
 use hotrow_sync::random::Random;
@@ -102,18 +103,18 @@ impl Mocc {
 
     /// Locks a segment for writing, at commit or, if it is hot, before.
     #[cfg_attr(not(debug_assertions), inline(always))]
-    fn lock(attempt: &mut Attempt<Self>, id: ItemId) -> Result<(), Lost> {
+    fn lock(attempt: &mut Attempt<Self>, id: ItemId) -> Result<(), ConflictCause> {
         let item = attempt.items.get_mut(id);
         let expected = item.is(Flags::READ).then_some(item.mark.version);
         let below = item.header().lock(expected, item.mark.shared);
-        item.mark.version = below.map_err(|reason| Lost::item(reason, id))?;
+        item.mark.version = below.map_err(|reason| ConflictCause::item(reason, id))?;
         item.mark.shared = false;
         item.set(Flags::LOCKED);
         Ok(())
     }
 
     #[cold]
-    fn lock_early(attempt: &mut Attempt<Self>, id: ItemId) -> Result<(), Lost> {
+    fn lock_early(attempt: &mut Attempt<Self>, id: ItemId) -> Result<(), ConflictCause> {
         Self::lock(attempt, id)?;
         attempt.local.locks_early = true;
         attempt.items.get_mut(id).mark.hot = true;
@@ -122,9 +123,9 @@ impl Mocc {
 
     /// Locks a hot segment for reading. One that was read before, without a lock, must be as it was.
     #[cold]
-    fn lock_shared(attempt: &mut Attempt<Self>, id: ItemId) -> Result<(), Lost> {
+    fn lock_shared(attempt: &mut Attempt<Self>, id: ItemId) -> Result<(), ConflictCause> {
         let item = attempt.items.get_mut(id);
-        let version = item.header().lock_shared().map_err(|reason| Lost::item(reason, id))?;
+        let version = item.header().lock_shared().map_err(|reason| ConflictCause::item(reason, id))?;
         attempt.local.locks_early = true;
         let unchanged = !item.is(Flags::READ) || item.mark.version == version;
         (item.mark.shared, item.mark.hot) = (true, true);
@@ -132,13 +133,13 @@ impl Mocc {
             item.mark.version = version;
             Ok(())
         } else {
-            Err(Lost::item(Reason::ReadChanged, id))
+            Err(ConflictCause::item(Reason::ReadChanged, id))
         }
     }
 
     /// Phase 2: every version read is still there and not locked by another writer, and so is every bucket and leaf.
     #[cfg_attr(not(debug_assertions), inline(always))]
-    fn validate(attempt: &Attempt<Self>) -> Result<(), Lost> {
+    fn validate(attempt: &Attempt<Self>) -> Result<(), ConflictCause> {
         for (id, item) in attempt.items.entries() {
             // What is locked was locked in the version read.
             if item.is(Flags::READ)
@@ -146,7 +147,7 @@ impl Mocc {
                 && !item.mark.shared
                 && !item.header().still_at(item.mark.version)
             {
-                return Err(Lost::item(Reason::ReadChanged, id));
+                return Err(ConflictCause::item(Reason::ReadChanged, id));
             }
         }
         attempt.check_structures()
@@ -154,8 +155,8 @@ impl Mocc {
 
     /// Counts a failure over a segment that was written after it was read.
     #[cold]
-    fn warm(attempt: &mut Attempt<Self>, lost: Lost) -> Lost {
-        if let Lost { reason: Reason::ReadChanged, over: Over::Item(id) } = lost {
+    fn warm(attempt: &mut Attempt<Self>, lost: ConflictCause) -> ConflictCause {
+        if let ConflictCause { reason: Reason::ReadChanged, target: ConflictTarget::Item(id) } = lost {
             let heat = attempt.items.get(id).header().heat();
             if heat < HEAT_MAX && chance(attempt, 1 << heat) {
                 attempt.items.get(id).header().set_heat(heat + 1);
@@ -243,7 +244,7 @@ unsafe impl Protocol for Mocc {
         attempt: &mut Attempt<Self>,
         id: ItemId,
         mut load: impl FnMut() -> V,
-    ) -> Result<V, Lost> {
+    ) -> Result<V, ConflictCause> {
         let item = attempt.items.get(id);
         let held = item.is(Flags::LOCKED) || item.mark.shared;
         if held || Self::is_hot(attempt, id) {
@@ -263,13 +264,13 @@ unsafe impl Protocol for Mocc {
         attempt: &mut Attempt<Self>,
         id: ItemId,
         load: impl FnMut() -> V,
-    ) -> Result<V, Lost> {
+    ) -> Result<V, ConflictCause> {
         self.write(attempt, id)?;
         self.read(attempt, id, load)
     }
 
     #[cfg_attr(not(debug_assertions), inline(always))]
-    fn write(&self, attempt: &mut Attempt<Self>, id: ItemId) -> Result<(), Lost> {
+    fn write(&self, attempt: &mut Attempt<Self>, id: ItemId) -> Result<(), ConflictCause> {
         if Self::is_hot(attempt, id) && !attempt.items.get(id).is(Flags::LOCKED) {
             Self::lock_early(attempt, id)
         } else {
@@ -283,13 +284,13 @@ unsafe impl Protocol for Mocc {
         attempt: &mut Attempt<Self>,
         id: ItemId,
         mut load: impl FnMut() -> V,
-    ) -> Result<V, Lost> {
+    ) -> Result<V, ConflictCause> {
         let item = attempt.items.get(id);
         if item.is(Flags::LOCKED) {
             return Ok(load());
         }
         let stable = item.header().stable(load);
-        stable.map(|(_, value)| value).map_err(|reason| Lost::item(reason, id))
+        stable.map(|(_, value)| value).map_err(|reason| ConflictCause::item(reason, id))
     }
 
     #[inline]
@@ -298,7 +299,7 @@ unsafe impl Protocol for Mocc {
     }
 
     #[inline]
-    fn prepare(&self, attempt: &mut Attempt<Self>) -> Result<(), Lost> {
+    fn prepare(&self, attempt: &mut Attempt<Self>) -> Result<(), ConflictCause> {
         for at in 0..attempt.items.writes().len() {
             let id = attempt.items.writes()[at];
             if !attempt.items.get(id).is(Flags::LOCKED) {
@@ -318,7 +319,7 @@ unsafe impl Protocol for Mocc {
     }
 
     #[inline]
-    fn validate_before_rollback(&self, attempt: &mut Attempt<Self>) -> Result<(), Lost> {
+    fn validate_before_rollback(&self, attempt: &mut Attempt<Self>) -> Result<(), ConflictCause> {
         reads::upgrade_predicates(attempt, |item| item.is(Flags::LOCKED) || item.mark.shared)?;
         // Orders the reads before the checks where nothing was locked in between; the reader's side of the word.
         fence(Ordering::Acquire);

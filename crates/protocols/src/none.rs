@@ -5,7 +5,7 @@
 //! back. Reads leave no items.
 
 use crate::registry;
-use hotrow_core::{Absent, Attempt, ItemId, Lost, Prepared, Protocol, Variant, Variants};
+use hotrow_core::{Absent, Attempt, ConflictCause, ItemId, Prepared, Protocol, Variant, Variants};
 
 /// No concurrency control, one worker only. The limit, not a protocol: none of the papers has it.
 #[derive(Debug)]
@@ -47,17 +47,27 @@ unsafe impl Protocol for NoProtocol {
     fn begin(&self, _attempt: &mut Attempt<Self>) {}
 
     #[inline(always)]
-    fn read<V>(&self, _: &mut Attempt<Self>, _: ItemId, mut load: impl FnMut() -> V) -> Result<V, Lost> {
+    fn read<V>(
+        &self,
+        _: &mut Attempt<Self>,
+        _: ItemId,
+        mut load: impl FnMut() -> V,
+    ) -> Result<V, ConflictCause> {
         Ok(load())
     }
 
     #[inline(always)]
-    fn write(&self, _attempt: &mut Attempt<Self>, _item: ItemId) -> Result<(), Lost> {
+    fn write(&self, _attempt: &mut Attempt<Self>, _item: ItemId) -> Result<(), ConflictCause> {
         Ok(())
     }
 
     #[inline(always)]
-    fn peek<V>(&self, _: &mut Attempt<Self>, _: ItemId, mut load: impl FnMut() -> V) -> Result<V, Lost> {
+    fn peek<V>(
+        &self,
+        _: &mut Attempt<Self>,
+        _: ItemId,
+        mut load: impl FnMut() -> V,
+    ) -> Result<V, ConflictCause> {
         Ok(load())
     }
 
@@ -65,7 +75,7 @@ unsafe impl Protocol for NoProtocol {
     fn new_locked_header(&self, _attempt: &Attempt<Self>) {}
 
     #[inline]
-    fn prepare(&self, attempt: &mut Attempt<Self>) -> Result<(), Lost> {
+    fn prepare(&self, attempt: &mut Attempt<Self>) -> Result<(), ConflictCause> {
         attempt.draw_stamp();
         Ok(())
     }

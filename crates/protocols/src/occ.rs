@@ -30,7 +30,7 @@
 use crate::reads;
 use crate::registry;
 use crate::version::{self, Version, VersionWord};
-use hotrow_core::{Absent, Attempt, ItemId, Lost, Prepared, Protocol, Variant, Variants};
+use hotrow_core::{Absent, Attempt, ConflictCause, ItemId, Prepared, Protocol, Variant, Variants};
 use hotrow_sync::atomic::{Ordering, fence};
 
 /// Optimistic concurrency control: sto §3.3, with Silo's decentralised versions.
@@ -80,17 +80,27 @@ unsafe impl Protocol for Occ {
     fn begin(&self, _attempt: &mut Attempt<Self>) {}
 
     #[cfg_attr(not(debug_assertions), inline(always))]
-    fn read<V>(&self, attempt: &mut Attempt<Self>, item: ItemId, load: impl FnMut() -> V) -> Result<V, Lost> {
+    fn read<V>(
+        &self,
+        attempt: &mut Attempt<Self>,
+        item: ItemId,
+        load: impl FnMut() -> V,
+    ) -> Result<V, ConflictCause> {
         reads::read(attempt, item, load).map(|(_, value)| value)
     }
 
     #[cfg_attr(not(debug_assertions), inline(always))]
-    fn write(&self, _attempt: &mut Attempt<Self>, _item: ItemId) -> Result<(), Lost> {
+    fn write(&self, _attempt: &mut Attempt<Self>, _item: ItemId) -> Result<(), ConflictCause> {
         Ok(())
     }
 
     #[inline]
-    fn peek<V>(&self, attempt: &mut Attempt<Self>, item: ItemId, load: impl FnMut() -> V) -> Result<V, Lost> {
+    fn peek<V>(
+        &self,
+        attempt: &mut Attempt<Self>,
+        item: ItemId,
+        load: impl FnMut() -> V,
+    ) -> Result<V, ConflictCause> {
         version::peek(attempt, item, load).map(|(_, value)| value)
     }
 
@@ -100,7 +110,7 @@ unsafe impl Protocol for Occ {
     }
 
     #[inline]
-    fn prepare(&self, attempt: &mut Attempt<Self>) -> Result<(), Lost> {
+    fn prepare(&self, attempt: &mut Attempt<Self>) -> Result<(), ConflictCause> {
         if attempt.items.writes().is_empty() {
             return self.validate_before_rollback(attempt);
         }
@@ -120,7 +130,7 @@ unsafe impl Protocol for Occ {
     }
 
     #[inline]
-    fn validate_before_rollback(&self, attempt: &mut Attempt<Self>) -> Result<(), Lost> {
+    fn validate_before_rollback(&self, attempt: &mut Attempt<Self>) -> Result<(), ConflictCause> {
         version::upgrade_predicates(attempt)?;
         // Orders the reads before the checks; the reader's side of `VersionWord`.
         fence(Ordering::Acquire);

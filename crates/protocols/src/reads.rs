@@ -1,6 +1,6 @@
 //! Reads without a lock that are checked at commit: the version that was read stays in the item's mark.
 
-use hotrow_core::{Attempt, Flags, Item, ItemId, Lost, Protocol, Reason};
+use hotrow_core::{Attempt, ConflictCause, Flags, Item, ItemId, Protocol, Reason};
 
 /// A protocol whose marks have room for a version.
 pub(crate) trait KeepsVersions: Protocol {
@@ -20,14 +20,15 @@ pub(crate) fn read<P: KeepsVersions, V>(
     attempt: &mut Attempt<P>,
     id: ItemId,
     load: impl FnMut() -> V,
-) -> Result<(P::Version, V), Lost> {
+) -> Result<(P::Version, V), ConflictCause> {
     let item = attempt.items.get_mut(id);
-    let (version, value) = P::stable(item.header(), load).map_err(|reason| Lost::item(reason, id))?;
+    let (version, value) =
+        P::stable(item.header(), load).map_err(|reason| ConflictCause::item(reason, id))?;
     if !item.is(Flags::READ) {
         *P::version(&mut item.mark) = version;
         item.set(Flags::READ);
     } else if *P::version(&mut item.mark) != version {
-        return Err(Lost::item(Reason::ReadChanged, id));
+        return Err(ConflictCause::item(Reason::ReadChanged, id));
     }
     Ok((version, value))
 }
@@ -38,14 +39,14 @@ pub(crate) fn read<P: KeepsVersions, V>(
 pub(crate) fn upgrade_predicates<P: KeepsVersions>(
     attempt: &mut Attempt<P>,
     is_held: impl Fn(&Item<P>) -> bool,
-) -> Result<(), Lost> {
+) -> Result<(), ConflictCause> {
     attempt.check_predicates(|attempt, id| {
         let item = attempt.items.get(id);
         if is_held(item) {
             return Ok(attempt.predicate_holds(id));
         }
         let stable = P::stable(item.header(), || attempt.predicate_holds(id));
-        let (version, holds) = stable.map_err(|reason| Lost::item(reason, id))?;
+        let (version, holds) = stable.map_err(|reason| ConflictCause::item(reason, id))?;
         let item = attempt.items.get_mut(id);
         if !item.is(Flags::READ) {
             *P::version(&mut item.mark) = version;

@@ -3,7 +3,7 @@
 //! Adding a protocol is one new module and one line in the call of `registry!` below. The command, the tests
 //! and the figures all go through here.
 
-use crate::{Drp, Mocc, NoProtocol, Occ, Plor, QueueLocking, TicToc, Tl2, TwoPhaseLocking};
+use crate::{Drp, McsLocking, Mocc, NoProtocol, Occ, Plor, TicToc, Tl2, TwoPhaseLocking};
 use hotrow_core::{Protocol, Variant, Variants as _};
 use hotrow_sync::LazyLock;
 
@@ -63,7 +63,7 @@ macro_rules! registry {
     };
 }
 
-registry![Occ, Plor, Drp, TicToc, Mocc, TwoPhaseLocking, QueueLocking, Tl2, NoProtocol];
+registry![Occ, Plor, Drp, TicToc, Mocc, TwoPhaseLocking, McsLocking, Tl2, NoProtocol];
 
 fn information<P: Protocol>(variant: &Variant) -> ProtocolInfo {
     let Variant { name, summary, source } = *variant;

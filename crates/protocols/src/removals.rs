@@ -46,7 +46,7 @@ impl Removals {
         let mut noted = None;
         for item in items.writes().iter().map(|id| items.get(*id)) {
             // What the attempt itself has made nobody has found present.
-            if item.is(Flags::CLEANUP) && !item.is(Flags::BORN) && noted != Some(item.place()) {
+            if item.is(Flags::CLEANUP) && !item.is(Flags::INSERTED) && noted != Some(item.place()) {
                 // Relaxed: made visible by the release with which the item's segment is unlocked.
                 self.of(item.place()).fetch_max(clock, Ordering::Relaxed);
                 noted = Some(item.place());

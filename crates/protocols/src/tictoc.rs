@@ -65,7 +65,7 @@ pub use word::{TimestampWord, Timestamps};
 
 use crossbeam_utils::CachePadded;
 use hotrow_core::{
-    Absent, Attempt, Flags, Item, ItemId, Lost, Prepared, Protocol, Reason, Variant, Variants,
+    Absent, Attempt, ConflictCause, Flags, Item, ItemId, Prepared, Protocol, Reason, Variant, Variants,
 };
 use hotrow_sync::atomic::{AtomicU64, Ordering};
 
@@ -109,14 +109,14 @@ impl TicToc {
 
     /// Phase 1: locks what will be written and returns the earliest moment after all that was read of it.
     #[cfg_attr(not(debug_assertions), inline(always))]
-    fn lock_writes(attempt: &mut Attempt<Self>) -> Result<u64, Lost> {
+    fn lock_writes(attempt: &mut Attempt<Self>) -> Result<u64, ConflictCause> {
         let mut earliest = 0;
         for at in 0..attempt.items.writes().len() {
             let id = attempt.items.writes()[at];
             let item = attempt.items.get_mut(id);
-            if !item.is(Flags::BORN) {
+            if !item.is(Flags::INSERTED) {
                 let expected = item.is(Flags::READ).then_some(item.mark);
-                let below = item.header().lock(expected).map_err(|reason| Lost::item(reason, id))?;
+                let below = item.header().lock(expected).map_err(|reason| ConflictCause::item(reason, id))?;
                 item.set(Flags::LOCKED);
                 earliest = earliest.max(below.read() + 1);
             }
@@ -126,14 +126,14 @@ impl TicToc {
 
     /// Phase 1, predicates (sto §3.5): checks each on a stable version and turns it into a read of that version.
     #[inline]
-    fn upgrade_predicates(attempt: &mut Attempt<Self>) -> Result<(), Lost> {
+    fn upgrade_predicates(attempt: &mut Attempt<Self>) -> Result<(), ConflictCause> {
         attempt.check_predicates(|attempt, id| {
             let item = attempt.items.get(id);
             if item.is(Flags::LOCKED) {
                 return Ok(attempt.predicate_holds(id));
             }
             let stable = item.header().stable(|| attempt.predicate_holds(id));
-            let (version, holds) = stable.map_err(|reason| Lost::item(reason, id))?;
+            let (version, holds) = stable.map_err(|reason| ConflictCause::item(reason, id))?;
             Self::keep(attempt.items.get_mut(id), id, version, &mut attempt.local)?;
             Ok(holds)
         })
@@ -146,9 +146,9 @@ impl TicToc {
         id: ItemId,
         version: Timestamps,
         local: &mut TicTocLocal,
-    ) -> Result<(), Lost> {
+    ) -> Result<(), ConflictCause> {
         if item.is(Flags::READ) && !item.mark.same_version(version) {
-            return Err(Lost::item(Reason::ReadChanged, id));
+            return Err(ConflictCause::item(Reason::ReadChanged, id));
         }
         // Read again, it may be valid for longer.
         item.mark = version;
@@ -159,7 +159,7 @@ impl TicToc {
 
     /// Phases 2 and 3: takes the commit timestamp, and sees to it that all that was read is valid then.
     #[cfg_attr(not(debug_assertions), inline(always))]
-    fn validate(&self, attempt: &mut Attempt<Self>, earliest: u64) -> Result<(), Lost> {
+    fn validate(&self, attempt: &mut Attempt<Self>, earliest: u64) -> Result<(), ConflictCause> {
         Self::upgrade_predicates(attempt)?;
         let mut moment = earliest.max(attempt.local.latest);
         if attempt.has_structures() || attempt.changes_structure() {
@@ -176,12 +176,12 @@ impl TicToc {
 
     /// Phase 3: every version read is valid at the moment.
     #[cfg_attr(not(debug_assertions), inline(always))]
-    fn extend_reads(attempt: &Attempt<Self>, moment: u64) -> Result<(), Lost> {
+    fn extend_reads(attempt: &Attempt<Self>, moment: u64) -> Result<(), ConflictCause> {
         for (id, item) in attempt.items.entries() {
             // What is locked was locked in the version read.
             if item.is(Flags::READ) && item.mark.read() < moment && !item.is(Flags::LOCKED) {
                 let extended = item.header().extend(item.mark, moment);
-                extended.map_err(|reason| Lost::item(reason, id))?;
+                extended.map_err(|reason| ConflictCause::item(reason, id))?;
             }
         }
         Ok(())
@@ -225,23 +225,34 @@ unsafe impl Protocol for TicToc {
     }
 
     #[cfg_attr(not(debug_assertions), inline(always))]
-    fn read<V>(&self, attempt: &mut Attempt<Self>, id: ItemId, load: impl FnMut() -> V) -> Result<V, Lost> {
+    fn read<V>(
+        &self,
+        attempt: &mut Attempt<Self>,
+        id: ItemId,
+        load: impl FnMut() -> V,
+    ) -> Result<V, ConflictCause> {
         let Attempt { items, local, .. } = attempt;
         let item = items.get_mut(id);
-        let (version, value) = item.header().stable(load).map_err(|reason| Lost::item(reason, id))?;
+        let (version, value) =
+            item.header().stable(load).map_err(|reason| ConflictCause::item(reason, id))?;
         Self::keep(item, id, version, local)?;
         Ok(value)
     }
 
     #[cfg_attr(not(debug_assertions), inline(always))]
-    fn write(&self, _attempt: &mut Attempt<Self>, _item: ItemId) -> Result<(), Lost> {
+    fn write(&self, _attempt: &mut Attempt<Self>, _item: ItemId) -> Result<(), ConflictCause> {
         Ok(())
     }
 
     #[inline]
-    fn peek<V>(&self, attempt: &mut Attempt<Self>, item: ItemId, load: impl FnMut() -> V) -> Result<V, Lost> {
+    fn peek<V>(
+        &self,
+        attempt: &mut Attempt<Self>,
+        item: ItemId,
+        load: impl FnMut() -> V,
+    ) -> Result<V, ConflictCause> {
         let stable = attempt.items.get(item).header().stable(load);
-        stable.map(|(_, value)| value).map_err(|reason| Lost::item(reason, item))
+        stable.map(|(_, value)| value).map_err(|reason| ConflictCause::item(reason, item))
     }
 
     #[inline]
@@ -250,7 +261,7 @@ unsafe impl Protocol for TicToc {
     }
 
     #[inline]
-    fn prepare(&self, attempt: &mut Attempt<Self>) -> Result<(), Lost> {
+    fn prepare(&self, attempt: &mut Attempt<Self>) -> Result<(), ConflictCause> {
         let earliest = Self::lock_writes(attempt)?;
         attempt.draw_stamp();
         self.validate(attempt, earliest)
@@ -263,7 +274,7 @@ unsafe impl Protocol for TicToc {
     }
 
     #[inline]
-    fn validate_before_rollback(&self, attempt: &mut Attempt<Self>) -> Result<(), Lost> {
+    fn validate_before_rollback(&self, attempt: &mut Attempt<Self>) -> Result<(), ConflictCause> {
         self.validate(attempt, 0)
     }
 

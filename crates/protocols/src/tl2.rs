@@ -35,7 +35,7 @@ use crate::removals::Removals;
 use crate::version::{self, Version, VersionWord};
 use crossbeam_utils::CachePadded;
 use hotrow_core::{
-    Absent, Attempt, Flags, ItemId, Label, Lost, Prepared, Protocol, Reason, Variant, Variants,
+    Absent, Attempt, ConflictCause, Flags, ItemId, Label, Prepared, Protocol, Reason, Variant, Variants,
 };
 use hotrow_sync::atomic::{AtomicU64, Ordering};
 
@@ -69,7 +69,7 @@ impl Tl2 {
 
     /// Moves the bound to the clock if everything observed so far still holds.
     #[cold]
-    fn extend(&self, attempt: &mut Attempt<Self>) -> Result<(), Lost> {
+    fn extend(&self, attempt: &mut Attempt<Self>) -> Result<(), ConflictCause> {
         for _ in 0..ROUNDS {
             let bound = self.now();
             version::validate_first(attempt, attempt.local.reads_end)?;
@@ -79,11 +79,14 @@ impl Tl2 {
             }
         }
         let culprit = attempt.items.ids().find(|id| attempt.items.get(*id).is(Flags::PREDICATE));
-        Err(Lost::item(Reason::PredicateFailed, culprit.expect("only a predicate starts a round over")))
+        Err(ConflictCause::item(
+            Reason::PredicateFailed,
+            culprit.expect("only a predicate starts a round over"),
+        ))
     }
 
     /// Whether all predicates hold of values no newer than `bound` (false: some value is newer).
-    fn predicates_hold(attempt: &Attempt<Self>, bound: u64) -> Result<bool, Lost> {
+    fn predicates_hold(attempt: &Attempt<Self>, bound: u64) -> Result<bool, ConflictCause> {
         if !attempt.items.has_predicates() {
             return Ok(true);
         }
@@ -92,7 +95,7 @@ impl Tl2 {
             if item.is(Flags::PREDICATE) {
                 let (version, holds) = version::peek(attempt, id, || attempt.predicate_holds(id))?;
                 if !holds {
-                    return Err(Lost::item(Reason::PredicateFailed, id));
+                    return Err(ConflictCause::item(Reason::PredicateFailed, id));
                 }
                 if version.number() > bound {
                     return Ok(false);
@@ -151,7 +154,12 @@ unsafe impl Protocol for Tl2 {
     }
 
     #[cfg_attr(not(debug_assertions), inline(always))]
-    fn read<V>(&self, attempt: &mut Attempt<Self>, item: ItemId, load: impl FnMut() -> V) -> Result<V, Lost> {
+    fn read<V>(
+        &self,
+        attempt: &mut Attempt<Self>,
+        item: ItemId,
+        load: impl FnMut() -> V,
+    ) -> Result<V, ConflictCause> {
         let (version, value) = reads::read(attempt, item, load)?;
         attempt.local.reads_end = attempt.local.reads_end.max(item.position() + 1);
         if version.number() > attempt.local.bound {
@@ -161,7 +169,7 @@ unsafe impl Protocol for Tl2 {
     }
 
     #[cfg_attr(not(debug_assertions), inline(always))]
-    fn write(&self, _attempt: &mut Attempt<Self>, _item: ItemId) -> Result<(), Lost> {
+    fn write(&self, _attempt: &mut Attempt<Self>, _item: ItemId) -> Result<(), ConflictCause> {
         Ok(())
     }
 
@@ -171,7 +179,7 @@ unsafe impl Protocol for Tl2 {
         attempt: &mut Attempt<Self>,
         item: ItemId,
         mut load: impl FnMut() -> V,
-    ) -> Result<V, Lost> {
+    ) -> Result<V, ConflictCause> {
         for _ in 0..ROUNDS {
             let (version, value) = version::peek(attempt, item, &mut load)?;
             if version.number() <= attempt.local.bound {
@@ -180,7 +188,7 @@ unsafe impl Protocol for Tl2 {
             // The value is not kept, so it cannot be checked again: look again under the new bound.
             self.extend(attempt)?;
         }
-        Err(Lost::item(Reason::ReadChanged, item))
+        Err(ConflictCause::item(Reason::ReadChanged, item))
     }
 
     #[inline]
@@ -189,7 +197,7 @@ unsafe impl Protocol for Tl2 {
     }
 
     #[cfg_attr(not(debug_assertions), inline(always))]
-    fn observed(&self, attempt: &mut Attempt<Self>, object: Option<&Label>) -> Result<(), Lost> {
+    fn observed(&self, attempt: &mut Attempt<Self>, object: Option<&Label>) -> Result<(), ConflictCause> {
         let bound = attempt.local.bound;
         if self.now() == bound || !self.removals.any_after(bound, object) {
             return Ok(());
@@ -198,7 +206,7 @@ unsafe impl Protocol for Tl2 {
     }
 
     #[inline]
-    fn prepare(&self, attempt: &mut Attempt<Self>) -> Result<(), Lost> {
+    fn prepare(&self, attempt: &mut Attempt<Self>) -> Result<(), ConflictCause> {
         if attempt.items.writes().is_empty() {
             return Ok(());
         }

@@ -2,7 +2,7 @@
 
 use crate::reads::{self, KeepsVersions};
 use crate::stable::stable;
-use hotrow_core::{Attempt, Flags, ItemId, Lost, Prepared, Protocol, Reason, WorkerId};
+use hotrow_core::{Attempt, ConflictCause, Flags, ItemId, Prepared, Protocol, Reason, WorkerId};
 use hotrow_sync::atomic::{AtomicU64, Ordering, fence};
 use hotrow_sync::spin::Spin;
 
@@ -154,21 +154,22 @@ pub(crate) fn peek<P: Versioned, V>(
     attempt: &Attempt<P>,
     id: ItemId,
     load: impl FnMut() -> V,
-) -> Result<(Version, V), Lost> {
-    attempt.items.get(id).header().stable(load).map_err(|reason| Lost::item(reason, id))
+) -> Result<(Version, V), ConflictCause> {
+    attempt.items.get(id).header().stable(load).map_err(|reason| ConflictCause::item(reason, id))
 }
 
 /// Phase 1 (sto §3.3): locks what will be written, in the order of first write, and returns the highest
 /// number among the versions below the locks.
 #[cfg_attr(not(debug_assertions), inline(always))]
-pub(crate) fn lock_writes<P: Versioned>(attempt: &mut Attempt<P>) -> Result<u64, Lost> {
+pub(crate) fn lock_writes<P: Versioned>(attempt: &mut Attempt<P>) -> Result<u64, ConflictCause> {
     let mut highest = 0;
     for at in 0..attempt.items.writes().len() {
         let id = attempt.items.writes()[at];
         let item = attempt.items.get_mut(id);
-        if !item.is(Flags::BORN) {
+        if !item.is(Flags::INSERTED) {
             let expected = item.is(Flags::READ).then_some(item.mark);
-            let overwritten = item.header().lock(expected).map_err(|reason| Lost::item(reason, id))?;
+            let overwritten =
+                item.header().lock(expected).map_err(|reason| ConflictCause::item(reason, id))?;
             item.set(Flags::LOCKED);
             highest = highest.max(overwritten.number());
         }
@@ -178,27 +179,27 @@ pub(crate) fn lock_writes<P: Versioned>(attempt: &mut Attempt<P>) -> Result<u64,
 
 /// Phase 1, predicates (sto §3.5): phase 2 validates the states on which they were checked.
 #[inline]
-pub(crate) fn upgrade_predicates<P: Versioned>(attempt: &mut Attempt<P>) -> Result<(), Lost> {
+pub(crate) fn upgrade_predicates<P: Versioned>(attempt: &mut Attempt<P>) -> Result<(), ConflictCause> {
     reads::upgrade_predicates(attempt, |item| item.is(Flags::LOCKED))
 }
 
 /// Phase 2 (sto §3.3): every version read is still there and not locked by others, and so is every bucket
 /// and leaf. Returns the highest number among the versions read.
 #[cfg_attr(not(debug_assertions), inline(always))]
-pub(crate) fn validate<P: Versioned>(attempt: &Attempt<P>) -> Result<u64, Lost> {
+pub(crate) fn validate<P: Versioned>(attempt: &Attempt<P>) -> Result<u64, ConflictCause> {
     validate_first(attempt, attempt.items.len())
 }
 
 /// As [`validate`], of an attempt that has read only some of its first `count` items.
 #[cfg_attr(not(debug_assertions), inline(always))]
-pub(crate) fn validate_first<P: Versioned>(attempt: &Attempt<P>, count: usize) -> Result<u64, Lost> {
+pub(crate) fn validate_first<P: Versioned>(attempt: &Attempt<P>, count: usize) -> Result<u64, ConflictCause> {
     let mut highest = 0;
     for (id, item) in attempt.items.first_entries(count) {
         if item.is(Flags::READ) {
             let now = item.header().load();
             let unchanged = now == item.mark || (item.is(Flags::LOCKED) && now.unlocked() == item.mark);
             if !unchanged {
-                return Err(Lost::item(Reason::ReadChanged, id));
+                return Err(ConflictCause::item(Reason::ReadChanged, id));
             }
             highest = highest.max(item.mark.number());
         }

@@ -8,7 +8,7 @@ use crate::index::Keyed;
 use crate::key::Key;
 use crate::operations::Seen;
 use crate::record::{Record, State};
-use crate::secondary::Maintained;
+use crate::secondary::MaintainedIndex;
 use crate::storage::{Shared, key_hash};
 use crate::table::Table;
 use hotrow_core::deferred::Results;
@@ -34,7 +34,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
                 return Ok(Some(record));
             }
             match self.see(tx, record)? {
-                Seen::Dead => self.bury(tx, record),
+                Seen::Dead => self.unlink_dead(tx, record),
                 Seen::Present(_) => {
                     // What it holds is looked at when the operation runs, in its place in the program.
                     tx.read_as_condition();
@@ -269,7 +269,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         self.moving_secondaries().for_each(|secondary| tx.will_change_structure(secondary.label()));
     }
 
-    pub(crate) fn moving_secondaries(&self) -> impl Iterator<Item = &dyn Maintained<K, R, P>> {
+    pub(crate) fn moving_secondaries(&self) -> impl Iterator<Item = &dyn MaintainedIndex<K, R, P>> {
         self.secondaries.iter().map(|secondary| &**secondary).filter(|secondary| !secondary.is_fixed())
     }
 

@@ -30,7 +30,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
                     // SAFETY: the record is this table's, its header was born in this attempt, and the
                     // nodes are this table's.
                     unsafe {
-                        tx.enter_born(self, Record::address(record), tag::BORN);
+                        tx.enter_born(self, Record::address(record), tag::INSERTED);
                         for change in changes.all() {
                             tx.follow_insertion(self, change)?;
                         }
@@ -59,7 +59,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
             match self.see(tx, existing)? {
                 Seen::Present(_) => return Ok(false),
                 Seen::Own(id) => return self.insert_again(tx, existing, id, fresh.row()),
-                Seen::Dead => self.bury(tx, existing),
+                Seen::Dead => self.unlink_dead(tx, existing),
             }
         }
     }
@@ -84,7 +84,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
             tag::BORN_DELETED => {
                 // SAFETY: this attempt made the record, which is in memory until it ends. It holds the lock.
                 unsafe {
-                    tx.set_tag(id, tag::BORN);
+                    tx.set_tag(id, tag::INSERTED);
                     record.as_ref().install(pending, tx.pin());
                 }
             }

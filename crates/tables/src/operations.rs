@@ -41,7 +41,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
 
     /// Takes a dead record that its killer has not removed yet out of the index.
     #[cold]
-    pub(crate) fn bury(&self, tx: &mut Tx<'_, P>, record: NonNull<Record<K, R, P>>) {
+    pub(crate) fn unlink_dead(&self, tx: &mut Tx<'_, P>, record: NonNull<Record<K, R, P>>) {
         let mut changes = Changes::default();
         self.remove_dead(record, tx.pin(), &mut |change| changes.add(change));
         // The removal changes nothing that anybody can see, so who observed the node before may go on.
@@ -122,7 +122,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
             // SAFETY: an update has a payload of this type.
             tag::UPDATE => Some(look(R::Cell::pending(unsafe { tx.payload::<Pending<R>>(id) }))),
             // SAFETY: the attempt holds the lock of a record that it made, so nothing is installed.
-            tag::BORN => Some(look(unsafe { record.as_ref().row() })),
+            tag::INSERTED => Some(look(unsafe { record.as_ref().row() })),
             _ => None,
         }
     }
@@ -145,7 +145,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
                 // SAFETY: stable and present, loaded while the attempt was pinned.
                 Seen::Present(snapshot) => return Ok(Some(look(unsafe { snapshot.row(tx.pin()) }))),
                 Seen::Own(id) => return Ok(self.look_at_own(tx, record, id, look)),
-                Seen::Dead => self.bury(tx, record),
+                Seen::Dead => self.unlink_dead(tx, record),
             }
         }
     }
@@ -191,7 +191,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
                 Ok(output) => return Ok(output),
                 Err(again) => change = again,
             }
-            self.bury(tx, record);
+            self.unlink_dead(tx, record);
         }
     }
 
@@ -293,7 +293,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
             // After the announcement: a protocol that locks then holds the lock already.
             // SAFETY: the state looked at is the item's record's.
             if unsafe { tx.peek(id, || record.as_ref().state()) }? != State::Present {
-                self.bury(tx, record);
+                self.unlink_dead(tx, record);
                 continue;
             }
             // SAFETY: announced just now, and the tag says what the payload is; the predicate of a record needs
@@ -316,7 +316,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
             // SAFETY: an update has a payload of this type.
             tag::UPDATE => *R::Cell::pending_mut(unsafe { tx.payload::<Pending<R>>(id) }) = row,
             // SAFETY: this attempt made the record, which is in memory until it ends. It holds the lock.
-            tag::BORN => unsafe { record.as_ref().install(R::Cell::pend(row), tx.pin()) },
+            tag::INSERTED => unsafe { record.as_ref().install(R::Cell::pend(row), tx.pin()) },
             _ => return false,
         }
         true
@@ -333,7 +333,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
                 }
                 return Ok(deleted);
             }
-            self.bury(tx, record);
+            self.unlink_dead(tx, record);
         }
     }
 
@@ -356,7 +356,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
                 let Some(row) = self.look_at_own(tx, record, id, |row| keep.then(|| row.clone())) else {
                     return Ok(Some(false));
                 };
-                let born = tx.tag(id) == tag::BORN;
+                let born = tx.tag(id) == tag::INSERTED;
                 // SAFETY: the item is this table's. A deletion has a payload or none, of the rows' type.
                 unsafe {
                     tx.set_tag(id, if born { tag::BORN_DELETED } else { tag::DELETE });

@@ -282,7 +282,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
                 // SAFETY: found in the index under the attempt's pinned epoch.
                 let record = unsafe { record.as_ref() };
                 let is_present = match tx.own_write(address) {
-                    Some(id) => matches!(tx.tag(id), tag::UPDATE | tag::BORN),
+                    Some(id) => matches!(tx.tag(id), tag::UPDATE | tag::INSERTED),
                     None => record.state() == State::Present,
                 };
                 if is_present {

@@ -16,7 +16,7 @@ use hotrow_sync::Arc;
 use std::ops::{Bound, ControlFlow, RangeBounds};
 
 /// What a primary table's operations do to one of its secondary indexes.
-pub(crate) trait Maintained<K: Key, R: Value, P: Protocol>: Send + Sync {
+pub(crate) trait MaintainedIndex<K: Key, R: Value, P: Protocol>: Send + Sync {
     fn insert(&self, tx: &mut Transaction<'_, P>, key: &K, row: &R) -> Result<(), Abort>;
 
     fn remove(&self, tx: &mut Transaction<'_, P>, key: &K, row: &R) -> Result<(), Abort>;
@@ -37,7 +37,7 @@ pub(crate) trait Maintained<K: Key, R: Value, P: Protocol>: Send + Sync {
 type Entries<S, K, P> = Shared<(S, K), (), P>;
 
 /// The index itself, shared by the table and by the handles.
-pub(crate) struct Kept<S: Key, K: Key, R: Value, P: Protocol> {
+pub(crate) struct SecondaryInner<S: Key, K: Key, R: Value, P: Protocol> {
     entries: EpochBox<Entries<S, K, P>>,
     key_of: Box<dyn Fn(&K, &R) -> S + Send + Sync>,
 }
@@ -46,7 +46,7 @@ pub(crate) struct Kept<S: Key, K: Key, R: Value, P: Protocol> {
 ///
 /// Several rows may have the same secondary key; they come in the order of their primary keys.
 pub struct SecondaryIndex<S: Key, K: Key, R: Value, P: Protocol> {
-    pub(crate) kept: Arc<Kept<S, K, R, P>>,
+    pub(crate) kept: Arc<SecondaryInner<S, K, R, P>>,
 }
 
 impl<S: Key, K: Key, R: Value, P: Protocol> Clone for SecondaryIndex<S, K, R, P> {
@@ -64,7 +64,7 @@ impl<S: Key, K: Key, R: Value, P: Protocol> SecondaryIndex<S, K, R, P> {
     ) -> Self {
         let index = Index::Ordered(crate::index::OrderedIndex::new());
         let entries = EpochBox::new(Shared::new(engine, name, index, fixed, Vec::new(), None));
-        Self { kept: Arc::new(Kept { entries, key_of }) }
+        Self { kept: Arc::new(SecondaryInner { entries, key_of }) }
     }
 
     /// The index's name: the table's and its own.
@@ -150,13 +150,13 @@ fn images<S: Key, K: Key>(range: &impl RangeBounds<S>) -> (Bound<Images<S, K>>, 
     (low, high)
 }
 
-impl<S: Key, K: Key, R: Value, P: Protocol> Kept<S, K, R, P> {
+impl<S: Key, K: Key, R: Value, P: Protocol> SecondaryInner<S, K, R, P> {
     fn entry(&self, key: &K, row: &R) -> (S, K) {
         ((self.key_of)(key, row), key.clone())
     }
 }
 
-impl<S: Key, K: Key, R: Value, P: Protocol> Maintained<K, R, P> for Arc<Kept<S, K, R, P>> {
+impl<S: Key, K: Key, R: Value, P: Protocol> MaintainedIndex<K, R, P> for Arc<SecondaryInner<S, K, R, P>> {
     fn insert(&self, tx: &mut Transaction<'_, P>, key: &K, row: &R) -> Result<(), Abort> {
         self.entries.insert(tx, self.entry(key, row), ()).map(|_| ())
     }

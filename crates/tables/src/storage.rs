@@ -22,7 +22,7 @@ use crate::index::{Cursor, Direction, HashIndex, Insertion, Keyed, Lookup, Order
 use crate::key::{Image, Key};
 use crate::queue::{GroupOf, LastKeys};
 use crate::record::{Pending, Record, State};
-use crate::secondary::Maintained;
+use crate::secondary::MaintainedIndex;
 use foldhash::fast::FixedState;
 use hotrow_core::history::WriteKind;
 use hotrow_core::{
@@ -40,7 +40,7 @@ pub(crate) mod tag {
     /// Kills the record. A payload, if any, is dropped.
     pub(crate) const DELETE: u16 = 2;
     /// The attempt made the record, and its row is in place.
-    pub(crate) const BORN: u16 = 3;
+    pub(crate) const INSERTED: u16 = 3;
     /// The attempt made the record and deleted it again.
     pub(crate) const BORN_DELETED: u16 = 4;
 }
@@ -156,7 +156,7 @@ pub(crate) struct Shared<K: Key, R: Value, P: Protocol> {
     pub(crate) index: Index<K, R, P>,
     /// Rows never change once loaded: they are read in place, without tracking, by every protocol.
     pub(crate) fixed: bool,
-    pub(crate) secondaries: Vec<Box<dyn Maintained<K, R, P>>>,
+    pub(crate) secondaries: Vec<Box<dyn MaintainedIndex<K, R, P>>>,
     pub(crate) groups: Groups<P>,
     /// If the groups are queues: which one a row belongs to.
     pub(crate) group_of: Option<GroupOf<K>>,
@@ -169,7 +169,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         name: String,
         index: Index<K, R, P>,
         fixed: bool,
-        secondaries: Vec<Box<dyn Maintained<K, R, P>>>,
+        secondaries: Vec<Box<dyn MaintainedIndex<K, R, P>>>,
         group_of: Option<GroupOf<K>>,
     ) -> Self {
         // Before the table: who takes the first row of a group lines up for the group first.
@@ -269,7 +269,7 @@ unsafe impl<K: Key, R: Value, P: Protocol> Object<P> for Shared<K, R, P> {
         match item.tag() {
             tag::UPDATE => Some(WriteKind::Update),
             tag::DELETE => Some(WriteKind::Delete),
-            tag::BORN => Some(WriteKind::Insert),
+            tag::INSERTED => Some(WriteKind::Insert),
             _ => None,
         }
     }
@@ -283,7 +283,7 @@ unsafe impl<K: Key, R: Value, P: Protocol> Object<P> for Shared<K, R, P> {
                 // SAFETY: an update has a payload, consumed here and nowhere else; the caller holds the lock.
                 unsafe { record.install(item.payload().cast::<Pending<R>>().read(), pin) };
             }
-            tag::BORN => record.set_state(State::Present),
+            tag::INSERTED => record.set_state(State::Present),
             _ => {
                 record.set_state(State::Dead);
                 // SAFETY: not installed, hence not consumed yet.
@@ -293,7 +293,7 @@ unsafe impl<K: Key, R: Value, P: Protocol> Object<P> for Shared<K, R, P> {
     }
 
     unsafe fn undo(&self, item: &mut Item<P>, pin: &Pin) {
-        if matches!(item.tag(), tag::BORN | tag::BORN_DELETED) {
+        if matches!(item.tag(), tag::INSERTED | tag::BORN_DELETED) {
             // The attempt holds the lock from birth. Who has taken it from a wounded attempt may look at the state
             // meanwhile, and does the same whichever it finds.
             // SAFETY: as in `install`.
@@ -307,7 +307,7 @@ unsafe impl<K: Key, R: Value, P: Protocol> Object<P> for Shared<K, R, P> {
     unsafe fn cleanup(&self, item: &mut Item<P>, committed: bool, pin: &Pin) {
         let killed = match item.tag() {
             tag::DELETE => committed,
-            tag::BORN => !committed,
+            tag::INSERTED => !committed,
             tag::BORN_DELETED => true,
             _ => false,
         };

@@ -3,7 +3,7 @@
 use crate::index::{Direction, HashIndex, Keyed, OrderedIndex};
 use crate::key::Key;
 use crate::queue::GroupOf;
-use crate::secondary::{Maintained, SecondaryIndex};
+use crate::secondary::{MaintainedIndex, SecondaryIndex};
 use crate::storage::{Index, Shared};
 use hotrow_core::{
     Abort, Deferred, Engine, EpochBox, Error, Input, Pin, Protocol, Transaction, Value, Walk, Worker,
@@ -47,7 +47,7 @@ pub struct TableBuilder<'e, K: Key, R: Value, P: Protocol> {
     name: String,
     capacity: Option<usize>,
     fixed: bool,
-    secondaries: Vec<Box<dyn Maintained<K, R, P>>>,
+    secondaries: Vec<Box<dyn MaintainedIndex<K, R, P>>>,
     rank: u16,
     group_of: Option<GroupOf<K>>,
 }

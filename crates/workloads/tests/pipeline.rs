@@ -6,7 +6,7 @@ use hotrow::deferred::Constant;
 use hotrow::protocols::Drp;
 use hotrow::sync::atomic::{AtomicU64, Ordering};
 use hotrow::sync::random::Random;
-use hotrow::{Abort, Engine, Profile, Protocol as _, RetryPolicy, TArray, TBox, Table, Transaction, Worker};
+use hotrow::{Abort, Engine, Profile, RetryPolicy, TArray, TBox, Table, Transaction, Variants as _, Worker};
 use hotrow_sim::{Config, Faults, Machine, Order, Outcome, Simulation};
 use hotrow_workloads::explore::{Drawn, explore};
 use std::cell::{Cell, RefCell};

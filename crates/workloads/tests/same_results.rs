@@ -10,7 +10,7 @@
 #[path = "stealing/crew.rs"]
 mod crew;
 
-use hotrow::protocols::QueueLocking;
+use hotrow::protocols::McsLocking;
 use hotrow::sync::random::Random;
 use hotrow::{Context, Database, Direction, Engine, Error, IndexRef, Procedure, TableRef, Worker};
 use std::collections::BTreeMap;
@@ -23,7 +23,7 @@ const KEYS: u64 = 12;
 const HOT: u64 = 1_000;
 
 struct Data {
-    database: Database<QueueLocking>,
+    database: Database<McsLocking>,
     /// Rows that are held inline, with a hash index.
     numbers: TableRef<u64, u64>,
     /// Boxed rows, in order.
@@ -34,7 +34,7 @@ struct Data {
 }
 
 impl Data {
-    fn new(engine: &Engine<QueueLocking>) -> Self {
+    fn new(engine: &Engine<McsLocking>) -> Self {
         let mut database = Database::new(engine);
         let numbers = database.builder("numbers").hash(64).build();
         let numbers = database.add_table(numbers);
@@ -54,7 +54,7 @@ impl Data {
     }
 
     /// All rows of all tables, as text.
-    fn rows(&self, worker: &mut Worker<QueueLocking>) -> BTreeMap<(&'static str, u64), String> {
+    fn rows(&self, worker: &mut Worker<McsLocking>) -> BTreeMap<(&'static str, u64), String> {
         let mut rows = BTreeMap::new();
         let Self { database, numbers, words, members, .. } = self;
         let mut note = |table, key: &u64, row: String| _ = rows.insert((table, *key), row);

@@ -3,7 +3,7 @@
 //! Needs feature `sim`: `cargo test -p hotrow-workloads --features sim --test stealing_schedules`.
 #![cfg(feature = "sim")]
 
-use hotrow::protocols::QueueLocking;
+use hotrow::protocols::McsLocking;
 use hotrow_workloads::explore::{Drawn, Explored, explore};
 
 #[test]
@@ -11,7 +11,7 @@ fn explored_schedules_steal_and_break_no_promise() {
     for name in ["steal", "steal-basic"] {
         let (mut sum, mut with_stolen) = (Explored::default(), 0);
         for seed in 0..2_000 {
-            match explore::<QueueLocking>(&Drawn::new(seed, 100), name, 100, |_| ()) {
+            match explore::<McsLocking>(&Drawn::new(seed, 100), name, 100, |_| ()) {
                 Ok(explored) => {
                     with_stolen += u64::from(explored.stolen > 0);
                     sum.add(&explored);

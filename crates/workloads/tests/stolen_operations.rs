@@ -6,7 +6,7 @@
 #[path = "stealing/crew.rs"]
 mod crew;
 
-use hotrow::protocols::QueueLocking;
+use hotrow::protocols::McsLocking;
 use hotrow::sync::Arc;
 use hotrow::sync::atomic::instrument::{AtomicU64, Ordering};
 use hotrow::{Context, Database, Engine, Error, Procedure, Reason, TableRef};
@@ -19,12 +19,12 @@ const VARIANTS: [&str; 4] = ["steal", "steal-basic", "steal+exclusive", "steal-b
 const HOT: u64 = 1_000_000;
 
 struct Data {
-    database: Database<QueueLocking>,
+    database: Database<McsLocking>,
     rows: TableRef<u64, u64>,
 }
 
 impl Data {
-    fn new(engine: &Engine<QueueLocking>, keys: u64) -> Self {
+    fn new(engine: &Engine<McsLocking>, keys: u64) -> Self {
         let mut database = Database::new(engine);
         let rows = database.builder("rows").hash(keys as usize + 1).build();
         let rows = database.add_table(rows);
@@ -34,7 +34,7 @@ impl Data {
     }
 
     /// What the rows hold, in the order of their keys; [`HOT`] is the last. Each can be locked: nobody else is there.
-    fn sums(&self, engine: &Engine<QueueLocking>, keys: u64) -> Vec<u64> {
+    fn sums(&self, engine: &Engine<McsLocking>, keys: u64) -> Vec<u64> {
         let table = self.database.table(self.rows);
         let mut update = |key: u64| {
             let updated = engine.try_run(|tx| table.update(tx, &key, |row| *row));

@@ -48,7 +48,7 @@ pub(crate) use intention::Intentions;
 
 use crate::attempt::Attempt;
 use crate::item::ItemId;
-use crate::protocol::{Absent, Lost, Protocol};
+use crate::protocol::{Absent, ConflictCause, Protocol};
 use std::fmt;
 use std::marker::PhantomData;
 
@@ -67,11 +67,16 @@ pub trait Deferral<P: Protocol>: Sized {
     /// whose [rank](crate::Object::rank) is below a border, if there is one. Called before [`Protocol::prepare`], if
     /// anything was deferred: with growing borders as long as there are operations whose segments are not known yet,
     /// and at last without one. After an `Err`, [`Protocol::abort`] follows.
-    fn line_up(&self, attempt: &mut Attempt<P>, below: Option<u64>) -> Result<(), Lost>;
+    fn line_up(&self, attempt: &mut Attempt<P>, below: Option<u64>) -> Result<(), ConflictCause>;
 
     /// True if it is the attempt's turn on a segment, so that it may run its intentions there. False if it has not lined
     /// up for it yet; otherwise waits for the turn if `wait`.
-    fn acquire_in_order(&self, attempt: &mut Attempt<P>, item: ItemId, wait: bool) -> Result<bool, Lost>;
+    fn acquire_in_order(
+        &self,
+        attempt: &mut Attempt<P>,
+        item: ItemId,
+        wait: bool,
+    ) -> Result<bool, ConflictCause>;
 
     /// Notes that all intentions on a segment have run.
     fn segment_done(&self, attempt: &mut Attempt<P>, item: ItemId);
@@ -88,11 +93,11 @@ impl<P: Protocol> Deferral<P> for Absent {
         match *self {}
     }
 
-    fn line_up(&self, _: &mut Attempt<P>, _: Option<u64>) -> Result<(), Lost> {
+    fn line_up(&self, _: &mut Attempt<P>, _: Option<u64>) -> Result<(), ConflictCause> {
         match *self {}
     }
 
-    fn acquire_in_order(&self, _: &mut Attempt<P>, _: ItemId, _: bool) -> Result<bool, Lost> {
+    fn acquire_in_order(&self, _: &mut Attempt<P>, _: ItemId, _: bool) -> Result<bool, ConflictCause> {
         match *self {}
     }
 

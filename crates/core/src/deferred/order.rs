@@ -47,7 +47,7 @@ impl<P: Protocol> Transaction<'_, P> {
         if held_back.is_empty() && late.is_empty() {
             return false;
         }
-        let is_born = |id| self.attempt.items.get(id).is(Flags::BORN);
+        let is_born = |id| self.attempt.items.get(id).is(Flags::INSERTED);
         (intention.finds_segment_of != NO_OBJECT || intention.item.is_some_and(is_born))
             && self.follows_another(intention, waiting)
     }

@@ -6,7 +6,7 @@ use crate::abort::{Abort, Misuse, Reason};
 use crate::deferred::Deferral as _;
 use crate::item::{Flags, ItemId};
 use crate::object::Object;
-use crate::protocol::{Lost, Protocol};
+use crate::protocol::{ConflictCause, Protocol};
 use crate::transaction::{Phase, Transaction};
 use hotrow_sync::prefetch::prefetch;
 use std::marker::PhantomData;
@@ -206,7 +206,7 @@ impl<P: Protocol> Transaction<'_, P> {
             // SAFETY: the caller's promise. The object's type is known here: no virtual call.
             let rank = unsafe { object.rank(segment) };
             if self.comes_too_late(rank) {
-                return Err(self.lose(Lost::item(Reason::Undeclared, id)));
+                return Err(self.lose(ConflictCause::item(Reason::Undeclared, id)));
             }
             if first {
                 // Nothing looks at the segment before the commit, which will look at all of them one after the other.
@@ -279,7 +279,7 @@ impl<P: Protocol> Transaction<'_, P> {
     #[cold]
     pub(super) fn start_over(&mut self, item: Option<ItemId>) -> Abort {
         match item.or(self.running).or_else(|| self.attempt.items.ids().next()) {
-            Some(item) => self.lose(Lost::item(Reason::Undeclared, item)),
+            Some(item) => self.lose(ConflictCause::item(Reason::Undeclared, item)),
             None => self.misuse(Misuse::UnknownInput),
         }
     }

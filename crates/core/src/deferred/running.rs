@@ -7,7 +7,7 @@ use crate::item::{Flags, ItemId};
 use crate::object::Label;
 use crate::protocol::Protocol;
 use crate::transaction::{Phase, Transaction};
-use crate::users_code::words;
+use crate::users_code::panic_message;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::NonNull;
 
@@ -276,7 +276,7 @@ impl<P: Protocol> Transaction<'_, P> {
         match catch_unwind(AssertUnwindSafe(|| work(self))) {
             Ok(Err(abort)) if abort == Abort::rollback() => Err(self.roll_back_later()),
             Ok(result) => result,
-            Err(panic) => Err(self.panicked(words(panic))),
+            Err(panic) => Err(self.panicked(panic_message(panic))),
         }
     }
 }

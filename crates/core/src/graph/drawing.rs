@@ -3,7 +3,7 @@
 //! Operations that others may run go on the board. Computations stay with the owner, unless one of those waits for them, and
 //! so do operations that nobody else is to run: the owner runs them in their turns.
 
-use super::board::{Edge, OPERATIONS_MAX, Plan, Run};
+use super::stealable_operations::{Edge, OPERATIONS_MAX, Plan, Run};
 use crate::abort::{Abort, Misuse};
 use crate::deferred::{Deferred, Input, Results};
 use crate::graph::Stealing as _;
@@ -28,7 +28,7 @@ pub(super) struct Own<P: Protocol> {
 #[derive(Clone, Copy)]
 enum Place {
     /// On the board.
-    Board(u32),
+    Published(u32),
     /// With the owner.
     Own(u32),
 }
@@ -38,13 +38,13 @@ const OWN: u32 = 1 << 31;
 impl Place {
     fn number(self) -> u32 {
         match self {
-            Place::Board(at) => at,
+            Place::Published(at) => at,
             Place::Own(at) => at | OWN,
         }
     }
 
     fn numbered(number: u32) -> Self {
-        if number & OWN == 0 { Place::Board(number) } else { Place::Own(number & !OWN) }
+        if number & OWN == 0 { Place::Published(number) } else { Place::Own(number & !OWN) }
     }
 }
 
@@ -71,6 +71,10 @@ pub(crate) struct Graph<P: Protocol> {
     pub(super) draws: bool,
     /// Results below this number have come from what was drawn and run before.
     pub(super) first_slot: u32,
+    /// True if an operation that meets a lock which is not free must give up instead of waiting.
+    pub(crate) nonblocking: bool,
+    /// True if the last operation did.
+    pub(crate) has_blocked: bool,
     /// Whether others may run some of them.
     pub(crate) is_published: bool,
     /// Whether the first one could not be run at once, as a lock was not free.
@@ -91,6 +95,8 @@ impl<P: Protocol> Graph<P> {
             own_moved: 0,
             draws: false,
             first_slot: 0,
+            nonblocking: false,
+            has_blocked: false,
             is_published: false,
             first_was_put_off: false,
             keys: Vec::new(),
@@ -108,6 +114,8 @@ impl<P: Protocol> Graph<P> {
     /// Begins another attempt.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub(crate) fn open(&mut self) {
+        // A panic may have cut a nonblocking operation short.
+        (self.nonblocking, self.has_blocked) = (false, false);
         self.draws = false;
         self.first_slot = 0;
         if !self.is_empty() {
@@ -132,7 +140,7 @@ impl<P: Protocol> Graph<P> {
     /// after it was drawn. One on rows that was moved itself keeps those behind it waiting, which may be on the same key.
     pub(super) fn is_its_turn(&self, own: &Own<P>, results: &Results, at: usize) -> bool {
         let is_before = |slot| match results.place_of(slot).map(Place::numbered) {
-            Some(Place::Board(before)) if slot >= self.first_slot => (before as usize) < at,
+            Some(Place::Published(before)) if slot >= self.first_slot => (before as usize) < at,
             _ => true,
         };
         if own.was_moved {
@@ -225,16 +233,16 @@ impl<P: Protocol> Transaction<'_, P> {
         &mut self,
         operation: impl FnOnce(&mut Self) -> Result<R, Abort>,
     ) -> Result<Option<R>, Abort> {
-        self.attempt.may_put_off = P::ALLOWS_STEALING && !self.attempt.runs_at_once;
+        self.attempt.graph.nonblocking = P::ALLOWS_STEALING && !self.attempt.runs_at_once;
         let result = operation(self);
-        self.attempt.may_put_off = false;
+        self.attempt.graph.nonblocking = false;
         match result {
             Ok(output) => {
                 // An operation that swallows the error of a part of it has not been put off.
-                self.attempt.was_put_off = false;
+                self.attempt.graph.has_blocked = false;
                 Ok(Some(output))
             }
-            Err(_) if P::ALLOWS_STEALING && std::mem::take(&mut self.attempt.was_put_off) => {
+            Err(_) if P::ALLOWS_STEALING && std::mem::take(&mut self.attempt.graph.has_blocked) => {
                 self.attempt.graph.draws = true;
                 self.attempt.graph.first_was_put_off = self.attempt.graph.is_empty();
                 Ok(None)
@@ -353,7 +361,7 @@ impl<P: Protocol> Transaction<'_, P> {
         }
         let graph = &self.attempt.graph;
         let place = match is_shared {
-            true => Place::Board(graph.count as u32),
+            true => Place::Published(graph.count as u32),
             false => Place::Own(graph.own.len() as u32),
         };
         // SAFETY: as in `Transaction::known`; the result is `Some` once the operation has run.
@@ -408,7 +416,7 @@ impl<P: Protocol> Transaction<'_, P> {
         let Own { node, run, slot, visit_inputs, on_rows, .. } = *own;
         // SAFETY: drawn with this function. All comes after what it waits for, so this ends.
         unsafe { self.move_inputs(node, visit_inputs) };
-        let place = Place::Board(self.attempt.graph.count as u32);
+        let place = Place::Published(self.attempt.graph.count as u32);
         self.attempt.intentions.results.move_operation(slot, place.number());
         let by = if on_rows { By::Owner } else { By::Anybody };
         let followers = std::ptr::null();
@@ -428,7 +436,7 @@ impl<P: Protocol> Transaction<'_, P> {
         let mut inputs_left = 0;
         let mut each = |slot| {
             let number = results.operation_of(slot);
-            let Some(Place::Board(before)) = number.map(Place::numbered) else { return };
+            let Some(Place::Published(before)) = number.map(Place::numbered) else { return };
             // SAFETY: as above; it was drawn before.
             let Some(plan) = (unsafe { board.operation(before as usize).plan_mut() }) else { return };
             let edge = self.attempt.allocate(Edge { to: at as u32, next: plan.followers });

@@ -4,7 +4,7 @@
 //! for which others wait, does not run its operations itself one after the other. It *draws* them: each becomes a node with
 //! the results that it needs, so that the procedure's own source, run once, gives the graph (stealdb §3.1 has it made
 //! beforehand, by hand). Then it runs what can be run, and so do those that wait for it, who find the operations on its
-//! [`Board`].
+//! [`StealableOperations`].
 //!
 //! # Who runs an operation
 //!
@@ -36,19 +36,40 @@
 //! that were drawn before it; those after it wait for it. All others may run in any order: they commute, as each has its
 //! locks until the attempt ends.
 
-mod board;
 mod drawing;
 mod running;
-mod share;
+mod stealable_operations;
+mod stolen_work;
 mod word;
 
+use crate::abort::Reason;
 use crate::attempt::{Attempt, WorkerId};
 use crate::item::{Item, ItemId};
 use crate::protocol::{Absent, Protocol};
 
-pub use board::{BATCH_BITS, BATCH_LOW, Board, Found, Taken};
 pub use drawing::By;
 pub(crate) use drawing::Graph;
+pub use stealable_operations::{BATCH_BITS, BATCH_LOW, Found, StealableOperations, Taken};
+
+impl<P: Protocol> Attempt<P> {
+    /// True if an operation that meets a lock which is not free must give up, to be tried again later. It then returns
+    /// [`would_block`](Self::would_block) at once.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    pub fn nonblocking(&self) -> bool {
+        self.graph.nonblocking
+    }
+
+    /// Notes that an operation gave up because it would have blocked. Returns the reason to give; nobody counts it.
+    pub fn would_block(&mut self) -> Reason {
+        self.graph.has_blocked = true;
+        Reason::WriteLocked
+    }
+
+    /// True if other workers may run operations of the attempt now, and hold locks for it.
+    pub fn is_published(&self) -> bool {
+        self.graph.is_published
+    }
+}
 
 /// The protocol's part in stealing: who waits for whom, and who hears of operations to be run (stealdb §3).
 pub trait Stealing<P: Protocol>: Sized {
@@ -59,7 +80,7 @@ pub trait Stealing<P: Protocol>: Sized {
     fn of(protocol: &P) -> Option<&Self>;
 
     /// The board on which a worker's operations are found.
-    fn board(&self, worker: WorkerId) -> &Board<P>;
+    fn board(&self, worker: WorkerId) -> &StealableOperations<P>;
 
     /// True if a worker waits for the attempt, so that it could run operations.
     fn has_waiters(&self, attempt: &Attempt<P>) -> bool;
@@ -89,7 +110,7 @@ impl<P: Protocol> Stealing<P> for Absent {
         None
     }
 
-    fn board(&self, _: WorkerId) -> &Board<P> {
+    fn board(&self, _: WorkerId) -> &StealableOperations<P> {
         match *self {}
     }
 

@@ -1,15 +1,15 @@
 //! Running what was drawn: the owner from the front, thieves from the back (stealdb, Algorithms 1 and 2).
 
-use super::board::{Board, Lender};
 use super::drawing::Own;
-use super::share::Outcome;
+use super::stealable_operations::{OwnerInfo, StealableOperations};
+use super::stolen_work::Outcome;
 use super::word::State;
 use crate::abort::{Abort, Reason};
 use crate::graph::Stealing as _;
 use crate::item::ItemId;
-use crate::protocol::{Lost, Protocol};
+use crate::protocol::{ConflictCause, Protocol};
 use crate::transaction::{Stop, Transaction};
-use crate::users_code::words;
+use crate::users_code::panic_message;
 use hotrow_sync::clock;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::NonNull;
@@ -17,28 +17,28 @@ use std::ptr::NonNull;
 /// One operation in so many is timed.
 const TIMED_ONE_IN: u64 = 8;
 
-impl<P: Protocol> Board<P> {
+impl<P: Protocol> StealableOperations<P> {
     /// Runs an operation that the caller, a thief, has taken. What has waited for nothing but its result is in `ready` then,
     /// and taken.
     pub(super) fn run_taken(&self, at: usize, batch: u64, ready: &mut Ready) {
         let operation = self.operation(at);
         // SAFETY: the caller has taken the operation.
-        let (plan, share, lender) = unsafe { (operation.plan(), operation.share_mut(), self.lender()) };
+        let (plan, share, owner) = unsafe { (operation.plan(), operation.share_mut(), self.owner()) };
         let timed = (batch + at as u64).is_multiple_of(TIMED_ONE_IN) && plan.on_rows;
         let began_ns = if timed { clock::nanoseconds() } else { 0 };
         // SAFETY: as above.
-        unsafe { share.run(plan, lender) };
+        unsafe { share.run(plan, owner) };
         if timed {
             share.took_ns = Some(clock::nanoseconds().saturating_sub(began_ns));
         }
         // SAFETY: as above. The owner will read no more of the share, if it is there.
         *unsafe { operation.item_mut() } = if timed { None } else { share.take_only_item() };
         let state = match share.outcome {
-            Outcome::PutOff => State::GivenBack,
+            Outcome::WouldBlock => State::GivenBack,
             Outcome::Lost(_) | Outcome::Stopped(_) => State::Done,
             Outcome::Done => {
                 // SAFETY: the owner keeps the results until the operation is done. The slot is this operation's.
-                unsafe { lender.results.as_ref() }.learn(plan.slot);
+                unsafe { owner.results.as_ref() }.learn(plan.slot);
                 self.follow(at, batch, true, ready);
                 State::Done
             }
@@ -119,12 +119,12 @@ enum Turn {
 }
 
 /// What the owner has taken to run it next. If something goes wrong before, nobody runs it, nor waits for it.
-struct Begun<'b, P: Protocol> {
-    board: &'b Board<P>,
+struct ClaimGuard<'b, P: Protocol> {
+    board: &'b StealableOperations<P>,
     ready: Ready,
 }
 
-impl<P: Protocol> Drop for Begun<'_, P> {
+impl<P: Protocol> Drop for ClaimGuard<'_, P> {
     fn drop(&mut self) {
         while let Some(at) = self.ready.next() {
             self.board.operation(at).word.set(State::Finished, self.board.batch());
@@ -163,8 +163,8 @@ impl<P: Protocol> Transaction<'_, P> {
         result
     }
 
-    fn run_batch(&mut self, stealing: &P::Stealing, board: &Board<P>) -> Result<(), Abort> {
-        let lender = Lender {
+    fn run_batch(&mut self, stealing: &P::Stealing, board: &StealableOperations<P>) -> Result<(), Abort> {
+        let owner = OwnerInfo {
             protocol: NonNull::from(self.protocol),
             stealing: NonNull::from(stealing),
             engine: self.engine(),
@@ -176,7 +176,7 @@ impl<P: Protocol> Transaction<'_, P> {
             recorder: self.attempt.recorder(),
         };
         // SAFETY: the batch before has ended: no operation is taken.
-        unsafe { board.begin(lender) };
+        unsafe { board.begin(owner) };
         // Others get the operations of one that has what they wait for, not of one that waits itself.
         let first = self.attempt.graph.run_first();
         let count = self.attempt.graph.count;
@@ -209,7 +209,11 @@ impl<P: Protocol> Transaction<'_, P> {
     }
 
     /// Makes the computations whose inputs are known, so that the operations which wait for them can be stolen, too.
-    fn compute_first(&mut self, board: &Board<P>, range: std::ops::Range<usize>) -> Result<(), Abort> {
+    fn compute_first(
+        &mut self,
+        board: &StealableOperations<P>,
+        range: std::ops::Range<usize>,
+    ) -> Result<(), Abort> {
         for at in range {
             let operation = board.operation(at);
             let is_made = operation.word.state_in(board.batch()).is_some();
@@ -248,7 +252,12 @@ impl<P: Protocol> Transaction<'_, P> {
 
     /// Sees to it that an operation is finished, when all before it are. While somebody else runs it, others are run that
     /// come later: those up to `ahead` are no more to be had.
-    fn finish_one(&mut self, board: &Board<P>, at: usize, ahead: &mut usize) -> Result<(), Abort> {
+    fn finish_one(
+        &mut self,
+        board: &StealableOperations<P>,
+        at: usize,
+        ahead: &mut usize,
+    ) -> Result<(), Abort> {
         let (batch, operation) = (board.batch(), board.operation(at));
         loop {
             match operation.word.state() {
@@ -281,7 +290,7 @@ impl<P: Protocol> Transaction<'_, P> {
     }
 
     /// Runs the next operation from `ahead` on that can be run. False if there is none.
-    fn run_ahead(&mut self, board: &Board<P>, ahead: &mut usize) -> Result<bool, Abort> {
+    fn run_ahead(&mut self, board: &StealableOperations<P>, ahead: &mut usize) -> Result<bool, Abort> {
         let batch = board.batch();
         while *ahead < self.attempt.graph.count {
             let at = *ahead;
@@ -302,8 +311,8 @@ impl<P: Protocol> Transaction<'_, P> {
 
     /// Runs an operation that the attempt has taken of its own, and the computations that have waited for nothing but its
     /// result.
-    fn run_own(&mut self, board: &Board<P>, at: usize, turn: Turn) -> Result<(), Abort> {
-        let mut begun = Begun { board, ready: Ready::default() };
+    fn run_own(&mut self, board: &StealableOperations<P>, at: usize, turn: Turn) -> Result<(), Abort> {
+        let mut begun = ClaimGuard { board, ready: Ready::default() };
         self.run_one_own(board, at, turn, &mut begun.ready)?;
         while let Some(at) = begun.ready.next() {
             self.run_one_own(board, at, Turn::Early, &mut begun.ready)?;
@@ -313,7 +322,7 @@ impl<P: Protocol> Transaction<'_, P> {
 
     fn run_one_own(
         &mut self,
-        board: &Board<P>,
+        board: &StealableOperations<P>,
         at: usize,
         turn: Turn,
         ready: &mut Ready,
@@ -333,11 +342,12 @@ impl<P: Protocol> Transaction<'_, P> {
             Ok(result) => result?,
             Err(panic) if turn == Turn::Early => {
                 // SAFETY: the owner has taken it, and has never given it up.
-                unsafe { operation.share_mut() }.outcome = Outcome::Stopped(Stop::Panicked(words(panic)));
+                unsafe { operation.share_mut() }.outcome =
+                    Outcome::Stopped(Stop::Panicked(panic_message(panic)));
                 operation.word.set(State::Done, batch);
                 return Ok(());
             }
-            Err(panic) => return Err(self.panicked(words(panic))),
+            Err(panic) => return Err(self.panicked(panic_message(panic))),
         }
         // SAFETY: as above. The slot is this operation's.
         unsafe { results.as_ref() }.learn(plan.slot);
@@ -350,7 +360,7 @@ impl<P: Protocol> Transaction<'_, P> {
     }
 
     /// Makes what a thief has done the attempt's.
-    fn adopt(&mut self, board: &Board<P>, at: usize, is_done: bool) -> Result<(), Abort> {
+    fn adopt(&mut self, board: &StealableOperations<P>, at: usize, is_done: bool) -> Result<(), Abort> {
         let operation = board.operation(at);
         let Some(stealing) = P::Stealing::of(self.protocol) else { return Ok(()) };
         // SAFETY: done, or given back: whoever had taken it has done with it.
@@ -369,12 +379,12 @@ impl<P: Protocol> Transaction<'_, P> {
         }
         match outcome {
             _ if !is_done => {}
-            Outcome::PutOff => {}
+            Outcome::WouldBlock => {}
             Outcome::Done if plan.on_rows => self.count_operation(true, took_ns),
             Outcome::Done => {}
             Outcome::Lost(reason) => {
-                let over = last.unwrap_or(ItemId::FIRST);
-                return Err(self.lose(Lost::item(reason, over)));
+                let target = last.unwrap_or(ItemId::FIRST);
+                return Err(self.lose(ConflictCause::item(reason, target)));
             }
             Outcome::Stopped(stop) => return Err(self.stop(stop)),
         }
@@ -388,7 +398,7 @@ impl<P: Protocol> Transaction<'_, P> {
     /// Takes all operations back that nobody has begun, waits for the others, and adopts what they hold. In ascending
     /// order: who runs one may take another one that comes after it.
     #[cold]
-    fn withdraw(&mut self, board: &Board<P>) {
+    fn withdraw(&mut self, board: &StealableOperations<P>) {
         let batch = board.batch();
         for at in 0..self.attempt.graph.count {
             let operation = board.operation(at);

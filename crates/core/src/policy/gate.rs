@@ -47,7 +47,7 @@ const GROWTH: u32 = 4;
 
 /// The gate of an engine.
 #[derive(Debug, Default)]
-pub(crate) struct Elders {
+pub(crate) struct StarvationGate {
     /// The number of the window that is open; 0 for none.
     window: AtomicU64,
     state: Mutex<State>,
@@ -72,7 +72,7 @@ struct Window {
     until: Instant,
 }
 
-impl Elders {
+impl StarvationGate {
     /// True if somebody who comes now has to [wait](Self::wait).
     #[inline]
     pub(crate) fn is_closed(&self) -> bool {
@@ -191,7 +191,7 @@ impl State {
 /// A transaction that gets windows of its own.
 #[derive(Debug)]
 pub(crate) struct Elder<'a> {
-    elders: &'a Elders,
+    elders: &'a StarvationGate,
     ticket: u64,
     /// The window that it has opened last, until it is known to have been too short.
     window: Option<Window>,

@@ -98,8 +98,8 @@ impl<P: Protocol> Transaction<'_, P> {
 
     fn validate_before_rollback(&mut self) {
         // From here on it waits for locks like any other.
-        self.attempt.may_put_off = false;
-        self.attempt.was_put_off = false;
+        self.attempt.graph.nonblocking = false;
+        self.attempt.graph.has_blocked = false;
         if let Err(lost) = self.protocol.validate_before_rollback(self.attempt) {
             self.stop = None;
             let _ = self.lose(lost);

@@ -11,7 +11,7 @@ impl<P: Protocol> Transaction<'_, P> {
     #[cfg_attr(not(debug_assertions), inline(always))]
     fn has_written(&mut self) {
         if P::ALLOWS_STEALING && self.phase != Phase::Sharing {
-            self.attempt.may_put_off = false;
+            self.attempt.graph.nonblocking = false;
         }
     }
 
@@ -47,7 +47,7 @@ impl<P: Protocol> Transaction<'_, P> {
     /// Says that whoever has a segment next relies on finding what this attempt makes.
     #[inline]
     pub fn leave_after_born(&mut self, id: ItemId) {
-        self.attempt.items.get_mut(id).mark_as(Flags::AFTER_BORN);
+        self.attempt.items.get_mut(id).mark_as(Flags::RELEASE_AFTER_INSERTS);
     }
 
     /// Marks an item as written although its write needs no payload (a delete).
@@ -102,7 +102,7 @@ impl<P: Protocol> Transaction<'_, P> {
         let items = &mut self.attempt.items;
         let id = items.find_or_add(segment, NonNull::from(object));
         let item = items.get_mut(id);
-        item.mark_as(Flags::BORN);
+        item.mark_as(Flags::INSERTED);
         item.mark_as(Flags::LOCKED);
         item.mark_as(Flags::CLEANUP);
         item.tag = tag;
@@ -114,7 +114,7 @@ impl<P: Protocol> Transaction<'_, P> {
     /// Whether an item is for a segment that this attempt made.
     #[inline]
     pub fn is_born(&self, id: ItemId) -> bool {
-        self.attempt.items.get(id).is(Flags::BORN)
+        self.attempt.items.get(id).is(Flags::INSERTED)
     }
 
     /// Whether this attempt made a segment.

@@ -1,10 +1,10 @@
 //! The steps of an attempt that goes by age: what the protocols that use contexts share.
 
-use super::{AttemptId, Contexts, Stamp, Waited};
-use hotrow_core::{Attempt, Lost, Protocol, Reason};
+use super::{AttemptId, Stamp, Waited, WorkerStates};
+use hotrow_core::{Attempt, ConflictCause, Protocol, Reason};
 use hotrow_sync::atomic::Ordering;
 
-impl Contexts {
+impl WorkerStates {
     /// Begins an attempt. When the transaction began, in nanoseconds of the clock, is asked in a first one only.
     #[inline]
     pub(crate) fn begin<P: Protocol>(
@@ -29,7 +29,7 @@ impl Contexts {
         attempt: &Attempt<P>,
         stamp: Stamp,
         value: V,
-    ) -> Result<V, Lost> {
+    ) -> Result<V, ConflictCause> {
         if self.is_wounded(stamp) { Err(self.loss(attempt)) } else { Ok(value) }
     }
 
@@ -42,8 +42,8 @@ impl Contexts {
         stamp: Stamp,
         hint: impl FnMut() -> bool,
         over: impl FnMut() -> bool,
-        lost: Lost,
-    ) -> Result<(), Lost> {
+        lost: ConflictCause,
+    ) -> Result<(), ConflictCause> {
         match self.wait_at_most(attempt.wait_max(), at, stamp, hint, over) {
             Waited::Over => Ok(()),
             Waited::Wounded => Err(self.loss(attempt)),
@@ -57,15 +57,15 @@ impl Contexts {
         &self,
         attempt: &Attempt<P>,
         stamp: Stamp,
-    ) -> Result<(), Lost> {
+    ) -> Result<(), ConflictCause> {
         if !self.commit(stamp) && !attempt.items.is_empty() { Err(self.loss(attempt)) } else { Ok(()) }
     }
 
     /// What a wounded attempt lost: the segment over which it was wounded, if it still knows it.
     #[cold]
-    pub(crate) fn loss<P: Protocol>(&self, attempt: &Attempt<P>) -> Lost {
+    pub(crate) fn loss<P: Protocol>(&self, attempt: &Attempt<P>) -> ConflictCause {
         let over = self.of(attempt.worker().number()).wounded_over.load(Ordering::Relaxed);
         let item = attempt.items.at(over).or_else(|| attempt.items.ids().next());
-        Lost::item(Reason::Wounded, item.expect("only who holds something is wounded"))
+        ConflictCause::item(Reason::Wounded, item.expect("only who holds something is wounded"))
     }
 }

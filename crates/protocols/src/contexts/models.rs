@@ -5,10 +5,10 @@ use hotrow_sync::model::{Model, Part, UnsafeCell};
 use hotrow_sync::thread::spawn;
 use hotrow_sync::{Arc, Mutex, lock};
 
-impl Contexts {
+impl WorkerStates {
     /// Contexts whose first workers are there: making them is no part of any model.
     pub(crate) fn modelled() -> Self {
-        let contexts = Self::new(Looks::SPINNING);
+        let contexts = Self::new(SpinPolicy::SPINNING);
         (0..4).for_each(|worker| _ = contexts.of(worker));
         contexts
     }
@@ -29,7 +29,7 @@ impl Contexts {
 fn a_wounded_transaction_installs_nothing_and_one_that_commits_is_waited_for() {
     Model::new().needs(Part::STORES).needs(Part::LOADS | Part::UPDATES).check(|| {
         // Not atomic: that the two do not race for it rests on the state alone.
-        let shared = Arc::new((Contexts::modelled(), UnsafeCell::new(0)));
+        let shared = Arc::new((WorkerStates::modelled(), UnsafeCell::new(0)));
         let victim = shared.0.begin_at(0, 2);
         let wounder = shared.clone();
         let wounder = spawn(move || {
@@ -60,7 +60,8 @@ fn a_wounded_transaction_installs_nothing_and_one_that_commits_is_waited_for() {
 #[test]
 fn what_a_transaction_finds_itself_unwounded_after_seeing_is_whole() {
     Model::new().needs(Part::ACQUIRE_FENCES).needs(Part::RELEASE_FENCES).check(|| {
-        let shared = Arc::new((Contexts::modelled(), Mutex::new(false), [(); 2].map(|()| AtomicU64::new(0))));
+        let shared =
+            Arc::new((WorkerStates::modelled(), Mutex::new(false), [(); 2].map(|()| AtomicU64::new(0))));
         let victim = shared.0.begin_at(0, 2);
         let [wounder, writer] = [shared.clone(), shared.clone()];
         let wounder = spawn(move || {
@@ -71,7 +72,7 @@ fn what_a_transaction_finds_itself_unwounded_after_seeing_is_whole() {
         let writer = spawn(move || {
             let (_, taken, words) = &*writer;
             if *lock(taken) {
-                Contexts::fence_before_install();
+                WorkerStates::fence_before_install();
                 words.iter().for_each(|word| word.store(1, Ordering::Relaxed));
             }
         });
@@ -90,7 +91,7 @@ fn what_a_transaction_finds_itself_unwounded_after_seeing_is_whole() {
 fn a_wound_wakes_its_victim_wherever_it_waits() {
     for at in [0, 1] {
         Model::totally_ordered().preemptions(3).needs(Part::TOTAL_ORDER).check(move || {
-            let contexts = Arc::new(Contexts::modelled());
+            let contexts = Arc::new(WorkerStates::modelled());
             let victim = contexts.begin_at(0, 2);
             let wounder = contexts.clone();
             let wounder = spawn(move || wounder.wound(victim.id, 8));
@@ -105,7 +106,7 @@ fn a_wound_wakes_its_victim_wherever_it_waits() {
 fn who_looks_at_an_attempt_that_is_alive_finds_its_age() {
     Model::new().needs(Part::ACQUIRE_FENCES | Part::STORES).needs(Part::RELEASE_FENCES | Part::STORES).check(
         || {
-            let contexts = Arc::new(Contexts::modelled());
+            let contexts = Arc::new(WorkerStates::modelled());
             let first = contexts.begin_at(0, 7);
             let other = contexts.clone();
             let other = spawn(move || {

@@ -1,19 +1,19 @@
 //! The steps of a commit: line up, certify, finish. The rest is in `install.rs`.
 
 use super::clock_block::ClockBlock;
-use super::line::{Line, Position};
+use super::line::{Ticket, TicketLock};
 use super::order::Planned;
 use super::progress::{Commit, RANK_MAX};
 use super::{Drp, DrpLocal};
 use crate::reads;
-use hotrow_core::{Attempt, Flags, ItemId, Lost, Reason};
+use hotrow_core::{Attempt, ConflictCause, Flags, ItemId, Reason};
 use hotrow_sync::thread::label;
 
 /// A place in a segment's line.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Place {
     pub(super) rank: u64,
-    pub(super) position: Position,
+    pub(super) position: Ticket,
     pub(super) item: ItemId,
     pub(super) writes: bool,
     /// Whether its turn is known to have come. It lasts until the line is left.
@@ -24,7 +24,7 @@ pub(super) struct Place {
 impl Place {
     /// Leaves the line at its turn.
     #[inline]
-    pub(super) fn leave(&mut self, line: &Line, clock_block: ClockBlock) {
+    pub(super) fn leave(&mut self, line: &TicketLock, clock_block: ClockBlock) {
         self.has_left = true;
         if self.writes {
             line.leave_writing(self.position, clock_block);
@@ -50,7 +50,7 @@ impl Drp {
         local.behind_readers.clear();
         for id in items.writes() {
             let item = items.get(*id);
-            if !item.is_any(&[Flags::DEFERRED, Flags::BORN]) {
+            if !item.is_any(&[Flags::DEFERRED, Flags::INSERTED]) {
                 local.plan.add(Planned { rank: item.rank().min(RANK_MAX), item: *id });
             }
         }
@@ -65,7 +65,11 @@ impl Drp {
 
     /// Joins all lines in the order of ranks, those of ranks below a border if there is one: then what runs next will
     /// say which lines come after that.
-    pub(super) fn join_all(&self, attempt: &mut Attempt<Self>, below: Option<u64>) -> Result<(), Lost> {
+    pub(super) fn join_all(
+        &self,
+        attempt: &mut Attempt<Self>,
+        below: Option<u64>,
+    ) -> Result<(), ConflictCause> {
         label("line up");
         let worker = attempt.worker().number();
         let goes_on = attempt.local.has_begun;
@@ -95,9 +99,9 @@ impl Drp {
             let item = attempt.items.get(planned.item);
             // Who has read another version will not be certified.
             if item.is(Flags::READ)
-                && item.mark.version != Line::version_at(attempt.local.places[at].position)
+                && item.mark.version != TicketLock::version_at(attempt.local.places[at].position)
             {
-                return Err(Lost::item(Reason::ReadChanged, planned.item));
+                return Err(ConflictCause::item(Reason::ReadChanged, planned.item));
             }
             if self.options.two_phase {
                 self.take_turn(attempt, planned.item, true);
@@ -247,7 +251,7 @@ impl Drp {
     }
 
     #[cold]
-    pub(super) fn look_for_turn(&self, place: &mut Place, line: &Line, wait: bool) -> bool {
+    pub(super) fn look_for_turn(&self, place: &mut Place, line: &TicketLock, wait: bool) -> bool {
         let Place { rank, position, writes, .. } = *place;
         place.has_turn = line.is_turn(position, writes);
         if !place.has_turn && wait {
@@ -299,7 +303,7 @@ impl Drp {
     }
 
     /// Checks what a wild attempt depends on (drp §4.2, step 4).
-    pub(super) fn certify(&self, attempt: &mut Attempt<Self>) -> Result<(), Lost> {
+    pub(super) fn certify(&self, attempt: &mut Attempt<Self>) -> Result<(), ConflictCause> {
         if !Self::is_wild(attempt) {
             return Ok(());
         }
@@ -333,7 +337,7 @@ impl Drp {
     }
 
     /// Checks everything that the attempt has seen.
-    pub(super) fn check_all(&self, attempt: &mut Attempt<Self>) -> Result<(), Lost> {
+    pub(super) fn check_all(&self, attempt: &mut Attempt<Self>) -> Result<(), ConflictCause> {
         Self::check_predicates(attempt)?;
         // Who has seen an absence, or is going to make one.
         if attempt.has_structures() || attempt.changes_structure() {
@@ -344,17 +348,17 @@ impl Drp {
     }
 
     /// Checks each predicate at the attempt's turn, or on a state that no writer touches.
-    pub(super) fn check_predicates(attempt: &mut Attempt<Self>) -> Result<(), Lost> {
+    pub(super) fn check_predicates(attempt: &mut Attempt<Self>) -> Result<(), ConflictCause> {
         reads::upgrade_predicates(attempt, |item| item.is(Flags::LOCKED))
     }
 
     /// Whether everything read is as it was, with no other writer in line, and every bucket and leaf, too.
-    pub(super) fn check_reads(attempt: &Attempt<Self>) -> Result<(), Lost> {
+    pub(super) fn check_reads(attempt: &Attempt<Self>) -> Result<(), ConflictCause> {
         Self::check_first_reads(attempt, attempt.items.len())
     }
 
     /// As [`check_reads`](Self::check_reads), of an attempt that has read only some of its first `count` items.
-    pub(super) fn check_first_reads(attempt: &Attempt<Self>, count: usize) -> Result<(), Lost> {
+    pub(super) fn check_first_reads(attempt: &Attempt<Self>, count: usize) -> Result<(), ConflictCause> {
         let has_begun = attempt.local.has_begun;
         for (id, item) in attempt.items.first_entries(count) {
             if !item.is(Flags::READ) {
@@ -362,12 +366,12 @@ impl Drp {
             }
             let version = match item.mark.place {
                 place if has_begun && place != 0 => {
-                    Some(Line::version_at(attempt.local.places[place as usize - 1].position))
+                    Some(TicketLock::version_at(attempt.local.places[place as usize - 1].position))
                 }
                 _ => item.header().version(),
             };
             if version != Some(item.mark.version) {
-                return Err(Lost::item(Reason::ReadChanged, id));
+                return Err(ConflictCause::item(Reason::ReadChanged, id));
             }
         }
         attempt.check_structures()

@@ -22,7 +22,7 @@ impl Drp {
             attempt.local.clock_block = ClockBlock::of(clock);
             self.removals.note(attempt, clock);
         }
-        // Orders having joined before the stores to the values; pairs with the fence in `Line::stable`.
+        // Orders having joined before the stores to the values; pairs with the fence in `TicketLock::stable`.
         fence(Ordering::Release);
         let inserts = prepared.attempt().changes_structure();
         // What others want most is ranked highest, and left first. New rows are all there before any of them is left, and
@@ -31,7 +31,7 @@ impl Drp {
         for at in (0..prepared.attempt().local.places.len()).rev() {
             let Place { item: id, has_left, .. } = prepared.attempt().local.places[at];
             let item = prepared.attempt().items.get(id);
-            let (writes, is_after_born) = (item.is(Flags::WRITE), item.is(Flags::AFTER_BORN));
+            let (writes, is_after_born) = (item.is(Flags::WRITE), item.is(Flags::RELEASE_AFTER_INSERTS));
             if !rows_are_there && is_after_born {
                 Self::install_born(&mut prepared);
                 rows_are_there = true;
@@ -53,7 +53,7 @@ impl Drp {
     fn install_born(prepared: &mut OneByOne<'_, Self>) {
         for at in 0..prepared.attempt().items.writes().len() {
             let id = prepared.attempt().items.writes()[at];
-            if prepared.attempt().items.get(id).is(Flags::BORN) {
+            if prepared.attempt().items.get(id).is(Flags::INSERTED) {
                 prepared.install(id);
             }
         }
@@ -65,7 +65,7 @@ impl Drp {
 
     fn each_born(attempt: &Attempt<Self>, visit: impl FnMut(&Item<Self>)) {
         let items = attempt.items.writes().iter().map(|id| attempt.items.get(*id));
-        items.filter(|item| item.is(Flags::BORN)).for_each(visit);
+        items.filter(|item| item.is(Flags::INSERTED)).for_each(visit);
     }
 
     /// Leaves a line in which the attempt only reads, and has read.
@@ -126,7 +126,7 @@ impl Drp {
         let places = attempt.local.places.iter().map(|place| place.rank);
         // Who has found a row that was inserted may have lined up for it before its maker had left.
         let items = &attempt.items;
-        let born = items.writes().iter().map(|id| items.get(*id)).filter(|item| item.is(Flags::BORN));
+        let born = items.writes().iter().map(|id| items.get(*id)).filter(|item| item.is(Flags::INSERTED));
         self.progress.tell(places.chain(born.map(|item| item.rank().min(RANK_MAX))).chain([worker]));
     }
 }

@@ -46,9 +46,9 @@ const WRITER: u64 = 1 << READERS_BITS;
 
 /// A place in a line: how many had joined before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Position(u64);
+pub(super) struct Ticket(u64);
 
-impl Position {
+impl Ticket {
     #[inline(always)]
     fn version(self) -> u32 {
         (self.0 >> READERS_BITS) as u32
@@ -71,12 +71,12 @@ impl Position {
 /// What a segment has beside its value.
 #[derive(Debug, Default)]
 #[repr(C)]
-pub struct Line {
+pub struct TicketLock {
     joined: AtomicU64,
     done: AtomicU64,
 }
 
-impl Line {
+impl TicketLock {
     /// The line of a segment that a worker has just made: it is the first in it, as a writer.
     pub(super) fn born(worker: u32) -> Self {
         let joined = WRITER << HOLDER_BITS | u64::from(worker + 1);
@@ -90,14 +90,14 @@ impl Line {
 
     /// Joins as a reader.
     #[inline]
-    pub(super) fn join_reading(&self) -> (Position, Option<u32>) {
+    pub(super) fn join_reading(&self) -> (Ticket, Option<u32>) {
         // Sequentially consistent, as `join_writing`.
         Self::joined(self.joined.fetch_add(READER << HOLDER_BITS, Ordering::SeqCst))
     }
 
     /// Joins as a writer, and names the one who was the last before.
     #[inline]
-    pub(super) fn join_writing(&self, worker: u32) -> (Position, Option<u32>) {
+    pub(super) fn join_writing(&self, worker: u32) -> (Ticket, Option<u32>) {
         let mut seen = self.joined.load(Ordering::Relaxed);
         loop {
             let position = (seen >> HOLDER_BITS).wrapping_add(WRITER);
@@ -111,9 +111,9 @@ impl Line {
         }
     }
 
-    fn joined(word: u64) -> (Position, Option<u32>) {
+    fn joined(word: u64) -> (Ticket, Option<u32>) {
         let holder = (word & ((1 << HOLDER_BITS) - 1)) as u32;
-        (Position(word >> HOLDER_BITS), holder.checked_sub(1))
+        (Ticket(word >> HOLDER_BITS), holder.checked_sub(1))
     }
 
     #[inline(always)]
@@ -125,26 +125,26 @@ impl Line {
 
     /// Whether it is the turn of who joined at `position`.
     #[inline(always)]
-    pub(super) fn is_turn(&self, position: Position, writes: bool) -> bool {
+    pub(super) fn is_turn(&self, position: Ticket, writes: bool) -> bool {
         let done = self.done();
         if writes { !position.has_anybody(done) } else { !position.has_writers(done) }
     }
 
     /// Whether a reader before this position is not done. For who joined as a writer: nobody behind it is done either.
     #[inline(always)]
-    pub(super) fn has_readers_before(&self, position: Position) -> bool {
+    pub(super) fn has_readers_before(&self, position: Ticket) -> bool {
         position.0.wrapping_sub(self.done()) & (WRITER - 1) != 0
     }
 
     /// Whether a writer before this position is not done.
     #[inline(always)]
-    pub(super) fn has_writers_before(&self, position: Position) -> bool {
+    pub(super) fn has_writers_before(&self, position: Ticket) -> bool {
         position.has_writers(self.done())
     }
 
     /// Leaves the line as a writer, at its turn.
     #[inline(always)]
-    pub(super) fn leave_writing(&self, position: Position, clock_block: ClockBlock) {
+    pub(super) fn leave_writing(&self, position: Ticket, clock_block: ClockBlock) {
         let done = position.0.wrapping_add(WRITER) & POSITIONS;
         // Nobody else changes the word during a writer's turn. Release: pairs with `done`.
         self.done.store(done | u64::from(clock_block.0) << CLOCK_BLOCK_SHIFT, Ordering::Release);
@@ -167,7 +167,7 @@ impl Line {
     /// Leaves the line of a segment that the attempt has made.
     #[inline(always)]
     pub(super) fn leave_born(&self, clock_block: ClockBlock) {
-        self.leave_writing(Position(0), clock_block);
+        self.leave_writing(Ticket(0), clock_block);
     }
 
     /// The version, if no writer is in line.
@@ -181,7 +181,7 @@ impl Line {
 
     /// The version that a position says: what a reader that read it before must have found.
     #[inline(always)]
-    pub(super) fn version_at(position: Position) -> u32 {
+    pub(super) fn version_at(position: Ticket) -> u32 {
         position.version()
     }
 
@@ -209,7 +209,7 @@ mod tests {
 
     #[test]
     fn writers_are_served_in_the_order_in_which_they_joined() {
-        let line = Line::default();
+        let line = TicketLock::default();
         let (first, before) = line.join_writing(4);
         assert_eq!(before, None);
         let (second, before) = line.join_writing(5);
@@ -224,7 +224,7 @@ mod tests {
 
     #[test]
     fn readers_share_their_turn_and_writers_wait_for_them() {
-        let line = Line::default();
+        let line = TicketLock::default();
         let (one, _) = line.join_reading();
         let (two, _) = line.join_reading();
         let (writer, _) = line.join_writing(0);
@@ -242,7 +242,7 @@ mod tests {
 
     #[test]
     fn a_reader_that_is_done_before_an_earlier_one_makes_no_writer_of_itself() {
-        let line = Line::default();
+        let line = TicketLock::default();
         let (early, _) = line.join_reading();
         for _ in 0..200 {
             let (position, _) = line.join_reading();
@@ -255,7 +255,7 @@ mod tests {
 
     #[test]
     fn the_counts_may_run_over() {
-        let line = Line::default();
+        let line = TicketLock::default();
         for round in 0..3 {
             for _ in 0..(1 << READERS_BITS) - 1 {
                 let (position, _) = line.join_reading();
@@ -271,7 +271,8 @@ mod tests {
             assert!(line.is_turn(reader, false));
             line.leave_reading();
         }
-        let end = Line { joined: AtomicU64::new(u64::MAX << HOLDER_BITS), done: AtomicU64::new(POSITIONS) };
+        let end =
+            TicketLock { joined: AtomicU64::new(u64::MAX << HOLDER_BITS), done: AtomicU64::new(POSITIONS) };
         let (last, _) = end.join_writing(1);
         let (first, _) = end.join_writing(2);
         assert!(end.is_turn(last, true) && !end.is_turn(first, true));
@@ -281,7 +282,7 @@ mod tests {
 
     #[test]
     fn a_born_line_is_held_until_it_is_left() {
-        let line = Line::born(3);
+        let line = TicketLock::born(3);
         assert!(line.is_new() && line.version().is_none());
         line.leave_born(ClockBlock::default());
         assert!(!line.is_new());

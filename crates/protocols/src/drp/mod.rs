@@ -86,11 +86,11 @@ use clock_block::ClockBlock;
 use commit::Place;
 use crossbeam_utils::CachePadded;
 use hotrow_core::{
-    Absent, Attempt, Deferral, Flags, ItemId, Label, Lost, Over, Prepared, Protocol, Reason, Variant,
-    Variants,
+    Absent, Attempt, ConflictCause, ConflictTarget, Deferral, Flags, ItemId, Label, Prepared, Protocol,
+    Reason, Variant, Variants,
 };
 use hotrow_sync::atomic::{AtomicU64, Ordering};
-pub use line::Line;
+pub use line::TicketLock;
 pub use options::DrpOptions;
 use order::{Plan, Planned};
 use progress::{Predecessor, Progress, RANK_MAX};
@@ -150,7 +150,7 @@ impl Drp {
     /// Checks everything read so far if a segment that was looked at may have been written since that was last done.
     /// False if it did so: what was seen and not kept may be of another state.
     #[inline(always)]
-    fn keep_opaque(&self, attempt: &mut Attempt<Self>, id: ItemId) -> Result<bool, Lost> {
+    fn keep_opaque(&self, attempt: &mut Attempt<Self>, id: ItemId) -> Result<bool, ConflictCause> {
         if !self.may_have_changed(attempt) || self.is_old(attempt, id) {
             return Ok(true);
         }
@@ -181,7 +181,7 @@ impl Drp {
         attempt: &mut Attempt<Self>,
         id: ItemId,
         mut load: impl FnMut() -> V,
-    ) -> Result<V, Lost> {
+    ) -> Result<V, ConflictCause> {
         let value = load();
         if self.options.opaque && Self::is_wild(attempt) {
             self.keep_opaque(attempt, id)?;
@@ -190,7 +190,7 @@ impl Drp {
     }
 
     #[cold]
-    fn check_again(&self, attempt: &mut Attempt<Self>) -> Result<(), Lost> {
+    fn check_again(&self, attempt: &mut Attempt<Self>) -> Result<(), ConflictCause> {
         let clock = self.clock.load(Ordering::SeqCst);
         if attempt.items.has_predicates() {
             // They become reads.
@@ -204,12 +204,12 @@ impl Drp {
     }
 
     #[cold]
-    fn undeclared(attempt: &Attempt<Self>) -> Lost {
+    fn undeclared(attempt: &Attempt<Self>) -> ConflictCause {
         let mut ids = attempt.items.ids();
         let culprit = ids.find(|id| attempt.items.get(*id).is_any(&[Flags::READ, Flags::PREDICATE]));
         match culprit {
-            Some(item) => Lost::item(Reason::Undeclared, item),
-            None => Lost { reason: Reason::Undeclared, over: Over::Structure(0) },
+            Some(item) => ConflictCause::item(Reason::Undeclared, item),
+            None => ConflictCause { reason: Reason::Undeclared, target: ConflictTarget::Structure(0) },
         }
     }
 }
@@ -218,7 +218,7 @@ impl KeepsVersions for Drp {
     type Version = u32;
 
     #[cfg_attr(not(debug_assertions), inline(always))]
-    fn stable<V>(header: &Line, load: impl FnMut() -> V) -> Result<(u32, V), Reason> {
+    fn stable<V>(header: &TicketLock, load: impl FnMut() -> V) -> Result<(u32, V), Reason> {
         header.stable(load)
     }
 
@@ -257,7 +257,7 @@ impl Variants for Drp {
 // place), after everything that can fail.
 unsafe impl Protocol for Drp {
     const WORKERS_MAX: u32 = line::WORKERS_MAX;
-    type Header = Line;
+    type Header = TicketLock;
     type Mark = DrpMark;
     type Local = DrpLocal;
     type Deferral = Self;
@@ -280,7 +280,12 @@ unsafe impl Protocol for Drp {
     }
 
     #[cfg_attr(not(debug_assertions), inline(always))]
-    fn read<V>(&self, attempt: &mut Attempt<Self>, id: ItemId, load: impl FnMut() -> V) -> Result<V, Lost> {
+    fn read<V>(
+        &self,
+        attempt: &mut Attempt<Self>,
+        id: ItemId,
+        load: impl FnMut() -> V,
+    ) -> Result<V, ConflictCause> {
         let item = attempt.items.get(id);
         if item.is(Flags::LOCKED) {
             return self.load_at_turn(attempt, id, load);
@@ -289,7 +294,7 @@ unsafe impl Protocol for Drp {
         if has_begun && (item.mark.place != 0 || has_finished) {
             // An intention looks at a segment that is another one's, or for which the attempt has not lined up: too
             // late, if others have come behind it.
-            return Err(Lost::item(Reason::Undeclared, id));
+            return Err(ConflictCause::item(Reason::Undeclared, id));
         }
         let mut load = load;
         match reads::read(attempt, id, &mut load) {
@@ -309,10 +314,10 @@ unsafe impl Protocol for Drp {
     }
 
     #[cfg_attr(not(debug_assertions), inline(always))]
-    fn write(&self, attempt: &mut Attempt<Self>, id: ItemId) -> Result<(), Lost> {
+    fn write(&self, attempt: &mut Attempt<Self>, id: ItemId) -> Result<(), ConflictCause> {
         let item = attempt.items.get(id);
         if attempt.local.has_begun && !(item.is(Flags::LOCKED) && item.is(Flags::DEFERRED_WRITE)) {
-            return Err(Lost::item(Reason::Undeclared, id));
+            return Err(ConflictCause::item(Reason::Undeclared, id));
         }
         Ok(())
     }
@@ -323,28 +328,29 @@ unsafe impl Protocol for Drp {
         attempt: &mut Attempt<Self>,
         id: ItemId,
         mut load: impl FnMut() -> V,
-    ) -> Result<V, Lost> {
+    ) -> Result<V, ConflictCause> {
         for _ in 0..ROUNDS {
             let item = attempt.items.get(id);
             if item.is(Flags::LOCKED) {
                 return self.load_at_turn(attempt, id, load);
             }
-            let (_, value) = item.header().stable(&mut load).map_err(|reason| Lost::item(reason, id))?;
+            let (_, value) =
+                item.header().stable(&mut load).map_err(|reason| ConflictCause::item(reason, id))?;
             if self.keep_opaque(attempt, id)? {
                 return Ok(value);
             }
             // The value is not kept, so it cannot be checked: look again.
         }
-        Err(Lost::item(Reason::ReadChanged, id))
+        Err(ConflictCause::item(Reason::ReadChanged, id))
     }
 
     #[inline]
-    fn new_locked_header(&self, attempt: &Attempt<Self>) -> Line {
-        Line::born(attempt.worker().number())
+    fn new_locked_header(&self, attempt: &Attempt<Self>) -> TicketLock {
+        TicketLock::born(attempt.worker().number())
     }
 
     #[cfg_attr(not(debug_assertions), inline(always))]
-    fn observed(&self, attempt: &mut Attempt<Self>, object: Option<&Label>) -> Result<(), Lost> {
+    fn observed(&self, attempt: &mut Attempt<Self>, object: Option<&Label>) -> Result<(), ConflictCause> {
         if attempt.local.has_finished && attempt.has_structures() {
             return Err(Self::undeclared(attempt));
         }
@@ -354,7 +360,7 @@ unsafe impl Protocol for Drp {
         Ok(())
     }
 
-    fn prepare(&self, attempt: &mut Attempt<Self>) -> Result<(), Lost> {
+    fn prepare(&self, attempt: &mut Attempt<Self>) -> Result<(), ConflictCause> {
         if !attempt.local.has_begun {
             if attempt.items.writes().is_empty() {
                 return self.check_all(attempt);
@@ -379,7 +385,7 @@ unsafe impl Protocol for Drp {
         }
     }
 
-    fn validate_before_rollback(&self, attempt: &mut Attempt<Self>) -> Result<(), Lost> {
+    fn validate_before_rollback(&self, attempt: &mut Attempt<Self>) -> Result<(), ConflictCause> {
         let DrpLocal { has_begun, has_finished, .. } = attempt.local;
         match (has_finished, Self::is_wild(attempt)) {
             (false, _) if has_begun => self.certify(attempt),
@@ -404,17 +410,17 @@ impl Deferral<Self> for Drp {
         let item = attempt.items.get(id);
         // What has a pending write was planned when the attempt began to line up.
         let is_planned = attempt.local.has_begun && item.is(Flags::WRITE);
-        if !item.is(Flags::BORN) && !is_planned {
+        if !item.is(Flags::INSERTED) && !is_planned {
             attempt.local.plan.add(Planned { rank: rank.min(RANK_MAX), item: id });
         }
     }
 
-    fn line_up(&self, attempt: &mut Attempt<Self>, below: Option<u64>) -> Result<(), Lost> {
+    fn line_up(&self, attempt: &mut Attempt<Self>, below: Option<u64>) -> Result<(), ConflictCause> {
         if attempt.local.reads_in_line
             && let Some(place) = attempt.local.places.last()
         {
             // What was deferred may rank lower.
-            return Err(Lost::item(Reason::Undeclared, place.item));
+            return Err(ConflictCause::item(Reason::Undeclared, place.item));
         }
         self.join_all(attempt, below)?;
         if below.is_some() {
@@ -428,7 +434,12 @@ impl Deferral<Self> for Drp {
     }
 
     #[inline]
-    fn acquire_in_order(&self, attempt: &mut Attempt<Self>, id: ItemId, wait: bool) -> Result<bool, Lost> {
+    fn acquire_in_order(
+        &self,
+        attempt: &mut Attempt<Self>,
+        id: ItemId,
+        wait: bool,
+    ) -> Result<bool, ConflictCause> {
         if attempt.items.get(id).mark.place == 0 && !attempt.items.get(id).is(Flags::LOCKED) {
             return Ok(false);
         }

@@ -128,7 +128,7 @@ impl Progress {
         // Relaxed: only the worker itself changes it. The store pairs with the loads in `wait_for_restructuring`. The
         // word is odd before the commit finishes, so whoever comes after it in the serial order sees that, or a later
         // word, and then the index as it is now. Sequentially consistent, as one may come after another without having
-        // seen anything of it: by not having been in a line when the other looked (`Line::version`).
+        // seen anything of it: by not having been in a line when the other looked (`TicketLock::version`).
         word.store(word.load(Ordering::Relaxed).wrapping_add(1), Ordering::SeqCst);
     }
 

@@ -53,14 +53,14 @@ impl Holders {
 #[must_use]
 pub(super) enum Released {
     /// Nobody.
-    Quietly,
+    NoWaiters,
     /// Who is in the queue.
     Queued,
 }
 
 impl Released {
     fn from(word: u64) -> Self {
-        if word & QUEUED == 0 { Released::Quietly } else { Released::Queued }
+        if word & QUEUED == 0 { Released::NoWaiters } else { Released::Queued }
     }
 }
 
@@ -124,7 +124,7 @@ impl LockWord {
                 Err(now) => seen = now,
             }
         }
-        Some(Released::Quietly)
+        Some(Released::NoWaiters)
     }
 
     /// Whether only the queue gives the lock to this worker.
@@ -145,7 +145,7 @@ impl LockWord {
                 // The queue was closed or opened meanwhile.
                 Err(now) if now & !QUEUED == mine => seen = now,
                 // Somebody older has the lock now, through the queue.
-                Err(_) => return Released::Quietly,
+                Err(_) => return Released::NoWaiters,
             }
         }
     }
@@ -213,11 +213,11 @@ mod tests {
         assert!(lock.try_shared(0) && lock.try_shared(2));
         assert!(!lock.try_exclusive(1, false) && !lock.try_exclusive(0, true));
         assert_eq!(lock.holders(), Holders::Shared(0b101));
-        assert_eq!(lock.release_shared(2), Some(Released::Quietly));
+        assert_eq!(lock.release_shared(2), Some(Released::NoWaiters));
         assert!(lock.try_exclusive(0, true));
         assert_eq!(lock.holders(), Holders::Exclusive(0));
         assert!(!lock.try_shared(1));
-        assert_eq!(lock.release_exclusive(0), Released::Quietly);
+        assert_eq!(lock.release_exclusive(0), Released::NoWaiters);
         assert!(lock.try_exclusive(9_999, false));
     }
 
@@ -241,8 +241,8 @@ mod tests {
         lock.close();
         lock.revoke(1);
         lock.grant_exclusive(2);
-        assert_eq!(lock.release_exclusive(1), Released::Quietly);
-        assert_eq!(lock.release_shared_if_held(1), Some(Released::Quietly));
+        assert_eq!(lock.release_exclusive(1), Released::NoWaiters);
+        assert_eq!(lock.release_shared_if_held(1), Some(Released::NoWaiters));
         assert_eq!(lock.holders(), Holders::Exclusive(2));
     }
 

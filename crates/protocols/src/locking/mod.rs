@@ -19,7 +19,7 @@
 //!
 //! In `wound-wait` an attempt can lose a lock while it runs. Whoever takes it has wounded the attempt before, so the
 //! attempt cannot reach its commit point, and a value that it has looked at since counts only if it then finds
-//! itself unharmed (`Contexts::is_wounded`).
+//! itself unharmed (`WorkerStates::is_wounded`).
 //!
 //! # Deviations from plor §2.1 and DBx1000
 //!
@@ -31,11 +31,13 @@ mod queue;
 
 pub use lock::LockWord;
 
-use crate::contexts::{self, Contexts, Looks, Stamp};
-use hotrow_core::{Absent, Attempt, Flags, ItemId, Lost, Prepared, Protocol, Reason, Variant, Variants};
+use crate::contexts::{self, SpinPolicy, Stamp, WorkerStates};
+use hotrow_core::{
+    Absent, Attempt, ConflictCause, Flags, ItemId, Prepared, Protocol, Reason, Variant, Variants,
+};
 use hotrow_sync::clock;
 use lock::Released;
-use queue::{Queues, Refused, Wish};
+use queue::{LockRequest, Queues, Refused};
 
 /// What a transaction does when a lock is held by others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,7 +78,7 @@ impl Policy {
 #[derive(Debug)]
 pub struct TwoPhaseLocking {
     policy: Policy,
-    contexts: Contexts,
+    contexts: WorkerStates,
     queues: Queues,
 }
 
@@ -95,7 +97,7 @@ impl TwoPhaseLocking {
 
     /// Takes the lock of an item, for itself alone or not, unless the attempt holds it.
     #[inline(always)]
-    fn lock(&self, attempt: &mut Attempt<Self>, id: ItemId, exclusive: bool) -> Result<(), Lost> {
+    fn lock(&self, attempt: &mut Attempt<Self>, id: ItemId, exclusive: bool) -> Result<(), ConflictCause> {
         if Self::holds(attempt, id, exclusive) {
             return Ok(());
         }
@@ -113,24 +115,30 @@ impl TwoPhaseLocking {
 
     #[cold]
     #[inline(never)]
-    fn lock_slowly(&self, attempt: &mut Attempt<Self>, id: ItemId, exclusive: bool) -> Result<(), Lost> {
+    fn lock_slowly(
+        &self,
+        attempt: &mut Attempt<Self>,
+        id: ItemId,
+        exclusive: bool,
+    ) -> Result<(), ConflictCause> {
         let item = attempt.items.get(id);
         let segment = item.segment();
         let shares = item.is(Flags::READ);
-        let wish = Wish { segment: segment.addr().get(), stamp: attempt.local.stamp, exclusive, shares };
+        let request =
+            LockRequest { segment: segment.addr().get(), stamp: attempt.local.stamp, exclusive, shares };
         // SAFETY: the item's segment is in memory until the attempt ends; the reference does not outlive it.
         let word = unsafe { segment.as_ref() };
-        match self.queues.acquire(|| attempt.wait_max(), word, wish, self.policy, &self.contexts) {
+        match self.queues.acquire(|| attempt.wait_max(), word, request, self.policy, &self.contexts) {
             Ok(()) => Ok(()),
             Err(Refused::Wounded) => Err(self.contexts.loss(attempt)),
-            Err(Refused::Held) if exclusive => Err(Lost::item(Reason::WriteLocked, id)),
-            Err(Refused::Held) => Err(Lost::item(Reason::ReadLocked, id)),
+            Err(Refused::Unavailable) if exclusive => Err(ConflictCause::item(Reason::WriteLocked, id)),
+            Err(Refused::Unavailable) => Err(ConflictCause::item(Reason::ReadLocked, id)),
         }
     }
 
     /// Whether what was seen under a lock counts.
     #[inline(always)]
-    fn unharmed<V>(&self, attempt: &Attempt<Self>, value: V) -> Result<V, Lost> {
+    fn unharmed<V>(&self, attempt: &Attempt<Self>, value: V) -> Result<V, ConflictCause> {
         match self.policy {
             Policy::WoundWait => self.contexts.unharmed(attempt, attempt.local.stamp, value),
             Policy::NoWait | Policy::WaitDie => Ok(value),
@@ -153,7 +161,7 @@ impl TwoPhaseLocking {
             word.release_shared(worker)
         };
         match released {
-            Some(Released::Quietly) => {}
+            Some(Released::NoWaiters) => {}
             Some(Released::Queued) => self.queues.hand_on(word, segment, self.policy, &self.contexts),
             None => self.queues.release_noted(word, segment, stamp, self.policy, &self.contexts),
         }
@@ -184,7 +192,7 @@ impl Variants for TwoPhaseLocking {
     }
 
     fn new(policy: &Policy) -> Self {
-        Self { policy: *policy, contexts: Contexts::new(Looks::SPINNING), queues: Queues::new() }
+        Self { policy: *policy, contexts: WorkerStates::new(SpinPolicy::SPINNING), queues: Queues::new() }
     }
 }
 
@@ -216,7 +224,7 @@ unsafe impl Protocol for TwoPhaseLocking {
         attempt: &mut Attempt<Self>,
         id: ItemId,
         mut load: impl FnMut() -> V,
-    ) -> Result<V, Lost> {
+    ) -> Result<V, ConflictCause> {
         self.lock(attempt, id, false)?;
         self.unharmed(attempt, load())
     }
@@ -227,13 +235,13 @@ unsafe impl Protocol for TwoPhaseLocking {
         attempt: &mut Attempt<Self>,
         id: ItemId,
         mut load: impl FnMut() -> V,
-    ) -> Result<V, Lost> {
+    ) -> Result<V, ConflictCause> {
         self.lock(attempt, id, true)?;
         self.unharmed(attempt, load())
     }
 
     #[inline(always)]
-    fn write(&self, attempt: &mut Attempt<Self>, id: ItemId) -> Result<(), Lost> {
+    fn write(&self, attempt: &mut Attempt<Self>, id: ItemId) -> Result<(), ConflictCause> {
         self.lock(attempt, id, true)
     }
 
@@ -242,7 +250,7 @@ unsafe impl Protocol for TwoPhaseLocking {
         attempt: &mut Attempt<Self>,
         id: ItemId,
         mut load: impl FnMut() -> V,
-    ) -> Result<V, Lost> {
+    ) -> Result<V, ConflictCause> {
         let held = Self::holds(attempt, id, false);
         self.lock(attempt, id, false)?;
         let value = load();
@@ -258,7 +266,7 @@ unsafe impl Protocol for TwoPhaseLocking {
         LockWord::born(attempt.worker().number())
     }
 
-    fn prepare(&self, attempt: &mut Attempt<Self>) -> Result<(), Lost> {
+    fn prepare(&self, attempt: &mut Attempt<Self>) -> Result<(), ConflictCause> {
         attempt.draw_stamp();
         attempt.check_predicates(|attempt, id| {
             self.lock(attempt, id, false)?;
@@ -273,7 +281,7 @@ unsafe impl Protocol for TwoPhaseLocking {
     }
 
     fn finish(&self, prepared: Prepared<'_, Self>) {
-        Contexts::fence_before_install();
+        WorkerStates::fence_before_install();
         let attempt = prepared.install_all(|_| (), |_| ());
         self.release(attempt);
     }

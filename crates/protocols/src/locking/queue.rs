@@ -24,7 +24,7 @@
 
 use super::Policy;
 use super::lock::LockWord;
-use crate::contexts::{Contexts, Stamp, Waited, Wound};
+use crate::contexts::{Stamp, Waited, WorkerStates, Wound};
 use crate::striped::Striped;
 use hotrow_sync::clock::Duration;
 
@@ -65,7 +65,7 @@ struct Entry {
 
 /// What a transaction wants of a lock.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Wish {
+pub(super) struct LockRequest {
     /// The segment's address.
     pub(super) segment: usize,
     /// Who.
@@ -76,7 +76,7 @@ pub(super) struct Wish {
     pub(super) shares: bool,
 }
 
-impl Wish {
+impl LockRequest {
     fn conflicts_with(&self, exclusive: bool) -> bool {
         self.exclusive || exclusive
     }
@@ -86,7 +86,7 @@ impl Wish {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Refused {
     /// It stayed with others.
-    Held,
+    Unavailable,
     /// The transaction itself was wounded.
     Wounded,
 }
@@ -101,28 +101,28 @@ impl Queues {
         &self,
         wait_max: impl FnOnce() -> Option<Duration>,
         word: &LockWord,
-        wish: Wish,
+        request: LockRequest,
         policy: Policy,
-        contexts: &Contexts,
+        contexts: &WorkerStates,
     ) -> Result<(), Refused> {
-        let worker = wish.stamp.worker();
+        let worker = request.stamp.worker();
         if policy == Policy::NoWait && !word.needs_queue(worker) {
-            return Err(Refused::Held);
+            return Err(Refused::Unavailable);
         }
-        let mut entries = self.entries.lock(wish.segment);
+        let mut entries = self.entries.lock(request.segment);
         word.close();
-        let Some(waits) = decide(&mut entries, word, wish, policy, contexts) else {
+        let Some(waits) = decide(&mut entries, word, request, policy, contexts) else {
             // Others may have been held off by the word alone meanwhile.
-            hand_on(&mut entries, word, wish.segment, policy, contexts);
-            return Err(Refused::Held);
+            hand_on(&mut entries, word, request.segment, policy, contexts);
+            return Err(Refused::Unavailable);
         };
         if !waits {
-            give(&mut entries, word, wish);
-            hand_on(&mut entries, word, wish.segment, policy, contexts);
+            give(&mut entries, word, request);
+            hand_on(&mut entries, word, request.segment, policy, contexts);
             return Ok(());
         }
         contexts.clear_grant(worker);
-        let Wish { segment, stamp, exclusive, shares: upgrade } = wish;
+        let LockRequest { segment, stamp, exclusive, shares: upgrade } = request;
         entries.push(Entry { segment, stamp, exclusive, role: Role::Waiter { upgrade, bypassed: 0 } });
         drop(entries);
         let granted = || contexts.is_granted(worker, segment);
@@ -138,7 +138,7 @@ impl Queues {
         entries
             .retain(|entry| !(entry.segment == segment && entry.stamp.id == stamp.id && entry.is_waiter()));
         hand_on(&mut entries, word, segment, policy, contexts);
-        Err(if waited == Waited::Wounded { Refused::Wounded } else { Refused::Held })
+        Err(if waited == Waited::Wounded { Refused::Wounded } else { Refused::Unavailable })
     }
 
     /// Gives a shared lock back that has no bit in the word.
@@ -148,7 +148,7 @@ impl Queues {
         segment: usize,
         stamp: Stamp,
         policy: Policy,
-        contexts: &Contexts,
+        contexts: &WorkerStates,
     ) {
         let mut entries = self.entries.lock(segment);
         entries.retain(|entry| !entry.is_holder_of(segment, stamp.worker()));
@@ -157,7 +157,7 @@ impl Queues {
 
     /// A holder has released: the lock goes to whoever is next.
     #[cold]
-    pub(super) fn hand_on(&self, word: &LockWord, segment: usize, policy: Policy, contexts: &Contexts) {
+    pub(super) fn hand_on(&self, word: &LockWord, segment: usize, policy: Policy, contexts: &WorkerStates) {
         hand_on(&mut self.entries.lock(segment), word, segment, policy, contexts);
     }
 }
@@ -180,13 +180,13 @@ impl Entry {
 fn decide(
     entries: &mut Vec<Entry>,
     word: &LockWord,
-    wish: Wish,
+    request: LockRequest,
     policy: Policy,
-    contexts: &Contexts,
+    contexts: &WorkerStates,
 ) -> Option<bool> {
     let mut held = false;
     for (holder, exclusive) in holders(word, contexts) {
-        match meet(wish, holder, exclusive, policy, contexts)? {
+        match meet(request, holder, exclusive, policy, contexts)? {
             Met::Nobody => {}
             Met::Holder => held = true,
             Met::Dead => word.revoke(holder.worker()),
@@ -194,8 +194,8 @@ fn decide(
     }
     let mut at = 0;
     while let Some(entry) = entries.get(at) {
-        if entry.is_noted_at(wish.segment) {
-            match meet(wish, entry.stamp, false, policy, contexts)? {
+        if entry.is_noted_at(request.segment) {
+            match meet(request, entry.stamp, false, policy, contexts)? {
                 Met::Nobody => {}
                 Met::Holder => held = true,
                 Met::Dead => {
@@ -206,16 +206,16 @@ fn decide(
         }
         at += 1;
     }
-    if wish.shares {
+    if request.shares {
         return Some(held);
     }
     let mut waits = held;
     for entry in entries.iter_mut() {
         let Role::Waiter { bypassed, .. } = &mut entry.role else { continue };
-        if entry.segment != wish.segment || !wish.conflicts_with(entry.exclusive) {
+        if entry.segment != request.segment || !request.conflicts_with(entry.exclusive) {
             continue;
         }
-        let behind = entry.stamp.is_older_than(wish.stamp);
+        let behind = entry.stamp.is_older_than(request.stamp);
         match policy {
             Policy::NoWait => {}
             // It will have the lock first (the youngest goes first), and is younger.
@@ -240,15 +240,22 @@ enum Met {
 }
 
 /// What a holder means to a wish. `None` if the wish's transaction must abort.
-fn meet(wish: Wish, holder: Stamp, exclusive: bool, policy: Policy, contexts: &Contexts) -> Option<Met> {
-    if holder.worker() == wish.stamp.worker() || !wish.conflicts_with(exclusive) {
+fn meet(
+    request: LockRequest,
+    holder: Stamp,
+    exclusive: bool,
+    policy: Policy,
+    contexts: &WorkerStates,
+) -> Option<Met> {
+    if holder.worker() == request.stamp.worker() || !request.conflicts_with(exclusive) {
         return Some(Met::Nobody);
     }
     match policy {
         Policy::NoWait => None,
-        Policy::WaitDie if holder.is_older_than(wish.stamp) => None,
+        Policy::WaitDie if holder.is_older_than(request.stamp) => None,
         Policy::WoundWait
-            if wish.stamp.is_older_than(holder) && contexts.wound(holder.id, wish.segment) == Wound::Dead =>
+            if request.stamp.is_older_than(holder)
+                && contexts.wound(holder.id, request.segment) == Wound::Dead =>
         {
             Some(Met::Dead)
         }
@@ -258,7 +265,7 @@ fn meet(wish: Wish, holder: Stamp, exclusive: bool, policy: Policy, contexts: &C
 
 /// Who holds a lock by its word, and whether alone. The stripe's mutex is held and the lock closed, so that its
 /// holders become fewer at most.
-fn holders(word: &LockWord, contexts: &Contexts) -> impl Iterator<Item = (Stamp, bool)> {
+fn holders(word: &LockWord, contexts: &WorkerStates) -> impl Iterator<Item = (Stamp, bool)> {
     word.holders().workers().filter_map(|(worker, exclusive)| {
         let stamp = contexts.stamp(worker);
         // If the worker still holds the lock, the stamp is that of the transaction that does.
@@ -267,8 +274,8 @@ fn holders(word: &LockWord, contexts: &Contexts) -> impl Iterator<Item = (Stamp,
 }
 
 /// Makes a transaction a holder. Nobody is in its way.
-fn give(entries: &mut Vec<Entry>, word: &LockWord, wish: Wish) {
-    let Wish { segment, stamp, exclusive, .. } = wish;
+fn give(entries: &mut Vec<Entry>, word: &LockWord, request: LockRequest) {
+    let LockRequest { segment, stamp, exclusive, .. } = request;
     if exclusive {
         entries.retain(|entry| !entry.is_holder_of(segment, stamp.worker()));
         word.grant_exclusive(stamp.worker());
@@ -279,7 +286,13 @@ fn give(entries: &mut Vec<Entry>, word: &LockWord, wish: Wish) {
 
 /// Gives a lock to those in its queue who are next, as long as they are not in each other's way; and lets
 /// everybody take it by its word again if the queue is empty.
-fn hand_on(entries: &mut Vec<Entry>, word: &LockWord, segment: usize, policy: Policy, contexts: &Contexts) {
+fn hand_on(
+    entries: &mut Vec<Entry>,
+    word: &LockWord,
+    segment: usize,
+    policy: Policy,
+    contexts: &WorkerStates,
+) {
     loop {
         // (To whom, and whether it comes before another one that was found.)
         let mut next: Option<(usize, Entry)> = None;
@@ -314,7 +327,7 @@ fn hand_on(entries: &mut Vec<Entry>, word: &LockWord, segment: usize, policy: Po
         }
         entries.swap_remove(at);
         let Entry { stamp, exclusive, .. } = entry;
-        give(entries, word, Wish { segment, stamp, exclusive, shares: false });
+        give(entries, word, LockRequest { segment, stamp, exclusive, shares: false });
         contexts.grant(worker, segment);
     }
     if !entries.iter().any(|entry| entry.segment == segment) {

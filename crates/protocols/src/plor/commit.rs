@@ -2,13 +2,13 @@
 
 use super::locker::{Locker, Set};
 use super::{Plor, locker_of};
-use hotrow_core::{Attempt, Flags, ItemId, Lost, Reason};
+use hotrow_core::{Attempt, ConflictCause, Flags, ItemId, Reason};
 use hotrow_sync::atomic::{Ordering, fence};
 
 impl Plor {
     /// Phase 1 for one segment: exclusive mode, and no reader that could still commit or be wounded.
     #[inline(always)]
-    fn make_exclusive(&self, attempt: &mut Attempt<Self>, id: ItemId) -> Result<(), Lost> {
+    fn make_exclusive(&self, attempt: &mut Attempt<Self>, id: ItemId) -> Result<(), ConflictCause> {
         // SAFETY: used before the attempt ends.
         let locker = unsafe { locker_of(attempt, id) };
         let stamp = attempt.local.stamp;
@@ -22,12 +22,17 @@ impl Plor {
     }
 
     #[inline(never)]
-    fn settle_readers(&self, attempt: &mut Attempt<Self>, id: ItemId, locker: &Locker) -> Result<(), Lost> {
+    fn settle_readers(
+        &self,
+        attempt: &mut Attempt<Self>,
+        id: ItemId,
+        locker: &Locker,
+    ) -> Result<(), ConflictCause> {
         let stamp = attempt.local.stamp;
         let mut readers = std::mem::take(&mut attempt.local.readers);
         let settled = self.settle(locker, stamp, &mut readers, |reader| {
             let over = || !self.contexts.is_running(reader.id);
-            let lost = Lost::item(Reason::WriteLocked, id);
+            let lost = ConflictCause::item(Reason::WriteLocked, id);
             self.contexts.wait(attempt, reader.worker(), stamp, over, over, lost)
         });
         attempt.local.readers = readers;
@@ -36,13 +41,13 @@ impl Plor {
 
     /// Phase 1 for all segments to be written (plor Figure 5).
     #[inline(always)]
-    pub(super) fn make_all_exclusive(&self, attempt: &mut Attempt<Self>) -> Result<(), Lost> {
+    pub(super) fn make_all_exclusive(&self, attempt: &mut Attempt<Self>) -> Result<(), ConflictCause> {
         if attempt.local.delayed {
             self.take_delayed(attempt)?;
         }
         for at in 0..attempt.items.writes().len() {
             let id = attempt.items.writes()[at];
-            if !attempt.items.get(id).is(Flags::BORN) {
+            if !attempt.items.get(id).is(Flags::INSERTED) {
                 self.make_exclusive(attempt, id)?;
             }
         }
@@ -50,7 +55,7 @@ impl Plor {
     }
 
     /// Takes the rights to write that were put off (plor §4.1.4), in the order of first write.
-    fn take_delayed(&self, attempt: &mut Attempt<Self>) -> Result<(), Lost> {
+    fn take_delayed(&self, attempt: &mut Attempt<Self>) -> Result<(), ConflictCause> {
         for at in 0..attempt.items.writes().len() {
             let id = attempt.items.writes()[at];
             if !attempt.items.get(id).is(Flags::LOCKED) {
@@ -61,7 +66,7 @@ impl Plor {
     }
 
     /// Checks each predicate on a value that stays until the attempt ends, or whose version is checked later.
-    pub(super) fn check_predicates(&self, attempt: &mut Attempt<Self>) -> Result<(), Lost> {
+    pub(super) fn check_predicates(&self, attempt: &mut Attempt<Self>) -> Result<(), ConflictCause> {
         if attempt.local.optimistic {
             return attempt.check_predicates(Self::read_predicate);
         }
@@ -73,10 +78,10 @@ impl Plor {
     }
 
     /// Checks a predicate and turns it into a read of the version of which it holds.
-    fn read_predicate(attempt: &mut Attempt<Self>, id: ItemId) -> Result<bool, Lost> {
+    fn read_predicate(attempt: &mut Attempt<Self>, id: ItemId) -> Result<bool, ConflictCause> {
         let stable = attempt.items.get(id).header().stable(|| attempt.predicate_holds(id));
         let Some((version, holds)) = stable else {
-            return Err(Lost::item(Reason::ReadLocked, id));
+            return Err(ConflictCause::item(Reason::ReadLocked, id));
         };
         let item = attempt.items.get_mut(id);
         if !item.is(Flags::READ) {
@@ -88,7 +93,7 @@ impl Plor {
 
     /// Checks that every version read is still there, and that nobody is about to replace it: somebody younger who
     /// was is stopped.
-    pub(super) fn validate(&self, attempt: &Attempt<Self>) -> Result<(), Lost> {
+    pub(super) fn validate(&self, attempt: &Attempt<Self>) -> Result<(), ConflictCause> {
         // Orders the reads before the checks; the reader's side of `Locker::begin_install`.
         fence(Ordering::Acquire);
         let stamp = attempt.local.stamp;
@@ -99,14 +104,14 @@ impl Plor {
             let locker = item.header();
             let harmless = |holder| holder == stamp.id || self.passes(stamp, holder, locker);
             if !locker.is_unchanged(item.mark, harmless) {
-                return Err(Lost::item(Reason::ReadChanged, id));
+                return Err(ConflictCause::item(Reason::ReadChanged, id));
             }
         }
         Ok(())
     }
 
     /// Validates predicates, versions that were read, buckets and leaves.
-    pub(super) fn validate_all(&self, attempt: &mut Attempt<Self>) -> Result<(), Lost> {
+    pub(super) fn validate_all(&self, attempt: &mut Attempt<Self>) -> Result<(), ConflictCause> {
         self.check_predicates(attempt)?;
         if attempt.local.optimistic {
             self.validate(attempt)?;

@@ -196,7 +196,7 @@ impl Locker {
         // (That of a segment that was just made is odd already.)
         self.version.store(version | 1, Ordering::Relaxed);
         // Orders the odd version, and wounds dealt before, ahead of the stores to the value; pairs with the acquire
-        // fences in `stable` and in `Contexts::is_wounded`.
+        // fences in `stable` and in `WorkerStates::is_wounded`.
         fence(Ordering::Release);
     }
 

@@ -21,10 +21,10 @@
 //! then, and it commits later without having been wounded. What it writes nobody else can write from before it until
 //! the installation (there is one right to write), and whoever reads it in between waits. What it has read
 //! is as it was: who replaces it must find it among the readers (`locker`, on why it does), and wounds it before its
-//! own commit point, or waits until it has passed its own. `Contexts` has a wound and a commit exclude each other.
+//! own commit point, or waits until it has passed its own. `WorkerStates` has a wound and a commit exclude each other.
 //!
 //! A wounded reader may be in the middle of a look while the value is replaced. It looks at its own state afterwards
-//! (`Contexts::is_wounded`), so what it has seen does not count.
+//! (`WorkerStates::is_wounded`), so what it has seen does not count.
 //!
 //! # Read-only transactions (plor §4.1.3)
 //!
@@ -64,8 +64,10 @@ mod readers;
 pub use locker::Locker;
 pub use options::PlorOptions;
 
-use crate::contexts::{self, AttemptId, Contexts, Looks, Stamp, Wound};
-use hotrow_core::{Absent, Attempt, Flags, ItemId, Lost, Prepared, Protocol, Reason, Variant, Variants};
+use crate::contexts::{self, AttemptId, SpinPolicy, Stamp, WorkerStates, Wound};
+use hotrow_core::{
+    Absent, Attempt, ConflictCause, Flags, ItemId, Prepared, Protocol, Reason, Variant, Variants,
+};
 use hotrow_sync::atomic::{Ordering, fence};
 use hotrow_sync::clock;
 use locker::{Latch, Overflow, Set, Writer};
@@ -74,7 +76,7 @@ use locker::{Latch, Overflow, Set, Writer};
 #[derive(Debug)]
 pub struct Plor {
     options: PlorOptions,
-    contexts: Contexts,
+    contexts: WorkerStates,
     overflow: Overflow,
 }
 
@@ -129,13 +131,13 @@ impl Plor {
         id: ItemId,
         seen: Writer,
         reason: Reason,
-    ) -> Result<(), Lost> {
+    ) -> Result<(), ConflictCause> {
         let Some(holder) = seen.holder() else { return Ok(()) };
         // SAFETY: used before the attempt ends.
         let locker = unsafe { locker_of(attempt, id) };
         let (stamp, contexts) = (attempt.local.stamp, &self.contexts);
         let over = || locker.writer() != seen || contexts.is_over(holder);
-        let lost = Lost::item(reason, id);
+        let lost = ConflictCause::item(reason, id);
         if reason == Reason::WriteLocked {
             let granted = || contexts.is_granted(stamp.worker(), locker.address());
             contexts.wait(attempt, stamp.worker(), stamp, granted, over, lost)
@@ -146,7 +148,7 @@ impl Plor {
 
     /// Enters among the readers of a segment (plor Figure 4, `LockRd`).
     #[inline(always)]
-    fn lock_read(&self, attempt: &mut Attempt<Self>, id: ItemId) -> Result<(), Lost> {
+    fn lock_read(&self, attempt: &mut Attempt<Self>, id: ItemId) -> Result<(), ConflictCause> {
         // SAFETY: used before the attempt ends.
         let locker = unsafe { locker_of(attempt, id) };
         let stamp = attempt.local.stamp;
@@ -159,7 +161,7 @@ impl Plor {
 
     /// Takes the right to write a segment (plor Figure 4, `LockWr`).
     #[inline(always)]
-    fn lock_write(&self, attempt: &mut Attempt<Self>, id: ItemId) -> Result<(), Lost> {
+    fn lock_write(&self, attempt: &mut Attempt<Self>, id: ItemId) -> Result<(), ConflictCause> {
         // SAFETY: used before the attempt ends.
         let locker = unsafe { locker_of(attempt, id) };
         let latch = self.latch(locker);
@@ -175,7 +177,7 @@ impl Plor {
 
     #[cold]
     #[inline(never)]
-    fn lock_write_slowly(&self, attempt: &mut Attempt<Self>, id: ItemId) -> Result<(), Lost> {
+    fn lock_write_slowly(&self, attempt: &mut Attempt<Self>, id: ItemId) -> Result<(), ConflictCause> {
         // SAFETY: used before the attempt ends.
         let locker = unsafe { locker_of(attempt, id) };
         let stamp = attempt.local.stamp;
@@ -184,13 +186,13 @@ impl Plor {
 
     /// Makes sure that the value of an item stays, or that the attempt learns that it does not.
     #[inline(always)]
-    fn enter(&self, attempt: &mut Attempt<Self>, id: ItemId) -> Result<(), Lost> {
+    fn enter(&self, attempt: &mut Attempt<Self>, id: ItemId) -> Result<(), ConflictCause> {
         let item = attempt.items.get(id);
         if item.is(Flags::READ) || item.is(Flags::LOCKED) { Ok(()) } else { self.lock_read(attempt, id) }
     }
 
     #[inline(always)]
-    fn unharmed<V>(&self, attempt: &Attempt<Self>, value: V) -> Result<V, Lost> {
+    fn unharmed<V>(&self, attempt: &Attempt<Self>, value: V) -> Result<V, ConflictCause> {
         self.contexts.unharmed(attempt, attempt.local.stamp, value)
     }
 
@@ -201,16 +203,16 @@ impl Plor {
         attempt: &mut Attempt<Self>,
         id: ItemId,
         load: impl FnMut() -> V,
-    ) -> Result<V, Lost> {
+    ) -> Result<V, ConflictCause> {
         let item = attempt.items.get_mut(id);
         let Some((version, value)) = item.header().stable(load) else {
-            return Err(Lost::item(Reason::ReadLocked, id));
+            return Err(ConflictCause::item(Reason::ReadLocked, id));
         };
         if !item.is(Flags::READ) {
             item.mark = version;
             item.set(Flags::READ);
         } else if item.mark != version {
-            return Err(Lost::item(Reason::ReadChanged, id));
+            return Err(ConflictCause::item(Reason::ReadChanged, id));
         }
         Ok(value)
     }
@@ -232,7 +234,11 @@ impl Variants for Plor {
     }
 
     fn new(options: &PlorOptions) -> Self {
-        Self { options: *options, contexts: Contexts::new(Looks::SPINNING), overflow: Overflow::new() }
+        Self {
+            options: *options,
+            contexts: WorkerStates::new(SpinPolicy::SPINNING),
+            overflow: Overflow::new(),
+        }
     }
 }
 
@@ -268,7 +274,7 @@ unsafe impl Protocol for Plor {
         attempt: &mut Attempt<Self>,
         id: ItemId,
         mut load: impl FnMut() -> V,
-    ) -> Result<V, Lost> {
+    ) -> Result<V, ConflictCause> {
         if attempt.local.optimistic {
             return self.read_version(attempt, id, load);
         }
@@ -282,7 +288,7 @@ unsafe impl Protocol for Plor {
         attempt: &mut Attempt<Self>,
         id: ItemId,
         mut load: impl FnMut() -> V,
-    ) -> Result<V, Lost> {
+    ) -> Result<V, ConflictCause> {
         if attempt.local.optimistic {
             return self.read_version(attempt, id, load);
         }
@@ -293,17 +299,22 @@ unsafe impl Protocol for Plor {
     }
 
     #[inline(always)]
-    fn write(&self, attempt: &mut Attempt<Self>, id: ItemId) -> Result<(), Lost> {
+    fn write(&self, attempt: &mut Attempt<Self>, id: ItemId) -> Result<(), ConflictCause> {
         if attempt.local.delayed || attempt.items.get(id).is(Flags::LOCKED) {
             return Ok(());
         }
         self.lock_write(attempt, id)
     }
 
-    fn peek<V>(&self, attempt: &mut Attempt<Self>, id: ItemId, load: impl FnMut() -> V) -> Result<V, Lost> {
+    fn peek<V>(
+        &self,
+        attempt: &mut Attempt<Self>,
+        id: ItemId,
+        load: impl FnMut() -> V,
+    ) -> Result<V, ConflictCause> {
         match attempt.items.get(id).header().stable(load) {
             Some((_, value)) => Ok(value),
-            None => Err(Lost::item(Reason::ReadLocked, id)),
+            None => Err(ConflictCause::item(Reason::ReadLocked, id)),
         }
     }
 
@@ -311,7 +322,7 @@ unsafe impl Protocol for Plor {
         Locker::born(attempt.local.stamp.id)
     }
 
-    fn prepare(&self, attempt: &mut Attempt<Self>) -> Result<(), Lost> {
+    fn prepare(&self, attempt: &mut Attempt<Self>) -> Result<(), ConflictCause> {
         self.make_all_exclusive(attempt)?;
         attempt.draw_stamp();
         self.validate_all(attempt)?;
@@ -362,7 +373,7 @@ unsafe impl Protocol for Plor {
         self.contexts.tell(stamp);
     }
 
-    fn validate_before_rollback(&self, attempt: &mut Attempt<Self>) -> Result<(), Lost> {
+    fn validate_before_rollback(&self, attempt: &mut Attempt<Self>) -> Result<(), ConflictCause> {
         self.validate_all(attempt)?;
         self.unharmed(attempt, ())
     }
@@ -377,7 +388,7 @@ unsafe impl Protocol for Plor {
             self.leave_readers(attempt);
         }
         for item in attempt.items.iter() {
-            if item.is(Flags::BORN) {
+            if item.is(Flags::INSERTED) {
                 item.header().end_install();
             }
             if item.is(Flags::LOCKED) {

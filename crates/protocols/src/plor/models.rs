@@ -25,14 +25,14 @@ impl Segment {
     fn new() -> Arc<Self> {
         let plor = Plor {
             options: PlorOptions::default(),
-            contexts: Contexts::modelled(),
+            contexts: WorkerStates::modelled(),
             overflow: Overflow::new(),
         };
         let words = [(); 2].map(|()| AtomicU64::new(0));
         Arc::new(Self { plor, locker: Locker::default(), words, writes: UnsafeCell::new(0) })
     }
 
-    fn contexts(&self) -> &Contexts {
+    fn contexts(&self) -> &WorkerStates {
         &self.plor.contexts
     }
 

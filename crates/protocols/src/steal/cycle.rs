@@ -47,7 +47,7 @@
 
 use super::node::{ABANDONED, BlockedBy, EXCLUSIVE, HEAD, NodeId};
 use super::queue::Queues;
-use crate::contexts::{Contexts, Stamp};
+use crate::contexts::{Stamp, WorkerStates};
 
 /// One that waits, and is waited for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,7 +70,7 @@ impl Queues {
     /// Looks for deadlocks that an attempt which waits is in, and chooses victims until there is none. Whether it is one
     /// itself. `over` is the segment that it waits for.
     #[cold]
-    pub(super) fn is_victim(&self, stamp: Stamp, over: usize, contexts: &Contexts) -> bool {
+    pub(super) fn is_victim(&self, stamp: Stamp, over: usize, contexts: &WorkerStates) -> bool {
         loop {
             match self.youngest_in_cycle(stamp, contexts) {
                 None => return false,
@@ -81,7 +81,7 @@ impl Queues {
     }
 
     /// The youngest in a cycle that an attempt is in.
-    fn youngest_in_cycle(&self, me: Stamp, contexts: &Contexts) -> Option<Stamp> {
+    fn youngest_in_cycle(&self, me: Stamp, contexts: &WorkerStates) -> Option<Stamp> {
         let node = self.nodes.waits_in(me.worker())?;
         let mut found = vec![Found { waiting: Waiting { node, stamp: me, helps: true }, from: 0 }];
         let mut at = 0;
@@ -104,7 +104,7 @@ impl Queues {
     }
 
     /// Tells `each` of those that wait, themselves, and that the worker of a node waits for.
-    pub(super) fn waited_for(&self, node: NodeId, contexts: &Contexts, mut each: impl FnMut(Waiting)) {
+    pub(super) fn waited_for(&self, node: NodeId, contexts: &WorkerStates, mut each: impl FnMut(Waiting)) {
         let Some(mut seen) = self.nodes.look(node) else { return };
         let exclusive = seen.state & EXCLUSIVE != 0;
         while seen.state & HEAD == 0 {
@@ -136,7 +136,7 @@ impl Queues {
     }
 
     /// The wait of a worker that holds what others wait for.
-    fn wait_of(&self, worker: u32, contexts: &Contexts) -> Option<Waiting> {
+    fn wait_of(&self, worker: u32, contexts: &WorkerStates) -> Option<Waiting> {
         let node = self.nodes.waits_in(worker)?;
         let stamp = contexts.running(worker)?;
         // Still: so it is that attempt which waits there. If not, it looks itself when it waits again.

@@ -46,7 +46,7 @@ pub(super) enum Blocker {
 #[must_use]
 pub(super) enum Released {
     /// Nobody.
-    Quietly,
+    NoWaiters,
     /// The head of the queue, or an upgrade, at the event of this worker.
     Awaited(u32),
 }
@@ -54,7 +54,7 @@ pub(super) enum Released {
 impl Released {
     /// By a word before or after the change, in which they that wait are named.
     fn if_awaited(awaited: bool, word: u64) -> Self {
-        if awaited { Released::Awaited(owner(word)) } else { Released::Quietly }
+        if awaited { Released::Awaited(owner(word)) } else { Released::NoWaiters }
     }
 }
 
@@ -127,7 +127,7 @@ impl QueueLock {
         const IN_THE_WAY: u64 = EXCLUSIVE | UPGRADING | TAIL;
         // Relaxed: most of those that may not share the lock are kept from counting themselves; the update decides.
         if self.0.load(Ordering::Relaxed) & IN_THE_WAY != 0 {
-            return Err(Released::Quietly);
+            return Err(Released::NoWaiters);
         }
         // Acquire: pairs with the release of whoever held it last, so that its stores are seen. Sequentially
         // consistent besides: locks and the checks of buckets and leaves must not miss each other (`occ`).
@@ -233,7 +233,7 @@ impl QueueLock {
 
     /// Whether anybody waits in the queue.
     #[inline]
-    pub(super) fn is_awaited(&self) -> bool {
+    pub(super) fn has_waiters(&self) -> bool {
         // Relaxed: whoever joins later waits a little longer.
         self.0.load(Ordering::Relaxed) & TAIL != 0
     }
@@ -250,9 +250,9 @@ impl QueueLock {
             let (next, result) = match seen & UPGRADING != 0 {
                 true if owner(seen) != worker => return Upgraded::Rival(owner(seen)),
                 true if seen & READERS == READER => {
-                    (granted(seen, worker, true), Upgraded::Taken(Released::Quietly))
+                    (granted(seen, worker, true), Upgraded::Taken(Released::NoWaiters))
                 }
-                true => return Upgraded::Waiting(Released::Quietly),
+                true => return Upgraded::Waiting(Released::NoWaiters),
                 false => {
                     let head = Released::if_awaited(seen & TAIL != 0, seen);
                     match seen & READERS == READER {
@@ -283,7 +283,7 @@ impl QueueLock {
     /// Says that a worker does not wait any more to have the lock alone, if the word still says so.
     pub(super) fn cancel_upgrade(&self, worker: u32) -> Released {
         let changed = self.change_upgrade(worker, |word| word & !(UPGRADING | OWNER));
-        changed.map_or(Released::Quietly, |word| Released::if_awaited(word & TAIL != 0, word))
+        changed.map_or(Released::NoWaiters, |word| Released::if_awaited(word & TAIL != 0, word))
     }
 
     fn change_upgrade(&self, worker: u32, change: impl Fn(u64) -> u64) -> Option<u64> {
@@ -343,11 +343,11 @@ mod tests {
         assert_eq!((lock.try_shared(), lock.try_shared()), (Ok(()), Ok(())));
         assert!(!lock.try_exclusive(1, false) && !lock.try_exclusive(0, true));
         assert_eq!(lock.blocker(true), Some(Blocker::Readers));
-        assert_eq!(lock.release_shared(), Released::Quietly);
+        assert_eq!(lock.release_shared(), Released::NoWaiters);
         assert!(lock.try_exclusive(16_383, true));
         assert_eq!(lock.blocker(false), Some(Blocker::Owner(16_383)));
-        assert_eq!(lock.try_shared(), Err(Released::Quietly));
-        assert_eq!(lock.release_exclusive(), Released::Quietly);
+        assert_eq!(lock.try_shared(), Err(Released::NoWaiters));
+        assert_eq!(lock.release_exclusive(), Released::NoWaiters);
         assert!(lock.try_exclusive(9_999, false));
     }
 
@@ -357,7 +357,7 @@ mod tests {
         assert_eq!(lock.try_shared(), Ok(()));
         let mut before = Vec::new();
         assert_eq!(lock.join(node(1), true, |node| before.push(node)), Joined::Behind(None));
-        assert_eq!(lock.try_shared(), Err(Released::Quietly));
+        assert_eq!(lock.try_shared(), Err(Released::NoWaiters));
         assert_eq!(lock.join(node(2), false, |node| before.push(node)), Joined::Behind(Some(node(1))));
         assert_eq!(before, [None, Some(node(1))]);
         assert_eq!(lock.take(node(1), true), None);
@@ -368,7 +368,7 @@ mod tests {
         assert_eq!((lock.take(node(2), false), lock.leave_empty(node(1))), (None, false));
         assert_eq!(lock.release_exclusive(), Released::Awaited(1));
         assert_eq!(lock.take(node(2), false), Some(true));
-        assert_eq!((lock.tail(), lock.release_shared()), (None, Released::Quietly));
+        assert_eq!((lock.tail(), lock.release_shared()), (None, Released::NoWaiters));
         assert_eq!(lock.join(node(3), true, |_| ()), Joined::Taken);
     }
 
@@ -394,16 +394,19 @@ mod tests {
         assert!(lock.await_readers(4));
         // The head is told that it waits for another one now.
         assert_eq!(lock.upgrade(1), Upgraded::Waiting(Released::Awaited(4)));
-        assert_eq!(lock.upgrade(1), Upgraded::Waiting(Released::Quietly));
+        assert_eq!(lock.upgrade(1), Upgraded::Waiting(Released::NoWaiters));
         assert!(!lock.awaits_readers(4) && !lock.await_readers(4));
         assert_eq!(lock.upgrade(2), Upgraded::Rival(1));
         assert_eq!(lock.blocker(false), Some(Blocker::Owner(1)));
         assert!(lock.replace_upgrade(1, 2) && !lock.replace_upgrade(1, 3));
         assert!(lock.upgrade_may_go_on(1) && !lock.upgrade_may_go_on(2));
-        assert_eq!(lock.cancel_upgrade(1), Released::Quietly);
+        assert_eq!(lock.cancel_upgrade(1), Released::NoWaiters);
         // Nobody reads any more but the one that upgrades, at whose event both wait.
-        assert_eq!((lock.release_shared(), lock.release_shared()), (Released::Quietly, Released::Awaited(2)));
-        assert_eq!(lock.upgrade(2), Upgraded::Taken(Released::Quietly));
+        assert_eq!(
+            (lock.release_shared(), lock.release_shared()),
+            (Released::NoWaiters, Released::Awaited(2))
+        );
+        assert_eq!(lock.upgrade(2), Upgraded::Taken(Released::NoWaiters));
         assert_eq!(lock.blocker(true), Some(Blocker::Owner(2)));
         assert_eq!(lock.release_exclusive(), Released::Awaited(2));
         assert_eq!(lock.take(node(4), true), Some(true));
@@ -431,7 +434,7 @@ mod tests {
         assert!(lock.awaits_readers(4));
         lock.await_readers_no_more(4);
         assert!(!lock.awaits_readers(4) && lock.leave_empty(node(4)));
-        assert_eq!(lock.release_shared(), Released::Quietly);
+        assert_eq!(lock.release_shared(), Released::NoWaiters);
         assert!(lock.try_exclusive(1, false));
     }
 
@@ -439,7 +442,7 @@ mod tests {
     fn an_upgrade_that_is_given_up_lets_the_queue_go_on() {
         let lock = QueueLock::default();
         assert_eq!((lock.try_shared(), lock.try_shared()), (Ok(()), Ok(())));
-        assert_eq!(lock.upgrade(0), Upgraded::Waiting(Released::Quietly));
+        assert_eq!(lock.upgrade(0), Upgraded::Waiting(Released::NoWaiters));
         assert_eq!(lock.join(node(4), false, |_| ()), Joined::Behind(None));
         assert_eq!(lock.take(node(4), false), None);
         assert_eq!(lock.cancel_upgrade(0), Released::Awaited(0));

@@ -45,24 +45,24 @@ mod stealing;
 mod word;
 
 pub use lock::QueueLock;
-pub use options::{QueueLockingOptions, StealingMode};
+pub use options::{McsLockingOptions, StealingMode};
 
-use crate::contexts::{self, Contexts, Looks, Stamp};
-use hotrow_core::graph::Board;
+use crate::contexts::{self, SpinPolicy, Stamp, WorkerStates};
+use hotrow_core::graph::StealableOperations;
 use hotrow_core::{
-    Absent, Attempt, Flags, Item, ItemId, Lost, Prepared, Protocol, RangeId, RangeLocks, RangeUse, Reason,
-    Stealing, Variant, Variants, WorkerId,
+    Absent, Attempt, ConflictCause, Flags, Item, ItemId, Prepared, Protocol, RangeId, RangeLocks, RangeUse,
+    Reason, Stealing, Variant, Variants, WorkerId,
 };
 use hotrow_sync::{Arc, clock};
 use lock::Blocker;
-use queue::{Queues, Refused, Wish};
+use queue::{LockRequest, Queues, Refused};
 use ranges::{HeldRanges, Locker, Ranges};
 use stealing::Awaited;
 
 /// Two-phase locking with queue locks: stealdb §3.3.
 #[derive(Debug)]
-pub struct QueueLocking {
-    contexts: Contexts,
+pub struct McsLocking {
+    contexts: WorkerStates,
     queues: Queues,
     /// Whether readers take locks alone.
     exclusive: bool,
@@ -73,19 +73,19 @@ pub struct QueueLocking {
 
 /// What a worker keeps: the stamp of its current transaction, and the locks of ranges that it holds.
 #[derive(Debug, Default)]
-pub struct QueueLockingLocal {
+pub struct McsLockingLocal {
     stamp: Stamp,
     /// Whether an operation is run in the worker's name by another one.
-    is_lent: bool,
+    is_thief: bool,
     ranges: HeldRanges,
     /// Where others say that they wait for the worker's attempt. `None` if nobody runs its operations then.
     awaited: Option<Arc<Awaited>>,
 }
 
-impl QueueLocking {
+impl McsLocking {
     /// Takes the lock of an item, for itself alone or not, unless the attempt holds it.
     #[inline(always)]
-    fn lock(&self, attempt: &mut Attempt<Self>, id: ItemId, exclusive: bool) -> Result<(), Lost> {
+    fn lock(&self, attempt: &mut Attempt<Self>, id: ItemId, exclusive: bool) -> Result<(), ConflictCause> {
         let worker = attempt.worker().number();
         let item = attempt.items.get_mut(id);
         let shares = item.is(Flags::READ);
@@ -98,8 +98,8 @@ impl QueueLocking {
             false => self.queues.try_share(word, &self.contexts),
         };
         if !taken {
-            if attempt.may_put_off() {
-                return Err(Lost::item(attempt.put_off(), id));
+            if attempt.nonblocking() {
+                return Err(ConflictCause::item(attempt.would_block(), id));
             }
             self.lock_slowly(attempt, id, exclusive)?;
         }
@@ -109,7 +109,7 @@ impl QueueLocking {
 
     /// Shares the lock of an item until the attempt ends, unless the attempt holds it.
     #[inline(always)]
-    fn share(&self, attempt: &mut Attempt<Self>, id: ItemId) -> Result<(), Lost> {
+    fn share(&self, attempt: &mut Attempt<Self>, id: ItemId) -> Result<(), ConflictCause> {
         if attempt.items.get(id).is_any(&[Flags::LOCKED, Flags::READ]) {
             return Ok(());
         }
@@ -117,7 +117,7 @@ impl QueueLocking {
             return self.lock(attempt, id, true);
         }
         let (worker, address) = (attempt.worker().number(), attempt.items.get(id).segment().addr().get());
-        if attempt.local.is_lent {
+        if attempt.local.is_thief {
             return self.share_for(worker, address, attempt, id);
         }
         self.lock(attempt, id, false)?;
@@ -133,9 +133,9 @@ impl QueueLocking {
         address: usize,
         attempt: &mut Attempt<Self>,
         id: ItemId,
-    ) -> Result<(), Lost> {
+    ) -> Result<(), ConflictCause> {
         let Some(note) = self.queues.nodes.note_lent(worker, address) else {
-            return Err(Lost::item(attempt.put_off(), id));
+            return Err(ConflictCause::item(attempt.would_block(), id));
         };
         let shared = self.lock(attempt, id, false);
         if shared.is_err() {
@@ -146,33 +146,39 @@ impl QueueLocking {
 
     #[cold]
     #[inline(never)]
-    fn lock_slowly(&self, attempt: &mut Attempt<Self>, id: ItemId, exclusive: bool) -> Result<(), Lost> {
+    fn lock_slowly(
+        &self,
+        attempt: &mut Attempt<Self>,
+        id: ItemId,
+        exclusive: bool,
+    ) -> Result<(), ConflictCause> {
         let item = attempt.items.get(id);
         let (segment, shares) = (item.segment(), item.is(Flags::READ));
         let holds = Self::holds_besides(attempt, Some(id)) || Self::may_hold_more(attempt);
-        let wish = Wish { address: segment.addr().get(), stamp: attempt.local.stamp, exclusive, holds };
+        let request =
+            LockRequest { address: segment.addr().get(), stamp: attempt.local.stamp, exclusive, holds };
         // SAFETY: the item's segment is in memory until the attempt ends; the reference does not outlive it.
         let word = unsafe { segment.as_ref() };
         let (me, address) = (attempt.worker().number(), segment.addr().get());
         if word.blocker(false) == Some(Blocker::Owner(me))
-            || exclusive && self.queues.nodes.is_lent(me, address)
+            || exclusive && self.queues.nodes.is_thief(me, address)
         {
             // Held already, for an operation of this attempt that another worker has run: two on one key that nobody knew
             // of beforehand.
-            return Err(Lost::item(Reason::Undeclared, id));
+            return Err(ConflictCause::item(Reason::Undeclared, id));
         }
         let wait_max = || attempt.wait_max();
         let result = match shares {
-            true => self.queues.upgrade(wait_max, word, wish, &self.contexts),
-            false => self.queues.acquire(wait_max, word, wish, &self.contexts),
+            true => self.queues.upgrade(wait_max, word, request, &self.contexts),
+            false => self.queues.acquire(wait_max, word, request, &self.contexts),
         };
         let reason = match result {
             Ok(()) => return Ok(()),
             Err(Refused::Victim) => Reason::Deadlock,
-            Err(Refused::Held) if exclusive => Reason::WriteLocked,
-            Err(Refused::Held) => Reason::ReadLocked,
+            Err(Refused::Unavailable) if exclusive => Reason::WriteLocked,
+            Err(Refused::Unavailable) => Reason::ReadLocked,
         };
-        Err(Lost::item(reason, id))
+        Err(ConflictCause::item(reason, id))
     }
 
     /// Whether the attempt holds the lock of a range, or others may hold locks for it of which it does not know yet.
@@ -202,8 +208,8 @@ impl QueueLocking {
         match (result, how) {
             (Ok(()), _) => {}
             (Err(Refused::Victim), _) => return Err(Reason::Deadlock),
-            (Err(Refused::Held), RangeUse::Scan) => return Err(Reason::ReadLocked),
-            (Err(Refused::Held), RangeUse::Change) => return Err(Reason::WriteLocked),
+            (Err(Refused::Unavailable), RangeUse::Scan) => return Err(Reason::ReadLocked),
+            (Err(Refused::Unavailable), RangeUse::Change) => return Err(Reason::WriteLocked),
         }
         let worker = attempt.worker().number();
         self.ranges.note(&self.queues, worker, &attempt.local.ranges, range, how);
@@ -231,7 +237,7 @@ impl QueueLocking {
         let mut prepared = prepared.one_by_one();
         for id in prepared.attempt().items.ids() {
             let item = prepared.attempt().items.get(id);
-            if !item.is(Flags::LOCKED) || item.is(Flags::BORN) || !item.header().is_awaited() {
+            if !item.is(Flags::LOCKED) || item.is(Flags::INSERTED) || !item.header().has_waiters() {
                 continue;
             }
             if item.is(Flags::WRITE) {
@@ -270,24 +276,24 @@ impl QueueLocking {
     }
 }
 
-impl Variants for QueueLocking {
+impl Variants for McsLocking {
     const VARIANTS: &'static [Variant] = options::VARIANTS;
     // Buckets and leaves are checked at commit only.
     const OPAQUE: bool = false;
 
-    type Options = QueueLockingOptions;
+    type Options = McsLockingOptions;
 
-    fn options(name: &str) -> Option<QueueLockingOptions> {
-        QueueLockingOptions::named(name)
+    fn options(name: &str) -> Option<McsLockingOptions> {
+        McsLockingOptions::named(name)
     }
 
-    fn name(options: &QueueLockingOptions) -> String {
+    fn name(options: &McsLockingOptions) -> String {
         options.name()
     }
 
-    fn new(options: &QueueLockingOptions) -> Self {
+    fn new(options: &McsLockingOptions) -> Self {
         Self {
-            contexts: Contexts::new(Looks::YIELDING),
+            contexts: WorkerStates::new(SpinPolicy::YIELDING),
             queues: Queues::new(options.stealing),
             ranges: Ranges::new(),
             exclusive: options.exclusive,
@@ -299,11 +305,11 @@ impl Variants for QueueLocking {
 // SAFETY: a `load` runs while the attempt holds the segment's lock, shared or exclusive. Writes are installed under exclusive
 // locks, which nobody takes from their holder. Each is installed once, after everything that can fail: those whose locks
 // others wait for first, and their locks are given back, so that the item no longer says `LOCKED`.
-unsafe impl Protocol for QueueLocking {
+unsafe impl Protocol for McsLocking {
     const WORKERS_MAX: u32 = contexts::WORKERS_MAX;
     type Header = QueueLock;
     type Mark = ();
-    type Local = QueueLockingLocal;
+    type Local = McsLockingLocal;
     type Deferral = Absent;
     type Stealing = Self;
     type RangeLocks = Self;
@@ -325,7 +331,7 @@ unsafe impl Protocol for QueueLocking {
         attempt: &mut Attempt<Self>,
         id: ItemId,
         mut load: impl FnMut() -> V,
-    ) -> Result<V, Lost> {
+    ) -> Result<V, ConflictCause> {
         self.share(attempt, id)?;
         Ok(load())
     }
@@ -336,13 +342,13 @@ unsafe impl Protocol for QueueLocking {
         attempt: &mut Attempt<Self>,
         id: ItemId,
         mut load: impl FnMut() -> V,
-    ) -> Result<V, Lost> {
+    ) -> Result<V, ConflictCause> {
         self.lock(attempt, id, true)?;
         Ok(load())
     }
 
     #[inline(always)]
-    fn write(&self, attempt: &mut Attempt<Self>, id: ItemId) -> Result<(), Lost> {
+    fn write(&self, attempt: &mut Attempt<Self>, id: ItemId) -> Result<(), ConflictCause> {
         self.lock(attempt, id, true)
     }
 
@@ -351,7 +357,7 @@ unsafe impl Protocol for QueueLocking {
         attempt: &mut Attempt<Self>,
         id: ItemId,
         mut load: impl FnMut() -> V,
-    ) -> Result<V, Lost> {
+    ) -> Result<V, ConflictCause> {
         let held = attempt.items.get(id).is_any(&[Flags::LOCKED, Flags::READ]);
         self.lock(attempt, id, self.exclusive && !held)?;
         let value = load();
@@ -366,7 +372,7 @@ unsafe impl Protocol for QueueLocking {
         QueueLock::born(attempt.worker().number())
     }
 
-    fn prepare(&self, attempt: &mut Attempt<Self>) -> Result<(), Lost> {
+    fn prepare(&self, attempt: &mut Attempt<Self>) -> Result<(), ConflictCause> {
         attempt.draw_stamp();
         attempt.check_predicates(|attempt, id| {
             self.share(attempt, id)?;
@@ -401,19 +407,19 @@ unsafe impl Protocol for QueueLocking {
     }
 }
 
-impl Stealing<Self> for QueueLocking {
+impl Stealing<Self> for McsLocking {
     #[inline(always)]
     fn of(protocol: &Self) -> Option<&Self> {
         (protocol.queues.thieves.stealing() != StealingMode::Never).then_some(protocol)
     }
 
-    fn board(&self, worker: WorkerId) -> &Board<Self> {
+    fn board(&self, worker: WorkerId) -> &StealableOperations<Self> {
         self.queues.thieves.board(worker)
     }
 
     #[inline(always)]
     fn has_waiters(&self, attempt: &Attempt<Self>) -> bool {
-        let QueueLockingLocal { awaited, stamp, .. } = &attempt.local;
+        let McsLockingLocal { awaited, stamp, .. } = &attempt.local;
         awaited.as_ref().is_some_and(|awaited| awaited.is(*stamp))
     }
 
@@ -430,9 +436,9 @@ impl Stealing<Self> for QueueLocking {
         self.ahead && attempt.number() == 0
     }
 
-    fn thief_state(&self, worker: WorkerId) -> QueueLockingLocal {
+    fn thief_state(&self, worker: WorkerId) -> McsLockingLocal {
         let stamp = self.contexts.stamp(worker.number());
-        QueueLockingLocal { stamp, is_lent: true, ..QueueLockingLocal::default() }
+        McsLockingLocal { stamp, is_thief: true, ..McsLockingLocal::default() }
     }
 
     fn adopt(&self, attempt: &mut Attempt<Self>, mine: ItemId, lent: &Item<Self>) {
@@ -443,7 +449,7 @@ impl Stealing<Self> for QueueLocking {
     }
 }
 
-impl RangeLocks<Self> for QueueLocking {
+impl RangeLocks<Self> for McsLocking {
     fn of(protocol: &Self) -> Option<&Self> {
         Some(protocol)
     }
@@ -452,7 +458,7 @@ impl RangeLocks<Self> for QueueLocking {
     fn lock(&self, attempt: &mut Attempt<Self>, range: RangeId, how: RangeUse) -> Result<(), Reason> {
         match self.try_lock(attempt, range, how) {
             true => Ok(()),
-            false if attempt.local.is_lent => Err(attempt.put_off()),
+            false if attempt.local.is_thief => Err(attempt.would_block()),
             false => self.lock_range_slowly(attempt, range, how),
         }
     }
@@ -460,7 +466,7 @@ impl RangeLocks<Self> for QueueLocking {
     #[inline]
     fn try_lock(&self, attempt: &Attempt<Self>, range: RangeId, how: RangeUse) -> bool {
         // What is held is noted by the owner, nobody else.
-        !attempt.local.is_lent
+        !attempt.local.is_thief
             && self.ranges.try_lock(
                 &self.queues,
                 attempt.worker().number(),

@@ -13,9 +13,9 @@ pub enum StealingMode {
     Chain,
 }
 
-/// A variant of [`QueueLocking`](super::QueueLocking).
+/// A variant of [`McsLocking`](super::McsLocking).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct QueueLockingOptions {
+pub struct McsLockingOptions {
     /// Who runs operations.
     pub stealing: StealingMode,
     /// Whether who waits and finds nothing to steal runs operations of its own.
@@ -47,7 +47,7 @@ const KINDS: [StealingMode; 3] = [StealingMode::Chain, StealingMode::Basic, Stea
 const AHEAD: &str = "+ahead";
 const EXCLUSIVE: &str = "+exclusive";
 
-impl QueueLockingOptions {
+impl McsLockingOptions {
     /// What a name stands for.
     pub(super) fn named(name: &str) -> Option<Self> {
         let (base, exclusive) = without(name, EXCLUSIVE);
@@ -82,10 +82,10 @@ mod tests {
         let names =
             ["steal", "steal-basic", "2pl-mcs", "steal+ahead", "steal+exclusive", "steal+ahead+exclusive"];
         for name in names {
-            assert_eq!(QueueLockingOptions::named(name).unwrap().name(), name);
+            assert_eq!(McsLockingOptions::named(name).unwrap().name(), name);
         }
         for name in ["steal+shared", "2pl-mcs+ahead", "steal+exclusive+ahead"] {
-            assert_eq!(QueueLockingOptions::named(name), None, "{name}");
+            assert_eq!(McsLockingOptions::named(name), None, "{name}");
         }
     }
 }

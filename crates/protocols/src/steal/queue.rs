@@ -39,7 +39,7 @@ use super::node::{ABANDONED, BlockedBy, EXCLUSIVE, HEAD, NodeId, Nodes, PASSED};
 use super::options::StealingMode;
 use super::stealing::Thieves;
 use super::word::Word;
-use crate::contexts::{Contexts, Stamp, Waited};
+use crate::contexts::{Stamp, Waited, WorkerStates};
 use hotrow_sync::atomic::Ordering;
 use hotrow_sync::clock::Duration;
 
@@ -55,7 +55,7 @@ pub(super) struct Queues {
 
 /// What a transaction wants of a lock.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Wish {
+pub(super) struct LockRequest {
     /// The segment's address, or that of a range's lock.
     pub(super) address: usize,
     /// Who.
@@ -70,7 +70,7 @@ pub(super) struct Wish {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Refused {
     /// The deadline has passed, or the worker has too many abandoned nodes in queues.
-    Held,
+    Unavailable,
     /// The transaction is the victim of a deadlock.
     Victim,
 }
@@ -102,8 +102,8 @@ impl Queues {
     }
 
     /// Takes the lock, or a place in its queue.
-    pub(super) fn try_lock(&self, word: &impl Word, wish: Wish) -> Tried {
-        let Wish { address, stamp, exclusive, .. } = wish;
+    pub(super) fn try_lock(&self, word: &impl Word, request: LockRequest) -> Tried {
+        let LockRequest { address, stamp, exclusive, .. } = request;
         let Some(id) = self.nodes.open(stamp.worker(), address, if exclusive { EXCLUSIVE } else { 0 }) else {
             return Tried::NoNode;
         };
@@ -142,7 +142,7 @@ impl Queues {
         word: &impl Word,
         id: NodeId,
         exclusive: bool,
-        contexts: &Contexts,
+        contexts: &WorkerStates,
     ) -> bool {
         match word.take(id, exclusive) {
             None => return false,
@@ -153,7 +153,7 @@ impl Queues {
     }
 
     /// The head of a queue leaves it: the next one that has not abandoned its node is the head.
-    fn pass_on(&self, word: &impl Word, mut id: NodeId, contexts: &Contexts) {
+    fn pass_on(&self, word: &impl Word, mut id: NodeId, contexts: &WorkerStates) {
         while !word.leave_empty(id) {
             // Acquire and release: pairs with the exchange in `try_lock`.
             let next = self.nodes.of(id).next.swap(PASSED, Ordering::AcqRel);
@@ -172,7 +172,7 @@ impl Queues {
     }
 
     /// Gives up waiting.
-    pub(super) fn abandon(&self, word: &impl Word, id: NodeId, contexts: &Contexts) {
+    pub(super) fn abandon(&self, word: &impl Word, id: NodeId, contexts: &WorkerStates) {
         let state = self.nodes.of(id).state.fetch_or(ABANDONED, Ordering::SeqCst);
         if state & HEAD != 0 {
             self.pass_on(word, id, contexts);
@@ -184,15 +184,15 @@ impl Queues {
         &self,
         mut wait_max: impl FnMut() -> Option<Duration>,
         word: &impl Word,
-        wish: Wish,
-        contexts: &Contexts,
+        request: LockRequest,
+        contexts: &WorkerStates,
     ) -> Result<(), Refused> {
-        let id = match self.try_lock(word, wish) {
+        let id = match self.try_lock(word, request) {
             Tried::Acquired => return Ok(()),
-            Tried::NoNode => return Err(Refused::Held),
+            Tried::NoNode => return Err(Refused::Unavailable),
             Tried::Queued(id) => id,
         };
-        let Wish { address, stamp, exclusive, holds } = wish;
+        let LockRequest { address, stamp, exclusive, holds } = request;
         let worker = stamp.worker();
         // Where nobody waits for the transaction, it is in no cycle. Whoever joins behind it later looks itself.
         let may_hold = || holds || self.thieves.has_run_ahead(worker);
@@ -249,7 +249,7 @@ impl Queues {
         word: &impl Word,
         (id, address): (NodeId, usize),
         stamp: Stamp,
-        contexts: &Contexts,
+        contexts: &WorkerStates,
         over: impl Fn() -> bool,
     ) {
         let stealing = self.thieves.stealing();
@@ -310,13 +310,15 @@ impl Queues {
         &self,
         mut wait_max: impl FnMut() -> Option<Duration>,
         word: &impl Word,
-        wish: Wish,
-        contexts: &Contexts,
+        request: LockRequest,
+        contexts: &WorkerStates,
     ) -> Result<(), Refused> {
-        let Wish { address, stamp, .. } = wish;
+        let LockRequest { address, stamp, .. } = request;
         let worker = stamp.worker();
         // In no queue, but to be seen by those that look for cycles.
-        let Some(id) = self.nodes.open(worker, address, HEAD | EXCLUSIVE) else { return Err(Refused::Held) };
+        let Some(id) = self.nodes.open(worker, address, HEAD | EXCLUSIVE) else {
+            return Err(Refused::Unavailable);
+        };
         self.nodes.of(id).set_blocked_by(BlockedBy::Readers);
         let result = loop {
             match word.upgrade(worker) {
@@ -363,7 +365,7 @@ impl Queues {
 
     /// Shares the lock if nobody is in the way and nobody waits.
     #[inline(always)]
-    pub(super) fn try_share(&self, word: &QueueLock, contexts: &Contexts) -> bool {
+    pub(super) fn try_share(&self, word: &QueueLock, contexts: &WorkerStates) -> bool {
         match word.try_shared() {
             Ok(()) => true,
             Err(released) => {
@@ -375,13 +377,13 @@ impl Queues {
 
     /// Tells who may go on now that a lock's word has changed. Whether anybody was parked.
     #[inline(always)]
-    pub(super) fn released(&self, released: Released, contexts: &Contexts) -> bool {
+    pub(super) fn released(&self, released: Released, contexts: &WorkerStates) -> bool {
         matches!(released, Released::Awaited(at) if contexts.tell_at(at))
     }
 }
 
 fn refused(waited: Waited) -> Refused {
-    if waited == Waited::Wounded { Refused::Victim } else { Refused::Held }
+    if waited == Waited::Wounded { Refused::Victim } else { Refused::Unavailable }
 }
 
 #[cfg(all(test, loom))]

@@ -23,8 +23,8 @@
 //! for the one ahead in the queue. A holder dies for a cycle, never one that is merely ahead.
 
 use super::lock::range::{RangeLock, Wanted};
-use super::queue::{Queues, Refused, Wish};
-use crate::contexts::{Contexts, Stamp};
+use super::queue::{LockRequest, Queues, Refused};
+use crate::contexts::{Stamp, WorkerStates};
 use hotrow_core::{RangeId, RangeUse};
 use hotrow_sync::OnceLock;
 use hotrow_sync::clock::Duration;
@@ -145,7 +145,7 @@ impl Ranges {
     pub(super) fn wait(
         &self,
         queues: &Queues,
-        contexts: &Contexts,
+        contexts: &WorkerStates,
         held: bool,
         (range, how): (RangeId, RangeUse),
         locker: Locker<impl FnMut() -> Option<Duration>>,
@@ -153,10 +153,10 @@ impl Ranges {
         let lock = self.lock(range.stripe(STRIPES));
         let word = Wanted { lock, change: how == RangeUse::Change };
         let Locker { stamp, holds, wait_max } = locker;
-        let wish = Wish { address: Self::address(lock), stamp, exclusive: true, holds };
+        let request = LockRequest { address: Self::address(lock), stamp, exclusive: true, holds };
         match held {
-            true => queues.upgrade(wait_max, &word, wish, contexts),
-            false => queues.acquire(wait_max, &word, wish, contexts),
+            true => queues.upgrade(wait_max, &word, request, contexts),
+            false => queues.acquire(wait_max, &word, request, contexts),
         }
     }
 
@@ -181,7 +181,7 @@ impl Ranges {
     pub(super) fn release(
         &self,
         queues: &Queues,
-        contexts: &Contexts,
+        contexts: &WorkerStates,
         worker: u32,
         held: &HeldRanges,
     ) -> bool {

@@ -17,13 +17,13 @@
 //!
 //! Who waits for those that share a lock has several ahead, and looks at each in turn.
 
-use super::QueueLocking;
+use super::McsLocking;
 use super::options::StealingMode;
 use crate::contexts::{Stamp, WORKERS_MAX};
 use crate::per_worker::PerWorker;
 use crossbeam_utils::CachePadded;
 use hotrow_core::WorkerId;
-use hotrow_core::graph::{BATCH_BITS, BATCH_LOW, Board, Found};
+use hotrow_core::graph::{BATCH_BITS, BATCH_LOW, Found, StealableOperations};
 use hotrow_sync::Arc;
 use hotrow_sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -117,7 +117,7 @@ struct Place {
 #[derive(Debug)]
 pub(super) struct Thieves {
     places: PerWorker<Place>,
-    boards: PerWorker<Board<QueueLocking>>,
+    boards: PerWorker<StealableOperations<McsLocking>>,
     stealing: StealingMode,
 }
 
@@ -131,7 +131,7 @@ impl Thieves {
         self.stealing
     }
 
-    pub(super) fn board(&self, worker: WorkerId) -> &Board<QueueLocking> {
+    pub(super) fn board(&self, worker: WorkerId) -> &StealableOperations<McsLocking> {
         self.boards.of(worker.number())
     }
 
@@ -182,7 +182,7 @@ impl Thieves {
                     return true;
                 }
                 Found::Busy => {}
-                Found::Over => own.store(0, Ordering::Relaxed),
+                Found::Ended => own.store(0, Ordering::Relaxed),
             }
         }
         false
@@ -233,7 +233,7 @@ impl Thieves {
             match board.take(place, context.batch) {
                 Found::Taken(taken) => taken.run(),
                 // It has met the owner, or the batch is over.
-                Found::Busy | Found::Over => return place != context.place,
+                Found::Busy | Found::Ended => return place != context.place,
             }
         }
         true
@@ -255,7 +255,7 @@ impl Thieves {
                     return true;
                 }
                 Found::Busy => seen = left,
-                Found::Over => return false,
+                Found::Ended => return false,
             }
         }
         false

@@ -8,7 +8,7 @@ use hotrow::sync::atomic::{AtomicU64, Ordering};
 use hotrow::sync::spin::Spin;
 use hotrow::sync::thread;
 use hotrow::{Protocol, Reason, Variant, Variants};
-use hotrow_core::{Absent, Attempt, Deferral, Flags, Item, ItemId, Lost, Over, Prepared};
+use hotrow_core::{Absent, Attempt, ConflictCause, ConflictTarget, Deferral, Flags, Item, ItemId, Prepared};
 
 /// What a mutant does wrong.
 pub(crate) mod deferred_fault {
@@ -118,7 +118,7 @@ pub(crate) struct Local {
     has_finished: bool,
 }
 
-type Result<T, E = Lost> = std::result::Result<T, E>;
+type Result<T, E = ConflictCause> = std::result::Result<T, E>;
 
 impl<const FAULT: u8> DeferredMutant<FAULT> {
     fn is_wild(attempt: &Attempt<Self>) -> bool {
@@ -129,7 +129,7 @@ impl<const FAULT: u8> DeferredMutant<FAULT> {
     fn lines_up(attempt: &Attempt<Self>, id: ItemId) -> bool {
         let item = attempt.items.get(id);
         let reads = item.is(Flags::DEFERRED) && FAULT != fault::READ_OUT_OF_LINE;
-        (reads || item.is_any(&[Flags::WRITE, Flags::DEFERRED_WRITE])) && !item.is(Flags::BORN)
+        (reads || item.is_any(&[Flags::WRITE, Flags::DEFERRED_WRITE])) && !item.is(Flags::INSERTED)
     }
 
     fn leave(attempt: &mut Attempt<Self>, id: ItemId) {
@@ -148,7 +148,7 @@ impl<const FAULT: u8> DeferredMutant<FAULT> {
     fn each_born(attempt: &mut Attempt<Self>, mut visit: impl FnMut(&mut Attempt<Self>, ItemId)) {
         for at in 0..attempt.items.writes().len() {
             let id = attempt.items.writes()[at];
-            if attempt.items.get(id).is(Flags::BORN) {
+            if attempt.items.get(id).is(Flags::INSERTED) {
                 visit(attempt, id);
             }
         }
@@ -164,7 +164,7 @@ impl<const FAULT: u8> DeferredMutant<FAULT> {
                 return Ok(item.header().whole(|| attempt.predicate_holds(id)));
             }
             let stable = item.header().stable(|| attempt.predicate_holds(id));
-            let (version, holds) = stable.map_err(|reason| Lost::item(reason, id))?;
+            let (version, holds) = stable.map_err(|reason| ConflictCause::item(reason, id))?;
             let item = attempt.items.get_mut(id);
             if !item.is(Flags::READ) {
                 item.mark.version = version;
@@ -178,18 +178,18 @@ impl<const FAULT: u8> DeferredMutant<FAULT> {
                 None => item.header().version(),
             };
             if item.is(Flags::READ) && now != Some(item.mark.version) {
-                return Err(Lost::item(Reason::ReadChanged, id));
+                return Err(ConflictCause::item(Reason::ReadChanged, id));
             }
         }
         if FAULT == fault::STRUCTURES_UNCERTIFIED { Ok(()) } else { attempt.check_structures() }
     }
 
-    fn undeclared(attempt: &Attempt<Self>) -> Lost {
+    fn undeclared(attempt: &Attempt<Self>) -> ConflictCause {
         let mut ids = attempt.items.ids();
         let culprit = ids.find(|id| attempt.items.get(*id).is_any(&[Flags::READ, Flags::PREDICATE]));
         match culprit {
-            Some(item) => Lost::item(Reason::Undeclared, item),
-            None => Lost { reason: Reason::Undeclared, over: Over::Structure(0) },
+            Some(item) => ConflictCause::item(Reason::Undeclared, item),
+            None => ConflictCause { reason: Reason::Undeclared, target: ConflictTarget::Structure(0) },
         }
     }
 }
@@ -229,12 +229,13 @@ unsafe impl<const FAULT: u8> Protocol for DeferredMutant<FAULT> {
         if item.is(Flags::LOCKED) {
             return Ok(item.header().whole(load));
         }
-        let (version, value) = item.header().stable(load).map_err(|reason| Lost::item(reason, id))?;
+        let (version, value) =
+            item.header().stable(load).map_err(|reason| ConflictCause::item(reason, id))?;
         if attempt.local.has_begun && item.is(Flags::DEFERRED) && FAULT == fault::READ_OUT_OF_LINE {
             return Ok(value);
         }
         if item.is(Flags::READ) && item.mark.version != version {
-            return Err(Lost::item(Reason::ReadChanged, id));
+            return Err(ConflictCause::item(Reason::ReadChanged, id));
         }
         item.mark.version = version;
         item.set(Flags::READ);
@@ -245,7 +246,7 @@ unsafe impl<const FAULT: u8> Protocol for DeferredMutant<FAULT> {
     fn write(&self, attempt: &mut Attempt<Self>, id: ItemId) -> Result<()> {
         let item = attempt.items.get(id);
         if attempt.local.has_begun && !item.is(Flags::LOCKED) {
-            return Err(Lost::item(Reason::Undeclared, id));
+            return Err(ConflictCause::item(Reason::Undeclared, id));
         }
         Ok(())
     }
@@ -256,7 +257,7 @@ unsafe impl<const FAULT: u8> Protocol for DeferredMutant<FAULT> {
             return Ok(item.header().whole(load));
         }
         let stable = item.header().stable(load);
-        stable.map(|(_, value)| value).map_err(|reason| Lost::item(reason, id))
+        stable.map(|(_, value)| value).map_err(|reason| ConflictCause::item(reason, id))
     }
 
     fn new_locked_header(&self, _attempt: &Attempt<Self>) -> Line {

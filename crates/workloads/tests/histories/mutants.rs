@@ -9,7 +9,7 @@ use hotrow::sync::atomic::{AtomicU64, Ordering, fence};
 use hotrow::sync::spin::Spin;
 use hotrow::sync::thread;
 use hotrow::{Protocol, Reason, Variant, Variants};
-use hotrow_core::{Absent, Attempt, Flags, ItemId, Lost, Prepared};
+use hotrow_core::{Absent, Attempt, ConflictCause, Flags, ItemId, Prepared};
 
 /// What a mutant does wrong. `NONE` does nothing wrong, which shows that the others are caught for their faults.
 pub(crate) mod fault {
@@ -117,19 +117,19 @@ fn stumble(attempt: u64) {
 
 impl<const FAULT: u8> Mutant<FAULT> {
     /// Locks some of the writes, those from one number on and before another.
-    fn lock(attempt: &mut Attempt<Self>, begin: usize, end: usize) -> Result<(), Lost> {
+    fn lock(attempt: &mut Attempt<Self>, begin: usize, end: usize) -> Result<(), ConflictCause> {
         for at in begin..end.min(attempt.items.writes().len()) {
             let id = attempt.items.writes()[at];
             let item = attempt.items.get_mut(id);
-            if !item.is(Flags::BORN) {
-                item.header().lock().map_err(|reason| Lost::item(reason, id))?;
+            if !item.is(Flags::INSERTED) {
+                item.header().lock().map_err(|reason| ConflictCause::item(reason, id))?;
                 item.set(Flags::LOCKED);
             }
         }
         Ok(())
     }
 
-    fn check(attempt: &Attempt<Self>) -> Result<(), Lost> {
+    fn check(attempt: &Attempt<Self>) -> Result<(), ConflictCause> {
         if FAULT == fault::READERS_UNCHECKED && attempt.items.writes().is_empty() {
             return Ok(());
         }
@@ -146,13 +146,13 @@ impl<const FAULT: u8> Mutant<FAULT> {
             let mine = item.is(Flags::LOCKED);
             let heeded = FAULT != fault::LOCKS_UNHEEDED;
             if now & !LOCKED != item.mark || (now & LOCKED != 0 && !mine && heeded) {
-                return Err(Lost::item(Reason::ReadChanged, id));
+                return Err(ConflictCause::item(Reason::ReadChanged, id));
             }
         }
         if FAULT == fault::PHANTOMS_UNCHECKED { Ok(()) } else { attempt.check_structures() }
     }
 
-    fn check_predicates(attempt: &mut Attempt<Self>) -> Result<(), Lost> {
+    fn check_predicates(attempt: &mut Attempt<Self>) -> Result<(), ConflictCause> {
         if !attempt.items.has_predicates() || FAULT == fault::PREDICATES_UNCHECKED {
             return Ok(());
         }
@@ -165,7 +165,7 @@ impl<const FAULT: u8> Mutant<FAULT> {
                 attempt.predicate_holds(id)
             } else {
                 let stable = item.header().stable(|| attempt.predicate_holds(id));
-                let (version, holds) = stable.map_err(|reason| Lost::item(reason, id))?;
+                let (version, holds) = stable.map_err(|reason| ConflictCause::item(reason, id))?;
                 let item = attempt.items.get_mut(id);
                 if !item.is(Flags::READ) && FAULT != fault::PREDICATES_BEFORE_LOCKS {
                     item.mark = version;
@@ -174,7 +174,7 @@ impl<const FAULT: u8> Mutant<FAULT> {
                 holds
             };
             if !holds {
-                return Err(Lost::item(Reason::PredicateFailed, id));
+                return Err(ConflictCause::item(Reason::PredicateFailed, id));
             }
         }
         Ok(())
@@ -211,12 +211,18 @@ unsafe impl<const FAULT: u8> Protocol for Mutant<FAULT> {
         attempt.local.bound = self.clock.load(Ordering::SeqCst);
     }
 
-    fn read<V>(&self, attempt: &mut Attempt<Self>, id: ItemId, load: impl FnMut() -> V) -> Result<V, Lost> {
+    fn read<V>(
+        &self,
+        attempt: &mut Attempt<Self>,
+        id: ItemId,
+        load: impl FnMut() -> V,
+    ) -> Result<V, ConflictCause> {
         let bound = attempt.local.bound;
         let item = attempt.items.get_mut(id);
-        let (version, value) = item.header().stable(load).map_err(|reason| Lost::item(reason, id))?;
+        let (version, value) =
+            item.header().stable(load).map_err(|reason| ConflictCause::item(reason, id))?;
         if FAULT == fault::STALE_SNAPSHOT && version > bound {
-            return Err(Lost::item(Reason::ReadChanged, id));
+            return Err(ConflictCause::item(Reason::ReadChanged, id));
         }
         if !item.is(Flags::READ) || FAULT == fault::LAST_READ_CHECKED {
             item.mark = version;
@@ -225,20 +231,25 @@ unsafe impl<const FAULT: u8> Protocol for Mutant<FAULT> {
         Ok(value)
     }
 
-    fn write(&self, _attempt: &mut Attempt<Self>, _id: ItemId) -> Result<(), Lost> {
+    fn write(&self, _attempt: &mut Attempt<Self>, _id: ItemId) -> Result<(), ConflictCause> {
         Ok(())
     }
 
-    fn peek<V>(&self, attempt: &mut Attempt<Self>, id: ItemId, load: impl FnMut() -> V) -> Result<V, Lost> {
+    fn peek<V>(
+        &self,
+        attempt: &mut Attempt<Self>,
+        id: ItemId,
+        load: impl FnMut() -> V,
+    ) -> Result<V, ConflictCause> {
         let stable = attempt.items.get(id).header().stable(load);
-        stable.map(|(_, value)| value).map_err(|reason| Lost::item(reason, id))
+        stable.map(|(_, value)| value).map_err(|reason| ConflictCause::item(reason, id))
     }
 
     fn new_locked_header(&self, _attempt: &Attempt<Self>) -> Word {
         Word::born_locked()
     }
 
-    fn prepare(&self, attempt: &mut Attempt<Self>) -> Result<(), Lost> {
+    fn prepare(&self, attempt: &mut Attempt<Self>) -> Result<(), ConflictCause> {
         let locked_first = match FAULT {
             fault::CHECKED_BEFORE_LOCKED | fault::LOCKED_ONE_BY_ONE => 0,
             fault::FEW_LOCKED => 1,

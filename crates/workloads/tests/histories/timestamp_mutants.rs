@@ -6,7 +6,7 @@ use crate::mutants::{LOCKED, Word};
 use hotrow::sync::atomic::{AtomicU64, Ordering};
 use hotrow::sync::thread;
 use hotrow::{Protocol, Reason, Variants};
-use hotrow_core::{Absent, Attempt, Flags, ItemId, Lost, Prepared, Variant};
+use hotrow_core::{Absent, Attempt, ConflictCause, Flags, ItemId, Prepared, Variant};
 
 /// What a mutant does wrong.
 pub(crate) mod timestamp_fault {
@@ -66,11 +66,11 @@ fn extend<const FAULT: u8>(header: &Word, mark: u64, moment: u64) -> Result<(), 
 }
 
 impl<const FAULT: u8> TimestampMutant<FAULT> {
-    fn keep(attempt: &mut Attempt<Self>, id: ItemId, stamps: u64) -> Result<(), Lost> {
+    fn keep(attempt: &mut Attempt<Self>, id: ItemId, stamps: u64) -> Result<(), ConflictCause> {
         let item = attempt.items.get_mut(id);
         let another = item.is(Flags::READ) && write_of(item.mark) != write_of(stamps);
         if another && FAULT != fault::LAST_READ_COUNTS {
-            return Err(Lost::item(Reason::ReadChanged, id));
+            return Err(ConflictCause::item(Reason::ReadChanged, id));
         }
         item.mark = stamps;
         item.set(Flags::READ);
@@ -78,18 +78,18 @@ impl<const FAULT: u8> TimestampMutant<FAULT> {
     }
 
     /// The earliest moment after what is overwritten.
-    fn lock_writes(attempt: &mut Attempt<Self>) -> Result<u64, Lost> {
+    fn lock_writes(attempt: &mut Attempt<Self>) -> Result<u64, ConflictCause> {
         let mut earliest = 0;
         for at in 0..attempt.items.writes().len() {
             let id = attempt.items.writes()[at];
             let item = attempt.items.get_mut(id);
-            if item.is(Flags::BORN) {
+            if item.is(Flags::INSERTED) {
                 continue;
             }
-            let below = item.header().lock().map_err(|reason| Lost::item(reason, id))?;
+            let below = item.header().lock().map_err(|reason| ConflictCause::item(reason, id))?;
             item.set(Flags::LOCKED);
             if item.is(Flags::READ) && write_of(item.mark) != write_of(below) {
-                return Err(Lost::item(Reason::ReadChanged, id));
+                return Err(ConflictCause::item(Reason::ReadChanged, id));
             }
             let after = if FAULT == fault::READERS_UNHEEDED { write_of(below) } else { read_of(below) };
             earliest = earliest.max(after + 1);
@@ -97,7 +97,7 @@ impl<const FAULT: u8> TimestampMutant<FAULT> {
         Ok(earliest)
     }
 
-    fn upgrade_predicates(attempt: &mut Attempt<Self>) -> Result<(), Lost> {
+    fn upgrade_predicates(attempt: &mut Attempt<Self>) -> Result<(), ConflictCause> {
         for id in attempt.items.ids() {
             let item = attempt.items.get(id);
             if !item.is(Flags::PREDICATE) {
@@ -107,12 +107,12 @@ impl<const FAULT: u8> TimestampMutant<FAULT> {
                 attempt.predicate_holds(id)
             } else {
                 let stable = item.header().stable(|| attempt.predicate_holds(id));
-                let (stamps, holds) = stable.map_err(|reason| Lost::item(reason, id))?;
+                let (stamps, holds) = stable.map_err(|reason| ConflictCause::item(reason, id))?;
                 Self::keep(attempt, id, stamps)?;
                 holds
             };
             if !holds {
-                return Err(Lost::item(Reason::PredicateFailed, id));
+                return Err(ConflictCause::item(Reason::PredicateFailed, id));
             }
         }
         Ok(())
@@ -149,27 +149,37 @@ unsafe impl<const FAULT: u8> Protocol for TimestampMutant<FAULT> {
 
     fn begin(&self, _attempt: &mut Attempt<Self>) {}
 
-    fn read<V>(&self, attempt: &mut Attempt<Self>, id: ItemId, load: impl FnMut() -> V) -> Result<V, Lost> {
+    fn read<V>(
+        &self,
+        attempt: &mut Attempt<Self>,
+        id: ItemId,
+        load: impl FnMut() -> V,
+    ) -> Result<V, ConflictCause> {
         let stable = attempt.items.get(id).header().stable(load);
-        let (stamps, value) = stable.map_err(|reason| Lost::item(reason, id))?;
+        let (stamps, value) = stable.map_err(|reason| ConflictCause::item(reason, id))?;
         Self::keep(attempt, id, stamps)?;
         Ok(value)
     }
 
-    fn write(&self, _attempt: &mut Attempt<Self>, _id: ItemId) -> Result<(), Lost> {
+    fn write(&self, _attempt: &mut Attempt<Self>, _id: ItemId) -> Result<(), ConflictCause> {
         Ok(())
     }
 
-    fn peek<V>(&self, attempt: &mut Attempt<Self>, id: ItemId, load: impl FnMut() -> V) -> Result<V, Lost> {
+    fn peek<V>(
+        &self,
+        attempt: &mut Attempt<Self>,
+        id: ItemId,
+        load: impl FnMut() -> V,
+    ) -> Result<V, ConflictCause> {
         let stable = attempt.items.get(id).header().stable(load);
-        stable.map(|(_, value)| value).map_err(|reason| Lost::item(reason, id))
+        stable.map(|(_, value)| value).map_err(|reason| ConflictCause::item(reason, id))
     }
 
     fn new_locked_header(&self, _attempt: &Attempt<Self>) -> Word {
         Word::born_locked()
     }
 
-    fn prepare(&self, attempt: &mut Attempt<Self>) -> Result<(), Lost> {
+    fn prepare(&self, attempt: &mut Attempt<Self>) -> Result<(), ConflictCause> {
         let mut moment = Self::lock_writes(attempt)?;
         if FAULT == fault::EXTENDED_UNDER_LOCKS {
             // Two must be between lock and installation at a time, and check what the other has locked.
@@ -191,7 +201,7 @@ unsafe impl<const FAULT: u8> Protocol for TimestampMutant<FAULT> {
             let unlocked = item.is(Flags::READ) && !item.is(Flags::LOCKED);
             if unlocked && read_of(item.mark) < moment && FAULT != fault::NOT_EXTENDED {
                 let extended = extend::<FAULT>(item.header(), item.mark, moment);
-                extended.map_err(|reason| Lost::item(reason, id))?;
+                extended.map_err(|reason| ConflictCause::item(reason, id))?;
             }
         }
         if structural {

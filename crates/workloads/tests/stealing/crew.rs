@@ -1,6 +1,6 @@
 //! Workers on virtual cores that all want the same row first, in schedules that a seed determines.
 
-use hotrow::protocols::QueueLocking;
+use hotrow::protocols::McsLocking;
 use hotrow::{Engine, RetryPolicy, Worker};
 use hotrow_sim::{Config, Machine, Order, Simulation};
 use std::cell::RefCell;
@@ -9,16 +9,16 @@ use std::cell::RefCell;
 const STEPS_MAX: u64 = 2_000_000;
 
 /// An engine of a variant of queue locking.
-pub(crate) fn engine(protocol: &str) -> Engine<QueueLocking> {
+pub(crate) fn engine(protocol: &str) -> Engine<McsLocking> {
     Engine::named(protocol, RetryPolicy::default()).expect("a variant of queue locking")
 }
 
 /// Runs `body` on so many virtual cores, each with a worker of the engine. What it returns is by core.
 pub(crate) fn run<R>(
-    engine: &Engine<QueueLocking>,
+    engine: &Engine<McsLocking>,
     cores: usize,
     seed: u64,
-    body: impl Fn(usize, &mut Worker<QueueLocking>) -> R,
+    body: impl Fn(usize, &mut Worker<McsLocking>) -> R,
 ) -> Vec<R> {
     let machine = Machine::named("server-128").expect("a machine that comes with the simulator");
     let mut config = Config::new(machine, cores);

@@ -12,7 +12,7 @@ const WORKERS: u32 = 2;
 #[test]
 fn who_waits_at_the_gate_passes_when_the_elder_leaves() {
     Model::new().needs(Part::TOTAL_ORDER).check(|| {
-        let elders = Arc::new(Elders::default());
+        let elders = Arc::new(StarvationGate::default());
         let elder = elders.clone();
         let elder = spawn(move || {
             let mut elder = elder.escalate();
@@ -29,7 +29,7 @@ fn who_waits_at_the_gate_passes_when_the_elder_leaves() {
 #[test]
 fn who_waits_for_one_elder_does_not_wait_for_the_next_one() {
     Model::new().needs(Part::TOTAL_ORDER).check(|| {
-        let elders = Arc::new(Elders::default());
+        let elders = Arc::new(StarvationGate::default());
         let mut first = elders.escalate();
         assert!(first.pass(WORKERS, None));
         let window = lock(&elders.state).current.unwrap();
@@ -47,8 +47,8 @@ fn who_waits_for_one_elder_does_not_wait_for_the_next_one() {
 fn two_elders_pass_one_after_the_other() {
     // The conditions of elders are looked at under the mutex under which they change, which would be order enough.
     Model::new().needs(Part::STEP).check(|| {
-        let elders = Arc::new(Elders::default());
-        let through = |elders: &Elders| {
+        let elders = Arc::new(StarvationGate::default());
+        let through = |elders: &StarvationGate| {
             let mut elder = elders.escalate();
             assert!(elder.pass(WORKERS, None));
             assert!(elders.is_open(elder.window.unwrap()), "no other elder's window is open beside it");

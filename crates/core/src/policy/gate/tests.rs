@@ -18,7 +18,7 @@ fn outlast(elder: &mut Elder<'_>) {
 
 #[test]
 fn the_gate_is_closed_while_an_elder_has_a_window_and_open_before_and_after() {
-    let elders = Elders::default();
+    let elders = StarvationGate::default();
     let mut elder = elders.escalate();
     assert!(!elders.is_closed(), "it has not begun an attempt");
     assert!(elder.pass(WORKERS, None));
@@ -30,7 +30,7 @@ fn the_gate_is_closed_while_an_elder_has_a_window_and_open_before_and_after() {
 
 #[test]
 fn a_wait_at_the_gate_ends_even_if_the_elder_stays_and_nobody_else_waits_again() {
-    let elders = Elders::default();
+    let elders = StarvationGate::default();
     let mut elder = elders.escalate();
     assert!(elder.pass(WORKERS, None));
     assert!(elders.wait(None));
@@ -40,7 +40,7 @@ fn a_wait_at_the_gate_ends_even_if_the_elder_stays_and_nobody_else_waits_again()
 
 #[test]
 fn an_elder_keeps_its_window_from_one_attempt_to_the_next() {
-    let elders = Elders::default();
+    let elders = StarvationGate::default();
     let mut elder = elders.escalate();
     elder.length = Duration::from_secs(1_000);
     assert!(elder.pass(WORKERS, None));
@@ -51,7 +51,7 @@ fn an_elder_keeps_its_window_from_one_attempt_to_the_next() {
 
 #[test]
 fn a_deadline_that_passes_at_the_gate_ends_the_wait_and_not_the_window() {
-    let elders = Elders::default();
+    let elders = StarvationGate::default();
     let mut elder = elders.escalate();
     elder.length = Duration::from_secs(1_000);
     assert!(elder.pass(WORKERS, None));
@@ -66,7 +66,7 @@ fn a_deadline_that_passes_at_the_gate_ends_the_wait_and_not_the_window() {
 
 #[test]
 fn after_a_window_that_was_too_short_the_gate_is_open_and_then_comes_a_longer_one() {
-    let elders = Elders::default();
+    let elders = StarvationGate::default();
     let mut elder = elders.escalate();
     assert!(elder.pass(WORKERS, None));
     let first = elder.window.unwrap();
@@ -79,7 +79,7 @@ fn after_a_window_that_was_too_short_the_gate_is_open_and_then_comes_a_longer_on
 
 #[test]
 fn windows_grow_until_the_longest_attempt_fits_and_no_further() {
-    let elders = Elders::default();
+    let elders = StarvationGate::default();
     let mut elder = elders.escalate();
     elder.longest = Duration::from_secs(1);
     let lengths: Vec<_> = (0..10)
@@ -99,7 +99,7 @@ fn windows_grow_until_the_longest_attempt_fits_and_no_further() {
 
 #[test]
 fn elders_get_their_windows_in_turns() {
-    let elders = Elders::default();
+    let elders = StarvationGate::default();
     let mut first = elders.escalate();
     assert!(first.pass(WORKERS, None));
     thread::scope(|scope| {
@@ -120,7 +120,7 @@ fn elders_get_their_windows_in_turns() {
 
 #[test]
 fn an_elder_that_stops_in_the_queue_does_not_stop_those_behind_it() {
-    let elders = Elders::default();
+    let elders = StarvationGate::default();
     lock(&elders.state).queue.push_back(1_000);
     let mut elder = elders.escalate();
     assert!(elder.pass(WORKERS, None));

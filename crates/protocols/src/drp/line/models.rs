@@ -10,12 +10,12 @@ use hotrow_sync::thread::{spawn, yield_now};
 /// A line, and what only who is at its turn touches. Not atomic.
 #[derive(Default)]
 struct Turns {
-    line: Line,
+    line: TicketLock,
     value: UnsafeCell<u64>,
 }
 
 impl Turns {
-    fn wait(&self, position: Position, writes: bool) {
+    fn wait(&self, position: Ticket, writes: bool) {
         while !self.line.is_turn(position, writes) {
             yield_now();
         }
@@ -90,7 +90,7 @@ fn a_writer_comes_after_two_readers() {
 
 #[test]
 fn a_stable_read_is_whole_and_is_the_value_of_its_version() {
-    stable_reads_are_whole::<Line>(
+    stable_reads_are_whole::<TicketLock>(
         |line, store| {
             let (position, _) = line.join_writing(0);
             // As in `Drp::install`.
@@ -106,7 +106,7 @@ fn a_stable_read_is_whole_and_is_the_value_of_its_version() {
 #[test]
 fn of_two_that_join_and_then_check_one_sees_the_other_in_line() {
     Model::totally_ordered().needs(Part::TOTAL_ORDER).check(|| {
-        let lines = Arc::new([Line::default(), Line::default()]);
+        let lines = Arc::new([TicketLock::default(), TicketLock::default()]);
         let other = lines.clone();
         let other = spawn(move || {
             other[1].join_writing(1);

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::drp::clock_block::ClockBlock;
-use crate::drp::line::Line;
+use crate::drp::line::TicketLock;
 use hotrow_sync::Arc;
 use hotrow_sync::model::{Model, Part};
 use hotrow_sync::thread::spawn;
@@ -46,7 +46,7 @@ fn no_wake_up_is_lost() {
 #[test]
 fn a_predecessor_is_the_commit_that_is_in_line() {
     Model::new().preemptions(3).needs(Part::LOADS).needs(Part::STORES).needs(Part::UPDATES).check(|| {
-        let shared = Arc::new((Progress::modelled(), Line::default()));
+        let shared = Arc::new((Progress::modelled(), TicketLock::default()));
         let before = shared.clone();
         let before = spawn(move || {
             let (progress, line) = &*before;
@@ -72,7 +72,7 @@ fn a_predecessor_is_the_commit_that_is_in_line() {
 #[test]
 fn who_has_passed_a_rank_is_in_line_there() {
     Model::new().needs(Part::LOADS).needs(Part::STORES).check(|| {
-        let shared = Arc::new((Progress::modelled(), Line::default()));
+        let shared = Arc::new((Progress::modelled(), TicketLock::default()));
         shared.0.begin(0, Some(1));
         let predecessor = shared.0.current(0);
         let before = shared.clone();

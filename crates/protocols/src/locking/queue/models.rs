@@ -13,7 +13,7 @@ struct Locked {
     word: LockWord,
     value: UnsafeCell<u32>,
     queues: Queues,
-    contexts: Contexts,
+    contexts: WorkerStates,
     policy: Policy,
 }
 
@@ -23,7 +23,7 @@ impl Locked {
             word: LockWord::default(),
             value: UnsafeCell::new(0),
             queues: Queues::new(),
-            contexts: Contexts::modelled(),
+            contexts: WorkerStates::modelled(),
             policy,
         })
     }
@@ -43,8 +43,8 @@ impl Locked {
         if taken {
             return Ok(());
         }
-        let wish = Wish { segment: SEGMENT, stamp, exclusive, shares };
-        self.queues.acquire(|| limit, &self.word, wish, self.policy, &self.contexts)
+        let request = LockRequest { segment: SEGMENT, stamp, exclusive, shares };
+        self.queues.acquire(|| limit, &self.word, request, self.policy, &self.contexts)
     }
 
     /// What a commit does: adds one, unless the attempt was wounded. Whether it has.
@@ -64,7 +64,7 @@ impl Locked {
             false => self.word.release_shared_if_held(worker),
         };
         match released {
-            Some(Released::Quietly) => {}
+            Some(Released::NoWaiters) => {}
             Some(Released::Queued) if step_is_left_out() => {}
             Some(Released::Queued) => self.queues.hand_on(&self.word, SEGMENT, self.policy, &self.contexts),
             None => {

@@ -176,8 +176,8 @@ impl Word for Wanted<'_> {
             let is_alone = is_alone(seen);
             if seen & BOTH != 0 {
                 return match owner(seen) == worker {
-                    true if is_alone => Upgraded::Taken(Released::Quietly),
-                    true => Upgraded::Waiting(Released::Quietly),
+                    true if is_alone => Upgraded::Taken(Released::NoWaiters),
+                    true => Upgraded::Waiting(Released::NoWaiters),
                     false => Upgraded::Rival(owner(seen)),
                 };
             }
@@ -240,9 +240,9 @@ mod tests {
             assert!(lock.try_hold(change) && lock.try_hold(change) && !lock.try_hold(!change));
             assert!(lock.is_held(change) && !lock.is_held(!change));
             assert_eq!(other.blocker(true), Some(Blocker::Readers));
-            assert_eq!(lock.release(1), Released::Quietly);
+            assert_eq!(lock.release(1), Released::NoWaiters);
             assert!(!lock.try_hold(!change));
-            assert_eq!(lock.release(2), Released::Quietly);
+            assert_eq!(lock.release(2), Released::NoWaiters);
             assert!(lock.try_hold(!change), "it is free for either kind");
         }
     }
@@ -257,13 +257,13 @@ mod tests {
             assert!(other.await_readers(3) && other.awaits_readers(3));
             assert!(!lock.try_hold(change), "somebody waits");
             assert_eq!(same.join(node(4), true, |_| ()), Joined::Behind(Some(node(3))));
-            assert_eq!((lock.release(1), lock.release(2)), (Released::Quietly, Released::Awaited(3)));
+            assert_eq!((lock.release(1), lock.release(2)), (Released::NoWaiters, Released::Awaited(3)));
             assert_eq!(other.take(node(3), true), Some(false));
             assert_eq!(same.take(node(4), true), None);
             assert!(same.await_readers(4));
             assert_eq!(lock.release(3), Released::Awaited(4));
             assert_eq!(same.take(node(4), true), Some(true));
-            assert_eq!(lock.release(4), Released::Quietly);
+            assert_eq!(lock.release(4), Released::NoWaiters);
             assert!(lock.try_hold(!change));
         }
     }
@@ -277,10 +277,10 @@ mod tests {
             let wanted = Wanted { lock: &lock, change };
             assert_eq!(wanted.blocker(true), Some(Blocker::Owner(5)));
             assert_eq!(wanted.join(node(6), true, |_| ()), Joined::Behind(None));
-            assert_eq!(wanted.upgrade(5), Upgraded::Taken(Released::Quietly));
+            assert_eq!(wanted.upgrade(5), Upgraded::Taken(Released::NoWaiters));
             assert_eq!(lock.release(5), Released::Awaited(5));
             assert_eq!(wanted.take(node(6), true), Some(true));
-            assert_eq!(lock.release(6), Released::Quietly);
+            assert_eq!(lock.release(6), Released::NoWaiters);
             assert!(lock.try_hold(SCAN) && lock.try_hold(SCAN) && !lock.try_both(5, CHANGE));
         }
     }
@@ -298,9 +298,9 @@ mod tests {
         assert_eq!(change.upgrade(2), Upgraded::Rival(1));
         assert!(change.replace_upgrade(1, 2) && !change.upgrade_may_go_on(2) && change.upgrade_may_go_on(1));
         // The loser leaves, and tells the other one.
-        assert_eq!((change.cancel_upgrade(1), lock.release(1)), (Released::Quietly, Released::Awaited(2)));
+        assert_eq!((change.cancel_upgrade(1), lock.release(1)), (Released::NoWaiters, Released::Awaited(2)));
         assert!(change.upgrade_may_go_on(2));
-        assert_eq!(change.upgrade(2), Upgraded::Taken(Released::Quietly));
+        assert_eq!(change.upgrade(2), Upgraded::Taken(Released::NoWaiters));
         assert_eq!((scan.blocker(true), lock.release(2)), (Some(Blocker::Owner(2)), Released::Awaited(2)));
         assert_eq!(change.take(node(7), true), Some(true));
     }
@@ -310,9 +310,9 @@ mod tests {
         let lock = RangeLock::default();
         let scan = Wanted { lock: &lock, change: SCAN };
         assert!(lock.try_hold(CHANGE) && lock.try_hold(CHANGE));
-        assert_eq!(scan.upgrade(1), Upgraded::Waiting(Released::Quietly));
+        assert_eq!(scan.upgrade(1), Upgraded::Waiting(Released::NoWaiters));
         assert!(!lock.try_hold(CHANGE));
-        assert_eq!(scan.cancel_upgrade(1), Released::Quietly);
+        assert_eq!(scan.cancel_upgrade(1), Released::NoWaiters);
         assert!(lock.try_hold(CHANGE) && !lock.try_hold(SCAN));
     }
 }

@@ -13,7 +13,7 @@ struct Locked {
     words: [QueueLock; 2],
     values: [UnsafeCell<u32>; 2],
     queues: Queues,
-    contexts: Contexts,
+    contexts: WorkerStates,
 }
 
 impl Locked {
@@ -22,35 +22,35 @@ impl Locked {
             words: Default::default(),
             values: [UnsafeCell::new(0), UnsafeCell::new(0)],
             queues: Queues::of_workers(workers),
-            contexts: Contexts::modelled(),
+            contexts: WorkerStates::modelled(),
         })
     }
 
-    fn wish(stamp: Stamp, lock: usize, exclusive: bool, holds: bool) -> Wish {
-        Wish { address: ADDRESSES[lock], stamp, exclusive, holds }
+    fn request(stamp: Stamp, lock: usize, exclusive: bool, holds: bool) -> LockRequest {
+        LockRequest { address: ADDRESSES[lock], stamp, exclusive, holds }
     }
 
     fn alone(&self, stamp: Stamp, lock: usize, holds: bool, limit: Option<Duration>) -> bool {
         let word = &self.words[lock];
-        let wish = Self::wish(stamp, lock, true, holds);
+        let request = Self::request(stamp, lock, true, holds);
         word.try_exclusive(stamp.worker(), false)
-            || self.queues.acquire(|| limit, word, wish, &self.contexts).is_ok()
+            || self.queues.acquire(|| limit, word, request, &self.contexts).is_ok()
     }
 
     fn share(&self, stamp: Stamp, lock: usize) -> bool {
         let word = &self.words[lock];
-        let wish = Self::wish(stamp, lock, false, false);
+        let request = Self::request(stamp, lock, false, false);
         let got = self.queues.try_share(word, &self.contexts)
-            || self.queues.acquire(|| None, word, wish, &self.contexts).is_ok();
+            || self.queues.acquire(|| None, word, request, &self.contexts).is_ok();
         if got {
-            self.queues.nodes.note_shared(stamp.worker(), wish.address);
+            self.queues.nodes.note_shared(stamp.worker(), request.address);
         }
         got
     }
 
     fn upgrade(&self, stamp: Stamp, lock: usize) -> bool {
-        let wish = Self::wish(stamp, lock, true, false);
-        self.queues.upgrade(|| None, &self.words[lock], wish, &self.contexts).is_ok()
+        let request = Self::request(stamp, lock, true, false);
+        self.queues.upgrade(|| None, &self.words[lock], request, &self.contexts).is_ok()
     }
 
     fn add(&self, lock: usize) {
@@ -223,8 +223,8 @@ fn a_cycle_is_found_behind_one_that_gives_up_meanwhile() {
             locked.queues.nodes.note_shared(stamp.worker(), ADDRESSES[lock]);
         };
         let queue = |stamp: Stamp, lock: usize, exclusive: bool| {
-            let wish = Locked::wish(stamp, lock, exclusive, true);
-            match locked.queues.try_lock(&locked.words[lock], wish) {
+            let request = Locked::request(stamp, lock, exclusive, true);
+            match locked.queues.try_lock(&locked.words[lock], request) {
                 Tried::Queued(id) => id,
                 other => panic!("{other:?}"),
             }

@@ -2,7 +2,7 @@
 
 use super::super::lock::QueueLock;
 use super::*;
-use crate::contexts::Looks;
+use crate::contexts::SpinPolicy;
 use hotrow_sync::atomic::AtomicU64;
 use hotrow_sync::random::Random;
 use hotrow_sync::thread;
@@ -11,7 +11,7 @@ use hotrow_sync::thread;
 struct Scene {
     words: [QueueLock; 3],
     queues: Queues,
-    contexts: Contexts,
+    contexts: WorkerStates,
 }
 
 impl Scene {
@@ -19,7 +19,7 @@ impl Scene {
         Self {
             words: Default::default(),
             queues: Queues::of_workers(workers),
-            contexts: Contexts::new(Looks::YIELDING),
+            contexts: WorkerStates::new(SpinPolicy::YIELDING),
         }
     }
 
@@ -34,12 +34,12 @@ impl Scene {
         (0..workers).all(|worker| can_be_had(worker) && can_be_had(worker))
     }
 
-    fn wish(stamp: Stamp, lock: usize, exclusive: bool) -> Wish {
-        Wish { address: 16 * (lock + 1), stamp, exclusive, holds: true }
+    fn request(stamp: Stamp, lock: usize, exclusive: bool) -> LockRequest {
+        LockRequest { address: 16 * (lock + 1), stamp, exclusive, holds: true }
     }
 
     fn queue(&self, stamp: Stamp, lock: usize, exclusive: bool) -> NodeId {
-        match self.queues.try_lock(&self.words[lock], Self::wish(stamp, lock, exclusive)) {
+        match self.queues.try_lock(&self.words[lock], Self::request(stamp, lock, exclusive)) {
             Tried::Queued(id) => id,
             other => panic!("{other:?}"),
         }
@@ -101,10 +101,10 @@ fn readers_follow_each_other_and_abandoned_nodes_are_passed() {
     assert!(scene.acquires(second, 0, false) && scene.acquires(fourth, 0, false));
     assert!(!scene.acquires(last, 0, true));
     assert!(scene.words[0].await_readers(last.worker()));
-    assert_eq!(scene.words[0].release_shared(), Released::Quietly);
+    assert_eq!(scene.words[0].release_shared(), Released::NoWaiters);
     assert_eq!(scene.words[0].release_shared(), Released::Awaited(last.worker()));
     assert!(scene.acquires(last, 0, true));
-    assert_eq!(scene.words[0].release_exclusive(), Released::Quietly);
+    assert_eq!(scene.words[0].release_exclusive(), Released::NoWaiters);
     assert!(scene.words[0].tail().is_none() && scene.nodes_are_free(6));
 }
 
@@ -119,7 +119,7 @@ fn a_queue_that_all_have_abandoned_is_empty() {
     assert_eq!(scene.words[0].tail(), Some(second));
     scene.queues.abandon(&scene.words[0], first, &scene.contexts);
     assert!(scene.words[0].tail().is_none() && scene.nodes_are_free(3));
-    assert_eq!(scene.words[0].release_exclusive(), Released::Quietly);
+    assert_eq!(scene.words[0].release_exclusive(), Released::NoWaiters);
 }
 
 #[test]
@@ -133,8 +133,9 @@ fn a_worker_whose_nodes_are_all_in_queues_does_not_wait() {
         scene.queues.abandon(&scene.words[lock], id, &scene.contexts);
     }
     scene.takes(holder, 2);
-    let refused = scene.queues.acquire(|| None, &scene.words[2], Scene::wish(many, 2, true), &scene.contexts);
-    assert_eq!(refused, Err(Refused::Held));
+    let refused =
+        scene.queues.acquire(|| None, &scene.words[2], Scene::request(many, 2, true), &scene.contexts);
+    assert_eq!(refused, Err(Refused::Unavailable));
 }
 
 #[test]
@@ -229,8 +230,8 @@ fn of_two_upgrades_the_younger_one_dies_though_it_came_first() {
     scene.share(older, 0);
     scene.share(younger, 0);
     let upgrade = |stamp| {
-        let wish = Scene::wish(stamp, 0, true);
-        scene.queues.upgrade(|| None, &scene.words[0], wish, &scene.contexts)
+        let request = Scene::request(stamp, 0, true);
+        scene.queues.upgrade(|| None, &scene.words[0], request, &scene.contexts)
     };
     thread::scope(|scope| {
         scope.spawn(|| {
@@ -242,7 +243,7 @@ fn of_two_upgrades_the_younger_one_dies_though_it_came_first() {
         }
         assert_eq!(upgrade(older), Ok(()));
     });
-    assert_eq!(scene.words[0].release_exclusive(), Released::Quietly);
+    assert_eq!(scene.words[0].release_exclusive(), Released::NoWaiters);
     assert!(scene.nodes_are_free(2));
 }
 
@@ -270,17 +271,17 @@ fn threads_that_lock_in_any_order_all_get_through() {
                         Some(alone) if alone || !exclusive => return true,
                         other => other.is_some(),
                     };
-                    let wish = Scene::wish(stamp, *lock, *exclusive);
+                    let request = Scene::request(stamp, *lock, *exclusive);
                     let got = match (shares, exclusive) {
-                        (true, _) => scene.queues.upgrade(|| None, word, wish, &scene.contexts),
+                        (true, _) => scene.queues.upgrade(|| None, word, request, &scene.contexts),
                         (false, true) if word.try_exclusive(worker, false) => Ok(()),
                         (false, false) if scene.queues.try_share(word, &scene.contexts) => Ok(()),
-                        (false, _) => scene.queues.acquire(|| None, word, wish, &scene.contexts),
+                        (false, _) => scene.queues.acquire(|| None, word, request, &scene.contexts),
                     };
                     if got.is_ok() {
                         held[*lock] = Some(*exclusive);
                         if !exclusive {
-                            scene.queues.nodes.note_shared(worker, wish.address);
+                            scene.queues.nodes.note_shared(worker, request.address);
                         }
                         if random.chance(0.2) {
                             thread::yield_now();

@@ -12,7 +12,7 @@ struct Locked {
     lock: RangeLock,
     values: [UnsafeCell<u32>; 2],
     queues: Queues,
-    contexts: Contexts,
+    contexts: WorkerStates,
 }
 
 impl Locked {
@@ -21,27 +21,30 @@ impl Locked {
             lock: RangeLock::default(),
             values: [UnsafeCell::new(0), UnsafeCell::new(0)],
             queues: Queues::of_workers(workers),
-            contexts: Contexts::modelled(),
+            contexts: WorkerStates::modelled(),
         })
     }
 
-    fn wanted(&self, stamp: Stamp, change: bool) -> (Wanted<'_>, Wish) {
-        (Wanted { lock: &self.lock, change }, Wish { address: ADDRESS, stamp, exclusive: true, holds: false })
+    fn wanted(&self, stamp: Stamp, change: bool) -> (Wanted<'_>, LockRequest) {
+        (
+            Wanted { lock: &self.lock, change },
+            LockRequest { address: ADDRESS, stamp, exclusive: true, holds: false },
+        )
     }
 
     fn hold(&self, stamp: Stamp, change: bool) {
-        let (word, wish) = self.wanted(stamp, change);
-        let got =
-            self.lock.try_hold(change) || self.queues.acquire(|| None, &word, wish, &self.contexts).is_ok();
+        let (word, request) = self.wanted(stamp, change);
+        let got = self.lock.try_hold(change)
+            || self.queues.acquire(|| None, &word, request, &self.contexts).is_ok();
         assert!(got, "nobody gives up, and there is no cycle");
         self.queues.nodes.note_shared(stamp.worker(), ADDRESS);
     }
 
     /// Takes what is scanned already to change it, too.
     fn change_too(&self, stamp: Stamp) -> bool {
-        let (word, wish) = self.wanted(stamp, true);
+        let (word, request) = self.wanted(stamp, true);
         self.lock.try_both(stamp.worker(), true)
-            || self.queues.upgrade(|| None, &word, wish, &self.contexts).is_ok()
+            || self.queues.upgrade(|| None, &word, request, &self.contexts).is_ok()
     }
 
     fn add(&self, value: usize) {

@@ -1,7 +1,7 @@
 //! Locks of ranges, of which there are few here, so that ranges often fall together.
 
 use super::*;
-use crate::contexts::Looks;
+use crate::contexts::SpinPolicy;
 use RangeUse::{Change, Scan};
 use hotrow_sync::atomic::{AtomicU64, Ordering};
 use hotrow_sync::random::Random;
@@ -11,7 +11,7 @@ use hotrow_sync::thread;
 struct Scene {
     ranges: Ranges,
     queues: Queues,
-    contexts: Contexts,
+    contexts: WorkerStates,
 }
 
 impl Scene {
@@ -19,7 +19,7 @@ impl Scene {
         Self {
             ranges: Ranges::new(),
             queues: Queues::of_workers(workers),
-            contexts: Contexts::new(Looks::YIELDING),
+            contexts: WorkerStates::new(SpinPolicy::YIELDING),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::drawing::By;
 use super::running::Ready;
-use super::share::Share;
+use super::stolen_work::StolenWork;
 use super::word::{State, Word};
 use crate::abort::Abort;
 use crate::attempt::WorkerId;
@@ -26,7 +26,7 @@ pub(super) const OPERATIONS_MAX: usize = if cfg!(test) { 8 } else { 256 };
 /// Operations that are made at a time, when the first of them is needed.
 const CHUNK: usize = if cfg!(test) { 4 } else { 16 };
 
-/// How many bits of a batch's number [`Board::take`] knows it by.
+/// How many bits of a batch's number [`StealableOperations::take`] knows it by.
 pub const BATCH_BITS: u32 = 26;
 /// These bits.
 pub const BATCH_LOW: u64 = (1 << BATCH_BITS) - 1;
@@ -69,11 +69,11 @@ pub(super) struct Operation<P: Protocol> {
     /// Written by the owner while nobody can take the operation.
     plan: UnsafeCell<Option<Plan<P>>>,
     /// Written by who has taken it, and by the owner when it is done.
-    share: UnsafeCell<Share<P>>,
+    share: UnsafeCell<StolenWork<P>>,
 }
 
 /// What the operations of a batch have in common: their owner, as far as thieves must know it.
-pub(super) struct Lender<P: Protocol> {
+pub(super) struct OwnerInfo<P: Protocol> {
     pub(super) protocol: NonNull<P>,
     pub(super) stealing: NonNull<P::Stealing>,
     pub(super) engine: EngineId,
@@ -87,13 +87,13 @@ pub(super) struct Lender<P: Protocol> {
 }
 
 /// A worker's operations that others may run.
-pub struct Board<P: Protocol> {
+pub struct StealableOperations<P: Protocol> {
     chunks: [OnceLock<Box<[CachePadded<Operation<P>>]>>; OPERATIONS_MAX / CHUNK],
     /// Those operations on rows of the current batch that could be run when it began, by their places in `chunks`.
     queue: [AtomicU32; OPERATIONS_MAX],
     /// The current batch. Only the owner changes it.
     batch: AtomicU64,
-    lender: UnsafeCell<Option<Lender<P>>>,
+    owner: UnsafeCell<Option<OwnerInfo<P>>>,
     /// Where the owner waits for thieves.
     done: Event,
 }
@@ -103,23 +103,23 @@ pub struct Board<P: Protocol> {
 // when no operation of the batch is taken. The share: by who has taken the operation, until the word says that it is done
 // (release), and then by the owner (acquire). The pointers lead to memory that the owner keeps until then. What a plan's
 // node holds may be used by any thread: whoever records it has promised that (`Transaction::draw`).
-unsafe impl<P: Protocol> Sync for Board<P> {}
+unsafe impl<P: Protocol> Sync for StealableOperations<P> {}
 // SAFETY: as above; the pointers are only followed while the owner waits.
-unsafe impl<P: Protocol> Send for Board<P> {}
+unsafe impl<P: Protocol> Send for StealableOperations<P> {}
 
-impl<P: Protocol> Default for Board<P> {
+impl<P: Protocol> Default for StealableOperations<P> {
     fn default() -> Self {
         Self {
             chunks: std::array::from_fn(|_| OnceLock::new()),
             queue: std::array::from_fn(|_| AtomicU32::new(0)),
             batch: AtomicU64::new(1),
-            lender: UnsafeCell::new(None),
+            owner: UnsafeCell::new(None),
             done: Event::new(),
         }
     }
 }
 
-impl<P: Protocol> std::fmt::Debug for Board<P> {
+impl<P: Protocol> std::fmt::Debug for StealableOperations<P> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Board").finish_non_exhaustive()
     }
@@ -133,14 +133,14 @@ pub enum Found<'b, P: Protocol> {
     /// Somebody else has taken it, or its inputs are not known.
     Busy,
     /// Its batch is over.
-    Over,
+    Ended,
 }
 
 /// An operation that the caller has taken and must run.
 #[must_use = "its owner waits until it has been run"]
 #[derive(Debug)]
 pub struct Taken<'b, P: Protocol> {
-    board: &'b Board<P>,
+    board: &'b StealableOperations<P>,
     at: usize,
     batch: u64,
 }
@@ -152,7 +152,7 @@ impl<P: Protocol> Operation<P> {
             inputs_left: AtomicU32::new(0),
             item: UnsafeCell::new(None),
             plan: UnsafeCell::new(None),
-            share: UnsafeCell::new(Share::new()),
+            share: UnsafeCell::new(StolenWork::new()),
         }
     }
 
@@ -203,13 +203,13 @@ impl<P: Protocol> Operation<P> {
     /// The caller has taken the operation and has not given it up; or it is the owner, and the operation is done, given
     /// back or finished. And no other reference to the share is in use.
     #[allow(clippy::mut_from_ref)]
-    pub(super) unsafe fn share_mut(&self) -> &mut Share<P> {
+    pub(super) unsafe fn share_mut(&self) -> &mut StolenWork<P> {
         // SAFETY: the caller's promise.
         unsafe { &mut *self.share.get() }
     }
 }
 
-impl<P: Protocol> Board<P> {
+impl<P: Protocol> StealableOperations<P> {
     pub(super) fn operation(&self, at: usize) -> &Operation<P> {
         let make = || (0..CHUNK).map(|_| CachePadded::new(Operation::new())).collect();
         &self.chunks[at / CHUNK].get_or_init(make)[at % CHUNK]
@@ -226,9 +226,9 @@ impl<P: Protocol> Board<P> {
     /// # Safety
     ///
     /// The caller is the owner, and no operation is taken.
-    pub(super) unsafe fn begin(&self, lender: Lender<P>) {
+    pub(super) unsafe fn begin(&self, owner: OwnerInfo<P>) {
         // SAFETY: the caller's promise; thieves look at the lender only after they have taken an operation.
-        unsafe { *self.lender.get() = Some(lender) };
+        unsafe { *self.owner.get() = Some(owner) };
     }
 
     /// Lets others take operations. How many they are, on rows.
@@ -266,22 +266,22 @@ impl<P: Protocol> Board<P> {
     /// # Safety
     ///
     /// The caller has taken an operation, or is the owner.
-    pub(super) unsafe fn lender(&self) -> &Lender<P> {
+    pub(super) unsafe fn owner(&self) -> &OwnerInfo<P> {
         // SAFETY: the caller's promise: the owner changes it only when no operation is taken.
-        unsafe { &*self.lender.get() }.as_ref().expect("a batch has begun")
+        unsafe { &*self.owner.get() }.as_ref().expect("a batch has begun")
     }
 
     /// Takes an operation, by its place among those that could be run first, if nobody has it and it is of the batch of
     /// which the [lowest bits](BATCH_LOW) are given.
     pub fn take(&self, place: u32, batch_low: u64) -> Found<'_, P> {
         // Relaxed: if it is of another batch, so is the operation's word.
-        let Some(at) = self.queue.get(place as usize) else { return Found::Over };
+        let Some(at) = self.queue.get(place as usize) else { return Found::Ended };
         let at = at.load(Ordering::Relaxed) as usize;
-        let Some(chunk) = self.chunks[at / CHUNK].get() else { return Found::Over };
+        let Some(chunk) = self.chunks[at / CHUNK].get() else { return Found::Ended };
         let operation = &chunk[at % CHUNK];
         let batch = operation.word.batch();
         match () {
-            () if batch & BATCH_LOW != batch_low => Found::Over,
+            () if batch & BATCH_LOW != batch_low => Found::Ended,
             () if operation.word.take(State::Runnable, batch) => {
                 Found::Taken(Taken { board: self, at, batch })
             }

@@ -1,6 +1,6 @@
 //! A share: what a thief has done of an attempt, until the owner adopts it.
 
-use super::board::{Lender, Plan};
+use super::stealable_operations::{OwnerInfo, Plan};
 use crate::abort::{Abort, Reason};
 use crate::attempt::Attempt;
 use crate::graph::Stealing as _;
@@ -8,9 +8,9 @@ use crate::history::recorder::Log;
 use crate::item::{Flags, Item, ItemId};
 use crate::pin::Pin;
 use crate::profile::Isolation;
-use crate::protocol::{Lost, Protocol};
+use crate::protocol::{ConflictCause, Protocol};
 use crate::transaction::{Stop, Transaction};
-use crate::users_code::{contained, words};
+use crate::users_code::{contained, panic_message};
 use hotrow_sync::memory;
 use std::mem::ManuallyDrop;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -21,7 +21,7 @@ pub(super) enum Outcome {
     /// Its result is there.
     Done,
     /// A lock was not free. Nothing has happened; locks that it has got already are the owner's.
-    PutOff,
+    WouldBlock,
     /// It has lost a conflict, over the segment that it touched last.
     Lost(Reason),
     /// The attempt cannot commit.
@@ -29,7 +29,7 @@ pub(super) enum Outcome {
 }
 
 /// What a thief has done.
-pub(super) struct Share<P: Protocol> {
+pub(super) struct StolenWork<P: Protocol> {
     /// Made when the operation is stolen for the first time.
     attempt: Option<Box<Attempt<P>>>,
     /// The owner's attempt whose payloads are in its memory.
@@ -39,7 +39,7 @@ pub(super) struct Share<P: Protocol> {
     pub(super) took_ns: Option<u64>,
 }
 
-impl<P: Protocol> Share<P> {
+impl<P: Protocol> StolenWork<P> {
     pub(super) fn new() -> Self {
         Self { attempt: None, stamp: 0, outcome: Outcome::Done, took_ns: None }
     }
@@ -49,27 +49,27 @@ impl<P: Protocol> Share<P> {
     /// # Safety
     ///
     /// The caller has taken the operation that has this plan and this share.
-    pub(super) unsafe fn run(&mut self, plan: &Plan<P>, lender: &Lender<P>) {
+    pub(super) unsafe fn run(&mut self, plan: &Plan<P>, owner: &OwnerInfo<P>) {
         let attempt = self.attempt.get_or_insert_with(|| Box::new(Attempt::small()));
-        // SAFETY: the owner is in its attempt until the operation is done (`Board`), and so all this is in memory.
-        let (protocol, stealing) = unsafe { (lender.protocol.as_ref(), lender.stealing.as_ref()) };
+        // SAFETY: the owner is in its attempt until the operation is done (`StealableOperations`), and so all this is in memory.
+        let (protocol, stealing) = unsafe { (owner.protocol.as_ref(), owner.stealing.as_ref()) };
         // SAFETY: as above.
-        let (slot, results) = unsafe { (lender.slot.as_ref(), lender.results.as_ref()) };
-        if self.stamp != lender.stamp {
+        let (slot, results) = unsafe { (owner.slot.as_ref(), owner.results.as_ref()) };
+        if self.stamp != owner.stamp {
             // Payloads of an earlier batch of the same attempt are still in use.
-            self.stamp = lender.stamp;
+            self.stamp = owner.stamp;
             attempt.forget_payloads();
         }
-        attempt.open_share(stealing, lender);
+        attempt.open_share(stealing, owner);
         // Never dropped: it would end the attempt. What it has of its own is taken out below.
-        let mut tx = ManuallyDrop::new(Transaction::of_share(protocol, lender.engine, attempt, slot));
+        let mut tx = ManuallyDrop::new(Transaction::of_share(protocol, owner.engine, attempt, slot));
         // SAFETY: the caller's promise; the plan's function knows the node's type.
         let result = catch_unwind(AssertUnwindSafe(|| unsafe { (plan.run)(plan.node, results, &mut tx) }));
         let stop = tx.take_stop();
-        let put_off = std::mem::take(&mut attempt.was_put_off);
+        let put_off = std::mem::take(&mut attempt.graph.has_blocked);
         self.outcome = match result {
             Ok(Ok(())) => Outcome::Done,
-            Ok(Err(_)) if put_off && attempt.items.writes().is_empty() => Outcome::PutOff,
+            Ok(Err(_)) if put_off && attempt.items.writes().is_empty() => Outcome::WouldBlock,
             // The next attempt draws nothing.
             Ok(Err(_)) if put_off => Outcome::Lost(Reason::Undeclared),
             Ok(Err(abort)) => match stop {
@@ -78,9 +78,9 @@ impl<P: Protocol> Share<P> {
                 None if abort == Abort::rollback() => Outcome::Stopped(Stop::RolledBack),
                 None => Outcome::Lost(Reason::Undeclared),
             },
-            Err(panic) => Outcome::Stopped(Stop::Panicked(words(panic))),
+            Err(panic) => Outcome::Stopped(Stop::Panicked(panic_message(panic))),
         };
-        attempt.leave_share(matches!(self.outcome, Outcome::PutOff));
+        attempt.leave_share(matches!(self.outcome, Outcome::WouldBlock));
     }
 
     /// Takes the share's only item out, if that is all there is to adopt. Nothing is left then: whoever looks at the share
@@ -92,7 +92,7 @@ impl<P: Protocol> Share<P> {
             && attempt.observations() == 0
             && !(attempt.wants_cleanup || attempt.items.has_predicates() || attempt.is_recorded());
         is_simple.then(|| {
-            let item = attempt.items.get(ItemId::FIRST).lent();
+            let item = attempt.items.get(ItemId::FIRST).detached();
             attempt.forget_items();
             item
         })
@@ -106,16 +106,16 @@ impl<P: Protocol> Share<P> {
 
 impl<P: Protocol> Attempt<P> {
     /// Begins to do something in another worker's name.
-    fn open_share(&mut self, stealing: &P::Stealing, lender: &Lender<P>) {
+    fn open_share(&mut self, stealing: &P::Stealing, owner: &OwnerInfo<P>) {
         self.forget_items();
-        self.lend(lender.worker, lender.profile);
+        (self.worker, self.profile) = (owner.worker, owner.profile);
         self.local = stealing.thief_state(self.worker());
-        self.may_put_off = true;
-        match &lender.recorder {
+        self.graph.nonblocking = true;
+        match &owner.recorder {
             None => self.log = None,
             Some(recorder) => {
                 let log = self.log.get_or_insert_with(|| Box::new(Log::detached(recorder.clone())));
-                log.reads_count(lender.profile.isolation == Isolation::Serializable);
+                log.reads_count(owner.profile.isolation == Isolation::Serializable);
             }
         }
         self.pin = Some(Pin::new());
@@ -139,30 +139,30 @@ impl<P: Protocol> Attempt<P> {
     }
 
     /// Makes an item the attempt's own.
-    pub(super) fn adopt_item(&mut self, stealing: &P::Stealing, lent: &Item<P>) -> ItemId {
-        let mine = self.items.find_or_add(lent.segment, lent.object);
-        stealing.adopt(self, mine, lent);
+    pub(super) fn adopt_item(&mut self, stealing: &P::Stealing, detached: &Item<P>) -> ItemId {
+        let mine = self.items.find_or_add(detached.segment, detached.object);
+        stealing.adopt(self, mine, detached);
         let item = self.items.get_mut(mine);
-        item.flags |= lent.flags & !Flags::WRITE.0 & !Flags::PREDICATE.0;
+        item.flags |= detached.flags & !Flags::WRITE.0 & !Flags::PREDICATE.0;
         item.mark_as(Flags::ADOPTED);
         // What the attempt itself has written it holds: the thief was put off there, and knows nothing of it.
         if !item.is(Flags::WRITE) {
-            item.tag = lent.tag;
-            item.mark = lent.mark;
-            if !lent.payload.is_null() {
-                item.payload = lent.payload;
+            item.tag = detached.tag;
+            item.mark = detached.mark;
+            if !detached.payload.is_null() {
+                item.payload = detached.payload;
             }
         }
-        if lent.is(Flags::PREDICATE) {
+        if detached.is(Flags::PREDICATE) {
             self.items.mark_predicate(mine);
         }
         mine
     }
 
     /// As [`adopt`](Self::adopt), where an item is all there is.
-    pub(super) fn adopt_only(&mut self, stealing: &P::Stealing, lent: &Item<P>) {
-        let mine = self.adopt_item(stealing, lent);
-        if lent.is(Flags::WRITE) {
+    pub(super) fn adopt_only(&mut self, stealing: &P::Stealing, detached: &Item<P>) {
+        let mine = self.adopt_item(stealing, detached);
+        if detached.is(Flags::WRITE) {
             self.items.mark_write(mine);
         }
     }
@@ -173,12 +173,12 @@ impl<P: Protocol> Attempt<P> {
         &mut self,
         stealing: &P::Stealing,
         share: &mut Attempt<P>,
-    ) -> (Option<ItemId>, Result<(), Lost>) {
+    ) -> (Option<ItemId>, Result<(), ConflictCause>) {
         let mut last = None;
         for id in share.items.ids() {
-            let lent = share.items.get(id);
-            memory::read(std::ptr::from_ref(lent));
-            let mine = self.adopt_item(stealing, lent);
+            let detached = share.items.get(id);
+            memory::read(std::ptr::from_ref(detached));
+            let mine = self.adopt_item(stealing, detached);
             last = Some(mine);
         }
         // In the order in which they were written: cleanups go by that.
