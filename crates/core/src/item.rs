@@ -50,17 +50,9 @@ impl Flags {
     pub const INSERTED: Flags = Flags(16);
     /// The object's `cleanup` wants to be called.
     pub const CLEANUP: Flags = Flags(32);
-    /// An operation on the segment was deferred.
-    pub const DEFERRED: Flags = Flags(64);
-    /// One that may change it.
-    pub const DEFERRED_WRITE: Flags = Flags(128);
-    /// An intention could not run yet, so later ones of the segment must not.
-    pub(crate) const HELD_BACK: Flags = Flags(256);
     /// Whoever gets the segment's lock next relies on finding what the attempt has made: it is given up only when that
     /// is installed.
     pub const RELEASE_AFTER_INSERTS: Flags = Flags(512);
-    /// Another worker has made it for the attempt.
-    pub(crate) const ADOPTED: Flags = Flags(1024);
     /// The pending write has been installed. Noted where writes are installed [one by one](crate::OneByOne), and where
     /// `debug_assertions` are on.
     pub(crate) const INSTALLED: Flags = Flags(2048);

@@ -2,6 +2,7 @@
 
 use crate::abort::{Abort, Misuse, Reason};
 use crate::attempt::{Attempt, WorkerId};
+use crate::deferred::Execution;
 use crate::engine::{EngineId, Slot};
 use crate::item::{Flags, ItemId};
 use crate::object::{Label, Object};
@@ -32,34 +33,11 @@ pub struct Transaction<'w, P: Protocol> {
     /// comparison at the start of each operation thus finds both kinds of trouble.
     engine: EngineId,
     stop: Option<Stop>,
-    pub(crate) phase: Phase,
-    /// The item of the intention that ran last, where [`item`](Self::item) looks first.
-    pub(crate) latest: ItemId,
-    /// The item of the intention that is running, if it has one.
-    pub(crate) running: Option<ItemId>,
-    /// Where the intention that ran last stands among the attempt's.
-    pub(crate) running_place: u32,
-    /// Whether it has read a segment, with what others have written.
-    has_read: bool,
-    /// Whether its commit has begun with operations deferred and nothing read.
-    tame: bool,
+    pub(crate) execution: Execution,
     describe: bool,
     open: bool,
     /// The attempt's pinned epoch is its thread's: a transaction must not be sent to another one.
     _thread: PhantomData<*const ()>,
-}
-
-/// Who calls operations.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Phase {
-    /// The body.
-    Body,
-    /// An intention that runs early, as a part of the body.
-    Settling,
-    /// An intention, at its segment's turn.
-    CarryingOut,
-    /// A thief, for the owner of an operation.
-    Sharing,
 }
 
 /// Why an attempt cannot commit.
@@ -131,7 +109,7 @@ impl<'w, P: Protocol> Transaction<'w, P> {
         work(WORK_BEGIN);
         protocol.begin(attempt);
         label("body");
-        Self::of(protocol, engine, attempt, slot, Phase::Body, describe)
+        Self::of(protocol, engine, attempt, slot, describe, true)
     }
 
     /// A part of a transaction in other hands than its owner's. It must not be dropped.
@@ -141,18 +119,18 @@ impl<'w, P: Protocol> Transaction<'w, P> {
         attempt: &'w mut Attempt<P>,
         slot: &'w Slot<P>,
     ) -> Self {
-        Self::of(protocol, engine, attempt, slot, Phase::Sharing, false)
+        Self::of(protocol, engine, attempt, slot, false, false)
     }
 
-    /// It is open if it begins with the body: then it is its to end the attempt.
+    /// It is open if it has the attempt to end.
     #[inline(always)]
     fn of(
         protocol: &'w P,
         engine: EngineId,
         attempt: &'w mut Attempt<P>,
         slot: &'w Slot<P>,
-        phase: Phase,
         describe: bool,
+        open: bool,
     ) -> Self {
         Self {
             protocol,
@@ -160,14 +138,9 @@ impl<'w, P: Protocol> Transaction<'w, P> {
             slot,
             engine,
             stop: None,
-            phase,
-            latest: ItemId::FIRST,
-            running: None,
-            running_place: 0,
-            has_read: false,
-            tame: false,
+            execution: Execution::new(),
             describe,
-            open: phase == Phase::Body,
+            open,
             _thread: PhantomData,
         }
     }
@@ -414,8 +387,11 @@ impl<'w, P: Protocol> Transaction<'w, P> {
     /// As for [`read`](Self::read).
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub unsafe fn item<O: Object<P> + 'static>(&mut self, object: &O, segment: NonNull<P::Header>) -> ItemId {
-        if P::DEFERS && self.phase != Phase::Body && self.attempt.items.is_at(self.latest, segment) {
-            return self.latest;
+        if P::DEFERS
+            && let Some(latest) = self.execution.latest()
+            && self.attempt.items.is_at(latest, segment)
+        {
+            return latest;
         }
         self.attempt.items.find_or_add(segment, NonNull::from(object))
     }
@@ -423,8 +399,8 @@ impl<'w, P: Protocol> Transaction<'w, P> {
     /// Notes that the attempt depends on what others have written. An intention that reads at its turn does not count.
     #[cfg_attr(not(debug_assertions), inline(always))]
     fn note_read(&mut self, id: ItemId) {
-        if P::DEFERS && !(self.phase == Phase::CarryingOut && self.running == Some(id)) {
-            self.has_read = true;
+        if P::DEFERS {
+            self.execution.note_read(id);
         }
     }
 
@@ -438,21 +414,10 @@ impl<'w, P: Protocol> Transaction<'w, P> {
     /// As [`settle`](Self::settle).
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn settle_before(&mut self, id: ItemId) -> Result<(), Abort> {
-        if P::DEFERS && self.attempt.items.get(id).intentions > 0 && self.running != Some(id) {
+        if P::DEFERS && self.attempt.items.get(id).intentions > 0 && self.execution.running != Some(id) {
             self.settle_segment(id)
         } else {
             Ok(())
-        }
-    }
-
-    /// An intention that comes to a segment on which others have not run would come before them, or after: which of them
-    /// ran first depends on whose turn has come.
-    #[cold]
-    fn settle_segment(&mut self, id: ItemId) -> Result<(), Abort> {
-        match self.phase {
-            Phase::Body => self.settle(),
-            Phase::Settling | Phase::Sharing => Ok(()),
-            Phase::CarryingOut => Err(self.lose(ConflictCause::item(Reason::Undeclared, id))),
         }
     }
 
@@ -569,7 +534,7 @@ impl<'w, P: Protocol> Transaction<'w, P> {
         if self.stop.is_some() || self.attempt.graph.has_blocked {
             return Abort::INTERNAL;
         }
-        if self.phase == Phase::Sharing {
+        if self.attempt.graph.is_thief {
             // The owner counts it, and reports it.
             return self.stop(Stop::Lost(ConflictReport { reason: lost.reason, words: None }));
         }
@@ -607,7 +572,7 @@ impl<'w, P: Protocol> Transaction<'w, P> {
             )
         };
         self.slot.counters.abort(lost.reason);
-        if P::DEFERS && self.tame && lost.reason != Reason::Undeclared {
+        if P::DEFERS && self.execution.is_tame && lost.reason != Reason::Undeclared {
             self.slot.counters.tame_abort();
         }
         let number = object.label().number();

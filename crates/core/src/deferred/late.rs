@@ -6,12 +6,13 @@
 //! so the order of lines is kept. The paper calls it tuning ranks to the data flow (drp §7.2) and leaves it to others.
 
 use super::intention::{Intention, Intentions, Late};
+use super::running::Phase;
 use super::{Deferred, Input, Results};
 use crate::abort::Abort;
 use crate::deferred::Deferral as _;
 use crate::object::Label;
 use crate::protocol::Protocol;
-use crate::transaction::{Phase, Transaction};
+use crate::transaction::Transaction;
 
 /// The result of an operation that another one has recorded.
 struct Inner<O>(Deferred<Deferred<O>>);
@@ -93,7 +94,7 @@ impl<P: Protocol> Transaction<'_, P> {
     pub(crate) fn line_up(&mut self) -> Result<(), Abort> {
         let is_late = !self.attempt.intentions.late.is_empty();
         if is_late {
-            self.phase = Phase::CarryingOut;
+            self.execution.phase = Phase::CarryingOut;
             let result = self.catching(Self::resolve_all);
             self.attempt.intentions.resolving = None;
             self.attempt.intentions.put_in_order();

@@ -45,12 +45,23 @@ pub use expression::{AtLeast, AtMost, Differs, Equals, GreaterThan, LessThan};
 pub use expression::{Binary, Constant, Expression, Map, Operand, Operator};
 pub use inputs::{Input, Results};
 pub(crate) use intention::Intentions;
+pub(crate) use running::Execution;
 
 use crate::attempt::Attempt;
-use crate::item::ItemId;
+use crate::item::{Flags, ItemId};
 use crate::protocol::{Absent, ConflictCause, Protocol};
 use std::fmt;
 use std::marker::PhantomData;
+
+/// Bits 64 to 256 of an item's flags are those of deferred operations.
+impl Flags {
+    /// An operation on the segment was deferred.
+    pub const DEFERRED: Flags = Flags(64);
+    /// One that may change it.
+    pub const DEFERRED_WRITE: Flags = Flags(128);
+    /// An intention could not run yet, so later ones of the segment must not.
+    pub(crate) const HELD_BACK: Flags = Flags(256);
+}
 
 /// The protocol's part in deferred operations: turns on segments, in an order that all transactions keep (drp §4).
 pub trait Deferral<P: Protocol>: Sized {

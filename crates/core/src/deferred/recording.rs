@@ -1,13 +1,14 @@
 //! Recording intentions: what a transaction says that it is going to do.
 
 use super::intention::{Intention, NO_OBJECT, NodeFunctions};
+use super::running::Phase;
 use super::{Access, Deferred, Input};
 use crate::abort::{Abort, Misuse, Reason};
 use crate::deferred::Deferral as _;
 use crate::item::{Flags, ItemId};
 use crate::object::Object;
 use crate::protocol::{ConflictCause, Protocol};
-use crate::transaction::{Phase, Transaction};
+use crate::transaction::Transaction;
 use hotrow_sync::prefetch::prefetch;
 use std::marker::PhantomData;
 use std::ptr::NonNull;
@@ -260,7 +261,7 @@ impl<P: Protocol> Transaction<'_, P> {
     /// True if an intention runs that may not record others: everything that is recorded has been lined up for.
     #[inline(always)]
     pub(super) fn is_carrying_out(&self) -> bool {
-        self.phase == Phase::CarryingOut && self.attempt.intentions.resolving.is_none()
+        self.execution.phase == Phase::CarryingOut && self.attempt.intentions.resolving.is_none()
     }
 
     /// Runs at once what an intention has recorded, as if it were a part of that one.
@@ -269,16 +270,16 @@ impl<P: Protocol> Transaction<'_, P> {
         if intention.item.is_some() || !intention.was_ready {
             return Err(self.start_over(intention.item));
         }
-        let (latest, running) = (self.latest, self.running);
+        let (latest, running) = (self.execution.latest, self.execution.running);
         let result = self.run_one(intention);
-        (self.latest, self.running) = (latest, running);
+        (self.execution.latest, self.execution.running) = (latest, running);
         result
     }
 
     /// Ends an attempt in which an intention has deferred what cannot be done within it. The next one defers nothing.
     #[cold]
     pub(super) fn start_over(&mut self, item: Option<ItemId>) -> Abort {
-        match item.or(self.running).or_else(|| self.attempt.items.ids().next()) {
+        match item.or(self.execution.running).or_else(|| self.attempt.items.ids().next()) {
             Some(item) => self.lose(ConflictCause::item(Reason::Undeclared, item)),
             None => self.misuse(Misuse::UnknownInput),
         }
@@ -311,9 +312,9 @@ impl<P: Protocol> Transaction<'_, P> {
             intentions.results.add(&raw const (*typed).result, false)
         };
         let slot = deferred.slot;
-        let order = match self.phase {
+        let order = match self.execution.phase {
             // An intention that runs early, within another one, has that one's place.
-            Phase::Settling => self.running_place,
+            Phase::Settling => self.execution.running_place,
             _ => intentions.resolving.map_or(slot, |late| late.intention.order),
         };
         let intention = Intention {

@@ -1,15 +1,65 @@
 //! Running intentions: before the commit where something wants to see what they do, or at their turns.
 
 use super::intention::{Intention, Intentions};
-use crate::abort::Abort;
+use crate::abort::{Abort, Reason};
 use crate::deferred::Deferral as _;
 use crate::item::{Flags, ItemId};
 use crate::object::Label;
-use crate::protocol::Protocol;
-use crate::transaction::{Phase, Transaction};
+use crate::protocol::{ConflictCause, Protocol};
+use crate::transaction::Transaction;
 use crate::users_code::panic_message;
+use hotrow_sync::thread::label;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::NonNull;
+
+/// How far a transaction is with what it has deferred.
+#[derive(Debug)]
+pub(crate) struct Execution {
+    pub(super) phase: Phase,
+    /// The item of the intention that ran last.
+    pub(super) latest: ItemId,
+    /// The item of the intention that is running, if it has one.
+    pub(crate) running: Option<ItemId>,
+    /// Where the intention that ran last stands among the attempt's.
+    pub(super) running_place: u32,
+    /// True if the transaction has read a segment, with what others have written.
+    has_read: bool,
+    /// True if its commit has begun with operations deferred and nothing read.
+    pub(crate) is_tame: bool,
+}
+
+/// Who calls operations.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// The body.
+    Body,
+    /// An intention that runs early, as a part of the body.
+    Settling,
+    /// An intention, at its segment's turn.
+    CarryingOut,
+}
+
+impl Execution {
+    #[inline(always)]
+    pub(crate) fn new() -> Self {
+        let (phase, latest) = (Phase::Body, ItemId::FIRST);
+        Self { phase, latest, running: None, running_place: 0, has_read: false, is_tame: false }
+    }
+
+    /// The item of the intention that ran last, while intentions run.
+    #[inline(always)]
+    pub(crate) fn latest(&self) -> Option<ItemId> {
+        (self.phase != Phase::Body).then_some(self.latest)
+    }
+
+    /// Notes that a segment was read. An intention that reads its own segment at its turn does not count.
+    #[inline(always)]
+    pub(crate) fn note_read(&mut self, id: ItemId) {
+        if !(self.phase == Phase::CarryingOut && self.running == Some(id)) {
+            self.has_read = true;
+        }
+    }
+}
 
 impl<P: Protocol> Transaction<'_, P> {
     /// Runs what has been recorded and has not run yet. A datatype calls it before an operation that could see
@@ -20,7 +70,7 @@ impl<P: Protocol> Transaction<'_, P> {
     /// As [`compute`](Self::compute).
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn settle(&mut self) -> Result<(), Abort> {
-        if !P::DEFERS || self.phase != Phase::Body || !self.attempt.intentions.are_waiting() {
+        if !P::DEFERS || self.execution.phase != Phase::Body || !self.attempt.intentions.are_waiting() {
             return Ok(());
         }
         self.settle_now()
@@ -58,12 +108,23 @@ impl<P: Protocol> Transaction<'_, P> {
         }
     }
 
+    /// An intention that comes to a segment on which others have not run would come before them, or after: which of them
+    /// ran first depends on whose turn has come.
+    #[cold]
+    pub(crate) fn settle_segment(&mut self, id: ItemId) -> Result<(), Abort> {
+        match self.execution.phase {
+            Phase::Body => self.settle(),
+            Phase::Settling => Ok(()),
+            Phase::CarryingOut => Err(self.lose(ConflictCause::item(Reason::Undeclared, id))),
+        }
+    }
+
     #[cold]
     fn settle_now(&mut self) -> Result<(), Abort> {
         if self.is_stopped() {
             return Err(Abort::INTERNAL);
         }
-        self.phase = Phase::Settling;
+        self.execution.phase = Phase::Settling;
         let mut settled = 0;
         let mut found = 0;
         let result = self.catching(|tx| {
@@ -84,8 +145,8 @@ impl<P: Protocol> Transaction<'_, P> {
         let Intentions { waiting, late, .. } = &mut self.attempt.intentions;
         waiting.drain(..settled.min(waiting.len()));
         late.drain(..found.min(late.len()));
-        self.phase = Phase::Body;
-        self.running = None;
+        self.execution.phase = Phase::Body;
+        self.execution.running = None;
         self.attempt.intentions.leave_structures();
         result
     }
@@ -93,22 +154,22 @@ impl<P: Protocol> Transaction<'_, P> {
     /// Whether what is deferred waits for the commit.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn defers(&self) -> bool {
-        P::DEFERS && !self.attempt.runs_at_once && self.phase != Phase::Settling
+        P::DEFERS && !self.attempt.runs_at_once && self.execution.phase != Phase::Settling
     }
 
     /// Where the operation that runs now stands in the attempt's program: places ascend there, and an intention has the
     /// place at which it was recorded.
     pub(crate) fn place(&self) -> u32 {
-        match self.phase {
-            Phase::Settling | Phase::CarryingOut => self.running_place,
-            Phase::Body | Phase::Sharing => self.attempt.intentions.results.count(),
+        match self.execution.phase {
+            Phase::Settling | Phase::CarryingOut => self.execution.running_place,
+            Phase::Body => self.attempt.intentions.results.count(),
         }
     }
 
     /// Whether an intention runs at its segment's turn.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn is_at_turn(&self) -> bool {
-        P::DEFERS && self.phase == Phase::CarryingOut
+        P::DEFERS && self.execution.phase == Phase::CarryingOut
     }
 
     /// Whether the attempt's turn to change a segment has come, for an intention that does.
@@ -141,10 +202,10 @@ impl<P: Protocol> Transaction<'_, P> {
 
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn run_one(&mut self, intention: &Intention<P>) -> Result<(), Abort> {
-        self.running = intention.item;
-        self.running_place = intention.order;
+        self.execution.running = intention.item;
+        self.execution.running_place = intention.order;
         if let Some(id) = intention.item {
-            self.latest = id;
+            self.execution.latest = id;
         }
         // SAFETY: `record` made the node and the function for it; the arena is not reset while the attempt runs.
         unsafe { (intention.functions.run)(intention.node, self) }?;
@@ -155,9 +216,22 @@ impl<P: Protocol> Transaction<'_, P> {
         Ok(())
     }
 
+    /// Lines up and runs what was deferred. What goes wrong stops the attempt.
+    pub(crate) fn commit_deferred(&mut self) {
+        let is_tame = |tx: &Self| {
+            !(tx.execution.has_read || tx.attempt.has_structures() || tx.attempt.items.has_predicates())
+        };
+        self.execution.is_tame = is_tame(self);
+        let lined_up = self.line_up();
+        // A key that was looked up meanwhile may have been absent.
+        self.execution.is_tame &= is_tame(self);
+        label("intentions");
+        let _ = lined_up.and_then(|()| self.carry_out());
+    }
+
     /// Runs everything that was recorded, once each segment's turn has come. Called after the protocol has lined up.
     pub(crate) fn carry_out(&mut self) -> Result<(), Abort> {
-        self.phase = Phase::CarryingOut;
+        self.execution.phase = Phase::CarryingOut;
         self.catching(|tx| {
             let waiting = std::mem::take(&mut tx.attempt.intentions.waiting);
             let result = tx.carry_out_all(&waiting);

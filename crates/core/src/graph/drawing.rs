@@ -73,6 +73,8 @@ pub(crate) struct Graph<P: Protocol> {
     pub(super) first_slot: u32,
     /// True if an operation that meets a lock which is not free must give up instead of waiting.
     pub(crate) nonblocking: bool,
+    /// True in a thief's attempt, which runs an operation for its owner.
+    pub(crate) is_thief: bool,
     /// True if the last operation did.
     pub(crate) has_blocked: bool,
     /// Whether others may run some of them.
@@ -96,6 +98,7 @@ impl<P: Protocol> Graph<P> {
             draws: false,
             first_slot: 0,
             nonblocking: false,
+            is_thief: false,
             has_blocked: false,
             is_published: false,
             first_was_put_off: false,

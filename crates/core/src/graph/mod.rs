@@ -44,12 +44,18 @@ mod word;
 
 use crate::abort::Reason;
 use crate::attempt::{Attempt, WorkerId};
-use crate::item::{Item, ItemId};
+use crate::item::{Flags, Item, ItemId};
 use crate::protocol::{Absent, Protocol};
 
 pub use drawing::By;
 pub(crate) use drawing::Graph;
 pub use stealable_operations::{BATCH_BITS, BATCH_LOW, Found, StealableOperations, Taken};
+
+/// Bit 1024 of an item's flags is that of stolen operations.
+impl Flags {
+    /// Another worker has made it for the attempt.
+    pub(crate) const ADOPTED: Flags = Flags(1024);
+}
 
 impl<P: Protocol> Attempt<P> {
     /// True if an operation that meets a lock which is not free must give up, to be tried again later. It then returns

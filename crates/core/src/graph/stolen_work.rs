@@ -110,7 +110,7 @@ impl<P: Protocol> Attempt<P> {
         self.forget_items();
         (self.worker, self.profile) = (owner.worker, owner.profile);
         self.local = stealing.thief_state(self.worker());
-        self.graph.nonblocking = true;
+        (self.graph.nonblocking, self.graph.is_thief) = (true, true);
         match &owner.recorder {
             None => self.log = None,
             Some(recorder) => {

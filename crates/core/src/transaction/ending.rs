@@ -44,7 +44,7 @@ impl<P: Protocol> Transaction<'_, P> {
                 self.attempt.record_end(Ended::Committed);
             }
             self.slot.counters.commit();
-            if P::DEFERS && self.tame {
+            if P::DEFERS && self.execution.is_tame {
                 self.slot.counters.tame_commit();
             }
             // Panics are contained from here on.
@@ -71,18 +71,6 @@ impl<P: Protocol> Transaction<'_, P> {
                 false
             }
         }
-    }
-
-    /// Lines up and runs what was deferred. What goes wrong stops the attempt.
-    fn commit_deferred(&mut self) {
-        let is_tame =
-            |tx: &Self| !(tx.has_read || tx.attempt.has_structures() || tx.attempt.items.has_predicates());
-        self.tame = is_tame(self);
-        let lined_up = self.line_up();
-        // A key that was looked up meanwhile may have been absent.
-        self.tame &= is_tame(self);
-        label("intentions");
-        let _ = lined_up.and_then(|()| self.carry_out());
     }
 
     /// The body, or something that it deferred, does not want to commit: rolls back. That is believed only of an attempt

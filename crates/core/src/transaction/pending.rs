@@ -1,6 +1,6 @@
 //! Pending writes: what a datatype gives an item that the commit will install.
 
-use super::{Phase, Transaction};
+use super::Transaction;
 use crate::item::{Flags, ItemId};
 use crate::object::Object;
 use crate::protocol::Protocol;
@@ -10,7 +10,7 @@ impl<P: Protocol> Transaction<'_, P> {
     /// From here on the operation cannot be put off, as something has happened. (A thief gives it up.)
     #[cfg_attr(not(debug_assertions), inline(always))]
     fn has_written(&mut self) {
-        if P::ALLOWS_STEALING && self.phase != Phase::Sharing {
+        if P::ALLOWS_STEALING && !self.attempt.graph.is_thief {
             self.attempt.graph.nonblocking = false;
         }
     }
