@@ -17,9 +17,9 @@ use syn::{DeriveInput, parse_macro_input};
 /// # Boxed (the default)
 ///
 /// `#[derive(Clone, Value)]`, optionally with `#[value(boxed)]`, keeps each value behind a pointer. The type must
-/// be `Clone + Send + Sync + 'static`. It may be generic; the implementation then holds for type arguments that
-/// meet these bounds. How many bytes a value owns on the heap (`Value::heap_bytes`) is the sum over its fields:
-/// those that are values themselves, and texts and bytes.
+/// be `Clone + Send + Sync + 'static`. It may be generic; the implementation then holds for type arguments that meet
+/// these bounds. The number of bytes that a value owns on the heap (`Value::heap_bytes`) is the sum over the fields
+/// that are values themselves, or strings or bytes.
 ///
 /// # Inline
 ///

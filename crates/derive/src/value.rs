@@ -34,7 +34,8 @@ fn boxed(input: &DeriveInput, facade: &Path) -> TokenStream {
     }
 }
 
-/// `Value::heap_bytes` as the sum over the fields. Nothing for a type whose fields cannot be borrowed one by one.
+/// Generates `Value::heap_bytes` as the sum over the fields. `None` for a type without fields, or whose fields cannot
+/// be borrowed one by one.
 fn heap_bytes(input: &DeriveInput, facade: &Path) -> Option<TokenStream> {
     let variants: Vec<(TokenStream, &Fields)> = match &input.data {
         Data::Struct(data) => vec![(quote!(Self), &data.fields)],
@@ -64,7 +65,8 @@ fn heap_bytes(input: &DeriveInput, facade: &Path) -> Option<TokenStream> {
     })
 }
 
-/// The implementations of `Value` and `Plain`, and the assertions that make the second one sound.
+/// Generates the implementations of `Value` and `Plain`, and the assertions that make the implementation of `Plain`
+/// sound.
 fn inline(input: &DeriveInput, facade: &Path) -> Result<TokenStream> {
     if !input.generics.params.is_empty() {
         return Err(Error::new_spanned(

@@ -36,39 +36,39 @@
 //! 4. [Procedures and contexts](#procedures-and-contexts)
 //! 5. [Errors, retries, rollback, panics](#errors-retries-rollback-panics)
 //! 6. [Workers and threads](#workers-and-threads)
-//! 7. [What a transaction says of itself](#what-a-transaction-says-of-itself)
+//! 7. [Transaction profiles](#transaction-profiles)
 //! 8. [Deferred operations](#deferred-operations)
 //! 9. [The conflict report](#the-conflict-report)
-//! 10. [Recording a run and having it judged](#recording-a-run-and-having-it-judged)
-//! 11. [What is guaranteed, and what bodies must not do](#what-is-guaranteed-and-what-bodies-must-not-do)
+//! 10. [Recording and checking a run](#recording-and-checking-a-run)
+//! 11. [Guarantees, and rules for bodies](#guarantees-and-rules-for-bodies)
 //!
 //! # Engines and protocols
 //!
-//! An [`Engine`] has one protocol for its whole life: the type parameter. Objects and tables are made for an
-//! engine and belong to it. These protocols exist:
+//! An [`Engine`] has one protocol for its whole life: the type parameter. Objects and tables are made for an engine
+//! and belong to it. These protocols exist:
 //!
-//! | type | name | what it does | choose it when |
+//! | type | name | behaviour | choose it when |
 //! |---|---|---|---|
 //! | [`Occ`] | `occ` | reads lock nothing; at commit it locks the writes and checks the reads; no shared clock | first |
-//! | [`Plor`] | `plor` | locks that readers look past; conflicts are settled at commit, where the older transaction goes first; nobody starves | rows are hot and the slowest transactions count |
-//! | [`Drp`] | `drp` | runs [deferred operations](#deferred-operations) after the point where nothing can go wrong any more, in a pipeline ordered by rank; who has only deferred never aborts for a conflict | rows are hot, and transactions can say what they will do before they know the values |
-//! | the same | `deferred-2pl` | the same without the pipeline: locks are taken in the order of ranks and held until the end | to compare with |
-//! | [`TicToc`] | `tictoc` | optimistic, in logical time: a commit takes whatever moment suits what it read and wrote; serializable, but not in the order of real time | reads that others overwrite meanwhile should not abort |
-//! | [`Mocc`] | `mocc` | as `occ` where it is cold; what has failed often is locked as soon as it is read | a few rows are hot, and transactions equal |
-//! | [`TwoPhaseLocking`] | `no-wait` | locks what it reads and writes; who meets another's lock aborts | nobody should ever wait, or to compare with |
-//! | the same | `wait-die` | the same; the older one waits, the younger one aborts | work that is half done should not be stopped by others |
-//! | the same | `wound-wait` | the same; the older one takes the lock, the younger one waits | of these three, where the slowest transactions count |
-//! | [`McsLocking`] | `steal` | locks what it reads and writes, and queues for what others hold; a waiting transaction runs operations of the one that it waits for; a deadlock costs the youngest | most transactions go through one row, and do much that is in nobody's way |
+//! | [`Plor`] | `plor` | readers ignore write locks; the commit settles conflicts, where the older transaction goes first; no transaction starves | rows are hot and tail latency counts |
+//! | [`Drp`] | `drp` | runs [deferred operations](#deferred-operations) after the point where the transaction can no longer fail, in a pipeline ordered by rank; a transaction whose operations are all deferred never aborts for a conflict | rows are hot, and transactions can declare their operations before they know the values |
+//! | the same | `deferred-2pl` | the same without the pipeline: acquires locks in the order of ranks and holds them until the end | to compare with |
+//! | [`TicToc`] | `tictoc` | optimistic, in logical time: a commit chooses a timestamp that fits its reads and writes; serializable, but not in the order of real time | a read should not abort because another transaction overwrites the row meanwhile |
+//! | [`Mocc`] | `mocc` | as `occ` for cold rows; locks a hot row, one that has often made attempts fail, as soon as it is read | a few rows are hot, and all transactions matter equally |
+//! | [`TwoPhaseLocking`] | `no-wait` | locks everything that it reads or writes; a transaction that meets another's lock aborts | no transaction should ever wait, or to compare with |
+//! | the same | `wait-die` | the same; the older transaction waits, the younger one aborts | others should not stop half-done work |
+//! | the same | `wound-wait` | the same; the older transaction takes the lock, the younger one waits | of these three, when tail latency counts |
+//! | [`McsLocking`] | `steal` | locks everything that it reads or writes, and queues for held locks; a waiting transaction runs operations of the lock holder; a deadlock aborts the youngest | most transactions go through one row, and most of their other work conflicts with nobody |
 //! | the same | `steal-basic` | the same, with operations taken from one place for all | to compare with |
-//! | the same | `2pl-mcs` | the same, but nobody runs operations of others | to compare with: plain two-phase locking |
-//! | [`Tl2`] | `tl2` | as `occ`, with a global clock: even an attempt that will abort has seen one consistent state | bodies rely on what they have read before they commit |
-//! | [`NoProtocol`] | `none` | no concurrency control, one worker only | one thread is enough, or as the limit to measure against |
+//! | the same | `2pl-mcs` | the same, but no transaction runs operations of another | to compare with: plain two-phase locking |
+//! | [`Tl2`] | `tl2` | as `occ`, with a global clock: even an attempt that will abort has seen one consistent state | bodies rely on their reads before they commit |
+//! | [`NoProtocol`] | `none` | no concurrency control, one worker only | one thread is enough, or as the upper bound to measure against |
 //!
-//! Some types have several *variants*, told apart by [`Protocol::Options`], each with a name:
-//! [`TwoPhaseLocking`] and [`McsLocking`] the three above, [`Plor`] those that
-//! [`PlorOptions`](protocols::PlorOptions) describes (`plor+dwa`, `plor+optimistic`, `plor+deadline=20`, ...), [`Drp`]
-//! those of [`DrpOptions`](protocols::DrpOptions) (`drp+opaque`, `drp+exclusive`, ...).
-//! [`Engine::new`] makes the first one that [`Variants::VARIANTS`] lists, [`Engine::named`] that of a name:
+//! Some types have several *variants*. [`Protocol::Options`] tells them apart, and each has a name.
+//! [`TwoPhaseLocking`] and [`McsLocking`] have the three above, [`Plor`] those of
+//! [`PlorOptions`](protocols::PlorOptions) (`plor+dwa`, `plor+optimistic`, `plor+deadline=20`, ...), [`Drp`] those of
+//! [`DrpOptions`](protocols::DrpOptions) (`drp+opaque`, `drp+exclusive`, ...). [`Engine::new`] makes the first
+//! variant in [`Protocol::VARIANTS`], and [`Engine::named`] the variant of a name:
 //!
 //! ```
 //! use hotrow::protocols::{Plor, TwoPhaseLocking};
@@ -81,13 +81,13 @@
 //! assert!(Engine::<Plor>::named("wound-wait", RetryPolicy::default()).is_none(), "not one of its variants");
 //! ```
 //!
-//! Under `no-wait`, `wait-die`, `wound-wait`, `2pl-mcs`, `steal` and `plor` a transaction *holds locks while its body runs*: keep bodies
-//! short, and think outside of them. Under all but the first a transaction keeps its age over retries, so that the
-//! oldest one gets through, and who waits for a lock waits as long as it takes, or until the deadline of the
-//! [`RetryPolicy`], if it has one.
+//! Under `no-wait`, `wait-die`, `wound-wait`, `2pl-mcs`, `steal` and `plor` a transaction *holds locks while its body
+//! runs*: keep bodies short, and compute outside of them. Under all of these but `no-wait`, a transaction keeps its
+//! age over retries, so that the oldest one gets through. A wait for a lock has no time limit, except the deadline of
+//! the [`RetryPolicy`], if it has one.
 //!
-//! Code that is generic over [`Protocol`] serves all of them. Where the name comes from outside (an argument,
-//! a configuration), a [`Visitor`](protocols::Visitor) turns it into the type:
+//! Code that is generic over [`Protocol`] works with all of them. Where the name comes from outside (an argument, a
+//! configuration), a [`Visitor`](protocols::Visitor) turns it into the type:
 //!
 //! ```
 //! use hotrow::protocols::{Visitor, with_protocol};
@@ -117,8 +117,8 @@
 //!
 //! # Boxes, arrays, counters
 //!
-//! [`TBox`] holds one value, [`TArray`] a fixed number of them, each of which conflicts on its own.
-//! Transactions see their own writes; others see them once the transaction has committed, all or none.
+//! [`TBox`] holds one value. [`TArray`] holds a fixed number of values, each of which conflicts on its own. A
+//! transaction sees its own writes. Others see them only after the commit, all or none.
 //!
 //! ```
 //! use hotrow::{Engine, Occ, TArray, TBox};
@@ -137,10 +137,10 @@
 //! # Ok::<(), hotrow::Error>(())
 //! ```
 //!
-//! [`TCounter`] is for what many threads change and few read exactly. Increments do not look at the counter,
-//! so they never make each other abort. Tests ([`is_at_least`](TCounter::is_at_least) and its siblings) are
-//! *predicates*: what the transaction depends on is the answer, not the value. An exact
-//! [`get`](TCounter::get) conflicts with every change.
+//! [`TCounter`] is for a number that many threads change and few read exactly. Increments do not read the counter, so
+//! they never make each other abort. Tests ([`is_at_least`](TCounter::is_at_least) and its siblings) are
+//! *predicates*: the transaction depends on the answer, not on the value. An exact [`get`](TCounter::get) conflicts
+//! with every change.
 //!
 //! ```
 //! use hotrow::{Engine, Occ, TCounter};
@@ -162,16 +162,16 @@
 //!
 //! # Tables, keys, rows
 //!
-//! A [`Table`] maps keys of one type to rows of one type, under a hash index or an ordered one. Integers,
-//! tuples of up to four keys and [`Text`] are keys as they are; for a struct, derive [`Key`](macro@Key). A
-//! key has a fixed size: there are no `String` keys, a [`Text`] takes their place.
+//! A [`Table`] maps keys of one type to rows of one type, under a hash index or an ordered index. Integers, tuples of
+//! up to four keys and [`Text`] are keys already; for a struct, derive [`Key`](macro@Key). A key has a fixed size, so
+//! there are no `String` keys: use a [`Text`] instead.
 //!
-//! Rows derive [`Value`](macro@Value), which decides how they are held:
+//! Rows derive [`Value`](macro@Value), which decides their placement in memory:
 //!
-//! - *inline* (`#[value(inline)]`): plain `Copy` data without padding, kept in the record itself and copied
-//!   to be read. For small rows that change often. What is not plain, or has padding, does not compile.
-//! - *boxed* (the default): behind a pointer that a commit swaps, so that a large row is never copied to be
-//!   read. A change copies the row. For large rows, strings, vectors, anything that is `Clone + Send + Sync`.
+//! - *inline* (`#[value(inline)]`): plain `Copy` data without padding, stored in the record itself and copied to be
+//!   read. Use it for small rows that change often. A type that is not plain, or has padding, does not compile.
+//! - *boxed* (the default): stored behind a pointer that a commit swaps, so that a read never copies a large row. A
+//!   change copies the row. Use it for large rows, strings, vectors, anything that is `Clone + Send + Sync`.
 //!
 //! ```
 //! use hotrow::{Direction, Engine, Key, Occ, Table, Text, Value};
@@ -225,16 +225,16 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! That a key is missing, and that a range holds no other keys than those visited, are facts like any other:
-//! if another transaction inserts or deletes there, the commit fails and the body runs again. There are no
-//! phantoms, in either index. Only an ordered table can be scanned ([`Table::scan`], or
-//! [`Table::collect`] with a limit). The conflicts of such facts are as wide as a bucket or a leaf, so a failed
-//! lookup may also be disturbed by an insert of a neighbouring key. Where several keys of a large hash table
-//! are known beforehand, [`Table::prefetch`] fetches them together; it changes no result.
+//! A failed lookup reads a fact: the key is missing. A scan reads one, too: the range holds no other keys than those
+//! visited. If another transaction inserts or deletes there, the commit fails and the body runs again, so neither
+//! index admits phantoms. Only an ordered table can be scanned ([`Table::scan`], or [`Table::collect`] with a limit).
+//! Such facts are checked per bucket or leaf, so the insertion of a neighbouring key may also abort a transaction
+//! whose lookup found nothing. Where several keys of a large hash table are known beforehand, [`Table::prefetch`]
+//! fetches them together; it changes no result.
 //!
-//! A *secondary index* finds rows by something else. It is kept up to date in the same transaction as the
-//! row, and several rows may have the same secondary key. A table declared *fixed* is loaded once and then
-//! read without any tracking; whoever tries to change it gets [`Misuse::StaticTable`].
+//! A *secondary index* finds rows by something other than their key. The transaction that changes a row also updates
+//! the index, and several rows may have the same secondary key. A table declared *fixed* (immutable) is loaded once
+//! and then read without any tracking. A transaction that tries to change it ends with [`Misuse::StaticTable`].
 //!
 //! ```
 //! use hotrow::{Direction, Engine, Error, Misuse, Occ, Table, Text};
@@ -268,16 +268,17 @@
 //!
 //! # Procedures and contexts
 //!
-//! A closure is the short form of a transaction. A [`Procedure`] is the long one: written once against an
-//! abstract [`Context`], so that something other than the CPU can read it. It names tables by references that
-//! a [`Database`] hands out and that know nothing of protocols. Values inside it are the context's
-//! ([`Context::Val`]); [`force`](Context::force) turns one into a plain value where a key or a branch depends
-//! on it.
+//! A closure is the short form of a transaction. A [`Procedure`] is the long form: it is written once against an
+//! abstract [`Context`], so that other interpreters than direct execution can run it. It names tables by references
+//! from a [`Database`], which do not depend on the protocol. Values inside it belong to the context
+//! ([`Context::Val`]). Where a key or a branch depends on a value, [`force`](Context::force) turns it into a plain
+//! one.
 //!
-//! Two contexts exist. *Eager* runs each operation at once, as a closure would, and the compiler leaves
-//! nothing of the detour; [`commute`](Context::commute) is an ordinary update there. *Recording* runs the
-//! procedure, rolls it back, and yields its operations in order: table, key, kind, and which operations'
-//! results each depends on.
+//! *Eager*, the simplest context, runs each operation at once, as a closure would, and compiles to the same code;
+//! [`commute`](Context::commute) is an ordinary update there. *Recording* runs the procedure, rolls it back, and
+//! returns its operations in order. For each it lists the table, the key, the kind, and the operations on whose
+//! results it depends. Under a protocol that defers or shares operations, [`Database::execute`] uses a context made
+//! for that ([`Deferring`](context::Deferring), [`Graph`](context::Graph)).
 //!
 //! ```
 //! use hotrow::{Context, Database, Engine, Occ, Procedure, Table, TableRef};
@@ -325,34 +326,35 @@
 //! # Ok::<(), hotrow::Error>(())
 //! ```
 //!
-//! Closures given to a context must depend on their arguments and on plain captured data only, and have no
-//! effects of their own: a context may run them late or more than once.
+//! Closures given to a context must depend only on their arguments and on plain captured data, and must have no side
+//! effects: a context may run them late or more than once.
 //!
 //! # Errors, retries, rollback, panics
 //!
-//! Operations return [`Abort`] when the attempt cannot go on; pass it up with `?`. The engine then rolls
-//! the attempt back and runs the body again, as its [`RetryPolicy`] says: by default for ever, first
-//! after a short spin, then after random pauses of at most 100 microseconds, during all of which the
-//! transaction holds nothing. (A deadline ends waits for locks, too.) One
-//! that was aborted 24 times, or lost a second by it, asks the others to let it through: while it has a *window*, no
-//! attempt begins but its own. A window lasts 100 milliseconds at most at first, and longer each time it was too short
-//! for the transaction's attempts; between two windows each of the others makes an attempt. So a transaction of any
-//! size ends, beside any others, under every protocol. Others wait a few times as long as one of its attempts takes;
-//! one that falls asleep in its body makes them wait once.
+//! Operations return [`Abort`] when the attempt cannot go on; pass it up with `?`. The engine then rolls the attempt
+//! back and runs the body again, as its [`RetryPolicy`] says. By default it does so for ever: it first spins for a
+//! short time, then pauses for random times of at most 100 microseconds. The transaction holds nothing during these
+//! pauses. (A deadline also ends waits for locks.)
 //!
-//! What comes out of [`Engine::run`] is an [`Error`] only if the transaction did not commit:
+//! A transaction that was aborted 24 times, or lost a second by aborts, asks the others to let it through: while it
+//! has a *window*, no other attempt begins. A window first lasts at most 100 milliseconds, and longer each time it
+//! was too short for the transaction's attempts. Between two windows each of the others makes an attempt. So a
+//! transaction of any size ends under every protocol, whatever runs beside it. The others wait a few times as long as
+//! one of its attempts takes. A transaction that sleeps in its body makes them wait once.
+//!
+//! [`Engine::run`] returns an [`Error`] only if the transaction did not commit:
 //!
 //! | error | when | worth running again |
 //! |---|---|---|
-//! | [`Error::Conflict`] | the policy's attempts are used up; says what was lost last, and over which key | yes |
-//! | [`Error::Timeout`] | the policy's time is used up; likewise | yes |
+//! | [`Error::Conflict`] | the policy's attempts are used up; names the last abort's reason and key | yes |
+//! | [`Error::Timeout`] | the policy's time is used up; names the same | yes |
 //! | [`Error::Rollback`] | the body returned an error of its own, which is inside; or a [condition](Transaction::require) did not hold | no |
 //! | [`Error::Panicked`] | a deferred operation panicked | no |
-//! | [`Error::MemoryLimit`] | more memory is retained than the engine's limit, if it has one; names who keeps it | yes, unless it was the one that kept it |
-//! | [`Error::Misuse`] | it can never work: a nested transaction, an object of another engine, an index out of bounds, a change of a fixed table, a scan of a hash table, a write in a transaction that said it only reads, too many workers, a deferred value of another transaction | no |
+//! | [`Error::MemoryLimit`] | more memory is retained than the engine's limit, if it has one; names the transaction that retains it | yes, unless that was this transaction |
+//! | [`Error::Misuse`] | the transaction can never succeed: a nested transaction, an object of another engine, an index out of bounds, a change of a fixed table, a scan of a hash table, a write in a read-only transaction, too many workers, a deferred value of another transaction | no |
 //!
-//! A body with an error type of its own runs with [`try_run`](Engine::try_run); the type must be
-//! `From<Abort>` for the sake of `?`.
+//! A body with an error type of its own runs with [`try_run`](Engine::try_run). The type must implement
+//! `From<Abort>`, so that `?` works.
 //!
 //! ```
 //! use hotrow::{Abort, Engine, Error, Occ, RetryPolicy, TBox};
@@ -393,10 +395,10 @@
 //! assert!(matches!(refused, Err(Error::Rollback(_))));
 //! ```
 //!
-//! A value that was replaced stays in memory until every transaction has ended that was open by then, of whichever
-//! engine: one that stays open for long makes the process grow. [`Engine::retained_memory`] says how much is retained and
-//! which transaction keeps it, and [`Engine::set_retained_bytes_max`] sets a limit: above it, transactions
-//! that write wait and then fail, and the one that keeps most is told to end.
+//! A replaced value stays in memory until every transaction that was open at that time has ended, whatever its
+//! engine, so one long transaction makes the process grow. [`Engine::retained_memory`] returns how much is retained
+//! and by which transaction. [`Engine::set_retained_bytes_max`] sets a limit. Above it, transactions that write wait
+//! and then fail, and the transaction that retains most is told to end.
 //!
 //! ```
 //! # use hotrow::{Engine, Occ, TBox};
@@ -413,25 +415,25 @@
 //! # Ok::<(), hotrow::Error>(())
 //! ```
 //!
-//! A panic in a body rolls the attempt back, releases everything, and passes on to the caller. The engine,
-//! and other threads, go on.
+//! A panic in a body rolls the attempt back, releases everything, and propagates to the caller. The engine and other
+//! threads go on.
 //!
-//! A call that panics has not committed. Once a transaction has committed, only little code of yours is left to run, and
-//! a panic in it can undo nothing any more: the panic hook reports it, and it goes no further. That is
+//! A call that panics has not committed. After a commit only little user code is left to run, and a panic in it can
+//! no longer undo anything: the panic hook reports it, and it does not propagate. This is
 //!
-//! - a key's `Hash`, or its image, when a deleted row is taken out of its index. The row stays in the index, dead, until
-//!   somebody meets it there or the table is dropped;
-//! - the `Drop` of what deferred operations held;
-//! - the `Drop` of values and keys that were replaced or deleted, by whomever, and that are freed now. Each is dropped on
-//!   whatever thread comes by, and a panic in one does not keep the others. (Two that panic *within* one value or row
-//!   end the process, as everywhere in Rust.)
+//! - a key's `Hash`, or its image, when a deleted row is removed from its index. After a panic the row stays in the
+//!   index, dead, until another operation meets it there or the table is dropped;
+//! - the `Drop` of what deferred operations captured;
+//! - the `Drop` of replaced or deleted values and keys, of any transaction, that are freed at this time. Any thread
+//!   may drop such a value, and a panic in one does not stop the others from being dropped. (Two panics *within* one
+//!   value or row end the process, as everywhere in Rust.)
 //!
-//! When an attempt is rolled back, a panic in the first two (the rows that it had inserted are taken out) passes on, after
-//! everything has been released. A key whose `Debug` panics is reported as a key that cannot be shown.
+//! When an attempt is rolled back, a panic in the first two (its inserted rows are removed from their index)
+//! propagates after everything has been released. A key whose `Debug` panics is reported as a key that cannot be
+//! shown.
 //!
-//! A transaction that is never ended because it was leaked ([`std::mem::forget`] of an [`OpenTransaction`]) keeps what it
-//! holds, as a thread does that has died: its locks, its insertions, what it has deferred, and the memory that others
-//! retire from then on.
+//! A leaked transaction ([`std::mem::forget`] of an [`OpenTransaction`]) never ends. Like a dead thread, it keeps all
+//! that it holds: its locks, its insertions, its deferred operations, and the memory that others retire from then on.
 //!
 //! ```
 //! # use hotrow::{Engine, Occ, TBox};
@@ -453,9 +455,9 @@
 //!
 //! # Workers and threads
 //!
-//! A [`Worker`] owns what an attempt needs (item set, arena, the protocol's state) and runs one transaction
-//! at a time. [`Engine::run`] keeps one for each thread that calls it, until the thread ends. A thread that
-//! runs many transactions can hold its own and save the look-up:
+//! A [`Worker`] owns the resources of an attempt (item set, arena, the protocol's state) and runs one transaction at
+//! a time. [`Engine::run`] keeps one worker for each thread that calls it, until the thread ends. A thread that runs
+//! many transactions can hold its own and save the look-up:
 //!
 //! ```
 //! use hotrow::{Engine, Error, Misuse, NoProtocol, Occ, TArray};
@@ -489,24 +491,24 @@
 //! # Ok::<(), hotrow::Error>(())
 //! ```
 //!
-//! More threads than cores is normal: a wait for a lock is short and ends with the attempt given up, or parks
-//! under protocols whose transactions wait for each other; pauses yield or sleep, and whoever waits for an older
-//! transaction parks. Objects and tables may be dropped at
-//! any time, in the middle of a transaction too: their memory is freed through the epoch, when nobody can
-//! still look at it. Memory that a transaction replaced or deleted is freed in the same way, so a body that
-//! never ends keeps the process from freeing anything.
+//! There may be more threads than cores. A wait for a lock is short and then gives the attempt up; under protocols
+//! whose transactions wait for each other, it parks the thread. Pauses yield or sleep, and a thread that waits for an
+//! older transaction parks. Objects and tables may be dropped at any time, even during a transaction. Their memory is
+//! freed through the epoch, when no thread can still read it. Replaced and deleted memory is freed in the same way,
+//! so a body that never ends keeps the process from freeing anything.
 //!
-//! # What a transaction says of itself
+//! # Transaction profiles
 //!
-//! Nothing need be known of a transaction before it runs. What is known can be said in a [`Profile`], to
-//! [`Worker::try_run_as`] or in [`Procedure::profile`], and must be true:
+//! A transaction needs no declaration. A [`Profile`], given to [`Worker::try_run_as`] or returned by
+//! [`Procedure::profile`], may declare the following; a declaration must be true:
 //!
-//! - that it *only reads*. `plor` then reads without leaving a trace, and only a transaction that has lost three times
-//!   enters as a reader; the other protocols make no difference. A write in it is [`Misuse::ReadOnly`].
-//! - that *[read committed](Isolation::ReadCommitted)* is enough for it: each read sees something that was committed,
-//!   and no more is promised. For large reports that need not be exact; under every protocol they then neither abort
-//!   because what they have read has changed, nor hold others off for longer than a look takes.
-//! - about how many *records* it touches: under `plor+deadline` small transactions go before large ones for a while.
+//! - The transaction *only reads*. `plor` then reads without registering as a reader, except a transaction that has
+//!   lost three times; the other protocols treat it as any other. A write in it is [`Misuse::ReadOnly`].
+//! - *[Read committed](Isolation::ReadCommitted)* is enough: each read sees committed data, and no more is
+//!   guaranteed. This is for large reports that need not be exact. Under every protocol, they then never abort
+//!   because a row that they have read changed, and they block others only during a single read.
+//! - The approximate number of *records* that it touches: under `plor+deadline` small transactions go before large
+//!   ones for a while.
 //!
 //! ```
 //! use hotrow::protocols::Plor;
@@ -528,10 +530,10 @@
 //!
 //! # Deferred operations
 //!
-//! Whoever adds to a hot counter need not know the counter at once. A *deferred* operation says what is to be done and
-//! gives a [`Deferred`] value, a handle for the result. Handles are inputs of other deferred operations; operators and
-//! comparisons on them give [expressions](Expression), which are inputs too. What the whole transaction comes to is a
-//! handle that the body returns to [`run_deferred`](Engine::run_deferred), which returns the value.
+//! A transaction that adds to a hot counter need not know its value at once. A *deferred* operation declares its work
+//! and returns a [`Deferred`] value, a handle for the result. Handles are inputs of other deferred operations;
+//! operators and comparisons on them give [expressions](Expression), which are inputs too. The body returns the
+//! handle of the transaction's result to [`run_deferred`](Engine::run_deferred), which returns the value.
 //!
 //! The paper's example (drp §2, §6.2) moves money and counts the transfers:
 //!
@@ -564,25 +566,27 @@
 //! # Ok::<(), hotrow::Error>(())
 //! ```
 //!
-//! Under [`Drp`] deferred operations run when the transaction commits. If it has read nothing before, it is *tame*: it
-//! takes its place in line on all that it will touch, and nothing can take that away. Under every other protocol a
-//! deferred operation runs at once. So transactions are written once, and only the speed tells the difference.
+//! Under [`Drp`] deferred operations run when the transaction commits. A transaction that has read nothing before
+//! then is *tame*: it acquires its place in line on every segment that it will touch, and can no longer lose it.
+//! Under every other protocol a deferred operation runs at once. So one source serves all protocols, and only the
+//! speed differs.
 //!
 //! - **Operations that are not deferred** may be mixed in. They see what was deferred before on the same object, and
-//!   [`force`](Transaction::force) gives a deferred value at once. Both run what has been deferred so far, and a
-//!   transaction that so reads is *wild*: it may be aborted, and run again, as under other protocols.
-//! - **What is computed** ([`compute`](Transaction::compute), [`map`](Deferred::map)) gets values and returns one. It
+//!   [`force`](Transaction::force) returns a deferred value at once. Both run everything that was deferred so far. A
+//!   transaction that reads in this way is *wild*: it may be aborted and run again, as under other protocols.
+//! - **A computation** ([`compute`](Transaction::compute), [`map`](Deferred::map)) gets values and returns one. It
 //!   owns what it captures, and must not begin a transaction ([`Misuse::Nested`]).
-//! - **A panic** in a deferred operation is [`Error::Panicked`], under every protocol, and like a
-//!   [condition](Transaction::require) that does not hold, it undoes the whole transaction. Others go on.
-//! - **A handle** is of use in its own attempt only; elsewhere it is [`Misuse::ForeignDeferred`].
-//! - **Ranks** ([`TBox::set_rank`] and its siblings) say in which order transactions line up. What many want is best
-//!   ranked last: it is then held shortest.
+//! - **A panic** in a deferred operation is [`Error::Panicked`] under every protocol. Like a
+//!   [condition](Transaction::require) that does not hold, it rolls the whole transaction back. Other transactions go
+//!   on.
+//! - **A handle** is valid in its own attempt only; elsewhere it is [`Misuse::ForeignDeferred`].
+//! - **Ranks** ([`TBox::set_rank`] and its siblings) define the order in which transactions acquire segments (*line
+//!   up*). Give the most contended objects the highest ranks: they are then held for the shortest time.
 //!
 //! # The conflict report
 //!
-//! Every engine counts, in release builds too, and always: commits, aborts by [`Reason`], and the
-//! keys that attempts were lost over. Names given to objects and tables appear here.
+//! Every engine always counts, in release builds too: commits, aborts by [`Reason`], and the keys over which attempts
+//! were lost. The names of objects and tables appear here.
 //!
 //! ```
 //! use hotrow::{Engine, Occ, Reason, Table};
@@ -611,11 +615,12 @@
 //! # Ok::<(), hotrow::Error>(())
 //! ```
 //!
-//! # Recording a run and having it judged
+//! # Recording and checking a run
 //!
-//! An engine can record which version of which key each attempt read and wrote ([`history`]), failed lookups and
-//! scanned ranges included. Crate `hotrow-check` judges the result: is there an order of the committed
-//! transactions that explains it, does it agree with real time, and have aborted attempts seen one state, too?
+//! An engine can record the version of each key that each attempt read or wrote ([`history`]), including failed
+//! lookups and scanned ranges. Crate `hotrow-check` judges the result: whether some order of the committed
+//! transactions explains it, whether that order agrees with real time, and whether aborted attempts, too, saw one
+//! state.
 //!
 //! ```
 //! use hotrow::{Engine, Occ, TBox};
@@ -638,47 +643,47 @@
 //! # Ok::<(), hotrow::Error>(())
 //! ```
 //!
-//! Until an engine records, recording costs nothing that could be measured. While it records, each operation looks
-//! up its key in a map, so such a run is slower and no benchmark.
+//! An engine that does not record pays no measurable cost. While it records, each operation looks its key up in a
+//! map, so such a run is slower and is no benchmark.
 //!
-//! # What is guaranteed, and what bodies must not do
+//! # Guarantees, and rules for bodies
 //!
-//! - **Serializability**, under every protocol, unless a transaction says that it needs less
-//!   ([`Isolation::ReadCommitted`]): committed transactions have the effects, and their bodies
-//!   the results, of some order in which they ran one after the other. Failed lookups and scanned ranges are
-//!   included.
-//! - **That order agrees with real time** (strict serializability) where [`Protocol::STRICT`] says so, which is
-//!   everywhere but under `tictoc`: there a transaction may come, in the order, before another that ended before it
-//!   began. Two transactions of which one reads what the other wrote, or overwrites what it read, are never so
-//!   reversed by themselves; it takes others that overlap them.
+//! - **Serializability**, under every protocol, unless a transaction declares that it needs less
+//!   ([`Isolation::ReadCommitted`]): committed transactions have the effects, and their bodies the results, of some
+//!   serial order. Failed lookups and scanned ranges are included.
+//! - **That order agrees with real time** (strict serializability) where [`Protocol::STRICT`] is true, that is,
+//!   everywhere but under `tictoc`. There a transaction may precede, in the order, another one that ended before it
+//!   began. If one of two transactions reads what the other wrote, or overwrites what it read, they are never
+//!   reversed by themselves; that takes others that overlap them.
 //! - **No torn values**, under every protocol: a body never sees half of another transaction's write of one
 //!   value or row, not even in an attempt that aborts.
-//! - **Opacity** only where [`Variants::is_opaque`] says so (`tl2`, `drp+opaque`, and trivially `none`): an attempt
+//! - **Opacity** only where [`Protocol::is_opaque`] is true (`tl2`, `drp+opaque`, and trivially `none`): an attempt
 //!   sees one consistent state from its first read to its end, even if it aborts.
 //!
-//! Under the others an attempt that is going to abort may have read two values that never were there together.
-//! The commit finds out. Until then the body must not do anything that only makes sense in a consistent
-//! state, because what it does before the commit is not checked first:
+//! Under the other protocols an attempt that is going to abort may have read two values that never existed together.
+//! The commit detects this. Until then the body must not do anything that makes sense only in a consistent state,
+//! because nothing validates its reads before the commit:
 //!
 //! - **No endless loops** on an assumption such as "these two are equal".
 //!
-//! A panic, an error or a rollback of such a body does no harm: under every protocol they pass on only if all that the
-//! attempt has read is one consistent state, which is validated first. Otherwise the body runs again. (The panic hook has
-//! printed its message by then.) The same holds of conditions and panics of [deferred operations](#deferred-operations).
+//! A panic, an error or a rollback of such a body does no harm. Every protocol validates the attempt's reads first,
+//! and propagates it only if they are one consistent state. Otherwise the body runs again. (The panic hook has
+//! printed its message by then.) The same holds for conditions and panics of [deferred
+//! operations](#deferred-operations).
 //!
-//! And under every protocol, as a body may run several times:
+//! Under every protocol a body may run several times, so it must obey two more rules:
 //!
 //! - **No effects outside** (files, messages, plain shared variables) that may not happen more than once.
-//! - **No waiting** for a transaction of another thread: it may be held back until this one has ended, and under
-//!   protocols that lock it may be waiting for what this one holds. (The
-//!   example of the conflict report does so to show a conflict, and only because nothing else is going on.)
+//! - **No waiting** for a transaction of another thread: that transaction may have to wait until this one has ended,
+//!   and under protocols that lock it may wait for a lock of this one. (The example of the conflict report waits in
+//!   this way to show a conflict. That works only because nothing else runs.)
 //!
-//! # What is not there
+//! # Limits
 //!
-//! Nothing is durable: data live in the memory of one process. There is no network, no SQL, no distribution,
-//! and no way yet to wait in a transaction until something changes. Keys have a fixed size.
+//! Nothing is durable: data live in the memory of one process. There is no network, no SQL, no distribution, and not
+//! yet a way to wait in a transaction until something changes. Keys have a fixed size.
 
-/// How values are held: the cells behind [`Value`] and the plain data that can be inline.
+/// The placement of values: the cells behind [`Value`], and the plain data that can be inline.
 pub use hotrow_core::cell;
 /// All protocols: their types, and the registry that finds them by name.
 #[doc(inline)]
@@ -686,15 +691,15 @@ pub use hotrow_protocols as protocols;
 /// Atomics, waiting, time, random numbers and threads, as Hotrow itself uses them.
 #[doc(inline)]
 pub use hotrow_sync as sync;
-/// What a procedure is interpreted by: the contexts there are.
+/// The contexts, which interpret procedures.
 pub use hotrow_tables::context;
-/// What keys are made of: order-preserving images, and how structs are packed into them.
+/// The parts of keys: order-preserving images, and the packing of structs into them.
 pub use hotrow_tables::key;
 
 /// Deferred operations: inputs, and the expressions that operators on deferred values make.
 #[doc(inline)]
 pub use hotrow_core::deferred;
-/// What each attempt of a run read and wrote, by version.
+/// The history of a run: the versions that each attempt read and wrote.
 #[doc(inline)]
 pub use hotrow_core::history;
 #[doc(inline)]
@@ -716,9 +721,9 @@ pub use hotrow_tables::{
     Procedure, Recorded, SecondaryIndex, Table, TableBuilder, TableMemory, TableRef, Text, TextError,
 };
 
-/// What most programs name: `use hotrow::prelude::*;`.
+/// The names that most programs use: `use hotrow::prelude::*;`.
 ///
-/// [`crate::Error`] is not in it, as programs have errors of their own.
+/// [`crate::Error`] is not included, as programs have errors of their own.
 ///
 /// ```
 /// use hotrow::prelude::*;

@@ -1,4 +1,4 @@
-//! Transactional objects: datatypes that tell the commit protocol what conflicts (sto §3.2, §4).
+//! Transactional objects: datatypes that define conflicts by their own semantics (sto §3.2, §4).
 //!
 //! [`TBox`] is the worked example for authors of datatypes.
 

@@ -20,7 +20,8 @@ struct Shared<T: Value, P: Protocol> {
 }
 
 impl<T: Value, P: Protocol> Drop for Shared<T, P> {
-    /// Drops the elements one by one: one whose `Drop` panics must not keep the others, and a second one not end the process.
+    /// Drops the elements one by one and contains each panic, so that a panic in one element's `Drop` neither stops
+    /// the others from being dropped nor, with a second one, ends the process.
     fn drop(&mut self) {
         if std::mem::needs_drop::<Segment<T, P>>() {
             for segment in std::mem::take(&mut self.segments).into_vec() {
@@ -53,7 +54,7 @@ impl<T: Value, P: Protocol> TArray<T, P> {
         self.shared.segments.len()
     }
 
-    /// Whether there are no elements.
+    /// True if the array has no elements.
     pub fn is_empty(&self) -> bool {
         self.shared.segments.is_empty()
     }
@@ -71,7 +72,7 @@ impl<T: Value, P: Protocol> TArray<T, P> {
         }
     }
 
-    /// An element, copied out.
+    /// Returns a copy of an element.
     ///
     /// # Errors
     ///
@@ -82,7 +83,7 @@ impl<T: Value, P: Protocol> TArray<T, P> {
         self.read(tx, index, T::clone)
     }
 
-    /// Looks at an element without copying it.
+    /// Reads an element without copying it.
     ///
     /// # Errors
     ///
@@ -100,7 +101,7 @@ impl<T: Value, P: Protocol> TArray<T, P> {
         unsafe { segment.read(tx, &*self.shared, look) }
     }
 
-    /// Replaces an element without looking at it.
+    /// Replaces an element without reading it.
     ///
     /// # Errors
     ///
@@ -129,7 +130,7 @@ impl<T: Value, P: Protocol> TArray<T, P> {
         unsafe { segment.update(tx, &*self.shared, change) }
     }
 
-    /// Looks at an element when the transaction commits; the result may be an input of what is deferred later.
+    /// Reads an element when the transaction commits. The result may be an input of operations deferred later.
     ///
     /// # Errors
     ///
@@ -146,7 +147,7 @@ impl<T: Value, P: Protocol> TArray<T, P> {
         unsafe { segment.defer_read(tx, &*self.shared, (), |value, ()| look(value)) }
     }
 
-    /// Changes an element when the transaction commits, given inputs that may be known only then.
+    /// Changes an element when the transaction commits. The inputs may become known only then.
     ///
     /// # Errors
     ///
@@ -164,7 +165,7 @@ impl<T: Value, P: Protocol> TArray<T, P> {
         unsafe { segment.defer_update(tx, &*self.shared, inputs, change) }
     }
 
-    /// Replaces an element when the transaction commits, by one that may be known only then.
+    /// Replaces an element when the transaction commits. The new value may become known only then.
     ///
     /// # Errors
     ///
@@ -181,8 +182,8 @@ impl<T: Value, P: Protocol> TArray<T, P> {
         unsafe { segment.defer_write(tx, &*self.shared, value.into_input()) }
     }
 
-    /// Sets the array's rank: where it stands in the order in which deferred operations line up
-    /// ([`Label::set_rank`]).
+    /// Sets the array's rank: its position in the order in which transactions acquire the segments of their deferred
+    /// operations (*line up*; [`Label::set_rank`]).
     pub fn set_rank(&mut self, rank: u16) {
         self.shared.label.set_rank(rank);
     }

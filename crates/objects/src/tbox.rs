@@ -1,9 +1,9 @@
 //! A box: one value, one segment. The worked example for authors of datatypes (sto §3.4, Figure 2).
 //!
-//! What a datatype consists of can all be seen here:
+//! It shows all the parts of a datatype:
 //!
-//! 1. shared state made of segments, in an [`EpochBox`], so that dropping the object cannot pull memory
-//!    from under a transaction that still has items for it;
+//! 1. shared state made of segments, in an [`EpochBox`], so that dropping the object cannot free memory that a
+//!    transaction's items still point to;
 //! 2. operations, each of which enters the transaction and then works on a segment;
 //! 3. an [`Object`] implementation that installs or drops pending writes and names keys.
 
@@ -15,7 +15,7 @@ use std::ptr::NonNull;
 
 /// A transactional box around a value of any type that is [`Value`].
 ///
-/// Reads and writes conflict as a whole: for parts that change independently use several boxes, a
+/// Reads and writes conflict on the whole value. For parts that change independently, use several boxes, a
 /// [`TArray`](crate::TArray) or a table.
 ///
 /// ```
@@ -38,7 +38,8 @@ pub struct TBox<T: Value, P: Protocol> {
     shared: EpochBox<Shared<T, P>>,
 }
 
-/// The segment comes first: one of size zero would otherwise lie behind the box, at the address of something else.
+/// The segment is the first field, so that even a segment of size zero has an address of its own. Otherwise it could
+/// lie at the end of the allocation, where another object may begin.
 #[repr(C)]
 struct Shared<T: Value, P: Protocol> {
     segment: Segment<T, P>,
@@ -57,7 +58,7 @@ impl<T: Value, P: Protocol> TBox<T, P> {
         Self { shared: EpochBox::new(shared) }
     }
 
-    /// The value, copied out.
+    /// Returns a copy of the value.
     ///
     /// # Errors
     ///
@@ -67,7 +68,7 @@ impl<T: Value, P: Protocol> TBox<T, P> {
         self.read(tx, T::clone)
     }
 
-    /// Looks at the value without copying it. `look` sees one that was written whole.
+    /// Reads the value without copying it. `look` never sees a torn value.
     ///
     /// # Errors
     ///
@@ -80,7 +81,7 @@ impl<T: Value, P: Protocol> TBox<T, P> {
         unsafe { self.shared.segment.read(tx, &*self.shared, look) }
     }
 
-    /// Replaces the value without looking at it.
+    /// Replaces the value without reading it.
     ///
     /// # Errors
     ///
@@ -108,7 +109,7 @@ impl<T: Value, P: Protocol> TBox<T, P> {
         unsafe { self.shared.segment.update(tx, &*self.shared, change) }
     }
 
-    /// Looks at the value when the transaction commits; the result may be an input of what is deferred later.
+    /// Reads the value when the transaction commits. The result may be an input of operations deferred later.
     ///
     /// # Errors
     ///
@@ -124,7 +125,7 @@ impl<T: Value, P: Protocol> TBox<T, P> {
         unsafe { self.shared.segment.defer_read(tx, &*self.shared, (), |value, ()| look(value)) }
     }
 
-    /// Changes the value when the transaction commits, given inputs that may be known only then.
+    /// Changes the value when the transaction commits. The inputs may become known only then.
     ///
     /// # Errors
     ///
@@ -141,7 +142,7 @@ impl<T: Value, P: Protocol> TBox<T, P> {
         unsafe { self.shared.segment.defer_update(tx, &*self.shared, inputs, change) }
     }
 
-    /// Replaces the value when the transaction commits, by one that may be known only then.
+    /// Replaces the value when the transaction commits. The new value may become known only then.
     ///
     /// # Errors
     ///
@@ -153,8 +154,8 @@ impl<T: Value, P: Protocol> TBox<T, P> {
         unsafe { self.shared.segment.defer_write(tx, &*self.shared, value.into_input()) }
     }
 
-    /// Sets the box's rank: where it stands in the order in which deferred operations line up
-    /// ([`Label::set_rank`]).
+    /// Sets the box's rank: its position in the order in which transactions acquire the segments of their deferred
+    /// operations (*line up*; [`Label::set_rank`]).
     pub fn set_rank(&mut self, rank: u16) {
         self.shared.label.set_rank(rank);
     }

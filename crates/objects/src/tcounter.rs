@@ -1,24 +1,23 @@
 //! A counter whose increments commute and whose tests are predicates (sto §3.5, §4.2 `TCounter`).
 //!
-//! # How conflicts are avoided
+//! # Avoiding conflicts
 //!
-//! An increment does not look at the counter: it adds to a delta kept in the item, which is applied at
-//! commit under the segment's lock. Two transactions that only increment serialize on that lock but never
-//! abort each other.
+//! An increment does not read the counter. It adds to a delta in the item, which the commit applies under the
+//! segment's lock. Two transactions that only increment serialize on that lock but never abort each other.
 //!
-//! A test (`is_at_least(1)`) does not depend on the value but on which side of a border it lies. The item
-//! keeps the range `[low, high]` of values *of the counter itself*, the attempt's own delta taken off, for
-//! which all tests so far would have come out as they did; the commit checks that the value is in the
-//! range. A test that came out false, ten increments, and the same test true thus keep `[-9, 0]`, which is
-//! necessary and sufficient (the example of sto §3.5).
+//! A test (`is_at_least(1)`) is a predicate: its outcome depends only on the side of a bound on which the value lies.
+//! The item keeps a range `[low, high]`: the values *of the counter itself*, without the attempt's own delta, for
+//! which every test so far has the same outcome. The commit checks that the value is in this range. For example, a
+//! false test, ten increments, and the same test true keep `[-9, 0]`, which is necessary and sufficient (the example
+//! of sto §3.5).
 //!
-//! An exact [`TCounter::get`] depends on the value itself, as any read does.
+//! An exact [`TCounter::get`] depends on the value itself, like any read.
 //!
 //! # Deferred operations
 //!
-//! They do when the counter's turn has come what the others do at once. All of the item's state is in what is kept of
-//! the counter, so an operation that is not deferred first has those run that are
-//! ([`Transaction::settle_before`]), and then looks.
+//! A deferred operation does the work of an immediate one when the counter's turn has come. The item's payload holds
+//! all that the attempt knows of the counter. So an immediate operation first runs the deferred ones
+//! ([`Transaction::settle_before`]), and then reads the item.
 
 use hotrow_core::deferred::Operand;
 use hotrow_core::{
@@ -41,16 +40,16 @@ struct Shared<P: Protocol> {
     label: Label,
 }
 
-/// What an attempt keeps of a counter.
+/// The state that an attempt keeps of a counter: its item's payload.
 #[derive(Debug, Clone, Copy)]
 struct Kept {
-    /// The value set, if any; `delta` comes on top.
+    /// The value set, if any; `delta` is added to it.
     set: Option<i64>,
     /// The sum of the increments.
     delta: i64,
-    /// The smallest value of the counter for which all tests come out as they did.
+    /// The smallest value of the counter for which every test so far has the same outcome.
     low: i64,
-    /// The largest.
+    /// The largest such value.
     high: i64,
 }
 
@@ -81,8 +80,8 @@ impl<P: Protocol> TCounter<P> {
         Self { shared: EpochBox::new(shared) }
     }
 
-    /// Adds `amount` (which may be negative) without looking at the counter: never a reason to abort for
-    /// another transaction that does the same.
+    /// Adds `amount` (which may be negative) without reading the counter, so that transactions that only increment
+    /// never abort each other.
     ///
     /// # Errors
     ///
@@ -96,7 +95,7 @@ impl<P: Protocol> TCounter<P> {
         Ok(())
     }
 
-    /// Sets the counter without looking at it.
+    /// Sets the counter without reading it.
     ///
     /// # Errors
     ///
@@ -108,7 +107,7 @@ impl<P: Protocol> TCounter<P> {
         Ok(())
     }
 
-    /// The exact value. Any concurrent change of the counter is then a conflict: prefer a test.
+    /// Returns the exact value. Any concurrent change of the counter is then a conflict: prefer a test.
     ///
     /// # Errors
     ///
@@ -119,7 +118,7 @@ impl<P: Protocol> TCounter<P> {
         unsafe { self.shared.get(tx) }
     }
 
-    /// Whether the counter is at least `bound`.
+    /// True if the counter is at least `bound`.
     ///
     /// # Errors
     ///
@@ -128,7 +127,7 @@ impl<P: Protocol> TCounter<P> {
         self.is_between(tx, bound, i64::MAX)
     }
 
-    /// Whether the counter is at most `bound`.
+    /// True if the counter is at most `bound`.
     ///
     /// # Errors
     ///
@@ -137,7 +136,7 @@ impl<P: Protocol> TCounter<P> {
         self.is_between(tx, i64::MIN, bound)
     }
 
-    /// Whether the counter is in `low..=high`.
+    /// True if the counter is in `low..=high`.
     ///
     /// # Errors
     ///
@@ -158,11 +157,12 @@ impl<P: Protocol> TCounter<P> {
         // SAFETY: `load` looks at the item's segment.
         let base = unsafe { tx.peek(id, || self.shared.load()) }?;
         let Some(value) = base.checked_add(kept.delta) else {
-            // At the wrap the sides of a border are no longer ranges: depend on the value itself.
+            // The value with the delta wraps around, so the values on one side of a bound are no single range: depend
+            // on the value itself.
             return Ok(within(kept.applied_to(self.shared.read_base(tx, id)?)));
         };
         let holds = within(value);
-        // The values for which this test comes out the same, on the side where the value lies now.
+        // The values with the same outcome of this test, on the side of the bound on which the value lies now.
         let (least, most) = if holds {
             (low, high)
         } else if value < low {
@@ -170,20 +170,20 @@ impl<P: Protocol> TCounter<P> {
         } else {
             (high + 1, i64::MAX)
         };
-        // The borders are moved by what the attempt itself has added. Moving the ends of the range leaves the
-        // values out with which the sum would wrap around.
+        // The range is of the counter itself, so the attempt's own delta shifts the bounds. Shifting the ends of the
+        // type's range excludes the values that would wrap around with the delta.
         let (low, high) = (least.saturating_sub(kept.delta), most.saturating_sub(kept.delta));
         let kept = Kept { low: kept.low.max(low), high: kept.high.min(high), ..kept };
         if kept.low > kept.high {
-            // The counter has changed between two tests such that no value satisfies both.
+            // The counter changed between two tests, so that no single value explains both outcomes.
             return Err(tx.conflict(Reason::PredicateFailed, id));
         }
         keep(tx, id, kept);
         Ok(holds)
     }
 
-    /// Adds an amount when the transaction commits, one that may be known only then. Never a reason to abort, and
-    /// never a reason to be [wild](hotrow_core::deferred).
+    /// Adds an amount when the transaction commits. The amount may become known only then. The operation neither
+    /// causes an abort nor makes the transaction [wild](hotrow_core::deferred).
     ///
     /// # Errors
     ///
@@ -191,7 +191,7 @@ impl<P: Protocol> TCounter<P> {
     #[inline]
     pub fn defer_add(&self, tx: &mut Transaction<'_, P>, amount: impl Operand<i64>) -> Result<(), Abort> {
         self.defer(tx, Access::Write, amount.into_input(), |shared, tx, amount| {
-            // SAFETY: `defer` entered.
+            // SAFETY: `defer` has called `enter`.
             let kept = unsafe { shared.write(tx) }?;
             kept.delta = kept.delta.wrapping_add(amount);
             Ok(())
@@ -199,32 +199,32 @@ impl<P: Protocol> TCounter<P> {
         Ok(())
     }
 
-    /// Sets the counter when the transaction commits, to a value that may be known only then.
+    /// Sets the counter when the transaction commits. The value may become known only then.
     ///
     /// # Errors
     ///
     /// As [`add`](Self::add).
     pub fn defer_set(&self, tx: &mut Transaction<'_, P>, value: impl Operand<i64>) -> Result<(), Abort> {
         self.defer(tx, Access::Write, value.into_input(), |shared, tx, value| {
-            // SAFETY: `defer` entered.
+            // SAFETY: `defer` has called `enter`.
             unsafe { shared.write(tx) }?.replace(value);
             Ok(())
         })?;
         Ok(())
     }
 
-    /// The exact value when the transaction commits; it may be an input of what is deferred later.
+    /// Reads the exact value when the transaction commits. The result may be an input of operations deferred later.
     ///
     /// # Errors
     ///
     /// As [`add`](Self::add).
     pub fn defer_get(&self, tx: &mut Transaction<'_, P>) -> Result<Deferred<i64>, Abort> {
-        // SAFETY: `defer` entered.
+        // SAFETY: `defer` has called `enter`.
         self.defer(tx, Access::Read, (), |shared, tx, ()| unsafe { shared.get(tx) })
     }
 
-    /// Sets the counter's rank: where it stands in the order in which deferred operations line up
-    /// ([`Label::set_rank`]).
+    /// Sets the counter's rank: its position in the order in which transactions acquire the segments of their
+    /// deferred operations (*line up*; [`Label::set_rank`]).
     pub fn set_rank(&mut self, rank: u16) {
         self.shared.label.set_rank(rank);
     }

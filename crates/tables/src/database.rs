@@ -1,4 +1,4 @@
-//! Databases: tables that procedures name without knowing the protocol.
+//! Databases: tables that procedures name independently of the protocol.
 
 use crate::context::{Deferring, Eager, Graph, Recording};
 use crate::key::Key;
@@ -13,16 +13,16 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::time::Duration;
 
-/// A table of a database, by number and by the types of its keys and rows: what procedures name tables by.
+/// A reference to a table of a database: a number, with the types of its keys and rows. Procedures name tables by it.
 ///
-/// It says nothing of protocols, so one procedure serves every one of them.
+/// It does not depend on the protocol, so that one procedure works with every protocol.
 pub struct TableRef<K, R> {
     place: Place,
     /// Invariant: a reference must not become one to a table of a subtype or supertype.
     types: PhantomData<fn(K, R) -> (K, R)>,
 }
 
-/// A secondary index of a database, likewise.
+/// A reference to a secondary index of a database, likewise.
 pub struct IndexRef<S, K, R> {
     place: Place,
     types: PhantomData<fn(S, K, R) -> (S, K, R)>,
@@ -60,7 +60,7 @@ impl<S, K, R> fmt::Debug for IndexRef<S, K, R> {
 
 /// Tables and secondary indexes of one engine.
 ///
-/// Add tables while it is being built; then share it between the threads that run procedures on it.
+/// Add all tables first; then share the database between the threads that run procedures on it.
 pub struct Database<P: Protocol> {
     engine: Engine<P>,
     number: u64,
@@ -69,7 +69,7 @@ pub struct Database<P: Protocol> {
 }
 
 impl<P: Protocol> Database<P> {
-    /// A database without tables.
+    /// An empty database.
     pub fn new(engine: &Engine<P>) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         // Relaxed: only uniqueness matters.
@@ -82,19 +82,19 @@ impl<P: Protocol> Database<P> {
         &self.engine
     }
 
-    /// Makes procedures interactive: each of their operations (a read, change, insertion, deletion or scan)
-    /// begins only after such a delay, as if it had come over a network. Zero, the default, costs nothing that
-    /// can be measured. Closures on the tables are not delayed, and there is no delay before a commit.
+    /// Makes procedures interactive: each of their operations (a read, change, insertion, deletion or scan) begins
+    /// only after this delay, as if it arrived over a network. Zero, the default, has no measurable cost. Closures on
+    /// the tables are not delayed, and there is no delay before a commit.
     ///
-    /// What an attempt holds it holds through the delays: locks, under a protocol that locks when it reads or
-    /// writes; under every protocol its own insertions, which lock their records, and the epoch, so that
-    /// memory is reclaimed later. That is what plor §6.2.2 compares: protocols that lock early keep others
-    /// waiting for whole round trips, optimistic ones lose them with each attempt.
+    /// An attempt keeps all that it holds through the delays: locks, under a protocol that locks when it reads or
+    /// writes; under every protocol its own insertions, which lock their records, and the epoch, so that memory is
+    /// reclaimed later. plor §6.2.2 compares exactly this: protocols that lock early make others wait for whole round
+    /// trips, optimistic ones lose the round trips with each aborted attempt.
     ///
-    /// (The think times of TPC-C, clause 5.2.5, are something else: they lie between transactions.)
+    /// (The think times of TPC-C, clause 5.2.5, are different: they lie between transactions.)
     ///
-    /// The thread sleeps for the delay. Linux wakes it some 60 µs late at best (its timers' slack, 50 µs, and the
-    /// switch), and far later where threads have to wait for a core; in a simulation delays are exact.
+    /// The thread sleeps for the delay. Linux wakes it about 60 µs late at best (50 µs of timer slack, and the
+    /// context switch), and far later where threads wait for a core. In a simulation delays are exact.
     pub fn set_think_time(&mut self, think: Duration) {
         self.think = think;
     }
@@ -105,7 +105,7 @@ impl<P: Protocol> Database<P> {
         self.think
     }
 
-    /// Begins to describe a table; pass the result of `build` to [`add_table`](Self::add_table).
+    /// Starts a builder for a table; pass the result of `build` to [`add_table`](Self::add_table).
     pub fn builder<K: Key, R: Value>(&self, name: impl Into<String>) -> TableBuilder<'_, K, R, P> {
         Table::builder(&self.engine, name)
     }
@@ -130,15 +130,15 @@ impl<P: Protocol> Database<P> {
 
     #[inline(always)]
     fn part<T: Any>(&self, place: Place) -> &T {
-        assert!(place.database == self.number, "a table reference of another database");
+        assert!(place.database == self.number, "the reference belongs to another database");
         let part = &*self.parts[place.number as usize];
         debug_assert!(part.is::<T>());
-        // SAFETY: references are made by `add_table` and `add_index` only, with the types of the part at their
-        // place, and their fields are private; the database's number says that it was this one's.
+        // SAFETY: only `add_table` and `add_index` make references, with the types of the part at this place, and the
+        // fields are private. The database's number shows that this database made the reference.
         unsafe { &*std::ptr::from_ref(part).cast::<T>() }
     }
 
-    /// A table, to be used in closures and for loading.
+    /// Returns a table, for closures and for loading.
     ///
     /// # Panics
     ///
@@ -148,7 +148,7 @@ impl<P: Protocol> Database<P> {
         self.part(table.place)
     }
 
-    /// A secondary index.
+    /// Returns a secondary index.
     ///
     /// # Panics
     ///
@@ -161,12 +161,13 @@ impl<P: Protocol> Database<P> {
         self.part(index.place)
     }
 
-    /// Runs a procedure as a transaction: each operation at once, or, under a protocol that
-    /// [defers](Protocol::DEFERS), each when the transaction commits, unless the procedure only reads.
+    /// Runs a procedure as a transaction. Operations run at once, with two exceptions unless the procedure only
+    /// reads: under a protocol that [defers](Protocol::DEFERS), they run when the transaction commits; under one that
+    /// [shares](Protocol::SHARES) operations, other workers may run them after the first conflict.
     ///
     /// # Errors
     ///
-    /// As [`Worker::run`]; [`Error::Rollback`] when the procedure asked for it
+    /// As [`Worker::run`]; [`Error::Rollback`] if the procedure requested a rollback
     /// ([`Context::rollback`](crate::Context::rollback), [`Context::require`](crate::Context::require)).
     #[inline]
     pub fn execute<T: Procedure>(&self, worker: &mut Worker<P>, procedure: &T) -> Result<T::Output, Error> {
@@ -187,7 +188,7 @@ impl<P: Protocol> Database<P> {
         self.execute_eagerly(worker, procedure)
     }
 
-    /// Runs a procedure as a transaction, each operation at once, whatever the protocol.
+    /// Runs a procedure as a transaction, each operation at once, under every protocol.
     ///
     /// # Errors
     ///
@@ -201,15 +202,15 @@ impl<P: Protocol> Database<P> {
         worker.try_run_as(procedure.profile(), |tx| procedure.run(&mut Eager::new(self, tx)))
     }
 
-    /// Runs a procedure on the present state, records its operations, and rolls everything back.
+    /// Runs a procedure on the current state, records its operations, and rolls everything back.
     ///
-    /// The recording holds for this input and this state: a procedure whose operations depend on what it
-    /// forces must be recorded for each of its ways.
+    /// The recording is valid for this input and this state. A procedure whose operations depend on forced values
+    /// must be recorded once for each of its paths.
     ///
     /// # Errors
     ///
-    /// As [`Worker::run`], except that a rollback that the procedure asks for ends the recording and is no
-    /// error ([`Recorded::rolls_back`]).
+    /// As [`Worker::run`], except that a rollback that the procedure requests only ends the recording
+    /// ([`Recorded::rolls_back`]).
     pub fn record<T: Procedure>(&self, worker: &mut Worker<P>, procedure: &T) -> Result<Recorded, Error> {
         let mut recorded = Recorded::default();
         let result = worker.run(|tx| {

@@ -1,8 +1,8 @@
 //! Deferred operations on rows.
 //!
-//! A row is looked up when the operation is deferred, and its record is what the transaction lines up for. A record
-//! that is dead when its turn comes ends the attempt: its key may have another record by then. (That is the one way in
-//! which a transaction that has read nothing can lose a conflict: a row that it wants is deleted meanwhile.)
+//! A row is looked up when the operation is deferred, and the transaction queues for its record (*lines up*). If the
+//! record is dead when its turn comes, the attempt ends, because the key may have another record by then. (This
+//! deletion of a wanted row is the only conflict that can abort a transaction that has read nothing.)
 
 use crate::index::Keyed;
 use crate::key::Key;
@@ -18,7 +18,7 @@ use std::ptr::NonNull;
 type Tx<'w, P> = Transaction<'w, P>;
 
 impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
-    /// The record of a key, to line up for; `None` after its absence was observed.
+    /// Finds the record of a key to line up for; `None` after the key's absence was observed.
     fn find_to_line_up(
         &self,
         tx: &mut Tx<'_, P>,
@@ -27,16 +27,16 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         loop {
             let Some(record) = self.find(tx, key)? else { return Ok(None) };
             // SAFETY: found in the index under the attempt's pinned epoch.
-            // Nobody may line up for a record that another attempt has made and still holds: that one has yet to
-            // line up itself, perhaps for segments of a lower rank. A record that is present was left by its maker,
-            // or is being left.
+            // No attempt may line up for a record that another attempt has made and still holds: the maker has yet to
+            // line up itself, perhaps for segments of a lower rank. A present record has been released by its maker,
+            // or is being released.
             if unsafe { record.as_ref() }.state() == State::Present || tx.has_made(Record::address(record)) {
                 return Ok(Some(record));
             }
             match self.see(tx, record)? {
                 Seen::Dead => self.unlink_dead(tx, record),
                 Seen::Present(_) => {
-                    // What it holds is looked at when the operation runs, in its place in the program.
+                    // The operation reads the row when it runs, in its place in program order.
                     tx.read_as_condition();
                     return Ok(Some(record));
                 }
@@ -45,7 +45,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         }
     }
 
-    /// Defers work on the row of a key. `absent` is what comes out if there is none.
+    /// Defers work on the row of a key. Its result is `absent` if there is no such row.
     fn defer<I: Input, O: 'static>(
         &self,
         tx: &mut Tx<'_, P>,
@@ -81,7 +81,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         }
     }
 
-    /// Ends an attempt whose record has died before its turn.
+    /// Ends an attempt whose record died before its turn.
     #[cold]
     fn died(&self, tx: &mut Tx<'_, P>, record: NonNull<Record<K, R, P>>) -> Abort {
         // SAFETY: found by this table under the attempt's pinned epoch.
@@ -127,7 +127,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
             })?;
         self.will_move_entries(tx);
         if self.moving_secondaries().next().is_some() {
-            // The entry of the row as it was.
+            // The entry of the old row.
             tx.will_remove();
         }
         Ok(deferred)
@@ -149,7 +149,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         if let Some(group_of) = &self.group_of
             && in_line
         {
-            // First, or it would run what is deferred now.
+            // Settle first. Otherwise `defer` below would settle and so run the intention that is recorded here.
             tx.settle_structure(&self.label)?;
             let head = self.groups.head(group_of(key));
             // SAFETY: the segment is the groups', which live in the table's shared state; the operation has entered.
@@ -158,7 +158,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         let deferred = self.defer(tx, key, Access::Write, (), false, move |table, tx, record, ()| {
             let deleted = table.delete_at_turn(tx, record)?;
             if deleted && !in_line {
-                // It is not deferred after all: the attempt defers nothing, or the key has become known too late for that.
+                // The deletion runs at once after all: the attempt defers nothing, or the key became known too late.
                 // SAFETY: the attempt has an item of the record, so it is in memory until the attempt ends.
                 table.leave_queue(tx, unsafe { record.as_ref() }.key())?;
             }
@@ -169,10 +169,11 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         Ok(deferred)
     }
 
-    /// Defers the deletion of the first row of a group, whose head the attempt has lined up for, and gives its key.
+    /// Defers the deletion of the first row of a group and returns its key. The attempt has lined up for the group's
+    /// head.
     ///
-    /// The row stays until then: whoever deletes one lines up for the head of its group. If it is gone all the same, the
-    /// range was not within the group, and the transaction runs again without deferring.
+    /// The row stays until then, because every deletion lines up for the head of its group. If the row is gone all
+    /// the same, the range was not within the group, and the transaction runs again without deferring.
     pub(crate) fn defer_delete_of(
         &self,
         tx: &mut Tx<'_, P>,
@@ -198,7 +199,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         }
     }
 
-    /// Defers the same change of several rows, which also changes a value that goes from one to the next.
+    /// Defers the same change of several rows. The change also updates a value that each row passes on to the next.
     fn defer_update_each<I: Input + Clone, A: Clone + 'static>(
         &self,
         tx: &mut Tx<'_, P>,
@@ -225,7 +226,8 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         Ok(sum)
     }
 
-    /// Records an operation when its key is known, or its keys are: at once, or when what they depend on has run.
+    /// Records an operation once its key (or keys) is known: now, or after the operations on which the key depends
+    /// have run.
     pub(crate) fn when_known<I: Input, O: Clone + 'static>(
         &self,
         tx: &mut Tx<'_, P>,
@@ -243,7 +245,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         if let Some(deferred) = record_if_known(tx)? {
             return Ok(deferred);
         }
-        // It may make the keys known.
+        // Settling may make the keys known.
         tx.settle_structure(&self.label)?;
         if let Some(deferred) = record_if_known(tx)? {
             return Ok(deferred);
@@ -264,7 +266,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         self.will_move_entries(tx);
     }
 
-    /// Says that a row's entries in the secondary indexes may come and go.
+    /// Declares that a row's entries in the secondary indexes may come and go.
     fn will_move_entries(&self, tx: &mut Tx<'_, P>) {
         self.moving_secondaries().for_each(|secondary| tx.will_change_structure(secondary.label()));
     }
@@ -299,7 +301,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
                 Ok(deferred)
             },
             _ => {
-                // Who takes the first row of a group later in this attempt has to see this one.
+                // An operation of this attempt that later takes the first row of a group must see this one.
                 tx.will_change_structure(&self.groups.label);
                 tx.intend(inputs, work)
             }
@@ -338,8 +340,8 @@ impl<A: Input<Value: Key>, B: Input> Input for NewRow<A, B> {
 }
 
 impl<K: Key, R: Value, P: Protocol> Table<K, R, P> {
-    /// Looks at a row when the transaction commits; the result, `None` if there is no such row, may be an input of
-    /// what is deferred later.
+    /// Reads a row when the transaction commits. The result, `None` if there is no such row, may be an input of
+    /// operations deferred later.
     ///
     /// # Errors
     ///
@@ -354,7 +356,7 @@ impl<K: Key, R: Value, P: Protocol> Table<K, R, P> {
         self.shared.defer_read(tx, key, look)
     }
 
-    /// Changes a row when the transaction commits, given inputs that may be known only then.
+    /// Changes a row when the transaction commits. The inputs may become known only then.
     ///
     /// # Errors
     ///
@@ -370,12 +372,13 @@ impl<K: Key, R: Value, P: Protocol> Table<K, R, P> {
         self.shared.defer_update(tx, key, inputs, change)
     }
 
-    /// Makes the same change of several rows when the transaction commits, one after the other. It may also change a
-    /// value that goes from row to row, beginning with `initial`; the last one is the result. Keys without a row are
-    /// left out.
+    /// Makes the same change to several rows, one after the other, when the transaction commits. The change also
+    /// updates a value that each row passes on to the next, beginning with `initial`; its last state is the result.
+    /// Keys without a row are skipped.
     ///
-    /// Neither the keys nor the input need be known before. Keys that are not (no key or one, an [`Option`]; the keys
-    /// of an order's lines) come from operations on segments of a lower [rank](crate::TableBuilder::rank).
+    /// The keys and the input may become known only then. Keys that are unknown now (no key or one, as an [`Option`];
+    /// the keys of an order's lines) must come from operations on segments of a lower
+    /// [rank](crate::TableBuilder::rank).
     ///
     /// # Errors
     ///
@@ -411,7 +414,7 @@ impl<K: Key, R: Value, P: Protocol> Table<K, R, P> {
         self.shared.defer_replace(tx, key, row)
     }
 
-    /// Inserts a row when the transaction commits; false if its key exists. Neither need be known before.
+    /// Inserts a row when the transaction commits; false if its key exists. Key and row may become known only then.
     ///
     /// # Errors
     ///
@@ -425,8 +428,8 @@ impl<K: Key, R: Value, P: Protocol> Table<K, R, P> {
         self.shared.defer_insert(tx, None, key, row)
     }
 
-    /// As [`defer_insert`](Self::defer_insert), into a group that is known before (an order belongs to its district):
-    /// the transaction lines up for the group.
+    /// As [`defer_insert`](Self::defer_insert), into a group that is known now (an order belongs to its district).
+    /// The transaction lines up for the group.
     ///
     /// # Errors
     ///

@@ -1,8 +1,8 @@
-//! Operations on rows that are drawn for others to run ([`hotrow_core::graph`]).
+//! Operations on rows that are queued for other workers to run (*drawn*; [`hotrow_core::graph`]).
 //!
-//! An operation looks its key up when it runs, and so whoever runs it does: that is a good part of its work.
+//! An operation looks its key up when it runs, so that the worker that runs it does this part of the work, too.
 //!
-//! All of it is out of line, so that a transaction which is in nobody's way pays for a test and nothing more.
+//! All of this is out of line, so that a transaction without conflicts pays for one test only.
 
 use crate::key::Key;
 use crate::storage::Shared;
@@ -14,15 +14,15 @@ use std::ptr::NonNull;
 
 type Tx<'w, P> = Transaction<'w, P>;
 
-const ONCE: &str = "an operation that has been put off has done nothing";
+const ONCE: &str = "an operation that would block has not used its closure";
 
 impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
-    /// What tells operations on one key from those on others.
+    /// A hash that distinguishes operations on different keys of all tables.
     fn hash_of(&self, key: &K) -> u64 {
         FixedState::default().hash_one((self.label.number(), key))
     }
 
-    /// Draws work on rows of the table.
+    /// Queues work on rows of the table (*draws* it).
     ///
     /// # Safety
     ///
@@ -38,7 +38,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         tx.enter(&self.label)?;
         let table = NonNull::from(self);
         let hash = key.map(|key| self.hash_of(key));
-        // SAFETY: the table is freed through the epoch, and the attempt is pinned; the rest is the caller's promise.
+        // SAFETY: the table is freed through the epoch, and the attempt is pinned. The caller promises the rest.
         unsafe { tx.draw(&self.label, by, hash, inputs, move |tx, inputs| work(table.as_ref(), tx, inputs)) }
     }
 
@@ -51,7 +51,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         look: impl FnOnce(&R) -> O + Send + 'static,
     ) -> Result<Deferred<Option<O>>, Abort> {
         let mut look = Some(look);
-        // SAFETY: keys and rows are `Send` and `Sync`, and so are the others, as the bounds say.
+        // SAFETY: keys and rows are `Send` and `Sync`. The bounds say the same of the closure and its result.
         unsafe {
             self.draw(tx, By::Anybody, Some(&key.clone()), (), move |table, tx, ()| {
                 table.read(tx, &key, |row| look.take().expect(ONCE)(row))
@@ -59,7 +59,8 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         }
     }
 
-    /// Who may run changes of rows. Where entries of secondary indexes move with them, leaves are changed, too.
+    /// The workers that may run a change of a row. A change that moves entries of secondary indexes also changes
+    /// their leaves, so only the owner runs it.
     fn changes_by(&self) -> By {
         if self.moving_secondaries().next().is_some() { By::Owner } else { By::Anybody }
     }
@@ -86,7 +87,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         }
     }
 
-    /// Draws one of several changes that also change a value, which goes from one to the next.
+    /// Queues one of several changes that also update a value, which each passes on to the next.
     #[cold]
     #[inline(never)]
     pub(crate) fn draw_update_and<A, B, I>(
@@ -123,13 +124,14 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         key: Option<&K>,
         inputs: I,
     ) -> Result<Deferred<bool>, Abort> {
-        // Keys that one transaction inserts lie beside each other, mostly: their leaf would go from one worker to the next.
+        // The keys that one transaction inserts are mostly neighbours. If several workers inserted them, their leaf
+        // would move from one worker's cache to the next.
         // SAFETY: as in `draw_read`.
         let drawn = unsafe {
             self.draw(tx, By::Owner, key, inputs, |table, tx, (key, row)| table.insert(tx, key, row))
         };
         if key.is_none() {
-            // What comes later may be on that key.
+            // Later operations may be on the same key.
             tx.keep_in_turn(&self.label);
         }
         drawn

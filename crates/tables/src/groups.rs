@@ -1,8 +1,8 @@
-//! Groups: what stands for rows whose keys are not known yet.
+//! Groups: segments that stand for rows whose keys are not known yet.
 //!
-//! A deferred insertion lines up for the group that its row will belong to (an order belongs to its district), so that
-//! whoever works on a whole group meets it there. A group is a segment without a value; groups whose numbers agree
-//! below [`GROUPS`] share one. A group of a [queue](crate::queue) has another segment, for its head.
+//! A deferred insertion lines up for the group of its row (an order belongs to its district), so that it meets every
+//! operation on the whole group there. A group is a segment without a value; groups whose numbers are equal modulo
+//! [`GROUPS`] share one. A group of a [queue](crate::queue) has a second segment, for its head.
 
 use crossbeam_utils::CachePadded;
 use hotrow_core::{EngineId, Item, Label, Object, Pin, Protocol};
@@ -10,9 +10,9 @@ use hotrow_sync::OnceLock;
 use hotrow_sync::atomic::{AtomicU64, Ordering};
 use std::ptr::NonNull;
 
-/// Segments for groups in a table that has any.
+/// The number of group segments in a table that has groups.
 pub(crate) const GROUPS: usize = if cfg!(test) { 4 } else { 1_024 };
-/// Heads come first in the order of lines, and are numbered first.
+/// The number of the first tail. Heads have the lower numbers, so that they come first in lock order.
 pub(crate) const HEADS: u32 = GROUPS as u32;
 
 type Segments<P> = OnceLock<Box<[CachePadded<<P as Protocol>::Header>]>>;
@@ -20,10 +20,10 @@ type Segments<P> = OnceLock<Box<[CachePadded<<P as Protocol>::Header>]>>;
 /// The groups of a table.
 pub(crate) struct Groups<P: Protocol> {
     pub(crate) label: Label,
-    /// Made when the first one is asked for. Each on a cache line of its own: groups are locked by many.
+    /// Made on first use. Each has a cache line of its own, because many transactions lock groups.
     heads: Segments<P>,
     tails: Segments<P>,
-    /// Rows that have come in without their turn at a tail being announced before: loaded, or not deferred.
+    /// The number of rows loaded or inserted at once, instead of by a deferred insertion at its turn at a tail.
     outsiders: CachePadded<AtomicU64>,
 }
 
@@ -37,9 +37,10 @@ impl<P: Protocol> Groups<P> {
         }
     }
 
-    /// How many rows have come in otherwise than at their turn at a tail, when they are looked for there.
+    /// Returns the number of such rows. Called at a turn at a tail.
     pub(crate) fn outsiders(&self) -> u64 {
-        // Relaxed: those that line up have theirs counted at their turn at the tail, and the line orders it.
+        // Relaxed: an operation that lines up is counted at its turn at the tail, and the tail's ticket lock (*line*)
+        // orders it.
         self.outsiders.load(Ordering::Relaxed)
     }
 
@@ -48,12 +49,12 @@ impl<P: Protocol> Groups<P> {
         self.outsiders.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// The segment of a group: where rows are inserted.
+    /// Returns the segment of a group's tail, where rows are inserted.
     pub(crate) fn tail(&self, group: u64) -> NonNull<P::Header> {
         Self::segment(&self.tails, group)
     }
 
-    /// The segment of the head of a group: where rows are taken.
+    /// Returns the segment of a group's head, where rows are taken.
     pub(crate) fn head(&self, group: u64) -> NonNull<P::Header> {
         Self::segment(&self.heads, group)
     }
@@ -71,7 +72,8 @@ impl<P: Protocol> Groups<P> {
     }
 }
 
-// SAFETY: all items are for its segments, which live as long as the table's shared state; their writes have no payload.
+// SAFETY: all items are for the groups' segments, which live as long as the table's shared state; their writes have
+// no payload.
 unsafe impl<P: Protocol> Object<P> for Groups<P> {
     fn label(&self) -> &Label {
         &self.label
@@ -89,7 +91,7 @@ unsafe impl<P: Protocol> Object<P> for Groups<P> {
         u64::from(Self::number(&self.heads, segment).unwrap_or_else(tail))
     }
 
-    /// What is not deferred is a write that changes nothing: its turn has come.
+    /// Counts an operation that is not deferred: it is a write that changes nothing, and its turn has come.
     unsafe fn install(&self, _: &mut Item<P>, _: &Pin) {
         self.count_outsider();
     }

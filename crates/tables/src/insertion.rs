@@ -27,8 +27,8 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
             let existing = match inserted {
                 Insertion::Inserted => {
                     std::mem::forget(fresh);
-                    // SAFETY: the record is this table's, its header was born in this attempt, and the
-                    // nodes are this table's.
+                    // SAFETY: the record is this table's, its header was made locked by this attempt, and the nodes
+                    // are this table's.
                     unsafe {
                         tx.enter_born(self, Record::address(record), tag::INSERTED);
                         for change in changes.all() {
@@ -44,7 +44,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
                         tx.record_free_key(&self.label, key, &|bytes| key.image().put_bytes(bytes));
                     }
                     for secondary in &self.secondaries {
-                        // SAFETY: the attempt holds the record's lock; nothing is installed meanwhile.
+                        // SAFETY: the attempt holds the record's lock, so nothing is installed meanwhile.
                         secondary.insert(tx, record.key(), unsafe { record.row() })?;
                     }
                     return Ok(true);
@@ -98,7 +98,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         Ok(true)
     }
 
-    /// Puts a row in outside of any transaction. False if the key exists.
+    /// Inserts a row outside of any transaction. False if the key exists.
     pub(crate) fn load(&self, key: K, row: R, pin: &Pin) -> bool {
         let entry = (!self.secondaries.is_empty()).then(|| (key.clone(), row.clone()));
         let fresh = Fresh::new(Record::boxed(P::Header::default(), State::Present, key, row));
@@ -128,14 +128,14 @@ impl<K: Key, R: Value, P: Protocol> Fresh<K, R, P> {
     }
 
     fn row(&self) -> &R {
-        // SAFETY: valid, and nobody else's.
+        // SAFETY: the record is valid, and no other thread has it.
         unsafe { self.0.as_ref().row() }
     }
 }
 
 impl<K: Key, R: Value, P: Protocol> Drop for Fresh<K, R, P> {
     fn drop(&mut self) {
-        // SAFETY: made with `Box`; forgotten once an index has it.
+        // SAFETY: made with `Box`; this guard is forgotten once an index holds the record.
         drop(unsafe { Box::from_raw(self.0.as_ptr()) });
     }
 }

@@ -6,9 +6,9 @@ use std::hash::Hash;
 
 /// A key: a plain value with an order-preserving image of fixed size.
 ///
-/// Derive it for a struct whose fields are integers, `bool`, `char`, byte arrays or [`Text`](crate::Text):
-/// the macro packs the fields, first field most significant, into as few 64-bit words as they need.
-/// Integers, byte arrays, texts and tuples of up to four keys are keys as they are.
+/// Derive it for a struct whose fields are integers, `bool`, `char`, byte arrays or [`Text`](crate::Text). The macro
+/// packs the fields, first field most significant, into as few 64-bit words as they need. Integers, byte arrays,
+/// texts and tuples of up to four keys are keys already.
 ///
 /// # Contract
 ///
@@ -22,16 +22,18 @@ pub trait Key: Clone + Eq + Ord + Hash + Debug + Send + Sync + 'static {
 }
 
 mod sealed {
-    /// Images are compared, loaded and stored while nodes of an index are latched: no code of the user's runs then.
+    /// Nodes of an index are latched while images are compared, loaded and stored. The seal keeps user code out of
+    /// latches.
     pub trait Sealed {}
     impl Sealed for u64 {}
     impl<const N: usize> Sealed for [u64; N] {}
     impl<A: Sealed, B: Sealed> Sealed for (A, B) {}
 }
 
-/// A key's fixed-size, order-preserving image, and its form in shared memory: a word, several words, or a pair of images.
+/// A key's fixed-size, order-preserving image, and its form in shared memory: a word, several words, or a pair of
+/// images.
 ///
-/// Sealed: these are all there are.
+/// Sealed: no other type can implement it.
 ///
 /// ```compile_fail,E0277
 /// # use hotrow_tables::key::Image;
@@ -52,20 +54,20 @@ mod sealed {
 /// }
 /// ```
 pub trait Image: sealed::Sealed + Copy + Ord + Debug + Send + Sync + 'static {
-    /// No image is less.
+    /// The least image.
     const LEAST: Self;
-    /// No image is greater.
+    /// The greatest image.
     const GREATEST: Self;
     /// The image as atomic words.
     type Slot: Default + Debug + Send + Sync;
-    /// Reads the words one by one. While another thread writes them the result may be a mixture, which the
-    /// caller rules out with the node's version.
+    /// Reads the words one by one. The result may be torn while another thread writes them; the caller excludes this
+    /// by the node's version.
     fn load(slot: &Self::Slot) -> Self;
     /// Writes the words one by one.
     fn store(self, slot: &Self::Slot);
-    /// Appends the image as bytes that compare as images do.
+    /// Appends the image as bytes, whose order is the order of images.
     fn put_bytes(&self, bytes: &mut Vec<u8>);
-    /// Compares as `cmp` does, but is compiled into its caller: a search does little else.
+    /// Compares as `cmp` does, but is inlined into its caller, because a search does little else.
     fn compare(&self, other: &Self) -> std::cmp::Ordering;
     /// True if the image is less than the other one.
     #[inline(always)]
@@ -157,15 +159,15 @@ impl<A: Image, B: Image> Image for (A, B) {
     }
 }
 
-/// A part of a derived key: how many bits it needs and what they are.
+/// A part of a derived key: the number of its bits, and their values.
 pub trait KeyPart {
-    /// Bits in the image.
+    /// The number of bits in the image.
     const BITS: usize;
     /// Appends the part's bits, most significant first, such that their order is the part's order.
     fn pack(&self, packer: &mut Packer<'_>);
 }
 
-/// How many 64-bit words an image of `bits` bits takes.
+/// The number of 64-bit words in an image of `bits` bits.
 pub const fn words(bits: usize) -> usize {
     if bits == 0 { 1 } else { bits.div_ceil(64) }
 }
@@ -187,7 +189,7 @@ impl<'a> Packer<'a> {
     ///
     /// # Panics
     ///
-    /// If the words are full: a [`KeyPart`] that packs more than its `BITS`.
+    /// If the words are full: a [`KeyPart`] packs more than its `BITS`.
     #[inline]
     pub fn push(&mut self, value: u64, bits: usize) {
         let word = self.used / 64;

@@ -1,7 +1,7 @@
 //! Transactional in-memory tables: rows, indexes, procedures and their contexts.
 //!
-//! A [`Table`] is a transactional object: its rows are segments, its buckets and leaves too, and every
-//! protocol serves it.
+//! A [`Table`] is a transactional object: its rows are segments, and so are its buckets and leaves. It works with
+//! every protocol.
 
 pub mod context;
 mod database;

@@ -13,11 +13,11 @@ type Tx<'w, P> = Transaction<'w, P>;
 
 /// A row as an attempt sees it.
 pub(crate) enum Seen<R: Value> {
-    /// Its own pending write, or a record that it made.
+    /// The attempt's own pending write, or a record that it made.
     Own(ItemId),
     /// A present row.
     Present(Snapshot<R>),
-    /// A record that others have killed, or that an attempt has made which will not commit.
+    /// A record that another attempt deleted, or that was inserted by an attempt that will not commit.
     Dead,
 }
 
@@ -31,25 +31,26 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
             Found::Own(id) => Seen::Own(id),
             Found::Shared(snapshot) if snapshot.state == State::Present => Seen::Present(snapshot),
             Found::Shared(_) => {
-                // The key may have a new record by now: what was found is the absence that the next look at the
-                // index, or the scan, stands for.
+                // The key may have a new record by now. The attempt depends only on the absence that its next lookup,
+                // or its scan, observes.
                 tx.forget_read();
                 Seen::Dead
             }
         })
     }
 
-    /// Takes a dead record that its killer has not removed yet out of the index.
+    /// Removes a dead record from the index, for the attempt that deleted it and has not removed it yet.
     #[cold]
     pub(crate) fn unlink_dead(&self, tx: &mut Tx<'_, P>, record: NonNull<Record<K, R, P>>) {
         let mut changes = Changes::default();
         self.remove_dead(record, tx.pin(), &mut |change| changes.add(change));
-        // The removal changes nothing that anybody can see, so who observed the node before may go on.
+        // The removal changes nothing that a transaction can see, so an attempt that observed the node before may go
+        // on.
         // SAFETY: the nodes are this table's; the operation called `enter`.
         changes.all().for_each(|change| unsafe { tx.follow(self, change) });
     }
 
-    /// The record of a key that is not dead, or `None` after its absence was observed.
+    /// Finds the record of a key in the index, which may be dead; `None` after the key's absence was observed.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub(crate) fn find(
         &self,
@@ -87,8 +88,8 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         Ok(())
     }
 
-    /// A failed lookup of an attempt that is recorded, which must know the version of the absence: looks again
-    /// as long as that changes.
+    /// A failed lookup of an attempt that is recorded. It must know the version of the absence, so it looks again as
+    /// long as the version changes.
     #[cold]
     fn find_recorded(
         &self,
@@ -109,7 +110,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         }
     }
 
-    /// What `look` sees of an own pending write; `None` if it is a delete.
+    /// The result of `look` on the attempt's own pending write; `None` if that is a delete.
     #[inline]
     pub(crate) fn look_at_own<O>(
         &self,
@@ -165,7 +166,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         tx.settle_object(&self.label)
     }
 
-    /// Enters to do it now or later.
+    /// Enters for a change that runs now or is deferred.
     #[inline]
     pub(crate) fn enter_to_change(&self, tx: &mut Tx<'_, P>) -> Result<(), Abort> {
         tx.enter(&self.label)?;
@@ -195,7 +196,8 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         }
     }
 
-    /// Changes the row of a record. `None` if the attempt has deleted it; the change itself if the record is dead.
+    /// Changes the row of a record. `None` if the attempt has deleted the row; `Err` with the change itself if the
+    /// record is dead.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub(crate) fn update_at<O, F: FnOnce(&mut R) -> O>(
         &self,
@@ -273,13 +275,13 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         Ok(())
     }
 
-    /// Replaces a row without looking at it. True if there was one with this key.
+    /// Replaces a row without reading it. True if there was one with this key.
     ///
-    /// What the transaction depends on is that the row is there, and that is a predicate: it holds of every
-    /// value that a present record ever has, so other writers of the row are no conflict, and its killer is one.
+    /// The transaction depends only on the predicate that the row exists, which holds for every value of a present
+    /// record. So other writers of the row are no conflict, but its deletion is one.
     pub(crate) fn replace(&self, tx: &mut Tx<'_, P>, key: &K, row: R) -> Result<bool, Abort> {
         if !self.secondaries.is_empty() {
-            // Where the entries are that must move, only the old row says.
+            // Only the old row tells which entries must move.
             return Ok(self.update(tx, key, |old| *old = row)?.is_some());
         }
         self.enter_to_write(tx)?;
@@ -290,7 +292,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
             if pending {
                 return Ok(self.replace_own(tx, record, id, row));
             }
-            // After the announcement: a protocol that locks then holds the lock already.
+            // Look after the announcement: a protocol that locks writes then holds the lock already.
             // SAFETY: the state looked at is the item's record's.
             if unsafe { tx.peek(id, || record.as_ref().state()) }? != State::Present {
                 self.unlink_dead(tx, record);
@@ -310,7 +312,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         }
     }
 
-    /// Replaces a row of which the attempt has a pending write. False if that is a delete.
+    /// Replaces a row that has a pending write of this attempt. False if that is a delete.
     fn replace_own(&self, tx: &mut Tx<'_, P>, record: NonNull<Record<K, R, P>>, id: ItemId, row: R) -> bool {
         match tx.tag(id) {
             // SAFETY: an update has a payload of this type.
@@ -322,7 +324,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         true
     }
 
-    /// True if there was a row with this key.
+    /// Deletes a row. True if there was one with this key.
     pub(crate) fn delete(&self, tx: &mut Tx<'_, P>, key: &K) -> Result<bool, Abort> {
         self.enter_to_write(tx)?;
         loop {
@@ -343,7 +345,8 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         tx: &mut Tx<'_, P>,
         record: NonNull<Record<K, R, P>>,
     ) -> Result<Option<bool>, Abort> {
-        // First: whoever has scanned it waits for the row, and must not wait for this one.
+        // Lock the range before the row. A scanner of the range may be waiting for the row, and must not wait for
+        // this attempt.
         self.lock_to_remove(tx, record)?;
         // SAFETY: as in `see`.
         let (id, snapshot) = unsafe {
@@ -391,7 +394,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     }
 }
 
-/// The few changes of structure that one insertion makes.
+/// The few structure changes of one insertion or removal, kept without allocation if there are at most two.
 #[derive(Default)]
 pub(crate) struct Changes {
     first: [Option<StructureChange>; 2],

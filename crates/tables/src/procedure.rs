@@ -7,26 +7,25 @@ use hotrow_core::{Profile, Value};
 use std::fmt;
 use std::ops::{Bound, ControlFlow, RangeInclusive};
 
-/// What may flow through a procedure: results of operations, keys, rows.
+/// Data that may flow through a procedure: results of operations, keys, rows.
 pub trait Data: Clone + Send + Sync + 'static {}
 impl<T: Clone + Send + Sync + 'static> Data for T {}
 
 /// A transaction written once, against an abstract [`Context`].
 ///
-/// The eager context runs each operation at once, and since its [`Context::Val<T>`] is `T` itself the
-/// compiler leaves plain code. Other contexts record what is to be done. The source of the procedure is the
-/// same for all.
+/// The eager context runs each operation at once. Its [`Context::Val<T>`] is `T` itself, so the compiler produces
+/// plain code. Other contexts may record the operations. The source of the procedure is the same for all.
 pub trait Procedure {
-    /// What it returns.
+    /// The type of the procedure's result.
     type Output: Data;
 
-    /// What is known of it before it runs: that it writes nothing, how far it must be kept apart from others, how many
-    /// records it touches. Who runs it by [`Database::execute`](crate::Database::execute) need not say so again.
+    /// The facts known before it runs: it writes nothing, the isolation that it needs, the number of records that it
+    /// touches. Callers of [`Database::execute`](crate::Database::execute) need not repeat them.
     fn profile(&self) -> Profile {
         Profile::UNKNOWN
     }
 
-    /// Runs it, or says what it would do, as the context sees fit.
+    /// Runs the procedure, or records its operations, as the context decides.
     ///
     /// # Errors
     ///
@@ -37,9 +36,9 @@ pub trait Procedure {
 /// A range of keys.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyRange<K> {
-    /// Where it begins.
+    /// The lower bound.
     pub low: Bound<K>,
-    /// Where it ends.
+    /// The upper bound.
     pub high: Bound<K>,
 }
 
@@ -73,25 +72,25 @@ impl<K: fmt::Debug> fmt::Display for KeyRange<K> {
 
 /// An interpreter of procedures.
 ///
-/// Operations take and give values of the context, [`Val`](Self::Val). A value becomes a plain one only by
-/// [`force`](Self::force): free when eager; elsewhere it says that what follows depends on the data (and
-/// makes a DRP transaction wild). Closures must depend on their arguments and on plain captured data only,
-/// and have no effects of their own: a context may run them late, elsewhere, or not at all.
+/// Operations take and return values of the context, [`Val`](Self::Val). Only [`force`](Self::force) turns a value
+/// into a plain one. It is free in the eager context; elsewhere it declares that what follows depends on the data
+/// (and makes a DRP transaction wild). Closures must depend only on their arguments and on plain captured data, and
+/// must have no side effects: a context may run them late, on another thread, or not at all.
 pub trait Context: Sized {
     /// A value of type `T` that this context knows now or will know later.
     type Val<T: Data>: Clone;
-    /// Why a procedure cannot go on.
+    /// The reason that a procedure cannot go on.
     type Stop;
 
-    /// A value known now.
+    /// Wraps a value that is known now.
     fn value<T: Data>(&mut self, value: T) -> Self::Val<T>;
 
-    /// Says which rows of a table will be touched soon, so that they can be fetched together: a hint, which
-    /// contexts that do not run operations at once ignore.
+    /// Announces the rows of a table that will be touched soon, so that they can be fetched together. It is a hint;
+    /// contexts that do not run operations at once may ignore it.
     fn prefetch<K: Key, R: Value>(&mut self, _table: TableRef<K, R>, _keys: impl Iterator<Item = K> + Clone) {
     }
 
-    /// Looks at a row; `None` if it is missing.
+    /// Reads a row; `None` if it is missing.
     ///
     /// # Errors
     ///
@@ -112,7 +111,7 @@ pub trait Context: Sized {
         change: impl FnOnce(&mut R, I) -> O + Send + 'static,
     ) -> Result<Self::Val<Option<O>>, Self::Stop>;
 
-    /// Replaces a row, whatever it was; false if it is missing.
+    /// Replaces a row without reading it; false if it is missing.
     fn replace<K: Key, R: Value>(
         &mut self,
         table: TableRef<K, R>,
@@ -120,8 +119,8 @@ pub trait Context: Sized {
         row: Self::Val<R>,
     ) -> Result<Self::Val<bool>, Self::Stop>;
 
-    /// Changes a row in a way that is declared to commute with the other commutative changes of the same
-    /// table (a balance increment), and gives nothing back. Nothing happens if the row is missing.
+    /// Changes a row in a way that is declared to commute with the other commutative changes of the same table (a
+    /// balance increment). It returns no result. Nothing happens if the row is missing.
     fn commute<K: Key, R: Value, I: Data>(
         &mut self,
         table: TableRef<K, R>,
@@ -138,8 +137,8 @@ pub trait Context: Sized {
         row: Self::Val<R>,
     ) -> Result<Self::Val<bool>, Self::Stop>;
 
-    /// Inserts a row whose key may not be known yet into a group that is (an order belongs to its district):
-    /// contexts that defer lock the group. All inserts of a table that may meet must name their group alike.
+    /// Inserts a row, whose key may be unknown yet, into a group, whose number is known (an order belongs to its
+    /// district). Contexts that defer lock the group. All conflicting inserts of a table must name the same group.
     fn insert_grouped<K: Key, R: Value>(
         &mut self,
         table: TableRef<K, R>,
@@ -155,8 +154,8 @@ pub trait Context: Sized {
         key: Self::Val<K>,
     ) -> Result<Self::Val<bool>, Self::Stop>;
 
-    /// Deletes the first row of a range, which lies within a group, and gives its key; `None` if there is none. Contexts
-    /// that defer lock the group's [head](crate::TableBuilder::queues).
+    /// Deletes the first row of a range, which lies within a group, and returns its key; `None` if there is none.
+    /// Contexts that defer lock the group's [head](crate::TableBuilder::queues).
     fn take_first<K: Key, R: Value>(
         &mut self,
         table: TableRef<K, R>,
@@ -164,8 +163,8 @@ pub trait Context: Sized {
         range: Self::Val<KeyRange<K>>,
     ) -> Result<Self::Val<Option<K>>, Self::Stop>;
 
-    /// Makes the same change of several rows, one after the other, and folds over them. Keys without a row are left
-    /// out. The keys may come from earlier operations: no key or one is an [`Option`].
+    /// Makes the same change to several rows, one after the other, and folds over them. Keys without a row are
+    /// skipped. The keys may come from earlier operations; an [`Option`] holds no key or one.
     fn update_each<Keys, K: Key, R: Value, I: Data, A: Data>(
         &mut self,
         table: TableRef<K, R>,
@@ -177,7 +176,7 @@ pub trait Context: Sized {
     where
         Keys: Data + IntoIterator<Item = K>;
 
-    /// Makes the same [commutative](Self::commute) change of several rows.
+    /// Makes the same [commutative](Self::commute) change to several rows.
     fn commute_each<Keys, K: Key, R: Value, I: Data>(
         &mut self,
         table: TableRef<K, R>,
@@ -202,7 +201,7 @@ pub trait Context: Sized {
         fold: impl FnMut(&mut A, &K, &R) -> ControlFlow<()> + Send + 'static,
     ) -> Result<Self::Val<A>, Self::Stop>;
 
-    /// Folds secondary and primary keys of a range of secondary keys, without reading the rows.
+    /// Folds the secondary and primary keys in a range of secondary keys, without reading the rows.
     fn scan_index<S: Key, K: Key, R: Value, A: Data>(
         &mut self,
         index: IndexRef<S, K, R>,
@@ -212,22 +211,22 @@ pub trait Context: Sized {
         fold: impl FnMut(&mut A, &S, &K) -> ControlFlow<()> + Send + 'static,
     ) -> Result<Self::Val<A>, Self::Stop>;
 
-    /// A value computed from another.
+    /// Computes a value from another.
     fn map<A: Data, B: Data>(
         &mut self,
         value: Self::Val<A>,
         compute: impl FnOnce(A) -> B + Send + 'static,
     ) -> Self::Val<B>;
 
-    /// Two values as one.
+    /// Joins two values into one.
     fn zip<A: Data, B: Data>(&mut self, first: Self::Val<A>, second: Self::Val<B>) -> Self::Val<(A, B)>;
 
-    /// The value itself, now: for keys and branches that depend on data.
+    /// Returns the plain value, now: for keys and branches that depend on data.
     fn force<T: Data>(&mut self, value: Self::Val<T>) -> Result<T, Self::Stop>;
 
     /// Rolls back unless `holds`.
     fn require(&mut self, holds: Self::Val<bool>) -> Result<(), Self::Stop>;
 
-    /// A stop that rolls back: return it as the error.
+    /// Returns a stop that rolls back: return it as the error.
     fn rollback(&mut self) -> Self::Stop;
 }

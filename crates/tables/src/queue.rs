@@ -1,14 +1,15 @@
-//! Queues: groups of rows of which the first is taken.
+//! Queues: groups of rows whose first row is taken.
 //!
-//! A deferred insertion lines up for its group's *tail*, and who takes the first row for its *head*: the two do not
-//! meet, as long as rows are inserted in the order of their keys, behind all that are there. Who finds nothing to take
-//! lines up for the tail, too, and looks again when it is its turn there: what others have inserted before it is there
-//! then. An insertion that is not deferred, or whose key turns out not to be the last of its group, lines up for both.
+//! A deferred insertion lines up for its group's *tail*, and an operation that takes the first row lines up for its
+//! *head*. The two do not conflict as long as rows are inserted in the order of their keys, behind all existing rows.
+//! A taker that finds no row also lines up for the tail and looks again at its turn there; the rows of all earlier
+//! insertions are present by then. An insertion that is not deferred, or whose key turns out not to be the last of
+//! its group, lines up for both.
 //!
-//! What is at the head is stable for whoever has its turn there: whoever deletes a row of the group lines up for the
-//! head, too, whether the deletion is deferred or not. Only what comes in behind it changes while it is looked for. Rows become present in the order of their keys,
-//! so a row that is found behind others that were not there is looked for once more: whatever is before it is there by
-//! then.
+//! The first row of a group is stable for an operation at its turn at the head, because every deletion of a row of
+//! the group lines up for the head, whether it is deferred or not. Only rows that come in behind it change during the
+//! search. Rows become present in the order of their keys. So if the search finds a row behind others that were not
+//! present, it runs once more: all rows before that one are present by then.
 
 use crate::groups::{GROUPS, Groups, HEADS};
 use crate::index::{Direction, Keyed};
@@ -26,13 +27,13 @@ use std::ptr::NonNull;
 type Tx<'w, P> = Transaction<'w, P>;
 type Range<K> = (Bound<<K as Key>::Image>, Bound<<K as Key>::Image>);
 
-/// The last key that has come into a group, of the groups that share a tail. Only who has its turn there touches it, so
-/// all is relaxed: the tail's line orders it.
+/// The last key inserted into a group, of the groups that share a tail. Only an operation at its turn at the tail
+/// accesses it, so all accesses are relaxed: the tail's ticket lock (*line*) orders them.
 struct LastKey<I: Image> {
-    /// One more than the number of the group; 0 if no key is known.
+    /// The number of the group plus one; 0 if no key is known.
     group: AtomicU64,
     image: I::Slot,
-    /// [`Groups::outsiders`] when it was.
+    /// The value of [`Groups::outsiders`] when the key was set.
     outsiders: AtomicU64,
 }
 
@@ -52,7 +53,7 @@ impl<I: Image> LastKey<I> {
     }
 }
 
-/// The last key of each group, as far as they are known.
+/// The last key of each group, where it is known.
 pub(crate) struct LastKeys<K: Key>(OnceLock<Box<[CachePadded<LastKey<K::Image>>]>>);
 
 impl<K: Key> LastKeys<K> {
@@ -71,11 +72,11 @@ impl<K: Key> LastKeys<K> {
     }
 }
 
-/// Which group a row belongs to.
+/// A function from a row's key to its group.
 pub(crate) type GroupOf<K> = Box<dyn Fn(&K) -> u64 + Send + Sync>;
 
 impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
-    /// Says that a deletion that is not deferred will change a group.
+    /// Declares that a deletion that is not deferred will change a group.
     #[inline]
     pub(crate) fn leave_queue(&self, tx: &mut Tx<'_, P>, key: &K) -> Result<(), Abort> {
         match &self.group_of {
@@ -84,8 +85,8 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         }
     }
 
-    /// The same of an insertion, whose record is in the index. One that was deferred is at its turn at the tail, and
-    /// finds out whether it is the last of its group.
+    /// Declares the same of an insertion, whose record is in the index. A deferred insertion is at its turn at the
+    /// tail, and checks that its key is the last of its group.
     #[inline]
     pub(crate) fn enter_queue(
         &self,
@@ -104,7 +105,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         record: NonNull<Record<K, R, P>>,
         group_of: &GroupOf<K>,
     ) -> Result<(), Abort> {
-        // SAFETY: the attempt has made it, and it is in memory until the attempt ends.
+        // SAFETY: the attempt has made the record, which is in memory until the attempt ends.
         let key = unsafe { record.as_ref() }.key();
         let group = group_of(key);
         let (head, tail) = (self.groups.head(group), self.groups.tail(group));
@@ -119,7 +120,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         Err(tx.conflict(Reason::Undeclared, id))
     }
 
-    /// Whether a key comes behind all that are in its group, at the attempt's turn at the group's tail.
+    /// True if a key follows all others of its group. The caller is at its turn at the group's tail.
     fn comes_last(&self, tx: &Tx<'_, P>, key: &K, group: u64, group_of: &GroupOf<K>) -> bool {
         let last = self.last_keys.of(group);
         let comes_last =
@@ -130,7 +131,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         comes_last
     }
 
-    /// Whether there is a later key in the same group.
+    /// True if there is a later key in the same group.
     fn is_followed(&self, tx: &Tx<'_, P>, key: &K, group: u64, group_of: &GroupOf<K>) -> bool {
         let behind = Bound::Excluded(key.image());
         let Some(mut cursor) = self.index.cursor(behind, Bound::Unbounded, Direction::Ascending) else {
@@ -145,7 +146,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         false
     }
 
-    /// Lines up for groups at commit: writes that change nothing.
+    /// Lines up for groups at commit, by writes that change nothing.
     fn change_groups<const N: usize>(
         &self,
         tx: &mut Tx<'_, P>,
@@ -163,7 +164,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         Ok(())
     }
 
-    /// The first row of a range, now, and its end.
+    /// Takes the first row of a range at once: finds and deletes it.
     fn take_first(&self, tx: &mut Tx<'_, P>, range: Range<K>) -> Result<Option<K>, Abort> {
         let first = self.scan_for_first(tx, range)?;
         if let Some(key) = &first {
@@ -172,7 +173,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         Ok(first)
     }
 
-    /// The key of the first row of a range, on which the attempt then depends.
+    /// Finds the key of the first row of a range, and makes the attempt depend on it.
     fn scan_for_first(&self, tx: &mut Tx<'_, P>, (low, high): Range<K>) -> Result<Option<K>, Abort> {
         let mut first = None;
         self.scan_images(tx, low, high, Direction::Ascending, |key, _| {
@@ -182,7 +183,8 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         Ok(first)
     }
 
-    /// The key of the first row of a range, for an intention. One that runs early is not in line.
+    /// Finds the key of the first row of a range, for an intention. An intention that runs early is not in line, so
+    /// it scans.
     fn look_for_first(&self, tx: &mut Tx<'_, P>, range: Range<K>, at_tail: bool) -> Result<Option<K>, Abort> {
         if tx.is_at_turn() { self.find_first(tx, range, at_tail) } else { self.scan_for_first(tx, range) }
     }
@@ -196,12 +198,12 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         self.enter_to_change(tx)?;
         if self.index.cursor(range.0, range.1, Direction::Ascending).is_none() {
             let table = self.label.name();
-            return Err(tx.misuse(Misuse::Unsupported(format!("table {table} has no order to take rows in"))));
+            return Err(tx.misuse(Misuse::Unsupported(format!("table {table} is unordered: no first row"))));
         }
         tx.settle_structure(&self.groups.label)?;
         let (head, tail) = (self.groups.head(group), self.groups.tail(group));
         let may_defer = tx.defers() && self.group_of.is_some();
-        // What is the second one is known only when the first one has been taken, and what the attempt inserts itself
+        // The second row is known only after the first one has been taken, and a row that the attempt inserts itself
         // may be the first.
         if !may_defer || tx.has_deferred(head) || tx.has_deferred(tail) {
             tx.settle()?;
@@ -209,7 +211,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
             return Ok(tx.known(taken));
         }
         let this = NonNull::from(self);
-        // SAFETY: the table is freed through the epoch, and what is recorded runs before the attempt ends.
+        // SAFETY: the table is freed through the epoch, and recorded intentions run before the attempt ends.
         let table = move || unsafe { this.as_ref() };
         // SAFETY: the segment is the groups', which live in the table's shared state; the operation has entered.
         let at_head = unsafe {
@@ -238,8 +240,8 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         Ok(taken)
     }
 
-    /// The key of the first row of a range, at the attempt's turn at a group's head or tail: nobody who is before it
-    /// in line has yet to delete or insert one.
+    /// Finds the key of the first row of a range, at the attempt's turn at a group's head or tail. Each transaction
+    /// before it in line has already deleted or inserted its rows.
     fn find_first(
         &self,
         tx: &mut Tx<'_, P>,
@@ -249,15 +251,15 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         let from = tx.begin_range();
         let mut first = self.first_present(tx, low, high);
         if first.is_some_and(|(_, has_passed)| has_passed) {
-            // What was not there when it was passed may have come before what was found then. It is there now.
+            // A row that was absent when it was passed may have come before the row found. It is present by now.
             // Acquire: pairs with the release in `Record::set_state`.
             fence(Ordering::Acquire);
             first = self.first_present(tx, low, high);
         }
-        // What else the attempt has seen may be of an earlier state.
+        // The rows were found without their versions, so the attempt's other reads may be of an earlier state.
         tx.learn_absence(None)?;
         let first = first.map(|(key, _)| key);
-        // At the head nothing is known of what comes in behind the last row.
+        // At the head nothing is known of rows that come in behind the last one.
         if (first.is_some() || at_tail)
             && let Some(from) = from
         {
@@ -267,7 +269,8 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         Ok(first.cloned())
     }
 
-    /// The key of the first row of a range that is there when it is looked at, and whether others were passed, or leaves.
+    /// Finds the key of the first present row of a range. The flag is true if absent rows or whole leaves were passed
+    /// before it.
     fn first_present<'t>(
         &'t self,
         tx: &Tx<'_, P>,
@@ -311,11 +314,11 @@ impl<K: Key, R: Value, P: Protocol> Table<K, R, P> {
         self.shared.take_first(tx, range)
     }
 
-    /// Deletes the first row of a range when the transaction commits. The range lies within a group: if the table has
-    /// [queues](crate::TableBuilder::queues), the transaction lines up for the group; if it has not, this is done at
+    /// Deletes the first row of a range when the transaction commits. The range lies within a group. If the table has
+    /// [queues](crate::TableBuilder::queues), the transaction lines up for the group; otherwise the operation runs at
     /// once.
     ///
-    /// The result is an input of what is deferred on segments of a higher [rank](crate::TableBuilder::rank).
+    /// The result may be an input of operations deferred on segments of a higher [rank](crate::TableBuilder::rank).
     ///
     /// # Errors
     ///

@@ -1,18 +1,18 @@
-//! Records: a key, a row, and what the protocol keeps beside them.
+//! Records: a key, a row, and the protocol's header beside them.
 //!
 //! # Life of a record
 //!
-//! A record is *reserved* when an insert puts it into the index, locked by the inserting attempt from birth
-//! ("poisoned", sto §4.1): others find it but cannot read it. The inserter's commit makes it *present*; its
-//! abort makes it *dead*. A committed delete makes a present record dead. A dead record never comes back:
-//! whoever killed it takes it out of the index in its cleanup; an insert of the same key makes a new record.
-//! Whoever takes a record out retires it through the epoch.
+//! A record is *reserved* when an insert puts it into the index, locked by the inserting attempt from the start
+//! ("poisoned", sto §4.1): other attempts find it but cannot read it. The inserter's commit makes it *present*; its
+//! abort makes it *dead*. A committed delete makes a present record dead. A dead record never comes back: the attempt
+//! that made it dead removes it from the index in its cleanup, and an insert of the same key makes a new record. The
+//! thread that removes a record from the index retires it through the epoch.
 //!
-//! Who meets a dead record that is still in the index (its killer is between commit and cleanup) takes it
-//! out himself and looks again, so that what he observes next is the bucket or leaf without it.
+//! An attempt that meets a dead record in the index (its killer is between commit and cleanup) removes the record
+//! itself and looks again. So the bucket or leaf that it observes next no longer holds the record.
 //!
-//! Under a protocol that takes locks from attempts that can no longer commit, others may get the lock of a record that
-//! is still reserved. It will never be present, so they treat it as a dead one. Only its inserter changes it then.
+//! Under a protocol that takes locks from attempts that can no longer commit, others may get the lock of a reserved
+//! record. It will never be present, so they treat it as dead. Only its inserter changes it then.
 
 use crate::index::Keyed;
 use crate::key::Key;
@@ -28,18 +28,19 @@ pub(crate) struct Record<K: Key, R: Value, P: Protocol> {
     body: Body<K, R>,
 }
 
-/// The key beside the header: a lookup that compares it has then fetched what a read needs first.
+/// The key follows the header, so that a lookup that compares the key has already fetched the memory that a read
+/// needs first.
 #[repr(C)]
 struct Body<K: Key, R: Value> {
     key: K,
     state: AtomicU8,
-    /// What tells records of a table apart in the order in which commits line up. In bytes that are there anyway,
-    /// before a cell that is aligned to eight.
+    /// A part of the key's hash that distinguishes records in the order in which commits lock them. It uses bytes
+    /// that are padding otherwise, before a cell that is aligned to eight.
     place: [u8; 3],
     cell: R::Cell,
 }
 
-/// Where a record is in its life.
+/// The state of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum State {
@@ -48,7 +49,7 @@ pub(crate) enum State {
     Dead = 2,
 }
 
-/// A state and a raw copy of the row, possibly torn until the protocol says otherwise.
+/// A state and a raw copy of the row, which may be torn until the protocol has validated the load.
 pub(crate) struct Snapshot<R: Value> {
     pub(crate) state: State,
     row: <R::Cell as Cell<R>>::Snapshot,
@@ -58,20 +59,21 @@ pub(crate) type Pending<R> = <<R as Value>::Cell as Cell<R>>::Pending;
 
 impl<K: Key, R: Value, P: Protocol> Record<K, R, P> {
     pub(crate) fn boxed(header: P::Header, state: State, key: K, row: R) -> Box<Self> {
-        // Made once: a key whose hash is not always the same must not have two places.
+        // Computed once, so that a record never changes its position in lock order, even if the key's hash is
+        // inconsistent.
         let [place @ .., _, _, _, _, _] =
             if P::DEFERS { FixedState::default().hash_one(&key).to_le_bytes() } else { [0; 8] };
         let body = Body { key, cell: R::Cell::new(row), state: AtomicU8::new(state as u8), place };
         Box::new(Self { header, body })
     }
 
-    /// The record's address, as items know it.
+    /// Returns the record's address, by which items identify it.
     pub(crate) fn address(record: NonNull<Self>) -> NonNull<P::Header> {
         // The header is the first field of a `repr(C)` struct.
         record.cast()
     }
 
-    /// The record at an address that items know.
+    /// Returns the record at an address that an item holds.
     ///
     /// # Safety
     ///
@@ -92,15 +94,15 @@ impl<K: Key, R: Value, P: Protocol> Record<K, R, P> {
         }
     }
 
-    /// Moves the record on in its life. Only under the segment's lock.
+    /// Moves the record to its next state. The caller holds the segment's lock.
     #[inline(always)]
     pub(crate) fn set_state(&self, state: State) {
-        // Release: who finds the first row of a queue present without having been in line behind its maker (the acquire
-        // fence in `find_first`) finds those present, too, that became so before it.
+        // Release: pairs with the acquire fence in `find_first`. An operation that finds the first row of a queue
+        // present, without having been in line behind its maker, also finds all rows present that became so earlier.
         self.body.state.store(state as u8, Ordering::Release);
     }
 
-    /// A number that is the record's for good.
+    /// Returns a number that is the same for the record's whole life.
     #[inline(always)]
     pub(crate) fn place(&self) -> u32 {
         let [low, middle, high] = self.body.place;
@@ -114,14 +116,14 @@ impl<K: Key, R: Value, P: Protocol> Record<K, R, P> {
 
     /// # Safety
     ///
-    /// The caller holds the segment's lock: nobody else installs at the same time.
+    /// The caller holds the segment's lock, so that no other thread installs at the same time.
     #[inline(always)]
     pub(crate) unsafe fn install(&self, pending: Pending<R>, pin: &Pin) {
         // SAFETY: the caller's promise.
         unsafe { self.body.cell.install(pending, pin) };
     }
 
-    /// How many bytes the row takes outside of the record.
+    /// Returns the number of bytes that the row takes outside of the record.
     ///
     /// # Safety
     ///
@@ -131,7 +133,7 @@ impl<K: Key, R: Value, P: Protocol> Record<K, R, P> {
         unsafe { self.body.cell.heap_bytes() }
     }
 
-    /// The row in place.
+    /// Returns the row in place.
     ///
     /// # Safety
     ///
@@ -144,7 +146,7 @@ impl<K: Key, R: Value, P: Protocol> Record<K, R, P> {
 }
 
 impl<R: Value> Snapshot<R> {
-    /// The row.
+    /// Returns the row.
     ///
     /// # Safety
     ///

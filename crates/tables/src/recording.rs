@@ -1,4 +1,4 @@
-//! What a procedure does, as data: its operations in order, with their dependencies.
+//! The operations of a procedure as data: in order, with their dependencies.
 
 use std::fmt;
 
@@ -6,21 +6,21 @@ use std::fmt;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct OperationId(pub u32);
 
-/// What an operation does to its table.
+/// The kind of an operation on a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum OperationKind {
-    /// Looks at one row.
+    /// Reads one row.
     Read,
-    /// Changes one row, depending on what was there.
+    /// Changes one row, depending on its old value.
     Write,
-    /// Replaces one row, whatever was there.
+    /// Replaces one row without reading it.
     Replace,
     /// Inserts one row.
     Insert,
     /// Deletes one row.
     Delete,
-    /// Looks at a range of rows, or of a secondary index.
+    /// Reads a range of rows, or of a secondary index.
     Scan,
     /// Changes one row in a way that commutes with other commutative changes.
     Commutative,
@@ -29,20 +29,20 @@ pub enum OperationKind {
 /// One operation of a procedure.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Operation {
-    /// The table's, or the secondary index's, name.
+    /// The name of the table or of the secondary index.
     pub table: String,
     /// The key, or the range.
     pub key: String,
-    /// What it does.
+    /// The kind of the operation.
     pub kind: OperationKind,
-    /// Whether the table is declared static: then it conflicts with nothing.
+    /// True if the table is declared fixed (immutable), so that the operation conflicts with nothing.
     pub fixed: bool,
     /// The group, for an insert that names one.
     pub group: Option<u64>,
     /// The operations whose results are inputs of this one: its key, its row, the input of its change.
     pub data: Vec<OperationId>,
-    /// The operations whose results were forced, or required to hold, before this one: whether it is done at
-    /// all may depend on them.
+    /// The operations whose results were forced, or required to hold, before this one. The procedure may run this
+    /// operation only for some of those results.
     pub control: Vec<OperationId>,
 }
 
@@ -53,12 +53,12 @@ pub struct Recorded {
     pub operations: Vec<Operation>,
     /// The operations on which the procedure's output depends.
     pub output: Vec<OperationId>,
-    /// Whether the procedure asked for a rollback.
+    /// True if the procedure requested a rollback.
     pub rolls_back: bool,
 }
 
 impl Recorded {
-    /// Whether nothing was forced: which rows are touched is known before any is read.
+    /// True if nothing was forced, so that the rows to be touched are known before any is read.
     pub fn is_tame(&self) -> bool {
         self.operations.iter().all(|operation| operation.control.is_empty())
     }

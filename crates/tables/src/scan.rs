@@ -10,7 +10,7 @@ use std::ops::{Bound, ControlFlow};
 type Tx<'w, P> = Transaction<'w, P>;
 
 impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
-    /// Visits the rows of a range, own changes included, until the visitor has enough.
+    /// Visits the rows of a range, including the attempt's own changes, until the visitor breaks.
     #[inline]
     pub(crate) fn scan_images(
         &self,
@@ -27,9 +27,10 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         }
     }
 
-    /// A scan of an attempt that is recorded: what it covers goes into the history.
+    /// Scans for an attempt that is recorded, and adds the covered range to the history.
     ///
-    /// Takes `visit` by value: a reference to it in the caller would keep it in memory where nothing is recorded, too.
+    /// `visit` is taken by value. A reference to it in the caller would keep it in memory even where nothing is
+    /// recorded.
     #[cold]
     fn scan_recorded(
         &self,
@@ -52,7 +53,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         visit: &mut dyn FnMut(&K, &R) -> ControlFlow<()>,
     ) -> Result<(), Abort> {
         let from = tx.begin_range();
-        // The last key visited, and whether the visitor has enough.
+        // The last key visited, and a flag that the visitor has stopped the scan.
         let mut last = None;
         let mut enough = false;
         let result = self.scan_leaves(tx, low, high, direction, |key, row| {
@@ -63,7 +64,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         });
         let (mut low, mut high) = (low, high);
         if enough || result.is_err() {
-            // Nothing is known of what lies behind the last key.
+            // The scan has not covered the range behind the last key.
             let Some(last) = last else { return result };
             match direction {
                 Direction::Ascending => high = Bound::Included(last),
@@ -76,7 +77,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         result
     }
 
-    /// Records that a look which began at `from` has covered a range.
+    /// Records that a scan that began at `from` has covered a range.
     pub(crate) fn record_covered(
         &self,
         tx: &mut Tx<'_, P>,
@@ -109,7 +110,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         tx.settle_object(&self.label)?;
         let Some(mut cursor) = self.index.cursor(low, high, direction) else {
             let table = self.label.name();
-            return Err(tx.misuse(Misuse::Unsupported(format!("table {table} has no order to scan in"))));
+            return Err(tx.misuse(Misuse::Unsupported(format!("table {table} is unordered: no scans"))));
         };
         loop {
             let place = P::LOCKS_RANGES.then(|| cursor.place());
@@ -130,7 +131,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
                         // SAFETY: stable and present.
                         Seen::Present(snapshot) => Some(visit(key, unsafe { snapshot.row(tx.pin()) })),
                         Seen::Own(id) => self.look_at_own(tx, record, id, |row| visit(key, row)),
-                        // The leaf, observed, stands for its absence.
+                        // The observation of the leaf covers the absence of this row.
                         Seen::Dead => None,
                     }
                 };

@@ -1,12 +1,12 @@
-//! Secondary indexes: rows found by something else than their key.
+//! Secondary indexes: rows found by a key other than their own.
 //!
-//! A secondary index is an ordered table of its own, whose keys are pairs of secondary key and primary key,
-//! and whose rows are empty. The primary table's operations keep it in the same transaction: an insert adds
-//! the entry, a delete deletes it, an update that changes the secondary key does both. Phantom protection,
-//! invisibility before commit and cleanup are therefore those of any table.
+//! A secondary index is an ordered table of its own. Its keys are pairs of secondary key and primary key, and its
+//! rows are empty. The operations of the primary table update it in the same transaction: an insert adds the entry, a
+//! delete deletes it, and an update that changes the secondary key does both. So phantom protection, invisibility
+//! before commit and cleanup are those of any table.
 //!
-//! An entry names its row by key, not by address: nothing that a user's key function returns can lead to
-//! memory that is gone.
+//! An entry names its row by key, not by address, so that no result of a user's key function can lead to freed
+//! memory.
 
 use crate::index::Direction;
 use crate::key::{Image, Key};
@@ -15,7 +15,7 @@ use hotrow_core::{Abort, EpochBox, Label, Pin, Protocol, Transaction, Value};
 use hotrow_sync::Arc;
 use std::ops::{Bound, ControlFlow, RangeBounds};
 
-/// What a primary table's operations do to one of its secondary indexes.
+/// The updates by which a primary table maintains one of its secondary indexes.
 pub(crate) trait MaintainedIndex<K: Key, R: Value, P: Protocol>: Send + Sync {
     fn insert(&self, tx: &mut Transaction<'_, P>, key: &K, row: &R) -> Result<(), Abort>;
 
@@ -28,7 +28,7 @@ pub(crate) trait MaintainedIndex<K: Key, R: Value, P: Protocol>: Send + Sync {
     /// The label of the entries' table.
     fn label(&self) -> &Label;
 
-    /// Whether entries, once loaded, never change.
+    /// True if entries never change after loading.
     fn is_fixed(&self) -> bool;
 
     fn memory_bytes(&self) -> usize;
@@ -44,7 +44,7 @@ pub(crate) struct SecondaryInner<S: Key, K: Key, R: Value, P: Protocol> {
 
 /// A secondary index of a [`Table`](crate::Table): finds rows by a key made from key and row.
 ///
-/// Several rows may have the same secondary key; they come in the order of their primary keys.
+/// Several rows may have the same secondary key; a scan visits them in the order of their primary keys.
 pub struct SecondaryIndex<S: Key, K: Key, R: Value, P: Protocol> {
     pub(crate) kept: Arc<SecondaryInner<S, K, R, P>>,
 }
@@ -67,13 +67,13 @@ impl<S: Key, K: Key, R: Value, P: Protocol> SecondaryIndex<S, K, R, P> {
         Self { kept: Arc::new(SecondaryInner { entries, key_of }) }
     }
 
-    /// The index's name: the table's and its own.
+    /// The index's name, which consists of the table's name and its own.
     pub fn name(&self) -> &str {
         self.kept.entries.label.name()
     }
 
-    /// Visits secondary and primary keys in a range of secondary keys, without reading the rows, until the
-    /// visitor has enough. Changes of the rows that do not change the secondary key are no conflict.
+    /// Visits secondary and primary keys in a range of secondary keys, without reading the rows, until the visitor
+    /// breaks. A change of a row conflicts only if it changes the secondary key.
     ///
     /// # Errors
     ///
@@ -89,7 +89,7 @@ impl<S: Key, K: Key, R: Value, P: Protocol> SecondaryIndex<S, K, R, P> {
         self.kept.entries.scan_images(tx, low, high, direction, |(secondary, key), ()| visit(secondary, key))
     }
 
-    /// Visits the rows in a range of secondary keys until the visitor has enough.
+    /// Visits the rows in a range of secondary keys until the visitor breaks.
     ///
     /// # Errors
     ///
@@ -129,8 +129,8 @@ impl<S: Key, K: Key, R: Value, P: Protocol> SecondaryIndex<S, K, R, P> {
     }
 }
 
-/// How many entries a scan of rows reads before their rows: what lies beyond is no concern of a visitor that
-/// breaks.
+/// The number of entries that a scan of rows reads before it reads their rows. A visitor that breaks does not depend
+/// on entries beyond them.
 const BATCH: usize = if cfg!(test) { 3 } else { 16 };
 
 type Images<S, K> = (<S as Key>::Image, <K as Key>::Image);

@@ -1,21 +1,22 @@
-//! What a table is: index, records, and the [`Object`] that the commit talks to.
+//! The storage of a table: its index, its records, and the [`Object`] that the commit calls.
 //!
-//! # How a table is a transactional object
+//! # A table as a transactional object
 //!
-//! Each row is a segment (its [`Record`]); each bucket or leaf of the index is one too, through its version
-//! word, and stands for the keys that are *not* there. So:
+//! Each row is a segment (its [`Record`]). Each bucket or leaf of the index is one, too, through its version word: it
+//! stands for the keys that are *not* there. So:
 //!
-//! - a lookup that finds a row reads the record; one that finds nothing observes the bucket or leaf;
+//! - a lookup that finds a row reads the record; a lookup that finds none observes the bucket or leaf;
 //! - a scan observes each leaf it covers and reads each record in range;
-//! - an insert puts a locked record into the index at once, which bumps the leaf, so that who observed the
-//!   key's absence fails; the record's version guards everything after that;
-//! - an update, and a delete, is a pending write of the record; the delete's commit kills the record, which
-//!   its cleanup takes out of the index;
-//! - a replacement is a pending write, too, but reads nothing: that the row is there is a predicate (sto §3.5).
+//! - an insert puts a locked record into the index at once, which changes the leaf's version, so that an attempt that
+//!   observed the key's absence fails; from then on the record's version guards the key;
+//! - an update or a delete is a pending write of the record; the commit of a delete makes the record dead, and its
+//!   cleanup removes the record from the index;
+//! - a replacement is a pending write, too, but reads nothing: it depends on the predicate that the row exists (sto
+//!   §3.5).
 //!
-//! The sources are sto §4.1 (inserted and absent elements, read-my-writes) and Silo's node set. Deviation
-//! from STO: its bucket versions change when an insert commits, ours (as Silo's) when the record enters the
-//! index, so an aborted insert can fail an observer, too.
+//! The sources are sto §4.1 (inserted and absent elements, read-my-writes) and Silo's node set. Deviation from STO:
+//! its bucket versions change when an insert commits; here, as in Silo, they change when the record enters the index,
+//! so that an aborted insert can also fail an observer.
 
 use crate::groups::Groups;
 use crate::index::{Cursor, Direction, HashIndex, Insertion, Keyed, Lookup, OrderedIndex};
@@ -33,11 +34,11 @@ use std::hash::BuildHasher;
 use std::ops::Bound;
 use std::ptr::NonNull;
 
-/// What a pending write of a record does; the item's tag.
+/// The kind of a pending write of a record; the item's tag.
 pub(crate) mod tag {
     /// Replaces the row with the payload.
     pub(crate) const UPDATE: u16 = 1;
-    /// Kills the record. A payload, if any, is dropped.
+    /// Makes the record dead. A payload, if any, is dropped.
     pub(crate) const DELETE: u16 = 2;
     /// The attempt made the record, and its row is in place.
     pub(crate) const INSERTED: u16 = 3;
@@ -71,8 +72,8 @@ impl<K: Key, R: Value, P: Protocol> Index<K, R, P> {
         changed: &mut dyn FnMut(StructureChange),
         may_change: impl Fn(Observed) -> bool,
     ) -> Insertion<Record<K, R, P>> {
-        // SAFETY: the caller's promise. The table's index does not move and is freed through the epoch, and it was reached
-        // under this pin; so a finger with its address is its own, and was given back under this pin.
+        // SAFETY: the caller's promise. The table's index does not move, is freed through the epoch, and was reached
+        // under this pin. So a finger with its address is this index's, and was returned under this pin.
         unsafe {
             match self {
                 Index::Hash(index) => index.insert(record, pin.guard(), changed, may_change),
@@ -106,7 +107,7 @@ impl<K: Key, R: Value, P: Protocol> Index<K, R, P> {
         }
     }
 
-    /// A scan, if the index has an order.
+    /// Begins a scan; `None` if the index has no order.
     pub(crate) fn cursor(
         &self,
         low: Bound<K::Image>,
@@ -122,8 +123,8 @@ impl<K: Key, R: Value, P: Protocol> Index<K, R, P> {
     /// Asks the processor for the records of several keys at once.
     #[inline]
     pub(crate) fn prefetch(&self, keys: impl Iterator<Item = K> + Clone, pin: &Pin) {
-        // The ordered index has nothing to offer: its inner nodes are in the cache, and which leaf a key is
-        // in it cannot tell without waiting for them.
+        // The ordered index cannot help: its inner nodes are in the cache already, and it cannot find a key's leaf
+        // without waiting for them.
         if let Index::Hash(index) = self {
             keys.clone().for_each(|key| index.prefetch_bucket(&key, pin.guard()));
             keys.for_each(|key| index.prefetch_record(&key, pin.guard()));
@@ -145,20 +146,20 @@ impl<K: Key, R: Value, P: Protocol> Index<K, R, P> {
     }
 }
 
-/// A number that tells a key from others.
+/// A hash of a key, which distinguishes it from other keys.
 pub(crate) fn key_hash<K: Key>(key: &K) -> u64 {
     FixedState::default().hash_one(key)
 }
 
-/// What the handles of a table share; freed through the epoch.
+/// The state that the handles of a table share; freed through the epoch.
 pub(crate) struct Shared<K: Key, R: Value, P: Protocol> {
     pub(crate) label: Label,
     pub(crate) index: Index<K, R, P>,
-    /// Rows never change once loaded: they are read in place, without tracking, by every protocol.
+    /// True if rows never change after loading. Every protocol then reads them in place, without tracking.
     pub(crate) fixed: bool,
     pub(crate) secondaries: Vec<Box<dyn MaintainedIndex<K, R, P>>>,
     pub(crate) groups: Groups<P>,
-    /// If the groups are queues: which one a row belongs to.
+    /// The group of a row, if the groups are queues.
     pub(crate) group_of: Option<GroupOf<K>>,
     pub(crate) last_keys: LastKeys<K>,
 }
@@ -172,7 +173,8 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         secondaries: Vec<Box<dyn MaintainedIndex<K, R, P>>>,
         group_of: Option<GroupOf<K>>,
     ) -> Self {
-        // Before the table: who takes the first row of a group lines up for the group first.
+        // Made before the table's label, so that it precedes the table in lock order: an operation that takes the
+        // first row of a group lines up for the group first.
         let groups = Groups::new(engine, &name);
         Self {
             label: Label::new(engine, name),
@@ -185,11 +187,11 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         }
     }
 
-    /// Takes a dead record out of the index, unless somebody else has done so, and retires it.
+    /// Removes a dead record from the index, unless another thread has done so, and retires it.
     ///
-    /// Its killer and others who meet it may come here at the same time. Who took it out retires it, and
-    /// nobody else: a record that is not found (because its key's hash or image is not always the same) stays
-    /// with the index until the table is dropped.
+    /// Its killer and others that meet it may come here at the same time. Only the thread that removed it retires it.
+    /// A record that is not found (because its key's hash or image is inconsistent) stays with the index until the
+    /// table is dropped.
     pub(crate) fn remove_dead(
         &self,
         record: NonNull<Record<K, R, P>>,
@@ -197,10 +199,11 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         changed: &mut dyn FnMut(StructureChange),
     ) {
         if self.index.remove(record, pin, changed) {
-            // SAFETY: the record is in memory as long as the caller is pinned, and nothing is installed in a dead one.
+            // SAFETY: the record is in memory as long as the caller is pinned, and nothing is installed in a dead
+            // record.
             let heap_bytes = unsafe { record.as_ref().heap_bytes() };
-            // SAFETY: made with `Box`; a removal succeeds only once, as dead records are never put back, and
-            // now nobody finds it any more.
+            // SAFETY: made with `Box`. A removal succeeds only once, as dead records never go back into the index,
+            // and from now on no lookup finds the record.
             unsafe { pin.retire_owning(record.as_ptr(), heap_bytes) };
         }
     }
@@ -217,7 +220,7 @@ impl<K: Key, R: Value, P: Protocol> Drop for Shared<K, R, P> {
             // SAFETY: every record is made with `Box`, and one in the index has not been retired. Nobody
             // else can reach the table: it is freed through the epoch after its last handle is gone.
             let record = unsafe { Box::from_raw(record.as_ptr()) };
-            // A row whose `Drop` panics must not keep the others.
+            // A panic in one row's `Drop` must not stop the other rows from being dropped.
             contained(|| drop(record));
         });
     }
@@ -286,7 +289,7 @@ unsafe impl<K: Key, R: Value, P: Protocol> Object<P> for Shared<K, R, P> {
             tag::INSERTED => record.set_state(State::Present),
             _ => {
                 record.set_state(State::Dead);
-                // SAFETY: not installed, hence not consumed yet.
+                // SAFETY: the payload was not installed, so it has not been consumed.
                 unsafe { discard_payload::<R, P>(item, pin) };
             }
         }
@@ -294,8 +297,8 @@ unsafe impl<K: Key, R: Value, P: Protocol> Object<P> for Shared<K, R, P> {
 
     unsafe fn undo(&self, item: &mut Item<P>, pin: &Pin) {
         if matches!(item.tag(), tag::INSERTED | tag::BORN_DELETED) {
-            // The attempt holds the lock from birth. Who has taken it from a wounded attempt may look at the state
-            // meanwhile, and does the same whichever it finds.
+            // The attempt has held the lock since the insertion. Another attempt that has taken the lock from this
+            // wounded one may read the state meanwhile; it treats both states alike.
             // SAFETY: as in `install`.
             unsafe { Record::<K, R, P>::at(item.segment()) }.set_state(State::Dead);
         }
@@ -316,7 +319,7 @@ unsafe impl<K: Key, R: Value, P: Protocol> Object<P> for Shared<K, R, P> {
         }
     }
 
-    /// The one predicate of records: that the row is there, which is all that its replacement depends on.
+    /// The only predicate of records: the row exists. A replacement depends on nothing else.
     unsafe fn predicate_holds(&self, item: &Item<P>) -> bool {
         // SAFETY: as in `install`.
         unsafe { Record::<K, R, P>::at(item.segment()) }.state() == State::Present

@@ -13,8 +13,8 @@ use std::ops::{Bound, ControlFlow, RangeBounds};
 
 /// A table: rows of type `R` under keys of type `K`.
 ///
-/// A handle: cloning it gives another one to the same table. Missing rows and keys that exist already are
-/// ordinary results; an [`Abort`] means that the attempt cannot go on and is to be passed up with `?`.
+/// It is a handle: a clone refers to the same table. Missing rows and existing keys are ordinary results. An
+/// [`Abort`] means that the attempt cannot go on: pass it up with `?`.
 ///
 /// ```
 /// use hotrow_core::Engine;
@@ -41,7 +41,7 @@ impl<K: Key, R: Value, P: Protocol> Clone for Table<K, R, P> {
     }
 }
 
-/// What a table is made of. See [`Table::builder`].
+/// The properties of a table to be built. See [`Table::builder`].
 pub struct TableBuilder<'e, K: Key, R: Value, P: Protocol> {
     engine: &'e Engine<P>,
     name: String,
@@ -53,49 +53,50 @@ pub struct TableBuilder<'e, K: Key, R: Value, P: Protocol> {
 }
 
 impl<K: Key, R: Value, P: Protocol> TableBuilder<'_, K, R, P> {
-    /// Finds rows by hashing, with room for `expected` rows (it grows by itself beyond that; a good estimate
-    /// spares the work). Room is made beforehand for 16,777,216 rows at most. Such a table cannot be scanned. Without
-    /// this the index is ordered.
+    /// Chooses a hash index with room for `expected` rows. It grows beyond that by itself, but a good estimate avoids
+    /// that work. Room is reserved for 16,777,216 rows at most. Such a table cannot be scanned. Without this call the
+    /// index is ordered.
     #[must_use]
     pub fn hash(mut self, expected: usize) -> Self {
         self.capacity = Some(expected);
         self
     }
 
-    /// Declares that rows, once loaded, never change: every protocol reads them without tracking, and
-    /// transactions that would change them end with
-    /// [`Misuse::StaticTable`](hotrow_core::Misuse::StaticTable).
+    /// Declares that rows never change after loading. Every protocol then reads them without tracking, and a
+    /// transaction that tries to change them ends with [`Misuse::StaticTable`](hotrow_core::Misuse::StaticTable).
     #[must_use]
     pub fn fixed(mut self) -> Self {
         self.fixed = true;
         self
     }
 
-    /// Where the table stands in the order in which deferred operations line up (drp §6.3): rows of tables of a lower
-    /// rank first, and within a table in an order of its own. The default is the highest, 65,535.
+    /// Sets the table's position in the order in which transactions acquire the segments of deferred operations
+    /// (*line up*; drp §6.3): rows of tables of a lower rank come first, and the rows of one table have an order of
+    /// their own. The default is the highest rank, 65,535.
     ///
-    /// Worth setting where some rows are wanted by most transactions: ranked high, they are locked last, when all else
-    /// that the transaction needs is in the cache already, and are held shortest.
+    /// Set it if most transactions want some of the rows. Rows of the highest rank are locked last, when the cache
+    /// already holds everything else that the transaction needs, so that they are held for the shortest time.
     #[must_use]
     pub fn rank(mut self, rank: u16) -> Self {
         self.rank = rank;
         self
     }
 
-    /// Declares that the table's groups are queues: rows come in behind all others of their group, in the order of
-    /// their keys, and the first one is [taken](Table::defer_take_first). `group_of` gives the group's number.
+    /// Declares that the table's groups are queues: rows are inserted behind all others of their group, in the order
+    /// of their keys, and the first row is [taken](Table::defer_take_first). `group_of` returns the number of a row's
+    /// group.
     ///
-    /// Deferred insertions and those who take the first row are then not in each other's way. A row that comes in
-    /// elsewhere is right as well, and costs the deferred insertion another attempt, which defers nothing.
+    /// Deferred insertions then do not conflict with operations that take the first row. A row inserted elsewhere in
+    /// its group is correct as well, but costs the deferred insertion another attempt, which defers nothing.
     #[must_use]
     pub fn queues(mut self, group_of: impl Fn(&K) -> u64 + Send + Sync + 'static) -> Self {
         self.group_of = Some(Box::new(group_of));
         self
     }
 
-    /// As [`secondary`](Self::secondary), for an index whose entries never change once the table is loaded: no row
+    /// As [`secondary`](Self::secondary), for an index whose entries never change after the table is loaded: no row
     /// is inserted or deleted any more, and no row's secondary key changes. Every protocol reads it without tracking.
-    /// A transaction that would change an entry ends with
+    /// A transaction that tries to change an entry ends with
     /// [`Misuse::StaticTable`](hotrow_core::Misuse::StaticTable).
     pub fn fixed_secondary<S: Key>(
         &mut self,
@@ -105,8 +106,8 @@ impl<K: Key, R: Value, P: Protocol> TableBuilder<'_, K, R, P> {
         self.index_by(name, true, Box::new(key_of))
     }
 
-    /// Adds a secondary index by a key that `key_of` makes from key and row (always the same for the same
-    /// key and row). The table keeps it up to date from the first row on.
+    /// Adds a secondary index by a key that `key_of` makes from key and row. It must return the same result for the
+    /// same key and row. The table maintains the index from the first row on.
     pub fn secondary<S: Key>(
         &mut self,
         name: &str,
@@ -127,7 +128,7 @@ impl<K: Key, R: Value, P: Protocol> TableBuilder<'_, K, R, P> {
         index
     }
 
-    /// The table, empty.
+    /// Builds the table, which is empty.
     pub fn build(self) -> Table<K, R, P> {
         let index = match self.capacity {
             Some(expected) => Index::Hash(HashIndex::with_capacity(expected)),
@@ -141,12 +142,12 @@ impl<K: Key, R: Value, P: Protocol> TableBuilder<'_, K, R, P> {
     }
 }
 
-/// What a table's memory is spent on.
+/// The memory use of a table.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TableMemory {
-    /// Rows.
+    /// The number of rows.
     pub rows: u64,
-    /// Bytes of keys and rows as their types are in memory (what boxed rows own elsewhere not counted).
+    /// Bytes of keys and rows, as large as their types (without the memory that boxed rows own elsewhere).
     pub payload_bytes: u64,
     /// Bytes of the index and of secondary indexes, without their records.
     pub index_bytes: u64,
@@ -163,11 +164,11 @@ impl std::ops::Add for TableMemory {
     }
 }
 
-/// How many rows one transaction of [`Table::for_each`] reads.
+/// The number of rows that one transaction of [`Table::for_each`] reads.
 const BATCH: usize = if cfg!(test) { 3 } else { 512 };
 
 impl<K: Key, R: Value, P: Protocol> Table<K, R, P> {
-    /// Begins to describe a table; its name is for errors and conflict reports.
+    /// Starts a builder for a table. The name appears in errors and conflict reports.
     pub fn builder(engine: &Engine<P>, name: impl Into<String>) -> TableBuilder<'_, K, R, P> {
         TableBuilder {
             engine,
@@ -195,7 +196,8 @@ impl<K: Key, R: Value, P: Protocol> Table<K, R, P> {
         self.shared.label.name()
     }
 
-    /// Records an operation when its key is known, or its keys are: at once, or when what they depend on has run.
+    /// Records an operation once its key (or keys) is known: now, or after the operations on which the key depends
+    /// have run.
     #[inline]
     pub(crate) fn when_known<I: Input, O: Clone + 'static>(
         &self,
@@ -207,13 +209,12 @@ impl<K: Key, R: Value, P: Protocol> Table<K, R, P> {
         self.shared.when_known(tx, keys, record)
     }
 
-    /// Whether the table was declared static.
+    /// True if the table was declared [fixed](TableBuilder::fixed).
     pub fn is_fixed(&self) -> bool {
         self.shared.fixed
     }
 
-    /// A row, copied out; `None` if there is none with this key (which is then a fact that the transaction
-    /// has read).
+    /// Returns a copy of a row; `None` if there is none with this key (the transaction has then read its absence).
     ///
     /// # Errors
     ///
@@ -223,7 +224,7 @@ impl<K: Key, R: Value, P: Protocol> Table<K, R, P> {
         self.shared.read(tx, key, R::clone)
     }
 
-    /// Looks at a row. A boxed row is not copied; an inline one is, by protocols whose readers hold nothing.
+    /// Reads a row. A boxed row is not copied. An inline row is, under protocols whose readers hold no lock.
     ///
     /// # Errors
     ///
@@ -238,9 +239,9 @@ impl<K: Key, R: Value, P: Protocol> Table<K, R, P> {
         self.shared.read(tx, key, look)
     }
 
-    /// Asks the processor for rows that will be read or changed soon: a hint, which changes no result and is
-    /// no part of what the transaction has read. Worth it from about three keys on, when the table is larger
-    /// than the processor's cache. Tables with an ordered index ignore it.
+    /// Asks the processor to fetch rows that will be read or changed soon. It is a hint: it changes no result, and
+    /// the transaction does not depend on it. It pays off from about three keys on, if the table is larger than the
+    /// processor's cache. Tables with an ordered index ignore it.
     #[inline]
     pub fn prefetch(&self, tx: &Transaction<'_, P>, keys: impl Iterator<Item = K> + Clone) {
         self.shared.index.prefetch(keys, tx.pin());
@@ -271,12 +272,11 @@ impl<K: Key, R: Value, P: Protocol> Table<K, R, P> {
         self.shared.insert(tx, key, row)
     }
 
-    /// Replaces a row without looking at it: a blind write. False, and nothing changed, if there is none with
-    /// this key.
+    /// Replaces a row without reading it: a blind write. False, and nothing changed, if there is none with this key.
     ///
-    /// The transaction then depends on the row's being there and not on its value, so two transactions that
-    /// replace the same row need not abort each other, and a boxed row is not copied. (The rows of a table with
-    /// secondary indexes are read all the same: their entries must be found.)
+    /// The transaction then depends on the existence of the row and not on its value. So two transactions that
+    /// replace the same row need not abort each other, and a boxed row is not copied. (A table with secondary indexes
+    /// still reads the row, because it must find the old entries.)
     ///
     /// # Errors
     ///
@@ -312,9 +312,9 @@ impl<K: Key, R: Value, P: Protocol> Table<K, R, P> {
         self.shared.delete(tx, key)
     }
 
-    /// Visits the rows whose keys are in `range`, in the order of `direction`, until the visitor breaks.
-    /// The transaction's own changes are seen. What was visited, and that there was nothing else up to
-    /// where the scan ended, are facts that the transaction has read.
+    /// Visits the rows whose keys are in `range`, in the order of `direction`, until the visitor breaks. The scan
+    /// includes the transaction's own changes. The transaction has then read the visited rows, and the absence of all
+    /// other keys up to the point where the scan ended.
     ///
     /// # Errors
     ///
@@ -332,7 +332,7 @@ impl<K: Key, R: Value, P: Protocol> Table<K, R, P> {
         self.shared.scan_images(tx, low, high, direction, visit)
     }
 
-    /// The first `limit` rows of a range, copied out.
+    /// Returns copies of the first `limit` rows of a range.
     ///
     /// # Errors
     ///
@@ -354,20 +354,20 @@ impl<K: Key, R: Value, P: Protocol> Table<K, R, P> {
         Ok(rows)
     }
 
-    /// Puts a row in outside of any transaction, to fill the table before transactions use it. Several
-    /// threads may load at once. False, and nothing changed, if the key exists.
+    /// Inserts a row outside of any transaction, to fill the table before transactions use it. Several threads may
+    /// load at once. False, and nothing changed, if the key exists.
     ///
-    /// A row loaded while transactions run appears at once, as if it had always been there; a table with
-    /// secondary indexes should not be loaded then, since row and entries do not appear together.
+    /// A row loaded while transactions run appears at once, as if it had always existed. Do not load a table with
+    /// secondary indexes at that time, because a row and its entries do not appear together.
     pub fn load(&self, key: K, row: R) -> bool {
         self.shared.load(key, row, &Pin::new())
     }
 
-    /// Visits all rows with transactions of `worker`, a few hundred rows each: every batch is one consistent
-    /// state, the whole is not. Rows of a table with a hash index come in no order. Returns their number.
+    /// Visits all rows with transactions of `worker`, a few hundred rows each, and returns their number. Every batch
+    /// is one consistent state; the whole is not. A hash index visits rows in no order.
     ///
-    /// The walk over a hash index keeps from being freed whatever is retired meanwhile, by any transaction of the process,
-    /// and is [reported](Engine::retained_memory) as long as it lasts.
+    /// While it lasts, the walk over a hash index prevents the freeing of all memory that any transaction of the
+    /// process retires, and is [reported](Engine::retained_memory).
     ///
     /// # Errors
     ///
@@ -427,7 +427,7 @@ impl<K: Key, R: Value, P: Protocol> Table<K, R, P> {
         }
     }
 
-    /// What the table's memory is spent on. Counts all rows, so it takes time.
+    /// Returns the table's memory use. It counts all rows, so it takes time.
     ///
     /// # Errors
     ///

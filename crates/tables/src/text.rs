@@ -5,10 +5,10 @@ use hotrow_core::{Inline, Plain, Value};
 use std::fmt;
 use std::str;
 
-/// A string of at most `N` bytes, kept in place: `Copy`, no pointer, exactly `N` bytes large.
+/// A string of at most `N` bytes, stored in place: `Copy`, without a pointer, exactly `N` bytes large.
 ///
-/// The bytes after the string are zero, and the string itself holds none. So the text needs no length beside
-/// it, and its bytes compare as its string does.
+/// Zero bytes follow the string, and the string itself holds none. So the text needs no separate length, and its
+/// bytes have the order of its string.
 ///
 /// ```
 /// use hotrow_tables::Text;
@@ -26,7 +26,7 @@ pub struct Text<const N: usize> {
     bytes: [u8; N],
 }
 
-/// Why a string is no [`Text`].
+/// The reason that a string cannot be a [`Text`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TextError {
@@ -53,8 +53,8 @@ impl<const N: usize> Text<N> {
     /// The greatest text: the upper end of a range of keys.
     pub const MAX: Self = Self { bytes: greatest() };
 
-    /// The longest beginning of `string` that is a text: cut before its first NUL, and at a character's
-    /// border so that at most `N` bytes remain.
+    /// The longest prefix of `string` that is a text: it ends before the first NUL, and at a character's border, so
+    /// that at most `N` bytes remain.
     pub fn truncated(string: &str) -> Self {
         let end = string.bytes().position(|byte| byte == 0).unwrap_or(string.len());
         let mut end = end.min(N);
@@ -81,13 +81,14 @@ impl<const N: usize> Text<N> {
         self.bytes.partition_point(|byte| *byte != 0)
     }
 
-    /// Whether the string is empty.
+    /// True if the string is empty.
     pub fn is_empty(&self) -> bool {
         self.bytes.first().is_none_or(|byte| *byte == 0)
     }
 }
 
-/// The greatest valid UTF-8 of `N` bytes: greatest characters of four bytes, then one of those that remain.
+/// The greatest valid UTF-8 string of `N` bytes: greatest four-byte characters, then the greatest one of the
+/// remaining length.
 const fn greatest<const N: usize>() -> [u8; N] {
     const BY_LENGTH: [&[u8]; 5] =
         [b"", "\u{7f}".as_bytes(), "\u{7ff}".as_bytes(), "\u{ffff}".as_bytes(), "\u{10ffff}".as_bytes()];
@@ -183,7 +184,8 @@ impl<const N: usize> KeyPart for Text<N> {
     }
 }
 
-// How many words an image has cannot be computed from a generic `N`, so each length has its own two lines.
+// The number of words of an image cannot be computed from a generic `N`, so each length has an implementation of its
+// own.
 macro_rules! keys_of_bytes {
     ($($length:literal)*) => {$(
         impl Key for Text<$length> {

@@ -1,4 +1,4 @@
-//! The deferred context: operations are recorded and run when the transaction commits.
+//! The deferred context: records operations and runs them when the transaction commits.
 
 use super::Eager;
 use crate::database::{Database, IndexRef, TableRef};
@@ -12,8 +12,8 @@ use std::ops::ControlFlow;
 /// Defers each operation whose row is known, under a protocol that [defers](Protocol::DEFERS) (drp §5.1).
 ///
 /// An operation whose key is not known yet waits for it, and lines up later than the others. A scan and
-/// [`force`](Context::force) run what has been recorded so far, and the transaction is wild (drp §6.2). What is known
-/// now stays a plain value: computing with it records nothing.
+/// [`force`](Context::force) first run all operations recorded so far, which makes the transaction wild (drp §6.2). A
+/// value known now stays a plain value, so that computing with it records nothing.
 pub struct Deferring<'a, 'w, P: Protocol> {
     eager: Eager<'a, 'w, P>,
 }
@@ -24,23 +24,23 @@ impl<'a, 'w, P: Protocol> Deferring<'a, 'w, P> {
         Self { eager: Eager::new(database, tx) }
     }
 
-    /// A value as a deferred one, whether it is known now or not.
+    /// Converts a value into a deferred one, whether it is known now or not.
     pub(crate) fn defer<T: Data>(&mut self, value: Later<T>) -> Deferred<T> {
         value.into_deferred(self.eager.transaction())
     }
 }
 
-/// A value that is known now, or when the transaction commits.
+/// A value that is known now, or will be when the transaction commits.
 #[derive(Debug, Clone)]
 pub enum Later<T> {
     /// Known now.
     Known(T),
-    /// Known then.
+    /// Known at the commit.
     Deferred(Deferred<T>),
 }
 
 impl<T: Data> Later<T> {
-    /// The value as a deferred one, whether it is known now or not.
+    /// Converts the value into a deferred one, whether it is known now or not.
     pub(super) fn into_deferred<P: Protocol>(self, tx: &mut Transaction<'_, P>) -> Deferred<T> {
         match self {
             Later::Known(value) => tx.known(value),

@@ -10,12 +10,12 @@ use std::time::Duration;
 
 #[cfg(any(not(test), loom))]
 use hotrow_sync::thread::sleep;
-// Counts instead.
+// Tests count delays instead of sleeping.
 #[cfg(all(test, not(loom)))]
 use tests::sleep;
 
-/// Runs each operation at once, in one attempt at a transaction. Values are plain values, so a procedure
-/// compiles to the code that one would have written by hand.
+/// Runs each operation at once, in one attempt at a transaction. Values are plain values, so a procedure compiles to
+/// the same code as one written by hand.
 ///
 /// In an interactive database ([`Database::set_think_time`]) each operation arrives only after a delay.
 pub struct Eager<'a, 'w, P: Protocol> {
@@ -24,13 +24,13 @@ pub struct Eager<'a, 'w, P: Protocol> {
 }
 
 impl<'a, 'w, P: Protocol> Eager<'a, 'w, P> {
-    /// A context for an attempt in progress: procedures and closures mix freely.
+    /// A context for an attempt in progress, so that procedures and closures can be mixed.
     pub fn new(database: &'a Database<P>, tx: &'a mut Transaction<'w, P>) -> Self {
         Self { database, tx }
     }
 
-    /// Waits until the next operation arrives, and gives it what it works on. No operation gets at its table
-    /// otherwise, so none comes undelayed.
+    /// Waits until the next operation arrives, and returns the database and the transaction. An operation can reach
+    /// its table in no other way, so every operation is delayed.
     #[inline(always)]
     pub(super) fn arrival(&mut self) -> (&Database<P>, &mut Transaction<'w, P>) {
         let think = self.database.think_time();
@@ -252,10 +252,10 @@ mod tests {
         SLEEPS.with_borrow_mut(|sleeps| sleeps.push(duration));
     }
 
-    /// What comes out of an operation, which must have come after one delay.
+    /// Returns the result of an operation, and asserts that exactly one delay preceded it.
     fn delayed<O>(operation: Result<O, Abort>) -> O {
         assert_eq!(SLEEPS.take(), [THINK]);
-        operation.expect("nobody is in the way")
+        operation.expect("no other transaction conflicts")
     }
 
     #[test]
@@ -271,7 +271,7 @@ mod tests {
         let committed = worker.run(|tx| {
             let cx = &mut Eager::new(&database, tx);
             cx.prefetch(table, [1, 2].into_iter());
-            assert!(SLEEPS.take().is_empty(), "only a hint");
+            assert!(SLEEPS.take().is_empty(), "a prefetch is only a hint");
             assert!(delayed(cx.insert(table, 1, 10)));
             assert!(delayed(cx.insert_grouped(table, 0, 2, 20)));
             assert!(delayed(cx.replace(table, 1, 11)));
@@ -292,7 +292,7 @@ mod tests {
             assert_eq!(delayed(cx.take_first(table, 0, KeyRange::from(0..=9))), Some(1));
             Ok(())
         });
-        committed.expect("nobody is in the way");
-        assert!(SLEEPS.take().is_empty(), "none before the commit");
+        committed.expect("no other transaction conflicts");
+        assert!(SLEEPS.take().is_empty(), "no delay before the commit");
     }
 }

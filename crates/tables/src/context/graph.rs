@@ -1,4 +1,5 @@
-//! The graph context: operations run at once as long as nobody is in the way, and are drawn for others to run from then on.
+//! The graph context: runs operations at once until the first conflict, and then queues them for other workers to
+//! run.
 
 use super::{Eager, Later};
 use crate::database::{Database, IndexRef, TableRef};
@@ -8,31 +9,32 @@ use crate::procedure::{Context, Data, KeyRange};
 use hotrow_core::{Abort, Deferred, Protocol, Transaction, Value};
 use std::ops::ControlFlow;
 
-/// Runs operations at once until one meets a lock that is not free, or somebody waits for the transaction; from then on it
-/// draws them, under a protocol that [shares](Protocol::SHARES) operations (stealdb §3). So a transaction is run side by
-/// side with others exactly where it meets them, and else as the [eager](Eager) context runs it.
+/// Runs operations at once until one meets a lock that is not free, or another transaction waits for this one. From
+/// then on it queues them (*draws* them), under a protocol that [shares](Protocol::SHARES) operations (stealdb §3).
+/// So workers share a transaction exactly where it conflicts; elsewhere it runs as in the [eager](Eager) context.
 ///
-/// The dependencies are those of the procedure's own values. An operation whose key is not known yet, one that takes the
-/// first row of a group, a scan and [`force`](Context::force) run what has been drawn so far first, and are run at once;
-/// what comes after them is drawn again. An insertion's key need not be known.
+/// The dependencies are those of the procedure's own values. Some operations first run everything queued so far, and
+/// then run at once: an operation whose key is not known yet, one that takes the first row of a group, a scan, and
+/// [`force`](Context::force). Operations after them are queued again. The key of an insertion need not be known.
 pub struct Graph<'a, 'w, P: Protocol> {
     eager: Eager<'a, 'w, P>,
 }
 
-const ONCE: &str = "an operation that has been put off has done nothing";
+const ONCE: &str = "an operation that would block has not used its closure";
 
 impl<'a, 'w, P: Protocol> Graph<'a, 'w, P> {
-    /// A context for an attempt in progress, which does nothing else before it commits: what is drawn is run by then.
+    /// A context for an attempt in progress. It must be the attempt's only user, because queued operations run by the
+    /// commit at the latest.
     pub(crate) fn new(database: &'a Database<P>, tx: &'a mut Transaction<'w, P>) -> Self {
         Self { eager: Eager::new(database, tx) }
     }
 
-    /// A value as a deferred one, whether it is known now or not.
+    /// Converts a value into a deferred one, whether it is known now or not.
     pub(crate) fn defer<T: Data>(&mut self, value: Later<T>) -> Deferred<T> {
         value.into_deferred(self.eager.transaction())
     }
 
-    /// Runs what has been drawn, for an operation that is to see all of it.
+    /// Runs all queued operations, for an operation that must see all of their effects.
     fn settle(&mut self) -> Result<&mut Eager<'a, 'w, P>, Abort> {
         self.eager.transaction().run_graph()?;
         Ok(&mut self.eager)
@@ -248,7 +250,7 @@ impl<P: Protocol> Context for Graph<'_, '_, P> {
             Later::Known(value) => Later::Known(compute(value)),
             Later::Deferred(deferred) => {
                 let tx = self.eager.transaction();
-                // SAFETY: what the computation captures is `Send`, and its values are `Send` and `Sync`.
+                // SAFETY: the captures of the computation are `Send`, and its values are `Send` and `Sync`.
                 Later::Deferred(unsafe { tx.draw_computation_later(deferred, compute) })
             }
         }
@@ -256,7 +258,7 @@ impl<P: Protocol> Context for Graph<'_, '_, P> {
 
     #[inline(always)]
     fn zip<A: Data, B: Data>(&mut self, first: Later<A>, second: Later<B>) -> Later<(A, B)> {
-        // One after the other: to make a pair of both before they are looked at cost fifteen instructions an operation.
+        // Match one after the other: making a pair of both before the match cost fifteen instructions an operation.
         let both = match first {
             Later::Known(first) => match second {
                 Later::Known(second) => return Later::Known((first, second)),
@@ -283,7 +285,7 @@ impl<P: Protocol> Context for Graph<'_, '_, P> {
             Later::Known(holds) => self.eager.require(holds),
             Later::Deferred(holds) => {
                 let check = |holds| if holds { Ok(()) } else { Err(Abort::rollback()) };
-                // SAFETY: truth values and nothing else.
+                // SAFETY: the computation uses Boolean values only.
                 unsafe { self.eager.transaction().draw_computation(holds, check) }.map(|_| ())
             }
         }

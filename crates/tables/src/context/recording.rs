@@ -1,4 +1,4 @@
-//! The recording context: runs operations, and notes them and what depends on what.
+//! The recording context: runs operations, and records them with their dependencies.
 
 use crate::context::Eager;
 use crate::database::{IndexRef, TableRef};
@@ -10,18 +10,18 @@ use hotrow_core::{Abort, Protocol, Value};
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
-/// Runs each operation and notes it: table, key, kind, and the operations on whose results it depends. What
-/// chopping (dbx-tc §3.1) and dependency graphs (stealdb §3.1) are made from.
+/// Runs each operation and records it: table, key, kind, and the operations on whose results it depends. Chopping
+/// (dbx-tc §3.1) and dependency graphs (stealdb §3.1) are made from such recordings.
 ///
-/// Operations are really run, in a transaction that is then rolled back, so that forced values are real ones.
+/// The operations really run, in a transaction that is then rolled back, so that forced values are real ones.
 pub struct Recording<'a, 'w, P: Protocol> {
     eager: Eager<'a, 'w, P>,
     recorded: Recorded,
-    /// The operations whose results the procedure has looked at so far.
+    /// The operations whose results the procedure has forced so far.
     forced: BTreeSet<OperationId>,
 }
 
-/// A value, and the operations that it comes from.
+/// A value with the operations from which it was computed.
 #[derive(Debug, Clone)]
 pub struct Traced<T> {
     value: T,
@@ -39,7 +39,7 @@ impl<'a, 'w, P: Protocol> Recording<'a, 'w, P> {
         recorded
     }
 
-    /// Notes an operation and makes its result's value.
+    /// Records an operation and returns its result as a traced value.
     fn note<T>(
         &mut self,
         table: String,
@@ -197,7 +197,7 @@ impl<P: Protocol> Context for Recording<'_, '_, P> {
             let (name, text) = (self.eager.table_name(table), format!("{key:?}"));
             let value =
                 self.eager.update_each(table, Some(key), input.value.clone(), sum.value, change.clone())?;
-            // Each goes on with what the one before has made.
+            // Each update takes the accumulated value of the one before.
             sum = self.note(name, text, OperationKind::Write, false, union(&data, &sum.sources), value);
         }
         Ok(sum)

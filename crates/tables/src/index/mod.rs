@@ -1,9 +1,8 @@
-//! Indexes: where a table finds its records.
+//! Indexes: the structures in which a table finds its records.
 //!
-//! An index maps a key to a pointer to a record and knows nothing of transactions, protocols or rows. What
-//! it gives the transaction layer is the version word of each bucket or leaf that it looked at
-//! ([`Observed`]) or changed ([`StructureChange`](hotrow_core::StructureChange)); with those every protocol
-//! rules out phantoms.
+//! An index maps a key to a pointer to a record. It does not depend on transactions, protocols or rows. It gives the
+//! transaction layer the version word of each bucket or leaf that it read ([`Observed`]) or changed
+//! ([`StructureChange`](hotrow_core::StructureChange)). Every protocol uses these versions to exclude phantoms.
 //!
 //! Both indexes keep pointers only. The table owns the records: it frees them, through the epoch, after it
 //! has removed them.
@@ -29,21 +28,21 @@ pub(crate) trait Keyed: Send + Sync + 'static {
     fn key(&self) -> &Self::Key;
 }
 
-/// What a lookup found.
+/// The result of a lookup.
 #[derive(Debug)]
 pub(crate) enum Lookup<T> {
     /// The record.
     Found(NonNull<T>),
-    /// Nothing, as the observed node says.
+    /// No record; the observed node covers the key's absence.
     Absent(Observed),
 }
 
-/// What an insertion did.
+/// The result of an insertion.
 #[derive(Debug)]
 pub(crate) enum Insertion<T> {
     /// The record is in the index.
     Inserted,
-    /// Another record with this key was there and still is.
+    /// Another record with this key is in the index; nothing was inserted.
     Exists(NonNull<T>),
     /// The bucket or leaf must not be changed: nothing was inserted.
     Refused(Observed),

@@ -1,10 +1,10 @@
 //! Moments at which another thread may act.
 
-/// Marks a moment of an optimistic operation, between two reads or between a read and its check, at which
-/// another thread may change anything. The caller holds no latch, unless it says so.
+/// Marks a moment of an optimistic operation, between two reads or between a read and its check, at which another
+/// thread may change anything. The caller holds no latch, unless its comment says so.
 ///
-/// It is nothing in a real build. Tests step in here and do what another thread might (`testing::meanwhile`), so
-/// that every such interleaving is tried on one thread.
+/// It compiles to nothing in a real build. Tests use it to run another thread's action at this moment
+/// (`testing::meanwhile`), so that every such interleaving is tried on one thread.
 #[inline(always)]
 pub(super) fn moment() {
     #[cfg(all(test, not(loom)))]

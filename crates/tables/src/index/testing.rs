@@ -1,4 +1,4 @@
-//! What the tests of both indexes share: records that are counted, and an observer.
+//! Shared test support of both indexes: counted records, and an observer.
 
 use super::Keyed;
 use hotrow_core::epoch::Guard;
@@ -8,7 +8,7 @@ use hotrow_sync::atomic::{AtomicUsize, Ordering};
 use std::cell::RefCell;
 use std::ptr::NonNull;
 
-/// How many records are alive.
+/// The number of live records.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Census(Arc<AtomicUsize>);
 
@@ -17,7 +17,7 @@ impl Census {
         self.0.load(Ordering::SeqCst)
     }
 
-    /// Lets the epoch free what has been deferred until `expected` records are left.
+    /// Lets the epoch free deferred garbage until `expected` records are left.
     pub(super) fn settle(&self, expected: usize) {
         for _ in 0..1_000_000 {
             if self.alive() == expected {
@@ -26,11 +26,11 @@ impl Census {
             hotrow_core::epoch::pin().flush();
             hotrow_sync::thread::yield_now();
         }
-        assert_eq!(self.alive(), expected, "records that nobody freed, or that were freed too soon");
+        assert_eq!(self.alive(), expected, "records were leaked, or freed too early");
     }
 }
 
-/// A record: a key and a mark that it has not been freed.
+/// A record: a key, and a mark that shows that the record has not been freed.
 #[derive(Debug)]
 pub(super) struct Record<K> {
     key: K,
@@ -73,7 +73,7 @@ pub(super) fn key_of<K: Clone>(record: NonNull<Record<K>>, _guard: &Guard) -> K 
 ///
 /// # Safety
 ///
-/// Nobody can reach it any more.
+/// No thread can reach it any more.
 pub(super) unsafe fn free<K>(record: NonNull<Record<K>>) {
     // SAFETY: made by `Record::new`; the caller's promise.
     drop(unsafe { Box::from_raw(record.as_ptr()) });
@@ -85,7 +85,7 @@ pub(super) fn retire<K>(record: NonNull<Record<K>>, guard: &Guard) {
     unsafe { guard.defer_unchecked(move || free(record)) };
 }
 
-/// What a transaction does with observations: keep them, follow its own changes, and check them.
+/// A transaction's use of observations: it keeps them, follows its own changes, and checks them.
 #[derive(Default)]
 pub(super) struct Observer {
     entries: Vec<Observed>,
@@ -121,15 +121,15 @@ impl Observer {
     }
 }
 
-/// What "another thread" does, and after how many moments.
+/// The action of "another thread", and the number of moments before it.
 type Deed = (usize, Box<dyn FnOnce()>);
 
 thread_local! {
     static DEED: RefCell<Option<Deed>> = const { RefCell::new(None) };
 }
 
-/// Runs `operation`; at its moment number `at` runs `deed`. False if there were not so many moments (and the
-/// deed is dropped).
+/// Runs `operation`, and `deed` at the operation's moment number `at`. The flag is false if there were fewer moments;
+/// `deed` is then dropped.
 pub(super) fn meanwhile<R>(
     at: usize,
     deed: impl FnOnce() + 'static,
@@ -140,7 +140,7 @@ pub(super) fn meanwhile<R>(
     (result, DEED.take().is_none())
 }
 
-/// A moment at which the deed may be due.
+/// Runs the pending action if its moment has come.
 pub(super) fn moment() {
     let due = DEED.with_borrow_mut(|deed| match deed {
         Some((0, _)) => deed.take(),

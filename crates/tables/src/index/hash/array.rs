@@ -7,38 +7,38 @@ use hotrow_sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::ptr::{NonNull, null_mut};
 
-/// How many counters the overflow buckets are spread over.
+/// The number of counters over which the count of overflow buckets is spread.
 const SHARDS: usize = 8;
 
-/// An array of buckets; while its entries come over from a smaller one, the way to that.
+/// An array of buckets. While entries migrate to it from a smaller array, it also links to that array.
 pub(super) struct Array<T> {
     first: NonNull<Bucket<T>>,
     len: usize,
     allocation: NonNull<u8>,
     layout: Layout,
-    /// The array half as large whose buckets have not all been migrated yet; else null.
+    /// The array of half the size, until all its buckets have been migrated; then null.
     pub(super) parent: AtomicPtr<Array<T>>,
     /// The array twice as large, once the index has begun to grow; else null.
     pub(super) child: AtomicPtr<Array<T>>,
     /// The next bucket of the parent that an insertion helps to migrate.
     pub(super) next_to_migrate: CachePadded<AtomicUsize>,
-    /// How many buckets of the parent have been migrated.
+    /// The number of buckets of the parent that have been migrated.
     pub(super) migrated: CachePadded<AtomicUsize>,
-    /// Overflow buckets; each shard counts those of every eighth bucket.
+    /// The number of overflow buckets; each shard counts those of every eighth bucket.
     overflows: [CachePadded<AtomicUsize>; SHARDS],
 }
 
 // SAFETY: an array is plain memory that any thread may free, and the records it points to may be shared and
 // sent (`T: Send + Sync`).
 unsafe impl<T: Send + Sync> Send for Array<T> {}
-// SAFETY: all shared changes go through atomic words; see above for the records.
+// SAFETY: all shared changes go through atomic words. For the records, see above.
 unsafe impl<T: Send + Sync> Sync for Array<T> {}
 
 impl<T> Array<T> {
     /// An array of `len` buckets, none of them ready, that will take over the entries of `parent`.
     ///
-    /// A large array is not touched here: the operating system delivers its zeroed pages one by one later,
-    /// and no insertion has to wait for all of them.
+    /// The constructor does not write to a large array. The operating system delivers its zeroed pages one by one on
+    /// later use, so that no insertion has to wait for all of them.
     pub(super) fn unready(len: usize, parent: *mut Array<T>) -> Self {
         // The allocator zeroes an over-aligned block by writing all of it, but takes a normally aligned
         // one fresh from the system. Hence the alignment by hand.
@@ -50,17 +50,17 @@ impl<T> Array<T> {
             handle_alloc_error(layout)
         };
         let skip = allocation.align_offset(align_of::<Bucket<T>>());
-        // The all-zero bucket is valid only as long as it is made of these words.
+        // The all-zero bucket is valid only as long as a bucket consists of exactly these words.
         #[cfg(not(loom))]
         const {
             assert!(size_of::<Bucket<T>>() == 64 && align_of::<Bucket<T>>() == 64)
         };
         // SAFETY: less than one bucket is skipped, and the block is one bucket longer than the array.
         let first = unsafe { allocation.add(skip) }.cast();
-        // A model's words are more than their values.
+        // In a model, atomic words hold more than their values, so zeroed memory is not enough.
         #[cfg(loom)]
         for at in 0..len {
-            // SAFETY: the block holds `len` buckets from `first` on, and nobody else has it yet.
+            // SAFETY: the block holds `len` buckets from `first` on, and no other thread has it yet.
             unsafe { first.add(at).write(Bucket::unready()) };
         }
         Self {
@@ -93,7 +93,7 @@ impl<T> Array<T> {
     }
 
     fn buckets_mut(&mut self) -> &mut [Bucket<T>] {
-        // SAFETY: as above, and the caller is the only one who has the array.
+        // SAFETY: as above, and only the caller has the array.
         unsafe { std::slice::from_raw_parts_mut(self.first.as_ptr(), self.len) }
     }
 
@@ -103,15 +103,15 @@ impl<T> Array<T> {
         hash.bucket(self.len)
     }
 
-    /// Notes that bucket `at` got an overflow bucket. True if the array is now so full that it should grow.
+    /// Counts an overflow bucket added to bucket `at`. True if the array is now so full that it should grow.
     pub(super) fn overflow_added(&self, at: usize) -> bool {
-        // Relaxed: a statistic. It is never below zero, as both sides run under the bucket's latch.
+        // Relaxed: a statistic. It never falls below zero, as both sides run under the bucket's latch.
         let shard = self.overflows[at % SHARDS].fetch_add(1, Ordering::Relaxed) + 1;
         // A quarter as many overflow buckets as buckets: about five entries in each, for evenly spread keys.
         shard > 1 + self.len / (4 * SHARDS)
     }
 
-    /// Notes that bucket `at` lost `count` overflow buckets.
+    /// Subtracts `count` overflow buckets removed from bucket `at`.
     pub(super) fn overflows_removed(&self, at: usize, count: usize) {
         self.overflows[at % SHARDS].fetch_sub(count, Ordering::Relaxed);
     }
@@ -121,7 +121,7 @@ impl<T> Array<T> {
         size_of::<Self>() + self.layout.size() + overflows * size_of::<Bucket<T>>()
     }
 
-    /// Takes all entries out of the buckets that hold them by now (and not their children).
+    /// Removes all entries from the buckets that hold them now (not from their children).
     pub(super) fn drain(&mut self, visit: &mut dyn FnMut(NonNull<T>)) {
         for at in 0..self.len {
             let bucket = &mut self.buckets_mut()[at];
@@ -133,7 +133,7 @@ impl<T> Array<T> {
             bucket.clear();
             let overflows = bucket.overflows();
             if let Some(chain) = bucket.take_overflow() {
-                // SAFETY: just taken out, and nobody else has the array.
+                // SAFETY: just taken out of the bucket, and no other thread has the array.
                 unsafe { free_chain(chain) };
             }
             self.overflows_removed(at, overflows);
@@ -145,7 +145,7 @@ impl<T> Drop for Array<T> {
     fn drop(&mut self) {
         for bucket in self.buckets() {
             if let Some(chain) = bucket.take_overflow() {
-                // SAFETY: just taken out, and whoever drops an array is the only one who still has it.
+                // SAFETY: just taken out of the bucket, and only the dropping thread still has the array.
                 unsafe { free_chain(chain) };
             }
         }

@@ -7,12 +7,12 @@ use hotrow_sync::atomic::{AtomicPtr, Ordering, fence};
 use hotrow_sync::prefetch::prefetch;
 use std::ptr::NonNull;
 
-/// Entries in a bucket: what fits into a cache line beside the version and the overflow pointer.
+/// The number of entries in a bucket, which fills a cache line together with the version and the overflow pointer.
 ///
-/// In a model two, so that a chain is soon longer than a bucket.
+/// It is two in a model, so that few entries make a chain of several buckets.
 pub(super) const SLOTS: usize = if cfg!(loom) { 2 } else { 6 };
 
-/// Bits of an address; the tag takes the rest of the word.
+/// The number of bits of an address; the tag takes the rest of the word.
 const ADDRESS_BITS: u32 = 48;
 const ADDRESS: usize = (1 << ADDRESS_BITS) - 1;
 const _: () = assert!(usize::BITS == 64, "a tag and an address share one 64-bit word");
@@ -24,7 +24,7 @@ const _: () = assert!(usize::BITS == 64, "a tag and an address share one 64-bit 
 ///
 /// # Invariants
 ///
-/// - Entries are dense: in the order of the chain, all slots before the last entry are taken.
+/// - Entries are dense: in the order of the chain, no slot before the last entry is empty.
 /// - An overflow bucket in a chain is not empty.
 /// - Slots and overflow pointers change only under the latch of the chain's first bucket. The versions of
 ///   overflow buckets are unused.
@@ -34,7 +34,7 @@ pub(super) struct Bucket<T> {
     pub(super) version: StructureVersion,
     /// Null, or a record's address below its key's tag.
     slots: [AtomicPtr<T>; SLOTS],
-    /// Null: not ready. [`end`]: no further bucket.
+    /// Null if the bucket is not ready; [`end`] if there is no further bucket.
     overflow: AtomicPtr<Bucket<T>>,
 }
 
@@ -49,7 +49,8 @@ pub(super) struct Entry<T>(*mut T);
 impl<T> Entry<T> {
     /// # Panics
     ///
-    /// If the address does not fit beside the tag, which no allocator of a 64-bit system hands out unasked.
+    /// If the address does not fit beside the tag. No allocator of a 64-bit system returns such an address unless
+    /// asked for it.
     pub(super) fn new(record: NonNull<T>, hash: Hash64) -> Self {
         Self(record.as_ptr().map_addr(|address| {
             assert!(address & !ADDRESS == 0, "a record's address has more than {ADDRESS_BITS} bits");
@@ -63,7 +64,7 @@ fn untagged<T>(entry: *mut T) -> *mut T {
     entry.map_addr(|address| address & ADDRESS)
 }
 
-/// What [`Bucket::push`] needed.
+/// The space that [`Bucket::push`] used.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Pushed {
     /// A free slot.
@@ -72,13 +73,14 @@ pub(super) enum Pushed {
     Bucket,
 }
 
-/// What [`Bucket::take`] found.
+/// The result of [`Bucket::take`].
 pub(super) enum Taken<T> {
     /// The record is not in this chain.
     Nothing,
-    /// The record is out.
+    /// The record was removed.
     Entry,
-    /// The record is out, and so is this overflow bucket, which the caller frees once no reader is in it.
+    /// The record was removed, and so was this overflow bucket, which the caller frees when no reader is in it any
+    /// more.
     EntryAndBucket(NonNull<Bucket<T>>),
 }
 
@@ -89,12 +91,12 @@ impl<T> Bucket<T> {
             slots: Default::default(),
             overflow: AtomicPtr::new(end()),
         };
-        // Relaxed: nobody else sees the bucket yet.
+        // Relaxed: no other thread sees the bucket yet.
         bucket.slots[0].store(first, Ordering::Relaxed);
         NonNull::from(Box::leak(Box::new(bucket)))
     }
 
-    /// What the all-zero bucket is in a real build.
+    /// Makes the counterpart of the all-zero bucket of a real build.
     #[cfg(loom)]
     pub(super) fn unready() -> Self {
         Self {
@@ -104,22 +106,23 @@ impl<T> Bucket<T> {
         }
     }
 
-    /// The version word, as transactions know the bucket. It leads back to the bucket.
+    /// Returns the version word, by which transactions identify the bucket. The pointer is valid for the whole
+    /// bucket.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn word(&self) -> NonNull<StructureVersion> {
         // The version is the first field; a pointer made from it alone could not be used for the others.
         NonNull::from(self).cast()
     }
 
-    /// Whether the bucket has taken its entries over from its parent.
+    /// True if the bucket has received its entries from its parent.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn is_ready(&self) -> bool {
-        // Acquire: pairs with the release in `make_ready` and `push`, so the latch under which the bucket was
-        // filled is seen too.
+        // Acquire: pairs with the release in `make_ready` and `push`, so that a thread that sees the bucket ready
+        // also sees the latch under which it was filled.
         !self.overflow.load(Ordering::Acquire).is_null()
     }
 
-    /// Opens a bucket of the array. The caller holds its latch, or owns it.
+    /// Makes a bucket of the array ready. The caller holds its latch, or owns it.
     pub(super) fn make_ready(&self) {
         if self.overflow.load(Ordering::Relaxed).is_null() {
             // Release: pairs with the acquire in `is_ready`.
@@ -127,23 +130,23 @@ impl<T> Bucket<T> {
         }
     }
 
-    /// The next bucket of the chain. The caller has pinned the epoch, or owns the chain.
+    /// Returns the next bucket of the chain. The caller has pinned the epoch, or owns the chain.
     #[cfg_attr(not(debug_assertions), inline(always))]
     fn next(&self) -> Option<&Self> {
-        // Acquire: pairs with the release in `push`, so the bucket's content is there.
+        // Acquire: pairs with the release in `push`, so that the bucket's content is visible.
         let next = self.overflow.load(Ordering::Acquire);
         if next == end() || next.is_null() {
             return None;
         }
-        // SAFETY: the pointer was stored by `push` and leads to a bucket that is freed only after it has
-        // been taken out of the chain and every epoch pinned before then has ended.
+        // SAFETY: `push` stored the pointer. It leads to a bucket that is freed only after it has left the chain and
+        // every epoch pinned before then has ended.
         Some(unsafe { &*next })
     }
 
-    /// The first record whose tag fits and which `wanted` wants.
+    /// Finds the first record whose tag matches and for which `wanted` is true.
     ///
-    /// Without the latch an entry that is being moved may be missed, so a `None` counts only if the version
-    /// is unchanged. A record found was in the chain at some moment since the version was last stable.
+    /// Without the latch it may miss an entry that is being moved, so a `None` counts only if the version is
+    /// unchanged. A record found was in the chain at some moment since the version was last stable.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn find(
         &self,
@@ -154,16 +157,16 @@ impl<T> Bucket<T> {
         let tag = hash.tag();
         let mut bucket = self;
         loop {
-            // All six first, then one branch: which of them matches cannot be predicted.
+            // Compare all six tags before one branch, because it cannot be predicted which of them matches.
             let mut matching = 0u32;
             for (at, slot) in bucket.slots.iter().enumerate() {
-                // Relaxed: the fence below orders the record's content, the version the entry's absence.
+                // Relaxed: the fence below orders the record's content, and the version orders an entry's absence.
                 let entry = slot.load(Ordering::Relaxed);
                 matching |= u32::from(entry.addr() >> ADDRESS_BITS == tag) << at;
             }
             while matching != 0 {
                 let entry = bucket.slots[matching.trailing_zeros() as usize].load(Ordering::Relaxed);
-                // Pairs with the release stores in `push` and `take`: the record's content is there.
+                // Pairs with the release stores in `push` and `take`, so that the record's content is visible.
                 fence(Ordering::Acquire);
                 if let Some(record) = NonNull::new(untagged(entry))
                     && wanted(record)
@@ -176,7 +179,7 @@ impl<T> Bucket<T> {
         }
     }
 
-    /// Shows every record of the chain. Without the latch it counts only if the version is unchanged.
+    /// Visits every record of the chain. Without the latch the visit counts only if the version is unchanged.
     pub(super) fn for_each(&self, mut visit: impl FnMut(NonNull<T>)) {
         let mut bucket = Some(self);
         while let Some(here) = bucket {
@@ -190,7 +193,7 @@ impl<T> Bucket<T> {
         }
     }
 
-    /// Asks for the cache lines of the records in the chain's first bucket: all, or those whose tag fits.
+    /// Prefetches the records in the chain's first bucket: all, or those whose tag matches.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn prefetch_records(&self, hash: Option<Hash64>) {
         for slot in &self.slots {
@@ -220,8 +223,7 @@ impl<T> Bucket<T> {
         Pushed::Bucket
     }
 
-    /// Removes the entry of this very record; the chain's last entry takes its place. The caller holds the
-    /// latch.
+    /// Removes the entry of exactly this record; the chain's last entry takes its place. The caller holds the latch.
     pub(super) fn take(&self, record: NonNull<T>) -> Taken<T> {
         // Relaxed throughout: the latch orders all changes.
         let points_here = |slot: &&AtomicPtr<T>| untagged(slot.load(Ordering::Relaxed)) == record.as_ptr();
@@ -243,8 +245,8 @@ impl<T> Bucket<T> {
         }
     }
 
-    /// Takes the overflow chain off, for the caller to free with [`free_chain`]. The caller holds the latch
-    /// of a ready bucket, or owns it.
+    /// Detaches the overflow chain, which the caller frees with [`free_chain`]. The caller holds the latch of a ready
+    /// bucket, or owns it.
     pub(super) fn take_overflow(&self) -> Option<NonNull<Self>> {
         let chain = self.overflow.load(Ordering::Relaxed);
         if chain == end() {
@@ -255,7 +257,7 @@ impl<T> Bucket<T> {
         Some(chain)
     }
 
-    /// How many overflow buckets are chained to this one.
+    /// Returns the number of overflow buckets chained to this one.
     pub(super) fn overflows(&self) -> usize {
         std::iter::successors(self.next(), |bucket| bucket.next()).count()
     }

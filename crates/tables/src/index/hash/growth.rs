@@ -11,10 +11,10 @@ use hotrow_sync::atomic::Ordering;
 use std::hash::Hash;
 use std::ptr::null_mut;
 
-/// How many parents an insertion migrates beside its own.
+/// The number of parents that an insertion migrates besides its own.
 ///
-/// An array grows at about five entries a bucket and then has room for as many insertions; a half of these
-/// migrations would do.
+/// An array grows at about five entries a bucket, and then has room for as many insertions. So half of these
+/// migrations would be enough.
 const HELPED: usize = 2;
 
 impl<T> HashIndex<T>
@@ -25,7 +25,7 @@ where
     /// Installs an array twice as large as `array`, unless there is one or `array` is itself still filling.
     #[cold]
     pub(super) fn grow(&self, array: &Array<T>) {
-        // Acquire: pairs with the release in `migrate`; nobody needs the parent any more.
+        // Acquire: pairs with the release in `migrate`, after which no thread needs the parent any more.
         if !array.parent.load(Ordering::Acquire).is_null() || !array.child.load(Ordering::Relaxed).is_null() {
             return;
         }
@@ -36,12 +36,12 @@ where
         let child = Box::into_raw(Box::new(Array::unready(2 * array.buckets().len(), parent)));
         // Release: pairs with the acquire in `for_each_from`.
         if array.child.compare_exchange(null_mut(), child, Ordering::Release, Ordering::Relaxed).is_err() {
-            // SAFETY: made above, and nobody else has seen it.
+            // SAFETY: made above, and no other thread has seen it.
             drop(unsafe { Box::from_raw(child) });
             return;
         }
-        // Release: pairs with the acquire in `current`. Only the thread that linked the child comes here,
-        // and only while `array` is current: it has no child, and no array before it is being migrated.
+        // Release: pairs with the acquire in `current`. Only the thread that linked the child comes here, and only
+        // while `array` is current: it has no child, and no array before it is being migrated.
         self.current.store(child, Ordering::Release);
     }
 
@@ -57,7 +57,7 @@ where
     #[cold]
     fn migrate_some(array: &Array<T>, guard: &Guard) {
         let Some(parent) = Self::parent(array, guard) else { return };
-        // Relaxed: it only hands out numbers.
+        // Relaxed: the counter only hands out numbers.
         let first = array.next_to_migrate.fetch_add(HELPED, Ordering::Relaxed);
         for at in first..(first + HELPED).min(parent.buckets().len()) {
             Self::migrate(array, parent, at, guard);
@@ -79,13 +79,13 @@ where
         unsafe { array.parent.load(Ordering::Acquire).as_ref() }
     }
 
-    /// Gives the entries of bucket `at` of `parent` to its two children, unless that has been done.
+    /// Moves the entries of bucket `at` of `parent` to its two children, unless that has been done.
     fn migrate(array: &Array<T>, parent: &Array<T>, at: usize, guard: &Guard) {
         let bucket = &parent.buckets()[at];
         bucket.prefetch_records(None);
         let mut entries: Vec<(Entry<T>, Hash64)> = Vec::new();
         loop {
-            // Retired: somebody else has migrated it, and the acquire in `stable` shows the children ready.
+            // `None`: another thread has migrated the bucket. The acquire in `stable` shows the children ready.
             let Some(version) = bucket.version.stable() else { return };
             entries.clear();
             bucket.for_each(|record| {
@@ -99,18 +99,19 @@ where
         }
         let children = &array.buckets()[2 * at..2 * at + 2];
         for (child, number) in children.iter().zip(2 * at..) {
-            // Until the parent is retired nobody else touches them; but an overflow bucket makes one look ready.
+            // Until the parent is retired no other thread may touch the children. The latch is needed because an
+            // overflow bucket makes a child look ready.
             let fresh = child.version.lock();
             debug_assert_eq!(fresh, Some(0));
             child.version.set_number(number);
         }
         for (entry, hash) in entries.drain(..) {
-            // Of two children, whatever a hash says that is not what it was when the record was inserted.
+            // The clamp keeps the entry in one of the two children even if the key's hash is inconsistent.
             let child = array.position(hash).clamp(2 * at, 2 * at + 1);
             if children[child - 2 * at].push(entry) == Pushed::Bucket {
                 array.overflow_added(child);
             }
-            // Latched, so whoever acts here must not wait for the parent or the children.
+            // Latches are held here, so that an action at this moment must not wait for the parent or the children.
             moment();
         }
         for child in children {
@@ -125,13 +126,13 @@ where
             // SAFETY: taken out of the bucket, which is retired, and deferred once.
             unsafe { retire_with(guard, overflows * size_of::<Bucket<T>>(), move || free_chain(chain)) };
         }
-        // Acquire and release: whoever counts the last bucket has all other migrations behind it.
+        // Acquire and release: the thread that counts the last bucket has seen all other migrations.
         let migrated = array.migrated.fetch_add(1, Ordering::AcqRel) + 1;
         if migrated == parent.buckets().len() {
-            // Release: pairs with the acquire in `parent` and `grow`. Only one thread counts the last.
+            // Release: pairs with the acquire in `parent` and `grow`. Only one thread counts the last bucket.
             let bytes = parent.memory_bytes();
             let parent = array.parent.swap(null_mut(), Ordering::AcqRel);
-            // SAFETY: the parent is not current, no array leads to it any more, and it is deferred once.
+            // SAFETY: the parent is not current, no array links to it any more, and it is deferred once.
             unsafe { retire_with(guard, bytes, move || drop(Box::from_raw(parent))) };
         }
     }

@@ -1,9 +1,9 @@
-//! A key's hash: which bucket, and which tag.
+//! A key's hash, which selects the bucket and gives the tag.
 
 use foldhash::quality::FixedState;
 use std::hash::{BuildHasher, Hash};
 
-/// The seed of all hash indexes: a run can be repeated exactly.
+/// The seed of all hash indexes. It is constant, so that a run can be repeated exactly.
 const SEED: u64 = 0x486f_7472_6f77;
 
 /// A key's hash. Its high part selects the bucket, its low 16 bits are the tag.
@@ -16,7 +16,7 @@ impl Hash64 {
         Self(FixedState::with_seed(SEED).hash_one(key))
     }
 
-    /// The bucket among `buckets`.
+    /// Returns the position of the bucket among `buckets`.
     ///
     /// Multiplying instead of masking allows arrays of any size, and puts the two children of bucket `b` in
     /// an array twice as large at `2 b` and `2 b + 1`.
@@ -25,7 +25,8 @@ impl Hash64 {
         ((u128::from(self.0) * buckets as u128) >> 64) as usize
     }
 
-    /// What a slot keeps of the hash beside the record's address. Never 0, which is an empty slot's.
+    /// Returns the part of the hash that a slot stores beside the record's address. It is never 0, which marks an
+    /// empty slot.
     #[inline(always)]
     pub(super) fn tag(self) -> usize {
         (self.0 as u16).max(1).into()

@@ -1,16 +1,16 @@
-//! The hash index: cache-line buckets with optimistic readers, which grows without stopping anyone.
+//! The hash index: cache-line buckets with optimistic readers, which grows without blocking any thread.
 //!
 //! # Buckets
 //!
-//! An [array](array) of [buckets](bucket), one cache line each: a version word, six slots of a 16-bit tag
-//! and a 48-bit record pointer, and a pointer to an overflow bucket of the same shape. The tag, a part of
-//! the key's hash, keeps a lookup from following pointers to other keys. The version word of the first
-//! bucket is the latch of the whole chain, and what a transaction observes when it finds nothing: sto §4.1
-//! keeps a version per bucket of its hashtable for absent elements, Silo one per tree node.
+//! The index is an [array](array) of [buckets](bucket), one cache line each: a version word, six slots of a 16-bit
+//! tag and a 48-bit record pointer, and a pointer to an overflow bucket of the same shape. The tag is a part of the
+//! key's hash, so that a lookup follows few pointers to other keys. The version word of the first bucket is the latch
+//! of the whole chain. A transaction that finds nothing observes it: sto §4.1 keeps a version per bucket of its
+//! hashtable for absent elements, Silo one per tree node.
 //!
 //! # Lookups
 //!
-//! A reader takes no latch. It reads the version, the slots, and the keys of the records whose tags fit.
+//! A reader takes no latch. It reads the version, the slots, and the keys of the records whose tags match.
 //!
 //! - *Found* needs no second look at the version. A pointer read from a slot after the version was stable
 //!   was in the slot then or was stored later. Either way the record was in the index at some moment during
@@ -18,31 +18,30 @@
 //! - *Absent* counts only if the version has not changed from before the first slot was read until after
 //!   the last one; an entry that is being moved can be missed otherwise.
 //!
-//! Following a pointer read from a slot is safe even if the entry has just been removed: the reader has
-//! pinned the epoch, and records are freed through it.
+//! A reader may follow a pointer from a slot even if the entry has just been removed, because it has pinned the
+//! epoch, and records are freed through the epoch.
 //!
 //! # Insertions and removals
 //!
-//! Both look first, as readers do, and then take the latch at the very version they looked at. So keys are
-//! compared and hashed (which is the user's code and may panic) only while no latch is held.
+//! Both first search like readers, and then take the latch only at the version that they read. So keys are compared
+//! and hashed (by user code, which may panic) only while no latch is held.
 //!
 //! # Growth
 //!
-//! An array with a quarter as many overflow buckets as buckets has about five entries in a bucket; the
-//! insertion that finds this installs an array twice as large, with every bucket *unready*. From then on
+//! An array with a quarter as many overflow buckets as buckets has about five entries in a bucket. The insertion that
+//! detects this installs an array of twice the size, with every bucket *unready*. From then on
 //!
-//! - whoever comes upon an unready bucket migrates its parent: latches the parent in the old array, gives
-//!   its entries to its two children, makes the children ready, retires the parent;
-//! - whoever comes (late) upon a retired bucket of the old array starts over in the new one;
-//! - every insertion also migrates a few parents, so that the migration ends, and whoever migrates the last
-//!   one hands the old array to the epoch;
-//! - the next growth waits until then.
+//! - a thread that meets an unready bucket migrates its parent: it latches the parent in the old array, moves its
+//!   entries to its two children, makes the children ready, and retires the parent;
+//! - a thread that (late) meets a retired bucket of the old array starts over in the new one;
+//! - every insertion also migrates a few parents, so that the migration ends; the thread that migrates the last
+//!   parent hands the old array to the epoch;
+//! - the next growth begins only after that.
 //!
-//! The invariant that keeps phantoms out: *a bucket of the old array and its children are never both
-//! unlatched and in use*. The children become ready while the parent is latched, and after that it is
-//! retired; so an observed version of the parent never stays unchanged once a key can be inserted
-//! elsewhere. A transaction that observed a parent fails its validation though the key may still be absent:
-//! that is rare, and its next attempt observes a child.
+//! This invariant excludes phantoms: *a bucket of the old array and its children are never both unlatched and in
+//! use*. The children become ready while the parent is latched, and then the parent is retired. So an observed
+//! version of the parent never stays unchanged once a key can be inserted elsewhere. A transaction that observed a
+//! parent fails its validation even if the key is still absent. That is rare, and its next attempt observes a child.
 
 mod array;
 mod bucket;
@@ -66,17 +65,17 @@ use hotrow_sync::prefetch::prefetch;
 use std::hash::Hash;
 use std::ptr::NonNull;
 
-/// Entries in a bucket that [`HashIndex::with_capacity`] aims at.
+/// The number of entries in a bucket for which [`HashIndex::with_capacity`] plans.
 const AIM: usize = 4;
-/// The most records for which buckets are made beforehand (256 MiB of them). A larger index grows, so that an estimate
-/// that is far too large costs no more than that.
+/// The greatest number of records for which buckets are reserved (256 MiB of them). A larger index grows, so that a
+/// far too large estimate costs no more than that.
 const RESERVED_MAX: usize = if cfg!(test) { 1 << 17 } else { 1 << 24 };
 /// The least number of buckets.
 const BUCKETS_MIN: usize = if cfg!(test) { 2 } else { 16 };
 
 /// A concurrent map from keys to records, without an order.
 ///
-/// Lookups take no latch and write nothing; insertions and removals of different buckets do not meet.
+/// Lookups take no latch and write nothing. Insertions and removals in different buckets do not conflict.
 pub(crate) struct HashIndex<T> {
     /// The newest array. Padded: every operation reads it.
     current: CachePadded<AtomicPtr<Array<T>>>,
@@ -95,13 +94,13 @@ where
 
     #[cfg_attr(not(debug_assertions), inline(always))]
     fn current<'g>(&self, _guard: &'g Guard) -> &'g Array<T> {
-        // Acquire: pairs with the release in `grow`, so the array's fields are there.
+        // Acquire: pairs with the release in `grow`, so that the array's fields are visible.
         // SAFETY: the array was current after the guard was pinned, and an array is freed through the epoch
         // after it has ceased to be current.
         unsafe { &*self.current.load(Ordering::Acquire) }
     }
 
-    /// The bucket of a key in the newest array, made ready if it was not.
+    /// Returns the bucket of a key in the newest array, and makes it ready first if it was not.
     #[cfg_attr(not(debug_assertions), inline(always))]
     fn bucket_of<'g>(&self, hash: Hash64, guard: &'g Guard) -> (&'g Array<T>, usize, &'g Bucket<T>) {
         let array = self.current(guard);
@@ -113,7 +112,7 @@ where
         (array, at, bucket)
     }
 
-    /// The bucket that stands for a key's absence.
+    /// Returns the bucket that covers a key's absence.
     pub(crate) fn node_of(&self, key: &T::Key, guard: &Guard) -> Observed {
         let hash = Hash64::of(key);
         loop {
@@ -124,7 +123,7 @@ where
         }
     }
 
-    /// Looks a key up.
+    /// Looks up a key.
     #[inline]
     pub(crate) fn get(&self, key: &T::Key, guard: &Guard) -> Lookup<T> {
         let hash = Hash64::of(key);
@@ -143,15 +142,15 @@ where
         }
     }
 
-    /// Asks the processor for the cache line that a lookup of `key` begins with.
+    /// Prefetches the cache line with which a lookup of `key` begins.
     #[inline]
     pub(crate) fn prefetch_bucket(&self, key: &T::Key, guard: &Guard) {
         let array = self.current(guard);
         prefetch(&raw const array.buckets()[array.position(Hash64::of(key))]);
     }
 
-    /// Asks the processor for the record of `key`. Some time after [`prefetch_bucket`](Self::prefetch_bucket):
-    /// this one waits for the bucket.
+    /// Prefetches the record of `key`. Call it some time after [`prefetch_bucket`](Self::prefetch_bucket), because it
+    /// waits for the bucket.
     #[inline]
     pub(crate) fn prefetch_record(&self, key: &T::Key, guard: &Guard) {
         let hash = Hash64::of(key);
@@ -167,9 +166,10 @@ where
 
     /// Adds a record under its key, unless there is one with this key or the bucket must not be changed.
     ///
-    /// `changed` is told the bucket's change after the latch is released.
+    /// Calls `changed` with the bucket's change after the latch is released.
     ///
-    /// `may_change` says of the bucket in question whether it may be changed, at the version at which it then is latched.
+    /// `may_change` returns true if the bucket may be changed at this version. The latch is then taken at the same
+    /// version.
     ///
     /// # Safety
     ///
@@ -212,16 +212,16 @@ where
         }
     }
 
-    /// Removes this very record. False if the index does not hold it.
+    /// Removes exactly this record. False if the index does not hold it.
     ///
-    /// `changed` is told the bucket's change after the latch is released.
+    /// Calls `changed` with the bucket's change after the latch is released.
     pub(crate) fn remove(
         &self,
         record: NonNull<T>,
         guard: &Guard,
         changed: &mut dyn FnMut(StructureChange),
     ) -> bool {
-        // SAFETY: whoever asks to remove a record has it.
+        // SAFETY: the caller has the record, so it is in memory.
         let hash = Hash64::of(unsafe { record.as_ref() }.key());
         loop {
             let (array, at, bucket) = self.bucket_of(hash, guard);
@@ -248,10 +248,10 @@ where
         }
     }
 
-    /// Shows the records bucket by bucket, each bucket as it was at one moment.
+    /// Visits the records bucket by bucket, each bucket in the state of one moment.
     ///
-    /// A record that is in the index throughout is shown exactly once, whether or not the index grows
-    /// meanwhile. One inserted or removed meanwhile may or may not be shown.
+    /// A record that stays in the index throughout is visited exactly once, even if the index grows meanwhile. A
+    /// record inserted or removed meanwhile may or may not be visited.
     pub(crate) fn for_each_bucket(&self, guard: &Guard, visit: &mut dyn FnMut(&[NonNull<T>])) {
         let array = self.current(guard);
         let mut records = Vec::new();
@@ -279,7 +279,7 @@ where
                 return;
             }
         }
-        // Retired: its children have the entries.
+        // The bucket is retired: its children have the entries.
         // SAFETY: acquire pairs with the release in `grow`; the child was installed while the guard was
         // pinned or is current still, so it has not been freed.
         let child = unsafe { &*array.child.load(Ordering::Acquire) };
@@ -287,7 +287,7 @@ where
         Self::for_each_from(child, 2 * at + 1, guard, records, visit);
     }
 
-    /// Any record in an observed bucket, to describe the bucket by. `None` if it is empty or has been replaced.
+    /// Returns any record in an observed bucket, by which to describe it. `None` if the bucket is empty or retired.
     ///
     /// # Safety
     ///
@@ -317,10 +317,10 @@ where
 }
 
 impl<T> HashIndex<T> {
-    /// Takes all records out and shows each, for the owner to free.
+    /// Removes all records and passes each to `visit`, for the owner to free.
     pub(crate) fn drain(&mut self, visit: &mut dyn FnMut(NonNull<T>)) {
-        // Relaxed, here and below: `&mut self` says that nobody else is using the index.
-        // SAFETY: the index owns its arrays, and nobody else is using them.
+        // Relaxed, here and below: `&mut self` proves that no other thread uses the index.
+        // SAFETY: the index owns its arrays, and no other thread uses them.
         let array = unsafe { &mut *self.current.load(Ordering::Relaxed) };
         array.drain(visit);
         // SAFETY: as above.
@@ -332,7 +332,7 @@ impl<T> HashIndex<T> {
 
 impl<T> Drop for HashIndex<T> {
     fn drop(&mut self) {
-        // SAFETY: made with `Box`; nobody else is using it, and arrays before its parent are the epoch's.
+        // SAFETY: made with `Box`. No other thread uses it, and the epoch owns arrays older than its parent.
         let array = unsafe { Box::from_raw(self.current.load(Ordering::Relaxed)) };
         let parent = array.parent.load(Ordering::Relaxed);
         if !parent.is_null() {

@@ -9,7 +9,7 @@ use hotrow_sync::atomic::AtomicBool;
 use hotrow_sync::model::{Model, Part, UnsafeCell};
 use hotrow_sync::thread::spawn;
 
-/// A key whose hash is that of all others.
+/// A key with the same hash as every other key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Same(u64);
 
@@ -19,8 +19,8 @@ impl Hash for Same {
     }
 }
 
-/// A record whose key is written when it is made, without atomics: who looks at the key of a record that was
-/// not published races with that.
+/// A record whose key is written without atomics when the record is made. A thread that reads the key of an
+/// unpublished record races with that write.
 struct Record(UnsafeCell<Same>);
 
 // SAFETY: the key never changes.
@@ -45,8 +45,8 @@ fn guard() -> &'static Guard {
     unsafe { epoch::unprotected() }
 }
 
-/// An index of four buckets whose one has these keys, and their records. (An insertion migrates two buckets
-/// beside its own, so no model migrates the last one, which would retire the old array.)
+/// An index of four buckets, of which one has these keys, and their records. (An insertion migrates two buckets
+/// besides its own, so no model migrates the last bucket, which would retire the old array.)
 fn index(keys: &[u64]) -> (Arc<Index>, Vec<NonNull<Record>>) {
     let index = Arc::new(Index::with_capacity(4 * AIM));
     let records: Vec<_> = keys.iter().map(|&key| record(key)).collect();
@@ -54,7 +54,7 @@ fn index(keys: &[u64]) -> (Arc<Index>, Vec<NonNull<Record>>) {
     (index, records)
 }
 
-/// Whether the record got in.
+/// Inserts a record. True if it is in the index.
 fn insert(index: &Index, record: NonNull<Record>) -> bool {
     // SAFETY: models free their records last.
     match unsafe { index.insert(record, guard(), &mut |_| (), |_| true) } {
@@ -63,11 +63,11 @@ fn insert(index: &Index, record: NonNull<Record>) -> bool {
             assert_ne!(existing, record);
             false
         }
-        Insertion::Refused(_) => unreachable!("anything may be changed"),
+        Insertion::Refused(_) => unreachable!("every change is allowed"),
     }
 }
 
-/// As [`get`], when the index retires something meanwhile.
+/// As [`get`], for models in which the index retires memory meanwhile.
 fn get_pinned(index: &Index, key: u64) -> Result<NonNull<Record>, Observed> {
     match index.get(&Same(key), &epoch::pin()) {
         Lookup::Found(record) => Ok(record),
@@ -79,7 +79,7 @@ fn remove(index: &Index, record: NonNull<Record>) {
     assert!(index.remove(record, guard(), &mut |_| ()));
 }
 
-/// The record of a key, whose content must be there.
+/// Looks up the record of a key, and asserts that its content is visible.
 fn get(index: &Index, key: u64) -> Result<NonNull<Record>, Observed> {
     match index.get(&Same(key), guard()) {
         Lookup::Found(record) => {
@@ -99,7 +99,7 @@ fn is_unchanged(observed: Observed) -> bool {
 fn free(index: Arc<Index>, records: impl IntoIterator<Item = NonNull<Record>>) {
     drop(index);
     for record in records {
-        // SAFETY: from `record`; the other threads have ended.
+        // SAFETY: made by `record`; the other threads have ended.
         drop(unsafe { Box::from_raw(record.as_ptr()) });
     }
 }
@@ -129,7 +129,7 @@ fn who_finds_a_record_finds_its_content_and_who_finds_none_notices_the_insertion
         });
 }
 
-/// The last entry takes the place of the one that is removed.
+/// The last entry takes the place of the removed one.
 #[test]
 fn a_record_is_found_while_its_entry_moves() {
     Model::new().preemptions(3).needs(Part::ACQUIRE_FENCES).needs(Part::RELEASE_FENCES).check(|| {
@@ -199,7 +199,7 @@ fn a_lookup_beside_an_insertion_and_a_removal_finds_what_stays() {
     });
 }
 
-/// Both may migrate the bucket, and the lookup may have begun in the old array.
+/// Both threads may migrate the bucket, and the lookup may have begun in the old array.
 #[test]
 fn a_record_is_found_while_its_bucket_is_migrated() {
     Model::new().preemptions(3).needs(Part::LOADS).needs(Part::STORES).check(|| {
@@ -215,8 +215,8 @@ fn a_record_is_found_while_its_bucket_is_migrated() {
     });
 }
 
-/// A child looks ready as soon as it has an overflow bucket; its latch keeps readers out until it has all its
-/// entries. Its parent's overflow buckets are retired, so this model pins.
+/// A child looks ready as soon as it has an overflow bucket, but its latch keeps readers out until it has all its
+/// entries. The overflow buckets of its parent are retired, so this model pins.
 #[test]
 fn a_record_is_found_while_a_chain_is_migrated() {
     Model::new().preemptions(1).needs(Part::STORES | Part::RELEASE_FENCES).check(|| {

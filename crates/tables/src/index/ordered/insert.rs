@@ -10,7 +10,7 @@ use hotrow_core::{Finger, Observed, StructureChange};
 use hotrow_sync::atomic::Ordering;
 use std::ptr::NonNull;
 
-/// Where an image is or would be: it counts if the leaf's version turns out unchanged.
+/// The position of an image in a leaf, present or absent. It is valid only if the leaf's version turns out unchanged.
 pub(super) struct Found<'g, T>
 where
     T: Keyed,
@@ -18,7 +18,7 @@ where
 {
     leaf: &'g Leaf<ImageOf<T>, T>,
     version: u64,
-    /// The node above the leaf, and which child of it the leaf is.
+    /// The node above the leaf, and the leaf's position among its children.
     parent: Option<(Observed, u32)>,
     position: usize,
     existing: Option<NonNull<T>>,
@@ -31,18 +31,19 @@ where
 {
     /// Adds a record under its key, unless there is one with this key or the leaf must not be changed.
     ///
-    /// `changed` is told every change of a leaf after the latches are released.
+    /// Calls `changed` with every change of a leaf after the latches are released.
     ///
-    /// `may_change` says of the leaf in question whether it may be changed, at the version at which it then is latched.
+    /// `may_change` returns true if the leaf may be changed at this version. The leaf is then latched at the same
+    /// version.
     ///
-    /// `near` is where an insertion before this one was made, which may spare the way down; where this one was made is
-    /// given back, for the next one.
+    /// `near` is the finger of an earlier insertion, which may save the descent from the root. The finger of this
+    /// insertion is returned, for the next one.
     ///
     /// # Safety
     ///
-    /// The record is valid, and stays so until it has been removed from this index (or the index has been
-    /// drained or dropped) and after that every epoch pinned before has ended. The finger, if it is one of this tree, was
-    /// given back under this guard.
+    /// The record is valid, and stays so until it has been removed from this index (or the index has been drained or
+    /// dropped) and after that every epoch pinned before has ended. If the finger is one of this tree, it was
+    /// returned under this guard.
     pub(crate) unsafe fn insert(
         &self,
         record: NonNull<T>,
@@ -65,7 +66,7 @@ where
             let refused = existing.is_none() && !may_change(observed);
             moment();
             if existing.is_none() && !full && !refused {
-                // What was read before the latch was taken at the same version is as if read under it.
+                // The latch is taken at the version read, so earlier reads are as good as reads under the latch.
                 if leaf.node.version.try_lock_at(version) {
                     leaf.insert_at(position, image, record);
                     let after = leaf.node.version.unlock_changed();
@@ -96,7 +97,7 @@ where
         }
     }
 
-    /// Where an image belongs, by the way down. `None`: start over.
+    /// Finds the position of an image by a descent from the root. `None`: start over.
     #[cfg_attr(not(debug_assertions), inline(always))]
     fn find<'g>(&self, image: &ImageOf<T>, guard: &'g Guard) -> Option<Found<'g, T>> {
         let mut parent = None;
@@ -109,22 +110,22 @@ where
         Some(Found { leaf, version, parent, position, existing })
     }
 
-    /// Where an image belongs, if that is right behind what was inserted before it.
+    /// Finds the position of an image if that is right behind the previous insertion.
     ///
-    /// A leaf covers less than before only if it is split, which changes its version. What it covered when it was come upon
-    /// the node above says, if that turns out unchanged after its border was read. Of the last child it does not know the
-    /// border.
+    /// A leaf's range shrinks only by a split, which changes the leaf's version. The node above tells the range that
+    /// the leaf covered when it was reached, provided that this node is unchanged after its border was read. This
+    /// node does not know the border of its last child.
     ///
     /// # Safety
     ///
-    /// The finger is one of this tree, and was given back under this guard.
+    /// The finger is one of this tree, and was returned under this guard.
     pub(super) unsafe fn behind<'g>(
         &self,
         near: Finger,
         image: &ImageOf<T>,
         _guard: &'g Guard,
     ) -> Option<Found<'g, T>> {
-        // SAFETY: the caller's promise: they are in memory while the epoch is pinned, and of these types.
+        // SAFETY: the caller's promise: the nodes are in memory while the epoch is pinned, and have these types.
         let (leaf, parent) = unsafe {
             let leaf: &'g Leaf<ImageOf<T>, T> = near.leaf.node.cast().as_ref();
             let parent: &'g Inner<ImageOf<T>> = near.parent.node.cast().as_ref();
@@ -149,8 +150,8 @@ where
         })
     }
 
-    /// Splits one full node on the way to `image`. If it is the leaf, the record is inserted too, and the
-    /// answer is true. False: start over.
+    /// Splits one full node on the path to `image`. If it is the leaf, this also inserts the record and returns true.
+    /// False: start over.
     #[cold]
     fn insert_splitting(
         &self,
@@ -167,7 +168,7 @@ where
             guard,
             |inner| inner.child_of(&image),
             |step| {
-                // The highest full inner node is split first; then there is room above every other.
+                // The highest full inner node is split first, so that every other has room above it.
                 if !full_inner {
                     full_inner = step.inner.is_full();
                     above = below.replace(step);
@@ -184,8 +185,8 @@ where
         }
         let (position, existing) = leaf.search(&image);
         moment();
-        // What was read before the latches were taken at the same versions is as if read under them; and so
-        // there is room in the parent.
+        // The latches are taken at the versions read, so earlier reads are as good as reads under them. So the parent
+        // has room.
         let observed = Observed { node: leaf.word(), version };
         if existing.is_some() || !leaf.is_full() || !may_change(observed) {
             return false;
@@ -217,7 +218,7 @@ where
         if !latch(above, node, step.version) {
             return;
         }
-        // As in a leaf: where keys ascend at the right end, leave a full node behind.
+        // As in a leaf: if keys ascend at the right end, leave a full node behind.
         let cut = if step.child + 1 == CHILDREN { CHILDREN - 1 } else { CHILDREN / 2 };
         let (separator, right) = step.inner.move_tail(cut);
         self.inners.fetch_add(1, Ordering::Relaxed);
@@ -225,8 +226,8 @@ where
         node.version.unlock_changed();
     }
 
-    /// Links `right`, which was split off `left`, into the parent, and gives the parent's latch back; or puts
-    /// a new root above both. The caller holds the latch of `left` and of its parent, if it has one.
+    /// Links `right`, which was split off `left`, into the parent, and releases the parent's latch. Without a parent
+    /// it makes a new root above both. The caller holds the latch of `left` and of its parent, if any.
     fn attach(
         &self,
         parent: Option<&Step<'_, ImageOf<T>>>,
@@ -242,7 +243,7 @@ where
         // `left` was the root when its version was read, and a root that is replaced changes its version.
         debug_assert_eq!(self.root.load(Ordering::Relaxed), left.as_ptr());
         let root = Inner::<ImageOf<T>>::allocate(left);
-        // SAFETY: just allocated, and nobody else knows it.
+        // SAFETY: just allocated, and no other thread has it.
         unsafe { root.as_ref() }.insert_after(0, separator, right);
         self.inners.fetch_add(1, Ordering::Relaxed);
         // Release: pairs with the acquire in `OrderedIndex::root`.
@@ -270,12 +271,12 @@ fn latch<I: Image>(parent: Option<&Step<'_, I>>, node: &Node, version: u64) -> b
     latched
 }
 
-/// Moves a part of a full leaf to `right`, which is new and empty, and inserts an entry into one of the two.
-/// Returns the first image of `right`. The caller holds the leaf's latch.
+/// Moves a part of a full leaf to `right`, which is new and empty, and inserts an entry into one of the two. Returns
+/// the first image of `right`. The caller holds the leaf's latch.
 ///
-/// Where keys ascend the cut is at the insertion: the run goes on in a leaf of its own and leaves full leaves
-/// behind, be it at the end of the key space or, like the orders of one district among others, in the midst
-/// of it. Elsewhere the cut is in the middle.
+/// In an ascending run the cut is at the insertion, so that the run continues in a leaf of its own and leaves full
+/// leaves behind: at the end of the key space, or in the midst of it, like the orders of one district among others.
+/// Elsewhere the cut is in the middle.
 fn split_leaf<I: Image, T>(
     leaf: &Leaf<I, T>,
     right: &Leaf<I, T>,
@@ -284,7 +285,7 @@ fn split_leaf<I: Image, T>(
     record: NonNull<T>,
 ) -> I {
     const MIDDLE: usize = LEAF_ENTRIES.div_ceil(2);
-    // How many of the old entries stay, and whether the new one goes to them.
+    // The number of old entries that stay, and a flag that the new entry joins them.
     let (cut, stays) = if leaf.continues_run(position) {
         (position, position < LEAF_ENTRIES)
     } else if position < MIDDLE {

@@ -2,66 +2,67 @@
 //!
 //! # Nodes
 //!
-//! Every [node](node) begins with a version word: latch, sequence number and retirement mark in one. A leaf
-//! holds up to 31 images of keys, sorted, and the pointers to their records; an inner node separates up to
-//! 63 children by images. Records belong to the table; the index compares images and never follows a pointer
-//! to a record, but for its key when it is inserted or removed.
+//! Every [node](node) begins with a version word: latch, sequence number and retirement mark in one. A leaf holds up
+//! to 31 images of keys, sorted, and the pointers to their records. An inner node separates up to 63 children by
+//! images. Records belong to the table. The index compares images, and follows a pointer to a record only for its key
+//! when that record is inserted or removed.
 //!
 //! # Readers
 //!
-//! They take no latch and write nothing (optimistic lock coupling: Leis et al., "The ART of practical
-//! synchronization"). A reader waits until a node is unlatched, notes the version, reads, and acts on what it
-//! read only if the version is unchanged. On the way down it
+//! Readers take no latch and write nothing (optimistic lock coupling: Leis et al., "The ART of practical
+//! synchronization"). A reader waits until a node is unlatched, notes its version, reads, and uses the result only if
+//! the version is unchanged. On the way down it
+//! 1. reads the pointer to a child and checks that the parent is unchanged. So the pointer was a child's, and the
+//!    child is in memory as long as the epoch is pinned;
+//! 2. notes the child's version and checks once more that the parent is unchanged. So there was a moment at which the
+//!    child, at that version, covered the range that the parent gives it.
 //!
-//! 1. reads the pointer to a child and checks that the parent is unchanged: so the pointer was a child's, and
-//!    the child is in memory as long as the epoch is pinned;
-//! 2. notes the child's version, and checks once more that the parent is unchanged: so at one moment the
-//!    child, at that version, covered what the parent said.
+//! If a check fails, the reader starts over from the root. Images read during a write are wrong numbers, which no
+//! check accepts.
 //!
-//! If a check fails it starts over from the root. Images read while a writer writes them are just wrong
-//! numbers that no check lets through.
+//! # The range of a leaf
 //!
-//! # What a leaf covers
-//!
-//! No node stores the borders of its range. The separators beside the way down say them, and by point 2 they
-//! say them of the leaf at the version noted. The invariant that scans and transactions stand on:
+//! No node stores the borders of its range. The separators along the descent give them, and by point 2 they are the
+//! borders of the leaf at the version noted. Scans and transactions depend on this invariant:
 //!
 //! *The range of a leaf shrinks only when its version changes.*
 //!
-//! A split changes the version. A range grows, and the version stays, when an empty neighbour is unlinked and
-//! its range falls to this leaf: whoever has observed the leaf takes its range for the smaller one that it was,
-//! and is still right about that. (Who is on the way down at that moment may also see the smaller range, and
-//! comes upon the same leaf twice.)
+//! A split changes the version. A range grows without a change of the version when an empty neighbour is unlinked and
+//! its range falls to this leaf. An observer of the leaf then knows only its smaller, earlier range, and is still
+//! right about that. (A reader on the way down at that moment may also see the smaller range, and so reach the same
+//! leaf twice.)
 //!
-//! So a transaction that has observed all leaves of a range learns at commit of every key that has come or gone
-//! within: Silo's node set, and the leaf versions that a scan keeps in sto §4.1.
+//! So a transaction that has observed all leaves of a range detects at commit every key inserted or removed within
+//! it: Silo's node set, and the leaf versions that a scan keeps in sto §4.1.
 //!
 //! # Writers
 //!
-//! An insertion or removal finds its leaf as a reader does and latches it at the version it has seen; what was
-//! read before then is as good as read under the latch.
+//! An insertion or removal finds its leaf like a reader and latches it only at the version read. So the earlier reads
+//! are as good as reads under the latch.
 //!
-//! Keys that one transaction inserts often follow each other: the lines of an order. So an insertion leaves a *finger* in
-//! the transaction's pin: the leaf at its new version, the node above it, and where the next key would come. The next one
-//! starts there. If its key comes right behind the last one, and below what follows in the leaf or below the border that
-//! the unchanged node above says, it belongs into this leaf, whose version is checked by the latch as ever. There is no
-//! finger after a split, nor at the last child of a node, whose border lies further up.
+//! Keys that one transaction inserts often follow each other, like the lines of an order. So an insertion leaves a
+//! *finger* in the transaction's pin: the leaf at its new version, the node above it, and the position of the next
+//! key. The next insertion starts there. Its key belongs into this leaf if it comes right behind the last one, and
+//! below the next key of the leaf or, at its end, below the border from the unchanged node above. The latch checks
+//! the leaf's version as usual. There is no finger after a split. At the last child of a node it is of no use behind
+//! the last key, because the border is further up.
 //!
-//! A full leaf is [split](insert) under its latch and its parent's, after a way down on which full inner nodes
-//! were split, so that there is room in the parent. A leaf that becomes empty is [unlinked](remove), with the
-//! inner nodes that have no other child.
+//! A full leaf is [split](insert) under its latch and its parent's, after a descent that split the full inner nodes,
+//! so that the parent has room. A leaf that becomes empty is [unlinked](remove), together with the inner nodes that
+//! have no other child.
 //!
-//! Nobody waits for a latch while holding one: a second latch is taken at the version seen or not at all. So
+//! No thread waits for a latch while it holds one: a second latch is taken at the version read or not at all. So
 //! there is no deadlock.
 //!
-//! The root is whatever `root` points to. It is replaced only under the latch of the old root, which is bumped
-//! or retired by that; so a reader who finds the pointer still in place after noting the version holds a root.
+//! The pointer `root` defines the root. It is replaced only under the latch of the old root, whose version then
+//! changes or which is retired. So a reader that finds the pointer still in place after noting the version holds a
+//! root.
 //!
-//! # What it does without
+//! # Omissions
 //!
-//! Leaves are not linked to each other, as they are in the tree that sto uses (TMasstree): a scan goes down
-//! again for each leaf. That costs a few cached lines for thirty entries, and spares splits and removals the
-//! neighbour. Underfull nodes are not merged: a leaf goes when it is empty.
+//! Leaves are not linked to each other, unlike in the tree that sto uses (TMasstree): a scan descends again for each
+//! leaf. That costs a few cached lines for thirty entries, and splits and removals need not touch the neighbour.
+//! Underfull nodes are not merged: a leaf is removed when it is empty.
 
 mod insert;
 mod node;
@@ -105,7 +106,7 @@ where
     _records: PhantomData<T>,
 }
 
-/// One inner node on the way to a leaf, as it was read.
+/// One inner node on the path to a leaf, as it was read.
 struct Step<'g, I: Image> {
     inner: &'g Inner<I>,
     pointer: NonNull<Node>,
@@ -114,7 +115,7 @@ struct Step<'g, I: Image> {
     child: usize,
 }
 
-/// The leaf at the end of the way, as it was come upon.
+/// The leaf at the end of the path, at the version at which it was reached.
 struct Landing<'g, T>
 where
     T: Keyed,
@@ -144,16 +145,16 @@ where
 
     #[cfg_attr(not(debug_assertions), inline(always))]
     fn root<'g>(&self, guard: &'g Guard) -> Reached<'g, ImageOf<T>, T> {
-        // Acquire: pairs with the release in `insert` and `remove`, so the node's kind is there.
+        // Acquire: pairs with the release in `insert` and `remove`, so that the node's kind is visible.
         let root = self.root.load(Ordering::Acquire);
         // SAFETY: never null; the root is part of the tree.
         unsafe { Reached::new(NonNull::new_unchecked(root), guard) }
     }
 
-    /// Goes down to a leaf, by the children that `choose` chooses. `None`: something changed; start over.
+    /// Descends to a leaf by the children that `choose` selects. `None`: a node changed; start over.
     ///
-    /// Each inner node is shown to `passing` before its version is checked, so what `passing` keeps counts
-    /// only if a leaf is returned.
+    /// Each inner node is passed to `passing` before its version is checked, so the data that `passing` keeps are
+    /// valid only if a leaf is returned.
     #[cfg_attr(not(debug_assertions), inline(always))]
     fn descend<'g>(
         &self,
@@ -195,13 +196,13 @@ where
         }
     }
 
-    /// The leaf that covers `image`. `None`: start over.
+    /// Finds the leaf that covers `image`. `None`: start over.
     #[cfg_attr(not(debug_assertions), inline(always))]
     fn leaf_of<'g>(&self, image: &ImageOf<T>, guard: &'g Guard) -> Option<Landing<'g, T>> {
         self.descend(guard, |inner| inner.child_of(image), |_| ())
     }
 
-    /// The leaf that stands for a key's absence.
+    /// Returns the leaf that covers a key's absence.
     pub(crate) fn node_of(&self, key: &T::Key, guard: &Guard) -> Observed {
         let image = key.image();
         loop {
@@ -211,7 +212,7 @@ where
         }
     }
 
-    /// Looks a key up.
+    /// Looks up a key.
     #[inline]
     pub(crate) fn get(&self, key: &T::Key, guard: &Guard) -> Lookup<T> {
         let image = key.image();
@@ -228,7 +229,7 @@ where
         }
     }
 
-    /// A scan of the images between two bounds. It copies nothing and looks at nothing yet.
+    /// Begins a scan of the images between two bounds. It copies and reads nothing yet.
     pub(crate) fn cursor(
         &self,
         low: std::ops::Bound<ImageOf<T>>,
@@ -238,7 +239,7 @@ where
         Cursor::new(self, low, high, direction)
     }
 
-    /// The first record in an observed leaf, to describe the leaf by. `None` if it is empty.
+    /// Returns the first record in an observed leaf, by which to describe it. `None` if the leaf is empty.
     ///
     /// # Safety
     ///
@@ -270,33 +271,33 @@ where
             + inners * size_of::<Inner<ImageOf<T>>>()
     }
 
-    /// Takes all records out and shows each, in order, for the owner to free.
+    /// Removes all records and passes each to `visit`, in order, for the owner to free.
     pub(crate) fn drain(&mut self, visit: &mut dyn FnMut(NonNull<T>)) {
         let empty = Leaf::<ImageOf<T>, T>::allocate(0).cast();
-        // Relaxed: `&mut self` says that nobody else is using the tree.
+        // Relaxed: `&mut self` proves that no other thread uses the tree.
         let root = self.root.load(Ordering::Relaxed);
         self.root.store(empty.as_ptr(), Ordering::Relaxed);
         self.leaves.store(1, Ordering::Relaxed);
         self.inners.store(0, Ordering::Relaxed);
-        // SAFETY: the tree is cut off, and `&mut self` says that nobody is in it.
+        // SAFETY: the tree is cut off, and `&mut self` proves that no other thread is in it.
         unsafe { free_below(NonNull::new_unchecked(root), visit) };
     }
 }
 
-/// Shows the records below a node, and frees the nodes.
+/// Passes the records below a node to `visit`, and frees the nodes.
 ///
 /// # Safety
 ///
-/// The node belongs to a tree of `T`, and nobody else can reach it.
+/// The node belongs to a tree of `T`, and no other thread can reach it.
 unsafe fn free_below<T>(root: NonNull<Node>, visit: &mut dyn FnMut(NonNull<T>))
 where
     T: Keyed,
     T::Key: Key,
 {
-    // SAFETY: nobody else can reach the nodes, and nothing here is freed through the epoch. (A pin could collect, and
-    // free the next table inside this one.)
+    // SAFETY: no other thread can reach the nodes, and nothing here is freed through the epoch. (A pin could collect
+    // garbage, and free the next table inside this one.)
     let guard = unsafe { hotrow_core::epoch::unprotected() };
-    // A stack of our own: the last node pushed is the first in order.
+    // An explicit stack: the last node pushed is the first in order.
     let mut rest = vec![root];
     while let Some(node) = rest.pop() {
         // SAFETY: every node below the root is in memory until it is freed here.
@@ -306,7 +307,7 @@ where
                 rest.extend((0..inner.node.count()).rev().filter_map(|at| NonNull::new(inner.child(at))));
             }
         }
-        // SAFETY: its children are on the stack, and nobody else can reach it.
+        // SAFETY: its children are on the stack, and no other thread can reach it.
         unsafe { node::free::<ImageOf<T>, T>(node) };
     }
 }
@@ -317,8 +318,8 @@ where
     T::Key: Key,
 {
     fn drop(&mut self) {
-        // Relaxed: `&mut self` says that nobody else is using the tree.
-        // SAFETY: never null, and nobody else can reach it.
+        // Relaxed: `&mut self` proves that no other thread uses the tree.
+        // SAFETY: never null, and no other thread can reach it.
         unsafe { free_below::<T>(NonNull::new_unchecked(self.root.load(Ordering::Relaxed)), &mut |_| ()) };
     }
 }

@@ -1,4 +1,4 @@
-//! Nodes of the tree: leaves, inner nodes, and the part that both begin with.
+//! Nodes of the tree: leaves, inner nodes, and their common head.
 
 use crate::key::Image;
 use hotrow_core::epoch::Guard;
@@ -9,24 +9,25 @@ use std::hint::select_unpredictable;
 use std::marker::PhantomData;
 use std::ptr::NonNull;
 
-/// Entries in a leaf. With a one-word image a leaf takes eight cache lines.
+/// The number of entries in a leaf. With a one-word image a leaf takes eight cache lines.
 pub(super) const LEAF_ENTRIES: usize = if cfg!(test) { 4 } else { 31 };
-/// Children of an inner node. With a one-word image an inner node takes sixteen cache lines.
+/// The number of children of an inner node. With a one-word image an inner node takes sixteen cache lines.
 pub(super) const CHILDREN: usize = if cfg!(test) { 4 } else { 63 };
 
-/// What [`Node::run`] holds when the last insertion's position is not known.
+/// The value of [`Node::run`] when the position of the last insertion is not known.
 const NO_RUN: u8 = u8::MAX;
 const _: () = assert!(LEAF_ENTRIES < NO_RUN as usize);
 
-/// What every node begins with.
+/// The head of every node.
 #[repr(C)]
 pub(super) struct Node {
     /// Latch and version.
     pub(super) version: StructureVersion,
-    /// Entries of a leaf, children of an inner node. At most its capacity, whenever it is read.
+    /// The number of entries of a leaf, or of children of an inner node. It never exceeds the capacity, at whatever
+    /// moment it is read.
     count: AtomicU32,
     is_leaf: bool,
-    /// In a leaf, the position after the last insertion: where the next key of an ascending run goes.
+    /// In a leaf, the position after the last insertion, where the next key of an ascending run goes.
     run: AtomicU8,
 }
 
@@ -40,7 +41,7 @@ impl Node {
         }
     }
 
-    // All content is read and written relaxed: `version` orders it (`StructureVersion`).
+    // All accesses to the content are relaxed: `version` orders them (`StructureVersion`).
 
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn count(&self) -> usize {
@@ -52,7 +53,7 @@ impl Node {
     }
 }
 
-/// A leaf: sorted images and the records they stand for.
+/// A leaf: sorted images, and the records of these images.
 #[repr(C, align(64))]
 pub(super) struct Leaf<I: Image, T> {
     pub(super) node: Node,
@@ -68,9 +69,9 @@ pub(super) struct Inner<I: Image> {
     children: [AtomicPtr<Node>; CHILDREN],
 }
 
-/// How many of the sorted `slots` come before the first for which `before` is false.
+/// Returns the number of the sorted `slots` before the first one for which `before` is false.
 ///
-/// The comparisons' outcomes cannot be predicted, so there is no branch on them.
+/// The comparisons do not branch, because their outcomes cannot be predicted.
 #[cfg_attr(not(debug_assertions), inline(always))]
 fn partition_point<I: Image>(slots: &[I::Slot], before: impl Fn(I) -> bool) -> usize {
     let mut base = 0;
@@ -119,7 +120,7 @@ impl<I: Image, T> Leaf<I, T> {
         NonNull::from(Box::leak(Box::new(leaf)))
     }
 
-    /// The version word, as transactions know the leaf. It leads back to the leaf.
+    /// Returns the version word, by which transactions identify the leaf. The pointer is valid for the whole leaf.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn word(&self) -> NonNull<StructureVersion> {
         // The version is the first field; a pointer made from it alone could not be used for the others.
@@ -131,26 +132,26 @@ impl<I: Image, T> Leaf<I, T> {
         &self.images[..self.node.count()]
     }
 
-    /// How many images are below `image`.
+    /// Returns the number of images below `image`.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn lower_bound(&self, image: &I) -> usize {
         partition_point(self.images(), |other: I| other.is_below(image))
     }
 
-    /// How many images are not above `image`.
+    /// Returns the number of images not above `image`.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn upper_bound(&self, image: &I) -> usize {
         partition_point(self.images(), |other: I| !image.is_below(&other))
     }
 
-    /// The pointer at `position`, which is below the capacity: a record's, if the position is below the count
-    /// and the version turns out unchanged.
+    /// Returns the pointer at `position`, which is below the capacity. It is a record's if the position is below the
+    /// count and the version turns out unchanged.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn record_pointer(&self, position: usize) -> *mut T {
         self.records[position].load(Ordering::Relaxed)
     }
 
-    /// The same, null apart.
+    /// Returns the same pointer; `None` if it is null.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn record(&self, position: usize) -> Option<NonNull<T>> {
         NonNull::new(self.record_pointer(position))
@@ -161,7 +162,7 @@ impl<I: Image, T> Leaf<I, T> {
         I::load(&self.images[position])
     }
 
-    /// Where `image` is or would be, and its record.
+    /// Returns the position of `image`, present or absent, and its record.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn search(&self, image: &I) -> (usize, Option<NonNull<T>>) {
         let position = self.lower_bound(image);
@@ -195,12 +196,13 @@ impl<I: Image, T> Leaf<I, T> {
         self.node.set_count(count - 1);
     }
 
-    /// Whether an insertion at `position` continues an ascending run.
+    /// True if an insertion at `position` continues an ascending run.
     pub(super) fn continues_run(&self, position: usize) -> bool {
         usize::from(self.node.run.load(Ordering::Relaxed)) == position
     }
 
-    /// Moves the entries from `cut` on to `right`, an empty leaf nobody else knows. The caller holds the latch.
+    /// Moves the entries from `cut` on to `right`, an empty leaf that no other thread has. The caller holds the
+    /// latch.
     pub(super) fn move_tail(&self, cut: usize, right: &Self) {
         let count = self.node.count();
         for from in cut..count {
@@ -228,33 +230,33 @@ impl<I: Image> Inner<I> {
 
     #[cfg_attr(not(debug_assertions), inline(always))]
     fn separators(&self) -> &[I::Slot] {
-        // A count read before the first child is stored does not occur; the compiler cannot know.
+        // The subtraction saturates only for the compiler: no reader sees a count of zero.
         &self.separators[..self.node.count().saturating_sub(1)]
     }
 
-    /// The child that covers `image`.
+    /// Returns the position of the child that covers `image`.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn child_of(&self, image: &I) -> usize {
         partition_point(self.separators(), |separator: I| !image.is_below(&separator))
     }
 
-    /// The child that covers what comes right before `image`.
+    /// Returns the position of the child that covers the range right before `image`.
     pub(super) fn child_before(&self, image: &I) -> usize {
         partition_point(self.separators(), |separator: I| separator.is_below(image))
     }
 
-    /// The position of the last child.
+    /// Returns the position of the last child.
     pub(super) fn last_child(&self) -> usize {
         self.node.count().saturating_sub(1)
     }
 
-    /// The child at `at`; it may be followed only after the node's version was found unchanged.
+    /// Returns the child at `at`. The caller may follow it only after it has found the node's version unchanged.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn child(&self, at: usize) -> *mut Node {
         self.children[at].load(Ordering::Relaxed)
     }
 
-    /// The separators before and after child `at`; `None` where the node's own border is.
+    /// Returns the separators before and after child `at`; `None` at the node's own border.
     pub(super) fn borders(&self, at: usize) -> (Option<I>, Option<I>) {
         let separators = self.separators();
         let load = |at: usize| separators.get(at).map(I::load);
@@ -265,7 +267,7 @@ impl<I: Image> Inner<I> {
         self.node.count() == CHILDREN
     }
 
-    /// Adds `child`, which covers what child `at` covered from `separator` on. The caller holds the latch, and
+    /// Adds `child`, which takes over the range of child `at` from `separator` on. The caller holds the latch, and
     /// the node is not full.
     pub(super) fn insert_after(&self, at: usize, separator: I, child: NonNull<Node>) {
         let count = self.node.count();
@@ -276,8 +278,8 @@ impl<I: Image> Inner<I> {
         self.node.set_count(count + 1);
     }
 
-    /// Removes child `at`; its neighbour before it (after it, if it is the first) covers its range from now
-    /// on. The caller holds the latch, and there are at least two children.
+    /// Removes child `at`. The neighbour before it (after it, if it is the first) covers its range from now on. The
+    /// caller holds the latch, and there are at least two children.
     pub(super) fn remove_child(&self, at: usize) {
         let count = self.node.count();
         shift_down(&self.separators, at.saturating_sub(1), count - 1, copy_image::<I>);
@@ -292,7 +294,7 @@ impl<I: Image> Inner<I> {
         let separator = I::load(&self.separators[cut - 1]);
         let first = NonNull::new(self.child(cut)).expect("a child within the count");
         let right = Self::allocate(first);
-        // SAFETY: just allocated, and nobody else knows it.
+        // SAFETY: just allocated, and no other thread has it.
         let tail = unsafe { right.as_ref() };
         for from in cut + 1..count {
             copy_image::<I>(&self.separators[from - 1], &tail.separators[from - 1 - cut]);
@@ -304,7 +306,7 @@ impl<I: Image> Inner<I> {
     }
 }
 
-/// A node that is in memory as long as `'g`, the pinned epoch: a witness that the way to it was validated.
+/// A node that is in memory as long as `'g`, the pinned epoch: a witness that the path to it was validated.
 pub(super) struct Reached<'g, I, T> {
     node: NonNull<Node>,
     _guard: PhantomData<(&'g Guard, fn(I) -> T)>,
@@ -326,8 +328,8 @@ pub(super) enum Kind<'g, I: Image, T> {
 impl<'g, I: Image, T> Reached<'g, I, T> {
     /// # Safety
     ///
-    /// The node belongs to a tree of `I` and `T`, and was part of it at some moment since the guard was
-    /// pinned; or nobody frees it for the time of `'g`.
+    /// The node belongs to a tree of `I` and `T`, and was part of it at some moment since the guard was pinned; or no
+    /// thread frees it during `'g`.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) unsafe fn new(node: NonNull<Node>, _guard: &'g Guard) -> Self {
         Self { node, _guard: PhantomData }
@@ -340,14 +342,14 @@ impl<'g, I: Image, T> Reached<'g, I, T> {
 
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn node(self) -> &'g Node {
-        // SAFETY: the witness says that the node is in memory.
+        // SAFETY: the witness proves that the node is in memory.
         unsafe { self.node.as_ref() }
     }
 
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn kind(self) -> Kind<'g, I, T> {
         if self.node().is_leaf {
-            // SAFETY: as above; a node marked so was allocated as a leaf of this tree's types.
+            // SAFETY: as above; a node with this mark was allocated as a leaf of this tree's types.
             Kind::Leaf(unsafe { self.node.cast().as_ref() })
         } else {
             // SAFETY: as above; every other node was allocated as an inner node.
@@ -356,11 +358,11 @@ impl<'g, I: Image, T> Reached<'g, I, T> {
     }
 }
 
-/// Frees a node, not what it points to.
+/// Frees a node, but not the nodes or records to which it points.
 ///
 /// # Safety
 ///
-/// The node belongs to a tree of `I` and `T`, and nobody can reach it any more.
+/// The node belongs to a tree of `I` and `T`, and no thread can reach it any more.
 pub(super) unsafe fn free<I: Image, T>(node: NonNull<Node>) {
     // SAFETY: the caller's promise: it is still valid here.
     if unsafe { node.as_ref() }.is_leaf {
@@ -372,11 +374,11 @@ pub(super) unsafe fn free<I: Image, T>(node: NonNull<Node>) {
     }
 }
 
-/// Frees a node when nobody looks at it any more.
+/// Frees a node when no thread can read it any more.
 ///
 /// # Safety
 ///
-/// As for [`free`], once all have unpinned that are pinned now.
+/// As for [`free`], after all threads that are pinned now have unpinned.
 pub(super) unsafe fn retire_node<I: Image, T>(node: NonNull<Node>, guard: &Guard) {
     // SAFETY: the caller's promise: it is still valid here.
     let is_leaf = unsafe { node.as_ref() }.is_leaf;
@@ -385,7 +387,7 @@ pub(super) unsafe fn retire_node<I: Image, T>(node: NonNull<Node>, guard: &Guard
     unsafe { retire_with(guard, bytes, move || free::<I, T>(node)) };
 }
 
-/// Asks for the lines of a node that a search looks at.
+/// Prefetches the cache lines of a node that a search reads.
 #[cfg_attr(not(debug_assertions), inline(always))]
 pub(super) fn prefetch_node<I: Image>(node: *mut Node) {
     // The images of a leaf and the separators of an inner node begin at the same place.

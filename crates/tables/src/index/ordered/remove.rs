@@ -2,17 +2,18 @@
 //!
 //! # Unlinking
 //!
-//! One thread at a time, under a mutex that nobody else takes; so nothing empty is kept for ever, and nobody
-//! else pays for it. It goes down to the empty leaf, noting the way. The *anchor* is the lowest inner node on
-//! it with a second child. It latches, at the versions noted, the anchor, the chain of inner nodes with one
-//! child below it, and the leaf. If any of them has changed it lets go and goes down again, for as long as the
-//! leaf is empty. Then the chain leaves the anchor and is retired and handed to the epoch.
+//! One thread at a time unlinks leaves, under a mutex that no other operation takes. So no empty leaf stays for ever,
+//! and other operations pay nothing for it. The thread descends to the empty leaf and notes the path. The *anchor* is
+//! the lowest inner node on the path with a second child. The thread latches, at the versions noted, the anchor, the
+//! chain of inner nodes with one child below it, and the leaf. If any of them has changed, it releases the latches
+//! and descends again, for as long as the leaf is empty. Then it removes the chain from the anchor, retires it, and
+//! hands it to the epoch.
 //!
-//! The separator that leaves the anchor with it was the border to the neighbour before (or after, if the leaf
-//! is the first): the neighbour covers the range from now on. Nothing else says so, and nothing in the
-//! neighbour changes, its version included. That is sound: who observed the neighbour at this version knows
-//! what is in it, and no key of the range taken over was there when it was taken over, nor can one come
-//! without changing the version. Who observed the empty leaf finds it retired.
+//! The separator that leaves the anchor with the chain was the border to the neighbour before (or after, if the leaf
+//! is the first). So the neighbour covers the range from now on. Nothing else records this, and nothing in the
+//! neighbour changes, not even its version. That is sound: an observer of the neighbour at this version knows its
+//! content. No key of the added range was present when the range was added, and none can come without a change of the
+//! version. An observer of the empty leaf finds it retired.
 
 use super::insert::bumped;
 use super::node::{Kind, Node, retire_node};
@@ -30,17 +31,17 @@ where
     T: Keyed,
     T::Key: Key,
 {
-    /// Removes this very record. False if the index does not hold it.
+    /// Removes exactly this record. False if the index does not hold it.
     ///
-    /// `changed` is told the leaf's change after the latch is released. If the leaf becomes empty it is also
-    /// retired, and whoever has observed it fails validation, the caller included.
+    /// Calls `changed` with the leaf's change after the latch is released. A leaf that becomes empty is also retired,
+    /// so that every attempt that has observed it fails validation, the caller's included.
     pub(crate) fn remove(
         &self,
         record: NonNull<T>,
         guard: &Guard,
         changed: &mut dyn FnMut(StructureChange),
     ) -> bool {
-        // SAFETY: whoever asks to remove a record has it.
+        // SAFETY: the caller has the record, so it is in memory.
         let image = unsafe { record.as_ref() }.key().image();
         loop {
             let Some(Landing { leaf, version, .. }) = self.leaf_of(&image, guard) else { continue };
@@ -52,7 +53,7 @@ where
                 }
                 continue;
             }
-            // What was read before the latch was taken at the same version is as if read under it.
+            // The latch is taken at the version read, so earlier reads are as good as reads under the latch.
             if !leaf.node.version.try_lock_at(version) {
                 continue;
             }
@@ -68,7 +69,7 @@ where
         }
     }
 
-    /// Takes the leaf that covers `image` out of the tree if it is empty and not the root.
+    /// Unlinks the leaf that covers `image` if it is empty and not the root.
     #[cold]
     pub(super) fn unlink_empty(&self, image: &ImageOf<T>, guard: &Guard) {
         let _one_at_a_time = lock(&self.unlinking);
@@ -106,13 +107,13 @@ where
         self.leaves.fetch_sub(1, Ordering::Relaxed);
         self.inners.fetch_sub(chain.len(), Ordering::Relaxed);
         for pointer in chain.iter().map(|step| step.pointer).chain([landing.pointer]) {
-            // SAFETY: no node of the tree leads to it any more, and it is deferred once.
+            // SAFETY: no node of the tree links to it any more, and it is deferred once.
             unsafe { retire_node::<ImageOf<T>, T>(pointer, guard) };
         }
         Some(())
     }
 
-    /// Makes the root's child the root while it is the only one. The caller holds the mutex.
+    /// Replaces the root by its child while that is the only one. The caller holds the mutex.
     pub(super) fn shrink_root(&self, guard: &Guard) {
         loop {
             let root = self.root(guard);
@@ -120,7 +121,7 @@ where
             if inner.node.count() > 1 {
                 return;
             }
-            // Retired roots are replaced before they are retired, so another look finds the new one.
+            // A root is replaced before it is retired, so the next look finds the new root.
             if inner.node.version.lock().is_none() {
                 continue;
             }
@@ -139,7 +140,7 @@ where
     }
 }
 
-/// Latches that are given back, nothing changed, unless all goes well.
+/// Latches that are released without a change on drop, unless [`finish`](Self::finish) is called.
 #[derive(Default)]
 struct Latches<'g> {
     held: Vec<&'g StructureVersion>,
@@ -151,7 +152,7 @@ impl<'g> Latches<'g> {
         node.version.try_lock_at(version).then(|| self.held.push(&node.version))
     }
 
-    /// Gives all latches back: the first node has changed, and the others are retired.
+    /// Releases all latches: the first node has changed, and the others are retired.
     fn finish(mut self) {
         let mut held = std::mem::take(&mut self.held).into_iter();
         if let Some(first) = held.next() {

@@ -1,9 +1,8 @@
-//! Scans: a cursor that goes from leaf to leaf.
+//! Scans: a cursor that moves from leaf to leaf.
 //!
-//! There are no pointers between leaves. The way down to a leaf says which range the leaf covers, and the
-//! next leaf is found by going down again to where that range ends. What the cursor delivers therefore covers
-//! the range without a gap, whatever happens between two steps; and if a leaf delivered has changed since,
-//! its version says so.
+//! There are no pointers between leaves. The descent to a leaf gives the leaf's range, and the cursor finds the next
+//! leaf by another descent to the end of that range. So the leaves delivered cover the range without a gap, whatever
+//! happens between two steps. If a delivered leaf has changed since, its version shows it.
 
 use super::node::{Inner, LEAF_ENTRIES, Leaf};
 use super::{ImageOf, Keyed, Landing, OrderedIndex};
@@ -15,10 +14,10 @@ use hotrow_sync::prefetch::prefetch;
 use std::ops::Bound;
 use std::ptr::NonNull;
 
-/// How many records of a leaf the cursor asks the processor for ahead of their being read.
+/// The number of records of a leaf that the cursor prefetches before they are read.
 const PREFETCHED: usize = 4;
 
-/// Which way a scan goes.
+/// The direction of a scan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
     /// From the low bound up.
@@ -34,16 +33,16 @@ where
     T::Key: Key,
 {
     index: &'i OrderedIndex<T>,
-    /// What is left of the range.
+    /// The rest of the range.
     low: Bound<ImageOf<T>>,
     high: Bound<ImageOf<T>>,
     direction: Direction,
     done: bool,
-    /// The records of the last leaf delivered, as far as they count; not null.
+    /// The records of the last leaf delivered. Only the first ones, up to its count, are valid; these are not null.
     records: [*mut T; LEAF_ENTRIES],
 }
 
-/// What is left of a scan.
+/// The rest of a scan, to which a cursor can return.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Place<I: Image> {
     low: Bound<I>,
@@ -51,11 +50,11 @@ pub(crate) struct Place<I: Image> {
     done: bool,
 }
 
-/// One leaf of a scan, as it was at one moment.
+/// One leaf of a scan, in the state of one moment.
 #[derive(Debug)]
 pub(crate) struct ScannedLeaf<'c, T> {
-    /// The leaf and its version. It is there even if no record of the leaf is in the scan's range: its
-    /// version then stands for their absence.
+    /// The leaf and its version. It is delivered even if no record of the leaf is in the scan's range, because its
+    /// version then covers their absence.
     pub(crate) observed: Observed,
     /// The leaf's records in the scan's range, in the scan's direction.
     pub(crate) records: &'c [NonNull<T>],
@@ -82,10 +81,10 @@ where
         }
     }
 
-    /// The next leaf of the range; `None` when the range has been covered.
+    /// Returns the next leaf of the range; `None` when the range has been covered.
     ///
-    /// The leaves delivered so far cover the range from its begin to the last one's end, so a scan that stops
-    /// early has observed all that it has read. Complexity: one way down from the root.
+    /// The leaves delivered so far cover the range from its beginning to the end of the last leaf, so that a scan
+    /// that stops early has observed all that it has read. Complexity: one descent from the root.
     #[inline]
     pub(crate) fn next(&mut self, guard: &Guard) -> Option<ScannedLeaf<'_, T>> {
         if self.done {
@@ -99,18 +98,18 @@ where
         for &record in &records[..count.min(PREFETCHED)] {
             prefetch(record);
         }
-        // SAFETY: these pointers were read from positions within the count of a leaf whose version was then
-        // found unchanged, so they are records', and `NonNull` has the layout of a pointer.
+        // SAFETY: these pointers were read from positions within the count of a leaf whose version was then found
+        // unchanged. So they are records', and `NonNull` has the layout of a pointer.
         let records = unsafe { std::slice::from_raw_parts(records.as_ptr().cast(), count) };
         Some(ScannedLeaf { observed, records })
     }
 
-    /// Where the cursor is.
+    /// Returns the cursor's place.
     pub(crate) fn place(&self) -> Place<ImageOf<T>> {
         Place { low: self.low, high: self.high, done: self.done }
     }
 
-    /// Goes back to where the cursor was.
+    /// Returns to an earlier place.
     pub(crate) fn go_back(&mut self, place: Place<ImageOf<T>>) {
         Place { low: self.low, high: self.high, done: self.done } = place;
     }
@@ -122,7 +121,7 @@ where
                 Bound::Included(image) | Bound::Excluded(image) => inner.child_of(image),
                 Bound::Unbounded => 0,
             };
-            // The border of the last node that has one on this side is the leaf's.
+            // The leaf's border is that of the lowest node that has one on this side.
             let mut border = None;
             let found = self.index.descend(guard, choose, |step| {
                 border = step.inner.borders(step.child).1.or(border);
@@ -130,7 +129,7 @@ where
             let Some(Landing { leaf, version, .. }) = found else { continue };
             let (from, mut to) = self.positions(leaf);
             // If the leaf has taken over a neighbour's range meanwhile, it may hold keys beyond the border. They
-            // are the next step's, or they would be delivered twice.
+            // belong to the next step; otherwise they would be delivered twice.
             while border.is_some_and(|border| from < to && !leaf.image(to - 1).is_below(&border)) {
                 to -= 1;
             }
@@ -186,7 +185,7 @@ where
         }
     }
 
-    /// The positions of the range in a leaf. From a leaf that is being changed they may be nonsense, but
+    /// Returns the positions of the range in a leaf. If the leaf is being changed, they may be wrong, but they are
     /// within the capacity.
     #[inline]
     fn positions(&self, leaf: &Leaf<ImageOf<T>, T>) -> (usize, usize) {

@@ -1,4 +1,4 @@
-//! Growing, and what is left of it.
+//! Growth, and its leftovers.
 
 use super::*;
 
@@ -11,7 +11,7 @@ fn insertions_finish_a_migration() {
     index.grow(index.current(&pin));
     let array = index.current(&pin);
     assert_eq!(array.buckets().len(), 2 * before);
-    // One key over and over: it touches one bucket.
+    // The same key again and again touches one bucket only.
     let mut insertions = 0;
     while !array.parent.load(Ordering::Relaxed).is_null() {
         let record = Record::new(1u64, &census);
@@ -58,7 +58,7 @@ fn growth_retires_what_was_observed_before_and_loses_nothing() {
     for (key, observed) in absent {
         // SAFETY: observed under the pinned epoch.
         let unchanged = unsafe { observed.node.as_ref() }.unchanged(observed.version);
-        // An observation that still holds is of the very bucket that the key would go to.
+        // An observation that is still valid is of the bucket into which the key would go.
         let Lookup::Absent(now) = index.get(&key, guard) else { panic!("never inserted") };
         assert!(!unchanged || now == observed);
     }

@@ -26,7 +26,7 @@ fn insert<K: Hash + Eq + Send + Sync + 'static>(
             unsafe { free(record) };
             false
         }
-        Insertion::Refused(_) => unreachable!("anything may be changed"),
+        Insertion::Refused(_) => unreachable!("every change is allowed"),
     }
 }
 
@@ -36,7 +36,7 @@ fn all<K: Hash + Eq + Clone + Send + Sync + 'static>(index: &Index<K>, guard: &G
     keys
 }
 
-/// Frees everything, and sees that it was everything. Takes the guard, which would keep garbage alive.
+/// Frees everything, and asserts that nothing was left. It takes the guard, which would keep garbage alive.
 fn empty<K: Hash + Eq + Send + Sync + 'static>(mut index: Index<K>, guard: Guard, census: &Census) {
     // SAFETY: the index is the tests' own.
     index.drain(&mut |record| unsafe { free(record) });

@@ -4,7 +4,7 @@ use super::*;
 use hotrow_sync::{Arc, Mutex, lock};
 use std::rc::Rc;
 
-/// A key whose first comparison does something to the index, as another thread might at that moment.
+/// A key whose first comparison runs an action on the index, as another thread might at that moment.
 struct Meddling {
     number: u64,
     deed: Mutex<Option<Box<dyn FnOnce() + Send>>>,
@@ -50,16 +50,16 @@ fn chain(count: u64) -> (Arc<Index<Meddling>>, Census) {
     (Arc::new(index), census)
 }
 
-/// Ends a test whose deed is done.
+/// Ends a test whose action has run.
 fn end(index: Arc<Index<Meddling>>, census: &Census) {
-    empty(Arc::into_inner(index).expect("the deed is done"), epoch::pin(), census);
+    empty(Arc::into_inner(index).expect("the action has run"), epoch::pin(), census);
 }
 
 #[test]
 fn an_entry_that_is_moved_behind_a_readers_back_is_found() {
     let (index, census) = chain(10);
     let other = Arc::clone(&index);
-    // The last entry takes the first one's place while the reader is comparing the first.
+    // The last entry moves to the first one's slot while the reader compares the first.
     let key = Meddling::with(9, move || {
         let guard = &epoch::pin();
         let Lookup::Found(first) = other.get(&Meddling::harmless(0), guard) else { panic!("the first") };
@@ -108,7 +108,7 @@ fn a_key_inserted_into_the_larger_array_behind_a_lookups_back_is_found() {
     end(index, &census);
 }
 
-/// An overflow bucket makes a bucket look ready; the latch must keep readers out until it is.
+/// An overflow bucket makes a bucket look ready; the latch must keep readers out until it really is.
 #[test]
 fn a_bucket_is_latched_while_it_is_being_filled() {
     let census = Census::default();

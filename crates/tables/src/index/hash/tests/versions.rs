@@ -1,4 +1,4 @@
-//! What transactions learn from versions.
+//! The changes that versions show to transactions.
 
 use super::*;
 
@@ -68,7 +68,7 @@ fn an_observer_follows_its_own_changes_and_notices_those_of_others() {
         assert!(observer.unchanged(guard));
         assert!(!others.unchanged(guard));
     }
-    // As if by another thread: not followed.
+    // This insertion is not followed, as if another thread made it.
     let Lookup::Absent(observed) = index.get(&500, guard) else { panic!("never inserted") };
     observer.observe(observed);
     assert!(insert(&index, Record::new(500, &census), guard, &mut |_| ()));
@@ -92,7 +92,7 @@ fn a_bucket_that_must_not_be_changed_is_named_and_stays_as_it_is() {
         let try_insert =
             |may: &dyn Fn(Observed) -> bool| unsafe { index.insert(record, &pin, &mut |_| (), may) };
         let Insertion::Refused(refused) = try_insert(&|_| false) else { panic!("inserted") };
-        // It may have helped the index to grow.
+        // The refused insertion may have helped the index to grow.
         let named = index.node_of(&key, &pin);
         assert!(refused == named, "{refused:?}, {named:?}");
         assert!(matches!(index.get(&key, &pin), Lookup::Absent(_)));

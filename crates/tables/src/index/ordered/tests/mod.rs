@@ -1,5 +1,5 @@
-//! The tests of the ordered index. In test builds nodes hold four entries, so that they split and go all the
-//! time.
+//! The tests of the ordered index. Nodes hold four entries in test builds, so that they are split and unlinked all
+//! the time.
 
 mod model;
 mod moments;
@@ -19,7 +19,7 @@ type Pointer<K> = NonNull<Record<K>>;
 
 fn ignore(_: StructureChange) {}
 
-/// Inserts; frees the record if its key is taken.
+/// Inserts a record, or frees it if its key exists.
 fn insert<K: Key>(
     index: &Index<K>,
     record: Pointer<K>,
@@ -35,17 +35,17 @@ fn insert<K: Key>(
             unsafe { free(record) };
             false
         }
-        Insertion::Refused(_) => unreachable!("anything may be changed"),
+        Insertion::Refused(_) => unreachable!("every change is allowed"),
     }
 }
 
-/// Removes a record and has it freed.
+/// Removes a record and retires it.
 fn remove<K: Key>(index: &Index<K>, record: Pointer<K>, guard: &Guard) {
     assert!(index.remove(record, guard, &mut ignore));
     retire(record, guard);
 }
 
-/// The keys of a scan.
+/// Returns the keys of a scan.
 fn scan<K: Key>(
     index: &Index<K>,
     low: Bound<K::Image>,
@@ -65,7 +65,7 @@ fn all<K: Key>(index: &Index<K>, guard: &Guard) -> Vec<K> {
     scan(index, Bound::Unbounded, Bound::Unbounded, Direction::Ascending, guard)
 }
 
-/// Frees everything, and sees that it was everything. Takes the guard, which would keep garbage alive.
+/// Frees everything, and asserts that nothing was left. It takes the guard, which would keep garbage alive.
 fn empty<K: Key>(mut index: Index<K>, guard: Guard, census: &Census) {
     let mut drained = Vec::new();
     index.drain(&mut |record| {

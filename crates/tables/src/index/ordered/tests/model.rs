@@ -21,7 +21,7 @@ fn compare<K: Key>(seed: u64, keys: u64, key: impl Fn(u64) -> K) {
     for round in 0..4_000u64 {
         let guard = &epoch::pin();
         let n = random.below(keys);
-        // Grows, shrinks, grows, and shrinks.
+        // The tree grows, shrinks, grows, and shrinks.
         let inserts = if round / 1_000 % 2 == 0 { 5 } else { 1 };
         match random.below(10) {
             at if at < inserts => {
@@ -35,7 +35,7 @@ fn compare<K: Key>(seed: u64, keys: u64, key: impl Fn(u64) -> K) {
             at if at < 6 => {
                 if let Some(record) = model.remove(&n) {
                     remove(&index, record, guard);
-                    // It may not be freed before this, as the epoch is pinned.
+                    // The record is not freed before this, as the epoch is pinned.
                     assert!(!index.remove(record, guard, &mut ignore), "removed before");
                 }
             }

@@ -9,7 +9,7 @@ use std::ops::Bound::{Excluded, Included, Unbounded};
 use std::ops::RangeBounds as _;
 use std::rc::Rc;
 
-/// A tree and what is in it.
+/// A tree and its expected content.
 struct World {
     index: Index<u64>,
     model: RefCell<BTreeMap<u64, Pointer<u64>>>,
@@ -17,7 +17,7 @@ struct World {
 }
 
 impl World {
-    /// Even keys. Inserted upwards, they fill leaves; downwards, they fill them by halves.
+    /// Makes a tree of even keys. Upward insertions fill leaves completely; downward insertions fill them by halves.
     fn new(count: u64, upwards: bool, census: &Census) -> Rc<Self> {
         let world = Self { index: Index::new(), model: RefCell::default(), census: census.clone() };
         for n in 0..count {
@@ -30,7 +30,7 @@ impl World {
         let record = Record::new(key, &self.census);
         let inserted = insert(&self.index, record, &epoch::pin(), &mut ignore);
         if inserted {
-            assert!(self.model.borrow_mut().insert(key, record).is_none(), "{key} is there twice");
+            assert!(self.model.borrow_mut().insert(key, record).is_none(), "{key} is in the tree twice");
         }
         inserted
     }
@@ -48,7 +48,7 @@ impl World {
 
     /// Compares all of the tree with the model, and frees everything.
     fn end(self: Rc<Self>) {
-        let world = Rc::into_inner(self).expect("the deed is done");
+        let world = Rc::into_inner(self).expect("the action has run");
         let guard = epoch::pin();
         shape::check(&world.index, &guard);
         assert_eq!(all(&world.index, &guard), world.keys());
@@ -58,7 +58,7 @@ impl World {
     }
 }
 
-/// What the other thread does.
+/// An action of the other thread.
 type Deed = fn(&World);
 
 const INSERTIONS: &[Deed] = &[
@@ -79,7 +79,8 @@ const REMOVALS: &[Deed] = &[
         (0..20).for_each(|key| _ = world.insert(key));
         (3..18).for_each(|key| world.remove(key));
     },
-    // In a tree of three levels a leaf takes over the range of all leaves beside its parent, and gets a key there.
+    // In a tree of three levels a leaf takes over the range of all leaves beside its parent, and then gets a key
+    // there.
     |world| {
         (18..40).for_each(|key| world.remove(key));
         world.insert(25);
@@ -90,8 +91,8 @@ const REMOVALS: &[Deed] = &[
     },
 ];
 
-/// Tries `operation` on small trees, with each deed at each of its moments. It gets the tree, the keys before the
-/// deed, and a way to run something with the deed.
+/// Tries `operation` on small trees, with each action at each of the operation's moments. The operation gets the
+/// tree, the keys before the action, and a function that runs a closure together with the action.
 fn for_each_interleaving(
     deeds: &[Deed],
     operation: impl Fn(&Rc<World>, &[u64], &dyn Fn(&mut dyn FnMut()) -> bool),
@@ -131,7 +132,7 @@ fn a_lookup_is_right_whatever_happens_meanwhile() {
             let guard = &epoch::pin();
             let mut result = None;
             with_deed(&mut || result = Some(world.index.get(&key, guard)));
-            // The deed was before the last check.
+            // The action ran before the last check of the lookup.
             match (result, world.model.borrow().get(&key)) {
                 (Some(Lookup::Found(found)), Some(expected)) => assert_eq!(found, *expected),
                 (Some(Lookup::Absent(_)), None) => (),
@@ -172,7 +173,7 @@ fn a_scan_is_right_or_its_observations_do_not_hold_whatever_happens_meanwhile() 
                     assert_eq!(found, after);
                 }
                 for key in after {
-                    assert!(found.contains(&key) || !before.contains(&key), "{key} was there all the time");
+                    assert!(found.contains(&key) || !before.contains(&key), "{key} was present all the time");
                 }
             });
         }
@@ -203,7 +204,8 @@ fn an_insertion_near_an_earlier_one_is_right_whatever_happens_meanwhile() {
         |world| _ = world.insert(6),
         |world| [1, 3, 5, 7, 9, 11].into_iter().for_each(|key| _ = world.insert(key)),
         |world| (0..20).rev().for_each(|n| _ = world.insert(2 * n + 1)),
-        // Leaves before that of the first insertion go, and those behind it move up in the node above.
+        // Leaves before that of the first insertion are unlinked, so that the leaves behind them move up in the node
+        // above.
         |world| [0, 2].into_iter().for_each(|key| world.remove(key)),
         |world| [4, 6].into_iter().for_each(|key| world.remove(key)),
         |world| [0, 2, 4, 6].into_iter().for_each(|key| world.remove(key)),
@@ -214,7 +216,7 @@ fn an_insertion_near_an_earlier_one_is_right_whatever_happens_meanwhile() {
             [first + 1, first + 2, first + 4, first + 6, first + 12, 100, first / 2, first.saturating_sub(1)]
         {
             for_each_interleaving(&deeds, |world, _, with_deed| {
-                // So that there is room behind the first insertion in a leaf that is not the last.
+                // Make room behind the first insertion in a leaf that is not the last.
                 [12, 14].into_iter().for_each(|key| world.remove(key));
                 let guard = &epoch::pin();
                 let insert = |key, near| {
@@ -254,7 +256,7 @@ fn an_insertion_right_behind_an_earlier_one_does_not_go_down_the_tree() {
         let (_, finger) = unsafe { world.index.insert(record, guard, None, &mut ignore, |_| true) };
         let finger = finger.expect("no split");
         // The next keys in the leaf are 10 and, if that were gone, 16, where the leaf beside it begins.
-        // SAFETY: this tree's, and given back under this guard.
+        // SAFETY: the finger is this tree's, and was returned under this guard.
         let is_behind = |key: u64| unsafe { world.index.behind(finger, &key.image(), guard) }.is_some();
         assert_eq!([8, 9, 10, 15, 16].map(is_behind), [false; 5]);
         world.remove(10);
@@ -283,7 +285,7 @@ fn an_absence_observed_in_a_leaf_about_to_go_does_not_hold_for_ever() {
         for at in 0.. {
             let world = World::new(17, true, &census);
             let guard = epoch::pin();
-            // Full leaves of four: 8, 10, 12 and 14 share one.
+            // Leaves are full at four keys: 8, 10, 12 and 14 share one.
             [8, 10, 14].into_iter().for_each(|key| world.remove(key));
             let record = world.model.borrow_mut().remove(&12).unwrap();
             let observed = Rc::new(RefCell::new(Observer::default()));
@@ -310,7 +312,7 @@ fn an_absence_observed_in_a_leaf_about_to_go_does_not_hold_for_ever() {
     census.settle(0);
 }
 
-/// Between a removal and the unlinking of the leaf that it has emptied.
+/// The insertion runs between a removal and the unlinking of the leaf that the removal has emptied.
 #[test]
 fn an_insertion_into_a_leaf_about_to_go_is_not_lost() {
     let census = Census::default();
@@ -340,7 +342,7 @@ fn an_insertion_into_a_leaf_about_to_go_is_not_lost() {
     census.settle(0);
 }
 
-/// Between the unlinking of its second child and its being replaced by the first.
+/// The split runs between the unlinking of the root's second child and the replacement of the root by the first.
 #[test]
 fn a_split_below_a_root_about_to_go_is_not_lost() {
     let census = Census::default();

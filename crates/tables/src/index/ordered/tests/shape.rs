@@ -1,9 +1,9 @@
-//! The tree's own invariants, its size, and what it looks like after typical uses.
+//! The invariants of the tree, its size, and its shape after typical uses.
 
 use super::*;
 use crate::index::ordered::node::{CHILDREN, LEAF_ENTRIES};
 
-/// What a walk over a tree at rest has counted.
+/// The counts of a walk over a tree at rest.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Shape {
     pub(super) leaves: usize,
@@ -142,7 +142,7 @@ fn ascending_keys_leave_full_nodes_behind_on_every_level() {
     (0..4_000u64).for_each(|key| assert!(insert(&index, Record::new(key, &census), &guard, &mut ignore)));
     let shape = check(&index, &guard);
     assert!(shape.leaves <= 4_000 / LEAF_ENTRIES + 1, "{shape:?}");
-    // One child fewer than fit, as a node is split before its last child is.
+    // An inner node keeps one child fewer than its capacity, as it is split before its last child is.
     let mut inners_max = 0;
     let mut below = shape.leaves;
     while below > 1 {

@@ -9,7 +9,7 @@ use std::ops::Bound::{Excluded, Included, Unbounded};
 
 const THREADS: u64 = 4;
 
-/// One thread's operations on keys of its own, which nobody else touches, amid everybody else's.
+/// One thread's operations on keys of its own, which no other thread touches, while the others run theirs.
 struct Worker<'a> {
     index: &'a Index<u64>,
     census: &'a Census,
@@ -53,7 +53,7 @@ impl Worker<'_> {
         }
     }
 
-    /// Of a scan of everybody's keys, this thread's own must be exactly what it knows.
+    /// Scans the keys of all threads. This thread's own keys among them must be exactly those that it expects.
     fn scan(&mut self, from: u64, guard: &Guard) {
         let to = from + self.random.below(200);
         let ascending = self.random.chance(0.5);
@@ -107,7 +107,8 @@ fn four_threads_with_many_keys_find_their_own() {
     stress(300, 40_000);
 }
 
-/// Each thread appends at the end of its own run and takes from its begin: leaves come and go all the time.
+/// Each thread appends at the end of its own run and takes from its beginning, so that leaves come and go all the
+/// time.
 #[test]
 fn four_queues_side_by_side_do_not_grow() {
     let census = Census::default();
@@ -123,7 +124,7 @@ fn four_queues_side_by_side_do_not_grow() {
                     assert!(insert(index, record, guard, &mut ignore));
                     queue.push_back(record);
                     if queue.len() > 10 {
-                        // As a delivery does: the oldest of this district.
+                        // Find the oldest order of this district, like a delivery.
                         let low = (number, 0u32).image();
                         let high = (number, u32::MAX).image();
                         let mut cursor = index.cursor(Included(low), Included(high), Direction::Ascending);
@@ -136,7 +137,7 @@ fn four_queues_side_by_side_do_not_grow() {
                         assert_eq!(oldest, queue.front().copied());
                         remove(index, queue.pop_front().unwrap(), guard);
                     }
-                    // As an order status does: the newest.
+                    // Find the newest order, like an order status.
                     let mut cursor =
                         index.cursor(Unbounded, Included((number, u32::MAX).image()), Direction::Descending);
                     let newest = cursor.next(guard).and_then(|leaf| leaf.records.first().copied());

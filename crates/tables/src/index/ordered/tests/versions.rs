@@ -1,4 +1,4 @@
-//! What transactions learn from versions: every phantom, and little else.
+//! The changes that versions show to transactions: every phantom, and few others.
 
 use super::*;
 use crate::index::testing::Observer;
@@ -30,7 +30,7 @@ fn observe_absence(index: &Index<u64>, key: u64, guard: &Guard) -> Observer {
     let mut observer = Observer::default();
     match index.get(&key, guard) {
         Lookup::Absent(observed) => observer.observe(observed),
-        Lookup::Found(_) => panic!("{key} is there"),
+        Lookup::Found(_) => panic!("{key} is present"),
     }
     observer
 }
@@ -97,7 +97,7 @@ fn a_change_far_away_is_not_noticed() {
     empty(index, guard, &census);
 }
 
-/// Scans at random, then one change at random: if it is in the part that was scanned, it must be noticed.
+/// Random scans, each followed by random changes: a change in the scanned part must be noticed.
 #[test]
 fn a_scan_notices_every_insertion_and_removal_in_its_range() {
     let census = Census::default();
@@ -119,7 +119,7 @@ fn a_scan_notices_every_insertion_and_removal_in_its_range() {
             let limit = if random.chance(0.5) { 1 + random.below(10) as usize } else { usize::MAX };
             let (observer, found) = observe_scan(&index, low, high, direction, limit, guard);
             assert!(observer.unchanged(guard));
-            // What a transaction that stops at the limit has read: up to the last key found.
+            // A transaction that stops at the limit has read up to the last key found.
             let (low, high) = match (found.len() == limit, direction) {
                 (false, _) => (low, high),
                 (true, Direction::Ascending) => (low, Bound::Included(found[limit - 1])),
@@ -200,7 +200,7 @@ fn an_observer_follows_its_own_insertions_across_splits() {
             insert(&index, record, &guard, &mut |change| observer.follow(change));
             assert!(observer.unchanged(&guard), "a transaction that aborts itself");
         }
-        // What it has followed covers everything still: an insertion by anyone else anywhere is noticed.
+        // The followed observations still cover everything: an insertion by another thread is noticed anywhere.
         let key = 10_000 + random.below(10) * 5_000;
         let key =
             if random.chance(0.5) { key } else { (0..).find(|key| is_absent(&index, *key, &guard)).unwrap() };
@@ -253,7 +253,7 @@ fn an_observer_follows_its_own_removals_as_long_as_no_leaf_becomes_empty() {
     let (index, records) = even_keys(60, &census, &guard);
     let (mut observer, _) =
         observe_scan(&index, Bound::Unbounded, Bound::Unbounded, Direction::Ascending, 1_000, &guard);
-    // Of each full leaf of four one goes.
+    // One key is removed of each full leaf of four.
     for key in (0..120).step_by(8) {
         assert!(index.remove(records[&key], &guard, &mut |change| observer.follow(change)));
         retire(records[&key], &guard);
