@@ -295,7 +295,7 @@ unsafe impl Protocol for Mocc {
 
     #[inline]
     fn new_locked_header(&self, _attempt: &Attempt<Self>) -> HeatedWord {
-        HeatedWord::born_locked()
+        HeatedWord::new_locked()
     }
 
     #[inline]

@@ -106,7 +106,7 @@ unsafe impl Protocol for Occ {
 
     #[inline]
     fn new_locked_header(&self, _attempt: &Attempt<Self>) -> VersionWord {
-        VersionWord::born_locked()
+        VersionWord::new_locked()
     }
 
     #[inline]

@@ -257,7 +257,7 @@ unsafe impl Protocol for TicToc {
 
     #[inline]
     fn new_locked_header(&self, _attempt: &Attempt<Self>) -> TimestampWord {
-        TimestampWord::born_locked()
+        TimestampWord::new_locked()
     }
 
     #[inline]

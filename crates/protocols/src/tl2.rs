@@ -193,7 +193,7 @@ unsafe impl Protocol for Tl2 {
 
     #[inline]
     fn new_locked_header(&self, _attempt: &Attempt<Self>) -> VersionWord {
-        VersionWord::born_locked()
+        VersionWord::new_locked()
     }
 
     #[cfg_attr(not(debug_assertions), inline(always))]

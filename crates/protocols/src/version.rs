@@ -62,7 +62,7 @@ pub struct VersionWord(AtomicU64);
 
 impl VersionWord {
     /// The word of a segment that a worker has just made and holds locked.
-    pub(crate) fn born_locked() -> Self {
+    pub(crate) fn new_locked() -> Self {
         Self(AtomicU64::new(LOCKED))
     }
 

@@ -296,7 +296,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
                 let deferred = tx.defer(&self.groups, segment, Access::Write, inputs, work)?;
                 if self.group_of.is_some() {
                     let id = tx.item(&self.groups, segment);
-                    tx.leave_after_born(id);
+                    tx.release_after_inserts(id);
                 }
                 Ok(deferred)
             },

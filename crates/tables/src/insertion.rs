@@ -14,7 +14,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     /// True if the row was inserted, false if there is one with this key.
     pub(crate) fn insert(&self, tx: &mut Tx<'_, P>, key: K, row: R) -> Result<bool, Abort> {
         self.enter_to_write(tx)?;
-        let fresh = Fresh::new(Record::boxed(tx.born_header(), State::Reserved, key, row));
+        let fresh = Fresh::new(Record::boxed(tx.new_locked_header(), State::Reserved, key, row));
         loop {
             let record = fresh.0;
             let mut changes = Changes::default();
@@ -30,7 +30,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
                     // SAFETY: the record is this table's, its header was made locked by this attempt, and the nodes
                     // are this table's.
                     unsafe {
-                        tx.enter_born(self, Record::address(record), tag::INSERTED);
+                        tx.enter_inserted(self, Record::address(record), tag::INSERTED);
                         for change in changes.all() {
                             tx.follow_insertion(self, change)?;
                         }
@@ -81,7 +81,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
                     tx.set_tag(id, tag::UPDATE);
                 }
             }
-            tag::BORN_DELETED => {
+            tag::INSERTED_DELETED => {
                 // SAFETY: this attempt made the record, which is in memory until it ends. It holds the lock.
                 unsafe {
                     tx.set_tag(id, tag::INSERTED);

@@ -359,10 +359,10 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
                 let Some(row) = self.look_at_own(tx, record, id, |row| keep.then(|| row.clone())) else {
                     return Ok(Some(false));
                 };
-                let born = tx.tag(id) == tag::INSERTED;
+                let inserted = tx.tag(id) == tag::INSERTED;
                 // SAFETY: the item is this table's. A deletion has a payload or none, of the rows' type.
                 unsafe {
-                    tx.set_tag(id, if born { tag::BORN_DELETED } else { tag::DELETE });
+                    tx.set_tag(id, if inserted { tag::INSERTED_DELETED } else { tag::DELETE });
                     tx.want_cleanup(id);
                 }
                 row

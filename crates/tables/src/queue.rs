@@ -155,7 +155,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         for segment in segments {
             // SAFETY: the segment is the groups', both live in the table's shared state; the operation has entered.
             let (id, pending) = unsafe { tx.write::<Groups<P>>(&self.groups, segment) }?;
-            tx.leave_after_born(id);
+            tx.release_after_inserts(id);
             if !pending {
                 // SAFETY: announced just now; groups expect no payload.
                 unsafe { tx.set_write_without_payload(id) };

@@ -43,7 +43,7 @@ pub(crate) mod tag {
     /// The attempt made the record, and its row is in place.
     pub(crate) const INSERTED: u16 = 3;
     /// The attempt made the record and deleted it again.
-    pub(crate) const BORN_DELETED: u16 = 4;
+    pub(crate) const INSERTED_DELETED: u16 = 4;
 }
 
 #[expect(clippy::large_enum_variant, reason = "one per table, behind a pointer; both are padded")]
@@ -296,7 +296,7 @@ unsafe impl<K: Key, R: Value, P: Protocol> Object<P> for Shared<K, R, P> {
     }
 
     unsafe fn undo(&self, item: &mut Item<P>, pin: &Pin) {
-        if matches!(item.tag(), tag::INSERTED | tag::BORN_DELETED) {
+        if matches!(item.tag(), tag::INSERTED | tag::INSERTED_DELETED) {
             // The attempt has held the lock since the insertion. Another attempt that has taken the lock from this
             // wounded one may read the state meanwhile; it treats both states alike.
             // SAFETY: as in `install`.
@@ -311,7 +311,7 @@ unsafe impl<K: Key, R: Value, P: Protocol> Object<P> for Shared<K, R, P> {
         let killed = match item.tag() {
             tag::DELETE => committed,
             tag::INSERTED => !committed,
-            tag::BORN_DELETED => true,
+            tag::INSERTED_DELETED => true,
             _ => false,
         };
         if killed {

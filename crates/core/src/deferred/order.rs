@@ -47,8 +47,8 @@ impl<P: Protocol> Transaction<'_, P> {
         if held_back.is_empty() && late.is_empty() {
             return false;
         }
-        let is_born = |id| self.attempt.items.get(id).is(Flags::INSERTED);
-        (intention.finds_segment_of != NO_OBJECT || intention.item.is_some_and(is_born))
+        let is_inserted = |id| self.attempt.items.get(id).is(Flags::INSERTED);
+        (intention.finds_segment_of != NO_OBJECT || intention.item.is_some_and(is_inserted))
             && self.follows_another(intention, waiting)
     }
 

@@ -46,7 +46,7 @@ impl<P: Protocol> Transaction<'_, P> {
 
     /// Says that whoever has a segment next relies on finding what this attempt makes.
     #[inline]
-    pub fn leave_after_born(&mut self, id: ItemId) {
+    pub fn release_after_inserts(&mut self, id: ItemId) {
         self.attempt.items.get_mut(id).mark_as(Flags::RELEASE_AFTER_INSERTS);
     }
 
@@ -81,18 +81,18 @@ impl<P: Protocol> Transaction<'_, P> {
     /// The header for a segment that this attempt makes: locked by it until it ends. Nobody else can read
     /// or write the segment before that, so it may be published at once ("poisoned", sto §4.1).
     #[inline]
-    pub fn born_header(&self) -> P::Header {
+    pub fn new_locked_header(&self) -> P::Header {
         self.protocol.new_locked_header(self.attempt)
     }
 
-    /// Enters a segment whose header is a [`born_header`](Self::born_header) of this attempt, as written.
+    /// Enters a segment whose header is a [`new_locked_header`](Self::new_locked_header) of this attempt, as written.
     /// Its pending write has no payload: the value is in the segment already.
     ///
     /// # Safety
     ///
     /// As for [`read`](Self::read), and the segment has no item yet. The object's functions can work with the tag.
     #[inline]
-    pub unsafe fn enter_born<O: Object<P> + 'static>(
+    pub unsafe fn enter_inserted<O: Object<P> + 'static>(
         &mut self,
         object: &O,
         segment: NonNull<P::Header>,
@@ -113,13 +113,13 @@ impl<P: Protocol> Transaction<'_, P> {
 
     /// Whether an item is for a segment that this attempt made.
     #[inline]
-    pub fn is_born(&self, id: ItemId) -> bool {
+    pub fn is_inserted(&self, id: ItemId) -> bool {
         self.attempt.items.get(id).is(Flags::INSERTED)
     }
 
     /// Whether this attempt made a segment.
     pub fn has_made(&self, segment: NonNull<P::Header>) -> bool {
-        self.attempt.items.find(segment).is_some_and(|id| self.is_born(id))
+        self.attempt.items.find(segment).is_some_and(|id| self.is_inserted(id))
     }
 
     /// The datatype's own mark on an item.

@@ -31,9 +31,9 @@ impl Drp {
         for at in (0..prepared.attempt().local.places.len()).rev() {
             let Place { item: id, has_left, .. } = prepared.attempt().local.places[at];
             let item = prepared.attempt().items.get(id);
-            let (writes, is_after_born) = (item.is(Flags::WRITE), item.is(Flags::RELEASE_AFTER_INSERTS));
-            if !rows_are_there && is_after_born {
-                Self::install_born(&mut prepared);
+            let (writes, is_after_inserts) = (item.is(Flags::WRITE), item.is(Flags::RELEASE_AFTER_INSERTS));
+            if !rows_are_there && is_after_inserts {
+                Self::install_inserted(&mut prepared);
                 rows_are_there = true;
             }
             if writes && !has_left {
@@ -43,14 +43,14 @@ impl Drp {
         }
         if inserts {
             if !rows_are_there {
-                Self::install_born(&mut prepared);
+                Self::install_inserted(&mut prepared);
             }
-            Self::leave_born(prepared.attempt());
+            Self::leave_inserted(prepared.attempt());
         }
         self.tell(prepared.attempt());
     }
 
-    fn install_born(prepared: &mut OneByOne<'_, Self>) {
+    fn install_inserted(prepared: &mut OneByOne<'_, Self>) {
         for at in 0..prepared.attempt().items.writes().len() {
             let id = prepared.attempt().items.writes()[at];
             if prepared.attempt().items.get(id).is(Flags::INSERTED) {
@@ -59,11 +59,11 @@ impl Drp {
         }
     }
 
-    fn leave_born(attempt: &Attempt<Self>) {
-        Self::each_born(attempt, |item| item.header().leave_born(attempt.local.clock_block));
+    fn leave_inserted(attempt: &Attempt<Self>) {
+        Self::each_inserted(attempt, |item| item.header().leave_inserted(attempt.local.clock_block));
     }
 
-    fn each_born(attempt: &Attempt<Self>, visit: impl FnMut(&Item<Self>)) {
+    fn each_inserted(attempt: &Attempt<Self>, visit: impl FnMut(&Item<Self>)) {
         let items = attempt.items.writes().iter().map(|id| attempt.items.get(*id));
         items.filter(|item| item.is(Flags::INSERTED)).for_each(visit);
     }
@@ -99,7 +99,7 @@ impl Drp {
     /// Leaves every line, each at its turn, and tells who waits. An attempt that aborts does the same: what it had
     /// recorded is nullified (drp §5.2).
     pub(super) fn leave_all(&self, attempt: &mut Attempt<Self>) {
-        Self::leave_born(attempt);
+        Self::leave_inserted(attempt);
         if !attempt.local.has_begun {
             return;
         }
@@ -126,7 +126,7 @@ impl Drp {
         let places = attempt.local.places.iter().map(|place| place.rank);
         // Who has found a row that was inserted may have lined up for it before its maker had left.
         let items = &attempt.items;
-        let born = items.writes().iter().map(|id| items.get(*id)).filter(|item| item.is(Flags::INSERTED));
-        self.progress.tell(places.chain(born.map(|item| item.rank().min(RANK_MAX))).chain([worker]));
+        let inserted = items.writes().iter().map(|id| items.get(*id)).filter(|item| item.is(Flags::INSERTED));
+        self.progress.tell(places.chain(inserted.map(|item| item.rank().min(RANK_MAX))).chain([worker]));
     }
 }

@@ -78,7 +78,7 @@ pub struct TicketLock {
 
 impl TicketLock {
     /// The line of a segment that a worker has just made: it is the first in it, as a writer.
-    pub(super) fn born(worker: u32) -> Self {
+    pub(super) fn new_locked(worker: u32) -> Self {
         let joined = WRITER << HOLDER_BITS | u64::from(worker + 1);
         Self { joined: AtomicU64::new(joined), done: AtomicU64::new(0) }
     }
@@ -166,7 +166,7 @@ impl TicketLock {
 
     /// Leaves the line of a segment that the attempt has made.
     #[inline(always)]
-    pub(super) fn leave_born(&self, clock_block: ClockBlock) {
+    pub(super) fn leave_inserted(&self, clock_block: ClockBlock) {
         self.leave_writing(Ticket(0), clock_block);
     }
 
@@ -281,10 +281,10 @@ mod tests {
     }
 
     #[test]
-    fn a_born_line_is_held_until_it_is_left() {
-        let line = TicketLock::born(3);
+    fn an_inserted_rows_lock_is_held_until_it_is_left() {
+        let line = TicketLock::new_locked(3);
         assert!(line.is_new() && line.version().is_none());
-        line.leave_born(ClockBlock::default());
+        line.leave_inserted(ClockBlock::default());
         assert!(!line.is_new());
         assert_eq!(line.version(), Some(1));
         let (position, before) = line.join_writing(1);

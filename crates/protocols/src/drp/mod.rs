@@ -346,7 +346,7 @@ unsafe impl Protocol for Drp {
 
     #[inline]
     fn new_locked_header(&self, attempt: &Attempt<Self>) -> TicketLock {
-        TicketLock::born(attempt.worker().number())
+        TicketLock::new_locked(attempt.worker().number())
     }
 
     #[cfg_attr(not(debug_assertions), inline(always))]

@@ -72,7 +72,7 @@ fn bit(worker: u32) -> Option<u64> {
 
 impl LockWord {
     /// The lock of a segment that a worker has just made and holds.
-    pub(super) fn born(worker: u32) -> Self {
+    pub(super) fn new_locked(worker: u32) -> Self {
         Self(AtomicU64::new(EXCLUSIVE | u64::from(worker)))
     }
 
@@ -237,7 +237,7 @@ mod tests {
 
     #[test]
     fn who_has_lost_a_lock_does_not_release_the_next_holders() {
-        let lock = LockWord::born(1);
+        let lock = LockWord::new_locked(1);
         lock.close();
         lock.revoke(1);
         lock.grant_exclusive(2);

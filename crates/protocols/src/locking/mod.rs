@@ -263,7 +263,7 @@ unsafe impl Protocol for TwoPhaseLocking {
     }
 
     fn new_locked_header(&self, attempt: &Attempt<Self>) -> LockWord {
-        LockWord::born(attempt.worker().number())
+        LockWord::new_locked(attempt.worker().number())
     }
 
     fn prepare(&self, attempt: &mut Attempt<Self>) -> Result<(), ConflictCause> {

@@ -48,7 +48,7 @@ pub struct HeatedWord {
 
 impl HeatedWord {
     /// The header of a segment that a worker has just made and holds locked.
-    pub(super) fn born_locked() -> Self {
+    pub(super) fn new_locked() -> Self {
         Self { word: AtomicU64::new(LOCKED), heat: AtomicU8::new(0) }
     }
 

@@ -79,7 +79,7 @@ pub(super) enum Set {
 
 impl Locker {
     /// The locker of a segment that an attempt has just made: nobody reads it before the attempt ends.
-    pub(super) fn born(id: AttemptId) -> Self {
+    pub(super) fn new_locked(id: AttemptId) -> Self {
         Self { writer: AtomicU64::new(id.word() | EXCLUSIVE), version: AtomicU64::new(1), ..Self::default() }
     }
 

@@ -319,7 +319,7 @@ unsafe impl Protocol for Plor {
     }
 
     fn new_locked_header(&self, attempt: &Attempt<Self>) -> Locker {
-        Locker::born(attempt.local.stamp.id)
+        Locker::new_locked(attempt.local.stamp.id)
     }
 
     fn prepare(&self, attempt: &mut Attempt<Self>) -> Result<(), ConflictCause> {

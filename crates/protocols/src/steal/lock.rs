@@ -113,7 +113,7 @@ fn granted(word: u64, worker: u32, exclusive: bool) -> u64 {
 
 impl QueueLock {
     /// The lock of a segment that a worker has just made and holds.
-    pub(super) fn born(worker: u32) -> Self {
+    pub(super) fn new_locked(worker: u32) -> Self {
         Self(AtomicU64::new(EXCLUSIVE | owned_by(worker)))
     }
 

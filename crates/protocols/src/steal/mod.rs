@@ -369,7 +369,7 @@ unsafe impl Protocol for McsLocking {
     }
 
     fn new_locked_header(&self, attempt: &Attempt<Self>) -> QueueLock {
-        QueueLock::born(attempt.worker().number())
+        QueueLock::new_locked(attempt.worker().number())
     }
 
     fn prepare(&self, attempt: &mut Attempt<Self>) -> Result<(), ConflictCause> {

@@ -82,7 +82,7 @@ pub struct TimestampWord(AtomicU64);
 
 impl TimestampWord {
     /// The word of a segment that a worker has just made and holds locked.
-    pub(super) fn born_locked() -> Self {
+    pub(super) fn new_locked() -> Self {
         Self(AtomicU64::new(LOCKED))
     }
 

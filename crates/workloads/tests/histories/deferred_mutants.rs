@@ -145,7 +145,7 @@ impl<const FAULT: u8> DeferredMutant<FAULT> {
         }
     }
 
-    fn each_born(attempt: &mut Attempt<Self>, mut visit: impl FnMut(&mut Attempt<Self>, ItemId)) {
+    fn each_inserted(attempt: &mut Attempt<Self>, mut visit: impl FnMut(&mut Attempt<Self>, ItemId)) {
         for at in 0..attempt.items.writes().len() {
             let id = attempt.items.writes()[at];
             if attempt.items.get(id).is(Flags::INSERTED) {
@@ -275,7 +275,7 @@ unsafe impl<const FAULT: u8> Protocol for DeferredMutant<FAULT> {
         let begin = |item: &Item<Self>| item.header().begin_installing();
         let attempt = prepared.install_all(begin, |item| item.header().end_installing());
         Self::leave_all(attempt);
-        Self::each_born(attempt, |attempt, id| attempt.items.get(id).header().leave());
+        Self::each_inserted(attempt, |attempt, id| attempt.items.get(id).header().leave());
     }
 
     fn validate_before_rollback(&self, attempt: &mut Attempt<Self>) -> Result<()> {
@@ -286,7 +286,7 @@ unsafe impl<const FAULT: u8> Protocol for DeferredMutant<FAULT> {
     }
 
     fn abort(&self, attempt: &mut Attempt<Self>) {
-        Self::each_born(attempt, |attempt, id| attempt.items.get(id).header().leave());
+        Self::each_inserted(attempt, |attempt, id| attempt.items.get(id).header().leave());
         Self::leave_all(attempt);
     }
 }

@@ -59,7 +59,7 @@ pub(crate) struct Word {
 }
 
 impl Word {
-    pub(crate) fn born_locked() -> Self {
+    pub(crate) fn new_locked() -> Self {
         Self { version: AtomicU64::new(LOCKED), writer: AtomicU64::new(1) }
     }
 
@@ -246,7 +246,7 @@ unsafe impl<const FAULT: u8> Protocol for Mutant<FAULT> {
     }
 
     fn new_locked_header(&self, _attempt: &Attempt<Self>) -> Word {
-        Word::born_locked()
+        Word::new_locked()
     }
 
     fn prepare(&self, attempt: &mut Attempt<Self>) -> Result<(), ConflictCause> {

@@ -176,7 +176,7 @@ unsafe impl<const FAULT: u8> Protocol for TimestampMutant<FAULT> {
     }
 
     fn new_locked_header(&self, _attempt: &Attempt<Self>) -> Word {
-        Word::born_locked()
+        Word::new_locked()
     }
 
     fn prepare(&self, attempt: &mut Attempt<Self>) -> Result<(), ConflictCause> {
