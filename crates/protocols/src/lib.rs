@@ -3,7 +3,6 @@
 //! A protocol knows headers, marks and items; it names no datatype. All of them follow the one path that
 //! [`hotrow_core::Protocol`] describes, so who has read one can read them all.
 
-mod contexts;
 mod drp;
 mod locking;
 mod mocc;
@@ -20,6 +19,7 @@ mod striped;
 mod tictoc;
 mod tl2;
 mod version;
+mod worker_states;
 
 pub use drp::{Drp, DrpLocal, DrpMark, DrpOptions, TicketLock};
 pub use locking::{LockWord, LockingLocal, Policy, TwoPhaseLocking};

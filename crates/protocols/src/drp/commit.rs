@@ -1,9 +1,9 @@
 //! The steps of a commit: line up, certify, finish. The rest is in `install.rs`.
 
 use super::clock_block::ClockBlock;
-use super::line::{Ticket, TicketLock};
 use super::order::Planned;
-use super::progress::{Commit, RANK_MAX};
+use super::progress::{RANK_MAX, WorkerProgress};
+use super::ticket_lock::{Ticket, TicketLock};
 use super::{Drp, DrpLocal};
 use crate::reads;
 use hotrow_core::{Attempt, ConflictCause, Flags, ItemId, Reason};
@@ -90,7 +90,7 @@ impl Drp {
             if goes_on { self.progress.of(worker) } else { self.progress.begin(worker, bound_of(next)) };
         while let Some(planned) = next {
             if !attempt.local.behind.is_empty() || !attempt.local.behind_readers.is_empty() {
-                self.let_pass(attempt, commit, planned.rank);
+                self.wait_for_predecessors_below(attempt, commit, planned.rank);
             }
             let at = attempt.local.places.len();
             self.join(attempt, planned, worker);
@@ -142,7 +142,7 @@ impl Drp {
             self.progress.begin(worker, Some(rank))
         };
         if !attempt.local.behind.is_empty() || !attempt.local.behind_readers.is_empty() {
-            self.let_pass(attempt, commit, rank);
+            self.wait_for_predecessors_below(attempt, commit, rank);
         }
         self.join(attempt, Planned { rank, item: id }, worker);
         self.advance(attempt, commit, Some(rank + 1));
@@ -153,7 +153,7 @@ impl Drp {
 
     /// Waits until all predecessors have passed a rank (drp §4.1, step 2).
     #[cold]
-    fn let_pass(&self, attempt: &mut Attempt<Self>, commit: &Commit, rank: u64) {
+    fn wait_for_predecessors_below(&self, attempt: &mut Attempt<Self>, commit: &WorkerProgress, rank: u64) {
         self.wait_passed(attempt, rank);
         self.wait_for_readers(attempt);
         // Who is behind this attempt may come up to this rank now: so have all who are before it.
@@ -179,7 +179,7 @@ impl Drp {
     /// Says how far the attempt has come, `next` being the rank to be joined next: no further than any of its
     /// predecessors, or else who is behind it would overtake them.
     #[inline]
-    fn advance(&self, attempt: &Attempt<Self>, commit: &Commit, next: Option<u64>) {
+    fn advance(&self, attempt: &Attempt<Self>, commit: &WorkerProgress, next: Option<u64>) {
         let DrpLocal { behind, behind_readers, .. } = &attempt.local;
         if behind.is_empty() && behind_readers.is_empty() {
             commit.advance(next);

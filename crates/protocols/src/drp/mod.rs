@@ -75,10 +75,10 @@
 mod clock_block;
 mod commit;
 mod install;
-mod line;
 mod options;
 mod order;
 mod progress;
+mod ticket_lock;
 
 use crate::reads::{self, KeepsVersions};
 use crate::removals::Removals;
@@ -90,10 +90,10 @@ use hotrow_core::{
     Reason, Variant, Variants,
 };
 use hotrow_sync::atomic::{AtomicU64, Ordering};
-pub use line::TicketLock;
 pub use options::DrpOptions;
 use order::{Plan, Planned};
 use progress::{Predecessor, Progress, RANK_MAX};
+pub use ticket_lock::TicketLock;
 
 /// Deferred runtime pipelining (drp §4–6), and its baseline without a pipeline.
 #[derive(Debug)]
@@ -256,7 +256,7 @@ impl Variants for Drp {
 // that are exclusive; each once (a place that has been left is passed over, and rows that the attempt has made have no
 // place), after everything that can fail.
 unsafe impl Protocol for Drp {
-    const WORKERS_MAX: u32 = line::WORKERS_MAX;
+    const WORKERS_MAX: u32 = ticket_lock::WORKERS_MAX;
     type Header = TicketLock;
     type Mark = DrpMark;
     type Local = DrpLocal;

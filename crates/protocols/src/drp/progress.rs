@@ -7,7 +7,7 @@
 //! that two segments have one rank. But it is never ahead of a predecessor's bound: who is behind knows only whom it
 //! is behind of directly, and would overtake the others.)
 
-use super::line::WORKERS_MAX;
+use super::ticket_lock::WORKERS_MAX;
 use crate::per_worker::PerWorker;
 use crossbeam_utils::CachePadded;
 use hotrow_sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
@@ -24,19 +24,19 @@ pub(super) const RANK_MAX: u64 = u64::MAX - 2;
 
 /// One worker's commit.
 #[derive(Debug)]
-pub(super) struct Commit {
+pub(super) struct WorkerProgress {
     /// How many there have been.
     serial: AtomicU64,
     bound: AtomicU64,
 }
 
-impl Default for Commit {
+impl Default for WorkerProgress {
     fn default() -> Self {
         Self { serial: AtomicU64::new(0), bound: AtomicU64::new(FINISHED) }
     }
 }
 
-impl Commit {
+impl WorkerProgress {
     /// Says that everything below `rank`, or everything, has been joined: by this commit, and by all that it is behind
     /// of.
     #[inline(always)]
@@ -62,7 +62,7 @@ const IN_A_LINE: usize = 16;
 /// All workers' commits.
 #[derive(Debug)]
 pub(super) struct Progress {
-    commits: PerWorker<Commit>,
+    commits: PerWorker<WorkerProgress>,
     /// Odd while a worker has finished a commit that is going to change an index, and has not done so. Many in a cache
     /// line: all of them are looked at together.
     restructuring: PerWorker<[AtomicU32; IN_A_LINE]>,
@@ -89,7 +89,7 @@ impl Progress {
 
     /// Begins a commit that will first join a segment of this rank.
     #[inline]
-    pub(super) fn begin(&self, worker: u32, rank: Option<u64>) -> &Commit {
+    pub(super) fn begin(&self, worker: u32, rank: Option<u64>) -> &WorkerProgress {
         let commit = self.commits.of(worker);
         // Relaxed: only the worker itself changes it.
         let serial = commit.serial.load(Ordering::Relaxed);
@@ -108,7 +108,7 @@ impl Progress {
 
     /// A worker's commit.
     #[inline]
-    pub(super) fn of(&self, worker: u32) -> &Commit {
+    pub(super) fn of(&self, worker: u32) -> &WorkerProgress {
         self.commits.of(worker)
     }
 

@@ -31,7 +31,7 @@ mod queue;
 
 pub use lock::LockWord;
 
-use crate::contexts::{self, SpinPolicy, Stamp, WorkerStates};
+use crate::worker_states::{self, AttemptStamp, SpinPolicy, WorkerStates};
 use hotrow_core::{
     Absent, Attempt, ConflictCause, Flags, ItemId, Prepared, Protocol, Reason, Variant, Variants,
 };
@@ -78,14 +78,14 @@ impl Policy {
 #[derive(Debug)]
 pub struct TwoPhaseLocking {
     policy: Policy,
-    contexts: WorkerStates,
+    states: WorkerStates,
     queues: Queues,
 }
 
 /// What a worker keeps: the stamp of its current transaction.
 #[derive(Debug, Default)]
 pub struct LockingLocal {
-    stamp: Stamp,
+    stamp: AttemptStamp,
 }
 
 impl TwoPhaseLocking {
@@ -128,9 +128,9 @@ impl TwoPhaseLocking {
             LockRequest { segment: segment.addr().get(), stamp: attempt.local.stamp, exclusive, shares };
         // SAFETY: the item's segment is in memory until the attempt ends; the reference does not outlive it.
         let word = unsafe { segment.as_ref() };
-        match self.queues.acquire(|| attempt.wait_max(), word, request, self.policy, &self.contexts) {
+        match self.queues.acquire(|| attempt.wait_max(), word, request, self.policy, &self.states) {
             Ok(()) => Ok(()),
-            Err(Refused::Wounded) => Err(self.contexts.loss(attempt)),
+            Err(Refused::Wounded) => Err(self.states.loss(attempt)),
             Err(Refused::Unavailable) if exclusive => Err(ConflictCause::item(Reason::WriteLocked, id)),
             Err(Refused::Unavailable) => Err(ConflictCause::item(Reason::ReadLocked, id)),
         }
@@ -140,7 +140,7 @@ impl TwoPhaseLocking {
     #[inline(always)]
     fn unharmed<V>(&self, attempt: &Attempt<Self>, value: V) -> Result<V, ConflictCause> {
         match self.policy {
-            Policy::WoundWait => self.contexts.unharmed(attempt, attempt.local.stamp, value),
+            Policy::WoundWait => self.states.unharmed(attempt, attempt.local.stamp, value),
             Policy::NoWait | Policy::WaitDie => Ok(value),
         }
     }
@@ -162,8 +162,8 @@ impl TwoPhaseLocking {
         };
         match released {
             Some(Released::NoWaiters) => {}
-            Some(Released::Queued) => self.queues.hand_on(word, segment, self.policy, &self.contexts),
-            None => self.queues.release_noted(word, segment, stamp, self.policy, &self.contexts),
+            Some(Released::Queued) => self.queues.hand_on(word, segment, self.policy, &self.states),
+            None => self.queues.release_noted(word, segment, stamp, self.policy, &self.states),
         }
     }
 
@@ -171,7 +171,7 @@ impl TwoPhaseLocking {
         for id in attempt.items.ids() {
             self.unlock(attempt, id);
         }
-        self.contexts.end(attempt.local.stamp);
+        self.states.end(attempt.local.stamp);
     }
 }
 
@@ -192,7 +192,7 @@ impl Variants for TwoPhaseLocking {
     }
 
     fn new(policy: &Policy) -> Self {
-        Self { policy: *policy, contexts: WorkerStates::new(SpinPolicy::SPINNING), queues: Queues::new() }
+        Self { policy: *policy, states: WorkerStates::new(SpinPolicy::SPINNING), queues: Queues::new() }
     }
 }
 
@@ -200,7 +200,7 @@ impl Variants for TwoPhaseLocking {
 // the lock was taken from a wounded attempt). Writes are installed under exclusive locks, which nobody takes from an attempt
 // that has passed its commit point; each once, after everything that can fail.
 unsafe impl Protocol for TwoPhaseLocking {
-    const WORKERS_MAX: u32 = contexts::WORKERS_MAX;
+    const WORKERS_MAX: u32 = worker_states::WORKERS_MAX;
     type Header = LockWord;
     type Mark = ();
     type Local = LockingLocal;
@@ -215,7 +215,7 @@ unsafe impl Protocol for TwoPhaseLocking {
             Policy::NoWait => 0,
             Policy::WaitDie | Policy::WoundWait => clock::nanoseconds(),
         };
-        attempt.local.stamp = self.contexts.begin(attempt, attempt.local.stamp, now_ns);
+        attempt.local.stamp = self.states.begin(attempt, attempt.local.stamp, now_ns);
     }
 
     #[inline(always)]
@@ -275,7 +275,7 @@ unsafe impl Protocol for TwoPhaseLocking {
         })?;
         attempt.check_structures()?;
         if self.policy == Policy::WoundWait {
-            self.contexts.pass_commit_point(attempt, attempt.local.stamp)?;
+            self.states.pass_commit_point(attempt, attempt.local.stamp)?;
         }
         Ok(())
     }

@@ -24,8 +24,8 @@
 
 use super::Policy;
 use super::lock::LockWord;
-use crate::contexts::{Stamp, Waited, WorkerStates, Wound};
 use crate::striped::Striped;
+use crate::worker_states::{AttemptStamp, Waited, WorkerStates, Wound};
 use hotrow_sync::clock::Duration;
 
 /// Lists of queues.
@@ -58,7 +58,7 @@ enum Role {
 #[derive(Debug, Clone, Copy)]
 struct Entry {
     segment: usize,
-    stamp: Stamp,
+    stamp: AttemptStamp,
     exclusive: bool,
     role: Role,
 }
@@ -69,7 +69,7 @@ pub(super) struct LockRequest {
     /// The segment's address.
     pub(super) segment: usize,
     /// Who.
-    pub(super) stamp: Stamp,
+    pub(super) stamp: AttemptStamp,
     /// The lock for itself alone.
     pub(super) exclusive: bool,
     /// It shares the lock already.
@@ -103,7 +103,7 @@ impl Queues {
         word: &LockWord,
         request: LockRequest,
         policy: Policy,
-        contexts: &WorkerStates,
+        states: &WorkerStates,
     ) -> Result<(), Refused> {
         let worker = request.stamp.worker();
         if policy == Policy::NoWait && !word.needs_queue(worker) {
@@ -111,22 +111,22 @@ impl Queues {
         }
         let mut entries = self.entries.lock(request.segment);
         word.close();
-        let Some(waits) = decide(&mut entries, word, request, policy, contexts) else {
+        let Some(waits) = decide(&mut entries, word, request, policy, states) else {
             // Others may have been held off by the word alone meanwhile.
-            hand_on(&mut entries, word, request.segment, policy, contexts);
+            hand_on(&mut entries, word, request.segment, policy, states);
             return Err(Refused::Unavailable);
         };
         if !waits {
             give(&mut entries, word, request);
-            hand_on(&mut entries, word, request.segment, policy, contexts);
+            hand_on(&mut entries, word, request.segment, policy, states);
             return Ok(());
         }
-        contexts.clear_grant(worker);
+        states.clear_grant(worker);
         let LockRequest { segment, stamp, exclusive, shares: upgrade } = request;
         entries.push(Entry { segment, stamp, exclusive, role: Role::Waiter { upgrade, bypassed: 0 } });
         drop(entries);
-        let granted = || contexts.is_granted(worker, segment);
-        let waited = contexts.wait_at_most(wait_max(), worker, stamp, granted, granted);
+        let granted = || states.is_granted(worker, segment);
+        let waited = states.wait_at_most(wait_max(), worker, stamp, granted, granted);
         if waited == Waited::Over {
             return Ok(());
         }
@@ -137,7 +137,7 @@ impl Queues {
         }
         entries
             .retain(|entry| !(entry.segment == segment && entry.stamp.id == stamp.id && entry.is_waiter()));
-        hand_on(&mut entries, word, segment, policy, contexts);
+        hand_on(&mut entries, word, segment, policy, states);
         Err(if waited == Waited::Wounded { Refused::Wounded } else { Refused::Unavailable })
     }
 
@@ -146,19 +146,19 @@ impl Queues {
         &self,
         word: &LockWord,
         segment: usize,
-        stamp: Stamp,
+        stamp: AttemptStamp,
         policy: Policy,
-        contexts: &WorkerStates,
+        states: &WorkerStates,
     ) {
         let mut entries = self.entries.lock(segment);
         entries.retain(|entry| !entry.is_holder_of(segment, stamp.worker()));
-        hand_on(&mut entries, word, segment, policy, contexts);
+        hand_on(&mut entries, word, segment, policy, states);
     }
 
     /// A holder has released: the lock goes to whoever is next.
     #[cold]
-    pub(super) fn hand_on(&self, word: &LockWord, segment: usize, policy: Policy, contexts: &WorkerStates) {
-        hand_on(&mut self.entries.lock(segment), word, segment, policy, contexts);
+    pub(super) fn hand_on(&self, word: &LockWord, segment: usize, policy: Policy, states: &WorkerStates) {
+        hand_on(&mut self.entries.lock(segment), word, segment, policy, states);
     }
 }
 
@@ -182,11 +182,11 @@ fn decide(
     word: &LockWord,
     request: LockRequest,
     policy: Policy,
-    contexts: &WorkerStates,
+    states: &WorkerStates,
 ) -> Option<bool> {
     let mut held = false;
-    for (holder, exclusive) in holders(word, contexts) {
-        match meet(request, holder, exclusive, policy, contexts)? {
+    for (holder, exclusive) in holders(word, states) {
+        match meet(request, holder, exclusive, policy, states)? {
             Met::Nobody => {}
             Met::Holder => held = true,
             Met::Dead => word.revoke(holder.worker()),
@@ -195,7 +195,7 @@ fn decide(
     let mut at = 0;
     while let Some(entry) = entries.get(at) {
         if entry.is_noted_at(request.segment) {
-            match meet(request, entry.stamp, false, policy, contexts)? {
+            match meet(request, entry.stamp, false, policy, states)? {
                 Met::Nobody => {}
                 Met::Holder => held = true,
                 Met::Dead => {
@@ -223,7 +223,7 @@ fn decide(
             Policy::WaitDie if held => {}
             Policy::WaitDie if *bypassed >= BYPASSES_MAX => return None,
             Policy::WaitDie => *bypassed += 1,
-            Policy::WoundWait => waits |= behind && contexts.is_running(entry.stamp.id),
+            Policy::WoundWait => waits |= behind && states.is_running(entry.stamp.id),
         }
     }
     Some(waits)
@@ -242,10 +242,10 @@ enum Met {
 /// What a holder means to a wish. `None` if the wish's transaction must abort.
 fn meet(
     request: LockRequest,
-    holder: Stamp,
+    holder: AttemptStamp,
     exclusive: bool,
     policy: Policy,
-    contexts: &WorkerStates,
+    states: &WorkerStates,
 ) -> Option<Met> {
     if holder.worker() == request.stamp.worker() || !request.conflicts_with(exclusive) {
         return Some(Met::Nobody);
@@ -255,7 +255,7 @@ fn meet(
         Policy::WaitDie if holder.is_older_than(request.stamp) => None,
         Policy::WoundWait
             if request.stamp.is_older_than(holder)
-                && contexts.wound(holder.id, request.segment) == Wound::Dead =>
+                && states.wound(holder.id, request.segment) == Wound::Dead =>
         {
             Some(Met::Dead)
         }
@@ -265,9 +265,9 @@ fn meet(
 
 /// Who holds a lock by its word, and whether alone. The stripe's mutex is held and the lock closed, so that its
 /// holders become fewer at most.
-fn holders(word: &LockWord, contexts: &WorkerStates) -> impl Iterator<Item = (Stamp, bool)> {
+fn holders(word: &LockWord, states: &WorkerStates) -> impl Iterator<Item = (AttemptStamp, bool)> {
     word.holders().workers().filter_map(|(worker, exclusive)| {
-        let stamp = contexts.stamp(worker);
+        let stamp = states.stamp(worker);
         // If the worker still holds the lock, the stamp is that of the transaction that does.
         word.is_held_by(worker).then_some((stamp, exclusive))
     })
@@ -286,13 +286,7 @@ fn give(entries: &mut Vec<Entry>, word: &LockWord, request: LockRequest) {
 
 /// Gives a lock to those in its queue who are next, as long as they are not in each other's way; and lets
 /// everybody take it by its word again if the queue is empty.
-fn hand_on(
-    entries: &mut Vec<Entry>,
-    word: &LockWord,
-    segment: usize,
-    policy: Policy,
-    contexts: &WorkerStates,
-) {
+fn hand_on(entries: &mut Vec<Entry>, word: &LockWord, segment: usize, policy: Policy, states: &WorkerStates) {
     loop {
         // (To whom, and whether it comes before another one that was found.)
         let mut next: Option<(usize, Entry)> = None;
@@ -302,7 +296,7 @@ fn hand_on(
             }
             let Role::Waiter { upgrade, .. } = entry.role else { continue };
             // One that was wounded while it waited is about to leave.
-            if policy == Policy::WoundWait && !contexts.is_running(entry.stamp.id) {
+            if policy == Policy::WoundWait && !states.is_running(entry.stamp.id) {
                 continue;
             }
             let first = next.is_none_or(|(_, other)| match policy {
@@ -319,7 +313,7 @@ fn hand_on(
         let worker = entry.stamp.worker();
         let noted =
             entries.iter().filter(|entry| entry.is_noted_at(segment)).map(|entry| (entry.stamp, false));
-        let in_the_way = holders(word, contexts)
+        let in_the_way = holders(word, states)
             .chain(noted)
             .any(|(holder, exclusive)| holder.worker() != worker && (entry.exclusive || exclusive));
         if in_the_way {
@@ -328,7 +322,7 @@ fn hand_on(
         entries.swap_remove(at);
         let Entry { stamp, exclusive, .. } = entry;
         give(entries, word, LockRequest { segment, stamp, exclusive, shares: false });
-        contexts.grant(worker, segment);
+        states.grant(worker, segment);
     }
     if !entries.iter().any(|entry| entry.segment == segment) {
         word.open();

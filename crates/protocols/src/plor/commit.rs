@@ -16,7 +16,7 @@ impl Plor {
         let exclusive = locker.make_exclusive(stamp.id);
         drop(latch);
         if !exclusive {
-            return Err(self.contexts.loss(attempt));
+            return Err(self.states.loss(attempt));
         }
         if locker.is_empty(Set::Readers) { Ok(()) } else { self.settle_readers(attempt, id, locker) }
     }
@@ -31,9 +31,9 @@ impl Plor {
         let stamp = attempt.local.stamp;
         let mut readers = std::mem::take(&mut attempt.local.readers);
         let settled = self.settle(locker, stamp, &mut readers, |reader| {
-            let over = || !self.contexts.is_running(reader.id);
+            let over = || !self.states.is_running(reader.id);
             let lost = ConflictCause::item(Reason::WriteLocked, id);
-            self.contexts.wait(attempt, reader.worker(), stamp, over, over, lost)
+            self.states.wait(attempt, reader.worker(), stamp, over, over, lost)
         });
         attempt.local.readers = readers;
         settled

@@ -14,17 +14,17 @@
 
 use super::Plor;
 use super::locker::{Locker, Set, Writer};
-use crate::contexts::Stamp;
+use crate::worker_states::AttemptStamp;
 
 impl Plor {
     /// Waits for the right to write. `wait` waits until it may be worth another look at the writer it is given.
     pub(super) fn take_in_turn<E>(
         &self,
         locker: &Locker,
-        stamp: Stamp,
+        stamp: AttemptStamp,
         mut wait: impl FnMut(Writer) -> Result<(), E>,
     ) -> Result<(), E> {
-        self.contexts.clear_grant(stamp.worker());
+        self.states.clear_grant(stamp.worker());
         locker.enter(Set::Waiters, stamp.worker(), &self.overflow);
         let taken = loop {
             let seen = locker.writer();
@@ -52,7 +52,7 @@ impl Plor {
         };
         if taken.is_err() {
             // Before it leaves; see the head of this file. (It may have waited too long, and not been wounded.)
-            self.contexts.wound(stamp.id, locker.address());
+            self.states.wound(stamp.id, locker.address());
         }
         locker.leave(Set::Waiters, stamp.worker(), &self.overflow);
         if taken.is_err() {
@@ -64,20 +64,20 @@ impl Plor {
     }
 
     /// The oldest attempt that waits for the right to write and may still commit.
-    pub(super) fn oldest_waiter(&self, locker: &Locker) -> Option<Stamp> {
+    pub(super) fn oldest_waiter(&self, locker: &Locker) -> Option<AttemptStamp> {
         loop {
-            let mut oldest: Option<Stamp> = None;
+            let mut oldest: Option<AttemptStamp> = None;
             locker.each(Set::Waiters, &self.overflow, |worker| {
-                if let Some(waiter) = self.contexts.running(worker)
+                if let Some(waiter) = self.states.running(worker)
                     && oldest.is_none_or(|oldest| waiter.is_older_than(oldest))
                 {
                     oldest = Some(waiter);
                 }
             });
             // The worker may have left before its attempt was looked at, which then is another one.
-            let waits = |waiter: Stamp| {
+            let waits = |waiter: AttemptStamp| {
                 locker.contains(Set::Waiters, waiter.worker(), &self.overflow)
-                    && self.contexts.is_running(waiter.id)
+                    && self.states.is_running(waiter.id)
             };
             if oldest.is_none_or(waits) {
                 return oldest;
@@ -101,14 +101,14 @@ impl Plor {
         {
             self.granted(locker, oldest);
             // One that was wounded meanwhile may have left before it could see that the right is its own.
-            if self.contexts.is_running(oldest.id) || !locker.pass(oldest.id, None) {
+            if self.states.is_running(oldest.id) || !locker.pass(oldest.id, None) {
                 break;
             }
         }
     }
 
     /// Tells a waiter that it has the right to write.
-    fn granted(&self, locker: &Locker, waiter: Stamp) {
-        self.contexts.grant(waiter.worker(), locker.address());
+    fn granted(&self, locker: &Locker, waiter: AttemptStamp) {
+        self.states.grant(waiter.worker(), locker.address());
     }
 }

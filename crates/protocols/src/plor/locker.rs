@@ -26,9 +26,9 @@
 //!   there are some. (The paper stops at 63.)
 //! - The version is for transactions that read without entering (plor §4.1.3, "Read-only transactions").
 
-use crate::contexts::AttemptId;
 use crate::stable::stable;
 use crate::striped::Striped;
+use crate::worker_states::AttemptId;
 use hotrow_sync::atomic::{AtomicU64, Ordering, fence};
 use hotrow_sync::spin::Spin;
 

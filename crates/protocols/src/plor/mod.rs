@@ -46,7 +46,7 @@
 //! - What a wounded attempt holds is taken from it at once, exclusive mode included, instead of waited for: it will
 //!   install nothing. (plor §4.1.3, "Liveness", has it notice; it may be stopped by the system, or by a user's
 //!   think time.) A reader past its commit point is not waited for either.
-//! - Attempts are told apart by their numbers and not by timestamps (`contexts`).
+//! - Attempts are told apart by their numbers and not by timestamps (`states`).
 //! - A record that is inserted is in exclusive mode from birth. In the paper it is locked for writing only, which
 //!   readers look past.
 //! - Delayed write locks are taken in the order of first write, not of addresses (plor §4.1.4): ages exclude deadlock
@@ -64,7 +64,7 @@ mod readers;
 pub use locker::Locker;
 pub use options::PlorOptions;
 
-use crate::contexts::{self, AttemptId, SpinPolicy, Stamp, WorkerStates, Wound};
+use crate::worker_states::{self, AttemptId, AttemptStamp, SpinPolicy, WorkerStates, Wound};
 use hotrow_core::{
     Absent, Attempt, ConflictCause, Flags, ItemId, Prepared, Protocol, Reason, Variant, Variants,
 };
@@ -76,20 +76,20 @@ use locker::{Latch, Overflow, Set, Writer};
 #[derive(Debug)]
 pub struct Plor {
     options: PlorOptions,
-    contexts: WorkerStates,
+    states: WorkerStates,
     overflow: Overflow,
 }
 
 /// What a worker keeps.
 #[derive(Debug, Default)]
 pub struct PlorLocal {
-    stamp: Stamp,
+    stamp: AttemptStamp,
     /// The attempt reads by versions.
     optimistic: bool,
     /// The attempt takes rights to write at commit.
     delayed: bool,
     /// Readers found in a segment.
-    readers: Vec<Stamp>,
+    readers: Vec<AttemptStamp>,
 }
 
 /// Attempts of a transaction that reads by versions before it enters (plor §4.1.3: three).
@@ -112,11 +112,11 @@ impl Plor {
     }
 
     /// Whether an attempt that is in the way can be passed over: it is over, or younger and now wounded.
-    fn passes(&self, stamp: Stamp, other: AttemptId, locker: &Locker) -> bool {
-        match self.contexts.stamp_of(other) {
+    fn passes(&self, stamp: AttemptStamp, other: AttemptId, locker: &Locker) -> bool {
+        match self.states.stamp_of(other) {
             None => true,
             Some(other) if stamp.is_older_than(other) => {
-                self.contexts.wound(other.id, locker.address()) == Wound::Dead
+                self.states.wound(other.id, locker.address()) == Wound::Dead
             }
             Some(_) => false,
         }
@@ -135,14 +135,14 @@ impl Plor {
         let Some(holder) = seen.holder() else { return Ok(()) };
         // SAFETY: used before the attempt ends.
         let locker = unsafe { locker_of(attempt, id) };
-        let (stamp, contexts) = (attempt.local.stamp, &self.contexts);
-        let over = || locker.writer() != seen || contexts.is_over(holder);
+        let (stamp, states) = (attempt.local.stamp, &self.states);
+        let over = || locker.writer() != seen || states.is_over(holder);
         let lost = ConflictCause::item(reason, id);
         if reason == Reason::WriteLocked {
-            let granted = || contexts.is_granted(stamp.worker(), locker.address());
-            contexts.wait(attempt, stamp.worker(), stamp, granted, over, lost)
+            let granted = || states.is_granted(stamp.worker(), locker.address());
+            states.wait(attempt, stamp.worker(), stamp, granted, over, lost)
         } else {
-            contexts.wait(attempt, holder.worker(), stamp, || contexts.is_over(holder), over, lost)
+            states.wait(attempt, holder.worker(), stamp, || states.is_over(holder), over, lost)
         }
     }
 
@@ -193,7 +193,7 @@ impl Plor {
 
     #[inline(always)]
     fn unharmed<V>(&self, attempt: &Attempt<Self>, value: V) -> Result<V, ConflictCause> {
-        self.contexts.unharmed(attempt, attempt.local.stamp, value)
+        self.states.unharmed(attempt, attempt.local.stamp, value)
     }
 
     /// A look at a value between installations, whose version an optimistic attempt keeps.
@@ -234,11 +234,7 @@ impl Variants for Plor {
     }
 
     fn new(options: &PlorOptions) -> Self {
-        Self {
-            options: *options,
-            contexts: WorkerStates::new(SpinPolicy::SPINNING),
-            overflow: Overflow::new(),
-        }
+        Self { options: *options, states: WorkerStates::new(SpinPolicy::SPINNING), overflow: Overflow::new() }
     }
 }
 
@@ -247,7 +243,7 @@ impl Variants for Plor {
 // between `begin_install` and `end_install`, with the right to write, which nobody takes from an attempt that has passed its
 // commit point; each once, after everything that can fail.
 unsafe impl Protocol for Plor {
-    const WORKERS_MAX: u32 = contexts::WORKERS_MAX;
+    const WORKERS_MAX: u32 = worker_states::WORKERS_MAX;
     type Header = Locker;
     type Mark = u64;
     type Local = PlorLocal;
@@ -265,7 +261,7 @@ unsafe impl Protocol for Plor {
         attempt.local.optimistic = optimistic;
         attempt.local.delayed = self.options.delayed_writes || optimistic;
         let now_ns = || clock::nanoseconds().saturating_add(behind_ns);
-        attempt.local.stamp = self.contexts.begin(attempt, attempt.local.stamp, now_ns);
+        attempt.local.stamp = self.states.begin(attempt, attempt.local.stamp, now_ns);
     }
 
     #[inline(always)]
@@ -329,14 +325,14 @@ unsafe impl Protocol for Plor {
         if Self::is_unknown(attempt) {
             Ok(())
         } else {
-            self.contexts.pass_commit_point(attempt, attempt.local.stamp)
+            self.states.pass_commit_point(attempt, attempt.local.stamp)
         }
     }
 
     fn finish(&self, mut prepared: Prepared<'_, Self>) {
         let stamp = prepared.attempt().local.stamp;
         if Self::is_unknown(prepared.attempt()) {
-            return self.contexts.end(stamp);
+            return self.states.end(stamp);
         }
         if !prepared.attempt().local.optimistic {
             self.leave_readers(prepared.attempt());
@@ -369,8 +365,8 @@ unsafe impl Protocol for Plor {
                 }
             }
         }
-        self.contexts.end(stamp);
-        self.contexts.tell(stamp);
+        self.states.end(stamp);
+        self.states.tell(stamp);
     }
 
     fn validate_before_rollback(&self, attempt: &mut Attempt<Self>) -> Result<(), ConflictCause> {
@@ -383,7 +379,7 @@ unsafe impl Protocol for Plor {
         let stamp = attempt.local.stamp;
         // Before anything is released: who still takes it for a waiter and hands it a right, which it has just given
         // up, must find that it is not running (`hand_over`).
-        self.contexts.wound(stamp.id, 0);
+        self.states.wound(stamp.id, 0);
         if !attempt.local.optimistic {
             self.leave_readers(attempt);
         }
@@ -396,8 +392,8 @@ unsafe impl Protocol for Plor {
                 self.hand_over(item.header());
             }
         }
-        self.contexts.end(stamp);
-        self.contexts.tell(stamp);
+        self.states.end(stamp);
+        self.states.tell(stamp);
     }
 }
 

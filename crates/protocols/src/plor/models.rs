@@ -1,7 +1,7 @@
 //! Models of readers, writers and hand-overs (docs/memory-model.md).
 
 use super::*;
-use crate::contexts::Waited;
+use crate::worker_states::Waited;
 use hotrow_sync::Arc;
 use hotrow_sync::atomic::AtomicU64;
 use hotrow_sync::clock::Duration;
@@ -25,36 +25,36 @@ impl Segment {
     fn new() -> Arc<Self> {
         let plor = Plor {
             options: PlorOptions::default(),
-            contexts: WorkerStates::modelled(),
+            states: WorkerStates::modelled(),
             overflow: Overflow::new(),
         };
         let words = [(); 2].map(|()| AtomicU64::new(0));
         Arc::new(Self { plor, locker: Locker::default(), words, writes: UnsafeCell::new(0) })
     }
 
-    fn contexts(&self) -> &WorkerStates {
-        &self.plor.contexts
+    fn states(&self) -> &WorkerStates {
+        &self.plor.states
     }
 
     fn waited(waited: Waited) -> Result<(), Gone> {
         if waited == Waited::Over { Ok(()) } else { Err(Gone) }
     }
 
-    fn wait_as_reader(&self, stamp: Stamp, seen: Writer) -> Result<(), Gone> {
+    fn wait_as_reader(&self, stamp: AttemptStamp, seen: Writer) -> Result<(), Gone> {
         let holder = seen.holder().expect("in exclusive mode");
-        let over = || self.locker.writer() != seen || self.contexts().is_over(holder);
-        Self::waited(self.contexts().wait_at_most(None, holder.worker(), stamp, || false, over))
+        let over = || self.locker.writer() != seen || self.states().is_over(holder);
+        Self::waited(self.states().wait_at_most(None, holder.worker(), stamp, || false, over))
     }
 
     /// Waits for the right to write as `Plor::wait_for_writer` does.
-    fn take(&self, stamp: Stamp, limit: Option<Duration>) -> Result<(), Gone> {
+    fn take(&self, stamp: AttemptStamp, limit: Option<Duration>) -> Result<(), Gone> {
         if self.locker.take(None, stamp.id) && self.locker.is_empty(Set::Waiters) {
             return Ok(());
         }
         self.plor.take_in_turn(&self.locker, stamp, |seen| {
             let Some(holder) = seen.holder() else { return Ok(()) };
-            let over = || self.locker.writer() != seen || self.contexts().is_over(holder);
-            Self::waited(self.contexts().wait_at_most(limit, stamp.worker(), stamp, || false, over))
+            let over = || self.locker.writer() != seen || self.states().is_over(holder);
+            Self::waited(self.states().wait_at_most(limit, stamp.worker(), stamp, || false, over))
         })
     }
 
@@ -63,10 +63,10 @@ impl Segment {
         self.words.each_ref().map(|word| word.load(Ordering::Relaxed))
     }
 
-    fn read(&self, stamp: Stamp) -> Result<u64, Gone> {
+    fn read(&self, stamp: AttemptStamp) -> Result<u64, Gone> {
         self.plor.enter_readers(&self.locker, stamp, |seen| self.wait_as_reader(stamp, seen))?;
         let [first, second] = self.load();
-        if self.contexts().is_wounded(stamp) {
+        if self.states().is_wounded(stamp) {
             return Err(Gone);
         }
         assert_eq!(first, second, "half of a value");
@@ -74,7 +74,7 @@ impl Segment {
     }
 
     /// Exclusive mode, and no reader is left.
-    fn make_exclusive(&self, stamp: Stamp) -> Result<(), Gone> {
+    fn make_exclusive(&self, stamp: AttemptStamp) -> Result<(), Gone> {
         if !self.locker.make_exclusive(stamp.id) {
             return Err(Gone);
         }
@@ -82,8 +82,8 @@ impl Segment {
             return Ok(());
         }
         self.plor.settle(&self.locker, stamp, &mut Vec::new(), |reader| {
-            let over = || !self.contexts().is_running(reader.id);
-            Self::waited(self.contexts().wait_at_most(None, reader.worker(), stamp, || false, over))
+            let over = || !self.states().is_running(reader.id);
+            Self::waited(self.states().wait_at_most(None, reader.worker(), stamp, || false, over))
         })
     }
 
@@ -95,17 +95,17 @@ impl Segment {
     }
 
     /// What a commit does after its commit point, and an abort. Who has not taken the right does not look at it again.
-    fn end(&self, stamp: Stamp, taken: bool) {
+    fn end(&self, stamp: AttemptStamp, taken: bool) {
         self.locker.leave(Set::Readers, stamp.worker(), &self.plor.overflow);
         if taken {
             // (Does nothing to who has committed.)
-            self.contexts().wound(stamp.id, 0);
+            self.states().wound(stamp.id, 0);
             self.locker.release_if_held(stamp.id);
             fence(Ordering::SeqCst);
             self.plor.hand_over(&self.locker);
         }
-        self.contexts().end(stamp);
-        self.contexts().tell(stamp);
+        self.states().end(stamp);
+        self.states().tell(stamp);
     }
 
     /// Nobody has the right to write, and nobody waits for it.
@@ -115,9 +115,9 @@ impl Segment {
     }
 
     /// An attempt that replaces the value by another. Whether it has committed.
-    fn replace(&self, stamp: Stamp, value: u64) -> bool {
+    fn replace(&self, stamp: AttemptStamp, value: u64) -> bool {
         let taken = self.take(stamp, None).is_ok();
-        let commits = taken && self.make_exclusive(stamp).is_ok() && self.contexts().commit(stamp);
+        let commits = taken && self.make_exclusive(stamp).is_ok() && self.states().commit(stamp);
         if commits {
             self.install(value);
         }
@@ -131,15 +131,15 @@ fn reader_and_writer(workers: [u32; 2], reader_is_older: bool) {
     Model::totally_ordered().preemptions(2).needs(Part::STEP).check(move || {
         let segment = Segment::new();
         let ages = if reader_is_older { [1, 2] } else { [2, 1] };
-        let reader = segment.contexts().begin_at(workers[0], ages[0]);
-        let writer = segment.contexts().begin_at(workers[1], ages[1]);
+        let reader = segment.states().begin_at(workers[0], ages[0]);
+        let writer = segment.states().begin_at(workers[1], ages[1]);
         let other = segment.clone();
         let other = spawn(move || {
             let taken = other.take(writer, None).is_ok();
-            let commits = taken && other.make_exclusive(writer).is_ok() && other.contexts().commit(writer);
+            let commits = taken && other.make_exclusive(writer).is_ok() && other.states().commit(writer);
             if commits {
                 // What was read is settled: whoever has read it commits no more.
-                let running = other.contexts().is_running(reader.id);
+                let running = other.states().is_running(reader.id);
                 other.install(1);
                 other.end(writer, taken);
                 return Some(running);
@@ -148,7 +148,7 @@ fn reader_and_writer(workers: [u32; 2], reader_is_older: bool) {
             None
         });
         let read = segment.read(reader);
-        let committed = read.is_ok() && segment.contexts().commit(reader);
+        let committed = read.is_ok() && segment.states().commit(reader);
         segment.end(reader, false);
         let written = other.join().unwrap();
         if let (Some(true), Ok(0), true) = (written, &read, committed) {
@@ -181,7 +181,7 @@ fn a_reader_without_a_bit_is_found() {
 fn what_an_optimistic_reader_sees_is_whole_and_settled() {
     Model::new().preemptions(3).needs(Part::ACQUIRE_FENCES).needs(Part::RELEASE_FENCES).check(|| {
         let segment = Segment::new();
-        let writer = segment.contexts().begin_at(1, 1);
+        let writer = segment.states().begin_at(1, 1);
         let other = segment.clone();
         let other = spawn(move || other.replace(writer, 1));
         if let Some((version, [first, second])) = segment.locker.stable(|| segment.load()) {
@@ -197,9 +197,9 @@ fn what_an_optimistic_reader_sees_is_whole_and_settled() {
 }
 
 /// Takes the right to write, commits unless it was wounded, and gives the right up. Whether it has committed.
-fn write(segment: &Segment, stamp: Stamp, limit: Option<Duration>) -> bool {
+fn write(segment: &Segment, stamp: AttemptStamp, limit: Option<Duration>) -> bool {
     let taken = segment.take(stamp, limit).is_ok();
-    let commits = taken && segment.locker.make_exclusive(stamp.id) && segment.contexts().commit(stamp);
+    let commits = taken && segment.locker.make_exclusive(stamp.id) && segment.states().commit(stamp);
     if commits {
         // SAFETY: it alone has the right, which is not taken away after the commit point.
         segment.writes.with_mut(|writes| unsafe { *writes += 1 });
@@ -209,12 +209,12 @@ fn write(segment: &Segment, stamp: Stamp, limit: Option<Duration>) -> bool {
             segment.plor.hand_over(&segment.locker);
         }
     } else if taken {
-        segment.contexts().wound(stamp.id, 0);
+        segment.states().wound(stamp.id, 0);
         segment.locker.release_if_held(stamp.id);
         segment.plor.hand_over(&segment.locker);
     }
-    segment.contexts().end(stamp);
-    segment.contexts().tell(stamp);
+    segment.states().end(stamp);
+    segment.states().tell(stamp);
     commits
 }
 
@@ -224,8 +224,8 @@ fn two_writers(workers: [u32; 2], limit: Option<Duration>) {
     let model = if limit.is_none() { model.needs(Part::STEP) } else { model };
     model.check(move || {
         let segment = Segment::new();
-        let older = segment.contexts().begin_at(workers[0], 1);
-        let younger = segment.contexts().begin_at(workers[1], 2);
+        let older = segment.states().begin_at(workers[0], 1);
+        let younger = segment.states().begin_at(workers[1], 2);
         let other = segment.clone();
         let other = spawn(move || write(&other, younger, limit));
         let older = write(&segment, older, limit);
@@ -259,14 +259,14 @@ fn a_writer_that_gives_up_waiting_is_handed_nothing_that_it_leaves_behind() {
 fn a_right_is_not_handed_to_who_has_left() {
     Model::totally_ordered().preemptions(4).check(|| {
         let segment = Segment::new();
-        let holder = segment.contexts().begin_at(0, 1);
-        let waiter = segment.contexts().begin_at(1, 2);
+        let holder = segment.states().begin_at(0, 1);
+        let waiter = segment.states().begin_at(1, 2);
         assert!(segment.locker.take(None, holder.id));
         let other = segment.clone();
         let other = spawn(move || {
             let taken = other.take(waiter, Some(Duration::ZERO)).is_ok();
             other.end(waiter, taken);
-            let next = other.contexts().begin_after(waiter, 3);
+            let next = other.states().begin_after(waiter, 3);
             (taken, next)
         });
         segment.end(holder, true);

@@ -5,7 +5,7 @@
 
 use super::Plor;
 use super::locker::{Locker, Set, Writer};
-use crate::contexts::Stamp;
+use crate::worker_states::AttemptStamp;
 
 impl Plor {
     /// Enters an attempt among the readers. `wait` waits until whoever was seen in exclusive mode may be out of it.
@@ -13,7 +13,7 @@ impl Plor {
     pub(super) fn enter_readers<E>(
         &self,
         locker: &Locker,
-        stamp: Stamp,
+        stamp: AttemptStamp,
         mut wait: impl FnMut(Writer) -> Result<(), E>,
     ) -> Result<(), E> {
         loop {
@@ -42,14 +42,14 @@ impl Plor {
     pub(super) fn settle<E>(
         &self,
         locker: &Locker,
-        stamp: Stamp,
-        readers: &mut Vec<Stamp>,
-        mut wait: impl FnMut(Stamp) -> Result<(), E>,
+        stamp: AttemptStamp,
+        readers: &mut Vec<AttemptStamp>,
+        mut wait: impl FnMut(AttemptStamp) -> Result<(), E>,
     ) -> Result<(), E> {
         readers.clear();
         locker.each(Set::Readers, &self.overflow, |worker| {
             if worker != stamp.worker() {
-                readers.extend(self.contexts.running(worker));
+                readers.extend(self.states.running(worker));
             }
         });
         for reader in readers {

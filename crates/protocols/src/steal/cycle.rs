@@ -47,14 +47,14 @@
 
 use super::node::{ABANDONED, BlockedBy, EXCLUSIVE, HEAD, NodeId};
 use super::queue::Queues;
-use crate::contexts::{Stamp, WorkerStates};
+use crate::worker_states::{AttemptStamp, WorkerStates};
 
 /// One that waits, and is waited for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Waiting {
     /// The node in which it waits, or has waited until just now.
     pub(super) node: NodeId,
-    pub(super) stamp: Stamp,
+    pub(super) stamp: AttemptStamp,
     /// Whether the one that waits for it might go on if it died.
     pub(super) helps: bool,
 }
@@ -70,24 +70,24 @@ impl Queues {
     /// Looks for deadlocks that an attempt which waits is in, and chooses victims until there is none. Whether it is one
     /// itself. `over` is the segment that it waits for.
     #[cold]
-    pub(super) fn is_victim(&self, stamp: Stamp, over: usize, contexts: &WorkerStates) -> bool {
+    pub(super) fn is_victim(&self, stamp: AttemptStamp, over: usize, states: &WorkerStates) -> bool {
         loop {
-            match self.youngest_in_cycle(stamp, contexts) {
+            match self.youngest_in_cycle(stamp, states) {
                 None => return false,
                 Some(victim) if victim.id == stamp.id => return true,
-                Some(victim) => _ = contexts.wound(victim.id, over),
+                Some(victim) => _ = states.wound(victim.id, over),
             }
         }
     }
 
     /// The youngest in a cycle that an attempt is in.
-    fn youngest_in_cycle(&self, me: Stamp, contexts: &WorkerStates) -> Option<Stamp> {
+    fn youngest_in_cycle(&self, me: AttemptStamp, states: &WorkerStates) -> Option<AttemptStamp> {
         let node = self.nodes.waits_in(me.worker())?;
         let mut found = vec![Found { waiting: Waiting { node, stamp: me, helps: true }, from: 0 }];
         let mut at = 0;
         while at < found.len() {
             let mut closes = None;
-            self.waited_for(found[at].waiting.node, contexts, |waiting| {
+            self.waited_for(found[at].waiting.node, states, |waiting| {
                 if waiting.stamp.worker() == me.worker() {
                     closes = Some(waiting.helps);
                 } else if !found.iter().any(|other| other.waiting.node == waiting.node) {
@@ -104,14 +104,14 @@ impl Queues {
     }
 
     /// Tells `each` of those that wait, themselves, and that the worker of a node waits for.
-    pub(super) fn waited_for(&self, node: NodeId, contexts: &WorkerStates, mut each: impl FnMut(Waiting)) {
+    pub(super) fn waited_for(&self, node: NodeId, states: &WorkerStates, mut each: impl FnMut(Waiting)) {
         let Some(mut seen) = self.nodes.look(node) else { return };
         let exclusive = seen.state & EXCLUSIVE != 0;
         while seen.state & HEAD == 0 {
             // Whoever is behind a node that has left is about to be the head, and then looks itself.
             let Some(previous) = seen.previous else { return };
             // In this order: whose node is not abandoned then has not begun another attempt.
-            let running = contexts.running(previous.worker());
+            let running = states.running(previous.worker());
             let Some(ahead) = self.nodes.look(previous) else { return };
             if let Some(stamp) = running
                 && ahead.state & ABANDONED == 0
@@ -123,30 +123,30 @@ impl Queues {
         }
         match seen.blocked_by {
             BlockedBy::Attempt(id) => {
-                let holder = self.wait_of(id.worker(), contexts);
+                let holder = self.wait_of(id.worker(), states);
                 holder.filter(|holder| holder.stamp.id == id).into_iter().for_each(each);
             }
             BlockedBy::Readers if exclusive => {
                 let readers = self.nodes.readers_that_wait(seen.address);
                 let others = readers.filter(|reader| *reader != node.worker());
-                others.filter_map(|reader| self.wait_of(reader, contexts)).for_each(each);
+                others.filter_map(|reader| self.wait_of(reader, states)).for_each(each);
             }
             BlockedBy::Readers | BlockedBy::Unknown => {}
         }
     }
 
     /// The wait of a worker that holds what others wait for.
-    fn wait_of(&self, worker: u32, contexts: &WorkerStates) -> Option<Waiting> {
+    fn wait_of(&self, worker: u32, states: &WorkerStates) -> Option<Waiting> {
         let node = self.nodes.waits_in(worker)?;
-        let stamp = contexts.running(worker)?;
+        let stamp = states.running(worker)?;
         // Still: so it is that attempt which waits there. If not, it looks itself when it waits again.
         (self.nodes.waits_in(worker) == Some(node)).then_some(Waiting { node, stamp, helps: true })
     }
 }
 
 /// The youngest on the way to `at` whose death helps.
-fn youngest(found: &[Found], mut at: usize) -> Stamp {
-    let mut youngest: Option<Stamp> = None;
+fn youngest(found: &[Found], mut at: usize) -> AttemptStamp {
+    let mut youngest: Option<AttemptStamp> = None;
     loop {
         let Found { waiting: Waiting { stamp, helps, .. }, from } = found[at];
         if helps && youngest.is_none_or(|other| other.is_older_than(stamp)) {

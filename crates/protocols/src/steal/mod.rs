@@ -47,7 +47,7 @@ mod word;
 pub use lock::QueueLock;
 pub use options::{McsLockingOptions, StealingMode};
 
-use crate::contexts::{self, SpinPolicy, Stamp, WorkerStates};
+use crate::worker_states::{self, AttemptStamp, SpinPolicy, WorkerStates};
 use hotrow_core::graph::StealableOperations;
 use hotrow_core::{
     Absent, Attempt, ConflictCause, Flags, Item, ItemId, Prepared, Protocol, RangeId, RangeLocks, RangeUse,
@@ -62,7 +62,7 @@ use stealing::Awaited;
 /// Two-phase locking with queue locks: stealdb §3.3.
 #[derive(Debug)]
 pub struct McsLocking {
-    contexts: WorkerStates,
+    states: WorkerStates,
     queues: Queues,
     /// Whether readers take locks alone.
     exclusive: bool,
@@ -74,7 +74,7 @@ pub struct McsLocking {
 /// What a worker keeps: the stamp of its current transaction, and the locks of ranges that it holds.
 #[derive(Debug, Default)]
 pub struct McsLockingLocal {
-    stamp: Stamp,
+    stamp: AttemptStamp,
     /// Whether an operation is run in the worker's name by another one.
     is_thief: bool,
     ranges: HeldRanges,
@@ -95,7 +95,7 @@ impl McsLocking {
         let word = item.header();
         let taken = match exclusive {
             true => word.try_exclusive(worker, shares),
-            false => self.queues.try_share(word, &self.contexts),
+            false => self.queues.try_share(word, &self.states),
         };
         if !taken {
             if attempt.nonblocking() {
@@ -169,8 +169,8 @@ impl McsLocking {
         }
         let wait_max = || attempt.wait_max();
         let result = match shares {
-            true => self.queues.upgrade(wait_max, word, request, &self.contexts),
-            false => self.queues.acquire(wait_max, word, request, &self.contexts),
+            true => self.queues.upgrade(wait_max, word, request, &self.states),
+            false => self.queues.acquire(wait_max, word, request, &self.states),
         };
         let reason = match result {
             Ok(()) => return Ok(()),
@@ -203,8 +203,7 @@ impl McsLocking {
         let held = [RangeUse::Scan, RangeUse::Change].map(|how| attempt.local.ranges.holds(range, how));
         let holds = Self::may_hold_more(attempt) || Self::holds_besides(attempt, None);
         let locker = Locker { stamp: attempt.local.stamp, holds, wait_max: || attempt.wait_max() };
-        let result =
-            self.ranges.wait(&self.queues, &self.contexts, held.contains(&true), (range, how), locker);
+        let result = self.ranges.wait(&self.queues, &self.states, held.contains(&true), (range, how), locker);
         match (result, how) {
             (Ok(()), _) => {}
             (Err(Refused::Victim), _) => return Err(Reason::Deadlock),
@@ -227,7 +226,7 @@ impl McsLocking {
         } else {
             return false;
         };
-        self.queues.released(released, &self.contexts)
+        self.queues.released(released, &self.states)
     }
 
     /// Installs all writes, those first over which others wait, and gives these locks back at once: whoever has such a lock
@@ -269,9 +268,9 @@ impl McsLocking {
         if self.queues.thieves.stealing() != StealingMode::Never {
             self.queues.thieves.clear(worker);
         }
-        self.contexts.end(attempt.local.stamp);
+        self.states.end(attempt.local.stamp);
         if told {
-            self.contexts.let_others_run();
+            self.states.let_others_run();
         }
     }
 }
@@ -293,7 +292,7 @@ impl Variants for McsLocking {
 
     fn new(options: &McsLockingOptions) -> Self {
         Self {
-            contexts: WorkerStates::new(SpinPolicy::YIELDING),
+            states: WorkerStates::new(SpinPolicy::YIELDING),
             queues: Queues::new(options.stealing),
             ranges: Ranges::new(),
             exclusive: options.exclusive,
@@ -306,7 +305,7 @@ impl Variants for McsLocking {
 // locks, which nobody takes from their holder. Each is installed once, after everything that can fail: those whose locks
 // others wait for first, and their locks are given back, so that the item no longer says `LOCKED`.
 unsafe impl Protocol for McsLocking {
-    const WORKERS_MAX: u32 = contexts::WORKERS_MAX;
+    const WORKERS_MAX: u32 = worker_states::WORKERS_MAX;
     type Header = QueueLock;
     type Mark = ();
     type Local = McsLockingLocal;
@@ -316,13 +315,13 @@ unsafe impl Protocol for McsLocking {
 
     #[inline]
     fn begin(&self, attempt: &mut Attempt<Self>) {
-        if attempt.local.stamp == Stamp::default() {
+        if attempt.local.stamp == AttemptStamp::default() {
             let worker = attempt.worker().number();
             self.queues.nodes.admit(worker);
             attempt.local.awaited = (self.queues.thieves.stealing() != StealingMode::Never)
                 .then(|| self.queues.thieves.awaited(worker));
         }
-        attempt.local.stamp = self.contexts.begin(attempt, attempt.local.stamp, clock::nanoseconds);
+        attempt.local.stamp = self.states.begin(attempt, attempt.local.stamp, clock::nanoseconds);
     }
 
     #[inline(always)]
@@ -400,9 +399,9 @@ unsafe impl Protocol for McsLocking {
     fn after_cleanup(&self, attempt: &mut Attempt<Self>) {
         let worker = attempt.worker().number();
         if !attempt.local.ranges.is_empty()
-            && self.ranges.release(&self.queues, &self.contexts, worker, &attempt.local.ranges)
+            && self.ranges.release(&self.queues, &self.states, worker, &attempt.local.ranges)
         {
-            self.contexts.let_others_run();
+            self.states.let_others_run();
         }
     }
 }
@@ -437,14 +436,14 @@ impl Stealing<Self> for McsLocking {
     }
 
     fn thief_state(&self, worker: WorkerId) -> McsLockingLocal {
-        let stamp = self.contexts.stamp(worker.number());
+        let stamp = self.states.stamp(worker.number());
         McsLockingLocal { stamp, is_thief: true, ..McsLockingLocal::default() }
     }
 
     fn adopt(&self, attempt: &mut Attempt<Self>, mine: ItemId, lent: &Item<Self>) {
         // The lock is shared twice: before, and for the operation.
         if attempt.items.get(mine).is(Flags::READ) && lent.is(Flags::READ) {
-            self.queues.released(lent.header().release_shared(), &self.contexts);
+            self.queues.released(lent.header().release_shared(), &self.states);
         }
     }
 }

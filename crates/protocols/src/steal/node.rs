@@ -7,8 +7,8 @@
 //! What a worker shares is noted beside its nodes, for those that look for cycles (`cycle`): a lock's word counts its
 //! readers, but does not name them.
 
-use crate::contexts::{AttemptId, WORKERS_MAX};
 use crate::per_worker::PerWorker;
+use crate::worker_states::{AttemptId, WORKERS_MAX};
 use crossbeam_utils::CachePadded;
 use hotrow_sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 

@@ -39,7 +39,7 @@ use super::node::{ABANDONED, BlockedBy, EXCLUSIVE, HEAD, NodeId, Nodes, PASSED};
 use super::options::StealingMode;
 use super::stealing::Thieves;
 use super::word::Word;
-use crate::contexts::{Stamp, Waited, WorkerStates};
+use crate::worker_states::{AttemptStamp, Waited, WorkerStates};
 use hotrow_sync::atomic::Ordering;
 use hotrow_sync::clock::Duration;
 
@@ -59,7 +59,7 @@ pub(super) struct LockRequest {
     /// The segment's address, or that of a range's lock.
     pub(super) address: usize,
     /// Who.
-    pub(super) stamp: Stamp,
+    pub(super) stamp: AttemptStamp,
     /// The lock for itself alone.
     pub(super) exclusive: bool,
     /// Whether it holds another lock: if not, others wait for it only if they are behind it in the queue.
@@ -142,18 +142,18 @@ impl Queues {
         word: &impl Word,
         id: NodeId,
         exclusive: bool,
-        contexts: &WorkerStates,
+        states: &WorkerStates,
     ) -> bool {
         match word.take(id, exclusive) {
             None => return false,
             Some(true) => self.nodes.free(id),
-            Some(false) => self.pass_on(word, id, contexts),
+            Some(false) => self.pass_on(word, id, states),
         }
         true
     }
 
     /// The head of a queue leaves it: the next one that has not abandoned its node is the head.
-    fn pass_on(&self, word: &impl Word, mut id: NodeId, contexts: &WorkerStates) {
+    fn pass_on(&self, word: &impl Word, mut id: NodeId, states: &WorkerStates) {
         while !word.leave_empty(id) {
             // Acquire and release: pairs with the exchange in `try_lock`.
             let next = self.nodes.of(id).next.swap(PASSED, Ordering::AcqRel);
@@ -163,7 +163,7 @@ impl Queues {
             // Release: pairs with the acquire in `is_head`. Against `abandon` one update of the word decides.
             let state = self.nodes.of(next).state.fetch_or(HEAD, Ordering::SeqCst);
             if state & ABANDONED == 0 {
-                contexts.tell_at(next.worker());
+                states.tell_at(next.worker());
                 return;
             }
             id = next;
@@ -172,10 +172,10 @@ impl Queues {
     }
 
     /// Gives up waiting.
-    pub(super) fn abandon(&self, word: &impl Word, id: NodeId, contexts: &WorkerStates) {
+    pub(super) fn abandon(&self, word: &impl Word, id: NodeId, states: &WorkerStates) {
         let state = self.nodes.of(id).state.fetch_or(ABANDONED, Ordering::SeqCst);
         if state & HEAD != 0 {
-            self.pass_on(word, id, contexts);
+            self.pass_on(word, id, states);
         }
     }
 
@@ -185,7 +185,7 @@ impl Queues {
         mut wait_max: impl FnMut() -> Option<Duration>,
         word: &impl Word,
         request: LockRequest,
-        contexts: &WorkerStates,
+        states: &WorkerStates,
     ) -> Result<(), Refused> {
         let id = match self.try_lock(word, request) {
             Tried::Acquired => return Ok(()),
@@ -196,18 +196,18 @@ impl Queues {
         let worker = stamp.worker();
         // Where nobody waits for the transaction, it is in no cycle. Whoever joins behind it later looks itself.
         let may_hold = || holds || self.thieves.has_run_ahead(worker);
-        let is_victim = || (may_hold() || !word.is_last(id)) && self.is_victim(stamp, address, contexts);
+        let is_victim = || (may_hold() || !word.is_last(id)) && self.is_victim(stamp, address, states);
         let is_head = || self.is_head(id);
         let mut waited = match () {
             () if is_head() => Waited::Over,
             () if is_victim() => Waited::Wounded,
             () => {
-                self.steal_while_waiting(&mut wait_max, word, (id, address), stamp, contexts, is_head);
-                contexts.wait_at_most(wait_max(), worker, stamp, is_head, is_head)
+                self.steal_while_waiting(&mut wait_max, word, (id, address), stamp, states, is_head);
+                states.wait_at_most(wait_max(), worker, stamp, is_head, is_head)
             }
         };
         while waited == Waited::Over {
-            if self.check_acquired(word, id, exclusive, contexts) {
+            if self.check_acquired(word, id, exclusive, states) {
                 self.nodes.wait_is_over(worker);
                 return Ok(());
             }
@@ -215,7 +215,7 @@ impl Queues {
             let (at, blocked_by) = match blocker {
                 Blocker::Readers if !word.await_readers(worker) => continue,
                 Blocker::Readers => (worker, BlockedBy::Readers),
-                Blocker::Owner(owner) => (owner, BlockedBy::Attempt(contexts.stamp(owner).id)),
+                Blocker::Owner(owner) => (owner, BlockedBy::Attempt(states.stamp(owner).id)),
             };
             let changed = || match blocker {
                 Blocker::Readers => !word.awaits_readers(worker),
@@ -229,15 +229,15 @@ impl Queues {
             waited = match is_victim() {
                 true => Waited::Wounded,
                 false => {
-                    self.steal_while_waiting(&mut wait_max, word, (id, address), stamp, contexts, changed);
-                    contexts.wait_at_most(wait_max(), at, stamp, changed, changed)
+                    self.steal_while_waiting(&mut wait_max, word, (id, address), stamp, states, changed);
+                    states.wait_at_most(wait_max(), at, stamp, changed, changed)
                 }
             };
         }
         self.nodes.wait_is_over(worker);
         // Before another one becomes the head.
         word.await_readers_no_more(worker);
-        self.abandon(word, id, contexts);
+        self.abandon(word, id, states);
         Err(refused(waited))
     }
 
@@ -248,8 +248,8 @@ impl Queues {
         wait_max: &mut impl FnMut() -> Option<Duration>,
         word: &impl Word,
         (id, address): (NodeId, usize),
-        stamp: Stamp,
-        contexts: &WorkerStates,
+        stamp: AttemptStamp,
+        states: &WorkerStates,
         over: impl Fn() -> bool,
     ) {
         let stealing = self.thieves.stealing();
@@ -281,11 +281,11 @@ impl Queues {
         };
         if self.is_head(id) {
             for worker in ahead {
-                self.thieves.await_attempt(contexts.stamp(*worker).id.word(), *worker);
+                self.thieves.await_attempt(states.stamp(*worker).id.word(), *worker);
             }
         }
         let mut seen = [0; 8];
-        contexts.look_while(stamp, over, || {
+        states.look_while(stamp, over, || {
             let mut each = ahead.iter().zip(&mut seen);
             let stolen = each.any(|(ahead, seen)| self.thieves.steal(me, *ahead, seen, || word.is_last(id)));
             let stolen = stolen || self.thieves.run_ahead(me, || self.is_near_head(id));
@@ -311,7 +311,7 @@ impl Queues {
         mut wait_max: impl FnMut() -> Option<Duration>,
         word: &impl Word,
         request: LockRequest,
-        contexts: &WorkerStates,
+        states: &WorkerStates,
     ) -> Result<(), Refused> {
         let LockRequest { address, stamp, .. } = request;
         let worker = stamp.worker();
@@ -323,31 +323,31 @@ impl Queues {
         let result = loop {
             match word.upgrade(worker) {
                 Upgraded::Taken(head) => {
-                    self.released(head, contexts);
+                    self.released(head, states);
                     break Ok(());
                 }
                 Upgraded::Rival(rival) => {
-                    let other = contexts.stamp(rival);
+                    let other = states.stamp(rival);
                     if word.blocker(false) != Some(Blocker::Owner(rival)) {
                         // The attempt that was found may be a later one of the same worker.
                         continue;
                     }
-                    if contexts.is_running(other.id) && other.is_older_than(stamp) {
+                    if states.is_running(other.id) && other.is_older_than(stamp) {
                         break Err(Refused::Victim);
                     }
                     // It waits for this one to leave, so it has not got the lock.
-                    contexts.wound(other.id, address);
+                    states.wound(other.id, address);
                     if word.replace_upgrade(rival, worker) {
                         // The head of the queue waits for this one now.
-                        contexts.tell_at(rival);
+                        states.tell_at(rival);
                     }
                 }
                 Upgraded::Waiting(head) => {
-                    self.released(head, contexts);
+                    self.released(head, states);
                     let may_go_on = || word.upgrade_may_go_on(worker);
-                    let waited = match self.is_victim(stamp, address, contexts) {
+                    let waited = match self.is_victim(stamp, address, states) {
                         true => Waited::Wounded,
-                        false => contexts.wait_at_most(wait_max(), worker, stamp, may_go_on, may_go_on),
+                        false => states.wait_at_most(wait_max(), worker, stamp, may_go_on, may_go_on),
                     };
                     if waited != Waited::Over {
                         break Err(refused(waited));
@@ -358,18 +358,18 @@ impl Queues {
         self.nodes.wait_is_over(worker);
         self.nodes.free(id);
         if result.is_err() {
-            self.released(word.cancel_upgrade(worker), contexts);
+            self.released(word.cancel_upgrade(worker), states);
         }
         result
     }
 
     /// Shares the lock if nobody is in the way and nobody waits.
     #[inline(always)]
-    pub(super) fn try_share(&self, word: &QueueLock, contexts: &WorkerStates) -> bool {
+    pub(super) fn try_share(&self, word: &QueueLock, states: &WorkerStates) -> bool {
         match word.try_shared() {
             Ok(()) => true,
             Err(released) => {
-                self.released(released, contexts);
+                self.released(released, states);
                 false
             }
         }
@@ -377,8 +377,8 @@ impl Queues {
 
     /// Tells who may go on now that a lock's word has changed. Whether anybody was parked.
     #[inline(always)]
-    pub(super) fn released(&self, released: Released, contexts: &WorkerStates) -> bool {
-        matches!(released, Released::Awaited(at) if contexts.tell_at(at))
+    pub(super) fn released(&self, released: Released, states: &WorkerStates) -> bool {
+        matches!(released, Released::Awaited(at) if states.tell_at(at))
     }
 }
 

@@ -24,7 +24,7 @@
 
 use super::lock::range::{RangeLock, Wanted};
 use super::queue::{LockRequest, Queues, Refused};
-use crate::contexts::{Stamp, WorkerStates};
+use crate::worker_states::{AttemptStamp, WorkerStates};
 use hotrow_core::{RangeId, RangeUse};
 use hotrow_sync::OnceLock;
 use hotrow_sync::clock::Duration;
@@ -100,7 +100,7 @@ impl HeldRanges {
 
 /// Who locks a range, and how long it may wait.
 pub(super) struct Locker<W> {
-    pub(super) stamp: Stamp,
+    pub(super) stamp: AttemptStamp,
     /// Whether it holds any other lock.
     pub(super) holds: bool,
     pub(super) wait_max: W,
@@ -145,7 +145,7 @@ impl Ranges {
     pub(super) fn wait(
         &self,
         queues: &Queues,
-        contexts: &WorkerStates,
+        states: &WorkerStates,
         held: bool,
         (range, how): (RangeId, RangeUse),
         locker: Locker<impl FnMut() -> Option<Duration>>,
@@ -155,8 +155,8 @@ impl Ranges {
         let Locker { stamp, holds, wait_max } = locker;
         let request = LockRequest { address: Self::address(lock), stamp, exclusive: true, holds };
         match held {
-            true => queues.upgrade(wait_max, &word, request, contexts),
-            false => queues.acquire(wait_max, &word, request, contexts),
+            true => queues.upgrade(wait_max, &word, request, states),
+            false => queues.acquire(wait_max, &word, request, states),
         }
     }
 
@@ -181,12 +181,12 @@ impl Ranges {
     pub(super) fn release(
         &self,
         queues: &Queues,
-        contexts: &WorkerStates,
+        states: &WorkerStates,
         worker: u32,
         held: &HeldRanges,
     ) -> bool {
         let mut told = false;
-        held.drain(|stripe| told |= queues.released(self.lock(stripe).release(worker), contexts));
+        held.drain(|stripe| told |= queues.released(self.lock(stripe).release(worker), states));
         told
     }
 

@@ -19,8 +19,8 @@
 
 use super::McsLocking;
 use super::options::StealingMode;
-use crate::contexts::{Stamp, WORKERS_MAX};
 use crate::per_worker::PerWorker;
+use crate::worker_states::{AttemptStamp, WORKERS_MAX};
 use crossbeam_utils::CachePadded;
 use hotrow_core::WorkerId;
 use hotrow_core::graph::{BATCH_BITS, BATCH_LOW, Found, StealableOperations};
@@ -97,7 +97,7 @@ impl Awaited {
 
     /// Whether this attempt is waited for.
     #[inline(always)]
-    pub(super) fn is(&self, stamp: Stamp) -> bool {
+    pub(super) fn is(&self, stamp: AttemptStamp) -> bool {
         self.0.load(Ordering::Relaxed) == stamp.id.word()
     }
 }

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::drp::clock_block::ClockBlock;
-use crate::drp::line::TicketLock;
+use crate::drp::ticket_lock::TicketLock;
 use hotrow_sync::Arc;
 use hotrow_sync::model::{Model, Part};
 use hotrow_sync::thread::spawn;

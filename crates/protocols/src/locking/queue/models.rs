@@ -13,7 +13,7 @@ struct Locked {
     word: LockWord,
     value: UnsafeCell<u32>,
     queues: Queues,
-    contexts: WorkerStates,
+    states: WorkerStates,
     policy: Policy,
 }
 
@@ -23,14 +23,14 @@ impl Locked {
             word: LockWord::default(),
             value: UnsafeCell::new(0),
             queues: Queues::new(),
-            contexts: WorkerStates::modelled(),
+            states: WorkerStates::modelled(),
             policy,
         })
     }
 
     fn take(
         &self,
-        stamp: Stamp,
+        stamp: AttemptStamp,
         exclusive: bool,
         shares: bool,
         limit: Option<Duration>,
@@ -44,12 +44,12 @@ impl Locked {
             return Ok(());
         }
         let request = LockRequest { segment: SEGMENT, stamp, exclusive, shares };
-        self.queues.acquire(|| limit, &self.word, request, self.policy, &self.contexts)
+        self.queues.acquire(|| limit, &self.word, request, self.policy, &self.states)
     }
 
     /// What a commit does: adds one, unless the attempt was wounded. Whether it has.
-    fn commit(&self, stamp: Stamp) -> bool {
-        let commits = self.contexts.commit(stamp);
+    fn commit(&self, stamp: AttemptStamp) -> bool {
+        let commits = self.states.commit(stamp);
         if commits {
             // SAFETY: the lock is held, and nobody takes it away after the commit point.
             self.value.with_mut(|value| unsafe { *value += 1 });
@@ -57,7 +57,7 @@ impl Locked {
         commits
     }
 
-    fn end(&self, stamp: Stamp, exclusive: bool) {
+    fn end(&self, stamp: AttemptStamp, exclusive: bool) {
         let worker = stamp.worker();
         let released = match exclusive {
             true => Some(self.word.release_exclusive(worker)),
@@ -66,12 +66,12 @@ impl Locked {
         match released {
             Some(Released::NoWaiters) => {}
             Some(Released::Queued) if step_is_left_out() => {}
-            Some(Released::Queued) => self.queues.hand_on(&self.word, SEGMENT, self.policy, &self.contexts),
+            Some(Released::Queued) => self.queues.hand_on(&self.word, SEGMENT, self.policy, &self.states),
             None => {
-                self.queues.release_noted(&self.word, SEGMENT, stamp, self.policy, &self.contexts);
+                self.queues.release_noted(&self.word, SEGMENT, stamp, self.policy, &self.states);
             }
         }
-        self.contexts.end(stamp);
+        self.states.end(stamp);
     }
 
     /// After all have ended: nothing is held, nobody waits, and everybody may take the lock by its word again.
@@ -84,13 +84,13 @@ impl Locked {
 }
 
 /// One attempt that takes the lock alone.
-fn add(locked: &Locked, stamp: Stamp, limit: Option<Duration>) -> bool {
+fn add(locked: &Locked, stamp: AttemptStamp, limit: Option<Duration>) -> bool {
     let taken = locked.take(stamp, true, false, limit).is_ok();
     let committed = taken && locked.commit(stamp);
     if taken {
         locked.end(stamp, true);
     } else {
-        locked.contexts.end(stamp);
+        locked.states.end(stamp);
     }
     committed
 }
@@ -102,7 +102,7 @@ fn two_attempts(policy: Policy, limit: Option<Duration>, outcome: fn(older: bool
     let model = if limit.is_none() && policy != Policy::NoWait { model.needs(Part::STEP) } else { model };
     model.check(move || {
         let locked = Locked::new(policy);
-        let (older, younger) = (locked.contexts.begin_at(0, 1), locked.contexts.begin_at(1, 2));
+        let (older, younger) = (locked.states.begin_at(0, 1), locked.states.begin_at(1, 2));
         let other = locked.clone();
         let other = spawn(move || add(&other, younger, limit));
         let older = add(&locked, older, limit);
@@ -136,9 +136,9 @@ fn who_gives_up_waiting_leaves_nothing_behind() {
 fn two_upgrades(policy: Policy, workers: [u32; 2]) {
     Model::new().preemptions(3).needs(Part::STEP).check(move || {
         let locked = Locked::new(policy);
-        let upgrade = |locked: &Locked, stamp: Stamp| {
+        let upgrade = |locked: &Locked, stamp: AttemptStamp| {
             if locked.take(stamp, false, false, None).is_err() {
-                locked.contexts.end(stamp);
+                locked.states.end(stamp);
                 return false;
             }
             let alone = locked.take(stamp, true, true, None).is_ok();
@@ -146,8 +146,8 @@ fn two_upgrades(policy: Policy, workers: [u32; 2]) {
             locked.end(stamp, alone);
             committed
         };
-        let older = locked.contexts.begin_at(workers[0], 1);
-        let younger = locked.contexts.begin_at(workers[1], 2);
+        let older = locked.states.begin_at(workers[0], 1);
+        let younger = locked.states.begin_at(workers[1], 2);
         let other = locked.clone();
         let other = spawn(move || upgrade(&other, younger));
         let older = upgrade(&locked, older);

@@ -13,7 +13,7 @@ struct Locked {
     words: [QueueLock; 2],
     values: [UnsafeCell<u32>; 2],
     queues: Queues,
-    contexts: WorkerStates,
+    states: WorkerStates,
 }
 
 impl Locked {
@@ -22,35 +22,35 @@ impl Locked {
             words: Default::default(),
             values: [UnsafeCell::new(0), UnsafeCell::new(0)],
             queues: Queues::of_workers(workers),
-            contexts: WorkerStates::modelled(),
+            states: WorkerStates::modelled(),
         })
     }
 
-    fn request(stamp: Stamp, lock: usize, exclusive: bool, holds: bool) -> LockRequest {
+    fn request(stamp: AttemptStamp, lock: usize, exclusive: bool, holds: bool) -> LockRequest {
         LockRequest { address: ADDRESSES[lock], stamp, exclusive, holds }
     }
 
-    fn alone(&self, stamp: Stamp, lock: usize, holds: bool, limit: Option<Duration>) -> bool {
+    fn alone(&self, stamp: AttemptStamp, lock: usize, holds: bool, limit: Option<Duration>) -> bool {
         let word = &self.words[lock];
         let request = Self::request(stamp, lock, true, holds);
         word.try_exclusive(stamp.worker(), false)
-            || self.queues.acquire(|| limit, word, request, &self.contexts).is_ok()
+            || self.queues.acquire(|| limit, word, request, &self.states).is_ok()
     }
 
-    fn share(&self, stamp: Stamp, lock: usize) -> bool {
+    fn share(&self, stamp: AttemptStamp, lock: usize) -> bool {
         let word = &self.words[lock];
         let request = Self::request(stamp, lock, false, false);
-        let got = self.queues.try_share(word, &self.contexts)
-            || self.queues.acquire(|| None, word, request, &self.contexts).is_ok();
+        let got = self.queues.try_share(word, &self.states)
+            || self.queues.acquire(|| None, word, request, &self.states).is_ok();
         if got {
             self.queues.nodes.note_shared(stamp.worker(), request.address);
         }
         got
     }
 
-    fn upgrade(&self, stamp: Stamp, lock: usize) -> bool {
+    fn upgrade(&self, stamp: AttemptStamp, lock: usize) -> bool {
         let request = Self::request(stamp, lock, true, false);
-        self.queues.upgrade(|| None, &self.words[lock], request, &self.contexts).is_ok()
+        self.queues.upgrade(|| None, &self.words[lock], request, &self.states).is_ok()
     }
 
     fn add(&self, lock: usize) {
@@ -67,13 +67,13 @@ impl Locked {
         let word = &self.words[lock];
         let released = if alone { word.release_exclusive() } else { word.release_shared() };
         if !step_is_left_out() {
-            self.queues.released(released, &self.contexts);
+            self.queues.released(released, &self.states);
         }
     }
 
-    fn end(&self, stamp: Stamp) {
+    fn end(&self, stamp: AttemptStamp) {
         self.queues.nodes.forget_shared(stamp.worker());
-        self.contexts.end(stamp);
+        self.states.end(stamp);
     }
 
     /// After all have ended: nothing is held, and nobody waits.
@@ -88,7 +88,7 @@ impl Locked {
 }
 
 /// Adds one under the first lock.
-fn add(locked: &Locked, stamp: Stamp, limit: Option<Duration>) -> bool {
+fn add(locked: &Locked, stamp: AttemptStamp, limit: Option<Duration>) -> bool {
     let taken = locked.alone(stamp, 0, false, limit);
     if taken {
         locked.add(0);
@@ -103,8 +103,8 @@ fn adders(workers: u32, preemptions: usize, limit: Option<Duration>, needs: &[Pa
     let model = needs.iter().fold(Model::new().preemptions(preemptions), |model, part| model.needs(*part));
     model.check(move || {
         let locked = Locked::new(workers);
-        let stamps: Vec<Stamp> =
-            (0..workers).map(|worker| locked.contexts.begin_at(worker, worker.into())).collect();
+        let stamps: Vec<AttemptStamp> =
+            (0..workers).map(|worker| locked.states.begin_at(worker, worker.into())).collect();
         let others: Vec<_> = stamps[1..]
             .iter()
             .map(|stamp| {
@@ -143,7 +143,7 @@ fn who_gives_up_waiting_leaves_nothing_behind() {
 fn a_writer_and_two_readers_never_hold_a_lock_together() {
     Model::new().preemptions(2).needs(Part::STEP).check(|| {
         let locked = Locked::new(3);
-        let stamps = [0, 1, 2].map(|worker| locked.contexts.begin_at(worker, worker.into()));
+        let stamps = [0, 1, 2].map(|worker| locked.states.begin_at(worker, worker.into()));
         let readers = [stamps[1], stamps[2]].map(|stamp| {
             let locked = locked.clone();
             spawn(move || {
@@ -165,8 +165,8 @@ fn a_writer_and_two_readers_never_hold_a_lock_together() {
 fn of_two_upgrades_the_older_one_gets_the_lock() {
     Model::new().preemptions(2).needs(Part::STEP).check(|| {
         let locked = Locked::new(2);
-        let (older, younger) = (locked.contexts.begin_at(0, 1), locked.contexts.begin_at(1, 2));
-        let run = |locked: &Locked, stamp: Stamp| {
+        let (older, younger) = (locked.states.begin_at(0, 1), locked.states.begin_at(1, 2));
+        let run = |locked: &Locked, stamp: AttemptStamp| {
             assert!(locked.share(stamp, 0));
             let alone = locked.upgrade(stamp, 0);
             if alone {
@@ -189,8 +189,8 @@ fn of_two_upgrades_the_older_one_gets_the_lock() {
 fn of_two_that_take_two_locks_the_other_way_round_the_older_one_gets_both() {
     Model::totally_ordered().preemptions(2).needs(Part::TOTAL_ORDER).check(|| {
         let locked = Locked::new(2);
-        let (older, younger) = (locked.contexts.begin_at(0, 1), locked.contexts.begin_at(1, 2));
-        let run = |locked: &Locked, stamp: Stamp, [first, second]: [usize; 2]| {
+        let (older, younger) = (locked.states.begin_at(0, 1), locked.states.begin_at(1, 2));
+        let run = |locked: &Locked, stamp: AttemptStamp, [first, second]: [usize; 2]| {
             assert!(locked.alone(stamp, first, false, None));
             let both = locked.alone(stamp, second, true, None);
             if both {
@@ -217,12 +217,12 @@ fn a_cycle_is_found_behind_one_that_gives_up_meanwhile() {
     Model::new().preemptions(2).check(|| {
         let locked = Locked::new(4);
         let [behind, between, ahead, gives_up] =
-            [0, 1, 2, 3].map(|worker| locked.contexts.begin_at(worker, worker.into()));
-        let share = |stamp: Stamp, lock: usize| {
-            assert!(locked.queues.try_share(&locked.words[lock], &locked.contexts));
+            [0, 1, 2, 3].map(|worker| locked.states.begin_at(worker, worker.into()));
+        let share = |stamp: AttemptStamp, lock: usize| {
+            assert!(locked.queues.try_share(&locked.words[lock], &locked.states));
             locked.queues.nodes.note_shared(stamp.worker(), ADDRESSES[lock]);
         };
-        let queue = |stamp: Stamp, lock: usize, exclusive: bool| {
+        let queue = |stamp: AttemptStamp, lock: usize, exclusive: bool| {
             let request = Locked::request(stamp, lock, exclusive, true);
             match locked.queues.try_lock(&locked.words[lock], request) {
                 Tried::Queued(id) => id,
@@ -241,13 +241,13 @@ fn a_cycle_is_found_behind_one_that_gives_up_meanwhile() {
         let other = locked.clone();
         let other = spawn(move || {
             other.queues.nodes.wait_is_over(gives_up.worker());
-            other.queues.abandon(&other.words[1], node, &other.contexts);
+            other.queues.abandon(&other.words[1], node, &other.states);
             other.release(0, false);
             other.end(gives_up);
         });
-        let is_victim = locked.queues.is_victim(behind, ADDRESSES[1], &locked.contexts);
+        let is_victim = locked.queues.is_victim(behind, ADDRESSES[1], &locked.states);
         other.join().unwrap();
-        let wounded = [between, ahead].into_iter().any(|stamp| locked.contexts.is_wounded(stamp));
+        let wounded = [between, ahead].into_iter().any(|stamp| locked.states.is_wounded(stamp));
         assert!(is_victim || wounded, "who waits for each other does so for ever");
     });
 }

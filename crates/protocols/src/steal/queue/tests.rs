@@ -2,7 +2,7 @@
 
 use super::super::lock::QueueLock;
 use super::*;
-use crate::contexts::SpinPolicy;
+use crate::worker_states::SpinPolicy;
 use hotrow_sync::atomic::AtomicU64;
 use hotrow_sync::random::Random;
 use hotrow_sync::thread;
@@ -11,7 +11,7 @@ use hotrow_sync::thread;
 struct Scene {
     words: [QueueLock; 3],
     queues: Queues,
-    contexts: WorkerStates,
+    states: WorkerStates,
 }
 
 impl Scene {
@@ -19,13 +19,13 @@ impl Scene {
         Self {
             words: Default::default(),
             queues: Queues::of_workers(workers),
-            contexts: WorkerStates::new(SpinPolicy::YIELDING),
+            states: WorkerStates::new(SpinPolicy::YIELDING),
         }
     }
 
     /// Begins a worker's first attempt.
-    fn begin(&self, worker: u32, began_ns: u64) -> Stamp {
-        self.contexts.enter_next(Stamp::default(), worker, began_ns)
+    fn begin(&self, worker: u32, began_ns: u64) -> AttemptStamp {
+        self.states.enter_next(AttemptStamp::default(), worker, began_ns)
     }
 
     /// Whether all nodes of the first so many workers can be had.
@@ -34,11 +34,11 @@ impl Scene {
         (0..workers).all(|worker| can_be_had(worker) && can_be_had(worker))
     }
 
-    fn request(stamp: Stamp, lock: usize, exclusive: bool) -> LockRequest {
+    fn request(stamp: AttemptStamp, lock: usize, exclusive: bool) -> LockRequest {
         LockRequest { address: 16 * (lock + 1), stamp, exclusive, holds: true }
     }
 
-    fn queue(&self, stamp: Stamp, lock: usize, exclusive: bool) -> NodeId {
+    fn queue(&self, stamp: AttemptStamp, lock: usize, exclusive: bool) -> NodeId {
         match self.queues.try_lock(&self.words[lock], Self::request(stamp, lock, exclusive)) {
             Tried::Queued(id) => id,
             other => panic!("{other:?}"),
@@ -46,36 +46,36 @@ impl Scene {
     }
 
     fn acquires(&self, id: NodeId, lock: usize, exclusive: bool) -> bool {
-        let acquired = self.queues.check_acquired(&self.words[lock], id, exclusive, &self.contexts);
+        let acquired = self.queues.check_acquired(&self.words[lock], id, exclusive, &self.states);
         if acquired {
             self.queues.nodes.wait_is_over(id.worker());
         }
         acquired
     }
 
-    fn share(&self, stamp: Stamp, lock: usize) {
-        assert!(self.queues.try_share(&self.words[lock], &self.contexts));
+    fn share(&self, stamp: AttemptStamp, lock: usize) {
+        assert!(self.queues.try_share(&self.words[lock], &self.states));
         self.queues.nodes.note_shared(stamp.worker(), 16 * (lock + 1));
     }
 
-    fn takes(&self, stamp: Stamp, lock: usize) {
+    fn takes(&self, stamp: AttemptStamp, lock: usize) {
         assert!(self.words[lock].try_exclusive(stamp.worker(), false));
     }
 
     /// Queues as the head, for a lock that these hold.
-    fn queue_for(&self, stamp: Stamp, lock: usize, exclusive: bool, blocked_by: BlockedBy) -> NodeId {
+    fn queue_for(&self, stamp: AttemptStamp, lock: usize, exclusive: bool, blocked_by: BlockedBy) -> NodeId {
         let id = self.queue(stamp, lock, exclusive);
         self.queues.nodes.of(id).set_blocked_by(blocked_by);
         id
     }
 
-    fn is_victim(&self, stamp: Stamp) -> bool {
-        self.queues.is_victim(stamp, 16, &self.contexts)
+    fn is_victim(&self, stamp: AttemptStamp) -> bool {
+        self.queues.is_victim(stamp, 16, &self.states)
     }
 
     /// The workers among the first so many that were chosen as victims.
-    fn victims(&self, stamps: &[Stamp]) -> Vec<u32> {
-        let wounded = stamps.iter().filter(|stamp| self.contexts.is_wounded(**stamp));
+    fn victims(&self, stamps: &[AttemptStamp]) -> Vec<u32> {
+        let wounded = stamps.iter().filter(|stamp| self.states.is_wounded(**stamp));
         wounded.map(|stamp| stamp.worker()).collect()
     }
 }
@@ -93,8 +93,8 @@ fn readers_follow_each_other_and_abandoned_nodes_are_passed() {
     let last = scene.queue(last, 0, true);
     assert!(scene.queues.is_head(first) && !scene.queues.is_head(second));
     // One that is the head, and one that is not.
-    scene.queues.abandon(&scene.words[0], first, &scene.contexts);
-    scene.queues.abandon(&scene.words[0], third, &scene.contexts);
+    scene.queues.abandon(&scene.words[0], first, &scene.states);
+    scene.queues.abandon(&scene.words[0], third, &scene.states);
     assert!(scene.queues.is_head(second) && !scene.queues.is_head(fourth));
     assert!(!scene.acquires(second, 0, false));
     assert_eq!(scene.words[0].release_exclusive(), Released::Awaited(0));
@@ -115,9 +115,9 @@ fn a_queue_that_all_have_abandoned_is_empty() {
     scene.takes(holder, 0);
     let first = scene.queue(first, 0, true);
     let second = scene.queue(second, 0, true);
-    scene.queues.abandon(&scene.words[0], second, &scene.contexts);
+    scene.queues.abandon(&scene.words[0], second, &scene.states);
     assert_eq!(scene.words[0].tail(), Some(second));
-    scene.queues.abandon(&scene.words[0], first, &scene.contexts);
+    scene.queues.abandon(&scene.words[0], first, &scene.states);
     assert!(scene.words[0].tail().is_none() && scene.nodes_are_free(3));
     assert_eq!(scene.words[0].release_exclusive(), Released::NoWaiters);
 }
@@ -130,11 +130,11 @@ fn a_worker_whose_nodes_are_all_in_queues_does_not_wait() {
         scene.takes(holder, lock);
         scene.queue(head, lock, true);
         let id = scene.queue(many, lock, true);
-        scene.queues.abandon(&scene.words[lock], id, &scene.contexts);
+        scene.queues.abandon(&scene.words[lock], id, &scene.states);
     }
     scene.takes(holder, 2);
     let refused =
-        scene.queues.acquire(|| None, &scene.words[2], Scene::request(many, 2, true), &scene.contexts);
+        scene.queues.acquire(|| None, &scene.words[2], Scene::request(many, 2, true), &scene.states);
     assert_eq!(refused, Err(Refused::Unavailable));
 }
 
@@ -165,7 +165,7 @@ fn a_cycle_through_a_queue_costs_one_that_holds_a_lock() {
     scene.queue_for(young, 0, true, BlockedBy::Attempt(oldest.id));
     let ahead = scene.queue(youngest, 0, true);
     scene.queue(old, 0, true);
-    scene.queues.abandon(&scene.words[0], ahead, &scene.contexts);
+    scene.queues.abandon(&scene.words[0], ahead, &scene.states);
     scene.queue_for(oldest, 1, true, BlockedBy::Attempt(old.id));
     assert!(!scene.is_victim(oldest));
     assert_eq!(scene.victims(&stamps), [old.worker()], "those in between would be no help");
@@ -193,7 +193,7 @@ fn a_search_goes_on_from_the_node_of_one_that_has_given_up_in_the_midst_of_a_que
     scene.takes(holder, 0);
     let waits_for = |node| {
         let mut nodes = Vec::new();
-        scene.queues.waited_for(node, &scene.contexts, |waiting| nodes.push(waiting.node));
+        scene.queues.waited_for(node, &scene.states, |waiting| nodes.push(waiting.node));
         nodes
     };
     let head = scene.begin(3, 3);
@@ -203,9 +203,9 @@ fn a_search_goes_on_from_the_node_of_one_that_has_given_up_in_the_midst_of_a_que
     assert_eq!(waits_for(behind), [ahead_node]);
     // Here the search has come to the one ahead, which now gives up and begins anew.
     scene.queues.nodes.wait_is_over(ahead.worker());
-    scene.queues.abandon(&scene.words[0], ahead_node, &scene.contexts);
-    scene.contexts.end(ahead);
-    scene.contexts.enter_next(ahead, ahead.worker(), 1);
+    scene.queues.abandon(&scene.words[0], ahead_node, &scene.states);
+    scene.states.end(ahead);
+    scene.states.enter_next(ahead, ahead.worker(), 1);
     assert_eq!((waits_for(ahead_node), waits_for(behind)), (vec![head], vec![head]));
 }
 
@@ -231,12 +231,12 @@ fn of_two_upgrades_the_younger_one_dies_though_it_came_first() {
     scene.share(younger, 0);
     let upgrade = |stamp| {
         let request = Scene::request(stamp, 0, true);
-        scene.queues.upgrade(|| None, &scene.words[0], request, &scene.contexts)
+        scene.queues.upgrade(|| None, &scene.words[0], request, &scene.states)
     };
     thread::scope(|scope| {
         scope.spawn(|| {
             assert_eq!(upgrade(younger), Err(Refused::Victim));
-            scene.queues.released(scene.words[0].release_shared(), &scene.contexts);
+            scene.queues.released(scene.words[0].release_shared(), &scene.states);
         });
         while scene.words[0].blocker(false) != Some(Blocker::Owner(1)) {
             thread::yield_now();
@@ -257,12 +257,12 @@ fn threads_that_lock_in_any_order_all_get_through() {
     let added = AtomicU64::new(0);
     let run = |worker: u32| {
         let mut random = Random::stream(17, worker.into());
-        let mut stamp = Stamp::default();
+        let mut stamp = AttemptStamp::default();
         for number in 0..TRANSACTIONS {
             let wishes = [(); 3].map(|()| (random.below(3) as usize, random.chance(0.5)));
             let began_ns = number * u64::from(THREADS) + u64::from(worker) + 1;
             loop {
-                stamp = scene.contexts.enter_next(stamp, worker, began_ns);
+                stamp = scene.states.enter_next(stamp, worker, began_ns);
                 // Whether each lock is held, and alone.
                 let mut held = [None; 3];
                 let all = wishes.iter().all(|(lock, exclusive)| {
@@ -273,10 +273,10 @@ fn threads_that_lock_in_any_order_all_get_through() {
                     };
                     let request = Scene::request(stamp, *lock, *exclusive);
                     let got = match (shares, exclusive) {
-                        (true, _) => scene.queues.upgrade(|| None, word, request, &scene.contexts),
+                        (true, _) => scene.queues.upgrade(|| None, word, request, &scene.states),
                         (false, true) if word.try_exclusive(worker, false) => Ok(()),
-                        (false, false) if scene.queues.try_share(word, &scene.contexts) => Ok(()),
-                        (false, _) => scene.queues.acquire(|| None, word, request, &scene.contexts),
+                        (false, false) if scene.queues.try_share(word, &scene.states) => Ok(()),
+                        (false, _) => scene.queues.acquire(|| None, word, request, &scene.states),
                     };
                     if got.is_ok() {
                         held[*lock] = Some(*exclusive);
@@ -302,10 +302,10 @@ fn threads_that_lock_in_any_order_all_get_through() {
                     }
                     let word = &scene.words[lock];
                     let released = if *alone { word.release_exclusive() } else { word.release_shared() };
-                    scene.queues.released(released, &scene.contexts);
+                    scene.queues.released(released, &scene.states);
                 }
                 scene.queues.nodes.forget_shared(worker);
-                scene.contexts.end(stamp);
+                scene.states.end(stamp);
                 if all {
                     break;
                 }

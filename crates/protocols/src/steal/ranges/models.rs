@@ -12,7 +12,7 @@ struct Locked {
     lock: RangeLock,
     values: [UnsafeCell<u32>; 2],
     queues: Queues,
-    contexts: WorkerStates,
+    states: WorkerStates,
 }
 
 impl Locked {
@@ -21,30 +21,30 @@ impl Locked {
             lock: RangeLock::default(),
             values: [UnsafeCell::new(0), UnsafeCell::new(0)],
             queues: Queues::of_workers(workers),
-            contexts: WorkerStates::modelled(),
+            states: WorkerStates::modelled(),
         })
     }
 
-    fn wanted(&self, stamp: Stamp, change: bool) -> (Wanted<'_>, LockRequest) {
+    fn wanted(&self, stamp: AttemptStamp, change: bool) -> (Wanted<'_>, LockRequest) {
         (
             Wanted { lock: &self.lock, change },
             LockRequest { address: ADDRESS, stamp, exclusive: true, holds: false },
         )
     }
 
-    fn hold(&self, stamp: Stamp, change: bool) {
+    fn hold(&self, stamp: AttemptStamp, change: bool) {
         let (word, request) = self.wanted(stamp, change);
-        let got = self.lock.try_hold(change)
-            || self.queues.acquire(|| None, &word, request, &self.contexts).is_ok();
+        let got =
+            self.lock.try_hold(change) || self.queues.acquire(|| None, &word, request, &self.states).is_ok();
         assert!(got, "nobody gives up, and there is no cycle");
         self.queues.nodes.note_shared(stamp.worker(), ADDRESS);
     }
 
     /// Takes what is scanned already to change it, too.
-    fn change_too(&self, stamp: Stamp) -> bool {
+    fn change_too(&self, stamp: AttemptStamp) -> bool {
         let (word, request) = self.wanted(stamp, true);
         self.lock.try_both(stamp.worker(), true)
-            || self.queues.upgrade(|| None, &word, request, &self.contexts).is_ok()
+            || self.queues.upgrade(|| None, &word, request, &self.states).is_ok()
     }
 
     fn add(&self, value: usize) {
@@ -57,13 +57,13 @@ impl Locked {
         self.values.iter().map(|value| value.with(|value| unsafe { *value })).sum()
     }
 
-    fn release(&self, stamp: Stamp) {
+    fn release(&self, stamp: AttemptStamp) {
         let released = self.lock.release(stamp.worker());
         if !step_is_left_out() {
-            self.queues.released(released, &self.contexts);
+            self.queues.released(released, &self.states);
         }
         self.queues.nodes.forget_shared(stamp.worker());
-        self.contexts.end(stamp);
+        self.states.end(stamp);
     }
 
     /// After all have ended: nothing is held, and nobody waits.
@@ -77,7 +77,7 @@ impl Locked {
 fn nobody_scans_what_another_one_changes() {
     Model::new().preemptions(2).needs(Part::STEP).needs(Part::UPDATES | Part::LOADS).check(|| {
         let locked = Locked::new(3);
-        let stamps = [0, 1, 2].map(|worker| locked.contexts.begin_at(worker, worker.into()));
+        let stamps = [0, 1, 2].map(|worker| locked.states.begin_at(worker, worker.into()));
         let changers = [1, 2].map(|number: usize| {
             let (locked, stamp) = (locked.clone(), stamps[number]);
             spawn(move || {
@@ -100,8 +100,8 @@ fn nobody_scans_what_another_one_changes() {
 fn of_two_that_scan_and_then_change_the_older_one_gets_through_alone() {
     Model::new().preemptions(2).needs(Part::STEP).check(|| {
         let locked = Locked::new(2);
-        let (older, younger) = (locked.contexts.begin_at(0, 1), locked.contexts.begin_at(1, 2));
-        let run = |locked: &Locked, stamp: Stamp| {
+        let (older, younger) = (locked.states.begin_at(0, 1), locked.states.begin_at(1, 2));
+        let run = |locked: &Locked, stamp: AttemptStamp| {
             locked.hold(stamp, false);
             let seen = locked.sum();
             let changes = locked.change_too(stamp);
@@ -124,7 +124,7 @@ fn of_two_that_scan_and_then_change_the_older_one_gets_through_alone() {
 fn one_that_scans_and_then_changes_goes_before_another_that_waits_to_change() {
     Model::new().preemptions(2).needs(Part::STEP).check(|| {
         let locked = Locked::new(2);
-        let stamps = [0, 1].map(|worker| locked.contexts.begin_at(worker, worker.into()));
+        let stamps = [0, 1].map(|worker| locked.states.begin_at(worker, worker.into()));
         let other = locked.clone();
         let other = spawn(move || {
             other.hold(stamps[1], true);

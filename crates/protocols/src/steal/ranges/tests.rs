@@ -1,7 +1,7 @@
 //! Locks of ranges, of which there are few here, so that ranges often fall together.
 
 use super::*;
-use crate::contexts::SpinPolicy;
+use crate::worker_states::SpinPolicy;
 use RangeUse::{Change, Scan};
 use hotrow_sync::atomic::{AtomicU64, Ordering};
 use hotrow_sync::random::Random;
@@ -11,7 +11,7 @@ use hotrow_sync::thread;
 struct Scene {
     ranges: Ranges,
     queues: Queues,
-    contexts: WorkerStates,
+    states: WorkerStates,
 }
 
 impl Scene {
@@ -19,7 +19,7 @@ impl Scene {
         Self {
             ranges: Ranges::new(),
             queues: Queues::of_workers(workers),
-            contexts: WorkerStates::new(SpinPolicy::YIELDING),
+            states: WorkerStates::new(SpinPolicy::YIELDING),
         }
     }
 
@@ -28,24 +28,24 @@ impl Scene {
     }
 
     /// Waits if there is need. False for a victim.
-    fn locks(&self, stamp: Stamp, held: &HeldRanges, range: RangeId, how: RangeUse) -> bool {
+    fn locks(&self, stamp: AttemptStamp, held: &HeldRanges, range: RangeId, how: RangeUse) -> bool {
         let worker = stamp.worker();
         if self.tries(worker, held, range, how) {
             return true;
         }
         let holds_it = held.holds(range, Scan) || held.holds(range, Change);
         let locker = Locker { stamp, holds: !held.is_empty(), wait_max: || None };
-        let got = self.ranges.wait(&self.queues, &self.contexts, holds_it, (range, how), locker);
+        let got = self.ranges.wait(&self.queues, &self.states, holds_it, (range, how), locker);
         if got.is_ok() {
             self.ranges.note(&self.queues, worker, held, range, how);
         }
         got.is_ok()
     }
 
-    fn ends(&self, stamp: Stamp, held: &HeldRanges) {
+    fn ends(&self, stamp: AttemptStamp, held: &HeldRanges) {
         self.queues.nodes.forget_shared(stamp.worker());
-        self.ranges.release(&self.queues, &self.contexts, stamp.worker(), held);
-        self.contexts.end(stamp);
+        self.ranges.release(&self.queues, &self.states, stamp.worker(), held);
+        self.states.end(stamp);
     }
 }
 
@@ -67,7 +67,7 @@ fn ranges_that_fall_together_are_locked_together() {
     // Alone in both ways, and given back once.
     assert!(scene.tries(0, &one, range(1 + STRIPES), Change) && one.holds(range(1), Change));
     assert!(!scene.tries(1, &two, range(1), Scan));
-    assert!(!scene.ranges.release(&scene.queues, &scene.contexts, 0, &one), "nobody waits");
+    assert!(!scene.ranges.release(&scene.queues, &scene.states, 0, &one), "nobody waits");
     assert!(one.is_empty() && !one.holds(range(1), Scan));
     assert!(scene.tries(1, &two, range(1), Scan) && scene.tries(1, &two, range(1), Change));
 }
@@ -99,14 +99,14 @@ fn threads_that_lock_ranges_in_any_order_all_get_through() {
     let inside: [[AtomicU64; 2]; STRIPES] = Default::default();
     let run = |worker: u32| {
         let mut random = Random::stream(23, worker.into());
-        let (mut stamp, held) = (Stamp::default(), HeldRanges::default());
+        let (mut stamp, held) = (AttemptStamp::default(), HeldRanges::default());
         for number in 0..TRANSACTIONS {
             let wishes = [(); 4]
                 .map(|()| (random.below(3 * STRIPES as u64) as usize, random.chance(0.5)))
                 .map(|(number, change)| (range(number), if change { Change } else { Scan }));
             let began_ns = number * u64::from(THREADS) + u64::from(worker) + 1;
             loop {
-                stamp = scene.contexts.enter_next(stamp, worker, began_ns);
+                stamp = scene.states.enter_next(stamp, worker, began_ns);
                 let mut entered = Vec::new();
                 let all = wishes.iter().all(|(range, how)| {
                     let is_new = !held.holds(*range, *how);
@@ -142,7 +142,7 @@ fn threads_that_lock_ranges_in_any_order_all_get_through() {
     for how in [Scan, Change] {
         let held = HeldRanges::default();
         assert!((0..STRIPES).all(|number| scene.tries(0, &held, range(number), how)));
-        scene.ranges.release(&scene.queues, &scene.contexts, 0, &held);
+        scene.ranges.release(&scene.queues, &scene.states, 0, &held);
     }
     for worker in 0..THREADS {
         let node = || scene.queues.nodes.open(worker, 0, 0);

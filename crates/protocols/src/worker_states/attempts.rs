@@ -1,6 +1,6 @@
 //! The steps of an attempt that goes by age: what the protocols that use contexts share.
 
-use super::{AttemptId, Stamp, Waited, WorkerStates};
+use super::{AttemptId, AttemptStamp, Waited, WorkerStates};
 use hotrow_core::{Attempt, ConflictCause, Protocol, Reason};
 use hotrow_sync::atomic::Ordering;
 
@@ -10,9 +10,9 @@ impl WorkerStates {
     pub(crate) fn begin<P: Protocol>(
         &self,
         attempt: &Attempt<P>,
-        last: Stamp,
+        last: AttemptStamp,
         now_ns: impl FnOnce() -> u64,
-    ) -> Stamp {
+    ) -> AttemptStamp {
         let began_ns = if attempt.number() == 0 { now_ns() } else { last.began_ns };
         if last.id == AttemptId::default() {
             // Relaxed: it only says how to wait.
@@ -27,7 +27,7 @@ impl WorkerStates {
     pub(crate) fn unharmed<P: Protocol, V>(
         &self,
         attempt: &Attempt<P>,
-        stamp: Stamp,
+        stamp: AttemptStamp,
         value: V,
     ) -> Result<V, ConflictCause> {
         if self.is_wounded(stamp) { Err(self.loss(attempt)) } else { Ok(value) }
@@ -39,7 +39,7 @@ impl WorkerStates {
         &self,
         attempt: &mut Attempt<P>,
         at: u32,
-        stamp: Stamp,
+        stamp: AttemptStamp,
         hint: impl FnMut() -> bool,
         over: impl FnMut() -> bool,
         lost: ConflictCause,
@@ -56,7 +56,7 @@ impl WorkerStates {
     pub(crate) fn pass_commit_point<P: Protocol>(
         &self,
         attempt: &Attempt<P>,
-        stamp: Stamp,
+        stamp: AttemptStamp,
     ) -> Result<(), ConflictCause> {
         if !self.commit(stamp) && !attempt.items.is_empty() { Err(self.loss(attempt)) } else { Ok(()) }
     }

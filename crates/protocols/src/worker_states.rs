@@ -79,7 +79,7 @@ impl AttemptId {
 
 /// An attempt and the age of its transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Stamp {
+pub(crate) struct AttemptStamp {
     /// Which attempt.
     pub(crate) id: AttemptId,
     /// When the transaction began, in nanoseconds of the clock; later for one that is to come after others, and 0
@@ -87,11 +87,11 @@ pub(crate) struct Stamp {
     began_ns: u64,
 }
 
-impl Stamp {
+impl AttemptStamp {
     /// Whether its transaction has precedence over the other's. Of two that began at the same moment, that of the
     /// worker with the lower number has.
     #[inline(always)]
-    pub(crate) fn is_older_than(self, other: Stamp) -> bool {
+    pub(crate) fn is_older_than(self, other: AttemptStamp) -> bool {
         (self.began_ns, self.worker()) < (other.began_ns, other.worker())
     }
 
@@ -142,7 +142,7 @@ pub(crate) enum Waited {
 /// The contexts of all workers of an engine, by their numbers.
 #[derive(Debug)]
 pub(crate) struct WorkerStates {
-    contexts: PerWorker<WorkerState>,
+    states: PerWorker<WorkerState>,
     /// How many workers have begun a transaction.
     workers: AtomicU32,
     looks: SpinPolicy,
@@ -173,24 +173,24 @@ impl SpinPolicy {
 
 impl WorkerStates {
     pub(crate) fn new(looks: SpinPolicy) -> Self {
-        Self { contexts: PerWorker::new(WORKERS_MAX), workers: AtomicU32::new(0), looks }
+        Self { states: PerWorker::new(WORKERS_MAX), workers: AtomicU32::new(0), looks }
     }
 
     /// The context of a worker.
     #[inline]
     pub(crate) fn of(&self, worker: u32) -> &WorkerState {
-        self.contexts.of(worker)
+        self.states.of(worker)
     }
 
     /// Begins a worker's next attempt after `last`.
     #[inline]
-    pub(crate) fn enter_next(&self, last: Stamp, worker: u32, began_ns: u64) -> Stamp {
-        self.enter(Stamp { id: last.id.next(worker), began_ns })
+    pub(crate) fn enter_next(&self, last: AttemptStamp, worker: u32, began_ns: u64) -> AttemptStamp {
+        self.enter(AttemptStamp { id: last.id.next(worker), began_ns })
     }
 
     /// Makes an attempt that of its worker.
     #[inline]
-    fn enter(&self, stamp: Stamp) -> Stamp {
+    fn enter(&self, stamp: AttemptStamp) -> AttemptStamp {
         let context = self.of(stamp.worker());
         // In this order; pairs with `look`, which looks at the identity again after it has looked at the time.
         fence(Ordering::Release);
@@ -202,7 +202,7 @@ impl WorkerStates {
 
     /// The commit point: from here on the attempt cannot be wounded. False if it was.
     #[inline]
-    pub(crate) fn commit(&self, stamp: Stamp) -> bool {
+    pub(crate) fn commit(&self, stamp: AttemptStamp) -> bool {
         let word = &self.of(stamp.worker()).word;
         let (from, to) = (stamp.id.0 | RUNNING, stamp.id.0 | COMMITTED);
         // Sequentially consistent, as `wound`: the two decide between them.
@@ -211,14 +211,14 @@ impl WorkerStates {
 
     /// Ends an attempt that has released what it held.
     #[inline]
-    pub(crate) fn end(&self, stamp: Stamp) {
+    pub(crate) fn end(&self, stamp: AttemptStamp) {
         // Release: pairs with the loads in `running` and its siblings; who sees the end sees what was released.
         self.of(stamp.worker()).word.store(stamp.id.0 | ENDED, Ordering::Release);
     }
 
     /// Tells who waits at the worker's event, and lets them go first if they have no processor of their own.
     #[inline]
-    pub(crate) fn tell(&self, stamp: Stamp) {
+    pub(crate) fn tell(&self, stamp: AttemptStamp) {
         if self.tell_at(stamp.worker()) {
             self.let_others_run();
         }
@@ -241,7 +241,7 @@ impl WorkerStates {
     /// Called after a look at a value that the attempt has a right to, it says whether what was seen may be torn:
     /// who takes the right away wounds first, and stores afterwards.
     #[inline(always)]
-    pub(crate) fn is_wounded(&self, stamp: Stamp) -> bool {
+    pub(crate) fn is_wounded(&self, stamp: AttemptStamp) -> bool {
         // Pairs with the release fence of who installs (`fence_before_install`): who has seen a part of what was
         // stored sees the wound too.
         fence(Ordering::Acquire);
@@ -273,24 +273,24 @@ impl WorkerStates {
 
     /// The attempt that a worker makes, if it may still commit or be wounded.
     #[inline]
-    pub(crate) fn running(&self, worker: u32) -> Option<Stamp> {
+    pub(crate) fn running(&self, worker: u32) -> Option<AttemptStamp> {
         let (word, began_ns) = self.look(worker);
-        (word & STATE == RUNNING).then_some(Stamp { id: AttemptId::in_word(word), began_ns })
+        (word & STATE == RUNNING).then_some(AttemptStamp { id: AttemptId::in_word(word), began_ns })
     }
 
     /// The attempt that a worker makes, whatever has become of it.
     #[inline]
-    pub(crate) fn stamp(&self, worker: u32) -> Stamp {
+    pub(crate) fn stamp(&self, worker: u32) -> AttemptStamp {
         let (word, began_ns) = self.look(worker);
-        Stamp { id: AttemptId::in_word(word), began_ns }
+        AttemptStamp { id: AttemptId::in_word(word), began_ns }
     }
 
     /// An attempt's stamp. `None` if it will install nothing any more.
     #[inline]
-    pub(crate) fn stamp_of(&self, id: AttemptId) -> Option<Stamp> {
+    pub(crate) fn stamp_of(&self, id: AttemptId) -> Option<AttemptStamp> {
         let (word, began_ns) = self.look(id.worker());
         let alive = AttemptId::in_word(word) == id && matches!(word & STATE, RUNNING | COMMITTED);
-        alive.then_some(Stamp { id, began_ns })
+        alive.then_some(AttemptStamp { id, began_ns })
     }
 
     /// Whether an attempt may still commit or be wounded.
@@ -336,7 +336,7 @@ impl WorkerStates {
         &self,
         limit: Option<Duration>,
         at: u32,
-        stamp: Stamp,
+        stamp: AttemptStamp,
         mut hint: impl FnMut() -> bool,
         mut over: impl FnMut() -> bool,
     ) -> Waited {
@@ -366,7 +366,7 @@ impl WorkerStates {
     /// whether it has done anything, and `None` if it is to end.
     pub(crate) fn look_while(
         &self,
-        stamp: Stamp,
+        stamp: AttemptStamp,
         over: impl Fn() -> bool,
         mut work: impl FnMut() -> Option<bool>,
     ) {
@@ -436,9 +436,9 @@ mod models;
 mod tests {
     use super::*;
 
-    fn stamp(worker: u32, number: u64, began_ns: u64) -> Stamp {
+    fn stamp(worker: u32, number: u64, began_ns: u64) -> AttemptStamp {
         let before = AttemptId((number - 1) << (WORKER_BITS + STATE_BITS));
-        Stamp { id: before.next(worker), began_ns }
+        AttemptStamp { id: before.next(worker), began_ns }
     }
 
     #[test]
@@ -451,26 +451,23 @@ mod tests {
 
     #[test]
     fn an_attempt_is_wounded_or_commits_but_never_both() {
-        let contexts = WorkerStates::new(SpinPolicy::SPINNING);
+        let states = WorkerStates::new(SpinPolicy::SPINNING);
         let [first, second, later] = [stamp(0, 1, 7), stamp(1, 1, 7), stamp(0, 2, 7)];
-        contexts.enter(first);
-        assert_eq!(contexts.running(0), Some(first));
-        assert_eq!(contexts.wound(first.id, 1), Wound::Dead);
-        assert!(contexts.is_wounded(first) && contexts.is_over(first.id) && !contexts.commit(first));
-        assert_eq!(
-            (contexts.running(0), contexts.stamp_of(first.id), contexts.stamp(0)),
-            (None, None, first)
-        );
-        contexts.enter(second);
-        assert!(contexts.commit(second));
-        assert_eq!(contexts.wound(second.id, 1), Wound::TooLate);
-        assert!(!contexts.is_over(second.id));
-        assert_eq!(contexts.stamp_of(second.id), Some(second));
-        contexts.end(second);
-        assert_eq!(contexts.wound(second.id, 1), Wound::Dead);
+        states.enter(first);
+        assert_eq!(states.running(0), Some(first));
+        assert_eq!(states.wound(first.id, 1), Wound::Dead);
+        assert!(states.is_wounded(first) && states.is_over(first.id) && !states.commit(first));
+        assert_eq!((states.running(0), states.stamp_of(first.id), states.stamp(0)), (None, None, first));
+        states.enter(second);
+        assert!(states.commit(second));
+        assert_eq!(states.wound(second.id, 1), Wound::TooLate);
+        assert!(!states.is_over(second.id));
+        assert_eq!(states.stamp_of(second.id), Some(second));
+        states.end(second);
+        assert_eq!(states.wound(second.id, 1), Wound::Dead);
         // The next attempt, of the same transaction even, is not hit by what was meant for the one before.
-        contexts.enter(later);
-        assert_eq!(contexts.wound(first.id, 1), Wound::Dead);
-        assert!(contexts.is_running(later.id) && contexts.is_over(first.id));
+        states.enter(later);
+        assert_eq!(states.wound(first.id, 1), Wound::Dead);
+        assert!(states.is_running(later.id) && states.is_over(first.id));
     }
 }

@@ -8,18 +8,18 @@ use hotrow_sync::{Arc, Mutex, lock};
 impl WorkerStates {
     /// Contexts whose first workers are there: making them is no part of any model.
     pub(crate) fn modelled() -> Self {
-        let contexts = Self::new(SpinPolicy::SPINNING);
-        (0..4).for_each(|worker| _ = contexts.of(worker));
-        contexts
+        let states = Self::new(SpinPolicy::SPINNING);
+        (0..4).for_each(|worker| _ = states.of(worker));
+        states
     }
 
     /// Begins a worker's first attempt.
-    pub(crate) fn begin_at(&self, worker: u32, began_ns: u64) -> Stamp {
-        self.enter_next(Stamp::default(), worker, began_ns)
+    pub(crate) fn begin_at(&self, worker: u32, began_ns: u64) -> AttemptStamp {
+        self.enter_next(AttemptStamp::default(), worker, began_ns)
     }
 
     /// Begins the next transaction of an attempt's worker.
-    pub(crate) fn begin_after(&self, last: Stamp, began_ns: u64) -> Stamp {
+    pub(crate) fn begin_after(&self, last: AttemptStamp, began_ns: u64) -> AttemptStamp {
         self.enter_next(last, last.worker(), began_ns)
     }
 }
@@ -33,21 +33,21 @@ fn a_wounded_transaction_installs_nothing_and_one_that_commits_is_waited_for() {
         let victim = shared.0.begin_at(0, 2);
         let wounder = shared.clone();
         let wounder = spawn(move || {
-            let (contexts, value) = &*wounder;
-            let wound = contexts.wound(victim.id, 8);
+            let (states, value) = &*wounder;
+            let wound = states.wound(victim.id, 8);
             if wound == Wound::Dead {
                 // SAFETY: the victim does not touch the value any more.
                 value.with_mut(|value| unsafe { *value += 1 });
             }
             wound
         });
-        let (contexts, value) = &*shared;
-        let committed = contexts.commit(victim);
+        let (states, value) = &*shared;
+        let committed = states.commit(victim);
         if committed {
             // SAFETY: past its commit point, the attempt is not wounded.
             value.with_mut(|value| unsafe { *value += 1 });
         }
-        contexts.end(victim);
+        states.end(victim);
         let wound = wounder.join().unwrap();
         assert!(committed || wound == Wound::Dead, "nobody goes on");
         // SAFETY: the other thread has ended.
@@ -65,8 +65,8 @@ fn what_a_transaction_finds_itself_unwounded_after_seeing_is_whole() {
         let victim = shared.0.begin_at(0, 2);
         let [wounder, writer] = [shared.clone(), shared.clone()];
         let wounder = spawn(move || {
-            let (contexts, taken, _) = &*wounder;
-            assert_eq!(contexts.wound(victim.id, 8), Wound::Dead);
+            let (states, taken, _) = &*wounder;
+            assert_eq!(states.wound(victim.id, 8), Wound::Dead);
             *lock(taken) = true;
         });
         let writer = spawn(move || {
@@ -76,9 +76,9 @@ fn what_a_transaction_finds_itself_unwounded_after_seeing_is_whole() {
                 words.iter().for_each(|word| word.store(1, Ordering::Relaxed));
             }
         });
-        let (contexts, _, words) = &*shared;
+        let (states, _, words) = &*shared;
         let seen = words.each_ref().map(|word| word.load(Ordering::Relaxed));
-        if !contexts.is_wounded(victim) {
+        if !states.is_wounded(victim) {
             assert_eq!(seen, [0, 0], "another transaction's values, or half of them");
         }
         wounder.join().unwrap();
@@ -91,11 +91,11 @@ fn what_a_transaction_finds_itself_unwounded_after_seeing_is_whole() {
 fn a_wound_wakes_its_victim_wherever_it_waits() {
     for at in [0, 1] {
         Model::totally_ordered().preemptions(3).needs(Part::TOTAL_ORDER).check(move || {
-            let contexts = Arc::new(WorkerStates::modelled());
-            let victim = contexts.begin_at(0, 2);
-            let wounder = contexts.clone();
+            let states = Arc::new(WorkerStates::modelled());
+            let victim = states.begin_at(0, 2);
+            let wounder = states.clone();
             let wounder = spawn(move || wounder.wound(victim.id, 8));
-            assert_eq!(contexts.wait_at_most(None, at, victim, || false, || false), Waited::Wounded);
+            assert_eq!(states.wait_at_most(None, at, victim, || false, || false), Waited::Wounded);
             assert_eq!(wounder.join().unwrap(), Wound::Dead);
         });
     }
@@ -106,19 +106,19 @@ fn a_wound_wakes_its_victim_wherever_it_waits() {
 fn who_looks_at_an_attempt_that_is_alive_finds_its_age() {
     Model::new().needs(Part::ACQUIRE_FENCES | Part::STORES).needs(Part::RELEASE_FENCES | Part::STORES).check(
         || {
-            let contexts = Arc::new(WorkerStates::modelled());
-            let first = contexts.begin_at(0, 7);
-            let other = contexts.clone();
+            let states = Arc::new(WorkerStates::modelled());
+            let first = states.begin_at(0, 7);
+            let other = states.clone();
             let other = spawn(move || {
                 assert!(other.commit(first));
                 other.end(first);
-                other.enter(Stamp { id: first.id.next(0), began_ns: 9 });
+                other.enter(AttemptStamp { id: first.id.next(0), began_ns: 9 });
             });
             let age = |number: u64| if number == 1 { 7 } else { 9 };
-            if let Some(stamp) = contexts.running(0) {
+            if let Some(stamp) = states.running(0) {
                 assert_eq!(stamp.began_ns, age(stamp.id.0 >> (WORKER_BITS + STATE_BITS)));
             }
-            if let Some(stamp) = contexts.stamp_of(first.id) {
+            if let Some(stamp) = states.stamp_of(first.id) {
                 assert_eq!(stamp, first);
             }
             other.join().unwrap();
