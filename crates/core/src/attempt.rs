@@ -555,5 +555,5 @@ impl<P: Protocol> Named for NamedSegment<'_, P> {
 ///
 /// The segment is the object's and in memory.
 unsafe fn slot_in<P: Protocol>(log: &Log, object: &dyn Object<P>, segment: NonNull<P::Header>) -> Arc<Slot> {
-    log.slot(object.label(), &NamedSegment { object, segment })
+    log.slot(object.meta(), &NamedSegment { object, segment })
 }

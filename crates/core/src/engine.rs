@@ -6,7 +6,7 @@ use crate::deferred::Deferred;
 use crate::graph::Stealing as _;
 use crate::history::Recording;
 use crate::history::recorder::Recorder;
-use crate::object::Label;
+use crate::object::ObjectMeta;
 use crate::policy::{RetryPolicy, StarvationGate};
 use crate::profile::Profile;
 use crate::protocol::Protocol;
@@ -116,7 +116,7 @@ impl<P: Protocol> Engine<P> {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         // Relaxed: only uniqueness matters.
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let id = EngineId(number | u64::from(Label::count() as u16) << 48);
+        let id = EngineId(number | u64::from(ObjectMeta::count() as u16) << 48);
         let registry = Mutex::new(Registry { slots: Vec::new(), free: Vec::new() });
         let (protocol, name, opaque) = (P::new(options), P::name(options), P::is_opaque(options));
         let (elders, limit, recorder) = (StarvationGate::default(), Limit::new(id), OnceLock::new());

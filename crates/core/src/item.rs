@@ -88,10 +88,10 @@ impl<P: Protocol> Item<P> {
         unsafe { self.object().rank(self.segment) }
     }
 
-    /// The place of the segment's object among its engine's: see [`Label::place`](crate::Label::place).
+    /// The place of the segment's object among its engine's: see [`ObjectMeta::place`](crate::ObjectMeta::place).
     #[inline]
     pub fn place(&self) -> u16 {
-        self.object().label().place()
+        self.object().meta().place()
     }
 
     /// Whether all of `flags` are set.

@@ -46,7 +46,7 @@ pub use deferred::{Access, Deferral, Deferred, Expression, Input};
 pub use engine::{Engine, EngineId};
 pub use graph::Stealing;
 pub use item::{Flags, Item, ItemId, Items};
-pub use object::{Label, Object};
+pub use object::{Object, ObjectMeta};
 pub use pin::{EpochBox, Finger, Pin, Walk, retire_with};
 pub use policy::RetryPolicy;
 pub use profile::{Isolation, Profile};

@@ -11,7 +11,7 @@ use std::ptr::NonNull;
 
 /// Who an object is: its engine, its number, its name.
 #[derive(Debug)]
-pub struct Label {
+pub struct ObjectMeta {
     pub(crate) engine: EngineId,
     number: u32,
     /// The object's place among its engine's, give or take 65,536.
@@ -24,7 +24,7 @@ pub struct Label {
 /// How many objects there have been in the process.
 static OBJECTS: AtomicU32 = AtomicU32::new(0);
 
-impl Label {
+impl ObjectMeta {
     /// How many labels there have been in the process.
     pub(crate) fn count() -> u32 {
         OBJECTS.load(Ordering::Relaxed)
@@ -99,7 +99,7 @@ impl Label {
 /// - each operation must begin with [`Transaction::enter`](crate::Transaction::enter).
 pub unsafe trait Object<P: Protocol>: Send + Sync {
     /// Who this is.
-    fn label(&self) -> &Label;
+    fn meta(&self) -> &ObjectMeta;
 
     /// The key of a segment, as text for errors and reports.
     ///
@@ -136,7 +136,7 @@ pub unsafe trait Object<P: Protocol>: Send + Sync {
     #[inline]
     unsafe fn rank(&self, segment: NonNull<P::Header>) -> u64 {
         // SAFETY: the caller's promise.
-        self.label().rank_of(unsafe { self.identify(segment) } as u32)
+        self.meta().rank_of(unsafe { self.identify(segment) } as u32)
     }
 
     /// What the pending write of an item does to its key; `None` if it changes nothing that others can see.

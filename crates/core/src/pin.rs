@@ -9,7 +9,7 @@
 //! one. A value is freed after the epoch has advanced twice, and a thread that is pinned lets it advance once: so where
 //! bytes count the thread collects several times, each time pinned anew.
 
-use crate::object::Label;
+use crate::object::ObjectMeta;
 use crate::retained::{self, Holder, HolderKind, MemoryLimit, count_freed, count_retired, freed_here};
 use crate::structure::Observed;
 use crate::users_code::contained;
@@ -319,7 +319,7 @@ pub struct Walk {
 
 impl Walk {
     /// Pins the current thread for a walk over the object.
-    pub fn new(object: &Label) -> Self {
+    pub fn new(object: &ObjectMeta) -> Self {
         let kind = HolderKind::Walk { object: object.name().to_owned() };
         let holder = retained::register(object.engine, kind);
         holder.name_thread();

@@ -6,7 +6,7 @@ use crate::commit::Prepared;
 use crate::deferred::Deferral;
 use crate::graph::Stealing;
 use crate::item::ItemId;
-use crate::object::Label;
+use crate::object::ObjectMeta;
 use crate::range::RangeLocks;
 use std::fmt;
 
@@ -217,7 +217,11 @@ pub unsafe trait Protocol: Variants + Send + Sync {
     /// Also called if the bucket or leaf was observed before: a leaf's range may have grown since, its version
     /// unchanged, and so it may stand for the absence of a key that was elsewhere then.
     #[inline(always)]
-    fn observed(&self, _attempt: &mut Attempt<Self>, _object: Option<&Label>) -> Result<(), ConflictCause> {
+    fn observed(
+        &self,
+        _attempt: &mut Attempt<Self>,
+        _object: Option<&ObjectMeta>,
+    ) -> Result<(), ConflictCause> {
         Ok(())
     }
 

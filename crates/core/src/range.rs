@@ -22,7 +22,7 @@
 
 use crate::abort::{Abort, Reason};
 use crate::attempt::Attempt;
-use crate::object::{Label, Object};
+use crate::object::{Object, ObjectMeta};
 use crate::profile::Isolation;
 use crate::protocol::{Absent, ConflictCause, ConflictTarget, Protocol};
 use crate::structure::{Observed, StructureChange, StructureVersion};
@@ -44,8 +44,8 @@ pub enum RangeUse {
 pub struct RangeId(u32);
 
 impl RangeId {
-    fn of(label: &Label, version: u64) -> Self {
-        Self::new(label.place(), StructureVersion::number(version))
+    fn of(meta: &ObjectMeta, version: u64) -> Self {
+        Self::new(meta.place(), StructureVersion::number(version))
     }
 
     /// That of a node with this number, of the object with this place among its engine's.
@@ -128,7 +128,7 @@ impl<P: Protocol> Transaction<'_, P> {
             }
         }
         match self.attempt.observe(observed, NonNull::from(object)) {
-            Ok(()) => self.learn_absence(Some(object.label())).map(|()| true),
+            Ok(()) => self.learn_absence(Some(object.meta())).map(|()| true),
             Err(lost) => Err(self.lose(lost)),
         }
     }
@@ -138,7 +138,7 @@ impl<P: Protocol> Transaction<'_, P> {
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn may_change<O: Object<P>>(&self, object: &O, observed: Observed) -> bool {
         P::RangeLocks::of(self.protocol).is_none_or(|locks| {
-            let range = RangeId::of(object.label(), observed.version);
+            let range = RangeId::of(object.meta(), observed.version);
             locks.try_lock(self.attempt, range, RangeUse::Change)
         })
     }
@@ -176,7 +176,7 @@ impl<P: Protocol> Transaction<'_, P> {
         if let Some(locks) = P::RangeLocks::of(self.protocol)
             && let StructureChange::Split { before, node, version, .. } = change
         {
-            let from = RangeId::of(object.label(), before);
+            let from = RangeId::of(object.meta(), before);
             for how in [RangeUse::Change, RangeUse::Scan] {
                 if locks.holds(self.attempt, from, how) {
                     self.lock_range(locks, object, Observed { node, version }, how)?;
@@ -193,7 +193,7 @@ impl<P: Protocol> Transaction<'_, P> {
         observed: Observed,
         how: RangeUse,
     ) -> Result<(), Abort> {
-        let range = RangeId::of(object.label(), observed.version);
+        let range = RangeId::of(object.meta(), observed.version);
         match locks.lock(self.attempt, range, how) {
             Ok(()) => Ok(()),
             Err(reason) => Err(self.lose_range(object, observed, reason)),

@@ -4,7 +4,7 @@ use crate::abort::Abort;
 use crate::history::ReadKind;
 use crate::history::recorder::{Log, NamedKey, Slot};
 use crate::item::ItemId;
-use crate::object::{Label, Object};
+use crate::object::{Object, ObjectMeta};
 use crate::protocol::{ConflictCause, Protocol};
 use crate::structure::Observed;
 use crate::transaction::{Look, Transaction};
@@ -154,7 +154,7 @@ impl<P: Protocol> Transaction<'_, P> {
         bytes: &dyn Fn(&mut Vec<u8>),
     ) -> Result<bool, Abort> {
         self.record_place();
-        let slot = self.attempt.log().map(|log| log.slot(object.label(), &NamedKey { key, bytes }));
+        let slot = self.attempt.log().map(|log| log.slot(object.meta(), &NamedKey { key, bytes }));
         let version = slot.as_ref().map_or(0, |slot| slot.version());
         // SAFETY: observed under the attempt's pinned epoch, so it is in memory until the attempt ends.
         // An insertion of the key changes the node first and the key's version later, and a version that is seen
@@ -173,10 +173,10 @@ impl<P: Protocol> Transaction<'_, P> {
     }
 
     /// Records that an insertion found its key free. The key's record is in the index, locked by this attempt.
-    pub fn record_free_key(&mut self, label: &Label, key: &dyn Debug, bytes: &dyn Fn(&mut Vec<u8>)) {
+    pub fn record_free_key(&mut self, meta: &ObjectMeta, key: &dyn Debug, bytes: &dyn Fn(&mut Vec<u8>)) {
         self.record_place();
         if let Some(log) = self.attempt.log() {
-            let slot = log.slot(label, &NamedKey { key, bytes });
+            let slot = log.slot(meta, &NamedKey { key, bytes });
             // Nobody else installs a version of the key while its new record is locked.
             log.read(&slot, slot.version(), ReadKind::Absent);
             if P::DEFERS {
@@ -204,9 +204,9 @@ impl<P: Protocol> Transaction<'_, P> {
 
     /// Records a scan that began at `from` and covered what is between two bounds, given by the bytes that
     /// [`Object::name`] would append.
-    pub fn record_range(&mut self, label: &Label, low: Bound<&[u8]>, high: Bound<&[u8]>, from: u64) {
+    pub fn record_range(&mut self, meta: &ObjectMeta, low: Bound<&[u8]>, high: Bound<&[u8]>, from: u64) {
         if let Some(log) = self.attempt.log() {
-            log.range(label, low, high, from);
+            log.range(meta, low, high, from);
         }
     }
 }

@@ -1,7 +1,8 @@
 //! The least protocol and the least object, for this crate's own tests.
 
 use crate::{
-    Absent, Attempt, ConflictCause, Item, ItemId, Label, Object, Pin, Prepared, Protocol, Variant, Variants,
+    Absent, Attempt, ConflictCause, Item, ItemId, Object, ObjectMeta, Pin, Prepared, Protocol, Variant,
+    Variants,
 };
 use std::ptr::NonNull;
 
@@ -66,17 +67,17 @@ unsafe impl Protocol for Unprotected {
 }
 
 /// An object without segments.
-pub(crate) struct Silent(Label);
+pub(crate) struct Silent(ObjectMeta);
 
 impl Default for Silent {
     fn default() -> Self {
-        Self(Label::new(crate::EngineId(1), "silent"))
+        Self(ObjectMeta::new(crate::EngineId(1), "silent"))
     }
 }
 
 // SAFETY: it has no segments, so no function with a contract is ever called.
 unsafe impl Object<Unprotected> for Silent {
-    fn label(&self) -> &Label {
+    fn meta(&self) -> &ObjectMeta {
         &self.0
     }
     unsafe fn describe(&self, _: NonNull<u64>) -> String {

@@ -5,7 +5,7 @@ use crate::attempt::{Attempt, WorkerId};
 use crate::deferred::Execution;
 use crate::engine::{EngineId, Slot};
 use crate::item::{Flags, ItemId};
-use crate::object::{Label, Object};
+use crate::object::{Object, ObjectMeta};
 use crate::pin::Pin;
 use crate::profile::Isolation;
 use crate::protocol::{ConflictCause, ConflictTarget, Protocol};
@@ -182,9 +182,9 @@ impl<'w, P: Protocol> Transaction<'w, P> {
     /// Begins an operation of an object: fails if the object belongs to another engine, if the attempt
     /// has been aborted and the body went on all the same, or if it was told to end because it keeps too much memory.
     #[cfg_attr(not(debug_assertions), inline(always))]
-    pub fn enter(&mut self, label: &Label) -> Result<(), Abort> {
+    pub fn enter(&mut self, meta: &ObjectMeta) -> Result<(), Abort> {
         work(WORK_OPERATION);
-        if label.engine != self.engine || self.is_told() { Err(self.refuse(label)) } else { Ok(()) }
+        if meta.engine != self.engine || self.is_told() { Err(self.refuse(meta)) } else { Ok(()) }
     }
 
     /// True if the attempt was told to end. Without a call, even where somebody else was: after one that returns, the
@@ -195,12 +195,12 @@ impl<'w, P: Protocol> Transaction<'w, P> {
     }
 
     #[cold]
-    fn refuse(&mut self, label: &Label) -> Abort {
+    fn refuse(&mut self, meta: &ObjectMeta) -> Abort {
         if self.stop.is_some() {
             return Abort::INTERNAL;
         }
-        if label.engine != self.engine {
-            return self.misuse(Misuse::ForeignObject { object: label.name().to_owned() });
+        if meta.engine != self.engine {
+            return self.misuse(Misuse::ForeignObject { object: meta.name().to_owned() });
         }
         self.heed()
     }
@@ -300,16 +300,16 @@ impl<'w, P: Protocol> Transaction<'w, P> {
     }
 
     #[cold]
-    fn refuse_write(&mut self, label: &Label) -> Abort {
-        self.misuse(Misuse::ReadOnly { object: label.name().to_owned() })
+    fn refuse_write(&mut self, meta: &ObjectMeta) -> Abort {
+        self.misuse(Misuse::ReadOnly { object: meta.name().to_owned() })
     }
 
     /// Ends the attempt if its transaction was said to be read-only. [`write`](Self::write) and
     /// [`read_for_update`](Self::read_for_update) do so themselves; an operation that does something else
     /// first calls this before.
     #[cfg_attr(not(debug_assertions), inline(always))]
-    pub fn may_write(&mut self, label: &Label) -> Result<(), Abort> {
-        if self.attempt.profile().read_only { Err(self.refuse_write(label)) } else { Ok(()) }
+    pub fn may_write(&mut self, meta: &ObjectMeta) -> Result<(), Abort> {
+        if self.attempt.profile().read_only { Err(self.refuse_write(meta)) } else { Ok(()) }
     }
 
     /// The item of a segment of which the attempt has a pending write.
@@ -334,7 +334,7 @@ impl<'w, P: Protocol> Transaction<'w, P> {
         segment: NonNull<P::Header>,
         load: impl FnMut() -> V,
     ) -> Result<(ItemId, Option<V>), Abort> {
-        self.may_write(object.label())?;
+        self.may_write(object.meta())?;
         // SAFETY: the caller's promise.
         let id = unsafe { self.item(object, segment) };
         self.settle_before(id)?;
@@ -366,7 +366,7 @@ impl<'w, P: Protocol> Transaction<'w, P> {
         object: &O,
         segment: NonNull<P::Header>,
     ) -> Result<(ItemId, bool), Abort> {
-        self.may_write(object.label())?;
+        self.may_write(object.meta())?;
         // SAFETY: the caller's promise.
         let id = unsafe { self.item(object, segment) };
         self.settle_before(id)?;
@@ -505,7 +505,7 @@ impl<'w, P: Protocol> Transaction<'w, P> {
     /// Says that something of an object was found absent: by an observation, or because an insertion succeeded. `None`:
     /// rows were looked at without their versions, so that all that was seen may be newer than what was read before.
     #[inline]
-    pub fn learn_absence(&mut self, object: Option<&Label>) -> Result<(), Abort> {
+    pub fn learn_absence(&mut self, object: Option<&ObjectMeta>) -> Result<(), Abort> {
         match self.protocol.observed(self.attempt, object) {
             Ok(()) => Ok(()),
             Err(lost) => Err(self.lose(lost)),
@@ -567,7 +567,7 @@ impl<'w, P: Protocol> Transaction<'w, P> {
                 Err(node) => unsafe { object.describe_structure(node, self.attempt.pin()) },
             });
             (
-                object.label().name().to_owned(),
+                object.meta().name().to_owned(),
                 key.unwrap_or_else(|| String::from("a key that cannot be shown")),
             )
         };
@@ -575,7 +575,7 @@ impl<'w, P: Protocol> Transaction<'w, P> {
         if P::DEFERS && self.execution.is_tame && lost.reason != Reason::Undeclared {
             self.slot.counters.tame_abort();
         }
-        let number = object.label().number();
+        let number = object.meta().number();
         let counted = lock(&self.slot.conflicts).count(number, identity, lost.reason);
         if !counted {
             let (object, key) = describe();

@@ -2,7 +2,7 @@
 
 use hotrow_core::deferred::Operand;
 use hotrow_core::{
-    Abort, Deferred, Engine, EpochBox, Input, Item, Label, Misuse, Object, Pin, Protocol, Segment,
+    Abort, Deferred, Engine, EpochBox, Input, Item, Misuse, Object, ObjectMeta, Pin, Protocol, Segment,
     Transaction, Value, contained,
 };
 use std::ptr::NonNull;
@@ -15,7 +15,7 @@ pub struct TArray<T: Value, P: Protocol> {
 }
 
 struct Shared<T: Value, P: Protocol> {
-    label: Label,
+    meta: ObjectMeta,
     segments: Box<[Segment<T, P>]>,
 }
 
@@ -45,7 +45,7 @@ impl<T: Value, P: Protocol> TArray<T, P> {
         mut element: impl FnMut(usize) -> T,
     ) -> Self {
         let segments = (0..length).map(|index| Segment::new(element(index))).collect();
-        let shared = Shared { label: Label::new(engine.id(), name), segments };
+        let shared = Shared { meta: ObjectMeta::new(engine.id(), name), segments };
         Self { shared: EpochBox::bulky(shared) }
     }
 
@@ -62,11 +62,11 @@ impl<T: Value, P: Protocol> TArray<T, P> {
     #[cfg_attr(not(debug_assertions), inline(always))]
     fn segment(&self, tx: &mut Transaction<'_, P>, index: usize) -> Result<&Segment<T, P>, Abort> {
         let shared = &*self.shared;
-        tx.enter(&shared.label)?;
+        tx.enter(&shared.meta)?;
         match shared.segments.get(index) {
             Some(segment) => Ok(segment),
             None => {
-                let object = shared.label.name().to_owned();
+                let object = shared.meta.name().to_owned();
                 Err(tx.misuse(Misuse::OutOfBounds { object, index, length: shared.segments.len() }))
             }
         }
@@ -183,9 +183,9 @@ impl<T: Value, P: Protocol> TArray<T, P> {
     }
 
     /// Sets the array's rank: its position in the order in which transactions acquire the segments of their deferred
-    /// operations (*line up*; [`Label::set_rank`]).
+    /// operations (*line up*; [`ObjectMeta::set_rank`]).
     pub fn set_rank(&mut self, rank: u16) {
-        self.shared.label.set_rank(rank);
+        self.shared.meta.set_rank(rank);
     }
 }
 
@@ -200,8 +200,8 @@ impl<T: Value, P: Protocol> Shared<T, P> {
 // SAFETY: all items of the array are for its segments and were made by `Segment`'s operations, whose
 // `install` and `undo` consume the payload; the shared state is in an `EpochBox`; operations call `enter`.
 unsafe impl<T: Value, P: Protocol> Object<P> for Shared<T, P> {
-    fn label(&self) -> &Label {
-        &self.label
+    fn meta(&self) -> &ObjectMeta {
+        &self.meta
     }
 
     unsafe fn describe(&self, segment: NonNull<P::Header>) -> String {

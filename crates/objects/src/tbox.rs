@@ -9,7 +9,8 @@
 
 use hotrow_core::deferred::Operand;
 use hotrow_core::{
-    Abort, Deferred, Engine, EpochBox, Input, Item, Label, Object, Pin, Protocol, Segment, Transaction, Value,
+    Abort, Deferred, Engine, EpochBox, Input, Item, Object, ObjectMeta, Pin, Protocol, Segment, Transaction,
+    Value,
 };
 use std::ptr::NonNull;
 
@@ -43,7 +44,7 @@ pub struct TBox<T: Value, P: Protocol> {
 #[repr(C)]
 struct Shared<T: Value, P: Protocol> {
     segment: Segment<T, P>,
-    label: Label,
+    meta: ObjectMeta,
 }
 
 impl<T: Value, P: Protocol> TBox<T, P> {
@@ -54,7 +55,7 @@ impl<T: Value, P: Protocol> TBox<T, P> {
 
     /// A box with a name, for errors and conflict reports.
     pub fn named(engine: &Engine<P>, name: impl Into<String>, value: T) -> Self {
-        let shared = Shared { label: Label::new(engine.id(), name), segment: Segment::new(value) };
+        let shared = Shared { meta: ObjectMeta::new(engine.id(), name), segment: Segment::new(value) };
         Self { shared: EpochBox::new(shared) }
     }
 
@@ -75,7 +76,7 @@ impl<T: Value, P: Protocol> TBox<T, P> {
     /// As [`get`](Self::get).
     #[inline]
     pub fn read<R>(&self, tx: &mut Transaction<'_, P>, look: impl FnOnce(&T) -> R) -> Result<R, Abort> {
-        tx.enter(&self.shared.label)?;
+        tx.enter(&self.shared.meta)?;
         // SAFETY: the segment is this object's, which passes `install` and `undo` on to `Segment`; both live
         // in an `EpochBox`; `enter` was called.
         unsafe { self.shared.segment.read(tx, &*self.shared, look) }
@@ -88,7 +89,7 @@ impl<T: Value, P: Protocol> TBox<T, P> {
     /// As [`get`](Self::get).
     #[inline]
     pub fn set(&self, tx: &mut Transaction<'_, P>, value: T) -> Result<(), Abort> {
-        tx.enter(&self.shared.label)?;
+        tx.enter(&self.shared.meta)?;
         // SAFETY: as in `read`.
         unsafe { self.shared.segment.write(tx, &*self.shared, value) }
     }
@@ -104,7 +105,7 @@ impl<T: Value, P: Protocol> TBox<T, P> {
         tx: &mut Transaction<'_, P>,
         change: impl FnOnce(&mut T) -> R,
     ) -> Result<R, Abort> {
-        tx.enter(&self.shared.label)?;
+        tx.enter(&self.shared.meta)?;
         // SAFETY: as in `read`.
         unsafe { self.shared.segment.update(tx, &*self.shared, change) }
     }
@@ -120,7 +121,7 @@ impl<T: Value, P: Protocol> TBox<T, P> {
         tx: &mut Transaction<'_, P>,
         look: impl FnOnce(&T) -> R + 'static,
     ) -> Result<Deferred<R>, Abort> {
-        tx.enter(&self.shared.label)?;
+        tx.enter(&self.shared.meta)?;
         // SAFETY: as in `read`.
         unsafe { self.shared.segment.defer_read(tx, &*self.shared, (), |value, ()| look(value)) }
     }
@@ -137,7 +138,7 @@ impl<T: Value, P: Protocol> TBox<T, P> {
         inputs: I,
         change: impl FnOnce(&mut T, I::Value) -> R + 'static,
     ) -> Result<Deferred<R>, Abort> {
-        tx.enter(&self.shared.label)?;
+        tx.enter(&self.shared.meta)?;
         // SAFETY: as in `read`.
         unsafe { self.shared.segment.defer_update(tx, &*self.shared, inputs, change) }
     }
@@ -149,23 +150,23 @@ impl<T: Value, P: Protocol> TBox<T, P> {
     /// As [`get`](Self::get).
     #[inline]
     pub fn defer_set(&self, tx: &mut Transaction<'_, P>, value: impl Operand<T>) -> Result<(), Abort> {
-        tx.enter(&self.shared.label)?;
+        tx.enter(&self.shared.meta)?;
         // SAFETY: as in `read`.
         unsafe { self.shared.segment.defer_write(tx, &*self.shared, value.into_input()) }
     }
 
     /// Sets the box's rank: its position in the order in which transactions acquire the segments of their deferred
-    /// operations (*line up*; [`Label::set_rank`]).
+    /// operations (*line up*; [`ObjectMeta::set_rank`]).
     pub fn set_rank(&mut self, rank: u16) {
-        self.shared.label.set_rank(rank);
+        self.shared.meta.set_rank(rank);
     }
 }
 
 // SAFETY: all items of the box are for its one segment and were made by `Segment`'s operations, whose
 // `install` and `undo` consume the payload; the shared state is in an `EpochBox`; operations call `enter`.
 unsafe impl<T: Value, P: Protocol> Object<P> for Shared<T, P> {
-    fn label(&self) -> &Label {
-        &self.label
+    fn meta(&self) -> &ObjectMeta {
+        &self.meta
     }
 
     unsafe fn describe(&self, _: NonNull<P::Header>) -> String {

@@ -21,8 +21,8 @@
 
 use hotrow_core::deferred::Operand;
 use hotrow_core::{
-    Abort, Access, Deferred, Engine, EpochBox, Input, Item, ItemId, Label, Object, Pin, Protocol, Reason,
-    Transaction,
+    Abort, Access, Deferred, Engine, EpochBox, Input, Item, ItemId, Object, ObjectMeta, Pin, Protocol,
+    Reason, Transaction,
 };
 use hotrow_sync::atomic::{AtomicU64, Ordering};
 use std::ptr::NonNull;
@@ -37,7 +37,7 @@ struct Shared<P: Protocol> {
     header: P::Header,
     /// The value's bits.
     value: AtomicU64,
-    label: Label,
+    meta: ObjectMeta,
 }
 
 /// The state that an attempt keeps of a counter: its item's payload.
@@ -74,9 +74,9 @@ impl<P: Protocol> TCounter<P> {
 
     /// A counter with a name, for errors and conflict reports.
     pub fn named(engine: &Engine<P>, name: impl Into<String>, value: i64) -> Self {
-        let label = Label::new(engine.id(), name);
+        let meta = ObjectMeta::new(engine.id(), name);
         let shared =
-            Shared { header: P::Header::default(), value: AtomicU64::new(value.cast_unsigned()), label };
+            Shared { header: P::Header::default(), value: AtomicU64::new(value.cast_unsigned()), meta };
         Self { shared: EpochBox::new(shared) }
     }
 
@@ -88,7 +88,7 @@ impl<P: Protocol> TCounter<P> {
     /// [`Abort`] when the attempt cannot go on; pass it up with `?`.
     #[inline]
     pub fn add(&self, tx: &mut Transaction<'_, P>, amount: i64) -> Result<(), Abort> {
-        tx.enter(&self.shared.label)?;
+        tx.enter(&self.shared.meta)?;
         // SAFETY: `enter` was called.
         let kept = unsafe { self.shared.write(tx) }?;
         kept.delta = kept.delta.wrapping_add(amount);
@@ -101,7 +101,7 @@ impl<P: Protocol> TCounter<P> {
     ///
     /// As [`add`](Self::add).
     pub fn set(&self, tx: &mut Transaction<'_, P>, value: i64) -> Result<(), Abort> {
-        tx.enter(&self.shared.label)?;
+        tx.enter(&self.shared.meta)?;
         // SAFETY: `enter` was called.
         unsafe { self.shared.write(tx) }?.replace(value);
         Ok(())
@@ -113,7 +113,7 @@ impl<P: Protocol> TCounter<P> {
     ///
     /// As [`add`](Self::add).
     pub fn get(&self, tx: &mut Transaction<'_, P>) -> Result<i64, Abort> {
-        tx.enter(&self.shared.label)?;
+        tx.enter(&self.shared.meta)?;
         // SAFETY: `enter` was called.
         unsafe { self.shared.get(tx) }
     }
@@ -142,7 +142,7 @@ impl<P: Protocol> TCounter<P> {
     ///
     /// As [`add`](Self::add).
     pub fn is_between(&self, tx: &mut Transaction<'_, P>, low: i64, high: i64) -> Result<bool, Abort> {
-        tx.enter(&self.shared.label)?;
+        tx.enter(&self.shared.meta)?;
         // SAFETY: as in `Shared::get`.
         let id = unsafe { tx.item(&*self.shared, self.shared.address()) };
         tx.settle_before(id)?;
@@ -224,9 +224,9 @@ impl<P: Protocol> TCounter<P> {
     }
 
     /// Sets the counter's rank: its position in the order in which transactions acquire the segments of their
-    /// deferred operations (*line up*; [`Label::set_rank`]).
+    /// deferred operations (*line up*; [`ObjectMeta::set_rank`]).
     pub fn set_rank(&mut self, rank: u16) {
-        self.shared.label.set_rank(rank);
+        self.shared.meta.set_rank(rank);
     }
 
     #[inline]
@@ -237,7 +237,7 @@ impl<P: Protocol> TCounter<P> {
         inputs: I,
         work: impl FnOnce(&Shared<P>, &mut Transaction<'_, P>, I::Value) -> Result<R, Abort> + 'static,
     ) -> Result<Deferred<R>, Abort> {
-        tx.enter(&self.shared.label)?;
+        tx.enter(&self.shared.meta)?;
         let shared = NonNull::from(&*self.shared);
         // SAFETY: the segment is this object's, and both are in an `EpochBox`, so they stay in memory until the
         // attempt ends; `enter` was called.
@@ -324,8 +324,8 @@ impl<P: Protocol> Shared<P> {
 // SAFETY: all items of the counter are for its one segment, with payloads of type `Kept`, which needs no
 // drop; the shared state is in an `EpochBox`; operations call `enter`.
 unsafe impl<P: Protocol> Object<P> for Shared<P> {
-    fn label(&self) -> &Label {
-        &self.label
+    fn meta(&self) -> &ObjectMeta {
+        &self.meta
     }
 
     unsafe fn describe(&self, _: NonNull<P::Header>) -> String {

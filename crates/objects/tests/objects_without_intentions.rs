@@ -2,7 +2,7 @@
 //! place in line like everybody, held until the commit.
 
 use hotrow_core::{
-    Abort, Engine, EpochBox, Item, Label, Object, Pin, Protocol, RetryPolicy, Segment, Transaction,
+    Abort, Engine, EpochBox, Item, Object, ObjectMeta, Pin, Protocol, RetryPolicy, Segment, Transaction,
     Variants as _,
 };
 use hotrow_objects::TBox;
@@ -16,24 +16,24 @@ struct Register<P: Protocol>(EpochBox<Shared<P>>);
 #[repr(C)]
 struct Shared<P: Protocol> {
     segment: Segment<u64, P>,
-    label: Label,
+    meta: ObjectMeta,
 }
 
 impl<P: Protocol> Register<P> {
     fn new(engine: &Engine<P>) -> Self {
-        let label = Label::new(engine.id(), "register");
-        Self(EpochBox::new(Shared { segment: Segment::new(0), label }))
+        let meta = ObjectMeta::new(engine.id(), "register");
+        Self(EpochBox::new(Shared { segment: Segment::new(0), meta }))
     }
 
     fn get(&self, tx: &mut Transaction<'_, P>) -> Result<u64, Abort> {
-        tx.enter(&self.0.label)?;
+        tx.enter(&self.0.meta)?;
         // SAFETY: the segment is the register's, which passes `install` and `undo` on to `Segment`; both live in an
         // `EpochBox`; `enter` was called.
         unsafe { self.0.segment.read(tx, &*self.0, |value| *value) }
     }
 
     fn set(&self, tx: &mut Transaction<'_, P>, value: u64) -> Result<(), Abort> {
-        tx.enter(&self.0.label)?;
+        tx.enter(&self.0.meta)?;
         // SAFETY: as in `get`.
         unsafe { self.0.segment.write(tx, &*self.0, value) }
     }
@@ -42,8 +42,8 @@ impl<P: Protocol> Register<P> {
 // SAFETY: all items are for the one segment and were made by `Segment`'s operations, whose `install` and `undo` consume
 // the payload; the shared state is in an `EpochBox`; operations call `enter`.
 unsafe impl<P: Protocol> Object<P> for Shared<P> {
-    fn label(&self) -> &Label {
-        &self.label
+    fn meta(&self) -> &ObjectMeta {
+        &self.meta
     }
 
     unsafe fn describe(&self, _: NonNull<P::Header>) -> String {

@@ -12,7 +12,7 @@
 //! then does not find it has read the node as it was left (release and acquire of its version word), and sees the note.
 
 use crossbeam_utils::CachePadded;
-use hotrow_core::{Attempt, Flags, Label, Protocol};
+use hotrow_core::{Attempt, Flags, ObjectMeta, Protocol};
 use hotrow_sync::atomic::{AtomicU64, Ordering};
 
 /// Words; objects beyond so many share them.
@@ -57,7 +57,7 @@ impl Removals {
     /// True if a key may have been deleted by a commit after `bound`, when something of `object` was found absent. `None`:
     /// what was found may be newer in another way, too.
     #[inline]
-    pub(crate) fn any_after(&self, bound: u64, object: Option<&Label>) -> bool {
+    pub(crate) fn any_after(&self, bound: u64, object: Option<&ObjectMeta>) -> bool {
         // Relaxed: ordered by the look at the index, see the module's head.
         object.is_none_or(|object| self.of(object.place()).load(Ordering::Relaxed) > bound)
     }

@@ -35,7 +35,7 @@ use crate::removals::Removals;
 use crate::version::{self, Version, VersionWord};
 use crossbeam_utils::CachePadded;
 use hotrow_core::{
-    Absent, Attempt, ConflictCause, Flags, ItemId, Label, Prepared, Protocol, Reason, Variant, Variants,
+    Absent, Attempt, ConflictCause, Flags, ItemId, ObjectMeta, Prepared, Protocol, Reason, Variant, Variants,
 };
 use hotrow_sync::atomic::{AtomicU64, Ordering};
 
@@ -197,7 +197,11 @@ unsafe impl Protocol for Tl2 {
     }
 
     #[cfg_attr(not(debug_assertions), inline(always))]
-    fn observed(&self, attempt: &mut Attempt<Self>, object: Option<&Label>) -> Result<(), ConflictCause> {
+    fn observed(
+        &self,
+        attempt: &mut Attempt<Self>,
+        object: Option<&ObjectMeta>,
+    ) -> Result<(), ConflictCause> {
         let bound = attempt.local.bound;
         if self.now() == bound || !self.removals.any_after(bound, object) {
             return Ok(());

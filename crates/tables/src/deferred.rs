@@ -55,7 +55,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         absent: O,
         work: impl FnOnce(&Self, &mut Tx<'_, P>, NonNull<Record<K, R, P>>, I::Value) -> Result<O, Abort> + 'static,
     ) -> Result<Deferred<O>, Abort> {
-        tx.settle_structure(&self.label)?;
+        tx.settle_structure(&self.meta)?;
         match self.find_to_line_up(tx, key)? {
             Some(record) => self.defer_at(tx, record, access, inputs, work),
             None => Ok(tx.known(absent)),
@@ -95,7 +95,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         key: &K,
         look: impl FnOnce(&R) -> O + 'static,
     ) -> Result<Deferred<Option<O>>, Abort> {
-        tx.enter(&self.label)?;
+        tx.enter(&self.meta)?;
         if self.fixed {
             let output = self.read(tx, key, look)?;
             return Ok(tx.known(output));
@@ -150,7 +150,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
             && in_line
         {
             // Settle first. Otherwise `defer` below would settle and so run the intention that is recorded here.
-            tx.settle_structure(&self.label)?;
+            tx.settle_structure(&self.meta)?;
             let head = self.groups.head(group_of(key));
             // SAFETY: the segment is the groups', which live in the table's shared state; the operation has entered.
             unsafe { tx.defer(&self.groups, head, Access::Write, (), |_, ()| Ok(())) }?;
@@ -185,7 +185,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
             let id = unsafe { tx.item(&table.groups, head) };
             tx.conflict(Reason::Undeclared, id)
         };
-        tx.settle_structure(&self.label)?;
+        tx.settle_structure(&self.meta)?;
         let Some(record) = self.find_to_line_up(tx, &key)? else { return Err(gone(self, tx)) };
         self.defer_at(tx, record, Access::Write, (), move |table, tx, record, ()| {
             if table.delete_at_turn(tx, record)? { Ok(Some(key)) } else { Err(gone(table, tx)) }
@@ -211,7 +211,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         self.enter_to_change(tx)?;
         let mut sum = tx.known(initial);
         for key in keys {
-            tx.settle_structure(&self.label)?;
+            tx.settle_structure(&self.meta)?;
             let Some(record) = self.find_to_line_up(tx, &key)? else { continue };
             let change = change.clone();
             let work = move |table: &Self, tx: &mut Tx<'_, P>, record, (mut sum, input)| match table
@@ -234,7 +234,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         keys: I,
         record: impl FnOnce(&Self, &mut Tx<'_, P>, I::Value) -> Result<Deferred<O>, Abort> + 'static,
     ) -> Result<Deferred<O>, Abort> {
-        tx.enter(&self.label)?;
+        tx.enter(&self.meta)?;
         let mut record = Some(record);
         let mut record_if_known = |tx: &mut Tx<'_, P>| {
             tx.do_at_once(|tx| match tx.value_of(&keys) {
@@ -246,29 +246,29 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
             return Ok(deferred);
         }
         // Settling may make the keys known.
-        tx.settle_structure(&self.label)?;
+        tx.settle_structure(&self.meta)?;
         if let Some(deferred) = record_if_known(tx)? {
             return Ok(deferred);
         }
         let record = record.expect("not called: the keys are not known");
         for secondary in self.secondaries.iter().filter(|secondary| !secondary.is_fixed()) {
-            tx.leave_unsettled(secondary.label());
+            tx.leave_unsettled(secondary.meta());
         }
         let table = NonNull::from(self);
-        tx.defer_late(&self.label, self.label.rank_of(0), keys, move |tx, keys| {
+        tx.defer_late(&self.meta, self.meta.rank_of(0), keys, move |tx, keys| {
             // SAFETY: the table is freed through the epoch.
             record(unsafe { table.as_ref() }, tx, keys)
         })
     }
 
     pub(crate) fn will_change_structure(&self, tx: &mut Tx<'_, P>) {
-        tx.will_change_structure(&self.label);
+        tx.will_change_structure(&self.meta);
         self.will_move_entries(tx);
     }
 
     /// Declares that a row's entries in the secondary indexes may come and go.
     fn will_move_entries(&self, tx: &mut Tx<'_, P>) {
-        self.moving_secondaries().for_each(|secondary| tx.will_change_structure(secondary.label()));
+        self.moving_secondaries().for_each(|secondary| tx.will_change_structure(secondary.meta()));
     }
 
     pub(crate) fn moving_secondaries(&self) -> impl Iterator<Item = &dyn MaintainedIndex<K, R, P>> {
@@ -302,11 +302,11 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
             },
             _ => {
                 // An operation of this attempt that later takes the first row of a group must see this one.
-                tx.will_change_structure(&self.groups.label);
+                tx.will_change_structure(&self.groups.meta);
                 tx.intend(inputs, work)
             }
         }?;
-        tx.finds_segment(&self.label);
+        tx.finds_segment(&self.meta);
         self.will_move_entries(tx);
         Ok(deferred)
     }

@@ -19,7 +19,7 @@ const ONCE: &str = "an operation that would block has not used its closure";
 impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     /// A hash that distinguishes operations on different keys of all tables.
     fn hash_of(&self, key: &K) -> u64 {
-        FixedState::default().hash_one((self.label.number(), key))
+        FixedState::default().hash_one((self.meta.number(), key))
     }
 
     /// Queues work on rows of the table (*draws* it).
@@ -35,11 +35,11 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         inputs: I,
         mut work: impl FnMut(&Self, &mut Tx<'_, P>, I::Value) -> Result<O, Abort> + 'static,
     ) -> Result<Deferred<O>, Abort> {
-        tx.enter(&self.label)?;
+        tx.enter(&self.meta)?;
         let table = NonNull::from(self);
         let hash = key.map(|key| self.hash_of(key));
         // SAFETY: the table is freed through the epoch, and the attempt is pinned. The caller promises the rest.
-        unsafe { tx.draw(&self.label, by, hash, inputs, move |tx, inputs| work(table.as_ref(), tx, inputs)) }
+        unsafe { tx.draw(&self.meta, by, hash, inputs, move |tx, inputs| work(table.as_ref(), tx, inputs)) }
     }
 
     #[cold]
@@ -132,7 +132,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         };
         if key.is_none() {
             // Later operations may be on the same key.
-            tx.keep_in_turn(&self.label);
+            tx.keep_in_turn(&self.meta);
         }
         drawn
     }

@@ -5,7 +5,7 @@
 //! [`GROUPS`] share one. A group of a [queue](crate::queue) has a second segment, for its head.
 
 use crossbeam_utils::CachePadded;
-use hotrow_core::{EngineId, Item, Label, Object, Pin, Protocol};
+use hotrow_core::{EngineId, Item, Object, ObjectMeta, Pin, Protocol};
 use hotrow_sync::OnceLock;
 use hotrow_sync::atomic::{AtomicU64, Ordering};
 use std::ptr::NonNull;
@@ -19,7 +19,7 @@ type Segments<P> = OnceLock<Box<[CachePadded<<P as Protocol>::Header>]>>;
 
 /// The groups of a table.
 pub(crate) struct Groups<P: Protocol> {
-    pub(crate) label: Label,
+    pub(crate) meta: ObjectMeta,
     /// Made on first use. Each has a cache line of its own, because many transactions lock groups.
     heads: Segments<P>,
     tails: Segments<P>,
@@ -30,7 +30,7 @@ pub(crate) struct Groups<P: Protocol> {
 impl<P: Protocol> Groups<P> {
     pub(crate) fn new(engine: EngineId, table: &str) -> Self {
         Self {
-            label: Label::new(engine, format!("{table}.groups")),
+            meta: ObjectMeta::new(engine, format!("{table}.groups")),
             heads: OnceLock::new(),
             tails: OnceLock::new(),
             outsiders: CachePadded::default(),
@@ -75,8 +75,8 @@ impl<P: Protocol> Groups<P> {
 // SAFETY: all items are for the groups' segments, which live as long as the table's shared state; their writes have
 // no payload.
 unsafe impl<P: Protocol> Object<P> for Groups<P> {
-    fn label(&self) -> &Label {
-        &self.label
+    fn meta(&self) -> &ObjectMeta {
+        &self.meta
     }
 
     unsafe fn describe(&self, segment: NonNull<P::Header>) -> String {

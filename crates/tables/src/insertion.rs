@@ -35,13 +35,13 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
                             tx.follow_insertion(self, change)?;
                         }
                     }
-                    tx.learn_absence(Some(&self.label))?;
+                    tx.learn_absence(Some(&self.meta))?;
                     self.enter_queue(tx, record)?;
                     // SAFETY: in memory until the attempt ends.
                     let record = unsafe { record.as_ref() };
                     if tx.is_recorded() {
                         let key = record.key();
-                        tx.record_free_key(&self.label, key, &|bytes| key.image().put_bytes(bytes));
+                        tx.record_free_key(&self.meta, key, &|bytes| key.image().put_bytes(bytes));
                     }
                     for secondary in &self.secondaries {
                         // SAFETY: the attempt holds the record's lock, so nothing is installed meanwhile.

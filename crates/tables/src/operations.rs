@@ -135,11 +135,11 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         key: &K,
         look: impl FnOnce(&R) -> O,
     ) -> Result<Option<O>, Abort> {
-        tx.enter(&self.label)?;
+        tx.enter(&self.meta)?;
         if self.fixed {
             return Ok(self.read_fixed(tx, key, look));
         }
-        tx.settle_object(&self.label)?;
+        tx.settle_object(&self.meta)?;
         loop {
             let Some(record) = self.find(tx, key)? else { return Ok(None) };
             match self.see(tx, record)? {
@@ -163,16 +163,16 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     #[inline]
     pub(crate) fn enter_to_write(&self, tx: &mut Tx<'_, P>) -> Result<(), Abort> {
         self.enter_to_change(tx)?;
-        tx.settle_object(&self.label)
+        tx.settle_object(&self.meta)
     }
 
     /// Enters for a change that runs now or is deferred.
     #[inline]
     pub(crate) fn enter_to_change(&self, tx: &mut Tx<'_, P>) -> Result<(), Abort> {
-        tx.enter(&self.label)?;
-        tx.may_write(&self.label)?;
+        tx.enter(&self.meta)?;
+        tx.may_write(&self.meta)?;
         if self.fixed {
-            return Err(tx.misuse(Misuse::StaticTable { table: self.label.name().to_owned() }));
+            return Err(tx.misuse(Misuse::StaticTable { table: self.meta.name().to_owned() }));
         }
         Ok(())
     }

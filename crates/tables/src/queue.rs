@@ -197,10 +197,10 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     ) -> Result<Deferred<Option<K>>, Abort> {
         self.enter_to_change(tx)?;
         if self.index.cursor(range.0, range.1, Direction::Ascending).is_none() {
-            let table = self.label.name();
+            let table = self.meta.name();
             return Err(tx.misuse(Misuse::Unsupported(format!("table {table} is unordered: no first row"))));
         }
-        tx.settle_structure(&self.groups.label)?;
+        tx.settle_structure(&self.groups.meta)?;
         let (head, tail) = (self.groups.head(group), self.groups.tail(group));
         let may_defer = tx.defers() && self.group_of.is_some();
         // The second row is known only after the first one has been taken, and a row that the attempt inserts itself
@@ -219,8 +219,8 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
             tx.defer(&self.groups, head, Access::Write, (), look)
         }?;
         let found = tx.defer_late(
-            &self.label,
-            self.groups.label.rank_of(HEADS),
+            &self.meta,
+            self.groups.meta.rank_of(HEADS),
             at_head,
             move |tx, first| match first {
                 Some(_) => Ok(tx.known(first)),
@@ -231,11 +231,10 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
                 },
             },
         )?;
-        let taken =
-            tx.defer_late(&self.label, self.label.rank_of(0), found, move |tx, first| match first {
-                Some(key) => table().defer_delete_of(tx, head, key),
-                None => Ok(tx.known(None)),
-            })?;
+        let taken = tx.defer_late(&self.meta, self.meta.rank_of(0), found, move |tx, first| match first {
+            Some(key) => table().defer_delete_of(tx, head, key),
+            None => Ok(tx.known(None)),
+        })?;
         self.will_change_structure(tx);
         Ok(taken)
     }

@@ -94,7 +94,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         };
         let (low, high) = (bytes(low), bytes(high));
         let (low, high) = (low.as_ref().map(Vec::as_slice), high.as_ref().map(Vec::as_slice));
-        tx.record_range(&self.label, low, high, from);
+        tx.record_range(&self.meta, low, high, from);
     }
 
     #[cfg_attr(not(debug_assertions), inline(always))]
@@ -106,10 +106,10 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         direction: Direction,
         mut visit: impl FnMut(&K, &R) -> ControlFlow<()>,
     ) -> Result<(), Abort> {
-        tx.enter(&self.label)?;
-        tx.settle_object(&self.label)?;
+        tx.enter(&self.meta)?;
+        tx.settle_object(&self.meta)?;
         let Some(mut cursor) = self.index.cursor(low, high, direction) else {
-            let table = self.label.name();
+            let table = self.meta.name();
             return Err(tx.misuse(Misuse::Unsupported(format!("table {table} is unordered: no scans"))));
         };
         loop {

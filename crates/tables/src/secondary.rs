@@ -11,7 +11,7 @@
 use crate::index::Direction;
 use crate::key::{Image, Key};
 use crate::storage::{Index, Shared};
-use hotrow_core::{Abort, EpochBox, Label, Pin, Protocol, Transaction, Value};
+use hotrow_core::{Abort, EpochBox, ObjectMeta, Pin, Protocol, Transaction, Value};
 use hotrow_sync::Arc;
 use std::ops::{Bound, ControlFlow, RangeBounds};
 
@@ -26,7 +26,7 @@ pub(crate) trait MaintainedIndex<K: Key, R: Value, P: Protocol>: Send + Sync {
     fn load(&self, key: &K, row: &R, pin: &Pin);
 
     /// The label of the entries' table.
-    fn label(&self) -> &Label;
+    fn meta(&self) -> &ObjectMeta;
 
     /// True if entries never change after loading.
     fn is_fixed(&self) -> bool;
@@ -69,7 +69,7 @@ impl<S: Key, K: Key, R: Value, P: Protocol> SecondaryIndex<S, K, R, P> {
 
     /// The index's name, which consists of the table's name and its own.
     pub fn name(&self) -> &str {
-        self.kept.entries.label.name()
+        self.kept.entries.meta.name()
     }
 
     /// Visits secondary and primary keys in a range of secondary keys, without reading the rows, until the visitor
@@ -178,8 +178,8 @@ impl<S: Key, K: Key, R: Value, P: Protocol> MaintainedIndex<K, R, P> for Arc<Sec
         self.entries.load(self.entry(key, row), (), pin);
     }
 
-    fn label(&self) -> &Label {
-        &self.entries.label
+    fn meta(&self) -> &ObjectMeta {
+        &self.entries.meta
     }
 
     fn is_fixed(&self) -> bool {

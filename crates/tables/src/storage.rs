@@ -27,8 +27,8 @@ use crate::secondary::MaintainedIndex;
 use foldhash::fast::FixedState;
 use hotrow_core::history::WriteKind;
 use hotrow_core::{
-    Cell, EngineId, Item, Label, Object, Observed, Pin, Protocol, StructureChange, StructureVersion, Value,
-    contained,
+    Cell, EngineId, Item, Object, ObjectMeta, Observed, Pin, Protocol, StructureChange, StructureVersion,
+    Value, contained,
 };
 use std::hash::BuildHasher;
 use std::ops::Bound;
@@ -153,7 +153,7 @@ pub(crate) fn key_hash<K: Key>(key: &K) -> u64 {
 
 /// The state that the handles of a table share; freed through the epoch.
 pub(crate) struct Shared<K: Key, R: Value, P: Protocol> {
-    pub(crate) label: Label,
+    pub(crate) meta: ObjectMeta,
     pub(crate) index: Index<K, R, P>,
     /// True if rows never change after loading. Every protocol then reads them in place, without tracking.
     pub(crate) fixed: bool,
@@ -177,7 +177,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         // first row of a group lines up for the group first.
         let groups = Groups::new(engine, &name);
         Self {
-            label: Label::new(engine, name),
+            meta: ObjectMeta::new(engine, name),
             index,
             fixed,
             secondaries,
@@ -229,8 +229,8 @@ impl<K: Key, R: Value, P: Protocol> Drop for Shared<K, R, P> {
 // SAFETY: all items of a table are for its records, with payloads of type `Pending<R>` or none, as the tags
 // say; records and the shared state are freed through the epoch only; operations call `enter`.
 unsafe impl<K: Key, R: Value, P: Protocol> Object<P> for Shared<K, R, P> {
-    fn label(&self) -> &Label {
-        &self.label
+    fn meta(&self) -> &ObjectMeta {
+        &self.meta
     }
 
     unsafe fn describe(&self, segment: NonNull<P::Header>) -> String {
@@ -260,7 +260,7 @@ unsafe impl<K: Key, R: Value, P: Protocol> Object<P> for Shared<K, R, P> {
 
     unsafe fn rank(&self, segment: NonNull<P::Header>) -> u64 {
         // SAFETY: the caller's promise.
-        self.label.rank_of(unsafe { Record::<K, R, P>::at(segment) }.place())
+        self.meta.rank_of(unsafe { Record::<K, R, P>::at(segment) }.place())
     }
 
     unsafe fn name(&self, segment: NonNull<P::Header>, bytes: &mut Vec<u8>) {

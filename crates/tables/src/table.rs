@@ -136,8 +136,8 @@ impl<K: Key, R: Value, P: Protocol> TableBuilder<'_, K, R, P> {
         };
         let shared =
             Shared::new(self.engine.id(), self.name, index, self.fixed, self.secondaries, self.group_of);
-        shared.label.set_rank(self.rank);
-        shared.groups.label.set_rank(self.rank);
+        shared.meta.set_rank(self.rank);
+        shared.groups.meta.set_rank(self.rank);
         Table { shared: Arc::new(EpochBox::bulky(shared)) }
     }
 }
@@ -193,7 +193,7 @@ impl<K: Key, R: Value, P: Protocol> Table<K, R, P> {
 
     /// The table's name.
     pub fn name(&self) -> &str {
-        self.shared.label.name()
+        self.shared.meta.name()
     }
 
     /// Records an operation once its key (or keys) is known: now, or after the operations on which the key depends
@@ -390,7 +390,7 @@ impl<K: Key, R: Value, P: Protocol> Table<K, R, P> {
                 }
             }
             Index::Hash(index) => {
-                let walk = Walk::new(&self.shared.label);
+                let walk = Walk::new(&self.shared.meta);
                 let mut failed = None;
                 let mut keys: Vec<K> = Vec::new();
                 let mut flush = |keys: &mut Vec<K>| -> Result<(), Error> {

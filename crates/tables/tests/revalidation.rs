@@ -3,7 +3,7 @@
 //! an object whose predicate each of them looks at.
 
 use hotrow_core::{
-    Abort, Engine, EpochBox, Item, Label, Object, Pin, Protocol, RetryPolicy, Segment, Transaction,
+    Abort, Engine, EpochBox, Item, Object, ObjectMeta, Pin, Protocol, RetryPolicy, Segment, Transaction,
 };
 use hotrow_protocols::{Drp, Tl2};
 use hotrow_sync::atomic::{AtomicU64, Ordering};
@@ -18,19 +18,19 @@ struct Watch<P: Protocol>(EpochBox<Watched<P>>);
 
 struct Watched<P: Protocol> {
     segment: Segment<u64, P>,
-    label: Label,
+    meta: ObjectMeta,
     looks: AtomicU64,
 }
 
 impl<P: Protocol> Watch<P> {
     fn new(engine: &Engine<P>) -> Self {
-        let (segment, label) = (Segment::new(0), Label::new(engine.id(), "watch"));
-        Self(EpochBox::new(Watched { segment, label, looks: AtomicU64::new(0) }))
+        let (segment, meta) = (Segment::new(0), ObjectMeta::new(engine.id(), "watch"));
+        Self(EpochBox::new(Watched { segment, meta, looks: AtomicU64::new(0) }))
     }
 
     /// From now on each check of the attempt is counted.
     fn watch(&self, tx: &mut Transaction<'_, P>) -> Result<(), Abort> {
-        tx.enter(&self.0.label)?;
+        tx.enter(&self.0.meta)?;
         // SAFETY: the segment is the watch's, which lives in an `EpochBox`; `enter` was called. The predicate needs no
         // payload.
         unsafe {
@@ -48,8 +48,8 @@ impl<P: Protocol> Watch<P> {
 // SAFETY: all items are for the one segment, and none has a write; the shared state is in an `EpochBox`; `watch` calls
 // `enter`.
 unsafe impl<P: Protocol> Object<P> for Watched<P> {
-    fn label(&self) -> &Label {
-        &self.label
+    fn meta(&self) -> &ObjectMeta {
+        &self.meta
     }
 
     unsafe fn describe(&self, _: NonNull<P::Header>) -> String {

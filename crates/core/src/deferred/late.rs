@@ -10,7 +10,7 @@ use super::running::Phase;
 use super::{Deferred, Input, Results};
 use crate::abort::Abort;
 use crate::deferred::Deferral as _;
-use crate::object::Label;
+use crate::object::ObjectMeta;
 use crate::protocol::Protocol;
 use crate::transaction::Transaction;
 
@@ -47,7 +47,7 @@ impl<P: Protocol> Transaction<'_, P> {
     /// As [`compute`](Self::compute).
     pub fn defer_late<I: Input, O: Clone + 'static>(
         &mut self,
-        label: &Label,
+        meta: &ObjectMeta,
         rank: u64,
         inputs: I,
         record: impl FnOnce(&mut Transaction<'_, P>, I::Value) -> Result<Deferred<O>, Abort> + 'static,
@@ -63,8 +63,8 @@ impl<P: Protocol> Transaction<'_, P> {
                 return Err(self.start_over(None));
             }
             let (intention, resolved) = self.intention(None, inputs, record)?;
-            self.attempt.intentions.late.push(Late { intention, object: label.number(), rank });
-            self.leave_unsettled(label);
+            self.attempt.intentions.late.push(Late { intention, object: meta.number(), rank });
+            self.leave_unsettled(meta);
             resolved
         } else {
             self.intend(inputs, record)?
@@ -83,9 +83,9 @@ impl<P: Protocol> Transaction<'_, P> {
 
     /// Says that an intention may touch segments of this object that are not known yet:
     /// [`settle_object`](Self::settle_object).
-    pub fn leave_unsettled(&mut self, label: &Label) {
-        if self.defers() && !self.attempt.intentions.unsettled.contains(&label.number()) {
-            self.attempt.intentions.unsettled.push(label.number());
+    pub fn leave_unsettled(&mut self, meta: &ObjectMeta) {
+        if self.defers() && !self.attempt.intentions.unsettled.contains(&meta.number()) {
+            self.attempt.intentions.unsettled.push(meta.number());
         }
     }
 

@@ -22,7 +22,7 @@
 
 use super::intention::{Intention, Intentions, NO_OBJECT};
 use crate::item::{Flags, Item};
-use crate::object::Label;
+use crate::object::ObjectMeta;
 use crate::protocol::Protocol;
 use crate::transaction::Transaction;
 
@@ -30,12 +30,12 @@ impl<P: Protocol> Transaction<'_, P> {
     /// Says that what was recorded last finds its segment of this object, or makes it, only when it runs, and may change the
     /// object's index. It runs after all operations on this object that were recorded earlier, except those whose
     /// [keys](super::Input::key_hash) are known to differ from its own.
-    pub fn finds_segment(&mut self, label: &Label) {
-        self.will_change_structure(label);
+    pub fn finds_segment(&mut self, meta: &ObjectMeta) {
+        self.will_change_structure(meta);
         if self.defers()
             && let Some(last) = self.attempt.intentions.waiting.last_mut()
         {
-            last.finds_segment_of = label.number();
+            last.finds_segment_of = meta.number();
         }
     }
 
@@ -79,7 +79,7 @@ impl<P: Protocol> Transaction<'_, P> {
 
     /// The number of the object on which an intention works; no object's for a computation.
     fn object_of(&self, intention: &Intention<P>) -> u32 {
-        let of_item = self.own_item(intention).map(|item| item.object().label().number());
+        let of_item = self.own_item(intention).map(|item| item.object().meta().number());
         of_item.unwrap_or(intention.finds_segment_of)
     }
 

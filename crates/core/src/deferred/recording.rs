@@ -192,7 +192,7 @@ impl<P: Protocol> Transaction<'_, P> {
             return self.record(None, inputs, work);
         }
         if access == Access::Write {
-            self.may_write(object.label())?;
+            self.may_write(object.meta())?;
         }
         // SAFETY: the caller's promise.
         let id = unsafe { self.item(object, segment) };

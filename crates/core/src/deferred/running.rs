@@ -4,7 +4,7 @@ use super::intention::{Intention, Intentions};
 use crate::abort::{Abort, Reason};
 use crate::deferred::Deferral as _;
 use crate::item::{Flags, ItemId};
-use crate::object::Label;
+use crate::object::ObjectMeta;
 use crate::protocol::{ConflictCause, Protocol};
 use crate::transaction::Transaction;
 use crate::users_code::panic_message;
@@ -83,8 +83,8 @@ impl<P: Protocol> Transaction<'_, P> {
     ///
     /// As [`compute`](Self::compute).
     #[cfg_attr(not(debug_assertions), inline(always))]
-    pub fn settle_structure(&mut self, label: &Label) -> Result<(), Abort> {
-        if P::DEFERS && self.attempt.intentions.restructured.contains(&label.number()) {
+    pub fn settle_structure(&mut self, meta: &ObjectMeta) -> Result<(), Abort> {
+        if P::DEFERS && self.attempt.intentions.restructured.contains(&meta.number()) {
             self.settle()
         } else {
             Ok(())
@@ -98,8 +98,8 @@ impl<P: Protocol> Transaction<'_, P> {
     ///
     /// As [`compute`](Self::compute).
     #[cfg_attr(not(debug_assertions), inline(always))]
-    pub fn settle_object(&mut self, label: &Label) -> Result<(), Abort> {
-        let is_named = |numbers: &[u32]| numbers.contains(&label.number());
+    pub fn settle_object(&mut self, meta: &ObjectMeta) -> Result<(), Abort> {
+        let is_named = |numbers: &[u32]| numbers.contains(&meta.number());
         let intentions = &self.attempt.intentions;
         if P::DEFERS && (is_named(&intentions.restructured) || is_named(&intentions.unsettled)) {
             self.settle()
@@ -189,9 +189,9 @@ impl<P: Protocol> Transaction<'_, P> {
 
     /// Says that an intention recorded now may add to the index of this object or take from it:
     /// [`settle_structure`](Self::settle_structure).
-    pub fn will_change_structure(&mut self, label: &Label) {
-        if self.defers() && !self.attempt.intentions.restructured.contains(&label.number()) {
-            self.attempt.intentions.restructured.push(label.number());
+    pub fn will_change_structure(&mut self, meta: &ObjectMeta) {
+        if self.defers() && !self.attempt.intentions.restructured.contains(&meta.number()) {
+            self.attempt.intentions.restructured.push(meta.number());
         }
     }
 

@@ -7,7 +7,7 @@ use super::stealable_operations::{Edge, OPERATIONS_MAX, Plan, Run};
 use crate::abort::{Abort, Misuse};
 use crate::deferred::{Deferred, Input, Results};
 use crate::graph::Stealing as _;
-use crate::object::Label;
+use crate::object::ObjectMeta;
 use crate::protocol::Protocol;
 use crate::transaction::Transaction;
 
@@ -269,7 +269,7 @@ impl<P: Protocol> Transaction<'_, P> {
     #[inline]
     pub unsafe fn draw<I: Input, O: 'static, W>(
         &mut self,
-        label: &Label,
+        meta: &ObjectMeta,
         by: By,
         key: Option<u64>,
         inputs: I,
@@ -280,15 +280,15 @@ impl<P: Protocol> Transaction<'_, P> {
     {
         // Of two on one key the later one is the owner's, in its turn.
         let again = key.is_some_and(|key| self.attempt.graph.note(key));
-        let in_turn = self.attempt.graph.in_turn.contains(&label.number());
+        let in_turn = self.attempt.graph.in_turn.contains(&meta.number());
         let is_shared = by == By::Anybody && !again && !in_turn;
         self.draw_node(true, is_shared, inputs, work)
     }
 
     /// Says that an operation on a key of this object that is not known has been drawn: those that come later are run in
     /// their turns.
-    pub fn keep_in_turn(&mut self, label: &Label) {
-        self.attempt.graph.in_turn.push(label.number());
+    pub fn keep_in_turn(&mut self, meta: &ObjectMeta) {
+        self.attempt.graph.in_turn.push(meta.number());
     }
 
     /// Draws a computation.

@@ -4,7 +4,7 @@ use super::event::{Ended, Event, ReadKind, WriteKind};
 use super::{History, KeyName, Keys, WorkerEvents};
 use crate::attempt::WorkerId;
 use crate::item::ItemId;
-use crate::object::Label;
+use crate::object::ObjectMeta;
 use foldhash::fast::FixedState;
 use hotrow_sync::Arc;
 use hotrow_sync::atomic::instrument::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -85,10 +85,10 @@ struct Names {
 }
 
 impl Names {
-    fn object(&mut self, label: &Label) -> u32 {
+    fn object(&mut self, meta: &ObjectMeta) -> u32 {
         let Self { objects, numbers, .. } = self;
-        *numbers.entry(label.number()).or_insert_with(|| {
-            objects.push(label.name().to_owned());
+        *numbers.entry(meta.number()).or_insert_with(|| {
+            objects.push(meta.name().to_owned());
             objects.len() as u32 - 1
         })
     }
@@ -131,9 +131,9 @@ impl Recorder {
         }
     }
 
-    fn slot(&self, label: &Label, bytes: &mut Vec<u8>, key: &dyn Named) -> Arc<Slot> {
+    fn slot(&self, meta: &ObjectMeta, bytes: &mut Vec<u8>, key: &dyn Named) -> Arc<Slot> {
         bytes.clear();
-        bytes.extend_from_slice(&label.number().to_be_bytes());
+        bytes.extend_from_slice(&meta.number().to_be_bytes());
         key.bytes(bytes);
         // The last bytes of a key differ most.
         let shard = bytes.iter().rev().take(4).fold(0, |sum, byte| sum * 31 + usize::from(*byte)) % SHARDS;
@@ -148,7 +148,7 @@ impl Recorder {
         }
         let order = &bytes[4..];
         let mut names = lock(&self.names);
-        let object = names.object(label);
+        let object = names.object(meta);
         let key = names.keys.push(KeyName { object, order, text: text.as_bytes() });
         drop(names);
         self.use_memory(KEY_BYTES + bytes.len() + order.len() + text.len());
@@ -279,8 +279,8 @@ impl Log {
     }
 
     /// The word of a key.
-    pub(crate) fn slot(&self, label: &Label, key: &dyn Named) -> Arc<Slot> {
-        self.recorder.slot(label, &mut self.bytes.borrow_mut(), key)
+    pub(crate) fn slot(&self, meta: &ObjectMeta, key: &dyn Named) -> Arc<Slot> {
+        self.recorder.slot(meta, &mut self.bytes.borrow_mut(), key)
     }
 
     pub(crate) fn read(&mut self, slot: &Slot, version: u64, kind: ReadKind) {
@@ -373,12 +373,12 @@ impl Log {
         self.recorder.stamp()
     }
 
-    pub(crate) fn range(&mut self, label: &Label, low: Bound<&[u8]>, high: Bound<&[u8]>, from: u64) {
+    pub(crate) fn range(&mut self, meta: &ObjectMeta, low: Bound<&[u8]>, high: Bound<&[u8]>, from: u64) {
         if !self.reads_count {
             return;
         }
         let to = self.recorder.stamp();
-        let object = lock(&self.recorder.names).object(label);
+        let object = lock(&self.recorder.names).object(meta);
         self.add(Event::Range { object, low, high, from, to });
     }
 }

@@ -34,13 +34,13 @@ fn what_is_freed_was_retired_before() {
 fn a_walk_is_reported_while_it_lasts_with_what_was_retired_since() {
     let engine = Engine::<Unprotected>::new();
     let name = "walked in a test of reports";
-    let label = crate::Label::new(engine.id(), name);
+    let meta = crate::ObjectMeta::new(engine.id(), name);
     let find = || {
         let is_it =
             |holder: &MemoryHolder| matches!(&holder.kind, HolderKind::Walk { object } if object == name);
         engine.retained_memory().holders.into_iter().find(is_it)
     };
-    let walk = Walk::new(&label);
+    let walk = Walk::new(&meta);
     let first = find().expect("it is open");
     assert_eq!(first.engine, engine.id());
     thread::spawn(|| retire(1 << 20)).join().unwrap();

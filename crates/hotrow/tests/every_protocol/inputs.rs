@@ -4,7 +4,7 @@ use crate::support;
 use crate::support::for_each_protocol;
 use hotrow::deferred::Results;
 use hotrow::{Abort, Deferred, Error, Input, Misuse, Protocol, TBox, Table, Transaction};
-use hotrow_core::Label;
+use hotrow_core::ObjectMeta;
 use std::cell::Cell;
 
 /// What an input says, whatever is so.
@@ -107,7 +107,7 @@ fn a_late_operation_that_gives_a_handle_of_another_attempt_is_misuse() {
         let table = Table::<u64, u64, P>::ordered(&engine, "rows");
         table.load(1, 1);
         let old: Deferred<u64> = engine.run(|tx| Ok(tx.known(7))).unwrap();
-        let label = Label::new(engine.id(), "late");
+        let label = ObjectMeta::new(engine.id(), "late");
         let refused = engine.run(|tx| {
             let key = table.defer_read(tx, &1, |row| *row)?;
             tx.defer_late(&label, u64::MAX, key, move |_, _| Ok(old)).map(|_| ())

@@ -86,7 +86,7 @@ use clock_block::ClockBlock;
 use commit::Place;
 use crossbeam_utils::CachePadded;
 use hotrow_core::{
-    Absent, Attempt, ConflictCause, ConflictTarget, Deferral, Flags, ItemId, Label, Prepared, Protocol,
+    Absent, Attempt, ConflictCause, ConflictTarget, Deferral, Flags, ItemId, ObjectMeta, Prepared, Protocol,
     Reason, Variant, Variants,
 };
 use hotrow_sync::atomic::{AtomicU64, Ordering};
@@ -350,7 +350,11 @@ unsafe impl Protocol for Drp {
     }
 
     #[cfg_attr(not(debug_assertions), inline(always))]
-    fn observed(&self, attempt: &mut Attempt<Self>, object: Option<&Label>) -> Result<(), ConflictCause> {
+    fn observed(
+        &self,
+        attempt: &mut Attempt<Self>,
+        object: Option<&ObjectMeta>,
+    ) -> Result<(), ConflictCause> {
         if attempt.local.has_finished && attempt.has_structures() {
             return Err(Self::undeclared(attempt));
         }
