@@ -1,32 +1,34 @@
-//! The attempts of a history: the nodes of the graph.
+//! Attempts of a history: the nodes of the graph.
 //!
-//! An attempt's number counts the `Begin` events in the order of the history's workers. Events are not kept;
-//! [`walk`] decodes them again whenever they are needed, which costs less memory than any list of them and
-//! little time.
+//! The number of an attempt counts the `Begin` events, in the order of the history's workers. Events are not kept:
+//! [`walk`] decodes them again whenever they are needed. This costs less memory than a list of events, and little
+//! time.
 
 use crate::report::{Counts, Outcome, Transaction};
 use crate::{Malformed, graph};
 use hotrow_core::history::{Ended, Event, History};
 use std::collections::HashMap;
 
-/// What is known of each attempt, by its number.
+/// Properties of each attempt, by its number.
 #[derive(Debug, Default)]
 pub(crate) struct Attempts {
     pub(crate) begin: Vec<u64>,
-    /// `u64::MAX` if it has not ended.
+    /// Stamp of the end; `u64::MAX` if the attempt has not ended.
     pub(crate) end: Vec<u64>,
     pub(crate) outcome: Vec<Outcome>,
-    /// Whether its writes count: it has committed, or it was in the middle of its commit and was seen.
+    /// True if the attempt's writes take effect: it committed, or it was committing when another attempt read its
+    /// version.
     pub(crate) effective: Vec<bool>,
-    /// Whether it has range reads.
+    /// True if the attempt has range reads.
     pub(crate) ranged: Vec<bool>,
-    /// The latest stamp after a range read of the attempt that is being read.
+    /// Latest end stamp among the range reads of the attempt that is being decoded.
     ranges_until: u64,
-    /// Of each list of events: its first attempt, its worker, and the position of the first attempt there.
+    /// Per list of events: number of its first attempt, its worker, and the position of that attempt among the
+    /// worker's.
     lists: Vec<(u32, u32, u32)>,
 }
 
-/// Visits all events of a history whose events are well-formed, with the number of their attempt.
+/// Visits all events of a history with well-formed events, with the number of their attempt.
 pub(crate) fn walk<'a>(history: &'a History, mut visit: impl FnMut(u32, Event<'a>)) {
     let mut next = 0u32;
     for worker in &history.workers {
@@ -40,12 +42,12 @@ pub(crate) fn walk<'a>(history: &'a History, mut visit: impl FnMut(u32, Event<'a
 }
 
 impl Attempts {
-    /// Reads all attempts and checks all events on their own. Also gives all versions that were written, in no
+    /// Decodes all attempts and checks each event on its own. Also returns all versions that were written, in no
     /// particular order.
     pub(crate) fn read(history: &History, counts: &mut Counts) -> Result<(Self, Vec<u64>), Malformed> {
         let mut attempts = Attempts::default();
         let mut written = Vec::new();
-        // Of each worker: its attempts so far.
+        // Number of attempts so far, by worker.
         let mut positions: HashMap<u32, u32> = HashMap::new();
         for worker in &history.workers {
             let first = attempts.begin.len() as u32;
@@ -89,7 +91,7 @@ impl Attempts {
         Ok((attempts, written))
     }
 
-    /// Takes up one event of the latest attempt; says whether the attempt goes on.
+    /// Processes one event of the latest attempt. Returns true if the attempt goes on.
     fn event(
         &mut self,
         history: &History,
@@ -161,9 +163,10 @@ impl Attempts {
         self.begin.len()
     }
 
-    /// The name of an attempt.
+    /// Returns the name of an attempt.
     pub(crate) fn transaction(&self, attempt: u32) -> Transaction {
-        // Lists without attempts share their first attempt with the next list; the last of them has it.
+        // A list without attempts has the same first attempt as the next list; the last of them contains the
+        // attempt.
         let list = self.lists.partition_point(|list| list.0 <= attempt) - 1;
         let (first, worker, position) = self.lists[list];
         let outcome = self.outcome[attempt as usize];
@@ -171,7 +174,7 @@ impl Attempts {
     }
 }
 
-/// A key for people.
+/// Returns the name of a key, for people.
 pub(crate) fn key_name(history: &History, key: u32) -> String {
     let Some(name) = history.keys.get(key) else { return format!("key number {key}") };
     let text = String::from_utf8_lossy(name.text);

@@ -1,15 +1,15 @@
-//! Histories made by hand, or by somebody else's system.
+//! Histories made by hand, or recorded from another system.
 
 use crate::ordered::within;
 use hotrow_core::Reason;
 use hotrow_core::history::{Ended, Event, History, KeyName, ReadKind, WorkerEvents, WriteKind};
 use std::ops::Bound;
 
-/// Makes a history step by step, in the order in which things happened.
+/// Builder of a history, step by step, in the order in which the events happened.
 ///
-/// It keeps the counter that versions and stamps come from, and the latest version of each key, as a store with
-/// one version of each key would: [`read`](Self::read) sees it and [`write`](Self::write) replaces it. What such
-/// a store would not do is recorded with [`event`](Self::event).
+/// It keeps the counter for versions and stamps, and the latest version of each key, as a store with one version
+/// per key would: [`read`](Self::read) returns this version and [`write`](Self::write) replaces it. Use
+/// [`event`](Self::event) to record what such a store would not do.
 ///
 /// ```
 /// use hotrow_check::{AnomalyKind, HistoryBuilder, check};
@@ -32,20 +32,20 @@ use std::ops::Bound;
 #[derive(Debug)]
 pub struct HistoryBuilder {
     history: History,
-    /// The next number.
+    /// Next number of the counter.
     next: u64,
-    /// Of each key: its latest version and whether it is there.
+    /// Latest version of each key, and true if the key is present.
     states: Vec<(u64, bool)>,
 }
 
-/// An attempt of a history that is being made. It stands for its worker's latest one.
+/// An attempt of a history under construction. It stands for its worker's latest attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AttemptInProgress {
     list: usize,
 }
 
 impl HistoryBuilder {
-    /// An empty history, complete, of a protocol that claims to be strict and does not claim to be opaque.
+    /// Makes an empty, complete history of a protocol that claims to be strict and does not claim to be opaque.
     pub fn new(protocol: &str) -> Self {
         let history =
             History { protocol: protocol.to_owned(), strict: true, complete: true, ..History::default() };
@@ -73,21 +73,21 @@ impl HistoryBuilder {
         self.history.objects.len() as u32 - 1
     }
 
-    /// Adds a key that is there from the beginning, and returns its number. `order` differs between the keys of
-    /// an object, and ranges compare it.
+    /// Adds a key that is present from the beginning, and returns its number. `order` must differ between the keys
+    /// of an object; range reads compare it.
     pub fn key(&mut self, object: u32, order: &[u8], text: &str) -> u32 {
         self.states.push((0, true));
         self.history.keys.push(KeyName { object, order, text: text.as_bytes() })
     }
 
-    /// Adds a key that is not there at the beginning, and returns its number.
+    /// Adds a key that is absent at the beginning, and returns its number.
     pub fn absent_key(&mut self, object: u32, order: &[u8], text: &str) -> u32 {
         let key = self.key(object, order, text);
         self.states[key as usize].1 = false;
         key
     }
 
-    /// What the counter is at: the number that is taken next.
+    /// Returns the value of the counter: the next number to be taken.
     pub fn now(&self) -> u64 {
         self.next
     }
@@ -98,7 +98,7 @@ impl HistoryBuilder {
         self.next - 1
     }
 
-    /// A worker begins an attempt. One that it has not ended stays unfinished.
+    /// Begins an attempt of a worker. If the worker's earlier attempt has not ended, it stays unfinished.
     pub fn begin(&mut self, worker: u32) -> AttemptInProgress {
         let lists = &mut self.history.workers;
         let list = lists.iter().position(|list| list.worker == worker).unwrap_or_else(|| {
@@ -110,16 +110,16 @@ impl HistoryBuilder {
         attempt
     }
 
-    /// Records an event as it is given.
+    /// Records the given event.
     pub fn event(&mut self, attempt: AttemptInProgress, event: Event<'_>) {
         event.encode(&mut self.history.workers[attempt.list].bytes);
     }
 
-    /// The attempt reads the latest version of a key, or that there is none. Returns the version.
+    /// Reads the latest version of a key, or its absence, in the attempt. Returns the version.
     ///
     /// # Panics
     ///
-    /// If there is no such key, here as in the other methods that take one.
+    /// If there is no such key; the same holds for the other methods with a key.
     pub fn read(&mut self, attempt: AttemptInProgress, key: u32) -> u64 {
         let (version, there) = self.states[key as usize];
         let kind = if there { ReadKind::Value } else { ReadKind::Absent };
@@ -127,12 +127,12 @@ impl HistoryBuilder {
         version
     }
 
-    /// The attempt reads some version of a key.
+    /// Reads a given version of a key in the attempt.
     pub fn read_version(&mut self, attempt: AttemptInProgress, key: u32, version: u64) {
         self.event(attempt, Event::Read { key, version, kind: ReadKind::Value });
     }
 
-    /// The attempt reads all keys of an object between two bounds: those that are there, and that there are no
+    /// Reads all keys of an object between two bounds in the attempt: those that are present, and the absence of
     /// others.
     pub fn scan(&mut self, attempt: AttemptInProgress, object: u32, low: Bound<&[u8]>, high: Bound<&[u8]>) {
         let now = self.next;
@@ -146,32 +146,32 @@ impl HistoryBuilder {
         }
     }
 
-    /// The attempt's next events belong to the operation at this place of its program.
+    /// Assigns the attempt's next events to the operation at this place of its program.
     pub fn operation(&mut self, attempt: AttemptInProgress, place: u32) {
         self.event(attempt, Event::Operation { place });
     }
 
-    /// The attempt looks at its own change of a key.
+    /// Reads the attempt's own change of a key.
     pub fn own_read(&mut self, attempt: AttemptInProgress, key: u32) {
         self.event(attempt, Event::OwnRead { key });
     }
 
-    /// The attempt changes a key, without installing a version yet.
+    /// Changes a key in the attempt, without installing a version yet.
     pub fn change(&mut self, attempt: AttemptInProgress, key: u32) {
         self.event(attempt, Event::Change { key });
     }
 
-    /// The attempt replaces the latest version of a key with a new one, which is returned.
+    /// Replaces the latest version of a key by a new one, which it returns.
     pub fn write(&mut self, attempt: AttemptInProgress, key: u32) -> u64 {
         self.install(attempt, key, WriteKind::Update)
     }
 
-    /// The attempt inserts a key. Returns the version.
+    /// Inserts a key. Returns the version.
     pub fn insert(&mut self, attempt: AttemptInProgress, key: u32) -> u64 {
         self.install(attempt, key, WriteKind::Insert)
     }
 
-    /// The attempt deletes a key. Returns the version.
+    /// Deletes a key. Returns the version.
     pub fn delete(&mut self, attempt: AttemptInProgress, key: u32) -> u64 {
         self.install(attempt, key, WriteKind::Delete)
     }
@@ -189,22 +189,22 @@ impl HistoryBuilder {
         self.event(attempt, Event::End { outcome, stamp });
     }
 
-    /// The attempt commits.
+    /// Ends the attempt with a commit.
     pub fn commit(&mut self, attempt: AttemptInProgress) {
         self.end(attempt, Ended::Committed);
     }
 
-    /// The attempt loses a conflict.
+    /// Ends the attempt as lost to a conflict.
     pub fn abort(&mut self, attempt: AttemptInProgress) {
         self.end(attempt, Ended::Aborted(Reason::ReadChanged));
     }
 
-    /// The attempt's body wants it undone.
+    /// Ends the attempt with a rollback that its body asked for.
     pub fn roll_back(&mut self, attempt: AttemptInProgress) {
         self.end(attempt, Ended::RolledBack);
     }
 
-    /// The history.
+    /// Returns the history.
     pub fn finish(self) -> History {
         self.history
     }

@@ -1,4 +1,4 @@
-//! A history's way to its report.
+//! The steps from a history to its report.
 
 use crate::Malformed;
 use crate::attempts::{Attempts, key_name, walk};
@@ -13,20 +13,20 @@ use crate::report::{Anomaly, AnomalyKind, Counts, Dependency, Level, Report, Ste
 use crate::versions::{Known, NONE, Read, Source, Versions};
 use hotrow_core::history::{Event, History};
 
-/// Reads that are looked up together.
+/// Number of reads that are looked up together.
 const BATCH: usize = 256;
 
-/// Anomalies of one level that are kept.
+/// Number of anomalies kept per level.
 const KEPT: usize = 100;
 
 /// Judges a history.
 ///
-/// Takes time linear in its events, apart from sorting (the keys of objects with range reads, and events within
-/// blocks of them) and from a logarithm for each range read; see the crate's documentation for what is checked.
+/// The time is linear in the number of events, except for sorting (the keys of objects with range reads, and events
+/// within blocks of them) and a logarithm for each range read. The crate's documentation says what is checked.
 ///
 /// # Errors
 ///
-/// If the history contradicts itself. Then nothing is said about the system that made it.
+/// If the history contradicts itself. There is then no verdict on the system that made it.
 pub fn check(history: &History) -> Result<Report, Malformed> {
     judge_history(history, false).map(|(report, _)| report)
 }
@@ -36,23 +36,25 @@ pub fn check(history: &History) -> Result<Report, Malformed> {
 pub struct Placed {
     /// The transaction.
     pub transaction: Transaction,
-    /// How many transactions at the beginning of the order it cannot come before. It may stand anywhere between these and
-    /// its place, all others staying where they are: nothing in the history is against it.
+    /// Number of transactions at the beginning of the order that must precede it. It may stand anywhere between
+    /// these and its own place, while all others stay where they are: the history does not contradict it.
     pub earliest: usize,
 }
 
-/// Judges a history as [`check`] does, and gives its committed transactions in a serial order that explains it: executed
-/// one after the other in this order, they read and write what the history says. `None` if their dependencies have a
-/// cycle. (Of a history that is not serializable for another reason there is an order, which does not explain it.)
+/// Judges a history as [`check`] does, and also returns a serial order of its committed transactions that explains
+/// it: executed one after the other in this order, they read and write what the history says. The order is `None`
+/// if the dependencies have a cycle. If the history is not serializable for another reason, there is an order, but
+/// it does not explain the history.
 ///
-/// The order follows real time if the history is strictly serializable. It is one of many; where nothing orders two
-/// transactions, the one that installed its last version (or ended, if it wrote nothing) first comes first.
+/// The order follows real time if the history is strictly serializable. It is one of many. If nothing orders two
+/// transactions, their last installed versions do (or the end of a transaction that wrote nothing).
 ///
-/// A history does not say which absence of a key a range read has missed if the key came and went several times while
-/// the read was under way. The order assumes the latest, which is right for a store that validates its range reads at the
-/// commit. Where reads are of the state at an earlier moment, a transaction may have to stand [earlier](Placed::earliest).
+/// If a key came and went several times during a range read, the history does not say which of its absences the
+/// read saw. The order assumes the latest one, which is right for a store that validates its range reads at the
+/// commit. Where a store reads the state of an earlier moment, a transaction may have to stand
+/// [earlier](Placed::earliest).
 ///
-/// Takes the time of [`check`], and a logarithm for each transaction.
+/// The time is that of [`check`], and a logarithm for each transaction.
 ///
 /// ```
 /// use hotrow_check::{HistoryBuilder, serial_order};
@@ -74,7 +76,7 @@ pub struct Placed {
 ///
 /// # Errors
 ///
-/// As [`check`].
+/// The errors of [`check`].
 pub fn serial_order(history: &History) -> Result<(Report, Option<Vec<Placed>>), Malformed> {
     judge_history(history, true)
 }
@@ -150,7 +152,7 @@ fn judge_history(history: &History, wants_order: bool) -> Result<(Report, Option
     Ok((report, order))
 }
 
-/// Anomalies that are no cycles, by the level that they violate.
+/// Anomalies that are not cycles, by the level that they violate.
 struct Singles<'a> {
     history: &'a History,
     attempts: &'a Attempts,
@@ -187,7 +189,7 @@ impl Singles<'_> {
     }
 }
 
-/// Adds the edges of reads, of single keys and of ranges.
+/// Adds the edges of all reads, of single keys and of ranges.
 fn add_reads(
     history: &History,
     attempts: &Attempts,
@@ -270,8 +272,8 @@ fn add_read(
     Ok(())
 }
 
-/// Adds the order in real time: a line of auxiliary nodes, one for each end in the order of their stamps. An
-/// edge leads from an attempt to its end's node, and one to each attempt from the last end before it began.
+/// Adds the real-time order: a chain of auxiliary nodes, one for each end, in the order of their stamps. An edge
+/// leads from each attempt to the node of its end. Another leads to each attempt from the last end before it began.
 fn add_time(attempts: &Attempts, edges: &mut Edges) {
     let ended = |attempt: &u32| attempts.end[*attempt as usize] != u64::MAX;
     let mut ends: Vec<u32> = (0..attempts.len() as u32).filter(ended).collect();
@@ -288,7 +290,7 @@ fn add_time(attempts: &Attempts, edges: &mut Edges) {
         nodes.push(node);
     }
     for (attempt, begin) in attempts.begin.iter().enumerate() {
-        // A stamp was taken before a beginning if it is smaller than the counter was then.
+        // An end precedes a beginning if its stamp is smaller than the counter was at the beginning.
         let before = stamps.partition_point(|stamp| stamp < begin);
         if let Some(last) = before.checked_sub(1) {
             edges.add(nodes[last], attempt as u32, Kind::Wire);

@@ -1,22 +1,22 @@
-//! Strongly connected components, after Tarjan ("Depth-First Search and Linear Graph Algorithms", 1972).
+//! Strongly connected components by Tarjan's algorithm ("Depth-First Search and Linear Graph Algorithms", 1972).
 //!
-//! Written here and not taken from a library because the graph is two plain arrays with kinds in the edges, of
-//! which each verdict looks at a part, and because it must not recurse: petgraph would want a copy of each part.
+//! The algorithm is written here for two reasons. The graph is two plain arrays with the kinds in the edges, and
+//! each verdict looks at a part of it; petgraph would need a copy of each part. And it must not recurse.
 
 use crate::graph::Part;
 
-/// The order of a node whose component is complete.
+/// Order number of a node whose component is complete.
 const DONE: u32 = u32::MAX;
 
-/// The components of a part that have more than one node: the only ones with cycles, as no edge leads from a
-/// node to itself. Linear in nodes and edges.
+/// Returns the components of a part that have more than one node. No edge leads from a node to itself, so only
+/// these have cycles. Linear in nodes and edges.
 pub(crate) fn components(part: Part<'_>) -> Vec<Vec<u32>> {
     let graph = part.graph;
-    // 0 is a node that was not visited; otherwise the smallest order reached from it so far.
+    // Smallest order number reached from each node so far; 0 if the node was not visited.
     let mut low = vec![0u32; graph.nodes()];
     let mut components = Vec::new();
     let mut stack: Vec<u32> = Vec::new();
-    // The nodes being visited: node, its own order, the next of its edges.
+    // Stack of the nodes being visited: node, its own order number, the next of its edges.
     let mut visits: Vec<(u32, u32, usize)> = Vec::new();
     let mut order = 0;
     for root in 0..graph.nodes() as u32 {

@@ -1,23 +1,25 @@
-//! Rules 1 and 2 of [`crate::ranges`] for many keys at once.
+//! Rules 1 and 2 of [`crate::ranges`], applied to many keys at once.
 //!
-//! A queue is scanned from its least key to the first one that is there, over all the keys that were taken long
-//! ago. With an edge for each of them, a hundred thousand scans of a hundred thousand keys would be ten billion
-//! edges. Instead, blocks of 64 positions are the leaves of a binary tree, a long range is covered by
-//! O(log n) of its nodes, and each node that is used has two chains of auxiliary nodes of the graph over its
-//! keys' events, made when it is first used:
+//! A scan of a queue begins at its least key and passes over all keys that were taken long ago, up to the first
+//! present one. With an edge for each of these keys, a hundred thousand scans of a hundred thousand keys would make
+//! ten billion edges. Instead, blocks of positions (`BLOCK`) are the leaves of a binary tree, and O(log n) of its
+//! nodes cover a long range. Each tree node that is used has two chains of auxiliary graph nodes over its keys'
+//! events, made at its first use:
 //!
-//! - The collector has one for each deletion, in the order of versions. Edges lead to it from who deleted and
-//!   from the one before. So one edge from the last one below `from` to the scanner stands for all deletions
-//!   below `from` (rule 1).
-//! - The distributor has one for each insertion. Edges lead from it to who inserted and to the next one. So one
-//!   edge from the scanner to the first one not below `to` stands for all insertions from there on (rule 2).
+//! - The collector has one auxiliary node per deletion, in the order of versions. Edges lead to it from the
+//!   deleting attempt and from the node before. So one edge to the scanner, from the last node below `from`, stands
+//!   for all deletions below `from` (rule 1).
+//! - The distributor has one auxiliary node per insertion. Edges lead from it to the inserting attempt and to the
+//!   next node. So one edge from the scanner to the first node not below `to` stands for all insertions from there
+//!   on (rule 2).
 //!
-//! Edges lead into collectors from writers and to scanners only, into distributors from scanners and to writers
-//! only, so a path through auxiliary nodes is one edge of rule 1 or one of rule 2, and never anything else. No
-//! path leads from an attempt to itself: positions that a scanner has written are not in the blocks it uses.
+//! Edges lead into collectors only from writers, and out of them only to scanners. Edges lead into distributors
+//! only from scanners, and out of them only to writers. So a path through auxiliary nodes is exactly one edge of
+//! rule 1 or of rule 2. No path leads from an attempt to itself, because a scanner uses no blocks with positions
+//! that it has written.
 //!
-//! An event is in at most as many chains as the tree has levels. Short ranges, and what is left at both ends of
-//! long ones, are gone through key by key.
+//! An event is in at most as many chains as the tree has levels. Short ranges, and both ends of long ones, are
+//! processed key by key.
 
 use crate::graph::{Edges, Kind};
 use crate::ordered::Ordered;
@@ -26,26 +28,26 @@ use crate::versions::Versions;
 use hotrow_core::history::WriteKind;
 use std::collections::BTreeMap;
 
-/// Positions in a block.
+/// Number of positions in a block.
 const BLOCK: u32 = if cfg!(test) { 2 } else { 16 };
 
-/// The longest range that is gone through key by key.
+/// Length of the longest range that is processed key by key.
 const SHORT: u32 = 2 * BLOCK;
 
-/// The tree over the blocks, as far as it was used.
+/// Binary tree over the blocks, as far as it was used.
 #[derive(Debug)]
 pub(crate) struct Cover {
     positions: u32,
-    /// By level and number of a tree node.
+    /// Chains by level and number of their tree node.
     chains: BTreeMap<(u32, u32), Chains>,
 }
 
-/// The auxiliary nodes of one tree node.
+/// Auxiliary nodes of one tree node.
 #[derive(Debug)]
 struct Chains {
-    /// Of each deletion: its rank, and its node.
+    /// Rank and auxiliary node of each deletion.
     collector: Vec<(u32, u32)>,
-    /// Of each insertion.
+    /// Rank and auxiliary node of each insertion.
     distributor: Vec<(u32, u32)>,
 }
 
@@ -54,7 +56,7 @@ impl Cover {
         Cover { positions, chains: BTreeMap::new() }
     }
 
-    /// Adds what rules 1 and 2 say of a scan's positions.
+    /// Adds the edges that rules 1 and 2 give for a scan's positions.
     pub(crate) fn add(&mut self, ordered: &Ordered, versions: &Versions, scan: Scan, edges: &mut Edges) {
         let (begin, end) = scan.keys;
         let (mut block, last) = (begin.div_ceil(BLOCK), end / BLOCK);
@@ -118,13 +120,13 @@ impl Chains {
     }
 }
 
-/// Goes through positions one by one.
+/// Adds the edges of rules 1 and 2 position by position.
 fn add_each(ordered: &Ordered, versions: &Versions, scan: Scan, edges: &mut Edges) {
     for position in scan.keys.0..scan.keys.1 {
         let events = ordered.events(position, position + 1);
         let before = events.partition_point(|rank| *rank < scan.window.0);
-        // An earlier deletion is before the insertion that ended it. If this one is present at `from`, it is
-        // found and has a read, or goes within the window, or was lost.
+        // Earlier deletions precede the insertion that ended them. If the key is present at `from`, the scan found
+        // it and has a read, or the key goes within the window, or it was lost.
         if let Some(last) = before.checked_sub(1).map(|at| events[at])
             && versions.kind(last) == WriteKind::Delete
         {

@@ -1,24 +1,26 @@
-//! Short cycles within a component, and the bound on the search for them.
+//! Search for short cycles within a component, and the bound on its cost.
 
 use crate::graph::{Kind, KindSet, Part};
 use std::collections::VecDeque;
 
-/// A cycle, or a path without its last node: each node and the kind of the edge that leaves it.
+/// A cycle, or a path without its last node: each node with the kind of the edge that leaves it.
 pub(crate) type Path = Vec<(u32, Kind)>;
 
-/// Searches paths. Its arrays are made once and used again: a search costs only what it looks at.
+/// Search for shortest paths. The arrays are allocated once and reused, so that a search costs only the edges it
+/// visits.
 #[derive(Debug)]
 pub(crate) struct Search {
     turn: u32,
-    /// Of each node: the search that saw it last, its distance there, and the edge that led to it.
+    /// Per node: the last search that saw it, its distance there, and the edge that led to it.
     seen: Vec<(u32, u32, u32, Kind)>,
     queue: VecDeque<u32>,
-    /// Edges that may still be looked at by searches that are not sure to find anything.
+    /// Number of edges that the searches which may find nothing may still visit.
     budget: u64,
 }
 
 impl Search {
-    /// The budget is four times the graph's edges and one million: so the searches together stay linear.
+    /// Makes a search with a budget of four times the graph's edges plus one million, so that all searches together
+    /// stay linear.
     pub(crate) fn new(part: Part<'_>) -> Self {
         Search {
             turn: 0,
@@ -32,12 +34,12 @@ impl Search {
         self.budget == 0
     }
 
-    /// A shortest cycle through a node, among the nodes of one component.
+    /// Returns a shortest cycle through a node, among the nodes of one component.
     pub(crate) fn cycle(&mut self, part: Part<'_>, components: &[u32], node: u32) -> Option<Path> {
         self.path(part, components, node, node, None)
     }
 
-    /// A shortest path between two nodes of one component, as long as the budget lasts.
+    /// Returns a shortest path between two nodes of one component; `None` if the budget is spent first.
     pub(crate) fn path_within_budget(
         &mut self,
         part: Part<'_>,
@@ -52,7 +54,8 @@ impl Search {
         path
     }
 
-    /// Breadth first. Edges from auxiliary nodes have no length, as they are the rest of one that has.
+    /// Breadth-first search. An edge out of an auxiliary node has length 0, because it continues an edge that has
+    /// been counted.
     fn path(
         &mut self,
         part: Part<'_>,
@@ -106,12 +109,12 @@ impl Search {
     }
 }
 
-/// The kinds of edges between writers, and from writers to readers.
+/// Kinds of edges between writers.
 pub(crate) const WRITES: KindSet = KindSet::of(&[Kind::WriteWrite]);
-/// Those of information flow.
+/// Kinds of information flow.
 pub(crate) const FLOW: KindSet =
     KindSet::of(&[Kind::WriteWrite, Kind::WriteRead, Kind::WriteRange, Kind::Wire]);
-/// All but real time.
+/// All kinds but real time.
 pub(crate) const DEPENDENCIES: KindSet = FLOW.and(Kind::ReadWrite).and(Kind::RangeWrite);
-/// All.
+/// All kinds.
 pub(crate) const ALL: KindSet = DEPENDENCIES.and(Kind::Time);

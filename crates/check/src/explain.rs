@@ -1,8 +1,8 @@
-//! From cycles of the graph to anomalies with names and reasons.
+//! Explanation of cycles: turns cycles of the graph into anomalies with names and reasons.
 //!
-//! The graph's edges do not say which key they come from. The events of the few attempts that are in cycles are
-//! decoded once more, and each edge's reasons are looked up: all of them, as a name may depend on whether one
-//! key is at the bottom of every edge.
+//! The graph's edges do not hold the keys that they come from. So the events of the attempts in cycles, which are
+//! few, are decoded once more to look up each edge's reasons. All reasons are needed, because the name may depend
+//! on whether all edges come from one key.
 
 use crate::attempts::{Attempts, key_name, walk};
 use crate::graph::Kind;
@@ -13,27 +13,28 @@ use crate::versions::{Known, NONE, Source, Versions};
 use hotrow_core::history::{Event, History, WriteKind};
 use std::collections::{BTreeMap, HashSet};
 
-/// Reasons of one edge that are looked at.
+/// Largest number of reasons looked up per edge.
 const REASONS_MAX: usize = 64;
 
-/// The reason of an edge, by numbers.
+/// Reason of an edge, by numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Reason {
     kind: Kind,
     key: u32,
-    /// The version that was read or replaced, if any.
+    /// Version that was read or replaced, if any.
     old: u64,
-    /// The version that was written.
+    /// Version that was written.
     new: u64,
 }
 
-/// Explains the edges of cycles.
+/// Finds the names and reasons of cycles.
 pub(crate) struct Explainer<'a> {
     history: &'a History,
     attempts: &'a Attempts,
     versions: &'a Versions,
-    /// The events of the attempts in cycles. Freed in the same order in every process: where the allocator puts what
-    /// comes next must not depend on a random hash, for explored schedules depend on it.
+    /// Events of the attempts in cycles. A `BTreeMap` frees them in the same order in every process: explored
+    /// schedules depend on the addresses that the allocator gives out next, so these must not depend on a random
+    /// hash.
     events: BTreeMap<u32, Vec<Event<'a>>>,
 }
 
@@ -66,7 +67,7 @@ impl<'a> Explainer<'a> {
                 |reason: &&Reason| reasons.iter().all(|all| all.iter().any(|r| r.key == reason.key));
             first.iter().find(everywhere).map(|reason| reason.key)
         });
-        // Of each edge: its reason over the one key, if there is one, otherwise the first.
+        // For each edge, the reason over the one key if there is one, otherwise the first.
         let chosen: Vec<Option<Reason>> = reasons
             .iter()
             .map(|all| all.iter().find(|reason| Some(reason.key) == key).or(all.first()).copied())
@@ -142,7 +143,8 @@ impl<'a> Explainer<'a> {
         self.events.get(&attempt).map_or(&[], Vec::as_slice)
     }
 
-    /// Why there is this edge. A range read is not blamed where a plain read does as well.
+    /// Returns the reasons of an edge. Plain reads come first, so that a range read is blamed only if no plain read
+    /// is.
     fn reasons(&self, (from, to, kind): (u32, u32, Kind)) -> Vec<Reason> {
         let mut found = Vec::new();
         match kind {
@@ -159,7 +161,7 @@ impl<'a> Explainer<'a> {
             }
             Kind::Time | Kind::Wire => {
                 let (old, new) = (self.attempts.end[from as usize], self.attempts.begin[to as usize]);
-                // No key has this number: the event that named it would have been refused.
+                // No key has this number: an event with it would have been refused.
                 found.push(Reason { kind: Kind::Time, key: NONE, old, new });
             }
         }
@@ -203,11 +205,12 @@ impl<'a> Explainer<'a> {
         }
     }
 
-    /// Keys that the writer deleted or inserted in ranges that the scanner read, without a read of their own.
+    /// Adds the keys that the writer deleted or inserted in ranges that the scanner read, as far as the range reads
+    /// missed them.
     fn range(&self, scanner: u32, writer: u32, kind: Kind, found: &mut Vec<Reason>) {
         let wanted = if kind == Kind::WriteRange { WriteKind::Delete } else { WriteKind::Insert };
         let read: HashSet<u32> = self.events(scanner).iter().filter_map(key_read).collect();
-        // Keys that were lost are the last resort: inserted long before, and not found all the same.
+        // Lost keys are the last resort: they were inserted long before, and the scan missed them all the same.
         let mut lost = Vec::new();
         for event in self.events(writer) {
             let Event::Write { key, version, kind: written, .. } = *event else { continue };
@@ -230,7 +233,8 @@ impl<'a> Explainer<'a> {
             }
         }
         found.extend(lost);
-        // Found keys are in the blocks too, and true reasons; those that were not found say more.
+        // Reasons over found keys are true as well, because the blocks include these keys. Reasons over missed keys
+        // explain more, so they come first.
         found.sort_by_key(|reason| reason.kind == kind && read.contains(&reason.key));
     }
 }

@@ -1,38 +1,38 @@
-//! The graph: attempts, auxiliary nodes, and edges with their kinds, in two arrays.
+//! Graph of a history: attempts, auxiliary nodes, and edges with their kinds, in two arrays.
 //!
-//! An edge is one `u32`: the node that it leads to, and its kind in the upper bits. Edges are gathered in one
-//! list first and then sorted by counting into one array with the place of each node's first (compressed sparse
-//! rows): nothing else is small enough for the hundred million edges of a long run.
+//! An edge is one `u32`: the target node, with the kind in the upper bits. Edges are first gathered in a list. A
+//! counting sort then moves them into one array with the start of each node's edges (compressed sparse rows). No
+//! other form is small enough for the hundred million edges of a long run.
 
 use crate::Malformed;
 
-/// Bits of a node's number.
+/// Number of bits of a node's number.
 const NODE_BITS: u32 = 29;
 
-/// The most nodes that there may be.
+/// Largest number of nodes.
 pub(crate) const NODES_MAX: usize = 1 << NODE_BITS;
 
-/// Why one attempt comes before another.
+/// Reason why one attempt comes before another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Kind {
-    /// It wrote the version that the other one replaced.
+    /// The first wrote the version that the second replaced.
     WriteWrite,
-    /// It wrote the version that the other one read.
+    /// The first wrote the version that the second read.
     WriteRead,
-    /// It read the version that the other one replaced.
+    /// The first read the version that the second replaced.
     ReadWrite,
-    /// It deleted a key that the other one's range read did not find.
+    /// The first deleted a key that the second's range read missed.
     WriteRange,
-    /// Its range read did not find a key that the other one inserted.
+    /// The first's range read missed a key that the second inserted.
     RangeWrite,
-    /// It ended before the other one began.
+    /// The first ended before the second began.
     Time,
-    /// From an auxiliary node: the rest of an edge whose kind is at its beginning.
+    /// Edge out of an auxiliary node; the edge into the first auxiliary node has the kind.
     Wire,
 }
 
-/// All kinds, by their numbers.
+/// All kinds, by number.
 const KINDS: [Kind; 7] = [
     Kind::WriteWrite,
     Kind::WriteRead,
@@ -43,7 +43,7 @@ const KINDS: [Kind; 7] = [
     Kind::Wire,
 ];
 
-/// Some kinds.
+/// A set of kinds.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct KindSet(u8);
 
@@ -67,7 +67,7 @@ impl KindSet {
     }
 }
 
-/// Edges on their way into a graph.
+/// Edges gathered for a graph.
 #[derive(Debug, Default)]
 pub(crate) struct Edges {
     list: Vec<(u32, u32)>,
@@ -76,12 +76,12 @@ pub(crate) struct Edges {
 }
 
 impl Edges {
-    /// No edges between so many nodes.
+    /// Makes an empty list of edges between `nodes` nodes.
     pub(crate) fn between(nodes: usize) -> Self {
         Edges { nodes, ..Edges::default() }
     }
 
-    /// A new auxiliary node. Whether there are too many is said at the end, by [`into_graph`](Self::into_graph).
+    /// Adds an auxiliary node. [`into_graph`](Self::into_graph) reports if there are too many.
     pub(crate) fn node(&mut self) -> u32 {
         self.nodes += 1;
         (self.nodes - 1).min(NODES_MAX - 1) as u32
@@ -111,7 +111,7 @@ impl Edges {
             ends[node + 1] += ends[node];
         }
         let mut targets = vec![0u32; self.list.len()];
-        // `ends[node]` is where the next edge of `node` goes; it becomes the end of `node`.
+        // `ends[node]` is the place of the next edge of `node`, and in the end that of its last edge plus one.
         for (from, to) in &self.list {
             let at = &mut ends[*from as usize];
             targets[*at] = *to;
@@ -124,7 +124,7 @@ impl Edges {
 /// A graph.
 #[derive(Debug)]
 pub(crate) struct Graph {
-    /// Of each node: where its edges end. They begin where those of the node before end.
+    /// Per node: the end of its edges. They begin at the end of the edges of the node before.
     ends: Vec<usize>,
     targets: Vec<u32>,
 }
@@ -138,31 +138,31 @@ impl Graph {
         self.targets.len()
     }
 
-    /// Where the edges of a node begin and end.
+    /// Returns the begin and the end of a node's edges.
     pub(crate) fn places(&self, node: u32) -> (usize, usize) {
         let begin = (node as usize).checked_sub(1).map_or(0, |before| self.ends[before]);
         (begin, self.ends[node as usize])
     }
 
-    /// The edge at a place.
+    /// Returns the edge at a place.
     pub(crate) fn edge(&self, place: usize) -> (u32, Kind) {
         let target = self.targets[place];
         (target & (NODES_MAX as u32 - 1), KINDS[(target >> NODE_BITS) as usize])
     }
 
-    /// The edges that leave a node.
+    /// Iterates over the edges that leave a node.
     pub(crate) fn from(&self, node: u32) -> impl Iterator<Item = (u32, Kind)> + '_ {
         let (begin, end) = self.places(node);
         (begin..end).map(|place| self.edge(place))
     }
 }
 
-/// A part of a graph: edges of some kinds, between all attempts or effective ones only.
+/// A part of a graph: edges of some kinds, between all attempts or only the effective ones.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Part<'a> {
     pub(crate) graph: &'a Graph,
     pub(crate) kinds: KindSet,
-    /// By attempt: whether it belongs to the part. Nodes beyond are auxiliary and do.
+    /// Per attempt: true if it belongs to the part. Nodes beyond are auxiliary and belong to every part.
     pub(crate) nodes: Option<&'a [bool]>,
 }
 

@@ -1,38 +1,38 @@
-//! From the graph to verdicts and cycles.
+//! Judgement: finds the verdicts and the cycles to report in a graph.
 //!
-//! One pass over the whole graph finds whether it has any cycle. Only if it has are its parts looked at: the
-//! dependencies of effective attempts (serializable), the same with real time (strictly serializable), and all
-//! attempts (opaque). In each component of the first the most specific cycle is looked for: of write-write
-//! edges alone, then of those and write-read edges, then with exactly one read-write edge, then any.
+//! One pass over the whole graph decides if it has any cycle. Only then are its parts examined: the dependencies of
+//! effective attempts (serializable), these with real time (strictly serializable), and all attempts (opaque). In
+//! each component of the first part the most specific cycle is reported: one of write-write edges alone, then one
+//! of write-write and write-read edges, then one with exactly one read-write edge, then any.
 
 use crate::components::components;
 use crate::cycle::{ALL, DEPENDENCIES, FLOW, Path, Search, WRITES};
 use crate::graph::{Graph, Kind, Part};
 use crate::report::Level;
 
-/// Cycles of one component that are reported.
+/// Largest number of reported cycles per component.
 const CYCLES_MAX: usize = 10;
 
-/// Nodes of one component from which a short cycle is looked for when any will do.
+/// Number of nodes of a component at which a search for any short cycle begins.
 const TRIES: usize = 8;
 
-/// A cycle of attempts: each with the kind of edge that leads to the next.
+/// A cycle of attempts: each with the kind of the edge that leads to the next.
 #[derive(Debug)]
 pub(crate) struct Cycle {
     pub(crate) violates: Level,
     pub(crate) path: Path,
 }
 
-/// What the graph says.
+/// Verdicts and cycles of a graph.
 #[derive(Debug, Default)]
 pub(crate) struct Judgement {
     pub(crate) cycles: Vec<Cycle>,
-    /// Of each level: whether there is a cycle.
+    /// Per level: true if there is a cycle.
     pub(crate) broken: [bool; 3],
 }
 
-/// Judges a graph whose first nodes are attempts. `effective` says which of them took effect, `times` when each
-/// began and ended.
+/// Judges a graph whose first nodes are attempts. `effective` is true for attempts that took effect; `times` holds
+/// their begins and ends.
 pub(crate) fn judge(graph: &Graph, effective: &[bool], times: (&[u64], &[u64])) -> Judgement {
     let all = Part { graph, kinds: ALL, nodes: None };
     let mut judgement = Judgement::default();
@@ -82,7 +82,7 @@ struct Judge<'a> {
     begin: &'a [u64],
     end: &'a [u64],
     search: Search,
-    /// Of each node: the number of its component, from 1.
+    /// Per node: the number of its component, from 1.
     numbers: Vec<u32>,
     cycles: Vec<Cycle>,
 }
@@ -95,7 +95,7 @@ impl Judge<'_> {
         }
     }
 
-    /// Keeps a cycle, without its auxiliary nodes.
+    /// Records a cycle, without its auxiliary nodes.
     fn report(&mut self, violates: Level, mut path: Path) {
         path.retain(|(node, _)| *node < self.attempts);
         self.cycles.push(Cycle { violates, path });
@@ -106,13 +106,13 @@ impl Judge<'_> {
         component.iter().copied().filter(move |node| *node < attempts)
     }
 
-    /// The shortest of a few cycles through nodes of a component.
+    /// Returns the shortest of a few cycles through nodes of a component.
     fn any(&mut self, part: Part<'_>, component: &[u32]) -> Option<Path> {
         let mut best: Option<Path> = None;
         let length = |path: &Path| path.iter().filter(|(_, kind)| *kind != Kind::Wire).count();
         for (tries, node) in self.attempts_of(component).take(TRIES).enumerate() {
             let found = match tries {
-                // Each component has one search that is not bounded: together they are linear.
+                // One search per component is without a budget; together these are linear.
                 0 => self.search.cycle(part, &self.numbers, node),
                 _ => self.search.path_within_budget(part, &self.numbers, node, node),
             };
@@ -129,7 +129,7 @@ impl Judge<'_> {
         if found.is_empty() {
             return;
         }
-        // Of each node: whether its component of the whole part has been explained.
+        // Per node: true if its component of the whole part has been explained.
         let mut explained = vec![false; part.graph.nodes()];
         for kinds in [WRITES, FLOW] {
             let part = Part { kinds, ..part };
@@ -140,7 +140,7 @@ impl Judge<'_> {
                     self.report(Level::Serializable, path);
                 }
             }
-            // All components within one of the whole part count, so it is marked only afterwards.
+            // All inner components of one component count, so they are marked only after the loop.
             inner.iter().flatten().for_each(|node| explained[*node as usize] = true);
             for component in found {
                 if component.iter().any(|node| explained[*node as usize]) {
@@ -158,7 +158,7 @@ impl Judge<'_> {
         }
     }
 
-    /// Looks for cycles with one read-write edge; the rest is information flow.
+    /// Searches for cycles with one read-write edge; all other edges are information flow.
     fn singles(&mut self, part: Part<'_>, component: &[u32]) -> bool {
         let flow = Part { kinds: FLOW, ..part };
         let mut used = std::collections::HashSet::new();
@@ -187,7 +187,8 @@ impl Judge<'_> {
         self.cycles.len() > before
     }
 
-    /// A component that only real time makes one. An edge to an attempt that had ended before says it best.
+    /// Explains a component that needs real time. The clearest cycle has a dependency on an attempt that had ended
+    /// before.
     fn strict(&mut self, part: Part<'_>, component: &[u32]) {
         let before = self.cycles.len();
         let mut used = std::collections::HashSet::new();
@@ -214,7 +215,7 @@ impl Judge<'_> {
         }
     }
 
-    /// A component that only attempts without effect make one.
+    /// Explains a component that needs attempts without effect.
     fn opaque(&mut self, part: Part<'_>, component: &[u32], effective: &[bool]) {
         let readers = self.attempts_of(component).filter(|node| !effective[*node as usize]);
         let mut found = 0;

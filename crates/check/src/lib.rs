@@ -1,63 +1,65 @@
-//! Judges recorded histories: whether they are serializable, strictly serializable and opaque, and what is wrong
-//! if they are not.
+//! Checker of recorded histories: decides if they are serializable, strictly serializable and opaque, and explains
+//! each violation.
 //!
-//! [`check()`] takes a [`History`](hotrow_core::history::History), as an engine records it, as a file holds it
-//! ([`mod@file`]), or as a [`HistoryBuilder`] makes it, and returns a [`Report`], which can be printed.
-//! [`serial_order()`] also gives a serial order of the committed transactions, to compare a run with a replay.
+//! [`check()`] takes a [`History`](hotrow_core::history::History) and returns a [`Report`], which can be printed.
+//! An engine records a history, a file holds one ([`mod@file`]), and a [`HistoryBuilder`] makes one.
+//! [`serial_order()`] also returns a serial order of the committed transactions, to compare a run with a replay.
 //!
-//! # What is checked
+//! # Checked properties
 //!
-//! The *direct serialization graph* has the committed attempts as nodes. There is an edge from one to another if
+//! The nodes of the *direct serialization graph* are the committed attempts. An edge leads from one to another if
 //! the second replaced a version that the first wrote (write-write), read a version that the first wrote
 //! (write-read), or replaced a version that the first read (read-write, the anti-dependency). The order of each
 //! key's versions is recorded, so the graph is known and not guessed. After Adya:
 //!
-//! - **Serializable**: the graph has no cycle, no version was read that an attempt without effect wrote (G1a), and
-//!   none that its own writer replaced (G1b). This is Adya's PL-3. Besides, operations of one transaction on one key
-//!   ran in the order of its program, and saw its own changes (module `own_order` in the source). That is recorded of
-//!   protocols that defer operations; what others run, they run in the program's order.
-//! - **Strictly serializable**: there is no cycle either if an attempt that ended before another began comes
+//! - **Serializable**: the graph has no cycle, no attempt read a version that an attempt without effect wrote
+//!   (G1a), and none read a version that its own writer replaced (G1b). This is Adya's PL-3. In addition, the
+//!   operations of one transaction on one key ran in the order of its program and saw its own changes (module
+//!   `own_order` in the source). Recorders note this only for protocols that defer operations; others run them in
+//!   the program's order.
+//! - **Strictly serializable**: the graph has no cycle even if an attempt that ended before another began comes
 //!   before it.
-//! - **Opaque**: nor if attempts without effect (aborted, rolled back, unfinished) are nodes too, which only
-//!   read. After Guerraoui and Kapałka, with the versions' order as recorded. An unfinished attempt of which
-//!   somebody has read a version was committing and counts as committed.
+//! - **Opaque**: the graph has no cycle even if attempts without effect (aborted, rolled back, unfinished) are
+//!   nodes as well, which only read. After Guerraoui and Kapałka, with the recorded order of versions. If another
+//!   attempt read a version of an unfinished attempt, the unfinished one was committing and counts as committed.
 //!
-//! Absence is a version: the initial one or the one that a deletion made. What range reads tell about keys that
-//! they did not find is worked out from their bounds and stamps; module `ranges` in the source argues why each
-//! edge that comes of it is sound.
+//! Absence is a version: the initial one or the one that a deletion made. Range reads do not record the keys that
+//! they missed; these are derived from the bounds and stamps. Module `ranges` in the source argues that each
+//! derived edge is sound.
 //!
-//! # What the anomalies are called
+//! # Names of anomalies
 //!
-//! [`AnomalyKind`] has the names. Of each set of transactions that reach each other, the most specific cycles are
-//! shown: of write-write edges alone (G0), then of those and write-read edges (G1c), then with exactly one
-//! read-write edge (G-single), then with several (G2-item; G2 if it needs a range read). Cycles with one
-//! read-write edge are looked for until the search has looked at four times as many edges as the graph has, plus
-//! a million; if that was not enough, a cycle with several is shown though there may be one with a single one.
-//! The verdicts do not depend on that.
+//! [`AnomalyKind`] lists the names. For each set of transactions that reach each other, the most specific cycles
+//! are reported: cycles of write-write edges alone (G0), then of these and write-read edges (G1c), then with
+//! exactly one read-write edge (G-single), then with several (G2-item; G2 if it needs a range read). The search for
+//! cycles with one read-write edge ends after four times as many edges as the graph has, plus a million. If that
+//! was not enough, a cycle with several is reported although one with a single one may exist. The verdicts do not
+//! depend on this.
 //!
-//! # What is not seen
+//! # Limits
 //!
-//! - Predicates (`ReadKind::Predicate`) of attempts without effect: they are not recorded, so opacity is judged
-//!   without them. Those of committed attempts are reads of the version that they held of.
-//! - Tables that were declared fixed: nothing is recorded of them.
-//! - What an attempt without effect wanted to write. Its range reads are judged on the assumption that it has
-//!   read each key before it wrote it, or has said that it will write it, as Hotrow's tables do.
-//! - Values. A read is the version that it saw; that a version has the right content is for other tests.
-//! - Whether range reads and predicates agree with the transaction's own order, and operations that others have run for
-//!   it (`steal`).
-//! - What a range read tells of a key that the same attempt has read before, in a version that was replaced before
-//!   the range read: that it was found like that is not told from that it was not found.
-//! - Effects of versions that cancel out. An insertion and a deletion leave an absent key as absent as before,
-//!   but with another version, and whoever saw one version comes before or after accordingly, as with any value
-//!   that is written back.
-//! - Of an incomplete history, whatever was not recorded: an edge may be missing, but none is wrong.
+//! - Predicates (`ReadKind::Predicate`) of attempts without effect are not recorded, so opacity is judged without
+//!   them. Those of committed attempts are reads of the version for which they held.
+//! - Immutable tables (declared fixed) are not recorded.
+//! - Writes that an attempt without effect intended are not recorded. Its range reads are judged on the assumption
+//!   that it read each key before it wrote it, or declared the write, as Hotrow's tables do.
+//! - Values are not checked. A read is the version that it saw; other tests must check the content of versions.
+//! - Range reads and predicates are not checked against the transaction's own order, nor are operations that
+//!   another worker has run for it (`steal`).
+//! - If an attempt has read a key in a version that was replaced before its range read, the checker cannot tell if
+//!   the range read found the key like that or missed it.
+//! - Versions whose effects cancel out still count. An insertion and a deletion leave an absent key absent, but
+//!   with another version. A transaction that saw one of the versions comes before or after accordingly, as with
+//!   any value that is written back.
+//! - An incomplete history may lack edges, but has no wrong ones.
 //!
 //! # Cost
 //!
-//! Time and memory are linear in the events, but for sorting the keys of objects with range reads, and a
-//! logarithm for each range read; and but for the insertions and deletions between a range read's two stamps, which
-//! are gone through one by one. Of a history with the shape of TPC-C, a million transactions with fifty
-//! million events took some fifteen seconds of one processor and two GiB, the history itself included (`examples/million.rs`).
+//! Time and memory are linear in the number of events, with three exceptions: sorting the keys of objects with
+//! range reads, a logarithm for each range read, and the insertions and deletions between a range read's two
+//! stamps, which are processed one by one. A history with the shape of TPC-C, a million transactions with fifty
+//! million events, took some fifteen seconds of one processor and two GiB, the history itself included
+//! (`examples/million.rs`).
 //!
 //! # Sources
 //!

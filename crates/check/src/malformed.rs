@@ -1,4 +1,4 @@
-//! What makes a history no history.
+//! Errors of histories that contradict themselves.
 
 use crate::Transaction;
 
@@ -6,64 +6,64 @@ use crate::Transaction;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Malformed {
-    /// Bytes that are no event.
+    /// Some bytes are not an event.
     #[error("worker {worker}: no event at byte {offset} of its events")]
     Event {
-        /// The worker's number.
+        /// Number of the worker.
         worker: u32,
-        /// Where in its bytes.
+        /// Offset in the bytes of its events.
         offset: usize,
     },
-    /// An event outside of any attempt.
+    /// An event lies outside any attempt.
     #[error("worker {worker}: its event {event}, counted from 1, lies outside any attempt")]
     OutsideAttempt {
-        /// The worker's number.
+        /// Number of the worker.
         worker: u32,
-        /// Which of its events.
+        /// Position among the worker's events, from 1.
         event: usize,
     },
-    /// A key's number beyond the table of keys.
+    /// A key's number is beyond the table of keys.
     #[error("{transaction} names key number {key}, and there are only {keys} keys")]
     UnknownKey {
-        /// Who names it.
+        /// Transaction that names the key.
         transaction: Transaction,
-        /// The number.
+        /// Number named.
         key: u32,
-        /// How many keys there are.
+        /// Number of keys.
         keys: usize,
     },
-    /// An object's number beyond the table of objects.
+    /// An object's number is beyond the table of objects.
     #[error("object number {object} is named, and there are only {objects} objects")]
     UnknownObject {
-        /// The number.
+        /// Number named.
         object: u32,
-        /// How many objects there are.
+        /// Number of objects.
         objects: usize,
     },
-    /// An attempt or a range read that ended before it began.
+    /// An attempt or a range read ended before it began.
     #[error("{transaction} has a stamp {from} at a beginning and a smaller one, {to}, at the end of it")]
     Backwards {
-        /// Whose stamps.
+        /// Transaction with the stamps.
         transaction: Transaction,
-        /// The stamp at the beginning.
+        /// Stamp at the beginning.
         from: u64,
-        /// The stamp at the end.
+        /// Stamp at the end.
         to: u64,
     },
-    /// A range read that went on after its attempt had ended.
+    /// A range read went on after its attempt had ended.
     #[error("{transaction} read a range until stamp {to}, and had ended at stamp {end}")]
     RangeBeyondEnd {
-        /// The transaction with the range read.
+        /// Transaction with the range read.
         transaction: Transaction,
-        /// The stamp after the range read.
+        /// Stamp after the range read.
         to: u64,
-        /// The stamp at the attempt's end.
+        /// Stamp at the attempt's end.
         end: u64,
     },
     /// Version 0, which is the state before the history, was written.
     #[error("{transaction} wrote version 0 of {key}, which is the state before the history")]
     VersionZero {
-        /// Who wrote it.
+        /// Transaction that wrote it.
         transaction: Transaction,
         /// The key.
         key: String,
@@ -73,7 +73,7 @@ pub enum Malformed {
     WrittenTwice {
         /// The version.
         version: u64,
-        /// A key that it is of.
+        /// A key of which the version was written.
         first: String,
         /// The other key, or the same one.
         second: String,
@@ -83,21 +83,21 @@ pub enum Malformed {
     ReplacedTwice {
         /// The key.
         key: String,
-        /// What was replaced.
+        /// Version that was replaced twice.
         replaced: u64,
-        /// By one version.
+        /// Version of the one write.
         first: u64,
-        /// And by the other.
+        /// Version of the other write.
         second: u64,
     },
-    /// A version was read or replaced as one key's and written as another's.
+    /// A version was read or replaced as one key's, but written as another's.
     #[error("version {version} is named as one of {named}, but it was written as one of {written}")]
     OtherKey {
         /// The version.
         version: u64,
-        /// The key that it was read or replaced as.
+        /// Key as which it was read or replaced.
         named: String,
-        /// The key that it was written as.
+        /// Key as which it was written.
         written: String,
     },
     /// The versions of a key replace one another in a circle.
@@ -105,10 +105,10 @@ pub enum Malformed {
     Circle {
         /// The key.
         key: String,
-        /// One of the versions.
+        /// One of these versions.
         version: u64,
     },
-    /// A version that nobody wrote, in a history that says that it is complete.
+    /// A history that claims to be complete has a version that no attempt wrote.
     #[error(
         "the history is incomplete: version {version} of {key} was read or replaced, but nobody wrote it"
     )]
@@ -118,12 +118,12 @@ pub enum Malformed {
         /// The version.
         version: u64,
     },
-    /// More attempts, versions or graph nodes than fit the checker's numbers.
+    /// The history has more attempts, versions or graph nodes than the checker's numbers can count.
     #[error("the history is too large: more than {most} {what}")]
     TooLarge {
-        /// What there is too much of.
+        /// Name of the things that are too many.
         what: &'static str,
-        /// How many fit.
+        /// Largest number of them.
         most: usize,
     },
 }

@@ -1,17 +1,17 @@
-//! The keys of objects that ranges were read of, in their order, with what came and went there.
+//! Keys of the objects with range reads, in their order, with their insertions and deletions.
 //!
-//! Positions number these keys, object by object and sorted by their order bytes. An *event* of a key is an
-//! effective version that changed whether the key exists, so a key's events are insertions and deletions in
-//! turn. (A transaction that inserts a key and deletes it again may leave a deletion of an absent key, which is
-//! no event.) Odd keys have no position and take no part in what ranges tell: those whose chain is not in the
-//! order of its versions' numbers, has gaps or versions without effect, or inserts a key that is there.
+//! Positions number these keys, object by object, sorted by their order bytes. An *event* of a key is an effective
+//! version that changed whether the key exists, so insertions and deletions alternate. (A transaction that inserts
+//! a key and deletes it again may leave a deletion of an absent key. This is not an event.) Odd keys have no
+//! position, and range reads tell nothing about them. A key is odd if its chain does not follow the order of its
+//! versions' numbers, has gaps or versions without effect, or inserts a key that is present.
 
 use crate::attempts::walk;
 use crate::versions::{NONE, Versions};
 use hotrow_core::history::{Event, History, ReadKind, WriteKind};
 use std::ops::Bound;
 
-/// What reads say of the initial version of a key.
+/// Evidence from reads on the initial version of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Before {
     Unknown,
@@ -19,29 +19,29 @@ enum Before {
     Absent,
 }
 
-/// Keys in order, and their events.
+/// Keys in order, with their events.
 #[derive(Debug)]
 pub(crate) struct Ordered {
-    /// Of each key: its position, or `NONE`.
+    /// Position of each key, or `NONE`.
     position: Vec<u32>,
-    /// Of each position: its key.
+    /// Key at each position.
     keys: Vec<u32>,
-    /// Of each position: the prefix of its key's order, so that few comparisons look at the key itself.
+    /// Prefix of the key's order bytes at each position, so that few comparisons read the key itself.
     prefixes: Vec<u64>,
-    /// Of each object: its positions.
+    /// Range of positions of each object.
     objects: Vec<(u32, u32)>,
-    /// Of each position, and one more: where its events begin in `events`.
+    /// Start of each position's events in `events`, and the end of the last.
     heads: Vec<u32>,
-    /// Ranks of versions, by position and then by rank.
+    /// Ranks of the events' versions, by position and then by rank.
     events: Vec<u32>,
-    /// The same, by rank alone.
+    /// Ranks of the events' versions, by rank alone.
     by_time: Vec<u32>,
-    /// Of each position: whether the key was there before the history.
+    /// Per position: true if the key was present before the history.
     initially: Vec<bool>,
 }
 
 impl Ordered {
-    /// Sorts the keys of all objects of which the history has range reads.
+    /// Sorts the keys of all objects that have range reads in the history.
     pub(crate) fn read(history: &History, versions: &Versions) -> Self {
         let mut scanned = vec![false; history.objects.len()];
         let mut seen = vec![Before::Unknown; history.keys.len()];
@@ -90,7 +90,8 @@ impl Ordered {
         ordered
     }
 
-    /// Appends a key's events and says whether it was there before them. None if they make no sense.
+    /// Appends a key's events. Returns true if the key was present before them, or `None` if they contradict each
+    /// other.
     fn push_events(&mut self, versions: &Versions, key: u32, seen: Before) -> Option<bool> {
         let mut rank = versions.first(key);
         let initially = match (rank != NONE).then(|| versions.kind(rank)) {
@@ -123,17 +124,17 @@ impl Ordered {
         self.keys[position as usize]
     }
 
-    /// How many positions there are.
+    /// Returns the number of positions.
     pub(crate) fn len(&self) -> u32 {
         self.keys.len() as u32
     }
 
-    /// The events of some positions, by position and then by rank.
+    /// Returns the events at a range of positions, by position and then by rank.
     pub(crate) fn events(&self, begin: u32, end: u32) -> &[u32] {
         &self.events[self.heads[begin as usize] as usize..self.heads[end as usize] as usize]
     }
 
-    /// All events by rank.
+    /// Returns all events by rank.
     pub(crate) fn by_time(&self) -> &[u32] {
         &self.by_time
     }
@@ -142,7 +143,7 @@ impl Ordered {
         self.initially[position as usize]
     }
 
-    /// The positions of an object's keys between two bounds.
+    /// Returns the positions of an object's keys between two bounds.
     pub(crate) fn range(
         &self,
         history: &History,
@@ -186,8 +187,8 @@ impl Ordered {
     }
 }
 
-/// The first eight bytes of an order as a number, filled up with zeros. Where prefixes differ, orders compare as
-/// they do.
+/// Returns the first eight bytes of an order as a number, padded with zeros. Different prefixes compare as their
+/// orders do.
 fn prefix(order: &[u8]) -> u64 {
     let mut bytes = [0; 8];
     let length = order.len().min(8);
@@ -195,7 +196,7 @@ fn prefix(order: &[u8]) -> u64 {
     u64::from_be_bytes(bytes)
 }
 
-/// Whether a key's order lies between two bounds.
+/// True if a key's order bytes lie between two bounds.
 pub(crate) fn within(order: &[u8], low: Bound<&[u8]>, high: Bound<&[u8]>) -> bool {
     let above = match low {
         Bound::Unbounded => true,

@@ -1,39 +1,40 @@
-//! Each committed attempt against itself: its operations on one key agree with the order of its own program.
+//! Check of each committed attempt against itself: its operations on one key must agree with the order of its
+//! program.
 //!
-//! Deferred operations run at the commit, and not all in the order in which the program has them. Under protocols that
-//! defer, a recorder says of what follows which place its operation has in the program
-//! ([`Event::Operation`](hotrow_core::history::Event::Operation)), and records changes and looks at own changes. Two
-//! rules must hold for each key:
+//! Deferred operations run at the commit, and not all in the order of the program. Under a protocol that defers, a
+//! recorder notes the place in the program of the operation to which the next events belong
+//! ([`Event::Operation`](hotrow_core::history::Event::Operation)). It also records changes, and reads of own
+//! changes. Two rules must hold for each key:
 //!
 //! 1. Of two operations of which at least one changes the key, the one that comes first in the program runs first.
 //!    Otherwise an insertion may find the key that a later one has inserted.
-//! 2. What reads the key after a change of it finds that change. A read of what others have written is allowed only
-//!    together with a look at the own change, as that of a counter to which the attempt has added.
+//! 2. A read of the key after a change of it sees this change. A read of another's version is allowed only together
+//!    with a read of the own change, as in a counter to which the attempt has added.
 //!
-//! Attempts without effect are not judged: one that is about to be aborted may be so because it cannot keep the order.
-//! Nor are range reads and predicates.
+//! Attempts without effect are not judged: such an attempt may be aborted just because it cannot keep the order.
+//! Range reads and predicates are not judged either.
 
 use crate::attempts::{Attempts, key_name, walk};
 use crate::report::Dependency;
 use hotrow_core::history::{Event, History, ReadKind};
 
-/// The operations of the current attempt on one key so far.
+/// Operations of the current attempt on one key so far.
 #[derive(Debug, Clone, Copy)]
 struct Touched {
     attempt: u32,
-    /// The highest places of operations that looked and of those that changed, each plus one; 0 for none.
+    /// Highest places of the operations that read and of those that changed the key, each plus one; 0 for none.
     looked: u32,
     changed: u32,
 }
 
-/// A key that an attempt has not treated in its own order.
+/// A violation of an attempt's own order on one key.
 #[derive(Debug)]
 pub(crate) struct Violation {
     pub(crate) attempt: u32,
     pub(crate) dependency: Dependency,
 }
 
-/// Looks for violations of both rules, at most one for each key of an attempt and rule.
+/// Finds violations of both rules, at most one per attempt, key and rule.
 pub(crate) fn violations(history: &History, attempts: &Attempts) -> Vec<Violation> {
     let blank = Touched { attempt: u32::MAX, looked: 0, changed: 0 };
     let mut keys = vec![blank; history.keys.len()];
@@ -69,7 +70,7 @@ pub(crate) fn violations(history: &History, attempts: &Attempts) -> Vec<Violatio
             let (ran, then) = (before - 1, place - 1);
             let dependency = Dependency::OwnOrder { key: key_name(history, key), ran, then };
             found.push(Violation { attempt, dependency });
-            // Once is enough.
+            // Resetting the places reports each violation only once.
             (touched.looked, touched.changed) = (0, 0);
         }
         if let Event::Read { version, .. } = event

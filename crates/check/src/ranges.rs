@@ -1,59 +1,57 @@
-//! What range reads tell: edges from and to whoever inserted and deleted the keys that were not found.
+//! Edges from range reads: from and to the attempts that inserted and deleted the keys that a range read missed.
 //!
 //! # What is known
 //!
-//! A scan that took place between the stamps `from` and `to` learned of each key in its bounds whether it
-//! existed, at some moment in between. The keys that it found have reads of their own, with exact versions; here
-//! it is about the others. Of a key that was not found, the scan saw an *absent* version: the initial one, or a
-//! deletion. Which one is not recorded, but it was installed at a moment between `from` and `to`. Write `m` for
-//! that moment. Then:
+//! A scan between the stamps `from` and `to` observed for each key in its bounds whether the key existed, at some
+//! moment in between. The keys that it found have reads of their own, with exact versions; this module is about the
+//! others. If the scan missed a key, it saw an *absent* version: the initial one, or a deletion. The history does
+//! not record which one, but the scan looked at a moment between `from` and `to`. Write `m` for that moment. Then:
 //!
-//! 1. A deletion with a version below `from` was installed before `m`. The version seen is that one or a later
-//!    one of the key's chain, so there is a path deletion → … → version seen of write-write edges, and then a
+//! 1. A deletion with a version below `from` was installed before `m`. The version seen is that one or a later one
+//!    of the key's chain. So there is a path of write-write edges from the deletion to the version seen, and then a
 //!    write-read edge to the scanner. The edge from the deleting transaction to the scanner adds nothing to the
-//!    reachability that the true graph has: it is sound.
+//!    reachability in the true graph: it is sound.
 //! 2. An insertion with a version not below `to` was installed after `m`. The scanner's read-write edge leads to
-//!    whoever replaced the version seen, and from there a path of write-write edges to this insertion. The edge
-//!    from the scanner to the inserting transaction is sound.
-//! 3. Of a key that came or went within the window from `from` to `to`, the candidates are the absent version at
-//!    `from`, if the key was absent then, and each deletion within the window. The version seen is the earliest
-//!    candidate or a later one, so the edge from the earliest candidate's writer is sound; it is the latest
-//!    candidate or an earlier one, so the edge to whoever replaced the latest is sound.
+//!    the attempt that replaced the version seen, and a path of write-write edges leads on to this insertion. So
+//!    the edge from the scanner to the inserting transaction is sound.
+//! 3. If a key came or went within the window from `from` to `to`, the candidates are the absent version at `from`,
+//!    if the key was absent then, and each deletion within the window. The version seen is the earliest candidate
+//!    or a later one, so the edge from the earliest candidate's writer is sound. It is the latest candidate or an
+//!    earlier one, so the edge to the attempt that replaced the latest is sound.
 //!
-//! Rule 3 holds of complete histories only. Who is not recorded may have deleted a key within the window, and
-//! inserted it again, on either side of the scan.
+//! Rule 3 holds for complete histories only. An attempt that is not recorded may have deleted a key within the
+//! window, and inserted it again, on either side of the scan.
 //!
-//! 1 and 2 with all deletions and all insertions imply what the candidates give outside of windows, so there is
-//! nothing else to add. A store with several versions whose scans look at an older snapshot has to record the
-//! snapshot's stamp as `from`.
+//! Rules 1 and 2 with all deletions and all insertions imply the edges of candidates outside of windows, so nothing
+//! else is to be added. A store with several versions whose scans read an older snapshot must record the snapshot's
+//! stamp as `from`.
 //!
-//! # Which keys are left out
+//! # Keys that are left out
 //!
-//! Rules 1 and 2 are applied to whole blocks of keys at once (module [`crate::cover`]), found ones included. For
-//! a key of which the same attempt has a read of version `r`, below `to`, exact edges exist, and the rules must
-//! not say more than those:
+//! Rules 1 and 2 are applied to whole blocks of keys at once (module [`crate::cover`]), found keys included. If the
+//! same attempt has a read of version `r` of a key, below `to`, exact edges exist, and the rules must not add more:
 //!
-//! - Rule 2 says nothing more: the insertion is not below `to`, hence after `r` in the chain (chains that are not
-//!   in the order of their numbers have no positions, see [`crate::ordered`]), and the read-write edge at `r`
-//!   begins a path to it.
-//! - Rule 1 says nothing more if no deletion lies between `r` and `from`. If `r` was replaced by a version below
-//!   `from`, that may fail (a stale read), and the key is left out.
+//! - Rule 2 adds nothing. The insertion is not below `to`, hence after `r` in the chain (chains that do not follow
+//!   the order of their numbers have no positions, see [`crate::ordered`]), and the read-write edge at `r` begins a
+//!   path to it.
+//! - Rule 1 adds nothing if no deletion lies between `r` and `from`. If a version below `from` replaced `r`, one
+//!   may lie there (a stale read), so the key is left out.
 //!
-//! A read of a version not below `to` was made after the scan and does not count: the scan did not find the key.
-//! Keys that the attempt has written itself are left out: a scan that comes after the write does not look at
-//! what others did to the key, and the blocks' auxiliary nodes would lead from the attempt back to itself.
+//! A read of a version not below `to` was made after the scan and does not count: the scan missed the key. Keys
+//! that the attempt has written itself are left out for two reasons. A scan after the write does not see other
+//! attempts' changes of the key, and the blocks' auxiliary nodes would lead from the attempt back to itself.
 //!
-//! What an attempt without effect wanted to write is not recorded, so for those it is assumed that they have read
-//! each key of the object before they wrote it, if only to know whether it existed, as Hotrow's tables do, or that
-//! they have said that they would write it (`Event::Intend`).
+//! Writes that an attempt without effect intended are not recorded. It is assumed that such an attempt has read
+//! each key before it wrote it, at least to know whether it existed, as Hotrow's tables do, or that it has declared
+//! the write (`Event::Intend`).
 //!
-//! # Keys that were there all the time
+//! # Keys that were present all the time
 //!
-//! A key that existed at `from`, did not go until `to`, and was not found, fits no candidate. The index has lost
-//! it, or its scanner looked at an old state. If the key was absent at any time before, the scan is taken to
-//! have seen that: whatever absent version it was, the insertion that ended the latest absence comes after the
-//! scanner. If the key was never absent, this is an anomaly by itself. Only complete histories allow the
-//! conclusion that a key existed; in others this is not looked for.
+//! If a key existed at `from`, was not deleted until `to`, and the scan missed it, there is no candidate. Either
+//! the index has lost the key, or the scan read an old state. If the key was absent at any time before, the scan is
+//! assumed to have seen this: whichever absent version it saw, the insertion that ended the latest absence comes
+//! after the scanner. If the key was never absent, this is an anomaly by itself. Only a complete history shows that
+//! a key existed, so incomplete ones are not searched for lost keys.
 
 use crate::cover::Cover;
 use crate::graph::{Edges, Kind};
@@ -61,15 +59,15 @@ use crate::ordered::Ordered;
 use crate::versions::{NONE, Versions};
 use hotrow_core::history::{Event, History, WriteKind};
 
-/// One range read, in positions and ranks.
+/// A range read, in positions and ranks.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Scan {
     pub(crate) attempt: u32,
-    /// The first position and the one after the last.
+    /// First position, and the one after the last.
     pub(crate) keys: (u32, u32),
-    /// The rank of the first version not below the stamp before the scan, and of that after it.
+    /// Ranks of the first version not below the stamp before the scan, and not below the stamp after it.
     pub(crate) window: (u32, u32),
-    /// Where the positions that the attempt has touched begin and end in [`Ranges::touched`].
+    /// Begin and end, in [`Ranges::touched`], of the positions that the attempt has touched.
     pub(crate) touched: (usize, usize),
 }
 
@@ -77,12 +75,12 @@ pub(crate) struct Scan {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Touch {
     position: u32,
-    /// The rank of the version that was read, plus one; 0 for the initial one.
+    /// Rank of the version that was read, plus one; 0 for the initial one.
     read: u32,
     written: bool,
 }
 
-/// All range reads of a history, and those of the attempt at hand.
+/// All range reads of a history, and those of the current attempt.
 #[derive(Debug)]
 pub(crate) struct Ranges<'a> {
     history: &'a History,
@@ -97,7 +95,7 @@ pub(crate) struct Ranges<'a> {
     left_out: Vec<u32>,
 }
 
-/// A key that was there and was not found by a range read.
+/// A key that was present and that a range read missed.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Lost {
     pub(crate) attempt: u32,
@@ -121,7 +119,7 @@ impl<'a> Ranges<'a> {
         }
     }
 
-    /// Takes up an event of an attempt. Attempts come one after the other.
+    /// Processes an event of an attempt. Attempts come one after the other.
     pub(crate) fn event(&mut self, attempt: u32, event: Event<'_>) {
         let index = &self.versions.index;
         match event {
@@ -149,11 +147,11 @@ impl<'a> Ranges<'a> {
         }
     }
 
-    /// The attempt at hand is complete: adds the edges of its range reads.
+    /// Ends the current attempt: adds the edges of its range reads.
     pub(crate) fn end_attempt(&mut self, edges: &mut Edges) {
         if !self.pending.is_empty() {
             self.touches.sort_unstable();
-            // A scan that is repeated finds the same again and again.
+            // A repeated scan finds the same keys again.
             self.touches.dedup();
             let begin = self.touched.len();
             self.touched.extend(self.touches.iter().map(|touch| touch.position));
@@ -170,14 +168,14 @@ impl<'a> Ranges<'a> {
         self.touches.clear();
     }
 
-    /// What the attempt did with a position.
+    /// Returns the current attempt's reads and writes of a position.
     fn touches(&self, position: u32) -> &[Touch] {
         let begin = self.touches.partition_point(|touch| touch.position < position);
         let end = begin + self.touches[begin..].partition_point(|touch| touch.position == position);
         &self.touches[begin..end]
     }
 
-    /// Rule 3.
+    /// Adds the edges of rule 3.
     fn add_window(&mut self, scan: Scan, edges: &mut Edges) {
         let mut window = std::mem::take(&mut self.window);
         window.clear();
@@ -208,7 +206,7 @@ impl<'a> Ranges<'a> {
         self.window = window;
     }
 
-    /// Rules 1 and 2, for the positions between those that are left out.
+    /// Adds the edges of rules 1 and 2, for the ranges between the positions that are left out.
     fn add_blocks(&mut self, scan: Scan, edges: &mut Edges) {
         let mut left_out = std::mem::take(&mut self.left_out);
         left_out.clear();
@@ -231,7 +229,7 @@ impl<'a> Ranges<'a> {
         self.left_out = left_out;
     }
 
-    /// Whether what was read had been replaced before the scan.
+    /// True if the version read had been replaced before the scan.
     fn is_stale(&self, touch: &Touch, scan: Scan) -> bool {
         let next = match touch.read.checked_sub(1) {
             None => self.versions.first(self.ordered.key(touch.position)),
@@ -240,8 +238,8 @@ impl<'a> Ranges<'a> {
         next != NONE && next < scan.window.0
     }
 
-    /// Looks for keys that were there all the time and were not found. Adds edges to whoever inserted them, and
-    /// returns those that nobody did.
+    /// Finds keys that were present all the time and that a range read missed. Adds edges to the attempts that
+    /// inserted them, and returns the keys that no attempt inserted.
     pub(crate) fn lost(mut self, edges: &mut Edges) -> Vec<Lost> {
         let mut lost = Vec::new();
         if !self.history.complete {
@@ -287,10 +285,10 @@ impl<'a> Ranges<'a> {
     }
 }
 
-/// So many lost keys of one range read are looked at.
+/// Largest number of lost keys examined per range read.
 const LOST_MAX: usize = 8;
 
-/// Which positions are there: a bit each, and a bit for each word that is not empty.
+/// Bit set of the present positions, with a second level: one bit for each word that is not empty.
 #[derive(Debug)]
 struct Present {
     words: Vec<u64>,
@@ -311,7 +309,7 @@ impl Present {
         *above = if self.words[word] == 0 { *above & !bit } else { *above | bit };
     }
 
-    /// The first position from this one on that is there.
+    /// Returns the first present position from this one on.
     fn next(&self, position: u32) -> Option<u32> {
         let word = position as usize / 64;
         let here = self.words.get(word)? & (u64::MAX << (position % 64));

@@ -1,16 +1,16 @@
-//! What is said of a history.
+//! Report on a history: verdicts and anomalies.
 
 use std::collections::HashSet;
 use std::fmt;
 
-/// How an attempt ended.
+/// End of an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
     /// It committed.
     Committed,
     /// It lost a conflict.
     Aborted,
-    /// Its body wanted it undone, or panicked.
+    /// Its body asked for a rollback, or panicked.
     RolledBack,
     /// Its end is not in the history.
     Unfinished,
@@ -19,11 +19,11 @@ pub enum Outcome {
 /// The name of an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Transaction {
-    /// The number of its worker.
+    /// Number of its worker.
     pub worker: u32,
-    /// Which of the worker's attempts it is, counted from 1.
+    /// Position among the worker's attempts, from 1.
     pub position: u32,
-    /// How it ended.
+    /// End of the attempt.
     pub outcome: Outcome,
 }
 
@@ -34,7 +34,7 @@ impl fmt::Display for Transaction {
 }
 
 impl Transaction {
-    /// The name with its explanation.
+    /// Returns the name with its explanation.
     fn introduced(&self) -> String {
         let ending = match (self.position % 10, self.position % 100) {
             (1, hundred) if hundred != 11 => "st",
@@ -52,7 +52,7 @@ impl Transaction {
     }
 }
 
-/// What an anomaly rules out. Each level includes those before it.
+/// Property that an anomaly violates. Each level includes those before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
     /// Serializability.
@@ -67,7 +67,7 @@ impl Level {
     /// All levels, the weakest first.
     pub const ALL: [Level; 3] = [Level::Serializable, Level::Strict, Level::Opaque];
 
-    /// What a history is that reaches the level.
+    /// Returns the adjective for a history that reaches the level.
     pub const fn name(self) -> &'static str {
         match self {
             Level::Serializable => "serializable",
@@ -77,21 +77,21 @@ impl Level {
     }
 }
 
-/// The anomalies, by the names of Adya's thesis and the common ones.
+/// Anomalies, by the names of Adya's thesis and the common names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum AnomalyKind {
     /// G0: transactions replaced each other's versions in a cycle.
     DirtyWrite,
-    /// G1a: a version was read that an attempt without effect had installed.
+    /// G1a: a transaction read a version that an attempt without effect had installed.
     AbortedRead,
-    /// G1b: a version was read that its own writer replaced.
+    /// G1b: a transaction read a version that its own writer replaced.
     IntermediateRead,
     /// G1c: a cycle of write-write and write-read dependencies.
     CircularInformationFlow,
-    /// G-single over one key: it was read, replaced by another, and then written on top of that.
+    /// G-single over one key: a transaction read it, another replaced it, and the first then wrote on top of that.
     LostUpdate,
-    /// G-single over one key: it was read twice, before and after another replaced it.
+    /// G-single over one key: a transaction read it twice, before and after another replaced it.
     UnrepeatableRead,
     /// G-single: any other cycle with exactly one read-write dependency. Read skew, fractured reads.
     ReadSkew,
@@ -101,22 +101,22 @@ pub enum AnomalyKind {
     WriteSkew,
     /// G2: a cycle with several read-write dependencies, of which at least one comes from a range read.
     Phantom,
-    /// A range read did not find a key that had always been there.
+    /// A range read missed a key that had always been present.
     LostKey,
-    /// Operations of one transaction on one key ran in another order than that of its program.
+    /// Operations of one transaction on one key ran in another order than that of the program.
     OwnOrderReversed,
-    /// A transaction read what others had written of a key that it had changed itself.
+    /// A transaction read another's version of a key that it had changed itself.
     OwnChangeUnseen,
-    /// A version was read or passed over by a transaction that began after it had been replaced.
+    /// A transaction read or passed over a version that had been replaced before the transaction began.
     StaleRead,
-    /// Any other cycle that needs the order in real time.
+    /// Any other cycle that needs real time.
     RealTime,
-    /// An attempt without effect saw what fits no order of the committed ones.
+    /// An attempt without effect saw a state that fits no order of the committed ones.
     InconsistentState,
 }
 
 impl AnomalyKind {
-    /// The name used in reports.
+    /// Returns the name used in reports.
     pub const fn name(self) -> &'static str {
         match self {
             AnomalyKind::DirtyWrite => "dirty write (G0)",
@@ -145,54 +145,54 @@ impl fmt::Display for AnomalyKind {
     }
 }
 
-/// Why one transaction comes before another. Keys are given for people: `accounts[7]`.
+/// Reason why one transaction comes before another. Keys have the form for people: `accounts[7]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Dependency {
-    /// The second replaced what the first had written.
+    /// The second replaced a version that the first had written.
     WriteWrite {
         /// The key.
         key: String,
-        /// The first one's version.
+        /// Version of the first.
         replaced: u64,
-        /// The second one's version.
+        /// Version of the second.
         version: u64,
     },
-    /// The second read what the first had written.
+    /// The second read a version that the first had written.
     WriteRead {
         /// The key.
         key: String,
         /// The version.
         version: u64,
     },
-    /// The second replaced what the first had read.
+    /// The second replaced a version that the first had read.
     ReadWrite {
         /// The key.
         key: String,
-        /// The version that was read.
+        /// Version that was read.
         read: u64,
-        /// The second one's version.
+        /// Version of the second.
         version: u64,
     },
-    /// The second did not find a key in a range read that the first had deleted.
+    /// A range read of the second missed a key that the first had deleted.
     WriteRange {
         /// The key.
         key: String,
-        /// The version that the deletion made.
+        /// Version that the deletion made.
         version: u64,
     },
-    /// The first did not find a key in a range read that the second inserted.
+    /// A range read of the first missed a key that the second inserted.
     RangeWrite {
         /// The key.
         key: String,
-        /// The version that the insertion made.
+        /// Version that the insertion made.
         version: u64,
     },
     /// The first had ended before the second began.
     Time {
-        /// The stamp of the end.
+        /// Stamp of the end.
         ended: u64,
-        /// The stamp of the beginning.
+        /// Stamp of the beginning.
         began: u64,
     },
     /// The first installed a version without taking effect, and the second read it.
@@ -206,44 +206,45 @@ pub enum Dependency {
     IntermediateRead {
         /// The key.
         key: String,
-        /// The version that was read.
+        /// Version that was read.
         version: u64,
-        /// The version that replaced it.
+        /// Version that replaced it.
         later: u64,
     },
-    /// Both are the same, whose range read did not find a key that had always been there.
+    /// First and second are the same transaction; its range read missed a key that had always been present.
     LostKey {
         /// The key.
         key: String,
     },
-    /// Both are the same, of whose operations on a key a later one ran before an earlier one.
+    /// First and second are the same transaction; of its operations on a key, a later one ran before an earlier
+    /// one.
     OwnOrder {
         /// The key.
         key: String,
-        /// The place in the program of the operation that ran first.
+        /// Place in the program of the operation that ran first.
         ran: u32,
-        /// The place of the one that ran after it.
+        /// Place in the program of the operation that ran after it.
         then: u32,
     },
-    /// Both are the same, which read another's version of a key though it had changed the key.
+    /// First and second are the same transaction; it read another's version of a key that it had changed itself.
     OwnChangeUnseen {
         /// The key.
         key: String,
-        /// The version that was read.
+        /// Version that was read.
         version: u64,
     },
-    /// The graph has an edge whose reason was not found again. Should not happen.
+    /// The graph has an edge without a reason in the events. Should not happen.
     Unexplained,
 }
 
 /// One edge of a cycle, or a dependency that is an anomaly by itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Step {
-    /// The transaction that comes first.
+    /// Transaction that comes first.
     pub first: Transaction,
-    /// The transaction that comes second.
+    /// Transaction that comes second.
     pub second: Transaction,
-    /// Why.
+    /// Reason for the order.
     pub dependency: Dependency,
 }
 
@@ -310,7 +311,7 @@ impl fmt::Display for Step {
     }
 }
 
-/// A version in a sentence.
+/// A version, displayed as part of a sentence.
 struct Read(u64);
 
 impl fmt::Display for Read {
@@ -322,15 +323,15 @@ impl fmt::Display for Read {
     }
 }
 
-/// Something that a correct history does not have.
+/// A violation that a correct history does not have.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Anomaly {
-    /// Its name.
+    /// Name of the anomaly.
     pub kind: AnomalyKind,
-    /// The weakest property that it rules out.
+    /// Weakest property that it violates.
     pub violates: Level,
-    /// The cycle: each step's second transaction is the next one's first, and the last one's second is the
-    /// first's first. One step for those anomalies that are no cycles.
+    /// The cycle: each step's second transaction is the first of the next step, and the last step's second is the
+    /// first step's first. An anomaly that is not a cycle has one step.
     pub steps: Vec<Step>,
 }
 
@@ -350,10 +351,10 @@ impl fmt::Display for Anomaly {
     }
 }
 
-/// How much there was.
+/// Counts of a history and its graph.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Attempts.
+    /// All attempts.
     pub attempts: u64,
     /// Attempts that committed.
     pub committed: u64,
@@ -369,46 +370,46 @@ pub struct Counts {
     pub writes: u64,
     /// Range reads.
     pub range_reads: u64,
-    /// Edges of the graph from a writer to whoever replaced its version.
+    /// Edges of the graph from a writer to the attempt that replaced its version.
     pub write_write_edges: u64,
     /// Edges from a writer to a reader.
     pub write_read_edges: u64,
-    /// Edges from a reader to whoever replaced what it had read.
+    /// Edges from a reader to the attempt that replaced the version read.
     pub read_write_edges: u64,
-    /// Edges that come of range reads, many of them standing for more than one dependency.
+    /// Edges from range reads; many of them stand for more than one dependency.
     pub range_edges: u64,
-    /// Edges in real time.
+    /// Edges of the order in real time.
     pub time_edges: u64,
 }
 
 /// The verdicts on a history.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Report {
-    /// The protocol that made the history.
+    /// Protocol that made the history.
     pub protocol: String,
-    /// Whether the protocol claims to be opaque.
+    /// True if the protocol claims to be opaque.
     pub claims_opacity: bool,
-    /// Whether the protocol claims that its serial order agrees with real time.
+    /// True if the protocol claims that its serial order agrees with real time.
     pub claims_strictness: bool,
-    /// Whether the history has all attempts; otherwise the verdicts are about those that it has.
+    /// True if the history has all attempts; otherwise the verdicts are about the attempts that it has.
     pub complete: bool,
-    /// Whether the committed attempts have the effect of some serial order.
+    /// True if the committed attempts have the effect of some serial order.
     pub serializable: bool,
-    /// Whether that order can be one that agrees with real time.
+    /// True if some such order agrees with real time.
     pub strictly_serializable: bool,
-    /// Whether there is such an order in which attempts without effect, too, saw what was there.
+    /// True if in some such order the attempts without effect, too, saw a consistent state.
     pub opaque: bool,
-    /// How much there was.
+    /// Counts of the history and its graph.
     pub counts: Counts,
-    /// What was found: the weakest property's violations first, and at most one hundred of each level's.
+    /// Anomalies found, by level from the weakest, at most one hundred per level.
     pub anomalies: Vec<Anomaly>,
-    /// How many more were found. There may be still more: not every cycle is looked for, only some in each
-    /// set of transactions that reach each other.
+    /// Number of further anomalies found. More may exist, because the search is limited to some cycles per set of
+    /// transactions that reach each other.
     pub not_listed: u64,
 }
 
 impl Report {
-    /// Whether the history reaches a level.
+    /// True if the history reaches a level.
     pub fn is(&self, level: Level) -> bool {
         match level {
             Level::Serializable => self.serializable,
@@ -417,7 +418,7 @@ impl Report {
         }
     }
 
-    /// The level that the protocol claims: strict, unless it claims opacity, or not even that.
+    /// Returns the level that the protocol claims: opaque, strict or only serializable.
     pub fn claimed(&self) -> Level {
         match (self.claims_opacity, self.claims_strictness) {
             (true, _) => Level::Opaque,
@@ -453,13 +454,13 @@ impl fmt::Display for Report {
         if !self.complete {
             writeln!(
                 f,
-                "The history was cut at its bound: what began later is not in it, and the verdicts do not speak of it."
+                "The history was cut at its bound: attempts that began later are missing, and the verdicts do not cover them."
             )?;
         }
         writeln!(f)?;
         let answer = |holds| if holds { "yes" } else { "NO" };
         writeln!(f, "serializable           {}", answer(self.serializable))?;
-        // What is claimed as a rule needs no word unless it is not claimed.
+        // Almost every protocol claims strictness, so that only a protocol without the claim is mentioned.
         let strict = match (self.claimed() >= Level::Strict, self.serializable, self.strictly_serializable) {
             (false, true, false) => " (and the protocol does not claim to be)",
             _ => "",

@@ -1,10 +1,10 @@
-//! From versions to small numbers that keep their order.
+//! Index from versions to dense ranks in the same order.
 //!
-//! Versions come from one counter that stamps are taken from as well, so they are nearly dense: a bit for each
-//! number up to the largest, and the count of bits before each word, find a version's rank in one place of
-//! memory. Histories that are not like that (written by hand, or cut out of a long run) are searched.
+//! Versions come from the counter that stamps come from as well, so they are nearly dense. A bit for each number up
+//! to the largest, and the count of bits before each word, give a version's rank with one memory access. Other
+//! histories (written by hand, or cut out of a long run) use binary search.
 
-/// The ranks of all versions of a history.
+/// Ranks of all versions of a history.
 #[derive(Debug)]
 pub(crate) struct VersionIndex {
     ranks: Ranks,
@@ -13,14 +13,14 @@ pub(crate) struct VersionIndex {
 
 #[derive(Debug)]
 enum Ranks {
-    /// For each 64 versions from 0: which of them there are, and how many there are before.
+    /// For each 64 versions from 0: a bit set of those present, and the number of versions before.
     Dense(Vec<(u64, u32)>),
     /// The versions, sorted.
     Sparse(Vec<u64>),
 }
 
 impl VersionIndex {
-    /// The index of these versions; the error is one that is there twice. At most `u32::MAX` versions.
+    /// Makes the index of at most `u32::MAX` versions. The error is a version that occurs twice.
     pub(crate) fn new(mut written: Vec<u64>) -> Result<Self, u64> {
         let len = written.len();
         let largest = written.iter().copied().max().unwrap_or(0);
@@ -52,7 +52,7 @@ impl VersionIndex {
         self.len
     }
 
-    /// How many versions are smaller.
+    /// Returns the number of smaller versions.
     pub(crate) fn below(&self, version: u64) -> u32 {
         match &self.ranks {
             Ranks::Dense(words) => match words.get((version / 64) as usize) {
@@ -63,7 +63,7 @@ impl VersionIndex {
         }
     }
 
-    /// The rank of a version, if there is such a version.
+    /// Returns the rank of a version; `None` if there is no such version.
     pub(crate) fn rank(&self, version: u64) -> Option<u32> {
         match &self.ranks {
             Ranks::Dense(words) => {
@@ -75,7 +75,7 @@ impl VersionIndex {
         }
     }
 
-    /// The version of a rank.
+    /// Returns the version of a rank.
     pub(crate) fn version(&self, rank: u32) -> u64 {
         match &self.ranks {
             Ranks::Dense(words) => {

@@ -1,11 +1,11 @@
-//! The versions of a history: who wrote each, and the order of each key's.
+//! Versions of a history: their writers, and the version order of each key.
 //!
-//! A key's order is that of its chain: each write says which version it replaced. Versions of attempts without
-//! effect (aborted ones, should a protocol have let them install anything) are passed over, so a chain links
-//! effective versions only.
+//! A key's version order is its chain: each write names the version that it replaced. A chain links effective
+//! versions only; it skips versions of attempts without effect (aborted ones, if a protocol has let them install
+//! anything).
 //!
-//! An unfinished attempt counts as effective if somebody else has read a version of its: it was in the middle of
-//! its commit then, and opacity lets such an attempt be completed by its commit (Guerraoui and Kapałka 2008).
+//! An unfinished attempt counts as effective if another attempt has read one of its versions. It was committing
+//! then, and opacity allows to complete such an attempt by its commit (Guerraoui and Kapałka 2008).
 
 use crate::Malformed;
 use crate::attempts::{Attempts, key_name, walk};
@@ -17,17 +17,17 @@ use std::collections::HashMap;
 /// No version: the end of a chain, or the state before the history.
 pub(crate) const NONE: u32 = u32::MAX;
 
-/// A version that the history does not have, in [`Version::before`].
+/// A version that is missing from the history, in [`Version::before`].
 const GAP: u32 = u32::MAX - 1;
 
-/// One version. Its number is its rank among all versions, so numbers compare as versions do.
+/// A version. Its number is its rank among all versions, so that numbers compare as versions do.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Version {
     pub(crate) writer: u32,
     pub(crate) key: u32,
-    /// The effective version that replaced it, or `NONE`.
+    /// Effective version that replaced it, or `NONE`.
     pub(crate) next: u32,
-    /// The effective version that it replaced, or `NONE`, or `GAP`.
+    /// Effective version that it replaced, or `NONE`, or `GAP`.
     before: u32,
 }
 
@@ -37,12 +37,12 @@ pub(crate) struct Versions {
     pub(crate) index: VersionIndex,
     all: Vec<Version>,
     kinds: Vec<WriteKind>,
-    /// Of each key: its first effective version.
+    /// First effective version of each key.
     first: Vec<u32>,
-    /// Effective versions that replaced one that is not recorded.
+    /// Effective versions that replaced an unrecorded one.
     gaps: HashMap<(u32, u64), u32>,
-    /// Of each key: whether its chain is not the plain one that a correct store makes. Its order differs from
-    /// that of the versions' numbers, or it has gaps or versions without effect.
+    /// Per key: true if its chain is not the plain one of a correct store: it differs from the order of the
+    /// versions' numbers, or has gaps or versions without effect.
     odd: Vec<bool>,
 }
 
@@ -54,27 +54,27 @@ pub(crate) struct Read {
     pub(crate) version: u64,
 }
 
-/// Where a version that was read comes from.
+/// Origin of a version that was read.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Source {
-    /// It is the state before the history, or it was not recorded.
+    /// It is the state before the history, or was not recorded.
     Before,
-    /// It was written in the history: its rank, and who wrote it.
+    /// It was written in the history: its rank and its writer.
     Written(u32, u32),
 }
 
-/// What is known of a version that was read.
+/// Relations of a version that was read.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Known {
     pub(crate) source: Source,
-    /// The effective version that replaced it, or `NONE`.
+    /// Effective version that replaced it, or `NONE`.
     pub(crate) next: u32,
-    /// Who wrote that, or `NONE`.
+    /// Writer of that version, or `NONE`.
     pub(crate) replacer: u32,
 }
 
 impl Versions {
-    /// Finds the versions' writers and order, and completes `attempts.effective`.
+    /// Finds the versions' writers and order. Completes `attempts.effective`.
     pub(crate) fn read(
         history: &History,
         attempts: &mut Attempts,
@@ -100,7 +100,7 @@ impl Versions {
         Ok(versions)
     }
 
-    /// Fills in what each write says. Returns the versions replaced that are not recorded.
+    /// Stores the content of each write. Returns the replaced versions that are not recorded.
     fn take_writes(&mut self, history: &History) -> Result<HashMap<u32, u64>, Malformed> {
         let mut replaced_gaps = HashMap::new();
         let mut failed = None;
@@ -127,7 +127,8 @@ impl Versions {
         failed.map_or(Ok(replaced_gaps), Err)
     }
 
-    /// Unfinished attempts of which somebody else has read a version were committing.
+    /// Marks unfinished attempts as effective if another attempt has read one of their versions: they were
+    /// committing.
     fn complete_seen_commits(&self, history: &History, attempts: &mut Attempts) {
         let unfinished = |version: &Version| attempts.outcome[version.writer as usize] == Outcome::Unfinished;
         if !self.all.iter().any(unfinished) {
@@ -201,7 +202,7 @@ impl Versions {
         if backwards { self.find_circle(history, attempts) } else { Ok(()) }
     }
 
-    /// Looks for versions that no chain from its beginning reaches. There is a step backwards in each circle.
+    /// Finds versions that no chain from its beginning reaches. Every circle has a step backwards.
     fn find_circle(&self, history: &History, attempts: &Attempts) -> Result<(), Malformed> {
         let mut reached = vec![false; self.all.len()];
         for mut rank in self.first.iter().chain(self.gaps.values()).copied() {
@@ -233,7 +234,7 @@ impl Versions {
         }
     }
 
-    /// What is known of a version that is named as one of a key.
+    /// Looks up a version that an event names as one of a key.
     pub(crate) fn look_up_one(&self, history: &History, key: u32, version: u64) -> Result<Known, Malformed> {
         let (source, next) = match self.index.rank(version) {
             _ if version == 0 => (Source::Before, self.first[key as usize]),
@@ -253,9 +254,9 @@ impl Versions {
         Ok(Known { source, next, replacer })
     }
 
-    /// Looks up many reads, step by step, so that the processor fetches many places of memory at once: these
-    /// accesses, one after the other, would take longer than all the rest of the check. `None` is for
-    /// [`look_up_one`](Self::look_up_one) to explain.
+    /// Looks up many reads, step by step, so that the processor fetches many addresses at once: one after the
+    /// other, these accesses would take longer than the rest of the check. Where the result is `None`,
+    /// [`look_up_one`](Self::look_up_one) gives the explanation.
     pub(crate) fn look_up(&self, reads: &[Read], known: &mut Vec<Option<Known>>) {
         known.clear();
         known.extend(reads.iter().map(|read| {
@@ -289,7 +290,7 @@ impl Versions {
         self.all[rank as usize].writer
     }
 
-    /// The effective version that this one replaced, if it is recorded.
+    /// Returns the effective version that this one replaced, if it is recorded.
     pub(crate) fn before(&self, rank: u32) -> Option<u32> {
         let before = self.all[rank as usize].before;
         (before < GAP).then_some(before)
@@ -303,14 +304,14 @@ impl Versions {
         self.odd[key as usize]
     }
 
-    /// The numbers of all versions that are linked: those with an effect.
+    /// Iterates over the numbers of all linked versions: those with an effect.
     pub(crate) fn effective<'a>(&'a self, attempts: &'a Attempts) -> impl Iterator<Item = u32> + 'a {
         let effective = |rank: &u32| attempts.effective[self.writer(*rank) as usize];
         (0..self.all.len() as u32).filter(effective)
     }
 }
 
-/// The error for a version that is there twice.
+/// Makes the error for a version that occurs twice.
 fn written_twice(history: &History, twice: u64) -> Malformed {
     let mut keys = Vec::new();
     walk(history, |_, event| {

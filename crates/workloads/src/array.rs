@@ -9,14 +9,14 @@ use hotrow::sync::random::Random;
 use hotrow::{Engine, Protocol, TArray, Worker};
 use serde::Serialize;
 
-/// What to load and run.
+/// The size of the array and the shape of its transactions.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct ArrayOptions {
-    /// Elements, at least 1. The paper has a million.
+    /// Number of elements, at least 1. The paper has a million.
     pub size: usize,
-    /// Operations in a transaction. The paper has 10 and 50.
+    /// Operations per transaction. The paper has 10 and 50.
     pub ops: usize,
-    /// The share of operations that increment, from 0 to 1; the others read. The paper has a half.
+    /// Share of operations that increment, from 0 to 1; the others read. The paper has a half.
     pub increment_share: f64,
 }
 
@@ -26,15 +26,15 @@ pub struct Array<P: Protocol> {
     options: ArrayOptions,
 }
 
-/// One worker's next transaction, and how many increments it has committed.
+/// One worker's next transaction, and its count of committed increments.
 pub struct ArrayClient {
     random: Random,
-    /// Elements, and whether each is incremented.
+    /// Pairs of an element's index and a flag; the flag is true if the operation increments.
     operations: Vec<(usize, bool)>,
     increments: u64,
 }
 
-/// Memory in use for each element, in bytes: the integer and what a protocol keeps beside it, at most.
+/// Memory in use per element, in bytes: the integer and at most as much for the protocol.
 const ELEMENT_BYTES: u64 = 16;
 
 impl WorkloadDefinition for ArrayOptions {
@@ -130,7 +130,7 @@ impl<P: Protocol> Workload<P> for Array<P> {
         });
         let end = match ran {
             Ok(sum) => {
-                // The sum is of no use; a compiler that knew it would not read.
+                // The sum is discarded; without `black_box` the compiler could remove the reads.
                 std::hint::black_box(sum);
                 client.increments += operations.iter().filter(|(_, increments)| *increments).count() as u64;
                 End::Committed

@@ -1,10 +1,10 @@
-//! The definition of a workload: its description, its options, and the way to its data.
+//! Definition of a workload: its description, its options, and the function that loads its data.
 //!
-//! A workload is a module with a type for its options, which implements [`WorkloadDefinition`]. [`WorkloadOptions`] is
-//! a value of any such type behind a trait object, so that the command treats all workloads alike. The trait object
-//! is called once per run, before the data are loaded: it knows its own type, asks the protocols' registry for the
-//! type behind the protocol's name, and everything from loading to the report is compiled for these two types. So no
-//! transaction pays for a call through the trait object.
+//! A workload is a module with a type for its options, which implements [`WorkloadDefinition`]. [`WorkloadOptions`]
+//! holds a value of any such type behind a trait object, so that the command treats all workloads alike. The trait
+//! object is called once per run, before the data are loaded. It knows its own type and asks the protocols'
+//! registry for the type behind the protocol's name. Everything from loading to the report is compiled for these
+//! two types, so that no transaction pays for a call through the trait object.
 
 use crate::error::BenchError;
 use crate::observer::{Host, Observer};
@@ -17,43 +17,43 @@ use serde_json::{Map, Value};
 use std::fmt;
 use std::sync::Arc;
 
-/// The description of a workload, known without choosing its options.
+/// Description of a workload, available without choosing its options.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WorkloadInfo {
-    /// The name, as given to the command.
+    /// Name, as given to the command.
     pub name: &'static str,
-    /// One line.
+    /// Summary in one line.
     pub summary: &'static str,
-    /// The paper or specification, with the section.
+    /// Paper or specification, with the section.
     pub source: &'static str,
-    /// True if all its transactions are procedures, whose operations can be made to arrive one at a time
+    /// True if all its transactions are procedures. A run can then delay each of their operations
     /// ([`Workload::database_mut`]).
     pub runs_procedures: bool,
-    /// Its options.
+    /// Options of the workload.
     pub options: &'static [OptionInfo],
-    /// Options as an example.
+    /// Example of options on the command line.
     pub example: &'static str,
 }
 
-/// The options of a workload: the one type that a workload has to define beside [`Workload`] itself.
+/// Options of a workload: the only type that a workload defines beside its implementation of [`Workload`].
 ///
-/// Reports show the options as they are serialized: an object whose keys are the names of [`WorkloadInfo::options`] in
-/// their order, with `_` for `-`.
+/// Reports show the options as they are serialized: an object whose keys are the names of [`WorkloadInfo::options`]
+/// in their order, with `_` for `-`.
 pub trait WorkloadDefinition: fmt::Debug + Serialize + Send + Sync + Sized + 'static {
-    /// The workload with its data in an engine.
+    /// The workload with its data loaded into an engine.
     type Loaded<P: Protocol>: Workload<P>;
 
-    /// The description.
+    /// Description of the workload.
     const INFO: WorkloadInfo;
 
-    /// Reads the options from their values, each given or the default.
+    /// Reads the options from their values; an option that was not given has its default.
     ///
     /// # Errors
     ///
-    /// [`OptionError`] if an option cannot have its value.
+    /// [`OptionError`] if an option does not admit its value.
     fn parse(values: &OptionValues<'_>) -> Result<Self, OptionError>;
 
-    /// Estimates how much memory the data will have in use once they are loaded, in bytes.
+    /// Estimates the memory in use for the data once they are loaded, in bytes.
     fn data_bytes_estimate(&self) -> u64;
 
     /// Loads the data into a new engine, with up to `threads` threads.
@@ -70,36 +70,36 @@ pub trait WorkloadDefinition: fmt::Debug + Serialize + Send + Sync + Sized + 'st
     ) -> Result<Self::Loaded<P>, BenchError>;
 }
 
-/// A workload with its options, whatever their type.
+/// A workload with its options, of any type.
 #[derive(Clone)]
 pub struct WorkloadOptions(Arc<dyn AnyOptions>);
 
 impl WorkloadOptions {
-    /// The workload `W` with the options `given`: names without dashes, and values.
+    /// Parses the options of the workload `W` from `given`: names without dashes, and values.
     ///
     /// # Errors
     ///
-    /// [`OptionError`] if there is no such option, or it cannot have the value.
+    /// [`OptionError`] if `W` has no such option, or the option does not admit the value.
     pub fn parse_as<W: WorkloadDefinition>(given: &[(&str, &str)]) -> Result<Self, OptionError> {
         W::parse(&OptionValues::new(W::INFO.name, W::INFO.options, given)?).map(Self::from)
     }
 
-    /// The workload's description.
+    /// Returns the workload's description.
     pub fn info(&self) -> &'static WorkloadInfo {
         self.0.info()
     }
 
-    /// The values of the options, for reports.
+    /// Returns the values of the options, for reports.
     pub fn to_json(&self) -> Map<String, Value> {
         self.0.to_json()
     }
 
-    /// Estimates how much memory the process will have in use once the data are loaded, in bytes.
+    /// Estimates the memory in use by the process once the data are loaded, in bytes.
     pub fn resident_bytes_estimate(&self) -> u64 {
         self.0.data_bytes_estimate().saturating_add(BASE_BYTES)
     }
 
-    /// Loads and runs the workload; `spec` is the one that these options are a part of.
+    /// Loads and runs the workload; these options must be the ones in `spec`.
     pub(crate) fn run(
         &self,
         spec: &RunSpec,
@@ -110,7 +110,7 @@ impl WorkloadOptions {
     }
 }
 
-/// Memory in use whatever the workload, in bytes.
+/// Memory in use under every workload, in bytes.
 const BASE_BYTES: u64 = 20_000_000;
 
 impl<W: WorkloadDefinition> From<W> for WorkloadOptions {
@@ -125,7 +125,8 @@ impl fmt::Debug for WorkloadOptions {
     }
 }
 
-/// [`WorkloadDefinition`] as a trait object: what needs no protocol's type, and a run, which finds that type itself.
+/// [`WorkloadDefinition`] as a trait object. It has the functions without a protocol's type, and a run, which looks
+/// that type up itself.
 trait AnyOptions: fmt::Debug + Send + Sync {
     fn info(&self) -> &'static WorkloadInfo;
     fn to_json(&self) -> Map<String, Value>;

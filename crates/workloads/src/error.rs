@@ -1,69 +1,69 @@
-//! Why a benchmark did not come to its end.
+//! Errors that end a benchmark.
 
 use crate::options::OptionError;
 use hotrow::Misuse;
 use hotrow::protocols::UnknownProtocol;
 
-/// Why a run could not begin, or did not come to its end.
+/// Reason why a run could not begin or did not complete.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BenchError {
-    /// A workload's option has no such name, or a value it cannot have.
+    /// The workload has no option of this name, or the option does not admit the value.
     #[error(transparent)]
     Option(#[from] OptionError),
-    /// No protocol has the name.
+    /// No protocol has this name.
     #[error(transparent)]
     UnknownProtocol(#[from] UnknownProtocol),
-    /// A run without threads.
+    /// The run has no threads.
     #[error("a run needs at least one thread")]
     NoThreads,
-    /// The engine was asked for what it cannot do (more workers than the protocol admits).
+    /// The engine does not support the request: more workers than the protocol admits.
     #[error(transparent)]
     Misuse(#[from] Misuse),
     /// The data could not be loaded.
     #[error("loading failed: {0}")]
     Load(String),
-    /// A transaction failed in a way that its workload does not know.
+    /// A transaction failed with an error that its workload does not expect.
     #[error("a {kind} transaction failed on worker {worker}: {message}")]
     Transaction {
-        /// The transaction's type.
+        /// Name of the transaction type.
         kind: &'static str,
-        /// The worker's number.
+        /// Number of the worker.
         worker: usize,
-        /// What went wrong.
+        /// Message of the failure.
         message: String,
     },
     /// The observer ended the run.
     #[error("ended after {:.1} s: {reason}", after.as_secs_f64())]
     Ended {
-        /// How long the run had gone on, warm-up included.
+        /// Time from the start of the run to its end, warm-up included.
         after: std::time::Duration,
-        /// Why.
+        /// Reason given by the observer.
         reason: String,
     },
-    /// A simulation could not begin, or did not come to its end.
+    /// A simulation could not begin or did not complete.
     #[error("simulation: {0}")]
     Simulation(String),
     /// A worker's thread panicked.
     #[error("worker {worker} panicked: {message}")]
     Panicked {
-        /// The worker's number.
+        /// Number of the worker.
         worker: usize,
-        /// The panic's message.
+        /// Message of the panic.
         message: String,
     },
-    /// The system refused a thread.
+    /// The operating system refused to start a thread.
     #[error("cannot start the thread of worker {worker}: {reason}")]
     Thread {
-        /// The worker's number.
+        /// Number of the worker.
         worker: usize,
-        /// The system's reason.
+        /// Error reported by the operating system.
         reason: std::io::Error,
     },
 }
 
 impl BenchError {
-    /// Whether other arguments would have avoided it.
+    /// True if other arguments would have avoided the error.
     pub fn is_bad_input(&self) -> bool {
         matches!(
             self,

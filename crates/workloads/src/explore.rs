@@ -1,14 +1,16 @@
-//! Schedule exploration: small workloads on a few virtual cores, in many schedules, each recorded and judged.
+//! Schedule exploration: runs small workloads on a few virtual cores, in many schedules; records and judges each.
 //!
-//! A seed determines everything: the workload (stress mostly; YCSB, the array, the tables and TPC-C now and
-//! then) and its sizes, how many cores there are, who goes on when (at random, or by priorities), and where cores stop
-//! or die. So a schedule in which something went wrong can be had again by its seed, with a trace.
+//! A seed determines everything: the workload and its sizes, the number of cores, the scheduling order (random, or
+//! by priorities), and the points where cores pause or die. Most seeds choose stress; some choose YCSB, the array,
+//! the 32 tables or TPC-C. So a seed reproduces a schedule that failed, with a trace.
 //!
-//! A core that dies is a thread that stops for ever without unwinding, wherever it is. (A panic unwinds; those are
-//! the workload's.) It must not make others see what is wrong; that they may wait for what it held is counted.
+//! A core that dies is a thread that stops forever at any point, without unwinding. (A panic unwinds; panics belong
+//! to the workload.) A dead core must not make the others read wrong values. The others may wait for a lock that it
+//! held; such schedules are counted.
 //!
-//! What is looked for: histories that are not what the protocol claims (strictly serializable, unless it claims
-//! more or less), data that contradict the workload's own checks, deadlocks, panics, and runs that do not end.
+//! A violation is a history that the protocol does not promise (the promise is strict serializability, unless the
+//! protocol claims more or less), data that contradict the workload's own checks, a deadlock, a panic, or a run
+//! that does not end.
 
 use crate::array::ArrayOptions;
 use crate::definition::WorkloadDefinition;
@@ -27,27 +29,27 @@ use hotrow_sim::{Config, End, Faults, Machine, Order, Outcome, Simulation, Trace
 use std::cell::RefCell;
 use std::fmt;
 
-/// What a seed stands for.
+/// Everything that a seed determines.
 #[derive(Debug, Clone)]
 pub struct Drawn {
     /// The seed.
     pub seed: u64,
-    /// Virtual cores, each with a worker.
+    /// Number of virtual cores, each with a worker.
     pub cores: usize,
-    /// Transactions that each core runs.
+    /// Transactions per core.
     pub transactions: usize,
-    /// The workload and its sizes.
+    /// Workload and its sizes.
     pub workload: DrawnWorkload,
-    /// Who goes on.
+    /// Rule by which the scheduler chooses the next core.
     pub order: Order,
-    /// Cores that stop for long.
+    /// Number of long pauses of cores.
     pub stops: u32,
-    /// Cores that die.
+    /// Number of cores that die.
     pub kills: u32,
 }
 
-/// The workloads to draw from, with the sizes drawn. Exploration has a list of its own, because it runs them under
-/// protocols that no registry knows, too: broken ones, which it must catch.
+/// A workload to explore, with its sizes. Exploration has a list of its own, because it also runs protocols that
+/// are not in the registry: broken ones, which it must catch.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum DrawnWorkload {
@@ -64,8 +66,8 @@ pub enum DrawnWorkload {
 }
 
 impl Drawn {
-    /// What this seed stands for. One seed in `kills_one_in` has a core that dies (0: none): what a dead core has
-    /// pinned is never freed again in the process.
+    /// Derives everything from `seed`. In one seed of `kills_one_in` a core dies (0: in none). Memory that a dead
+    /// core has pinned is never freed again in this process.
     pub fn new(seed: u64, kills_one_in: u64) -> Self {
         let mut random = Random::stream(seed, 0x5eed);
         let mut among = |choices: &[u64]| choices[random.below(choices.len() as u64) as usize];
@@ -83,7 +85,7 @@ impl Drawn {
         };
         let kills = u32::from(kills_one_in != 0 && random.below(kills_one_in) == 0);
         let workload = match random.below(60) {
-            // The rarest takes the longest to load.
+            // TPC-C takes the longest to load, so it is the rarest.
             0 => DrawnWorkload::Tpcc(TpccOptions {
                 warehouses: 1,
                 mix: Mix::Full,
@@ -99,7 +101,7 @@ impl Drawn {
             }),
             4..=8 => DrawnWorkload::Ycsb(YcsbOptions {
                 records: u64::from(ops.max(keys)),
-                // Inline or boxed.
+                // Short values are inline, long ones boxed.
                 value_bytes: if keys == 1 { 16 } else { 40 },
                 read_ratio: 1.0 - write_share,
                 rmw_share: 0.5,
@@ -108,7 +110,8 @@ impl Drawn {
                 big_ops: ops,
                 ..YcsbOptions::of(Preset::A)
             }),
-            // All want the first row first: under a protocol that shares operations, they run each other's.
+            // All transactions begin with the same row: under a protocol that shares operations, workers run each
+            // other's.
             9..=16 => DrawnWorkload::Tables32(Tables32Options {
                 tables: 1 + 2 * ops,
                 records: u64::from(keys),
@@ -120,7 +123,7 @@ impl Drawn {
                 write_share,
                 rollback_share: 0.1,
                 panic_share: 0.02,
-                // Switches are the schedule's.
+                // The scheduler alone switches cores.
                 yield_share: 0.0,
             }),
         };
@@ -150,23 +153,23 @@ impl Drawn {
     }
 }
 
-/// Steps that a transaction makes, about.
+/// Approximate number of steps of a transaction.
 const STEPS_EXPECTED: u64 = 200;
 
-/// Steps after which a run of a few transactions is taken to be without an end.
+/// Steps after which a run of a few transactions counts as endless.
 const STEPS_MAX: u64 = 500_000;
 
-/// Memory for the history of one schedule: never reached.
+/// Memory for the history of one schedule, in bytes; never reached.
 const HISTORY_BYTES: usize = 1 << 28;
 
-/// What went wrong under a seed.
+/// A violation found under a seed.
 #[derive(Debug, Clone)]
 pub struct Violation {
-    /// The seed and what it stands for.
+    /// The seed and everything that it determines.
     pub drawn: Drawn,
-    /// What went wrong.
+    /// Description of the violation.
     pub what: String,
-    /// The last steps of each core.
+    /// Last steps of each core.
     pub trace: String,
 }
 
@@ -176,25 +179,25 @@ impl fmt::Display for Violation {
     }
 }
 
-/// What one schedule came to.
+/// Counts from one schedule, or from several.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Explored {
     /// Steps of all cores.
     pub steps: u64,
-    /// Transactions committed.
+    /// Committed transactions.
     pub commits: u64,
-    /// Attempts that lost.
+    /// Attempts lost to a conflict.
     pub aborts: u64,
-    /// Schedules in which the others waited for what a dead core held until the run was ended.
+    /// Schedules in which the others waited, until the end of the run, for a lock that a dead core held.
     pub stalled: u64,
-    /// Operations that were run for their owners by other workers.
+    /// Operations that other workers ran for their owners.
     pub stolen: u64,
-    /// A hash over all steps.
+    /// Hash over all steps.
     pub hash: u64,
 }
 
 impl Explored {
-    /// Adds what another schedule came to; hashes are added up, too.
+    /// Adds the counts of another schedule, and its hash.
     pub fn add(&mut self, other: &Explored) {
         self.steps += other.steps;
         self.commits += other.commits;
@@ -205,18 +208,19 @@ impl Explored {
     }
 }
 
-/// Runs one schedule under the variant of a protocol that has this name, and judges it. `look` is shown the last `trace_steps` steps of each core.
+/// Runs one schedule under the protocol variant named `protocol` and judges it. Calls `look` with the last
+/// `trace_steps` steps of each core.
 ///
 /// # Errors
 ///
-/// What went wrong, with the same steps in words.
+/// The violation, with the same steps as text.
 pub fn explore<P: Protocol>(
     drawn: &Drawn,
     protocol: &str,
     trace_steps: usize,
     look: impl FnOnce(&Trace),
 ) -> Result<Explored, Box<Violation>> {
-    // Where a core may die, others must not wait for ever for what it holds.
+    // If a core may die, the attempts are limited: otherwise others would wait forever for a lock that it holds.
     let attempts_max = if drawn.kills == 0 { u32::MAX } else { 20 };
     let policy =
         RetryPolicy { attempts_max, backoff_max: Duration::from_micros(5), ..RetryPolicy::default() };
@@ -237,7 +241,7 @@ fn explore_workload<P: Protocol, W: WorkloadDefinition>(
     trace_steps: usize,
     look: impl FnOnce(&Trace),
 ) -> Result<Explored, Box<Violation>> {
-    // One thread loads: of several, the first would decide where the data lie.
+    // One thread loads; with several, their race would decide the addresses of the data.
     let workload = options.load(engine, 1, drawn.seed, &Unobserved).expect("small data can be loaded");
     let recording = engine.record_history(HISTORY_BYTES).expect("a new engine");
     let crew: Vec<_> = (0..drawn.cores)
@@ -246,7 +250,7 @@ fn explore_workload<P: Protocol, W: WorkloadDefinition>(
             RefCell::new(Some((worker, workload.client(core, drawn.cores, drawn.seed))))
         })
         .collect();
-    let simulation = Simulation::new(drawn.config(trace_steps)).expect("options that can be");
+    let simulation = Simulation::new(drawn.config(trace_steps)).expect("the drawn options are valid");
     let outcome = simulation.try_run(|core| {
         let (mut worker, mut client) = crew[core].take().expect("each core has its own");
         let mut failed = None;
@@ -260,9 +264,8 @@ fn explore_workload<P: Protocol, W: WorkloadDefinition>(
     });
     look(&outcome.trace);
     let statistics = engine.statistics();
-    // Whoever dies in the middle of changing an index or of committing leaves its latch and its locks behind; no
-    // one can know that it will not go on. Others may then wait for ever. What they have seen must be right all
-    // the same.
+    // A core that dies while it changes an index or commits leaves its latches and locks held. Nobody can know that
+    // it will not go on, so others may wait forever. Their reads must be correct all the same.
     let stalled = drawn.kills != 0 && matches!(outcome.end, End::StepLimit | End::Deadlock { .. });
     let explored = Explored {
         stalled: stalled.into(),

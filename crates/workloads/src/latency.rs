@@ -4,13 +4,13 @@ use hdrhistogram::Histogram;
 use serde::Serialize;
 use std::time::Duration;
 
-/// The longest latency that is told from longer ones: an hour.
+/// Longest latency that the histogram distinguishes: an hour. A longer one counts as an hour.
 const NANOSECONDS_MAX: u64 = 3_600_000_000_000;
 
-/// Three significant digits.
+/// Number of significant digits.
 const DIGITS: u8 = 3;
 
-/// How many transactions took how long.
+/// Histogram of transaction latencies.
 #[derive(Debug, Clone)]
 pub struct Latencies {
     nanoseconds: Histogram<u64>,
@@ -23,24 +23,24 @@ impl Default for Latencies {
 }
 
 impl Latencies {
-    /// No transaction yet. Allocates all it will ever need (a quarter of a megabyte).
+    /// Makes an empty histogram and allocates all its memory (a quarter of a megabyte).
     pub fn new() -> Self {
         let nanoseconds = Histogram::new_with_bounds(1, NANOSECONDS_MAX, DIGITS);
         Self { nanoseconds: nanoseconds.expect("the bounds are constants that fit") }
     }
 
-    /// Adds a transaction.
+    /// Adds the latency of one transaction.
     #[inline]
     pub fn record(&mut self, latency: Duration) {
         self.nanoseconds.saturating_record(latency.as_nanos() as u64);
     }
 
-    /// Adds all of another's transactions.
+    /// Adds all latencies of another histogram.
     pub fn add(&mut self, other: &Latencies) {
         self.nanoseconds.add(&other.nanoseconds).expect("all histograms have the same bounds");
     }
 
-    /// Percentiles; none if there was no transaction.
+    /// Returns the percentiles; `None` if there was no transaction.
     pub fn summary(&self) -> Option<LatencySummary> {
         let microseconds = |quantile| self.nanoseconds.value_at_quantile(quantile) as f64 / 1_000.0;
         (!self.nanoseconds.is_empty()).then(|| LatencySummary {
@@ -52,11 +52,11 @@ impl Latencies {
         })
     }
 
-    /// The whole distribution, in few points.
+    /// Returns the whole distribution as a few points.
     pub fn distribution(&self) -> LatencyDistribution {
         let count = self.nanoseconds.len() as f64;
         let nines = (0..).map(LatencyDistribution::nines).take_while(|nines| *nines <= count.log10() + 1e-9);
-        // An empty histogram has no places: the logarithm of 0 is below all of them.
+        // An empty histogram yields no points: the logarithm of 0 is below every place.
         let values = nines.map(|nines| {
             let quantile = 1.0 - 10_f64.powf(-nines);
             self.nanoseconds.value_at_quantile(quantile) as f64 / 1_000.0
@@ -68,19 +68,19 @@ impl Latencies {
 /// Latency at percentiles that grow denser towards the tail, in microseconds.
 ///
 /// Place `n` is the percentile with [`nines(n)`](Self::nines) nines: 0 nines is the least latency, 1 the 90th
-/// percentile, 2 the 99th. It ends where the transactions do: that one in a thousand took longer, a hundred
-/// transactions cannot tell.
+/// percentile, 2 the 99th. The last place depends on the number of transactions: a hundred transactions cannot show
+/// the slowest one in a thousand.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct LatencyDistribution {
-    /// One for each place, in their order; none if nothing committed.
+    /// Latency at each place, in order of places; empty if nothing committed.
     pub microseconds: Vec<f64>,
 }
 
 impl LatencyDistribution {
-    /// Places for each nine.
+    /// Number of places per nine.
     const PLACES: u32 = 10;
 
-    /// The percentile of a place, as a number of nines: `-log10(1 - q)` of quantile `q`.
+    /// Returns the percentile of a place as a number of nines: `-log10(1 - q)` of quantile `q`.
     pub fn nines(place: u32) -> f64 {
         f64::from(place) / f64::from(Self::PLACES)
     }
@@ -89,15 +89,15 @@ impl LatencyDistribution {
 /// Percentiles of latency, in microseconds, to three significant digits.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct LatencySummary {
-    /// Half of the transactions took at most this long.
+    /// Median: half of the transactions took at most this long.
     pub p50: f64,
-    /// 90 % did.
+    /// 90th percentile.
     pub p90: f64,
-    /// 99 % did.
+    /// 99th percentile.
     pub p99: f64,
-    /// 99.9 % did.
+    /// 99.9th percentile.
     pub p999: f64,
-    /// All did.
+    /// Maximum.
     pub max: f64,
 }
 

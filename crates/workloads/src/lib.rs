@@ -1,9 +1,9 @@
 //! Workloads, and the driver that measures them.
 //!
-//! A [`Workload`] has data in an engine and clients that run transactions on it. [`measure`] runs it on
-//! several threads and counts; [`prepare_and_run`] goes all the way from names to a [`RunReport`]: it loads
-//! the data, runs, checks the data and reports. The `hotrow` command is a thin layer over it. A workload of one's own
-//! runs in the same way once its options are a [`WorkloadDefinition`].
+//! A [`Workload`] has data in an engine and clients that run transactions on it. [`measure`] runs it on several
+//! threads and counts. [`prepare_and_run`] makes a [`RunReport`] from names alone: it loads the data, runs the
+//! transactions, checks the data and reports. The `hotrow` command is a thin layer over it. A user's own workload
+//! runs in the same way once its options implement [`WorkloadDefinition`].
 //!
 //! Workloads use Hotrow through its facade only, as any other program would.
 

@@ -1,23 +1,24 @@
-//! What a run tells the outside while it goes on, and what it asks of it.
+//! Interfaces between a run and its surroundings: progress reports, requests to end, facts about the machine.
 
 use crate::report::Machine;
 use std::time::Duration;
 
-/// Somebody who watches a run.
+/// Receiver of progress reports during a run.
 pub trait Observer: Sync {
-    /// `done` of `total` parts of the data are loaded. May be called by several threads.
+    /// Reports that `done` of `total` parts of the data are loaded. Several threads may call it.
     fn loading(&self, done: u64, total: u64);
 
-    /// The run has gone on for `elapsed` of `total`, warm-up included, with so many commits since it began.
+    /// Reports progress: `elapsed` of `total`, warm-up included, and the number of commits since the run began.
     fn running(&self, elapsed: Duration, total: Duration, commits: u64);
 
-    /// Why the run must end at once, if it must: the machine's memory is used up. Asked ten times a second.
+    /// Returns a reason if the run must end at once (for example: the memory is used up). Called ten times a
+    /// second.
     fn must_end(&self) -> Option<String> {
         None
     }
 }
 
-/// An observer who looks away.
+/// An observer that ignores every event.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Unobserved;
 
@@ -26,14 +27,14 @@ impl Observer for Unobserved {
     fn running(&self, _elapsed: Duration, _total: Duration, _commits: u64) {}
 }
 
-/// What a report says about the surroundings of a run, which only the command knows.
+/// Facts about the surroundings of a run that only the command knows, for the report.
 pub trait Host {
-    /// The memory that the process has in use now, in bytes.
+    /// Returns the memory in use by the process now, in bytes.
     fn resident_bytes(&self) -> u64;
 
-    /// The machine.
+    /// Returns the description of the machine.
     fn machine(&self) -> Machine;
 
-    /// The source revision that was built.
+    /// Returns the source revision of the build.
     fn revision(&self) -> &str;
 }

@@ -1,4 +1,4 @@
-//! Options of workloads: one description serves the parser, the help and the lists.
+//! Options of workloads: one description feeds the parser, the help and the lists.
 
 use std::fmt::Display;
 use std::ops::RangeInclusive;
@@ -7,63 +7,64 @@ use std::str::FromStr;
 /// An option of a workload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OptionInfo {
-    /// The name, without the dashes.
+    /// Name, without the dashes.
     pub name: &'static str,
-    /// What stands for the value in help: `N`.
+    /// Placeholder for the value in the help text: `N`.
     pub value: &'static str,
-    /// The value when none is given.
+    /// Value if none is given.
     pub default: &'static str,
-    /// One line, with the unit and the values it can have.
+    /// Summary in one line, with the unit and the admitted values.
     pub summary: &'static str,
 }
 
-/// An option that a workload cannot have.
+/// Error in the options of a workload.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum OptionError {
-    /// There is no workload of this name.
+    /// No workload has this name.
     #[error("unknown workload {name:?}; there are: {}", crate::registry::names().join(", "))]
     UnknownWorkload {
-        /// The name asked for.
+        /// Name asked for.
         name: String,
     },
     /// The workload has no option of this name.
     #[error("{workload} has no option --{name}")]
     Unknown {
-        /// The workload.
+        /// Name of the workload.
         workload: &'static str,
-        /// The name asked for.
+        /// Name asked for.
         name: String,
     },
-    /// The workload's transactions are closures, whose operations cannot be delayed one by one.
+    /// The workload's transactions are closures; only operations of procedures can be delayed one by one.
     #[error("--think-us delays the operations of procedures, and {workload} has none: it runs closures")]
     NoProcedures {
-        /// The workload.
+        /// Name of the workload.
         workload: &'static str,
     },
-    /// The option cannot have this value.
+    /// The option does not admit this value.
     #[error("--{name} {value}: {reason}")]
     Invalid {
-        /// The option.
+        /// Name of the option.
         name: &'static str,
-        /// The value asked for.
+        /// Value asked for.
         value: String,
-        /// What it can have.
+        /// Admitted values.
         reason: String,
     },
 }
 
-/// The values of a workload's options: those given, defaults for the rest.
+/// Values of a workload's options: the given ones, and defaults for the others.
 ///
-/// Options are asked for by the names in [`WorkloadInfo::options`](crate::WorkloadInfo::options); the methods panic if a
-/// workload asks for one that it has not declared there.
+/// A workload asks for options by the names in [`WorkloadInfo::options`](crate::WorkloadInfo::options). The methods
+/// panic if it asks for a name that it has not declared there.
 #[derive(Debug, Clone)]
 pub struct OptionValues<'a> {
     values: Vec<(&'static str, &'a str)>,
 }
 
 impl<'a> OptionValues<'a> {
-    /// The values of the options `infos`, of which `given` are given. The last of several values counts.
+    /// Combines the options `infos` with the values `given`. If an option is given several times, the last value
+    /// counts.
     pub(crate) fn new(
         workload: &'static str,
         infos: &'static [OptionInfo],
@@ -85,7 +86,7 @@ impl<'a> OptionValues<'a> {
         *value.expect("a workload asks for the options it has declared")
     }
 
-    /// A value whose type parses it.
+    /// Returns a value parsed by its type.
     ///
     /// # Errors
     ///
@@ -95,7 +96,7 @@ impl<'a> OptionValues<'a> {
         value.parse().map_err(|error: T::Err| invalid(name, value, error.to_string()))
     }
 
-    /// A number within bounds.
+    /// Returns a number within `bounds`.
     ///
     /// # Errors
     ///
@@ -106,7 +107,7 @@ impl<'a> OptionValues<'a> {
     {
         let (name, value) = self.text(name);
         match value.parse() {
-            // A number that is none (NaN) is within no bounds.
+            // NaN is within no bounds.
             Ok(number) if bounds.contains(&number) => Ok(number),
             _ => {
                 let (low, high) = bounds.into_inner();
@@ -115,7 +116,7 @@ impl<'a> OptionValues<'a> {
         }
     }
 
-    /// A number within bounds, or none if the value is `word`.
+    /// Returns a number within `bounds`, or `None` if the value is `word`.
     ///
     /// # Errors
     ///
@@ -132,7 +133,7 @@ impl<'a> OptionValues<'a> {
         if self.text(name).1 == word { Ok(None) } else { self.number(name, bounds).map(Some) }
     }
 
-    /// The meaning of one of several words.
+    /// Returns the meaning of one of several words.
     ///
     /// # Errors
     ///
@@ -149,7 +150,7 @@ impl<'a> OptionValues<'a> {
     }
 }
 
-/// What is wrong with a value.
+/// Makes the error for a value that its option does not admit.
 pub(crate) fn invalid(name: &'static str, value: &str, reason: String) -> OptionError {
     OptionError::Invalid { name, value: value.to_owned(), reason }
 }

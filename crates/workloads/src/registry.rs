@@ -1,7 +1,7 @@
-//! The registry: the one place where a workload's name becomes its type.
+//! Registry of workloads: the only place where a workload's name becomes its type.
 //!
-//! Adding a workload is one new module and one line in the call of `registry!` below. The command's parser, its help
-//! and its lists all come from here.
+//! Adding a workload takes one new module and one line in the call of `registry!` below. The command's parser, help
+//! and lists use the registry.
 
 use crate::array::ArrayOptions;
 use crate::definition::{WorkloadDefinition, WorkloadInfo, WorkloadOptions};
@@ -17,11 +17,11 @@ macro_rules! registry {
         pub const WORKLOADS: &[WorkloadInfo] = &[$(<$options>::INFO),*];
 
         impl WorkloadOptions {
-            /// The workload `name` with the options `given`: names without dashes, and values.
+            /// Parses the options of the workload `name` from `given`: names without dashes, and values.
             ///
             /// # Errors
             ///
-            /// [`OptionError`] if there is no such workload or option, or the option cannot have the value.
+            /// [`OptionError`] if there is no such workload or option, or the option does not admit the value.
             pub fn parse(name: &str, given: &[(&str, &str)]) -> Result<Self, OptionError> {
                 $(if name == <$options>::INFO.name {
                     return Self::parse_as::<$options>(given);
@@ -40,7 +40,7 @@ registry! {
     StressOptions,
 }
 
-/// The names of all workloads.
+/// Returns the names of all workloads.
 pub(crate) fn names() -> Vec<&'static str> {
     WORKLOADS.iter().map(|workload| workload.name).collect()
 }

@@ -5,128 +5,129 @@ use crate::workload::Check;
 use hotrow::{Drawn, OperationCounts, Reason};
 use serde::ser::{Serialize, SerializeMap as _, Serializer};
 
-/// Everything that one run found.
+/// Results of one run.
 #[derive(Debug, Clone, serde::Serialize)]
 pub struct RunReport {
-    /// The workload's name.
+    /// Name of the workload.
     pub workload: &'static str,
-    /// The protocol's name.
+    /// Name of the protocol.
     pub protocol: String,
-    /// Workers, one thread each.
+    /// Number of workers, one thread each.
     pub threads: usize,
-    /// How long was measured, without the warm-up.
+    /// Measured time, without the warm-up.
     pub seconds: f64,
-    /// The seed of data and inputs.
+    /// Seed of the data and the inputs.
     pub seed: u64,
-    /// Whether time was simulated.
+    /// True if time was simulated.
     #[serde(rename = "virtual")]
     pub virtual_time: bool,
-    /// Transactions committed while measuring.
+    /// Transactions committed in the measured time.
     pub commits: u64,
-    /// Attempts that lost a conflict, of the transactions that ended while measuring.
+    /// Attempts lost to a conflict, of the transactions that ended in the measured time.
     pub aborts: u64,
-    /// Transactions that rolled back because the workload wants some to.
+    /// Transactions that rolled back because the workload asked for it.
     pub rollbacks: u64,
     /// Commits per second.
     pub throughput_per_s: f64,
-    /// Latency of all commits, in microseconds; none if nothing committed.
+    /// Latency of all commits, in microseconds; `None` if nothing committed.
     pub latency_us: Option<LatencySummary>,
-    /// The same as a curve, to be drawn. Not in the JSON, where it would be longer than all the rest.
+    /// Latency distribution of all commits, for figures. The JSON leaves it out, because it would be longer than
+    /// the rest.
     #[serde(skip)]
     pub latency_distribution: LatencyDistribution,
-    /// The same by type of transaction.
+    /// Results by type of transaction.
     #[serde(serialize_with = "as_map")]
     pub by_transaction: Vec<(&'static str, KindReport)>,
     /// Aborts by reason.
     #[serde(serialize_with = "as_map")]
     pub abort_reasons: Vec<(&'static str, u64)>,
-    /// The most attempts that a transaction took.
+    /// Largest number of attempts of one transaction.
     pub attempts_max: u64,
-    /// Those commits and aborts that were of tame attempts; none under a protocol that defers nothing.
+    /// Commits and aborts of tame attempts; `None` under a protocol that does not defer operations.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tame: Option<TameReport>,
-    /// Operations that had been drawn for others to run, of the transactions that ended while measuring, lost attempts
-    /// included; none under a protocol that shares no operations.
+    /// Stealable operations (*drawn* for others to run) of the transactions that ended in the measured time, lost
+    /// attempts included; `None` under a protocol that does not share operations.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub drawn_operations: Option<DrawnReport>,
-    /// The keys over which most attempts were lost, warm-up included.
+    /// Keys with the most conflicts, warm-up included.
     pub hot_rows: Vec<HotRow>,
-    /// The workload's own checks.
+    /// Results of the workload's own checks.
     pub checks: Vec<Check>,
     /// Memory in use by the process at the end, in bytes.
     pub memory_bytes: u64,
-    /// Memory in detail.
+    /// Memory in use by data and process, after loading and after the run.
     pub memory: Memory,
-    /// The workload's options; and `think_us`, the delay before each operation, if there was one.
+    /// Options of the workload, and `think_us`, the delay before each operation, if the run had one.
     pub options: serde_json::Map<String, serde_json::Value>,
-    /// The source revision.
+    /// Source revision of the build.
     pub revision: String,
-    /// The machine.
+    /// Description of the machine.
     pub machine: Machine,
 }
 
 impl RunReport {
-    /// The checks that did not pass.
+    /// Iterates over the checks that did not pass.
     pub fn failed_checks(&self) -> impl Iterator<Item = &Check> {
         self.checks.iter().filter(|check| !check.passed)
     }
 
-    /// Aborts for each commit.
+    /// Returns the aborts per commit.
     pub fn aborts_per_commit(&self) -> f64 {
         ratio(self.aborts, self.commits)
     }
 }
 
-/// `part` for each one of `whole`; 0 if there is neither.
+/// Returns `part` divided by `whole`; 0 if both are 0.
 fn ratio(part: u64, whole: u64) -> f64 {
     if part == 0 { 0.0 } else { part as f64 / whole as f64 }
 }
 
-/// What one type of transaction did.
+/// Results of one type of transaction.
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
 pub struct KindReport {
     /// Transactions committed.
     pub commits: u64,
-    /// Attempts that lost a conflict.
+    /// Attempts lost to a conflict.
     pub aborts: u64,
-    /// Latency in microseconds; none if none committed.
+    /// Latency, in microseconds; `None` if nothing committed.
     pub latency_us: Option<LatencySummary>,
 }
 
 impl KindReport {
-    /// Aborts for each commit.
+    /// Returns the aborts per commit.
     pub fn aborts_per_commit(&self) -> f64 {
         ratio(self.aborts, self.commits)
     }
 }
 
-/// What tame attempts came to: those that had deferred something and read nothing when their commit began.
+/// Results of tame attempts: those that had deferred operations and read nothing when their commit began.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 pub struct TameReport {
     /// Tame transactions committed.
     pub commits: u64,
-    /// Tame attempts that were lost all the same.
+    /// Tame attempts that were lost.
     pub aborts: u64,
 }
 
-/// Who ran the operations that transactions had drawn for others to run, and how long one took (stealdb §4.2).
+/// Numbers and durations of stealable operations, by the worker that ran them (stealdb §4.2).
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
 pub struct DrawnReport {
-    /// Those that their own worker ran.
+    /// Operations that their owner ran.
     pub own: u64,
-    /// Those that others ran, who waited for it.
+    /// Operations that other workers ran while they were waiting themselves.
     pub stolen: u64,
-    /// The share that others ran, from 0 to 1; none if there were no such operations.
+    /// Share of operations that other workers ran, from 0 to 1; `None` if there were no stealable operations.
     pub stolen_share: Option<f64>,
-    /// What one took on average of those that their own worker ran, in microseconds, waits for locks included; none if
-    /// none was timed.
+    /// Mean duration of an operation that its owner ran, in microseconds, waits for locks included; `None` if none
+    /// was timed.
     pub own_mean_us: Option<f64>,
-    /// The same of those that others ran.
+    /// Mean duration of an operation that another worker ran, in microseconds, waits for locks included.
     pub stolen_mean_us: Option<f64>,
 }
 
 impl DrawnReport {
-    /// The report of counts.
+    /// Makes the report from the counts.
     pub(crate) fn of(drawn: &Drawn) -> Self {
         let Drawn { own, stolen } = drawn;
         let mean_us = |counts: &OperationCounts| counts.mean_ns().map(|nanoseconds| nanoseconds / 1e3);
@@ -139,7 +140,7 @@ impl DrawnReport {
         }
     }
 
-    /// All of them.
+    /// Returns the number of all stealable operations.
     pub fn all(&self) -> u64 {
         self.own + self.stolen
     }
@@ -148,11 +149,11 @@ impl DrawnReport {
 /// A key over which attempts were lost.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct HotRow {
-    /// The table's or object's name.
+    /// Name of the table or object.
     pub table: String,
-    /// The key within it.
+    /// Key within the table or object.
     pub key: String,
-    /// Attempts lost over it.
+    /// Attempts lost over the key.
     pub conflicts: u64,
 }
 
@@ -161,35 +162,35 @@ pub struct HotRow {
 pub struct Memory {
     /// Keys and rows after loading.
     pub payload_bytes_loaded: u64,
-    /// In use by the process after loading.
+    /// Memory in use by the process after loading.
     pub resident_bytes_loaded: u64,
     /// Keys and rows after the run.
     pub payload_bytes_end: u64,
-    /// In use by the process after the run.
+    /// Memory in use by the process after the run.
     pub resident_bytes_end: u64,
-    /// Replaced or taken out and not freed yet after the run.
+    /// Memory that was replaced or unlinked and is not freed yet, after the run.
     pub retained_bytes_end: u64,
 }
 
-/// What a machine is, as far as results depend on it.
+/// Properties of a machine that results depend on.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Machine {
-    /// Threads it runs at once.
+    /// Number of threads that run at once.
     pub cores: usize,
-    /// Its memory.
+    /// Main memory, in bytes.
     pub memory_bytes: u64,
-    /// The processor's name.
+    /// Name of the processor.
     pub cpu: String,
-    /// The operating system's name and version.
+    /// Name and version of the operating system.
     pub os: String,
 }
 
-/// Names the counts of aborts by reason.
+/// Pairs the counts of aborts with the names of their reasons.
 pub(crate) fn named_reasons(counts: &[u64; Reason::ALL.len()]) -> Vec<(&'static str, u64)> {
     Reason::ALL.iter().zip(counts).map(|(reason, count)| (reason.name(), *count)).collect()
 }
 
-/// Pairs as an object, in their order.
+/// Serializes pairs as an object, in their order.
 fn as_map<S: Serializer, V: Serialize>(
     pairs: &[(&'static str, V)],
     serializer: S,

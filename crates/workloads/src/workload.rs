@@ -1,53 +1,53 @@
-//! What a workload is.
+//! The trait of workloads, and the results of their transactions and checks.
 
 use hotrow::{Database, Protocol, Worker};
 use serde::Serialize;
 
-/// Transactions to measure, on data that was loaded into an engine.
+/// Transactions to measure, on data loaded into an engine.
 ///
-/// The driver gives each thread a worker and a client of its own, and has it run one transaction after the
-/// other. A workload starts no threads of its own after it was loaded.
+/// The driver gives each thread a worker and a client of its own. The thread runs one transaction after the other.
+/// A workload starts no threads after it is loaded.
 ///
-/// Where a transaction takes less than some microseconds, `#[inline]` at [`prepare`](Self::prepare) and
-/// [`run_one`](Self::run_one) lets them become a part of the driver's loop; otherwise that depends on how the compiler
-/// happens to split the crate.
+/// If a transaction takes only a few microseconds, put `#[inline]` on [`prepare`](Self::prepare) and
+/// [`run_one`](Self::run_one): the compiler can then inline them into the driver's loop. Otherwise inlining depends
+/// on how the compiler splits the crate.
 pub trait Workload<P: Protocol>: Sync {
-    /// One worker's own state: its random numbers, its counts.
+    /// State of one worker: its random numbers, its counts.
     type Client: Send;
 
-    /// Names of the transaction types, in the order of their numbers (`"new_order"` and so on).
+    /// Returns the names of the transaction types, in the order of their numbers (`"new_order"` and so on).
     fn kinds(&self) -> &'static [&'static str];
 
-    /// The client of worker `worker` of `workers`.
+    /// Makes the client of worker `worker` of `workers`.
     fn client(&self, worker: usize, workers: usize, seed: u64) -> Self::Client;
 
-    /// The database, if all transactions are procedures on one: what a delay before each operation can be
-    /// asked of ([`WorkloadInfo::runs_procedures`](crate::WorkloadInfo::runs_procedures)).
+    /// Returns the database if all transactions are procedures on one, so that a run can set a delay before each
+    /// operation ([`WorkloadInfo::runs_procedures`](crate::WorkloadInfo::runs_procedures)).
     fn database_mut(&mut self) -> Option<&mut Database<P>> {
         None
     }
 
-    /// Draws the input of the next transaction, which [`run_one`](Self::run_one) will then run. Called
-    /// before each of them, outside the time that counts as latency.
+    /// Draws the input of the next transaction, which [`run_one`](Self::run_one) then runs. The driver calls it
+    /// before each transaction, outside the time that counts as latency.
     fn prepare(&self, _client: &mut Self::Client) {}
 
     /// Runs one transaction to its end, retries included.
     fn run_one(&self, worker: &mut Worker<P>, client: &mut Self::Client) -> Ran;
 
-    /// The workload's own checks after a run, while nothing else runs. `clients` are those of all workers;
-    /// what they have counted includes the warm-up.
+    /// Checks the data after a run, while nothing else runs. `clients` are those of all workers; their counts
+    /// include the warm-up.
     fn checks(&self, worker: &mut Worker<P>, clients: Vec<Self::Client>) -> Vec<Check>;
 
-    /// Bytes of keys and rows held now.
+    /// Returns the bytes of the keys and rows held now.
     fn payload_bytes(&self, worker: &mut Worker<P>) -> u64;
 }
 
-/// What became of one transaction.
+/// Result of one transaction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ran {
-    /// The number of its type.
+    /// Number of the transaction's type.
     pub kind: usize,
-    /// How it ended.
+    /// How the transaction ended.
     pub end: End,
 }
 
@@ -56,26 +56,26 @@ pub struct Ran {
 pub enum End {
     /// It committed.
     Committed,
-    /// It rolled back because the workload wants some to.
+    /// It rolled back because the workload asked for it.
     RolledBack,
-    /// It failed in a way that the workload does not know: the run stops with this message.
+    /// It failed with an error that the workload does not expect: the run stops with this message.
     Failed(String),
 }
 
-/// The verdict on one property of the data after a run.
+/// Verdict on one property of the data after a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Check {
-    /// What was checked.
+    /// Name of the property.
     pub name: String,
-    /// Whether it holds.
+    /// True if the property holds.
     pub passed: bool,
-    /// What was found instead.
+    /// Description of the contradiction, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
 }
 
 impl Check {
-    /// The verdict on a property that `found` either confirms or contradicts in words.
+    /// Makes a verdict: `found` is `Ok` if the property holds, otherwise it describes the contradiction.
     pub fn new(name: impl Into<String>, found: Result<(), String>) -> Self {
         Self { name: name.into(), passed: found.is_ok(), detail: found.err() }
     }

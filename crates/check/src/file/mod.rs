@@ -1,7 +1,7 @@
 //! Histories in files.
 //!
-//! `docs/history-format.md` says what each byte means. A file is a head and blocks, each with a checksum, and a
-//! last block with totals, so that a file that was cut or changed anywhere is known to be.
+//! `docs/history-format.md` defines each byte. A file has a head and blocks, each with a checksum, and a last block
+//! with totals, so that a cut or a change anywhere is detected.
 
 mod read;
 mod write;
@@ -11,19 +11,19 @@ pub use write::write;
 
 use std::io;
 
-/// The first bytes of each file.
+/// First bytes of each file.
 const MAGIC: [u8; 8] = *b"HOTROWH\n";
 
-/// The version of the format that is written. Version 1 had the same but for events 13 to 15, so it is read, too.
+/// Version of the format that is written. Version 1 lacks only the events 13 to 15, so it is read, too.
 const VERSION: u32 = 2;
 
-/// The most bytes of a block that is written.
+/// Size at which a block is written out, in bytes; names are never split, so a block may be larger.
 const BLOCK_BYTES: usize = 1 << 20;
 
-/// The most bytes of a block that is read.
+/// Largest payload of a block that is read, in bytes.
 const BLOCK_BYTES_MAX: u32 = 1 << 24;
 
-/// The kinds of blocks.
+/// Kinds of blocks.
 mod kind {
     pub(super) const METADATA: u8 = 1;
     pub(super) const OBJECTS: u8 = 2;
@@ -33,7 +33,7 @@ mod kind {
     pub(super) const END: u8 = 6;
 }
 
-/// The totals in the last block.
+/// Totals in the last block.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Totals {
     objects: u64,
@@ -42,53 +42,53 @@ struct Totals {
     event_bytes: u64,
 }
 
-/// The checksum of a block.
+/// Returns the checksum of a block.
 pub(crate) fn checksum(kind: u8, payload: &[u8]) -> u32 {
     let length = (payload.len() as u32).to_le_bytes();
     let head = crc32c::crc32c_append(crc32c::crc32c(&[kind]), &length);
     crc32c::crc32c_append(head, payload)
 }
 
-/// Why a file is no history. Offsets count the bytes of the file from 0.
+/// Error for a file that is not a history. Offsets count the bytes of the file from 0.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FileError {
-    /// It could not be read.
+    /// Reading failed.
     #[error("reading failed at byte {offset}: {source}")]
     Io {
-        /// Where.
+        /// Offset of the bytes to be read.
         offset: u64,
-        /// Why.
+        /// Error of the reader.
         source: io::Error,
     },
     /// It has no bytes.
     #[error("the file is empty (byte 0)")]
     Empty,
-    /// It is something else.
+    /// The file does not begin as a history does.
     #[error("the file is not a history: it does not begin with the right eight bytes (byte 0)")]
     Foreign,
-    /// It has another format.
+    /// The file has an unknown version of the format.
     #[error("the file has version {found} of the format, and only 1 to {VERSION} are known (byte {offset})")]
     Version {
-        /// Where the version is.
+        /// Offset of the version.
         offset: u64,
-        /// What it is.
+        /// Version found.
         found: u32,
     },
-    /// It ends too early.
+    /// The file ends too early.
     #[error("the file is cut off: it ends at byte {offset}, in the middle of {within}")]
     Truncated {
-        /// Where it ends.
+        /// Offset of its end.
         offset: u64,
-        /// What is missing.
+        /// Part that is missing.
         within: &'static str,
     },
-    /// It was changed, or made wrong.
+    /// The file was changed, or was made wrong.
     #[error("the file is corrupt: {what} (block at byte {offset})")]
     Corrupt {
-        /// Where the block begins.
+        /// Offset of the block.
         offset: u64,
-        /// What is wrong with it.
+        /// Fault of the block.
         what: &'static str,
     },
 }

@@ -1,4 +1,4 @@
-//! Reading a file, which may be anything.
+//! Reading of a file; the file may contain anything.
 
 use super::{BLOCK_BYTES_MAX, FileError, MAGIC, Totals, VERSION, checksum, kind};
 use hotrow_core::history::{History, KeyName, WorkerEvents};
@@ -6,13 +6,13 @@ use std::io::{ErrorKind, Read};
 
 /// Reads a history. Blocks are read whole, so a `BufReader` helps little.
 ///
-/// Memory is bounded by the file's length: nothing is allocated for a length before it is checked, and no more
-/// than sixteen MiB before the bytes are there.
+/// Memory is bounded by the file's length: each length is checked before memory is allocated for it, and no more
+/// than sixteen MiB is allocated before the bytes have been read.
 ///
 /// # Errors
 ///
-/// If the bytes are not exactly those of a file that was written completely. The events within are not looked
-/// at; [`check`](crate::check()) does that.
+/// If the bytes are not exactly those of a completely written file. The events within are not examined;
+/// [`check`](crate::check()) does that.
 pub fn read(reader: &mut impl Read) -> Result<History, FileError> {
     let mut source = Source { reader, offset: 0 };
     source.head()?;
@@ -24,7 +24,7 @@ pub fn read(reader: &mut impl Read) -> Result<History, FileError> {
         let offset = source.offset;
         let kind = source.block(&mut payload)?;
         let block = Block { offset, payload: &payload };
-        // Kinds come in the order of their numbers, but for the workers' events, which follow their worker.
+        // Kinds come in the order of their numbers, except for events, which follow their worker.
         let out_of_order = match kind {
             kind::METADATA => stage != 0,
             kind::WORKER => stage == 0,
@@ -32,7 +32,7 @@ pub fn read(reader: &mut impl Read) -> Result<History, FileError> {
             _ => stage == 0 || kind < stage,
         };
         if out_of_order {
-            return Err(block.corrupt("it comes at the wrong place"));
+            return Err(block.corrupt("it is out of order"));
         }
         stage = kind;
         match kind {
@@ -70,7 +70,7 @@ struct Source<'a, R> {
 }
 
 impl<R: Read> Source<'_, R> {
-    /// Reads as much as there is; says how much.
+    /// Reads as many bytes as there are, and returns the number.
     fn fill(&mut self, bytes: &mut [u8]) -> Result<usize, FileError> {
         let mut filled = 0;
         while filled < bytes.len() {
@@ -134,7 +134,7 @@ impl<R: Read> Source<'_, R> {
     }
 }
 
-/// A block with the right checksum. It may still have been made wrong.
+/// A block with the right checksum. Its content may still be wrong.
 #[derive(Clone, Copy)]
 struct Block<'a> {
     offset: u64,
@@ -147,13 +147,13 @@ impl Block<'_> {
     }
 
     fn metadata(self, history: &mut History) -> Result<(), FileError> {
-        let wrong = || self.corrupt("its metadata makes no sense");
+        let wrong = || self.corrupt("its metadata is malformed");
         let (flags, mut rest) = self.payload.split_first().ok_or_else(wrong)?;
         if *flags > 7 {
             return Err(wrong());
         }
         (history.opaque, history.complete) = (flags & 1 != 0, flags & 2 != 0);
-        // Written the other way round: older files, whose protocols were all strict, do not have the bit.
+        // The bit is inverted: older files do not have it, and their protocols were all strict.
         history.strict = flags & 4 == 0;
         let protocol = bytes(&mut rest).filter(|_| rest.is_empty()).ok_or_else(wrong)?;
         history.protocol = String::from_utf8(protocol.to_vec()).map_err(|_| wrong())?;
@@ -161,7 +161,7 @@ impl Block<'_> {
     }
 
     fn objects(self, history: &mut History, totals: &mut Totals) -> Result<(), FileError> {
-        let wrong = || self.corrupt("its objects make no sense");
+        let wrong = || self.corrupt("its objects are malformed");
         let mut rest = self.payload;
         while !rest.is_empty() {
             let name = bytes(&mut rest).ok_or_else(wrong)?;
@@ -172,7 +172,7 @@ impl Block<'_> {
     }
 
     fn keys(self, history: &mut History, totals: &mut Totals) -> Result<(), FileError> {
-        let wrong = || self.corrupt("its keys make no sense");
+        let wrong = || self.corrupt("its keys are malformed");
         let mut rest = self.payload;
         while !rest.is_empty() {
             let object = number(&mut rest).and_then(|object| u32::try_from(object).ok());
@@ -194,7 +194,7 @@ impl Block<'_> {
         if self.payload == expected {
             Ok(())
         } else {
-            Err(self.corrupt("its totals are not those of the file"))
+            Err(self.corrupt("its totals do not match those of the file"))
         }
     }
 }
@@ -217,7 +217,7 @@ fn number(rest: &mut &[u8]) -> Option<u64> {
     None
 }
 
-/// Takes a length and so many bytes off the front.
+/// Takes a length and as many bytes off the front.
 fn bytes<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
     let length = usize::try_from(number(rest)?).ok()?;
     let (content, after) = rest.split_at_checked(length)?;

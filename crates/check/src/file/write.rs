@@ -1,4 +1,4 @@
-//! Writing a file.
+//! Writing of a file.
 
 use super::{BLOCK_BYTES, MAGIC, Totals, VERSION, checksum, kind};
 use hotrow_core::history::History;
@@ -8,7 +8,7 @@ use std::io::{self, Write};
 ///
 /// # Errors
 ///
-/// Those of the writer, and `InvalidInput` if a key's name is longer than a block may be (sixteen MiB).
+/// The errors of the writer, and `InvalidInput` if a key's name is longer than a block may be (sixteen MiB).
 pub fn write(history: &History, writer: &mut impl Write) -> io::Result<()> {
     let mut totals = Totals::default();
     writer.write_all(&MAGIC)?;
@@ -48,7 +48,7 @@ pub fn write(history: &History, writer: &mut impl Write) -> io::Result<()> {
     writer.flush()
 }
 
-/// Writes what was gathered if it is more than so much.
+/// Writes the gathered bytes as a block if there are more than `above`.
 fn flush(writer: &mut impl Write, kind: u8, payload: &mut Vec<u8>, above: usize) -> io::Result<()> {
     if payload.len() > above {
         put_block(writer, kind, payload)?;

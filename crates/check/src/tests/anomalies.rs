@@ -150,7 +150,7 @@ fn an_attempt_that_ends_at_the_number_another_begins_at_is_not_before_it() {
     let mut bench = Bench::new(1, 0);
     let [a] = bench.begin();
     let version = bench.history.write(a, bench.keys[0]);
-    // The other one has looked at the counter just before the first takes its end's number from it.
+    // The second transaction reads the counter just before the first takes the number of its end from it.
     let b = bench.history.begin(2);
     bench.history.commit(a);
     bench.history.read_version(b, bench.keys[0], 0);
@@ -162,7 +162,7 @@ fn an_attempt_that_ends_at_the_number_another_begins_at_is_not_before_it() {
 #[test]
 fn real_time_may_close_a_longer_circle() {
     let mut bench = Bench::new(2, 0);
-    // One transaction spans two others that follow each other; it sees the later one's effect only.
+    // One transaction spans two others that follow each other. It sees only the later one's effect.
     let spanning = bench.history.begin(1);
     let first = bench.history.begin(2);
     bench.history.write(first, bench.keys[0]);
@@ -227,7 +227,7 @@ fn anomalies_beyond_the_bound_are_counted() {
 
 #[test]
 fn a_very_long_cycle_is_found_and_printed() {
-    // Recursive, it would take more stack than there is; quadratic, minutes.
+    // A recursive search would overflow the stack; a quadratic one would take minutes.
     let (mut history, keys) = (HistoryBuilder::new("test"), 100_000u32);
     let object = history.object("table");
     let attempt = history.begin(1);
@@ -241,7 +241,7 @@ fn a_very_long_cycle_is_found_and_printed() {
         history.event(attempt, Event::End { outcome: Ended::Committed, stamp: u64::MAX });
     }
     let mut history = history.finish();
-    // All of them were concurrent.
+    // All transactions are made concurrent.
     let mut bytes = Vec::new();
     for event in history.workers[0].events() {
         match event.unwrap() {

@@ -1,7 +1,7 @@
-//! A store without any control of concurrency, whose executions are recorded as a recorder would.
+//! A store without concurrency control; its executions are recorded as a recorder would.
 //!
-//! Reads see what is installed. Writes are kept and installed at the commit, one after the other. Executed one
-//! attempt at a time it makes right histories, otherwise all kinds of wrong ones.
+//! Reads see installed versions. Writes are kept and installed at the commit, one after the other. One attempt at a
+//! time makes correct histories; interleaved attempts make all kinds of wrong ones.
 
 use crate::{AttemptInProgress, HistoryBuilder};
 use hotrow_core::history::{Event, History, ReadKind, WriteKind};
@@ -9,10 +9,10 @@ use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::ops::Bound::Included;
 
-/// The keys of the one object, by their order; every other one is there at the beginning.
+/// Number of keys of the one object. Every other key is present at the beginning.
 pub(super) const KEYS: u8 = 14;
 
-/// Something that a transaction does.
+/// An action of a transaction.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Action {
     Read(u8),
@@ -21,7 +21,7 @@ pub(super) enum Action {
     Scan(u8, u8),
 }
 
-/// How a transaction ends.
+/// End of a transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Ending {
     Commit,
@@ -52,7 +52,7 @@ pub(super) fn body(actions_max: usize) -> impl Strategy<Value = (Vec<Action>, En
     (prop::collection::vec(action(), 1..=actions_max), ending())
 }
 
-/// A scan on its way: what it has to look at still, and since when.
+/// A scan in progress: the keys that are left, and the stamp of its beginning.
 struct Scan {
     next: u8,
     low: u8,
@@ -60,14 +60,14 @@ struct Scan {
     from: u64,
 }
 
-/// A transaction on its way.
+/// A transaction in progress.
 pub(super) struct Running {
     attempt: AttemptInProgress,
-    /// What it wants written: whether the key shall be there.
+    /// Writes to install, by key: true if the key is to be present.
     writes: BTreeMap<u8, bool>,
     scan: Option<Scan>,
-    /// Whether it writes what is there without a look. Only for those that commit: of the others the checker
-    /// does not know what they wrote but by its reads.
+    /// True if it writes present keys without reading them. Only transactions that commit do: of the others, the
+    /// checker knows the writes only by their reads.
     pub(super) blind: bool,
 }
 
@@ -75,7 +75,7 @@ pub(super) struct Running {
 pub(super) struct Store {
     builder: HistoryBuilder,
     object: u32,
-    /// Of each key: its version and whether it is there.
+    /// Version of each key, and true if it is present.
     states: Vec<(u64, bool)>,
 }
 
@@ -104,13 +104,13 @@ impl Store {
         there
     }
 
-    /// Does an action at once.
+    /// Performs an action at once.
     pub(super) fn act(&mut self, running: &mut Running, action: Action) {
         match action {
             Action::Read(key) => {
                 self.see(running, key);
             }
-            // Over what is there it may be blind; otherwise it is an insertion, which looks first.
+            // A blind write needs a present key; otherwise it is an insertion, which reads first.
             Action::Write(key) if running.blind && self.states[key as usize].1 => {
                 running.writes.insert(key, true);
             }
@@ -134,7 +134,7 @@ impl Store {
         running.scan = Some(Scan { next: low, low, high, from: self.builder.now() });
     }
 
-    /// Looks at one more key; false if there was no scan, or it is over now.
+    /// Visits one more key. Returns false if there was no scan, or it has ended.
     pub(super) fn step_scan(&mut self, running: &mut Running) -> bool {
         let Some(mut scan) = running.scan.take() else { return false };
         if scan.next <= scan.high {
@@ -153,7 +153,7 @@ impl Store {
         false
     }
 
-    /// Installs what is to be written.
+    /// Installs the kept writes.
     pub(super) fn install(&mut self, running: &mut Running) {
         for (key, wanted) in std::mem::take(&mut running.writes) {
             let (replaced, there) = self.states[key as usize];
@@ -169,7 +169,7 @@ impl Store {
         }
     }
 
-    /// Ends a transaction; installs first if it commits.
+    /// Ends a transaction. Installs its writes first if it commits.
     pub(super) fn end(&mut self, mut running: Running, ending: Ending) {
         match ending {
             Ending::Commit => {
@@ -187,7 +187,7 @@ impl Store {
     }
 }
 
-/// A history with other events of each worker.
+/// Makes a history with every event replaced by `map`.
 pub(super) fn map_events<'a>(history: &'a History, mut map: impl FnMut(Event<'a>) -> Event<'a>) -> History {
     let mut mapped = history.clone();
     for (to, from) in mapped.workers.iter_mut().zip(&history.workers) {

@@ -23,7 +23,7 @@ fn bytes_of(history: &History) -> Vec<u8> {
 
 #[test]
 fn a_file_that_does_not_speak_of_strictness_claims_it() {
-    // Files were written before any protocol disclaimed it: flags 2 (complete) and no more.
+    // Older files are from before any protocol disclaimed strictness: their flags are 2 (complete).
     let plain = History { protocol: "occ".into(), strict: true, complete: true, ..History::default() };
     let bytes = bytes_of(&plain);
     let metadata = [&[2, 3][..], b"occ"].concat();

@@ -4,7 +4,7 @@ use super::Bench;
 use crate::{AttemptInProgress, Malformed, check};
 use hotrow_core::history::{Ended, Event, ReadKind, WorkerEvents, WriteKind};
 
-/// The error for one worker's events.
+/// Returns the error for one worker's events.
 #[track_caller]
 fn error(events: &[Event<'_>]) -> Malformed {
     let mut bench = Bench::new(2, 0);
@@ -99,7 +99,7 @@ fn bytes_that_are_no_event_are_an_error_with_their_place() {
 
 #[test]
 fn very_many_workers_take_no_longer_than_very_many_attempts() {
-    // Quadratic, it would take hours.
+    // A quadratic check would take hours.
     let mut history = Bench::new(1, 0).history.finish();
     let mut bytes = Vec::new();
     Event::Begin { attempt: 0, stamp: 1 }.encode(&mut bytes);

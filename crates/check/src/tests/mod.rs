@@ -1,4 +1,5 @@
-//! Tests of the whole checker. They are here and not beside the crate because its blocks are small in test builds.
+//! Tests of the whole checker. They are unit tests, because the checker's blocks are small only in its own test
+//! build.
 
 mod anomalies;
 mod execution;
@@ -14,7 +15,7 @@ mod valid;
 
 use crate::{AnomalyKind, AttemptInProgress, HistoryBuilder, Level, Report, check};
 
-/// A history with an object of keys that are there from the beginning.
+/// A history with an object whose first keys are present from the beginning.
 struct Bench {
     history: HistoryBuilder,
     object: u32,
@@ -22,7 +23,7 @@ struct Bench {
 }
 
 impl Bench {
-    /// So many keys are there, and so many after them are not.
+    /// Makes `there` keys that are present, and after them `absent` keys that are not.
     fn new(there: u8, absent: u8) -> Self {
         let mut history = HistoryBuilder::new("test");
         let object = history.object("table");
@@ -47,7 +48,7 @@ impl Bench {
         check(&self.history.finish()).unwrap()
     }
 
-    /// The one anomaly that there is must be this one.
+    /// Asserts that this is the only anomaly.
     #[track_caller]
     fn finds(self, kind: AnomalyKind, violates: Level) -> Report {
         let report = self.report();

@@ -1,9 +1,9 @@
-//! What attempts without effect may see.
+//! Views that attempts without effect may have.
 
 use super::Bench;
 use crate::{AnomalyKind, Level};
 
-/// Reads half of another's writes; the ending decides whether that matters.
+/// Makes an attempt read half of another's writes; the ending decides if that matters.
 fn torn(end: impl FnOnce(&mut Bench, crate::AttemptInProgress)) -> Bench {
     let mut bench = Bench::new(2, 0);
     let [a, b] = bench.begin();

@@ -1,7 +1,7 @@
-//! A second opinion on small histories: all orders are tried.
+//! An independent judge of small histories, which tries all orders.
 //!
-//! An order is right if each attempt, executed at its place in it, would have seen the versions that it has
-//! seen and replaced those that it has replaced.
+//! An order is right if each attempt, executed at its place, would have seen the versions that it has seen and
+//! replaced those that it has replaced.
 
 use crate::ordered::within;
 use hotrow_core::history::{Ended, Event, History, WriteKind};
@@ -14,7 +14,7 @@ struct Attempt<'a> {
     events: Vec<Event<'a>>,
 }
 
-/// Whether a history is serializable, strictly serializable, and opaque.
+/// Returns the verdicts: serializable, strictly serializable, opaque.
 pub(super) fn verdicts(history: &History) -> [bool; 3] {
     let mut attempts = Vec::new();
     for worker in &history.workers {
@@ -39,7 +39,7 @@ pub(super) fn verdicts(history: &History) -> [bool; 3] {
         .map(|(attempts, timely)| oracle.some_order(&mut attempts.clone(), timely, &mut State::default()))
 }
 
-/// The versions of each key in their order, with what they did.
+/// Versions of each key in their order, with the kinds of their writes.
 type Chains = HashMap<u32, Vec<(u64, WriteKind)>>;
 
 fn chains(attempts: &[Attempt<'_>]) -> Chains {
@@ -53,7 +53,7 @@ fn chains(attempts: &[Attempt<'_>]) -> Chains {
     chains
 }
 
-/// The version of each key, 0 if it is not here.
+/// Version of each key, 0 if the map does not have it.
 type State = HashMap<u32, u64>;
 
 struct Oracle<'a> {
@@ -88,7 +88,7 @@ impl Oracle<'_> {
         false
     }
 
-    /// Executes an attempt at its place, if what it saw was there.
+    /// Executes an attempt at its place. Returns false if the state is not the one that it saw.
     fn execute(&self, attempt: &Attempt<'_>, state: &mut State) -> bool {
         let own = |version: u64| {
             attempt.events.iter().any(|e| matches!(e, Event::Write { version: v, .. } if *v == version))
@@ -128,7 +128,7 @@ impl Oracle<'_> {
             }
             let chain = self.chains.get(&key).map_or(&[][..], |chain| chain);
             let at_from = chain.iter().rev().find(|(version, _)| *version < from).copied();
-            // A key that was never written and not seen either is taken to be absent.
+            // A key that was neither written nor seen is assumed to be absent.
             let absent_first = chain.first().is_none_or(|(_, kind)| *kind == WriteKind::Insert);
             let mut candidates = Vec::new();
             match at_from {

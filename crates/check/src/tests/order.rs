@@ -5,7 +5,7 @@ use super::execution::{Store, body};
 use crate::serial_order;
 use proptest::prelude::*;
 
-/// The workers of the committed transactions in the order that was found.
+/// Returns the workers of the committed transactions in the serial order.
 fn workers(bench: Bench) -> Option<Vec<u32>> {
     let (_, order) = serial_order(&bench.history.finish()).unwrap();
     order.map(|order| order.iter().map(|placed| placed.transaction.worker).collect())
@@ -114,7 +114,7 @@ proptest! {
         }
         let (report, order) = serial_order(&store.finish()).unwrap();
         prop_assert!(report.serializable);
-        // They follow each other in real time.
+        // The transactions follow each other in real time.
         let order: Vec<u32> = order.unwrap().iter().map(|placed| placed.transaction.worker).collect();
         prop_assert_eq!(order, committed);
     }

@@ -1,4 +1,4 @@
-//! Transactions that do not keep their own order.
+//! Transactions that violate their own order.
 
 use super::Bench;
 use crate::{AnomalyKind, Level};
@@ -6,8 +6,8 @@ use hotrow_core::history::Event;
 
 #[test]
 fn a_later_insertion_that_ran_before_an_earlier_one_is_told() {
-    // The row of the first insertion of a key comes from what is taken from a queue, so the second one runs before it: the
-    // first finds the key there.
+    // The first insertion's row comes from the head of a queue, so the second insertion runs before it and the
+    // first one finds the key present.
     let mut bench = Bench::new(0, 1);
     let key = bench.keys[0];
     let [a] = bench.begin();

@@ -1,4 +1,4 @@
-//! Random histories: right ones are accepted, and small ones are judged as by trying all orders.
+//! Random histories: correct ones are accepted, and small ones are judged as by trying all orders.
 
 use super::execution::{Action, Ending, Running, Store, body, map_events};
 use super::oracle::verdicts;
@@ -16,8 +16,8 @@ fn judged(history: &History) -> [bool; 3] {
     verdicts
 }
 
-/// One transaction after the other. Their stamps overlap if `turns` say so: each worker begins, executes its
-/// transaction at once, and ends, and in between come others.
+/// Runs one transaction after the other. Each begins, executes at once and ends. If `turns` is true for it, it ends
+/// later, so that its stamps overlap with those of others.
 fn serial(bodies: &[(u32, (Vec<Action>, Ending))], turns: &[bool]) -> History {
     let mut store = Store::new();
     let mut open: Vec<Option<(Running, Ending)>> = (0..4).map(|_| None).collect();
@@ -48,10 +48,10 @@ fn serial(bodies: &[(u32, (Vec<Action>, Ending))], turns: &[bool]) -> History {
     store.finish()
 }
 
-/// All transactions at once, in the order that `turns` says.
+/// Runs all transactions at once, in the order of `turns`.
 fn interleaved(bodies: &[(Vec<Action>, Ending)], turns: &[usize], slow_scans: bool) -> History {
     let mut store = Store::new();
-    // Of each: itself, what it has done, and whether it has ended.
+    // Per transaction: its state, the number of its actions done, and true if it has ended.
     let mut running: Vec<(Option<Running>, usize, bool)> = bodies.iter().map(|_| (None, 0, false)).collect();
     let rest = (0..bodies.len()).flat_map(|n| std::iter::repeat_n(n, 1000));
     for turn in turns.iter().map(|turn| turn % bodies.len()).chain(rest) {
@@ -148,8 +148,8 @@ proptest! {
             }
             event => event,
         });
-        // A read moved past a scan that made it leaves the scan with a key that it must have missed, of which
-        // the checker says less than all orders do.
+        // If the moved read belongs to a scan, the scan must have missed the key. The checker then says less than
+        // all orders do.
         let scanned = corrupted.workers.iter().flat_map(|worker| worker.events());
         let scanned = scanned.into_iter().any(|event| matches!(event, Ok(Event::Range { .. })));
         for (judged, right) in judged(&corrupted).into_iter().zip(verdicts(&corrupted)) {

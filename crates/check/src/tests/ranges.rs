@@ -5,7 +5,7 @@ use crate::{AnomalyKind, AttemptInProgress, Level};
 use hotrow_core::history::{Event, ReadKind};
 use std::ops::Bound::{self, Excluded, Included, Unbounded};
 
-/// A range read without reads of what it found, in a window of stamps.
+/// Records a range read without reads of the keys that it found, in a window of stamps.
 fn blind_range(bench: &mut Bench, attempt: AttemptInProgress, low: u8, high: u8, window: (u64, u64)) {
     let (low, high) = ([low], [high]);
     let event = Event::Range {
@@ -24,7 +24,7 @@ fn now(bench: &Bench) -> (u64, u64) {
 
 #[test]
 fn two_that_insert_what_the_other_did_not_find_are_a_phantom() {
-    // Short ranges are gone through key by key, long ones by blocks.
+    // Short ranges are processed key by key, long ones by blocks.
     for absent in [2, 30] {
         let mut bench = Bench::new(0, absent);
         let [a, b] = bench.begin();
@@ -49,7 +49,7 @@ fn an_insertion_seen_by_a_lookup_and_not_by_a_range_is_a_phantom() {
         bench.history.write(b, bench.keys[0]);
         bench.history.read(a, bench.keys[0]);
         bench.commit(&[a, b]);
-        // The key that was found has changed too, which is the plainer reason.
+        // The key that was found has changed too; this is the plainer reason.
         bench.finds(AnomalyKind::UnrepeatableRead, Level::Serializable);
 
         let mut bench = Bench::new(1, absent);
@@ -86,7 +86,7 @@ fn a_deletion_seen_by_a_range_only_is_skew() {
 
 #[test]
 fn a_window_leaves_both_orders_open() {
-    // Inserted within the window: the scan may have looked before or after, so neither order is wrong.
+    // The insertion is within the window: the scan may have come before or after it, so neither order is wrong.
     for reads_other_before in [true, false] {
         let mut bench = Bench::new(1, 1);
         let [a, b] = bench.begin();
@@ -109,7 +109,7 @@ fn a_window_leaves_both_orders_open() {
 
 #[test]
 fn what_is_certain_within_a_window_is_used() {
-    // Inserted within the window and not found: the scan looked before.
+    // The insertion is within the window and was missed: the scan came before it.
     let mut bench = Bench::new(1, 1);
     let [a, b] = bench.begin();
     let from = bench.history.now();
@@ -121,7 +121,7 @@ fn what_is_certain_within_a_window_is_used() {
     bench.commit(&[b, a]);
     bench.finds(AnomalyKind::PhantomRead, Level::Serializable);
 
-    // Deleted within it and not found: the scan looked after.
+    // The deletion is within the window and the key was missed: the scan came after it.
     let mut bench = Bench::new(2, 0);
     let [a, b] = bench.begin();
     bench.history.read(a, bench.keys[0]);
@@ -170,7 +170,7 @@ fn a_key_that_was_always_there_and_not_found_is_lost() {
 
 #[test]
 fn a_stale_read_in_a_range_is_not_blamed_on_its_deletion() {
-    // The scanner saw the initial state of a key that had been deleted and inserted again: before both.
+    // The scanner saw the initial state of a key that was deleted and inserted again: it comes before both.
     let mut bench = Bench::new(30, 0);
     let key = bench.keys[7];
     let [other, scanner] = bench.begin();
@@ -212,7 +212,7 @@ fn a_read_after_a_scan_does_not_excuse_what_the_scan_missed() {
 
 #[test]
 fn all_insertions_and_deletions_in_a_block_count() {
-    // The first inserts and deletes, or the last, or one in the middle, and is tied to the scanner by another key.
+    // One of eight attempts is tied to the scanner by another key: the first, the last, or one in the middle.
     for tied in 0..8 {
         for deletes in [false, true] {
             let mut bench = if deletes { Bench::new(30, 0) } else { Bench::new(0, 30) };
@@ -294,8 +294,8 @@ fn a_range_read_of_an_aborted_attempt_counts_for_opacity() {
 
 #[test]
 fn an_incomplete_history_says_nothing_certain_of_a_window() {
-    // Inserted within the window: but somebody who is not recorded may have deleted it before the scan looked.
-    // Deleted within it: but it may have been deleted and inserted before, after the scan looked.
+    // If the insertion is within the window, an unrecorded attempt may have deleted the key before the scan. If the
+    // deletion is within it, the key may have been deleted and inserted before that, with the scan between.
     for inserts in [true, false] {
         let mut bench = if inserts { Bench::new(1, 1) } else { Bench::new(2, 0) };
         bench.history.incomplete();

@@ -1,4 +1,4 @@
-//! Histories that have nothing wrong with them.
+//! Histories without any violation.
 
 use super::Bench;
 use std::ops::Bound::{Included, Unbounded};
@@ -21,7 +21,7 @@ fn blind_writes_commute() {
 
 #[test]
 fn what_an_aborted_attempt_installed_is_passed_over() {
-    // One protocol leaves the aborted version in the chain, the other one takes it out again.
+    // One protocol leaves the aborted version in the chain; the other removes it.
     for chained in [true, false] {
         let mut bench = Bench::new(1, 0);
         let key = bench.keys[0];
@@ -96,7 +96,7 @@ fn a_queue_finds_nothing() {
         }
     }
     let report = bench.finds_nothing();
-    // One edge from a writer to each auxiliary node, and few to each scan.
+    // Each auxiliary node has one edge from a writer, and each scan has few edges.
     assert!(report.counts.range_edges < 200 * 30, "{report}");
 }
 
@@ -105,7 +105,7 @@ fn a_history_cut_at_its_bound_says_so() {
     let mut bench = Bench::new(1, 1);
     bench.history.incomplete();
     let [a, b] = bench.begin();
-    // Nobody recorded who wrote version 77.
+    // No recorded attempt wrote version 77.
     bench.history.read_version(a, bench.keys[0], 77);
     let kind = hotrow_core::history::WriteKind::Update;
     let write = hotrow_core::history::Event::Write { key: bench.keys[0], replaced: 77, version: 99, kind };

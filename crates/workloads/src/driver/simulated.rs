@@ -1,7 +1,7 @@
 //! The driver on virtual cores.
 //!
-//! Each core has a worker and a client, as each thread has in the real one. Which phase it is, the core's own
-//! clock says.
+//! Each core has a worker and a client, as each thread has in the real driver. Each core decides by its own clock
+//! whether a transaction counts as measured.
 
 use super::{Counts, Measurement};
 use crate::error::BenchError;
@@ -11,18 +11,18 @@ use hotrow::{Engine, Protocol, Worker};
 use hotrow_sim::{Config, End, Machine, Outcome, Simulation};
 use std::cell::RefCell;
 
-/// How to run a workload on virtual cores.
+/// Settings of a run on virtual cores.
 #[derive(Debug, Clone)]
 pub struct VirtualSettings {
-    /// The machine.
+    /// Model of the machine.
     pub machine: Machine,
-    /// How many of its cores run workers.
+    /// Number of cores that run workers.
     pub cores: usize,
-    /// How long to run before measuring, in virtual time: caches fill, conflicts begin.
+    /// Virtual time to run before measuring, so that caches fill and conflicts begin.
     pub warmup: Duration,
-    /// How long to measure, in virtual time.
+    /// Virtual time to measure.
     pub measured: Duration,
-    /// The seed of the clients' inputs and of the simulation.
+    /// Seed of the clients' inputs and of the simulation.
     pub seed: u64,
 }
 
@@ -30,7 +30,7 @@ pub struct VirtualSettings {
 ///
 /// # Errors
 ///
-/// As [`measure`](super::measure), and [`BenchError::Simulation`].
+/// The errors of [`measure`](super::measure), and [`BenchError::Simulation`].
 pub(crate) fn measure<P: Protocol, W: Workload<P>>(
     engine: &Engine<P>,
     workload: &W,
@@ -41,7 +41,7 @@ pub(crate) fn measure<P: Protocol, W: Workload<P>>(
     let end = *warmup + *measured;
     config.seed = *seed;
     config.until_ns = Some(end.as_nanos() as u64);
-    // A transaction that has begun in time may end; it does not take longer than all the others together.
+    // A transaction that began in time may finish; the hard limit leaves it 19 times the length of the run.
     config.until_ns_hard = Some((end * 20).as_nanos() as u64);
     let simulation = Simulation::new(config).map_err(|error| BenchError::Simulation(error.to_string()))?;
 

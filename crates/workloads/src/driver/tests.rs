@@ -1,4 +1,4 @@
-//! The driver on a toy: one counter that every transaction increments.
+//! Tests of the driver on a toy workload: every transaction increments one counter.
 
 use super::*;
 use crate::observer::Unobserved;
@@ -7,7 +7,7 @@ use hotrow::protocols::{Visitor, with_protocol};
 use hotrow::sync::atomic::AtomicU64;
 use hotrow::{Abort, Error, RetryPolicy, TBox};
 
-/// What the toy's transactions do.
+/// Behaviour of the toy's transactions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Mood {
     Well,

@@ -1,12 +1,16 @@
-//! Stress: random transactions over a few hot keys of every kind of object, made to go wrong if anything can.
+//! Stress: random transactions over a few hot keys of every kind of object, meant to provoke every failure.
 //!
-//! It measures nothing of interest. It is what every protocol must survive: boxes (inline and boxed values), an
-//! array, counters with increments and predicates (others that are set as well), a hash table, an ordered table with a secondary index; reads,
-//! blind writes, changes, inserts, deletes, scans in both directions that stop early; queues that are filled and emptied;
-//! deferred operations on boxes, the array and rows, whose keys may come from earlier ones, alone or among the others,
-//! forced values, requirements that fail, intentions that panic; transactions that roll back and bodies that panic; and threads that give the processor away in the middle of it all. Recorded
-//! (`--record`), its histories are judged by `hotrow check`; its own checks look at what a history does not show:
-//! values.
+//! Its throughput is of no interest; every protocol must survive it. It covers
+//!
+//! - boxes (inline and boxed values), an array, counters that are only incremented and tested, counters that are
+//!   also set, a hash table, an ordered table with a secondary index, and queues;
+//! - reads, blind writes, changes, inserts, deletes, and scans in both directions that stop early;
+//! - deferred operations on boxes, the array and rows, alone or among others, with keys from earlier operations,
+//!   forced values, requirements that fail, and intentions that panic;
+//! - transactions that roll back, bodies that panic, and threads that yield in the middle.
+//!
+//! `hotrow check` judges its recorded histories (`--record`). Its own checks examine the values, which a history
+//! does not show.
 
 mod objects;
 mod operation;
@@ -29,21 +33,21 @@ pub struct Stress<P: Protocol> {
     options: StressOptions,
 }
 
-/// One worker's next transaction, and what it has done so far.
+/// One worker's next transaction, and its counts so far.
 pub struct StressClient {
     random: Random,
     plan: Plan,
-    /// What was added to each counter by committed transactions.
+    /// Sum of the committed increments of each counter.
     added: Vec<i64>,
-    /// Values seen that nobody wrote whole.
+    /// Number of torn values seen.
     torn: u64,
 }
 
 #[derive(Debug, Default)]
 struct Plan {
-    /// The operations, and whether the thread yields after each.
+    /// Operations, each with true if the thread yields after it.
     operations: Vec<(Operation, bool)>,
-    /// The number of the operation before which it ends, and how.
+    /// Number of the operation before which the transaction ends early, and the kind of end.
     end: Option<(usize, Early)>,
 }
 
@@ -53,7 +57,7 @@ enum Early {
     Panic,
 }
 
-/// What a body panics with.
+/// Payload of a planned panic in a body.
 struct Planned;
 
 impl<P: Protocol> Workload<P> for Stress<P> {
@@ -136,7 +140,7 @@ impl<P: Protocol> Workload<P> for Stress<P> {
 
     fn checks(&self, worker: &mut Worker<P>, clients: Vec<StressClient>) -> Vec<Check> {
         let torn: u64 = clients.iter().map(|client| client.torn).sum();
-        let whole = if torn == 0 { Ok(()) } else { Err(format!("{torn} values were a mixture of two")) };
+        let whole = if torn == 0 { Ok(()) } else { Err(format!("{torn} values were torn")) };
         let added = (0..self.options.keys as usize)
             .map(|key| clients.iter().fold(0i64, |sum, client| sum.wrapping_add(client.added[key])))
             .collect::<Vec<_>>();

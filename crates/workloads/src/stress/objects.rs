@@ -6,7 +6,7 @@ use hotrow::{
 };
 use std::ops::ControlFlow;
 
-/// A value that shows whether it is whole: the second half is made from the first.
+/// An inline value that shows a torn read: `complement` is computed from `value`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Value)]
 #[value(inline)]
 pub(super) struct Inline {
@@ -23,14 +23,14 @@ impl Inline {
         self.complement == [!self.value; 3]
     }
 
-    /// The value, for an intention: what panics there is the transaction's error.
+    /// Returns the value, for an intention. A panic in an intention becomes the transaction's error.
     pub(super) fn whole(&self) -> u64 {
         assert!(self.is_whole(), "a mixture of two values: {self:?}");
         self.value
     }
 }
 
-/// The same for values that are boxed, with memory of their own.
+/// A boxed value that shows a torn read; it owns memory on the heap.
 #[derive(Debug, Clone, PartialEq, Eq, Value)]
 pub(super) struct Boxed {
     pub(super) value: u64,
@@ -46,31 +46,32 @@ impl Boxed {
         self.copies == [self.value; 2]
     }
 
-    /// As [`Inline::whole`].
+    /// Returns the value, as [`Inline::whole`] does.
     pub(super) fn whole(&self) -> u64 {
         assert!(self.is_whole(), "a mixture of two values: {self:?}");
         self.value
     }
 
-    /// What the secondary index has it under.
+    /// Returns the row's key in the secondary index.
     pub(super) fn group(&self) -> u32 {
         (self.value % u64::from(GROUPS)) as u32
     }
 }
 
-/// Values of the secondary index.
+/// Number of different keys in the secondary index.
 pub(super) const GROUPS: u32 = 3;
 
-/// What a transaction has seen.
+/// State of one transaction: its reads, and the deferred results that later operations use.
 #[derive(Debug, Default)]
 pub(super) struct Seen {
-    /// What later writes of the transaction are made from.
+    /// Digest of all reads; later writes of the transaction are computed from it.
     pub(super) sum: u64,
-    /// Values that nobody wrote whole, in any attempt.
+    /// Number of torn values, in all attempts.
     pub(super) torn: u64,
-    /// The sum of what was deferred, if anything was.
+    /// Digest of the deferred results; `None` if no operation was deferred.
     pub(super) later: Option<Deferred<u64>>,
-    /// What was deferred last on a box, an element or the queue: where keys that are not known yet come from.
+    /// Result of the last operation deferred on a box, an element or the queue; the keys of later operations come
+    /// from it.
     pub(super) source: Option<Deferred<u64>>,
 }
 
@@ -94,12 +95,12 @@ pub(super) struct Objects<P: Protocol> {
     pub(super) inline: Vec<TBox<Inline, P>>,
     pub(super) boxed: Vec<TBox<Boxed, P>>,
     pub(super) array: TArray<u64, P>,
-    /// Only added to, so that their sums are known.
+    /// Counters that are only incremented, so that their sums are known.
     pub(super) counters: Vec<TCounter<P>>,
-    /// Set as well.
+    /// Counters that are also set.
     pub(super) gauges: Vec<TCounter<P>>,
     pub(super) hash: Table<u32, Inline, P>,
-    /// By group and number.
+    /// Queues, by group and number.
     pub(super) queue: Table<(u32, u32), Inline, P>,
     pub(super) ordered: Table<u32, Boxed, P>,
     pub(super) by_group: SecondaryIndex<u32, u32, Boxed, P>,
@@ -107,7 +108,8 @@ pub(super) struct Objects<P: Protocol> {
 
 impl<P: Protocol> Objects<P> {
     pub(super) fn new(engine: &Engine<P>, keys: u32) -> Self {
-        // Made first, so that they are lined up for first: keys come from there.
+        // Boxes and the array are made first, so that a commit locks them first: keys in the tables come from their
+        // values.
         let inline =
             (0..keys).map(|key| TBox::named(engine, format!("inline{key}"), Inline::new(0))).collect();
         let boxed = (0..keys).map(|key| TBox::named(engine, format!("boxed{key}"), Boxed::new(0))).collect();

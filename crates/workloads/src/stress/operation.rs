@@ -1,4 +1,4 @@
-//! The operations of stress.
+//! Operations of stress.
 
 use super::objects::{Boxed, GROUPS, Inline, Objects, Seen};
 use super::rows::RowLater;
@@ -14,7 +14,7 @@ pub(super) struct Operation {
     what: What,
     name: &'static str,
     key: u32,
-    /// What is written, and where scans end.
+    /// Number that decides the value written and the end of a scan.
     value: u32,
 }
 
@@ -76,14 +76,14 @@ enum What {
     Later(RowLater),
 }
 
-/// How the operations of a transaction are drawn.
+/// Choice of deferred and eager operations in a transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Temper {
-    /// None is deferred.
+    /// No operation is deferred.
     Eager,
-    /// All are deferred, and nothing is forced.
+    /// All operations are deferred, and none is forced.
     Tame,
-    /// Some are deferred.
+    /// Some operations are deferred.
     Mixed,
 }
 
@@ -97,14 +97,14 @@ impl Temper {
     }
 }
 
-/// What an intention panics with when it is meant to.
+/// Message of a planned panic in an intention.
 pub(super) const PLANNED: &str = "a planned panic in an intention";
 
 operations![LOOKS: ReadInline, ReadBoxed, ReadElement, TestCounter, GetCounter, TestGauge, GetGauge, GetHash, GetOrdered, ScanUp,
     ScanDown, ScanGroup, ScanGroupDown, ScanGroupsDown, ScanQueue];
 operations![WRITES: SetInline, ChangeInline, SetBoxed, ChangeBoxed, SetElement, ChangeElement, AddToCounter, SetGauge, AddToGauge,
     InsertHash, UpsertHash, ChangeHash, DeleteHash, InsertOrdered, UpsertOrdered, ChangeOrdered, DeleteOrdered, Enqueue, TakeFirst, Unqueue];
-// What forces comes last: tame transactions draw from those before it.
+// `Force` is the last one, so that tame transactions can draw from those before it.
 operations![LATER_LOOKS: ReadInlineLater, ReadBoxedLater, ReadElementLater, RequireLater, PanicLater, Force];
 operations![LATER_WRITES: SetInlineLater, ChangeInlineLater, SetBoxedLater, ChangeBoxedLater, SetElementLater,
     ChangeElementLater];
@@ -128,7 +128,7 @@ impl Operation {
         Self { what, name, key: below(random), value: below(random) }
     }
 
-    /// The counter that it adds to, and what.
+    /// Returns the counter that the operation adds to, and the amount.
     pub(super) fn added(&self) -> Option<(usize, i64)> {
         (self.what == What::AddToCounter).then(|| (self.key as usize, self.amount()))
     }
@@ -146,7 +146,7 @@ impl Operation {
         let Self { what, name, key, value } = *self;
         label(name);
         let place = key as usize;
-        // What is written depends on all that was read, as in a transaction that means something.
+        // Writes depend on everything read before, as in a transaction with a meaning.
         let new = seen.sum.wrapping_add(value.into());
         match what {
             What::ReadInline => on.inline[place].read(tx, |value| seen.inline(value))?,
@@ -167,7 +167,7 @@ impl Operation {
             What::ScanUp | What::ScanDown => {
                 let direction =
                     if what == What::ScanUp { Direction::Ascending } else { Direction::Descending };
-                // A whole range, or the first rows of it.
+                // The whole range, or its first rows only.
                 let mut left = if value % 3 == 0 { 2 } else { u32::MAX };
                 on.ordered.scan(tx, key.min(value)..=key.max(value), direction, |key, row| {
                     seen.number((*key).into());
@@ -258,8 +258,7 @@ impl Operation {
         Ok(())
     }
 
-    /// The operations that have to do with deferred values. What they write depends on all that was read before, and
-    /// on what was deferred before.
+    /// Runs an operation with deferred values. Its writes depend on everything read or deferred before.
     fn run_later<P: Protocol>(
         &self,
         on: &Objects<P>,
@@ -272,7 +271,7 @@ impl Operation {
             None => tx.known(seen.sum),
         };
         let new = seen.sum.wrapping_add(self.value.into());
-        // One transaction in eight or so fails.
+        // About one transaction in eight fails.
         let fails = move |sum: u64| sum.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 61 == new % 8;
         let read: Option<Deferred<u64>> = match self.what {
             What::Later(what) => Some(what.run(on, tx, seen, (self.key, self.value), before)?),
@@ -287,7 +286,7 @@ impl Operation {
             What::PanicLater => Some(on.array.defer_update(tx, place, before, move |value, sum| {
                 *value = sum.wrapping_add(new);
                 if fails(sum) {
-                    // No message is printed for a panic that is resumed.
+                    // A resumed panic prints no message.
                     resume_unwind(Box::new(PLANNED));
                 }
                 *value

@@ -1,4 +1,4 @@
-//! The options of stress.
+//! Options of stress.
 
 use super::Stress;
 use super::objects::Objects;
@@ -9,20 +9,20 @@ use crate::options::{OptionError, OptionInfo, OptionValues};
 use hotrow::{Engine, Protocol};
 use serde::Serialize;
 
-/// The sizes and shares of stress.
+/// Sizes and shares of stress.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct StressOptions {
-    /// Keys of each object, at least 1.
+    /// Number of keys of each object, at least 1.
     pub keys: u32,
-    /// The most operations in a transaction, at least 1. Each has a random number of them.
+    /// Largest number of operations in a transaction, at least 1. Each transaction has a random number of them.
     pub ops: u32,
-    /// The share of operations that write, from 0 to 1.
+    /// Share of operations that write, from 0 to 1.
     pub write_share: f64,
-    /// The share of transactions that roll back at a random place.
+    /// Share of transactions that roll back at a random point.
     pub rollback_share: f64,
-    /// The share of transactions whose body panics at a random place.
+    /// Share of transactions whose body panics at a random point.
     pub panic_share: f64,
-    /// The share of operations after which a thread gives the processor away.
+    /// Share of operations after which the thread yields.
     pub yield_share: f64,
 }
 
@@ -32,7 +32,7 @@ impl Default for StressOptions {
     }
 }
 
-/// Memory in use for each key, in bytes: two boxes, a counter, an element, two rows and their entries.
+/// Memory in use per key, in bytes: two boxes, two counters, an element, three rows and their entries.
 const KEY_BYTES: u64 = 2_000;
 
 impl WorkloadDefinition for StressOptions {
@@ -99,7 +99,7 @@ impl WorkloadDefinition for StressOptions {
         u64::from(self.keys) * KEY_BYTES
     }
 
-    /// Makes the objects, half of the rows among them.
+    /// Makes the objects, with half of the rows.
     fn load<P: Protocol>(
         &self,
         engine: &Engine<P>,

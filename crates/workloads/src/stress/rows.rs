@@ -1,10 +1,10 @@
-//! Deferred operations on rows. Some keys come from earlier operations.
+//! Deferred operations on rows. Some of their keys come from earlier operations.
 
 use super::objects::{Boxed, Inline, Objects, Seen};
 use hotrow::sync::random::Random;
 use hotrow::{Abort, Deferred, Protocol, Transaction};
 
-/// A deferred operation on a row, or on several.
+/// A deferred operation on one row or on several.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RowLater {
     ReadHash,
@@ -42,7 +42,7 @@ const WRITES: &[(RowLater, &str)] = &[
     (RowLater::Unqueue, "UnqueueLater"),
 ];
 
-/// The queue that a key stands for.
+/// Returns the group (the queue) of a key.
 pub(super) fn group(key: u32) -> u32 {
     key % 2
 }
@@ -53,12 +53,12 @@ impl RowLater {
         list[random.below(list.len() as u64) as usize]
     }
 
-    /// Whether keys of later operations may come from what this gives.
+    /// True if keys of later operations may come from its result.
     pub(super) fn is_source(self) -> bool {
         self == RowLater::TakeFirst
     }
 
-    /// Defers it. What it gives is a number; what it writes depends on all that was deferred before.
+    /// Defers the operation and returns its result as a number. Its writes depend on everything deferred before.
     pub(super) fn run<P: Protocol>(
         self,
         on: &Objects<P>,

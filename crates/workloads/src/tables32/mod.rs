@@ -1,12 +1,12 @@
 //! The microbenchmark of stealdb §4.2: a transaction increments one random record in each of 32 tables.
 //!
-//! All tables have the same number of records, integers that are zero at first, under an ordered index (StealDB is built
-//! on Silo, whose indexes are trees). There is one type of transaction. It touches the tables in one order, and from the
-//! first of them it draws among the *hot* records only: with one hot record every two transactions conflict over their
-//! first operation, and the other operations are in nobody's way.
+//! All tables have the same number of records under an ordered index: integers that are zero at first. (StealDB is
+//! built on Silo, whose indexes are trees.) There is one type of transaction. It touches the tables in a fixed
+//! order. From the first table it draws among the *hot* records only: with one hot record, any two transactions
+//! conflict over their first operation, and over the other operations hardly ever.
 //!
-//! The increments do not depend on each other, which is what protocols that run operations of a transaction side by side
-//! live on; the procedure says so by keeping the keys apart from what the operations give.
+//! The increments do not depend on each other. Protocols that run operations of a transaction in parallel need this
+//! independence. The procedure shows it, because no key depends on the result of an operation.
 
 mod options;
 pub mod procedure;
@@ -22,14 +22,14 @@ use hotrow::sync::thread;
 use hotrow::{Database, Error, Protocol, Worker};
 use procedure::{IncrementProcedure, Integers};
 
-/// The loaded tables.
+/// The loaded tables and their options.
 pub struct Tables32<P: Protocol> {
     database: Database<P>,
     tables: Vec<Integers>,
     options: Tables32Options,
 }
 
-/// One worker's next transaction, and how many it has committed.
+/// One worker's next transaction, and its count of committed transactions.
 #[derive(Debug, Clone)]
 pub struct Tables32Client {
     random: Random,
@@ -38,24 +38,24 @@ pub struct Tables32Client {
 }
 
 impl Tables32Client {
-    /// The records of the transaction that was drawn last, by table.
+    /// Returns the keys of the transaction that was drawn last, one per table.
     pub fn keys(&self) -> &[u64] {
         &self.keys
     }
 }
 
 impl<P: Protocol> Tables32<P> {
-    /// The database.
+    /// Returns the database.
     pub fn database(&self) -> &Database<P> {
         &self.database
     }
 
-    /// Its tables, in the order in which transactions touch them.
+    /// Returns the tables, in the order in which transactions touch them.
     pub fn tables(&self) -> &[Integers] {
         &self.tables
     }
 
-    /// What the tables hold.
+    /// Sums the contents of the tables.
     fn count(&self, worker: &mut Worker<P>) -> Result<Counted, Error> {
         let mut counted = Counted { rows: 0, sums: Vec::with_capacity(self.tables.len()), cold: 0 };
         for (number, table) in self.tables.iter().enumerate() {
@@ -76,17 +76,17 @@ impl<P: Protocol> Tables32<P> {
     }
 }
 
-/// What all tables hold after a run.
+/// Contents of all tables after a run, as sums.
 struct Counted {
-    /// Rows of all tables.
+    /// Number of rows in all tables.
     rows: u64,
-    /// The sum of each table's integers.
+    /// Sum of each table's integers.
     sums: Vec<u64>,
-    /// The sum of those integers of the first table that no transaction chooses.
+    /// Sum of the first table's integers that no transaction draws.
     cold: u64,
 }
 
-/// Puts all records in, several threads at a time, each a table.
+/// Inserts all records with several threads, each of which loads one table at a time.
 fn fill<P: Protocol>(
     database: &Database<P>,
     tables: &[Integers],
@@ -175,7 +175,7 @@ impl<P: Protocol> Workload<P> for Tables32<P> {
         let untouched = if cold == 0 {
             Ok(())
         } else {
-            Err(format!("records of the first table that none chooses were incremented {cold} times"))
+            Err(format!("cold records of the first table were incremented {cold} times"))
         };
         vec![
             Check::new("all records are there", all_there),
@@ -184,7 +184,7 @@ impl<P: Protocol> Workload<P> for Tables32<P> {
         ]
     }
 
-    /// Records neither come nor go, which the checks confirm; so they need not be counted.
+    /// Computes the size from the options: records neither come nor go, as the checks confirm.
     fn payload_bytes(&self, _worker: &mut Worker<P>) -> u64 {
         let Tables32Options { tables, records, .. } = self.options;
         u64::from(tables) * records * 2 * size_of::<u64>() as u64

@@ -1,4 +1,4 @@
-//! The options of the 32 tables.
+//! Options of the 32 tables.
 
 use super::procedure::Integers;
 use super::{Tables32, fill};
@@ -9,21 +9,21 @@ use crate::options::{OptionError, OptionInfo, OptionValues};
 use hotrow::{Database, Engine, Protocol};
 use serde::Serialize;
 
-/// The sizes of the tables.
+/// Sizes of the tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Tables32Options {
-    /// Tables, at least 1. The paper has 32.
+    /// Number of tables, at least 1. The paper has 32.
     pub tables: u32,
-    /// Records of each table, at least 1. The paper has 100,000.
+    /// Records per table, at least 1. The paper has 100,000.
     pub records: u64,
-    /// Records of the first table that transactions choose from, from 1 to all. The paper's high contention is 1.
+    /// Records of the first table that transactions draw from, from 1 to all. The paper's high contention is 1.
     pub hot_records: u64,
 }
 
-/// Stands for as many hot records as there are records.
+/// Value of `hot-records` that makes all records hot.
 const ALL_RECORDS: &str = "all";
 
-/// Memory in use for each record, in bytes: the record and its entry in the index.
+/// Memory in use per record, in bytes: the record and its entry in the index.
 const RECORD_BYTES: u64 = 80;
 
 impl WorkloadDefinition for Tables32Options {

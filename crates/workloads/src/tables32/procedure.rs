@@ -1,21 +1,22 @@
-//! The transaction, as a procedure: every protocol can run it, those that defer or hand out operations included.
+//! The transaction as a procedure: every protocol can run it, also those that defer operations or let others steal
+//! them.
 
 use hotrow::{Context, Procedure, Profile, TableRef};
 
 /// A table of integers under integer keys.
 pub type Integers = TableRef<u64, u64>;
 
-/// A transaction: one record of each table is incremented.
+/// A transaction that increments one record of each table.
 #[derive(Debug, Clone, Copy)]
 pub struct IncrementProcedure<'a> {
     /// The tables, in the order in which they are touched.
     pub tables: &'a [Integers],
-    /// The record of each table.
+    /// Key of the record in each table.
     pub keys: &'a [u64],
 }
 
 impl Procedure for IncrementProcedure<'_> {
-    /// Records that were not there.
+    /// Number of records that were not found.
     type Output = u32;
 
     fn profile(&self) -> Profile {

@@ -1,5 +1,5 @@
-//! Clients: who draws the inputs of TPC-C's transactions, by the rules of revision 5.11, clauses 2.4.1,
-//! 2.5.1, 2.6.1, 2.7.1 and 2.8.1.
+//! Clients: a client draws the inputs of TPC-C's transactions by the rules of revision 5.11, clauses 2.4.1, 2.5.1,
+//! 2.6.1, 2.7.1 and 2.8.1.
 
 use super::input::{
     CustomerChoice, DeliveryInput, Input, LineInput, Mix, NewOrderInput, OrderStatusInput, PaymentInput,
@@ -10,7 +10,7 @@ use super::random::Constants;
 use super::schema::{CustomerKey, DISTRICTS_PER_WAREHOUSE, DistrictKey, NOT_DELIVERED, WarehouseKey};
 use hotrow::sync::random::Random;
 
-/// Draws the transactions of one worker, and their inputs.
+/// Generator of one worker's transactions and their inputs.
 ///
 /// It stands for the terminals that the worker serves, all of one warehouse.
 #[derive(Debug, Clone)]
@@ -25,11 +25,11 @@ pub struct Client {
 }
 
 impl Client {
-    /// The client of a worker, on a database of `warehouses` warehouses (0 is taken for 1).
+    /// Makes the client of a worker on a database of `warehouses` warehouses (0 counts as 1).
     ///
-    /// Its home warehouse is that of the worker's number modulo the warehouses; the workers of a warehouse
-    /// look at the stock of different districts (clause 2.8.1.1). `constants` are those the database was
-    /// loaded with.
+    /// The number of its home warehouse is the worker's number modulo `warehouses`, plus 1. The workers of one
+    /// warehouse look at the stock of different districts (clause 2.8.1.1). `constants` must be the ones the
+    /// database was loaded with.
     pub fn new(
         worker: usize,
         warehouses: u16,
@@ -38,7 +38,7 @@ impl Client {
         mix: Mix,
         seed: u64,
     ) -> Self {
-        /// Above the streams of the population.
+        /// Base of the clients' random streams, above the population's.
         const STREAMS: u64 = 1 << 48;
         let warehouses = warehouses.max(1);
         let worker = worker as u64;
@@ -54,19 +54,19 @@ impl Client {
         }
     }
 
-    /// The client's home warehouse.
+    /// Returns the client's home warehouse.
     pub fn home(&self) -> u16 {
         self.home
     }
 
-    /// Draws the next transaction. `now`, in microseconds, is its date where it has one; it must not be 0,
-    /// the null date, and is then taken for 1.
+    /// Draws the next transaction. `now`, in microseconds, is its date if it has one. A `now` of 0, the null date,
+    /// counts as 1.
     pub fn next_input(&mut self, now: i64) -> Input {
         let kind = self.mix.draw(&mut self.random);
         self.input(kind, now)
     }
 
-    /// Draws an input for a given transaction.
+    /// Draws an input for the given transaction.
     pub fn input(&mut self, kind: TransactionKind, now: i64) -> Input {
         let now = if now == NOT_DELIVERED { 1 } else { now };
         match kind {
@@ -134,7 +134,7 @@ impl Client {
         StockLevelInput { district, threshold: self.random.between(10, 20) as i32 }
     }
 
-    /// True in `percent` of 100 cases.
+    /// Returns true in `percent` of 100 cases.
     fn percent(&mut self, percent: u64) -> bool {
         self.random.below(100) < percent
     }
@@ -153,7 +153,7 @@ impl Client {
         }
     }
 
-    /// Any warehouse but the home; the home if there is no other.
+    /// Draws a warehouse other than the home; returns the home if there is no other.
     fn other_warehouse(&mut self) -> u16 {
         if self.warehouses == 1 {
             return self.home;
@@ -162,7 +162,7 @@ impl Client {
         if drawn < self.home { drawn } else { drawn + 1 }
     }
 
-    /// The number of an item that does not exist.
+    /// Returns the number of an item that does not exist.
     fn unused_item(&self) -> u32 {
         self.scale.items.saturating_add(1)
     }
@@ -182,7 +182,7 @@ mod tests {
         Client::new(worker, warehouses, Scale::SPECIFICATION, constants, Mix::Full, 5)
     }
 
-    /// Asserts that `count` of `of` is `percent` percent, give or take a quarter.
+    /// Asserts that `count` is `percent` percent of `of`, within a quarter.
     fn assert_share(what: &str, count: usize, of: usize, percent: usize) {
         let expected = of * percent / 100;
         assert!(count.abs_diff(expected) <= expected / 4, "{what}: {count} of {of}, not {percent} %");

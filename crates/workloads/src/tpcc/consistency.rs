@@ -1,14 +1,13 @@
 //! The twelve consistency conditions of TPC-C, revision 5.11, clause 3.3.2.
 //!
-//! An [`Audit`] is fed with all rows of seven tables (ITEM and STOCK are in no condition), in any order, and
-//! then says of each condition whether it holds, for every warehouse, district, customer and order: where the
-//! specification is content with a sample (conditions 10 and 12), the audit looks at all customers.
+//! An [`Audit`] takes all rows of seven tables in any order (ITEM and STOCK are in no condition). It then reports
+//! for each condition whether it holds, for every warehouse, district, customer and order. Where the specification
+//! accepts a sample (conditions 10 and 12), the audit examines all customers.
 //!
-//! The audit knows nothing of how the rows were read. Only a state in which no transaction is under way can
-//! be expected to pass.
+//! The audit does not depend on how the rows were read. Only a state in which no transaction is running can pass.
 //!
-//! A row that another row refers to and that is missing counts as a failure of the condition that compares
-//! the two. So does a database without warehouses: an audit that nobody fed does not pass.
+//! If a row refers to a row that is missing, the condition that compares the two fails. A database without
+//! warehouses fails as well, so that an audit without input does not pass.
 
 mod conditions;
 #[cfg(test)]
@@ -21,17 +20,17 @@ use super::schema::{
 };
 use std::collections::BTreeMap;
 
-/// How many orders the committed Delivery transactions of a run have delivered, by district.
+/// Number of orders that the committed Delivery transactions of a run have delivered, by district.
 ///
-/// Whoever runs the transactions counts, from their results and not from the tables: condition 11 compares
-/// the two.
+/// The workload counts them from the transactions' results, not from the tables, because condition 11 compares the
+/// two.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DeliveredCounts {
     by_district: BTreeMap<DistrictKey, u64>,
 }
 
 impl DeliveredCounts {
-    /// Nothing delivered.
+    /// Returns empty counts.
     pub fn new() -> Self {
         Self::default()
     }
@@ -41,33 +40,33 @@ impl DeliveredCounts {
         *self.by_district.entry(district).or_default() += 1;
     }
 
-    /// Adds what another worker has counted.
+    /// Adds the counts of another worker.
     pub fn merge(&mut self, other: &Self) {
         for (district, count) in &other.by_district {
             *self.by_district.entry(*district).or_default() += count;
         }
     }
 
-    /// How many orders were delivered in a district.
+    /// Returns the number of orders delivered in a district.
     pub fn of(&self, district: &DistrictKey) -> u64 {
         self.by_district.get(district).copied().unwrap_or_default()
     }
 }
 
-/// What the audit has seen of a warehouse.
+/// Tally of a warehouse's rows.
 #[derive(Debug, Default)]
 struct WarehouseTally {
-    /// `W_YTD`, if the row was seen.
+    /// `W_YTD`; `None` if the audit has not taken the row.
     year_to_date: Option<i64>,
-    /// The sum of `H_AMOUNT` of the payments to the warehouse.
+    /// Sum of `H_AMOUNT` of the payments to the warehouse.
     paid: i64,
 }
 
-/// What the audit has seen of a district.
+/// Tally of a district's rows.
 #[derive(Debug, Default)]
 struct DistrictTally {
     row: Option<DistrictColumns>,
-    /// The sum of `H_AMOUNT` of the payments to the district.
+    /// Sum of `H_AMOUNT` of the payments to the district.
     paid: i64,
     customers: BTreeMap<u16, CustomerTally>,
     orders: BTreeMap<u32, OrderTally>,
@@ -77,47 +76,47 @@ struct DistrictTally {
     new_order_rows: u64,
     /// Rows in ORDER-LINE.
     order_line_rows: u64,
-    /// The sum of `O_OL_CNT`.
+    /// Sum of `O_OL_CNT`.
     line_counts: u64,
 }
 
-/// The columns of DISTRICT in the conditions.
+/// Columns of DISTRICT in the conditions.
 #[derive(Debug)]
 struct DistrictColumns {
     year_to_date: i64,
     next_order: u32,
 }
 
-/// What the audit has seen of a customer.
+/// Tally of a customer's rows.
 #[derive(Debug, Default)]
 struct CustomerTally {
     row: Option<CustomerColumns>,
-    /// The sum of `H_AMOUNT` of the customer's payments.
+    /// Sum of `H_AMOUNT` of the customer's payments.
     paid: i64,
 }
 
-/// The columns of CUSTOMER in the conditions.
+/// Columns of CUSTOMER in the conditions.
 #[derive(Debug)]
 struct CustomerColumns {
     balance: i64,
     year_to_date_payment: i64,
 }
 
-/// What the audit has seen of an order.
+/// Tally of an order's rows.
 #[derive(Debug, Default)]
 struct OrderTally {
     row: Option<OrderColumns>,
-    /// Whether the order is in NEW-ORDER.
+    /// True if the order is in NEW-ORDER.
     waits: bool,
     /// Rows in ORDER-LINE.
     lines: u32,
-    /// Those with a delivery date.
+    /// Rows in ORDER-LINE with a delivery date.
     delivered_lines: u32,
-    /// The sum of `OL_AMOUNT` of those with a delivery date.
+    /// Sum of `OL_AMOUNT` of the rows with a delivery date.
     delivered_amount: i64,
 }
 
-/// The columns of ORDER in the conditions.
+/// Columns of ORDER in the conditions.
 #[derive(Debug)]
 struct OrderColumns {
     carrier: u32,
@@ -125,7 +124,7 @@ struct OrderColumns {
     line_count: u8,
 }
 
-/// The audit of a database: what the conditions need to know of its rows.
+/// The audit of a database: the tallies that the conditions need.
 ///
 /// It takes some hundred bytes for each customer and each order.
 #[derive(Debug)]
@@ -136,7 +135,7 @@ pub struct Audit {
 }
 
 impl Audit {
-    /// The audit of a database that was loaded at a given scale.
+    /// Makes the audit of a database that was loaded at the given scale.
     pub fn new(scale: Scale) -> Self {
         Self { scale, warehouses: BTreeMap::new(), districts: BTreeMap::new() }
     }
@@ -200,12 +199,12 @@ impl Audit {
         }
     }
 
-    /// Says of each of the twelve conditions, in the specification's order, its name and whether it holds.
-    /// The text of a failure names the first place where the condition does not hold, with what was expected
-    /// there and what was found, and says how many such places there are.
+    /// Returns the name and the verdict of each of the twelve conditions, in the specification's order. The text of
+    /// a failure names the first place where the condition does not hold, with the expected and the found value,
+    /// and gives the number of such places.
     ///
-    /// Condition 11 holds only before the first transaction as the specification puts it; after a run, the
-    /// orders delivered in it come on top.
+    /// The specification's condition 11 holds only before the first transaction; after a run, the audit adds the
+    /// orders delivered in the run.
     pub fn finish(self, delivered_in_run: &DeliveredCounts) -> Vec<(String, Result<(), String>)> {
         conditions::check(&self, delivered_in_run)
     }

@@ -1,7 +1,7 @@
-//! The inputs of the five transactions of TPC-C, revision 5.11, clauses 2.4.1 to 2.8.1, and their mix.
+//! Inputs of the five transactions of TPC-C, revision 5.11, clauses 2.4.1 to 2.8.1, and their mix.
 //!
-//! An input is complete: whoever runs it draws nothing more, so that a transaction that is tried again does
-//! the same again. A [`Client`](super::client::Client) draws them.
+//! An input is complete: running it draws nothing more, so that a retry repeats the same transaction. A
+//! [`Client`](super::client::Client) draws inputs.
 
 use super::schema::{CustomerKey, DistrictKey, LINES_MAX, WarehouseKey};
 use hotrow::Text;
@@ -21,7 +21,7 @@ pub struct LineInput {
     pub quantity: u16,
 }
 
-/// The lines of a new order, at most 15 of them, in place.
+/// The lines of a new order, at most 15, stored in place.
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
 pub struct Lines {
     lines: [LineInput; LINES_MAX],
@@ -29,7 +29,7 @@ pub struct Lines {
 }
 
 impl FromIterator<LineInput> for Lines {
-    /// The first 15 lines of `iter`.
+    /// Takes the first 15 lines of `iter`.
     fn from_iter<I: IntoIterator<Item = LineInput>>(iter: I) -> Self {
         let mut lines = Self::default();
         for (place, line) in lines.lines.iter_mut().zip(iter) {
@@ -61,40 +61,40 @@ pub struct NewOrderInput {
     pub customer: CustomerKey,
     /// The order's lines, 5 to 15.
     pub lines: Lines,
-    /// Whether the last line asks for an item that does not exist, so that the transaction rolls back: 1 %.
+    /// True if the last line asks for an item that does not exist, so that the transaction rolls back: 1 %.
     pub rolls_back: bool,
     /// `O_ENTRY_D`, in microseconds.
     pub entry_date: i64,
 }
 
 impl NewOrderInput {
-    /// The district that takes the order.
+    /// Returns the district that takes the order.
     pub fn district(&self) -> DistrictKey {
         DistrictKey { warehouse: self.customer.warehouse, district: self.customer.district }
     }
 
-    /// Whether the order's own warehouse supplies all lines (`O_ALL_LOCAL`).
+    /// True if the order's own warehouse supplies all lines (`O_ALL_LOCAL`).
     pub fn all_local(&self) -> bool {
         self.lines.iter().all(|line| line.supply_warehouse == self.customer.warehouse)
     }
 }
 
-/// How a transaction names its customer (clauses 2.5.1.2 and 2.6.1.2).
+/// Customer of a transaction, by number or by name (clauses 2.5.1.2 and 2.6.1.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CustomerChoice {
     /// By number: 40 %.
     Number(u16),
-    /// By last name: 60 %. Of the `n` customers of that name, in the order of their first names and counted
-    /// from 1, the one at `n / 2`, rounded up, is meant (clause 2.5.2.2).
+    /// By last name: 60 %. The `n` customers of this name are ordered by first name and counted from 1; the one at
+    /// `n / 2`, rounded up, is meant (clause 2.5.2.2).
     LastName(Text<16>),
 }
 
 /// The input of Payment (clause 2.5.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PaymentInput {
-    /// The district that is paid, of the terminal's warehouse.
+    /// The district that is paid; it belongs to the terminal's warehouse.
     pub district: DistrictKey,
-    /// The customer's district: that which is paid, or one of another warehouse in 15 % of the cases.
+    /// The customer's district: the one that is paid or, in 15 % of the cases, one of another warehouse.
     pub customer_district: DistrictKey,
     /// The customer.
     pub customer: CustomerChoice,
@@ -116,7 +116,7 @@ pub struct OrderStatusInput {
 /// The input of Delivery (clause 2.7.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DeliveryInput {
-    /// The warehouse, whose districts deliver their oldest new order each.
+    /// The warehouse; each of its districts delivers its oldest new order.
     pub warehouse: WarehouseKey,
     /// `O_CARRIER_ID`, from 1 to 10.
     pub carrier: u32,
@@ -133,7 +133,7 @@ pub struct StockLevelInput {
     pub threshold: i32,
 }
 
-/// The five transactions.
+/// Type of transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum TransactionKind {
     /// New-Order (clause 2.4).
@@ -149,11 +149,11 @@ pub enum TransactionKind {
 }
 
 impl TransactionKind {
-    /// All of them, in the specification's order.
+    /// All types, in the specification's order.
     pub const ALL: [Self; 5] =
         [Self::NewOrder, Self::Payment, Self::OrderStatus, Self::Delivery, Self::StockLevel];
 
-    /// The name in results: `new_order` and so on.
+    /// Returns the name in results: `new_order` and so on.
     pub fn name(self) -> &'static str {
         match self {
             Self::NewOrder => "new_order",
@@ -181,7 +181,7 @@ pub enum Input {
 }
 
 impl Input {
-    /// Which transaction it is for.
+    /// Returns the type of the transaction.
     pub fn kind(&self) -> TransactionKind {
         match self {
             Self::NewOrder(_) => TransactionKind::NewOrder,
@@ -193,7 +193,7 @@ impl Input {
     }
 }
 
-/// How often which transaction is drawn.
+/// Shares of the types among the transactions drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Mix {
     /// New-Order 45 %, Payment 43 %, the others 4 % each (clause 5.2.3).
@@ -205,7 +205,7 @@ pub enum Mix {
     NewOrderAndPayment,
 }
 
-/// A name that is no mix's.
+/// Error for a name that no mix has.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("there is no TPC-C mix {name:?}; the mixes are full, new-order and new-order+payment")]
 pub struct UnknownMix {
@@ -214,10 +214,10 @@ pub struct UnknownMix {
 }
 
 impl Mix {
-    /// All of them.
+    /// All mixes.
     pub const ALL: [Self; 3] = [Self::Full, Self::NewOrder, Self::NewOrderAndPayment];
 
-    /// The name in options and results.
+    /// Returns the name in options and results.
     pub fn name(self) -> &'static str {
         match self {
             Self::Full => "full",
@@ -226,7 +226,7 @@ impl Mix {
         }
     }
 
-    /// How often each transaction comes, relative to the others, in the order of [`TransactionKind::ALL`].
+    /// Returns the relative frequency of each type, in the order of [`TransactionKind::ALL`].
     pub fn weights(self) -> [u64; 5] {
         match self {
             Self::Full => [45, 43, 4, 4, 4],
@@ -235,7 +235,7 @@ impl Mix {
         }
     }
 
-    /// Draws the next transaction.
+    /// Draws the type of the next transaction.
     pub fn draw(self, random: &mut Random) -> TransactionKind {
         let weights = self.weights();
         let mut drawn = random.below(weights.iter().sum());

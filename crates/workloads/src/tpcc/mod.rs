@@ -1,10 +1,9 @@
 //! TPC-C, revision 5.11: the main workload.
 //!
-//! Nine tables at the specification's cardinalities, five transactions with the specification's inputs, and
-//! after each run the twelve consistency conditions of clause 3.3.2. What is left out is what the
-//! specification asks of a system with terminals: keying and think times (clause 5.2.5; workers run one
-//! transaction after the other), the deferred queue of Delivery (clause 2.7.2; it is run like the others)
-//! and durability.
+//! Nine tables have the specification's cardinalities, five transactions have its inputs, and after each run the
+//! twelve consistency conditions of clause 3.3.2 are checked. Missing are the requirements on a system with
+//! terminals: keying and think times (clause 5.2.5; workers run one transaction after the other), the deferred
+//! queue of Delivery (clause 2.7.2; it runs like the others) and durability.
 
 pub mod client;
 pub mod consistency;
@@ -44,7 +43,7 @@ pub struct Tpcc<P: Protocol> {
 /// One worker's terminal.
 pub struct Terminal {
     client: Client,
-    /// Which New-Orders defer.
+    /// Random stream that chooses the New-Orders that defer.
     tames: Random,
     worker: u32,
     payments: u32,
@@ -53,12 +52,12 @@ pub struct Terminal {
 }
 
 impl<P: Protocol> Tpcc<P> {
-    /// The database.
+    /// Returns the database.
     pub fn database(&self) -> &Database<P> {
         &self.database
     }
 
-    /// The tables.
+    /// Returns the tables.
     pub fn tables(&self) -> &Tables {
         &self.tables
     }
@@ -146,7 +145,7 @@ impl<P: Protocol> Workload<P> for Tpcc<P> {
     fn client(&self, worker: usize, _workers: usize, seed: u64) -> Terminal {
         let TpccOptions { warehouses, mix, scale, .. } = self.options;
         let warehouses = warehouses.min(u32::from(u16::MAX)) as u16;
-        /// Above the streams of the clients.
+        /// Base of the terminals' random streams, above the clients'.
         const STREAMS: u64 = 1 << 49;
         Terminal {
             tames: Random::stream(seed, STREAMS + worker as u64),

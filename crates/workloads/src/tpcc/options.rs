@@ -1,4 +1,4 @@
-//! The options of TPC-C.
+//! Options of TPC-C.
 
 use super::input::Mix;
 use super::population::{Population, Scale};
@@ -12,30 +12,31 @@ use hotrow::{Engine, Isolation, Protocol};
 use serde::{Serialize, Serializer};
 use serde_json::json;
 
-/// The size of the database and the mix of transactions.
+/// Size of the database and mix of transactions.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TpccOptions {
-    /// Warehouses, from 1 to 65,535.
+    /// Number of warehouses, from 1 to 65,535.
     pub warehouses: u32,
-    /// Which transactions, in which proportion.
+    /// Types of transactions, and their shares.
     pub mix: Mix,
     /// Rows per warehouse.
     pub scale: Scale,
-    /// How far Stock-Level is kept apart from others.
+    /// Isolation level of Stock-Level.
     pub stock_level: Isolation,
-    /// The share of New-Orders that defer their operations, under protocols that do, from 0 to 1; the others read and
+    /// Share of New-Orders that defer their operations, from 0 to 1, under a protocol that can; the others read and
     /// write at once (drp §7.2, Figure 6).
     pub tame_share: f64,
-    /// The ranks of the tables.
+    /// Ranks of the tables.
     pub ranks: Ranks,
 }
 
-/// The order in which deferred operations line up at the tables (drp §6.3, "Rank tuning").
+/// Order in which deferred operations take the locks of tables (drp §6.3, "Rank tuning").
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ranks {
-    /// Stock, orders, customers, districts, warehouses: what many transactions want comes last, and is held shortest.
+    /// Stock, orders, customers, districts, warehouses. The rows that many transactions want come last, so that
+    /// their locks are held for the shortest time.
     Tuned,
-    /// All tables have the same rank: the order is that in which they were made.
+    /// All tables have the same rank, so that the order is that of their creation.
     Equal,
 }
 
@@ -46,7 +47,7 @@ const ISOLATIONS: [(&str, Isolation); 2] =
 
 const RANKS: [(&str, Ranks); 2] = [("tuned", Ranks::Tuned), ("equal", Ranks::Equal)];
 
-/// The word for one of an option's values.
+/// Returns the name of an option's value.
 fn name_of<T: PartialEq>(names: &[(&'static str, T)], value: &T) -> &'static str {
     names.iter().find(|(_, known)| known == value).map_or("other", |(name, _)| name)
 }
@@ -66,8 +67,8 @@ impl Serialize for TpccOptions {
     }
 }
 
-/// Memory in use for each warehouse at full scale, in bytes: 100 million once it is loaded, and room for the orders of
-/// some seconds.
+/// Memory in use per warehouse at full scale, in bytes: 100 million after loading, and room for the orders of some
+/// seconds.
 const WAREHOUSE_BYTES: u64 = 110_000_000;
 
 impl WorkloadDefinition for TpccOptions {
@@ -132,7 +133,7 @@ impl WorkloadDefinition for TpccOptions {
 
     fn data_bytes_estimate(&self) -> u64 {
         let full = u64::from(self.warehouses) * WAREHOUSE_BYTES;
-        // A thousandth of the rows; even all possible warehouses are no trouble.
+        // The small scale has about a hundredth of the rows.
         if self.scale == Scale::SPECIFICATION { full } else { full / 100 }
     }
 
@@ -146,7 +147,7 @@ impl WorkloadDefinition for TpccOptions {
     ) -> Result<Tpcc<P>, BenchError> {
         let (database, tables) = tables::create(engine, self);
         let population = Population::new(self.scale, seed, 1);
-        // The command's option admits no more warehouses than the keys have room for.
+        // The command's option admits only as many warehouses as the keys have room for.
         let warehouses = u16::try_from(self.warehouses)
             .map_err(|_| BenchError::Load(format!("{} warehouses are too many", self.warehouses)))?;
         tables::load(&database, &tables, population, warehouses, threads, observer)

@@ -1,9 +1,8 @@
-//! The initial population of TPC-C, revision 5.11, clause 4.3.3.1.
+//! Initial population of TPC-C, revision 5.11, clause 4.3.3.1.
 //!
-//! [`Population`] yields the rows of one warehouse or one district at a time, in ascending order of their
-//! keys. Every table of every district draws from a random stream of its own, so the rows depend on nothing
-//! but the seed and the scale: any number of threads may load different districts, in any order, and get the
-//! same database.
+//! [`Population`] yields the rows of one warehouse or one district at a time, in ascending order of their keys.
+//! Every table of every district draws from a random stream of its own, so that the rows depend only on the seed
+//! and the scale. Any number of threads may load different districts, in any order, and the database is the same.
 
 use super::random::{Constants, ExactChoice, LAST_NAMES, data, digits, last_name, letters, zip};
 use super::schema::{
@@ -14,20 +13,20 @@ use super::schema::{
 use hotrow::Text;
 use hotrow::sync::random::Random;
 
-/// What each customer has paid when the database is loaded: 10.00.
+/// Payment of each customer when the database is loaded: 10.00.
 const LOADED_PAYMENT: i64 = 10 * DOLLAR;
 
-/// How many rows the tables have, where the specification lets no warehouse differ from another.
+/// Number of rows in the tables, where the specification prescribes the same number for every warehouse.
 ///
-/// All rules of the population hold at every scale; [`Scale::SPECIFICATION`] alone makes it TPC-C's.
+/// All rules of the population hold at every scale; only [`Scale::SPECIFICATION`] is TPC-C's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Scale {
     /// Rows in ITEM, and in STOCK for each warehouse; at least 1.
     pub items: u32,
     /// Rows in CUSTOMER for each district; at least 1.
     pub customers_per_district: u16,
-    /// Rows in ORDER for each district. The specification has one for each customer. If there are more, the
-    /// customers take turns; if there are fewer, some customers have none.
+    /// Rows in ORDER for each district. The specification has one for each customer. With more orders, the
+    /// customers take turns; with fewer, some customers have none.
     pub orders_per_district: u32,
 }
 
@@ -36,11 +35,11 @@ impl Scale {
     pub const SPECIFICATION: Self =
         Self { items: 100_000, customers_per_district: 3_000, orders_per_district: 3_000 };
 
-    /// A hundredth of the specification's customers and orders, a thousandth of its items: for tests.
+    /// A hundredth of the specification's customers and orders, a thousandth of its items; for tests.
     pub const SMALL: Self = Self { items: 100, customers_per_district: 30, orders_per_district: 30 };
 
-    /// How many of a district's orders are delivered when loaded, the oldest ones: seven tenths (2,100 of
-    /// 3,000). The others are in NEW-ORDER.
+    /// Returns the number of a district's orders that are delivered when loaded, the oldest ones: seven tenths
+    /// (2,100 of 3,000). The others are in NEW-ORDER.
     pub fn delivered_orders(&self) -> u32 {
         (u64::from(self.orders_per_district) * 7 / 10) as u32
     }
@@ -52,7 +51,7 @@ impl Default for Scale {
     }
 }
 
-/// The random streams of the population, one for each table.
+/// Random streams of the population, one per table.
 #[derive(Clone, Copy)]
 enum Stream {
     Item,
@@ -65,7 +64,7 @@ enum Stream {
     OrderLine,
 }
 
-/// An address, which warehouses, districts and customers have alike.
+/// Address, as warehouses, districts and customers have it.
 struct Address {
     street_1: Text<20>,
     street_2: Text<20>,
@@ -96,8 +95,8 @@ pub struct Population {
 }
 
 impl Population {
-    /// The population of a scale and a seed. `loaded_at`, in microseconds, is the date of everything that has
-    /// one; 0 would mean null and is taken for 1.
+    /// Makes the population of a scale and a seed. `loaded_at`, in microseconds, is the date of every loaded row
+    /// that has one. A `loaded_at` of 0 would mean null, so it counts as 1.
     pub fn new(scale: Scale, seed: u64, loaded_at: i64) -> Self {
         let loaded_at = if loaded_at == NOT_DELIVERED { 1 } else { loaded_at };
         Self { scale, seed, constants: Constants::seeded(seed), loaded_at }
@@ -150,7 +149,7 @@ impl Population {
         )
     }
 
-    /// What all customers of a district have paid: 30,000.00 at the specification's scale.
+    /// Returns the sum that all customers of a district have paid: 30,000.00 at the specification's scale.
     fn paid_to_district(&self) -> i64 {
         i64::from(self.scale.customers_per_district) * LOADED_PAYMENT
     }
@@ -198,8 +197,8 @@ impl Population {
         })
     }
 
-    /// The rows of CUSTOMER of a district. The first thousand bear one last name each, the others one drawn
-    /// with the non-uniform distribution.
+    /// The rows of CUSTOMER of a district. Each of the first thousand customers has its own last name; the others'
+    /// names are drawn with the non-uniform distribution.
     pub fn customers(&self, district: DistrictKey) -> impl Iterator<Item = (CustomerKey, Customer)> + use<> {
         let DistrictKey { warehouse, district } = district;
         let Self { constants, loaded_at, .. } = *self;

@@ -1,5 +1,5 @@
-//! The random values of TPC-C, revision 5.11: non-uniform numbers (clause 2.1.6) and the texts of the
-//! population (clause 4.3.2).
+//! Random values of TPC-C, revision 5.11: non-uniform numbers (clause 2.1.6) and the texts of the population
+//! (clause 4.3.2).
 
 use hotrow::Text;
 use hotrow::sync::random::Random;
@@ -11,11 +11,11 @@ const CUSTOMER_SPREAD: u64 = 1_023;
 /// `A` of [`non_uniform`] for item numbers.
 const ITEM_SPREAD: u64 = 8_191;
 
-/// How many last names there are: 0 to 999 (clause 4.3.2.3).
+/// Number of last names: 0 to 999 (clause 4.3.2.3).
 pub const LAST_NAMES: u16 = 1_000;
 
-/// A number in `low..=high`, some more often than others: `NURand(spread, low, high)` with the constant `C`
-/// (clause 2.1.6). `low` when the range is empty.
+/// Draws a number in `low..=high` that favours some numbers: `NURand(spread, low, high)` with the constant `C`
+/// (clause 2.1.6). Returns `low` if the range is empty.
 pub fn non_uniform(random: &mut Random, constant: u64, spread: u64, low: u64, high: u64) -> u64 {
     if high <= low {
         return low;
@@ -24,11 +24,11 @@ pub fn non_uniform(random: &mut Random, constant: u64, spread: u64, low: u64, hi
     drawn.wrapping_add(constant) % (high - low + 1) + low
 }
 
-/// The constants `C` of one database and of one run on it (clause 2.1.6).
+/// Constants `C` of one database and of one run on it (clause 2.1.6).
 ///
-/// Last names have two: one while the database is loaded and one for the run, whose distance is within the
-/// limits of clause 2.1.6.1. So the names that are frequent in the database are not those that the run asks
-/// for most.
+/// Last names have two constants: one for loading the database and one for the run. Their distance is within the
+/// limits of clause 2.1.6.1, so that the names that are frequent in the database are not the names that the run
+/// asks for most.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Constants {
     /// `C-Load` of `C_LAST`.
@@ -42,9 +42,9 @@ pub struct Constants {
 }
 
 impl Constants {
-    /// Random constants, the same for the same seed.
+    /// Draws the constants, the same ones for the same seed.
     pub fn seeded(seed: u64) -> Self {
-        // A stream of its own: the population and the inputs draw from others.
+        // The stream is separate from those of the population and the inputs.
         let random = &mut Random::stream(seed, u64::MAX);
         let last_name_load = random.between(0, LAST_NAME_SPREAD);
         let last_name_run = loop {
@@ -61,42 +61,42 @@ impl Constants {
         }
     }
 
-    /// Whether `run` may be `C-Run` for a database loaded with `load` as `C-Load` (clause 2.1.6.1).
+    /// True if `run` may be `C-Run` for a database loaded with `load` as `C-Load` (clause 2.1.6.1).
     fn may_follow(load: u64, run: u64) -> bool {
         let distance = load.abs_diff(run);
         (65..=119).contains(&distance) && distance != 96 && distance != 112
     }
 
-    /// The last name of a customer to be loaded, when the district has `customers` customers.
+    /// Draws the last name of a customer to be loaded, in a district of `customers` customers.
     pub fn load_last_name(&self, random: &mut Random, customers: u16) -> Text<16> {
         Self::draw_last_name(random, self.last_name_load, customers)
     }
 
-    /// The last name that a transaction asks for, when a district has `customers` customers.
+    /// Draws the last name that a transaction asks for, in a district of `customers` customers.
     pub fn run_last_name(&self, random: &mut Random, customers: u16) -> Text<16> {
         Self::draw_last_name(random, self.last_name_run, customers)
     }
 
-    /// A last name that some customer of each district bears: the first customers bear one name each, so
-    /// small districts do not have all of them.
+    /// Draws a last name that some customer of each district has. The first customers have one name each, so a
+    /// small district does not have all names.
     fn draw_last_name(random: &mut Random, constant: u64, customers: u16) -> Text<16> {
         let greatest = u64::from(customers.min(LAST_NAMES)).saturating_sub(1);
         last_name(non_uniform(random, constant, LAST_NAME_SPREAD, 0, greatest))
     }
 
-    /// A customer's number: `C_ID`, in `1..=customers`.
+    /// Draws a customer's number: `C_ID`, in `1..=customers`.
     pub fn customer(&self, random: &mut Random, customers: u16) -> u16 {
         non_uniform(random, self.customer, CUSTOMER_SPREAD, 1, u64::from(customers)) as u16
     }
 
-    /// An item's number: `OL_I_ID`, in `1..=items`.
+    /// Draws an item's number: `OL_I_ID`, in `1..=items`.
     pub fn item(&self, random: &mut Random, items: u32) -> u32 {
         non_uniform(random, self.item, ITEM_SPREAD, 1, u64::from(items)) as u32
     }
 }
 
-/// The last name with a number from 0 to 999: a syllable for each of its three digits (clause 4.3.2.3). Of a
-/// greater number the last three digits count.
+/// Returns the last name with a number from 0 to 999: a syllable for each of the three digits (clause 4.3.2.3). Of
+/// a larger number only the last three digits count.
 pub fn last_name(number: u64) -> Text<16> {
     const SYLLABLES: [&str; 10] =
         ["BAR", "OUGHT", "ABLE", "PRI", "PRES", "ESE", "ANTI", "CALLY", "ATION", "EING"];
@@ -107,9 +107,9 @@ pub fn last_name(number: u64) -> Text<16> {
 
 const LETTERS_AND_DIGITS: &[u8; 62] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
 
-/// Fills `bytes` with letters and digits, each as often as the others.
+/// Fills `bytes` with letters and digits, all equally likely.
 fn fill_with_letters(random: &mut Random, bytes: &mut [u8]) {
-    // A draw of 64 random bits is good for ten characters of six bits; 62 and 63 are no characters.
+    // One draw of 64 random bits yields ten characters of six bits; the values 62 and 63 are skipped.
     let (mut bits, mut left) = (0, 0);
     for byte in bytes {
         *byte = loop {
@@ -126,12 +126,12 @@ fn fill_with_letters(random: &mut Random, bytes: &mut [u8]) {
     }
 }
 
-/// The text that ASCII bytes spell.
+/// Makes a text from ASCII bytes.
 fn ascii<const N: usize>(bytes: &[u8]) -> Text<N> {
     Text::truncated(std::str::from_utf8(bytes).expect("ASCII is UTF-8"))
 }
 
-/// A random a-string: `low..=high` letters and digits (clause 4.3.2.2). At most `N` of them.
+/// Draws an a-string: `low..=high` letters and digits (clause 4.3.2.2), at most `N`.
 pub fn letters<const N: usize>(random: &mut Random, low: usize, high: usize) -> Text<N> {
     let mut bytes = [0; N];
     let length = (random.between(low as u64, high as u64) as usize).min(N);
@@ -139,7 +139,7 @@ pub fn letters<const N: usize>(random: &mut Random, low: usize, high: usize) -> 
     ascii(&bytes[..length])
 }
 
-/// A random n-string of `length` digits (clause 4.3.2.2). At most `N` of them.
+/// Draws an n-string of `length` digits (clause 4.3.2.2), at most `N`.
 pub fn digits<const N: usize>(random: &mut Random, length: usize) -> Text<N> {
     let mut bytes = [0; N];
     let length = length.min(N);
@@ -147,18 +147,18 @@ pub fn digits<const N: usize>(random: &mut Random, length: usize) -> Text<N> {
     ascii(&bytes[..length])
 }
 
-/// A zip code: four random digits, then `11111` (clause 4.3.2.7).
+/// Draws a zip code: four random digits, then `11111` (clause 4.3.2.7).
 pub fn zip(random: &mut Random) -> Text<10> {
     let mut bytes = *b"000011111";
     bytes[..4].fill_with(|| b'0' + random.below(10) as u8);
     ascii(&bytes)
 }
 
-/// What `I_DATA` and `S_DATA` may hold, and a `B` in a new order's output tells (clause 2.4.2.2).
+/// Text that `I_DATA` and `S_DATA` may hold; a new order's output reports it with a `B` (clause 2.4.2.2).
 pub const ORIGINAL: &str = "ORIGINAL";
 
-/// `I_DATA` or `S_DATA`: an a-string of 26 to 50 characters, with [`ORIGINAL`] at a random position if asked
-/// for (clause 4.3.3.1).
+/// Draws `I_DATA` or `S_DATA`: an a-string of 26 to 50 characters, with [`ORIGINAL`] at a random position if
+/// `original` is true (clause 4.3.3.1).
 pub fn data(random: &mut Random, original: bool) -> Text<52> {
     let mut bytes = [0; 50];
     let length = random.between(26, 50) as usize;
@@ -170,10 +170,10 @@ pub fn data(random: &mut Random, original: bool) -> Text<52> {
     ascii(&bytes[..length])
 }
 
-/// Chooses exactly a given number of rows at random while they are generated one after the other.
+/// Random choice of exactly a given number of rows while they are generated one after the other.
 ///
-/// Each row is chosen with the probability of the choices left over the rows left, which makes all sets of
-/// that size equally likely (Knuth, The Art of Computer Programming, volume 2, algorithm 3.4.2 S).
+/// The probability of a row is the number of choices left divided by the number of rows left, which makes all sets
+/// of this size equally likely (Knuth, The Art of Computer Programming, volume 2, algorithm 3.4.2 S).
 #[derive(Debug, Clone)]
 pub struct ExactChoice {
     choices_left: u64,
@@ -181,12 +181,12 @@ pub struct ExactChoice {
 }
 
 impl ExactChoice {
-    /// Chooses a tenth of `rows` rows, rounded down.
+    /// Makes a choice of a tenth of `rows` rows, rounded down.
     pub fn tenth_of(rows: u64) -> Self {
         Self { choices_left: rows / 10, rows_left: rows }
     }
 
-    /// Whether the next row is chosen. Never, once all rows have been asked for.
+    /// True if the next row is chosen; false after the last row.
     pub fn takes_next(&mut self, random: &mut Random) -> bool {
         let chosen = random.below(self.rows_left) < self.choices_left;
         self.choices_left -= u64::from(chosen);

@@ -1,19 +1,18 @@
 //! The nine tables of TPC-C, revision 5.11, clause 1.3: keys and rows.
 //!
-//! A key holds the columns of a table's primary key, a row all the others. Where the specification wants
-//! more ways to a row than its primary key (a customer by last name, a customer's latest order), a key of its
-//! own says so: [`CustomerByNameKey`], [`OrderByCustomerKey`].
+//! A key holds the columns of a table's primary key, a row all other columns. The specification also finds rows by
+//! other columns: a customer by last name, a customer's latest order. These have keys of their own:
+//! [`CustomerByNameKey`], [`OrderByCustomerKey`].
 //!
 //! # Representation
 //!
 //! - Money is an `i64` of cents; taxes and discounts are `i32`s of ten-thousandths.
-//! - A date and time is an `i64` of microseconds. No event of a run happens at microsecond 0, which stands
-//!   for null ([`NOT_DELIVERED`]).
+//! - A date and time is an `i64` of microseconds. Microsecond 0 stands for null ([`NOT_DELIVERED`]); no event of a
+//!   run has this date.
 //! - Numbers of warehouses, districts, customers, items, orders and lines start at 1.
-//! - Rows are plain data without padding, so that they can be kept in their segment. For that a few texts
-//!   have a capacity a little above the specification's; their documentation then says which length the
-//!   specification gives.
-//! - Every key but the two secondary ones fits one 64-bit word; a warehouse number takes 16 bits, an order
+//! - Rows are plain data without padding, so that they can be inline in their segments. For this, a few texts have
+//!   a capacity a little above the specification's; their documentation gives the specification's length.
+//! - Every key except the two secondary ones fits one 64-bit word; a warehouse number takes 16 bits, an order
 //!   number 32.
 
 mod keys;
@@ -28,10 +27,10 @@ use hotrow::{Text, Value};
 /// The unit of money, in cents.
 pub const DOLLAR: i64 = 100;
 
-/// Districts of a warehouse (clause 1.2.1).
+/// Number of districts of a warehouse (clause 1.2.1).
 pub const DISTRICTS_PER_WAREHOUSE: u8 = 10;
 
-/// The most lines an order has (clause 2.4.1.3).
+/// Largest number of lines of an order (clause 2.4.1.3).
 pub const LINES_MAX: usize = 15;
 
 /// The null of [`OrderLine::delivery_date`]: the order has not been delivered.
@@ -40,7 +39,7 @@ pub const NOT_DELIVERED: i64 = 0;
 /// The null of [`Order::carrier`]: the order has not been delivered.
 pub const NO_CARRIER: u32 = 0;
 
-/// The length `C_DATA` is cut to when a payment is noted in it (clause 2.5.2.2).
+/// Length to which `C_DATA` is cut when a payment is noted in it (clause 2.5.2.2).
 pub const CUSTOMER_DATA_MAX: usize = 500;
 
 /// A row of WAREHOUSE.
@@ -85,7 +84,7 @@ pub struct District {
     pub tax: i32,
     /// `D_YTD`: the year-to-date balance, in cents.
     pub year_to_date: i64,
-    /// `D_NEXT_O_ID`: the number the next order gets.
+    /// `D_NEXT_O_ID`: the number of the next order.
     pub next_order: u32,
 }
 
@@ -132,7 +131,7 @@ pub struct Customer {
 }
 
 impl Customer {
-    /// Whether `C_CREDIT` is `"BC"`, so that payments are noted in `C_DATA` (clause 2.5.2.2).
+    /// True if `C_CREDIT` is `"BC"`: payments are then noted in `C_DATA` (clause 2.5.2.2).
     pub fn has_bad_credit(&self) -> bool {
         self.credit == "BC"
     }
@@ -160,7 +159,7 @@ pub struct History {
     pub data: Text<24>,
 }
 
-/// A row of NEW-ORDER, whose columns are all in its key: its presence says that the order waits for delivery.
+/// A row of NEW-ORDER. All its columns are in the key; a row means that the order waits for delivery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Value)]
 #[value(inline)]
 pub struct NewOrder {}
@@ -175,14 +174,14 @@ pub struct Order {
     pub carrier: u32,
     /// `O_C_ID`.
     pub customer: u16,
-    /// `O_OL_CNT`: how many lines the order has.
+    /// `O_OL_CNT`: the number of the order's lines.
     pub line_count: u8,
     /// `O_ALL_LOCAL`: 1 if all lines are supplied by the order's own warehouse, else 0.
     pub all_local: u8,
 }
 
 impl Order {
-    /// Whether the order has a carrier, which it gets when it is delivered.
+    /// True if the order has a carrier; Delivery sets it.
     pub fn is_delivered(&self) -> bool {
         self.carrier != NO_CARRIER
     }
@@ -207,7 +206,7 @@ pub struct OrderLine {
 }
 
 impl OrderLine {
-    /// Whether the line has a delivery date.
+    /// True if the line has a delivery date.
     pub fn is_delivered(&self) -> bool {
         self.delivery_date != NOT_DELIVERED
     }
@@ -237,7 +236,7 @@ pub struct Stock {
     pub order_count: u32,
     /// `S_REMOTE_CNT`.
     pub remote_count: u32,
-    /// `S_YTD`: how many were sold this year.
+    /// `S_YTD`: the quantity sold this year.
     pub year_to_date: u64,
     /// `S_DIST_01` to `S_DIST_10`.
     pub district_info: [Text<24>; DISTRICTS_PER_WAREHOUSE as usize],

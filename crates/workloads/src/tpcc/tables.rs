@@ -12,7 +12,7 @@ use hotrow::sync::atomic::{AtomicU64, Ordering};
 use hotrow::sync::thread;
 use hotrow::{Database, Engine, IndexRef, Key, Protocol, TableRef, Value};
 
-/// The tables and secondary indexes, as procedures name them.
+/// The tables and secondary indexes, by their references in procedures.
 #[derive(Debug, Clone, Copy)]
 pub struct Tables {
     /// WAREHOUSE.
@@ -33,14 +33,14 @@ pub struct Tables {
     pub order_by_customer: IndexRef<OrderByCustomerKey, OrderKey, Order>,
     /// ORDER-LINE.
     pub order_line: TableRef<OrderLineKey, OrderLine>,
-    /// ITEM, which is static.
+    /// ITEM, which is immutable.
     pub item: TableRef<ItemKey, Item>,
     /// STOCK.
     pub stock: TableRef<StockKey, Stock>,
 }
 
-/// Makes the tables: hashed where rows are only looked up by key, ordered where they are scanned (clauses
-/// 2.6.2.2, 2.7.4.2 and 2.8.2.2 scan ORDER, NEW-ORDER and ORDER-LINE).
+/// Makes the tables. Those that transactions scan are ordered, the others hashed: clauses 2.6.2.2, 2.7.4.2 and
+/// 2.8.2.2 scan ORDER, NEW-ORDER and ORDER-LINE.
 pub(super) fn create<P: Protocol>(engine: &Engine<P>, options: &TpccOptions) -> (Database<P>, Tables) {
     let Scale { items, customers_per_district, .. } = options.scale;
     let warehouses = options.warehouses as usize;
@@ -52,8 +52,8 @@ pub(super) fn create<P: Protocol>(engine: &Engine<P>, options: &TpccOptions) -> 
         Ranks::Tuned => tuned,
         Ranks::Equal => u16::MAX,
     };
-    // With equal ranks, lines are joined in this order. What the rows of NEW-ORDER, ORDER and ORDER-LINE say of keys in
-    // those that follow, Delivery goes by.
+    // With equal ranks, a commit takes the locks of rows in the order in which their tables are made here. Delivery
+    // needs this order: rows of NEW-ORDER, ORDER and ORDER-LINE give it keys and values for the tables that follow.
     let warehouse = database.builder("WAREHOUSE").hash(warehouses).rank(rank(7)).build();
     let district = database.builder("DISTRICT").hash(districts).rank(rank(6)).build();
     let group_of = |NewOrderKey { warehouse, district, .. }: &NewOrderKey| {
@@ -87,7 +87,7 @@ pub(super) fn create<P: Protocol>(engine: &Engine<P>, options: &TpccOptions) -> 
     (database, tables)
 }
 
-/// Something that one thread loads at a time.
+/// Unit of loading, for one thread.
 #[derive(Debug, Clone, Copy)]
 enum Part {
     Items,
@@ -164,7 +164,7 @@ fn fill<K: Key, R: Value, P: Protocol>(
     for (key, row) in rows {
         let place = key.clone();
         if !table.load(key, row) {
-            return Err(format!("{}[{place:?}] is there twice", table.name()));
+            return Err(format!("{}[{place:?}] exists twice", table.name()));
         }
     }
     Ok(())

@@ -1,10 +1,10 @@
-//! What is checked after a run.
+//! Checks after a run.
 //!
-//! 1. Every record is there, and every value is whole: written by one writer, from its first byte to its last.
-//! 2. No last write is lost: the hottest records each hold what the client that wrote them last wrote there last,
-//!    and none that a client has written is as it was loaded.
-//! 3. No read-modify-write is lost: the values' counts of changes add up to those committed. A blind write sets
-//!    a value's count back, so this can be said only of runs without blind writes.
+//! 1. Every record exists, and no value is torn: one writer wrote it, from its first byte to its last.
+//! 2. No last write is lost. For the hottest records: a record holds the last write of some client that wrote it,
+//!    and a record that some client has written is not as it was loaded.
+//! 3. No read-modify-write is lost: the counts of changes in the values add up to the committed read-modify-writes.
+//!    A blind write resets a value's count, so this check needs a run without blind writes.
 
 use super::client::{Committed, REMEMBERED, writer};
 use super::keys::Scramble;
@@ -12,12 +12,12 @@ use super::rows::Inspected;
 use crate::workload::Check;
 use std::collections::HashMap;
 
-/// Looks at all values, one after the other, and judges.
+/// Reads all values, one after the other, and judges them.
 #[derive(Debug)]
 pub(super) struct Audit<'a> {
     records: u64,
     clients: Vec<&'a Committed>,
-    /// The ranks of the hottest keys.
+    /// Ranks of the hottest keys, by key.
     hot: HashMap<u64, usize>,
     seen: u64,
     changes: u64,
@@ -26,14 +26,14 @@ pub(super) struct Audit<'a> {
 }
 
 impl<'a> Audit<'a> {
-    /// An audit of so many records that `clients` have written.
+    /// Makes an audit of `records` records that `clients` have written.
     pub(super) fn new(records: u64, clients: Vec<&'a Committed>) -> Self {
         let scramble = Scramble::new(records);
         let hot = (0..records.min(REMEMBERED)).map(|rank| (scramble.key(rank), rank as usize)).collect();
         Self { records, clients, hot, seen: 0, changes: 0, broken: None, lost: None }
     }
 
-    /// Looks at a record's value, or at what was found out about it.
+    /// Takes a record's value, inspected, or the contradiction found in it.
     pub(super) fn record(&mut self, key: u64, value: Result<Inspected, String>) {
         self.seen += 1;
         match value {
@@ -60,18 +60,18 @@ impl<'a> Audit<'a> {
             };
         };
         let Some(client) = self.clients.get(number) else {
-            return Err(format!("written by client {number}, who does not exist"));
+            return Err(format!("written by client {number}, which does not exist"));
         };
         if last(client) == sequence {
             return Ok(());
         }
         Err(format!(
-            "written by transaction {sequence} of client {number}, whose last to write it was {}",
+            "written by transaction {sequence} of client {number}, whose last transaction to write it was {}",
             last(client)
         ))
     }
 
-    /// The verdicts.
+    /// Returns the verdicts.
     pub(super) fn finish(self) -> Vec<Check> {
         let whole = match self.broken {
             Some(broken) => Err(broken),
@@ -105,12 +105,12 @@ mod tests {
     use super::super::client::stamp;
     use super::*;
 
-    /// A client that has written each of four records last in the transaction given.
+    /// Makes a client that wrote the four records last in the transactions given.
     fn client(last_writes: [u64; 4], read_modify_writes: u64, blind_writes: u64) -> Committed {
         Committed { read_modify_writes, blind_writes, last_writes: Box::new(last_writes) }
     }
 
-    /// The verdicts on values by rank.
+    /// Returns the verdicts on values given by rank.
     fn verdicts(clients: &[Committed], values: &[(u64, u64)]) -> Vec<Option<String>> {
         let mut audit = Audit::new(4, clients.iter().collect());
         let scramble = Scramble::new(4);

@@ -1,29 +1,29 @@
-//! Clients: who draws the transactions of one worker, and remembers what it has written.
+//! Clients: a client draws the transactions of one worker and remembers its committed writes.
 
 use super::keys::{Scramble, Zipfian};
 use super::options::YcsbOptions;
 use super::procedure::{Action, Operation};
 use hotrow::sync::random::Random;
 
-/// Ranks of which a client remembers its last write: those that conflicts are about.
+/// Number of the hottest ranks whose last write a client remembers: most conflicts are over these.
 pub const REMEMBERED: u64 = 1_024;
 
-/// Bits of a stamp that number the client's transactions.
+/// Bits of a stamp that hold the number of the client's transaction.
 const SEQUENCE_BITS: u32 = 40;
 
-/// What marks the values that a client's transaction writes: no other transaction has the same, and that of the
-/// values loaded, 0, is nobody's.
+/// Makes the stamp of the values that a client's transaction writes. No two transactions have the same stamp, and
+/// none has 0, the stamp of values as they were loaded.
 pub fn stamp(client: usize, sequence: u64) -> u64 {
     ((client as u64 + 1) << SEQUENCE_BITS) | sequence
 }
 
-/// The client and its transaction's number; `None` for a value as it was loaded.
+/// Returns the client and its transaction's number; `None` for a value as it was loaded.
 pub fn writer(stamp: u64) -> Option<(usize, u64)> {
     let client = (stamp >> SEQUENCE_BITS).checked_sub(1)?;
     Some((client as usize, stamp & ((1 << SEQUENCE_BITS) - 1)))
 }
 
-/// One worker's next transaction, and what it has committed.
+/// One worker's next transaction, and a summary of its commits.
 #[derive(Debug, Clone)]
 pub struct YcsbClient {
     random: Random,
@@ -37,19 +37,19 @@ pub struct YcsbClient {
     pub(super) committed: Committed,
 }
 
-/// What a client has committed.
+/// Summary of a client's committed transactions.
 #[derive(Debug, Clone)]
 pub struct Committed {
-    /// Read-modify-writes.
+    /// Number of read-modify-writes.
     pub read_modify_writes: u64,
-    /// Blind writes.
+    /// Number of blind writes.
     pub blind_writes: u64,
-    /// By rank, the number of the last transaction that wrote the record; 0 if none did.
+    /// Number of the last transaction that wrote the record, by rank; 0 if none did.
     pub last_writes: Box<[u64]>,
 }
 
 impl YcsbClient {
-    /// The client of a worker.
+    /// Makes the client of a worker.
     pub fn new(worker: usize, options: &YcsbOptions, seed: u64) -> Self {
         let remembered = options.records.min(REMEMBERED) as usize;
         let most = options.ops.max(options.big_ops) as usize;
@@ -91,10 +91,10 @@ impl YcsbClient {
         }
     }
 
-    /// Draws a rank that the transaction does not have yet.
+    /// Draws a rank that is not in the transaction yet.
     ///
-    /// One that it has is drawn again, as DBx1000 does. When almost all that is ever drawn is taken, which only few
-    /// records and a high theta make likely, the next colder one is taken after some draws.
+    /// A rank that is in it already is drawn again, as DBx1000 does. With few records and a high theta, the likely
+    /// ranks may all be in it. After some draws, the hottest rank that is not in it is therefore taken.
     fn draw_rank(&mut self, records: u64) -> u64 {
         const DRAWS_MAX: u32 = 100;
         for _ in 0..DRAWS_MAX {
@@ -103,26 +103,26 @@ impl YcsbClient {
                 return rank;
             }
         }
-        // The options admit no transaction with more operations than there are records.
+        // The options admit no transaction with more operations than records.
         (0..records).find(|rank| !self.ranks.contains(rank)).unwrap_or(0)
     }
 
-    /// The operations drawn, in the order in which they were drawn.
+    /// Returns the operations of the drawn transaction, in the order in which they were drawn.
     pub fn operations(&self) -> &[Operation] {
         &self.operations
     }
 
-    /// Whether the transaction drawn is a big one.
+    /// True if the drawn transaction is a big one.
     pub fn is_big(&self) -> bool {
         self.is_big
     }
 
-    /// What marks the values that the transaction drawn writes.
+    /// Returns the stamp of the values that the drawn transaction writes.
     pub fn stamp(&self) -> u64 {
         stamp(self.number, self.sequence)
     }
 
-    /// The transaction drawn has committed.
+    /// Records that the drawn transaction has committed.
     pub fn commit(&mut self) {
         let Committed { read_modify_writes, blind_writes, last_writes } = &mut self.committed;
         for (rank, Operation { action, .. }) in self.ranks.iter().zip(&self.operations) {

@@ -1,18 +1,18 @@
-//! Which records a transaction touches: zipfian ranks, and the records that have them.
+//! Keys that a transaction touches: zipfian ranks, and the mapping from ranks to keys.
 //!
 //! # Zipfian ranks
 //!
-//! The record of rank `k` (from 1) is drawn with a probability proportional to `1 / k^theta`. The paper's
-//! generator (Gray and others, SIGMOD 1994, which YCSB and DBx1000 use) approximates that for theta below 1. Here
-//! it is rejection-inversion (Hörmann and Derflinger, "Rejection-inversion to generate variates from monotone
-//! discrete distributions", 1996), which is exact for every theta, 1 and more included, and needs no table. Crate
-//! `rand_distr` has an exact one, too; it raises three numbers to a power for each draw, this one about one.
+//! The record of rank `k` (from 1) is drawn with a probability proportional to `1 / k^theta`. The generator of Gray
+//! and others (SIGMOD 1994), which YCSB and DBx1000 use, approximates this for theta below 1. This module uses
+//! rejection-inversion (Hörmann and Derflinger, "Rejection-inversion to generate variates from monotone discrete
+//! distributions", 1996). It is exact for every theta, 1 and more included, and needs no table. Crate `rand_distr`
+//! has an exact generator, too; it raises three numbers to a power for each draw, this one about one.
 //!
-//! # Which record has which rank
+//! # Mapping of ranks to keys
 //!
-//! Neighbours in rank must not be neighbours in memory, or the hottest records would share cache lines. So ranks
-//! are scrambled: mapped to keys one to one, unlike YCSB's hash, under which several ranks may meet on one record
-//! and others are never drawn.
+//! Neighbours in rank must not be neighbours in memory, otherwise the hottest records would share cache lines. So
+//! ranks are scrambled: a permutation maps them to keys. YCSB's hash is no permutation: several ranks may meet on
+//! one record, and some records are never drawn.
 
 use hotrow::sync::random::Random;
 
@@ -21,19 +21,19 @@ use hotrow::sync::random::Random;
 pub struct Zipfian {
     records: u64,
     theta: f64,
-    /// `1 - theta`: the exponent of the integral.
+    /// Exponent of the integral: `1 - theta`.
     exponent: f64,
     inverse_exponent: f64,
-    /// The integral of the density up to the ends of the ranks.
+    /// Integral of the density at the lower and the upper end of the ranks.
     low: f64,
     high: f64,
-    /// How far a number may be rounded up to its rank for the rank to be right in any case.
+    /// Distance to the rounded number up to which the rank is accepted without computing the exact condition.
     certain: f64,
 }
 
 impl Zipfian {
-    /// The distribution over so many records (0 is taken for 1). A theta of 0 is uniform; it must not be
-    /// negative.
+    /// The distribution over `records` records (0 counts as 1). A theta of 0 is uniform; a negative one counts as
+    /// 0.
     pub fn new(records: u64, theta: f64) -> Self {
         let records = records.max(1);
         let theta = theta.max(0.0);
@@ -47,26 +47,27 @@ impl Zipfian {
         zipfian
     }
 
-    /// The integral of `x^-theta` from 1.
+    /// Returns the integral of `x^-theta` from 1 to `x`.
     fn integral(&self, x: f64) -> f64 {
         let log = x.ln();
         if self.is_logarithmic() { log } else { (self.exponent * log).exp_m1() / self.exponent }
     }
 
-    /// The number up to which the integral is `area`.
+    /// Returns the number up to which the integral is `area`.
     #[inline]
     fn inverse(&self, area: f64) -> f64 {
         if self.is_logarithmic() {
             return area.exp();
         }
-        // Rounding may take the argument below the only one that has no logarithm.
+        // Rounding may move the argument below -1, where the logarithm does not exist.
         let scaled = (self.exponent * area).max(-1.0);
-        // Close to 1 the sum would lose digits. Elsewhere the plain logarithm is good enough, and twice as fast.
+        // Near a theta of 1 the sum would lose digits. Elsewhere the plain logarithm is precise enough, and twice
+        // as fast.
         let log = if self.exponent.abs() < 1e-3 { scaled.ln_1p() } else { (1.0 + scaled).ln() };
         (log * self.inverse_exponent).exp()
     }
 
-    /// Whether theta is 1, or as good as 1.
+    /// True if theta is 1, or so close that the logarithm serves.
     #[inline]
     fn is_logarithmic(&self) -> bool {
         self.exponent.abs() < 1e-12
@@ -81,7 +82,7 @@ impl Zipfian {
         loop {
             let area = self.high + random.unit() * (self.low - self.high);
             let x = self.inverse(area);
-            // Rounded to the nearest: a cast cuts off.
+            // Adding a half rounds to the nearest number, because the cast truncates.
             let number = ((x + 0.5) as u64).clamp(1, self.records);
             let rank = number as f64;
             if rank - x <= self.certain || area >= self.integral(rank + 0.5) - rank.powf(-self.theta) {
@@ -95,32 +96,33 @@ impl Zipfian {
 #[derive(Debug, Clone, Copy)]
 pub struct Scramble {
     records: u64,
-    /// Ones in the bits that a number below `records` may have.
+    /// All bits that a number below `records` may have.
     mask: u64,
     shift: u32,
 }
 
 impl Scramble {
-    /// A permutation of so many keys, always the same.
+    /// Makes the permutation of `records` keys, always the same one.
     pub fn new(records: u64) -> Self {
         let bits = u64::BITS - records.saturating_sub(1).leading_zeros();
         Self { records, mask: records.max(1).next_power_of_two() - 1, shift: (bits / 2).max(1) }
     }
 
-    /// The key of a rank.
+    /// Returns the key of a rank.
     #[inline]
     pub fn key(&self, rank: u64) -> u64 {
         let mut number = rank;
         loop {
             number = self.mix(number);
-            // A permutation of the next power of two, followed until it is back among the keys, is one of the keys.
+            // `mix` permutes a power of two. Following it until the number is a key again makes a permutation of
+            // the keys.
             if number < self.records {
                 return number;
             }
         }
     }
 
-    /// A permutation of `0..=mask`: each step can be undone.
+    /// A permutation of `0..=mask`: each step is invertible.
     #[inline]
     fn mix(&self, number: u64) -> u64 {
         let mut mixed = number.wrapping_add(0x9e37_79b9_7f4a_7c15) & self.mask;
@@ -136,7 +138,7 @@ impl Scramble {
 mod tests {
     use super::*;
 
-    /// How often each rank is drawn, of so many draws.
+    /// Counts the draws of each rank.
     fn drawn(records: u64, theta: f64, draws: u32) -> Vec<u32> {
         let zipfian = Zipfian::new(records, theta);
         let mut random = Random::seeded(11);
@@ -153,8 +155,8 @@ mod tests {
         weights.into_iter().map(|weight| weight / sum).collect()
     }
 
-    /// The sum of squared deviations over variances. Its mean is the number of `bins` less one, its standard
-    /// deviation the root of twice that.
+    /// Returns the sum of squared deviations over variances. Its mean is the number of `bins` less one; its
+    /// standard deviation is the root of twice that.
     fn chi_square(counts: &[u32], expected: &[f64]) -> f64 {
         counts.iter().zip(expected).map(|(count, mean)| (f64::from(*count) - mean).powi(2) / mean).sum()
     }
@@ -168,7 +170,7 @@ mod tests {
                 let expected: Vec<f64> =
                     probabilities(records, theta).iter().map(|share| share * f64::from(DRAWS)).collect();
                 let freedom = (records - 1) as f64;
-                // Five standard deviations; the seed is fixed, so this holds always or never.
+                // The bound is five standard deviations; the seed is fixed, so the result is always the same.
                 let most = freedom + 5.0 * (2.0 * freedom).sqrt() + 1e-6;
                 let found = chi_square(&counts, &expected);
                 assert!(found <= most, "{records} records, theta {theta}: {found} above {most}");
@@ -193,7 +195,7 @@ mod tests {
             let (found, mean) = (f64::from(counts[rank]), shares[rank] * f64::from(DRAWS));
             assert!((found - mean).abs() <= 5.0 * mean.sqrt(), "rank {rank}: {found}, not {mean}");
         }
-        // And the colder half as a whole.
+        // The colder half is compared as a whole.
         let (half, all) = (shares[5_000_000..].iter().sum::<f64>(), f64::from(DRAWS));
         let found = f64::from(counts[5_000_000..].iter().sum::<u32>());
         assert!((found - half * all).abs() <= 5.0 * (half * all).sqrt(), "{found}, not {}", half * all);

@@ -1,12 +1,13 @@
 //! YCSB, as plor §6.1 runs it: transactions of reads and writes of records under a zipfian distribution.
 //!
-//! One table with a hash index, from numbers to values of a settable size. A transaction is small (4 operations) or,
-//! one in ten, big (16); each of its records is drawn by the zipfian distribution, no record twice, and touched in the
-//! order in which it was drawn, not sorted. Each operation reads, replaces the value without looking at it (a *blind
-//! write*, what YCSB's updates are), or changes a part of it (a *read-modify-write*).
+//! One table with a hash index maps numbers to values of a configurable size. A transaction is small (4 operations)
+//! or, one in ten, big (16). The zipfian distribution draws each of its records, no record twice. The transaction
+//! touches them in the order in which they were drawn, not sorted. Each operation reads the value, replaces it
+//! without reading it (a *blind write*, as YCSB's updates are), or changes a part of it (a *read-modify-write*).
 //!
 //! The presets are YCSB's core workloads A, B, C and F (Cooper and others, "Benchmarking Cloud Serving Systems with
-//! YCSB", SoCC 2010) with the paper's transactions; B has the paper's theta. Not here: D and E, which insert and scan.
+//! YCSB", SoCC 2010) with the paper's transactions; B has the paper's theta. D and E, which insert and scan, are
+//! missing.
 
 mod audit;
 pub mod client;
@@ -28,37 +29,37 @@ use hotrow::{Database, Error, Protocol, TableRef, Worker};
 use procedure::{Seen, YcsbProcedure};
 use rows::{Long, Row, Short};
 
-/// A loaded table of records.
+/// The loaded table of records and its options.
 pub struct Ycsb<P: Protocol> {
     database: Database<P>,
     table: Records,
     options: YcsbOptions,
 }
 
-/// The table, by the type of its rows: one workload for both, so that the driver is compiled once.
+/// The table, by the type of its rows. One workload serves both, so that the driver is compiled once.
 #[derive(Debug, Clone, Copy)]
 pub enum Records {
     /// Values of up to [`SHORT_BYTES_MAX`](rows::SHORT_BYTES_MAX) bytes.
     Short(TableRef<u64, Short>),
-    /// Longer ones.
+    /// Values of more bytes.
     Long(TableRef<u64, Long>),
 }
 
-/// Records that a thread loads at a time.
+/// Number of records that a thread loads at a time.
 const CHUNK: u64 = 4_096;
 
 impl<P: Protocol> Ycsb<P> {
-    /// The database.
+    /// Returns the database.
     pub fn database(&self) -> &Database<P> {
         &self.database
     }
 
-    /// Its table.
+    /// Returns its table.
     pub fn table(&self) -> Records {
         self.table
     }
 
-    /// Runs the transaction that a client has drawn: the one place that decides how.
+    /// Runs the transaction that a client has drawn. Every run goes through this function.
     #[inline]
     fn execute<R: Row>(
         &self,
@@ -75,7 +76,7 @@ impl<P: Protocol> Ycsb<P> {
         self.database.execute(worker, &procedure)
     }
 
-    /// Shows an audit all values, in transactions of some hundred records.
+    /// Shows all values to an audit, in transactions of some hundred records.
     fn inspect<R: Row>(
         &self,
         worker: &mut Worker<P>,
@@ -101,7 +102,7 @@ impl<P: Protocol> Ycsb<P> {
     }
 }
 
-/// Makes the table and puts all records in, several threads at a time.
+/// Makes the table and inserts all records with several threads.
 fn fill<R: Row, P: Protocol>(
     database: &mut Database<P>,
     options: &YcsbOptions,
@@ -165,7 +166,7 @@ impl<P: Protocol> Workload<P> for Ycsb<P> {
         };
         let end = match ended {
             Ok(Seen { sum, missing: 0 }) => {
-                // The sum is of no use; a compiler that knew it would not read.
+                // The sum is discarded; without `black_box` the compiler could remove the reads.
                 std::hint::black_box(sum);
                 client.commit();
                 End::Committed
@@ -189,7 +190,7 @@ impl<P: Protocol> Workload<P> for Ycsb<P> {
         }
     }
 
-    /// Records neither come nor go, which the checks confirm; so they need not be counted.
+    /// Computes the size from the options: records neither come nor go, as the checks confirm.
     fn payload_bytes(&self, _worker: &mut Worker<P>) -> u64 {
         self.options.records * (size_of::<u64>() as u64 + u64::from(self.options.value_bytes))
     }

@@ -9,7 +9,7 @@ use crate::options::{OptionError, OptionInfo, OptionValues, invalid};
 use hotrow::{Database, Engine, Protocol};
 use serde::{Serialize, Serializer};
 
-/// YCSB's core workloads, as plor §6.1 runs them: with transactions of several operations.
+/// YCSB's core workloads as plor §6.1 runs them: with transactions of several operations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Preset {
     /// Update-heavy: half reads, half blind writes, theta 0.99.
@@ -23,7 +23,7 @@ pub enum Preset {
 }
 
 impl Preset {
-    /// All presets and the words for them.
+    /// All presets, with their names.
     pub const NAMES: [(&'static str, Preset); 4] =
         [Self::A.named(), Self::B.named(), Self::C.named(), Self::F.named()];
 
@@ -31,7 +31,7 @@ impl Preset {
         (self.name(), self)
     }
 
-    /// The word for it.
+    /// Returns the preset's name.
     pub const fn name(self) -> &'static str {
         match self {
             Self::A => "a",
@@ -41,12 +41,12 @@ impl Preset {
         }
     }
 
-    /// How unevenly records are drawn.
+    /// Returns the skew of the preset's distribution: its theta.
     pub fn theta(self) -> f64 {
         if self == Self::B { 0.5 } else { 0.99 }
     }
 
-    /// The share of operations that read.
+    /// Returns the share of operations that read.
     pub fn read_ratio(self) -> f64 {
         match self {
             Self::A | Self::F => 0.5,
@@ -55,7 +55,7 @@ impl Preset {
         }
     }
 
-    /// The share of writes that are read-modify-writes; the others are blind.
+    /// Returns the share of writes that are read-modify-writes; the others are blind.
     pub fn rmw_share(self) -> f64 {
         if self == Self::F { 1.0 } else { 0.0 }
     }
@@ -67,31 +67,32 @@ impl Serialize for Preset {
     }
 }
 
-/// The records, and the transactions on them.
+/// Records, and the transactions on them.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct YcsbOptions {
-    /// The preset: it has the values of the options that were not given.
+    /// Preset: gives the values of options that were not given.
     pub preset: Preset,
-    /// Records, at least as many as a transaction has operations. The paper has ten million.
+    /// Number of records, at least as many as a transaction has operations. The paper has ten million.
     pub records: u64,
-    /// The size of a value, in bytes, from 1.
+    /// Size of a value, in bytes, at least 1.
     pub value_bytes: u32,
-    /// The zipfian theta, from 0 (uniform).
+    /// Zipfian theta, from 0 (uniform).
     pub theta: f64,
-    /// The share of operations that read, from 0 to 1.
+    /// Share of operations that read, from 0 to 1.
     pub read_ratio: f64,
-    /// The share of writes that are read-modify-writes, from 0 to 1; the others are blind.
+    /// Share of writes that are read-modify-writes, from 0 to 1; the others are blind.
     pub rmw_share: f64,
-    /// Operations of a small transaction. The paper has 4.
+    /// Number of operations of a small transaction. The paper has 4.
     pub ops: u32,
-    /// The share of transactions that are big, from 0 to 1. The paper has a tenth.
+    /// Share of transactions that are big, from 0 to 1. The paper has a tenth.
     pub big_share: f64,
-    /// Operations of a big transaction. The paper has 16.
+    /// Number of operations of a big transaction. The paper has 16.
     pub big_ops: u32,
 }
 
 impl YcsbOptions {
-    /// A preset with a million records of 1,000 bytes (YCSB's ten fields of a hundred) and the paper's transactions.
+    /// Returns a preset with a million records of 1,000 bytes (YCSB's ten fields of a hundred) and the paper's
+    /// transactions.
     pub fn of(preset: Preset) -> Self {
         Self {
             preset,
@@ -107,11 +108,11 @@ impl YcsbOptions {
     }
 }
 
-/// Stands for the preset's own value of an option.
+/// Value of an option that stands for the preset's own value.
 const PRESETS_OWN: &str = "preset";
 
-/// Memory in use for each record with a short value, in bytes, and for any other beside its value: the record, its
-/// entry in the index, and what the allocator adds to each.
+/// Memory in use per record, in bytes: in all for a short value, without the value for a long one. It covers the
+/// record, its entry in the index, and the allocator's overhead on both.
 const SHORT_RECORD_BYTES: u64 = 80;
 const RECORD_BYTES: u64 = 115;
 
@@ -197,7 +198,7 @@ impl WorkloadDefinition for YcsbOptions {
             big_ops: values.number("big-ops", 1..=1_000)?,
         };
         let Self { records, ops, big_share, big_ops, .. } = options;
-        // A size that no transaction has may be anything.
+        // If no transaction has a size, its number of operations is not checked.
         for (name, ops, share) in [("ops", ops, 1.0 - big_share), ("big-ops", big_ops, big_share)] {
             if share > 0.0 && u64::from(ops) > records {
                 let reason = format!("each operation is on another record, and there are {records}");

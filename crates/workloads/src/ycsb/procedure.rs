@@ -1,47 +1,47 @@
-//! The transaction, as a procedure: every protocol can run it, those that defer or reorder operations included.
+//! The transaction as a procedure: every protocol can run it, also those that defer or reorder operations.
 
 use super::rows::Row;
 use hotrow::{Context, Procedure, Profile, TableRef};
 
-/// What a transaction does to one record.
+/// Effect of an operation on its record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
-    /// Looks at it.
+    /// Reads the value.
     Read,
-    /// Replaces its value without looking at it.
+    /// Replaces the value without reading it (a blind write).
     BlindWrite,
-    /// Changes a part of its value, depending on what it was.
+    /// Changes a part of the value, depending on its old value.
     ReadModifyWrite,
 }
 
 /// One operation of a transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Operation {
-    /// The record.
+    /// Key of the record.
     pub key: u64,
-    /// What is done to it.
+    /// Effect on the record.
     pub action: Action,
 }
 
 /// A transaction: operations on different records, in the order in which they were drawn.
 #[derive(Debug, Clone, Copy)]
 pub struct YcsbProcedure<'a, R> {
-    /// The records.
+    /// Table of the records.
     pub table: TableRef<u64, R>,
-    /// What to do.
+    /// Operations to run.
     pub operations: &'a [Operation],
-    /// The size of a value, in bytes.
+    /// Size of a value, in bytes.
     pub value_bytes: u32,
-    /// What marks the values that the transaction writes.
+    /// Stamp of the values that the transaction writes.
     pub stamp: u64,
 }
 
-/// What a transaction has found.
+/// Result of a transaction.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Seen {
-    /// A number that depends on every record that was looked at.
+    /// Number that depends on every record that was read.
     pub sum: u64,
-    /// Records that were not there.
+    /// Number of records that were not found.
     pub missing: u32,
 }
 

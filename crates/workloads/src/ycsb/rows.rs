@@ -1,52 +1,53 @@
-//! Rows: a value, and in it what the checks after a run need.
+//! Rows: a value that also carries the data for the checks after a run.
 //!
-//! Two types, because the type decides how a value is held: [`Short`] for up to 16 bytes, which are kept inline
-//! and copied to be read, and [`Long`] for all others, which are boxed and never copied to be read. In both, the
-//! value itself carries the stamp of its last writer and how often it was changed since it was last replaced.
+//! There are two types, because the type decides how a value is held. [`Short`] holds up to 16 bytes; its values
+//! are inline and copied to be read. [`Long`] holds all others; its values are boxed and never copied to be read.
+//! In both, the value itself carries the stamp of its last writer and the number of changes since it was last
+//! replaced.
 
 use hotrow::{Data, Value};
 
-/// The bytes of the largest value that is kept inline.
+/// Size of the largest inline value, in bytes.
 pub const SHORT_BYTES_MAX: u32 = 16;
 
-/// A row whose values have a size that is settable.
+/// A row whose values have a configurable size.
 pub trait Row: Value + Data {
-    /// A whole new value: what a blind write writes.
+    /// Makes a whole new value, for a blind write.
     fn filled(value_bytes: u32, stamp: u64) -> Self;
 
-    /// Changes a part of the value in a way that depends on what it was: what a read-modify-write does.
+    /// Changes a part of the value in a way that depends on its old value, for a read-modify-write.
     fn change(&mut self, stamp: u64);
 
-    /// Looks at a few bytes from both ends of the value, and gives a number that depends on them, so that they
-    /// must be fetched. The rest is not looked at: a client that reads a record would copy it out, which says more
-    /// about copying than about transactions.
+    /// Reads a few bytes from both ends of the value and returns a number that depends on them, so that they must
+    /// be fetched. It skips the rest: a client would copy the whole record out, but that would measure copying
+    /// rather than transactions.
     fn look(&self) -> u64;
 
-    /// What the value says of itself.
+    /// Checks that the value is whole and returns its stamp and count of changes.
     ///
     /// # Errors
     ///
-    /// What shows that it is not one that a transaction has written whole.
+    /// A description of the fault: the value is torn, or it has another size.
     fn inspect(&self, value_bytes: u32) -> Result<Inspected, String>;
 }
 
-/// What a value says of itself.
+/// Stamp and count of changes of a whole value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Inspected {
-    /// The stamp of its last writer.
+    /// Stamp of the last writer.
     pub stamp: u64,
-    /// Read-modify-writes since it was last replaced.
+    /// Number of read-modify-writes since the value was last replaced.
     pub changes: u64,
 }
 
-/// A value of up to 16 bytes. It takes 16 in memory whatever its size.
+/// A value of up to 16 bytes. It takes 16 bytes of memory, whatever its size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Value)]
 #[value(inline)]
 #[repr(C)]
 pub struct Short {
     stamp: u64,
     changes: u32,
-    /// A sum over the others, so that half an old value and half a new one can be told from a whole one.
+    /// Checksum of the other fields, which distinguishes a torn value from a whole one.
     sum: u32,
 }
 
@@ -83,9 +84,8 @@ impl Row for Short {
     }
 }
 
-/// A value of 17 bytes or more: the writer's stamp in its first eight bytes, the count of changes in the next
-/// eight, and the stamp once more, as much of it as there is room for, in its last bytes. What lies between is
-/// the filling of the last blind write.
+/// A value of 17 bytes or more. Its first eight bytes hold the writer's stamp, the next eight the count of changes,
+/// and its last bytes the stamp again, as far as there is room. The last blind write filled the bytes between.
 #[derive(Debug, Clone, PartialEq, Eq, Value)]
 pub struct Long {
     bytes: Box<[u8]>,
@@ -140,7 +140,7 @@ impl Row for Long {
             return Err(format!("begins with the stamp {stamp:#x} and ends with {tail:x?}"));
         }
         let filling = &self.bytes[CHANGES.end..self.bytes.len() - tail.len()];
-        // All of them, without a branch for each byte.
+        // Compares all bytes without a branch for each byte.
         let differences = filling.iter().fold(0, |differences, byte| differences | (byte ^ filling[0]));
         if differences != 0 {
             return Err(String::from("the fillings of different values"));

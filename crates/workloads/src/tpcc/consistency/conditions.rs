@@ -1,4 +1,4 @@
-//! What each condition demands of an audit's tallies.
+//! Checks of each condition on an audit's tallies.
 
 use super::super::schema::{DOLLAR, DistrictKey, NO_CARRIER};
 use super::{Audit, DeliveredCounts, DistrictTally, OrderTally};
@@ -13,7 +13,7 @@ struct Violations {
 }
 
 impl Violations {
-    /// Notes that the condition does not hold at a place, which `what` names.
+    /// Records a violation at the place named by `what`.
     fn add(&mut self, what: fmt::Arguments<'_>) {
         self.first.get_or_insert_with(|| what.to_string());
         self.count += 1;
@@ -28,7 +28,7 @@ impl Violations {
     }
 }
 
-/// A condition: its name, and what finds its violations.
+/// A condition: its name, and the function that finds its violations.
 type Condition = (&'static str, fn(&Audit, &DeliveredCounts, &mut Violations));
 
 /// The conditions, in the specification's order.
@@ -57,7 +57,7 @@ pub(super) fn check(audit: &Audit, delivered: &DeliveredCounts) -> Vec<(String, 
     CONDITIONS.into_iter().map(check).collect()
 }
 
-/// An amount of cents, shown as money.
+/// An amount of cents, displayed as money.
 struct Money(i64);
 
 impl fmt::Display for Money {
@@ -68,7 +68,7 @@ impl fmt::Display for Money {
     }
 }
 
-/// A district, shown with its warehouse.
+/// A district, displayed with its warehouse.
 struct Place<'a>(&'a DistrictKey);
 
 impl fmt::Display for Place<'_> {
@@ -77,7 +77,7 @@ impl fmt::Display for Place<'_> {
     }
 }
 
-/// What a row says, if there is the row.
+/// A value from a row, displayed as `missing` if there is no such row.
 struct Known<T>(Option<T>);
 
 impl<T: fmt::Display> fmt::Display for Known<T> {
@@ -273,7 +273,7 @@ fn delivered_orders_are_counted(audit: &Audit, delivered: &DeliveredCounts, viol
     let loaded = u64::from(audit.scale.delivered_orders());
     for (key, district) in &audit.districts {
         let in_run = delivered.of(key);
-        // As a sum: a district may have lost orders.
+        // The sum, not a difference: orders may be missing from the district.
         let expected = district.new_order_rows + loaded + in_run;
         if district.order_rows != expected {
             violations.add(format_args!(
@@ -310,7 +310,7 @@ fn customer_columns_agree(audit: &Audit, _: &DeliveredCounts, violations: &mut V
     }
 }
 
-/// All orders of all districts.
+/// Iterates over all orders of all districts.
 fn orders(audit: &Audit) -> impl Iterator<Item = (&DistrictKey, u32, &OrderTally)> {
     audit
         .districts
@@ -318,7 +318,7 @@ fn orders(audit: &Audit) -> impl Iterator<Item = (&DistrictKey, u32, &OrderTally
         .flat_map(|(key, district)| district.orders.iter().map(move |(number, order)| (key, *number, order)))
 }
 
-/// For each customer of a district the sum of `OL_AMOUNT` of the lines that are delivered.
+/// Returns, for each customer of a district, the sum of `OL_AMOUNT` of the delivered lines.
 fn delivered_amounts(district: &DistrictTally) -> BTreeMap<u16, i64> {
     let mut amounts = BTreeMap::<u16, i64>::new();
     for order in district.orders.values() {

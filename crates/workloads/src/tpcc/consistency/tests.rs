@@ -4,7 +4,7 @@ use super::*;
 
 const WAREHOUSES: u16 = 2;
 
-/// A database as plain maps, to be mutated by the tests.
+/// A database as plain maps that tests mutate.
 struct Database {
     warehouses: BTreeMap<WarehouseKey, Warehouse>,
     districts: BTreeMap<DistrictKey, District>,
@@ -34,7 +34,8 @@ impl Database {
         }
     }
 
-    /// The verdicts, with the rows fed from the last to the first: the audit depends on no order.
+    /// Returns the verdicts. The rows go in from the last to the first, because the audit must not depend on their
+    /// order.
     fn verdicts(&self) -> Vec<(String, Result<(), String>)> {
         let mut audit = Audit::new(Scale::SMALL);
         self.order_lines.iter().rev().for_each(|(key, row)| audit.order_line(key, row));
@@ -47,13 +48,13 @@ impl Database {
         audit.finish(&self.delivered)
     }
 
-    /// The numbers of the conditions that fail.
+    /// Returns the numbers of the conditions that fail.
     fn failures(&self) -> Vec<usize> {
         let verdicts = self.verdicts();
         (1..=12).filter(|condition| verdicts[condition - 1].1.is_err()).collect()
     }
 
-    /// Asserts that exactly these conditions fail, and that the text of the first has all these parts.
+    /// Asserts that exactly these conditions fail, and that the text of the first failure has all these parts.
     fn assert_fails(&self, conditions: &[usize], text: &[&str]) {
         let verdicts = self.verdicts();
         assert_eq!(self.failures(), conditions, "{verdicts:#?}");
@@ -176,7 +177,7 @@ fn condition_4_a_district_with_a_line_too_few() {
 #[test]
 fn condition_5_a_carrier_of_an_order_that_waits() {
     let mut database = Database::loaded();
-    // An order without lines, which condition 7 would mind.
+    // The order has no lines; otherwise condition 7 would fail as well.
     database.order_lines.retain(|key, _| (key.warehouse, key.district, key.order) != (2, 3, 28));
     database.orders.get_mut(&order(28)).unwrap().line_count = 0;
     database.orders.get_mut(&order(28)).unwrap().carrier = 9;
@@ -203,7 +204,7 @@ fn condition_6_two_orders_that_swapped_a_line() {
 fn condition_7_a_line_that_was_not_delivered_with_its_order() {
     let mut database = Database::loaded();
     let line = OrderLineKey { warehouse: 2, district: 3, order: 7, line: 5 };
-    // Its amount is zero, since it was delivered when loaded: no balance changes.
+    // The line's amount is zero, because it was delivered when loaded: no balance changes.
     database.order_lines.get_mut(&line).unwrap().delivery_date = NOT_DELIVERED;
     let count = database.orders[&order(7)].line_count;
     let found = format!("is set in {}", count - 1);

@@ -6,8 +6,8 @@ use crate::tpcc::tables::Tables;
 use hotrow::{Context, Direction};
 use std::ops::ControlFlow;
 
-/// The customer's key: as given, or the middle one of those with the last name, in the order of first names
-/// (position `n / 2` rounded up, counted from 1: clause 2.5.2.2).
+/// Returns the customer's key: the one given, or the middle one of the customers with the last name, in the order
+/// of first names (position `n / 2` rounded up, counted from 1: clause 2.5.2.2).
 pub(super) fn find<C: Context>(
     cx: &mut C,
     tables: &Tables,
@@ -30,7 +30,7 @@ pub(super) fn find<C: Context>(
                 },
             )?;
             Ok(cx.map(found, move |found| {
-                // Customers are never deleted and every name drawn exists; 0 is nobody's number.
+                // Customers are never deleted, and every drawn name exists. No customer has number 0.
                 let middle = found.len().div_ceil(2).saturating_sub(1);
                 let customer = found.get(middle).copied().unwrap_or(0);
                 CustomerKey { warehouse, district, customer }

@@ -1,4 +1,4 @@
-//! Delivery (clause 2.7): the oldest new order of each of a warehouse's ten districts is delivered.
+//! Delivery (clause 2.7): delivers the oldest new order of each of a warehouse's ten districts.
 
 use crate::tpcc::input::DeliveryInput;
 use crate::tpcc::schema::{
@@ -7,13 +7,13 @@ use crate::tpcc::schema::{
 use crate::tpcc::tables::Tables;
 use hotrow::{Context, Procedure, Profile};
 
-/// The Delivery transaction (clause 2.7.4), all districts in one database transaction. Returns the order
-/// delivered in each district, by position; 0 where there was none.
+/// The Delivery transaction (clause 2.7.4), all districts in one database transaction. It returns the order
+/// delivered in each district, by position; 0 if there was none.
 #[derive(Debug, Clone, Copy)]
 pub struct DeliveryProcedure {
-    /// Where.
+    /// Tables of the database.
     pub tables: Tables,
-    /// What.
+    /// Input of the transaction.
     pub input: DeliveryInput,
 }
 
@@ -42,7 +42,8 @@ impl Procedure for DeliveryProcedure {
 }
 
 impl DeliveryProcedure {
-    /// A district without new orders is skipped (clause 2.7.4.2): then no key comes out of any operation.
+    /// Delivers a district's oldest new order. A district without new orders is skipped (clause 2.7.4.2): the first
+    /// operation then yields no key, and so does every later one.
     fn deliver<C: Context>(
         &self,
         cx: &mut C,

@@ -11,18 +11,18 @@ use hotrow::{Context, Procedure, Profile};
 /// The New-Order transaction (clause 2.4.2).
 #[derive(Debug, Clone, Copy)]
 pub struct NewOrderProcedure {
-    /// Where.
+    /// Tables of the database.
     pub tables: Tables,
-    /// What.
+    /// Input of the transaction.
     pub input: NewOrderInput,
 }
 
-/// What the terminal shows (clause 2.4.3).
+/// Output at the terminal (clause 2.4.3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct NewOrderReceipt {
     /// `O_ID`.
     pub order: u32,
-    /// The total amount, in cents.
+    /// Total amount, in cents.
     pub total: i64,
 }
 
@@ -58,7 +58,7 @@ impl Procedure for NewOrderProcedure {
         let key = cx.value(input.customer);
         let discount = cx.read(tables.customer, key, |row| row.discount)?;
 
-        // Orders of one district are the group in which order numbers, and so keys, can meet.
+        // The orders of one district form a group: only within it can order numbers, and so keys, collide.
         let group = district_key.group();
         let order = cx.map(taken.clone(), |(order, _)| order);
         let key = cx.map(order.clone(), move |order| OrderKey { warehouse, district, order });
@@ -78,7 +78,8 @@ impl Procedure for NewOrderProcedure {
         for (number, line) in input.lines.iter().copied().enumerate() {
             let key = cx.value(ItemKey { item: line.item });
             let price = cx.read(tables.item, key, |row| row.price)?;
-            // An item that does not exist rolls the order back, after all that came before (clause 2.4.2.3).
+            // An item that does not exist rolls the order back, after everything before it has run (clause
+            // 2.4.2.3).
             let exists = cx.map(price.clone(), |price| price.is_some());
             cx.require(exists)?;
             let amount = cx.map(price, move |price| price.unwrap_or(0) * i64::from(line.quantity));

@@ -1,4 +1,4 @@
-//! Order-Status (clause 2.6): a customer's last order. Reads only.
+//! Order-Status (clause 2.6): reads a customer's last order.
 
 use super::customer;
 use crate::tpcc::input::OrderStatusInput;
@@ -10,13 +10,13 @@ use std::ops::ControlFlow;
 /// The Order-Status transaction (clause 2.6.2).
 #[derive(Debug, Clone, Copy)]
 pub struct OrderStatusProcedure {
-    /// Where.
+    /// Tables of the database.
     pub tables: Tables,
-    /// What.
+    /// Input of the transaction.
     pub input: OrderStatusInput,
 }
 
-/// What the terminal shows, in short (clause 2.6.3).
+/// Output at the terminal, abridged (clause 2.6.3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct OrderSummary {
     /// `C_BALANCE`, in cents.
@@ -25,9 +25,9 @@ pub struct OrderSummary {
     pub order: u32,
     /// `O_CARRIER_ID`.
     pub carrier: u32,
-    /// Lines found.
+    /// Number of lines found.
     pub lines: u32,
-    /// The sum of their amounts, in cents.
+    /// Sum of their amounts, in cents.
     pub amount: i64,
 }
 

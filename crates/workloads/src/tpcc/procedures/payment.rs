@@ -1,4 +1,4 @@
-//! Payment (clause 2.5): a customer pays, and warehouse and district count it.
+//! Payment (clause 2.5): a customer pays; warehouse and district add the payment to their totals.
 
 use super::customer;
 use crate::tpcc::input::PaymentInput;
@@ -7,14 +7,14 @@ use crate::tpcc::tables::Tables;
 use hotrow::{Context, Procedure, Profile, Text};
 use std::fmt::Write;
 
-/// The Payment transaction (clause 2.5.2). Returns the customer's new balance, in cents.
+/// The Payment transaction (clause 2.5.2). It returns the customer's new balance, in cents.
 #[derive(Debug, Clone, Copy)]
 pub struct PaymentProcedure {
-    /// Where.
+    /// Tables of the database.
     pub tables: Tables,
-    /// What.
+    /// Input of the transaction.
     pub input: PaymentInput,
-    /// The key of the row in HISTORY.
+    /// Key of the row in HISTORY.
     pub history: HistoryKey,
 }
 
@@ -70,7 +70,7 @@ impl Procedure for PaymentProcedure {
     }
 }
 
-/// `H_DATA`: both names, four spaces between them.
+/// Returns `H_DATA`: both names, with four spaces between them.
 fn history_data(warehouse: &Text<12>, district: &Text<16>) -> Text<24> {
     let (warehouse, district) = (warehouse.as_bytes(), district.as_bytes());
     let mut bytes = [b' '; 32];
@@ -80,7 +80,7 @@ fn history_data(warehouse: &Text<12>, district: &Text<16>) -> Text<24> {
     std::str::from_utf8(&bytes[..at + district.len()]).map_or(Text::EMPTY, Text::truncated)
 }
 
-/// Puts the payment in front of `C_DATA`, which is cut at its end (clause 2.5.2.2).
+/// Inserts the payment at the front of `C_DATA` and cuts the end off (clause 2.5.2.2).
 fn note_payment(row: &mut Customer, key: CustomerKey, warehouse: u16, district: u8, amount: i64) {
     let mut data = String::with_capacity(600);
     let CustomerKey { warehouse: own_warehouse, district: own_district, customer } = key;

@@ -1,4 +1,4 @@
-//! Stock-Level (clause 2.8): how many items of a district's last 20 orders are low in stock. Reads only.
+//! Stock-Level (clause 2.8): counts the items of a district's last 20 orders that are low in stock. It only reads.
 
 use crate::tpcc::input::StockLevelInput;
 use crate::tpcc::schema::{OrderLine, OrderLineKey, StockKey};
@@ -6,29 +6,28 @@ use crate::tpcc::tables::Tables;
 use hotrow::{Context, Direction, Isolation, Procedure, Profile};
 use std::ops::ControlFlow;
 
-/// The Stock-Level transaction (clause 2.8.2). Returns how many distinct items are below the threshold.
+/// The Stock-Level transaction (clause 2.8.2). It returns the number of distinct items below the threshold.
 #[derive(Debug, Clone, Copy)]
 pub struct StockLevelProcedure {
-    /// Where.
+    /// Tables of the database.
     pub tables: Tables,
-    /// What.
+    /// Input of the transaction.
     pub input: StockLevelInput,
-    /// How far it is kept apart from others. The specification (clause 2.8.2.3) asks for no more than read
-    /// committed, and plor §6.1 runs it so.
+    /// Isolation level. The specification (clause 2.8.2.3) requires only read committed, and plor §6.1 runs it so.
     pub isolation: Isolation,
 }
 
-/// Orders looked at (clause 2.8.2.2).
+/// Number of orders examined (clause 2.8.2.2).
 const LAST_ORDERS: u32 = 20;
 
-/// Rows of STOCK fetched together.
+/// Number of STOCK rows fetched together.
 const FETCHED_TOGETHER: usize = 8;
 
 impl Procedure for StockLevelProcedure {
     type Output = u32;
 
     fn profile(&self) -> Profile {
-        /// The district, and the lines and stock of 20 orders of 10 lines.
+        /// One district, and the lines and stock rows of 20 orders of 10 lines.
         const RECORDS: u32 = 1 + 2 * 10 * LAST_ORDERS;
         Profile { read_only: true, isolation: self.isolation, records: RECORDS }
     }

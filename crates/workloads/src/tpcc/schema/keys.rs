@@ -1,4 +1,4 @@
-//! The keys of the nine tables, and the ranges of keys that transactions look through.
+//! Keys of the nine tables, and the ranges of keys that transactions scan.
 
 use super::{Customer, DISTRICTS_PER_WAREHOUSE, Order};
 use hotrow::{Key, Text};
@@ -21,7 +21,7 @@ pub struct DistrictKey {
 }
 
 impl DistrictKey {
-    /// The number of the group that a district's orders are. Numbers are dense, so that few groups share a lock.
+    /// Returns the number of the group of a district's orders. Numbers are dense, so that few groups share a lock.
     pub fn group(&self) -> u64 {
         u64::from(self.warehouse) * u64::from(DISTRICTS_PER_WAREHOUSE) + u64::from(self.district)
     }
@@ -54,20 +54,20 @@ pub struct CustomerByNameKey {
 }
 
 impl CustomerByNameKey {
-    /// The secondary key of a customer.
+    /// Returns the secondary key of a customer.
     pub fn of(key: &CustomerKey, row: &Customer) -> Self {
         Self { warehouse: key.warehouse, district: key.district, last: row.last, first: row.first }
     }
 
-    /// All keys of one last name in one district, in the order of first names.
+    /// Returns the range of keys of one last name in one district, in the order of first names.
     pub fn named(warehouse: u16, district: u8, last: Text<16>) -> RangeInclusive<Self> {
         let lowest = Self { warehouse, district, last, first: Text::EMPTY };
         lowest..=Self { first: Text::MAX, ..lowest }
     }
 }
 
-/// Key of HISTORY, which has none in the specification (clause 1.3.1): the worker that made the payment and
-/// the payment's number among those of that worker.
+/// Key of HISTORY, which has no primary key in the specification (clause 1.3.1): the worker that made the payment,
+/// and the payment's number among that worker's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Key)]
 pub struct HistoryKey {
     /// The worker, below [`HistoryKey::LOADERS`].
@@ -77,10 +77,10 @@ pub struct HistoryKey {
 }
 
 impl HistoryKey {
-    /// Workers from this number on stand for the loading of the initial population, one for each warehouse.
+    /// First of the worker numbers that stand for loading the initial population, one for each warehouse.
     pub const LOADERS: u32 = 1 << 31;
 
-    /// The key of the row that the initial population has for a customer (clause 4.3.3.1).
+    /// Returns the key of a customer's row in the initial population (clause 4.3.3.1).
     pub fn loaded(customer: &CustomerKey) -> Self {
         Self {
             worker: Self::LOADERS + u32::from(customer.warehouse),
@@ -101,7 +101,8 @@ pub struct NewOrderKey {
 }
 
 impl NewOrderKey {
-    /// All keys of a district: the first that is present is the oldest order to deliver (clause 2.7.4.2).
+    /// Returns the range of a district's keys. The first key present is the oldest order to deliver (clause
+    /// 2.7.4.2).
     pub fn of_district(district: &DistrictKey) -> RangeInclusive<Self> {
         let lowest = Self { warehouse: district.warehouse, district: district.district, order: 0 };
         lowest..=Self { order: u32::MAX, ..lowest }
@@ -131,12 +132,12 @@ pub struct OrderByCustomerKey {
 }
 
 impl OrderByCustomerKey {
-    /// The secondary key of an order.
+    /// Returns the secondary key of an order.
     pub fn of(key: &OrderKey, row: &Order) -> Self {
         Self { warehouse: key.warehouse, district: key.district, customer: row.customer }
     }
 
-    /// The key of a customer's orders; among them the latest has the greatest primary key.
+    /// Returns the key of a customer's orders; the latest of them has the greatest primary key.
     pub fn of_customer(customer: &CustomerKey) -> Self {
         let CustomerKey { warehouse, district, customer } = *customer;
         Self { warehouse, district, customer }
@@ -157,7 +158,7 @@ pub struct OrderLineKey {
 }
 
 impl OrderLineKey {
-    /// All keys of an order's lines, in the order of their numbers.
+    /// Returns the range of keys of an order's lines, in the order of their numbers.
     pub fn of_order(order: &OrderKey) -> RangeInclusive<Self> {
         Self::of_orders(
             &DistrictKey { warehouse: order.warehouse, district: order.district },
@@ -165,8 +166,8 @@ impl OrderLineKey {
         )
     }
 
-    /// All keys of the lines of a district's orders with these numbers, in order (clause 2.8.2.2 wants the
-    /// last 20 orders).
+    /// Returns the range of keys of the lines of a district's orders with these numbers, in order (clause 2.8.2.2
+    /// wants the last 20 orders).
     pub fn of_orders(district: &DistrictKey, orders: RangeInclusive<u32>) -> RangeInclusive<Self> {
         let DistrictKey { warehouse, district } = *district;
         let lowest = Self { warehouse, district, order: *orders.start(), line: 0 };
