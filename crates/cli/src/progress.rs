@@ -28,8 +28,8 @@ impl Progress {
         Self { bar, host: Mutex::new(ThisHost::new()) }
     }
 
-    /// True if nobody sees the bar. It is not touched then: how often it would draw depends on the real clock, each time it
-    /// would allocate, and a simulation's result may depend on where the allocator puts things.
+    /// True if nobody sees the bar. Then it is not touched: each drawing allocates, and the number of drawings depends on
+    /// the real clock, while a simulation's result may depend on the allocator's placement.
     fn is_hidden(&self) -> bool {
         self.bar.is_hidden()
     }

@@ -1,10 +1,10 @@
-//! The order of protocols under several transfer factors: does an error in the costs of transfers change it?
+//! The order of protocols under several transfer factors, which shows whether an error in their costs changes it.
 
 use crate::sim::VirtualRun;
 use std::cmp::Ordering;
 
-/// A sentence for each pair of protocols. It says if their order, at the largest number of cores, is the same under
-/// all factors.
+/// Returns a sentence for each pair of protocols. It says whether their order, at the largest number of cores, is the
+/// same under all factors.
 pub(crate) fn orders(runs: &[VirtualRun]) -> Vec<String> {
     let Some(cores) = runs.iter().map(|run| run.report.threads).max() else { return Vec::new() };
     let mut protocols = Vec::new();

@@ -1,7 +1,7 @@
 //! Hotrow's concurrency-control protocols, one module each, and the registry that names them.
 //!
-//! A protocol knows headers, marks and items; it names no datatype. All of them follow the one path that
-//! [`hotrow_core::Protocol`] describes, so who has read one can read them all.
+//! A protocol knows headers, marks and items; it names no datatype. All protocols follow the one path that
+//! [`hotrow_core::Protocol`] describes, so a reader who knows one can read them all.
 
 mod drp;
 mod locking;

@@ -1,46 +1,47 @@
-//! Mostly optimistic concurrency control: optimistic where it is cold, locks where it is hot.
+//! Mostly optimistic concurrency control: optimistic on cold segments, locking on hot ones.
 //!
 //! # Algorithm (Wang, Kimura, "Mostly-Optimistic Concurrency Control for Highly Contended Dynamic Workloads on a
 //! Thousand Cores", VLDB 2016; plor §6.1: NO_WAIT or OCC, by hotness)
 //!
-//! Each segment has a *heat*, which rises when a commit fails because the segment was written after it was read.
-//! While the heat is below [`HOT`], everything is as in `occ`. Above it,
+//! Each segment has a *heat*. It rises when a commit fails because the segment was written after it was read. While
+//! the heat is below [`HOT`], everything is as in `occ`. From [`HOT`] on,
 //!
-//! - a read takes a reader's lock at once and keeps it to the end of the attempt, so that its check cannot fail;
-//! - a read for update, or a write, takes the writer's lock at once. A reader's lock that the attempt has becomes
-//!   the writer's if there is no other reader.
+//! - a read takes the lock in shared mode at once and keeps it to the end of the attempt, so that its check cannot
+//!   fail;
+//! - a read for update, or a write, takes the lock in exclusive mode at once. A shared lock that the attempt holds
+//!   becomes exclusive if there is no other reader.
 //!
-//! A lock that stays taken after bounded spinning aborts, so there is no deadlock. Then, at commit:
+//! A lock that stays taken after bounded spinning aborts the attempt, so there is no deadlock. Then the commit
 //!
-//! 1. lock every segment to be written that is not locked yet: neither a writer nor a reader may have it locked.
-//!    Check predicates and turn them into reads;
-//! 2. check that every version read is unchanged and not locked by another writer, unless it was read under a lock
-//!    that is still held, and check every bucket and leaf;
-//! 3. install the writes and unlock everything, writes with their next version.
+//! 1. locks every segment to be written that is not locked yet: neither a writer nor a reader may have it locked.
+//!    Predicates are checked and become reads;
+//! 2. checks that every version read is unchanged and not locked by another writer, unless it was read under a lock
+//!    that is still held. It also checks every bucket and leaf;
+//! 3. installs the writes and unlocks everything; written segments get their next version.
 //!
 //! # Heat
 //!
-//! An approximate counter (Morris): from heat h it rises by one with probability 2^-h, so it stands for about
-//! 2^h - 1 failures, at most [`HEAT_MAX`]. Each lock that was taken because a segment was hot cools it by one, when
-//! its attempt commits, with probability 1 in [`COOLS_ONE_IN`]: so a segment that is locked in vain turns cold after
-//! some time, and what it costs to find out that it is still hot is few failures.
+//! The heat is an approximate counter (Morris): from heat h it rises by one with probability 2^-h. So it stands for
+//! about 2^h - 1 failures, and is at most [`HEAT_MAX`]. When an attempt commits, each lock that it took because a
+//! segment was hot cools that segment by one with probability 1 in [`COOLS_ONE_IN`]. So a segment that is locked in
+//! vain turns cold after some time, and few failures tell whether it is still hot.
 //!
-//! # Why it is right
+//! # Why it is serializable
 //!
-//! As for `occ`: between phases 1 and 2 there is a moment at which all writes are locked and all versions read are
-//! current: those read under locks because nobody could write them, the others because they are checked after it. Two
-//! attempts that each write what the other reads cannot both pass: either one reads under a lock, which the other's
-//! writer's lock excludes, or both check, and in the one order of all locks and checks (sequentially consistent) one
-//! of them sees the other's lock.
+//! The argument is that of `occ`. Between phases 1 and 2 there is a moment at which all writes are locked and all
+//! versions read are current. Versions read under locks are current because nobody could write the segments, the
+//! others because they are checked after that moment. Two attempts that each write what the other reads cannot both
+//! pass. Either one reads under a lock, which excludes the other's exclusive lock. Or both check: then, in the total
+//! order of all locks and checks (sequentially consistent), one of them sees the other's lock.
 //!
 //! # Deviations
 //!
-//! - Heat is for each segment; MOCC has it for each page, of which it has fewer.
-//! - No retrospective lock list, no canonical mode: locks are taken as they come, and what keeps them from deadlock
-//!   is the bound on waiting. plor's authors ran it so, too (§6.1).
-//! - A lock is a bit and a count in the word that holds the version; MOCC has queue locks (MQL) beside it. Hence one
-//!   that is held for long keeps optimistic readers out as well.
-//! - Cooling follows use; MOCC resets its counters.
+//! - Each segment has its own heat. MOCC has one for each page, because it has fewer pages.
+//! - There is no retrospective lock list and no canonical mode: locks are taken as they come. The bound on waiting
+//!   prevents deadlock. plor's authors ran it so, too (§6.1).
+//! - A lock is a bit and a count in the word that holds the version; MOCC has queue locks (MQL) beside the version.
+//!   So a lock that is held for long keeps optimistic readers out as well.
+//! - Use cools a segment; MOCC resets its counters.
 
 mod word;
 
@@ -54,41 +55,41 @@ use hotrow_core::{
 use hotrow_sync::atomic::{Ordering, fence};
 use hotrow_sync::random::Random;
 
-/// The heat from which a segment is locked when it is read: after some fifteen failures. The first makes it hot where
-/// tests run.
+/// The heat from which a read locks the segment: after about fifteen failures. In tests the first failure makes it
+/// hot.
 const HOT: u8 = if cfg!(any(test, debug_assertions)) { 1 } else { 4 };
 
 /// The highest heat.
 const HEAT_MAX: u8 = HOT + 4;
 
-/// One in so many locks on a hot segment cools it, when its attempt commits.
+/// One in this number of locks on a hot segment cools it, when the lock's attempt commits.
 const COOLS_ONE_IN: u64 = if cfg!(any(test, debug_assertions)) { 4 } else { 64 };
 
-/// Mostly optimistic: locks where it is hot. Wang and Kimura, VLDB 2016; plor §6.1.
+/// Mostly optimistic concurrency control that locks hot segments. Wang and Kimura, VLDB 2016; plor §6.1.
 ///
 /// Not opaque: see [`Occ`](crate::Occ).
 #[derive(Debug)]
 pub struct Mocc;
 
-/// What a read leaves in its item.
+/// The mark that a read leaves in its item.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct MoccMark {
     /// The version read.
     version: HeatedVersion,
-    /// Whether the attempt holds a reader's lock.
+    /// True if the attempt holds the lock in shared mode.
     shared: bool,
-    /// Whether a lock was taken because the segment was hot.
+    /// True if a lock was taken because the segment was hot.
     hot: bool,
 }
 
-/// What a worker keeps: whether its attempt holds locks before its commit, and its random numbers.
+/// State that a worker keeps: a flag that its attempt holds locks before its commit, and its random numbers.
 #[derive(Debug, Default)]
 pub struct MoccLocal {
     locks_early: bool,
     random: Option<Random>,
 }
 
-/// Random numbers of the worker's own, the same ones in each run.
+/// True with probability 1 in `one_in`. The random numbers are the worker's own, the same in each run.
 #[cold]
 fn chance(attempt: &mut Attempt<Mocc>, one_in: u64) -> bool {
     let worker = u64::from(attempt.worker().number());
@@ -101,7 +102,7 @@ impl Mocc {
         attempt.items.get(id).header().heat() >= HOT
     }
 
-    /// Locks a segment for writing, at commit or, if it is hot, before.
+    /// Locks a segment exclusively: at commit, or earlier if it is hot.
     #[cfg_attr(not(debug_assertions), inline(always))]
     fn lock(attempt: &mut Attempt<Self>, id: ItemId) -> Result<(), ConflictCause> {
         let item = attempt.items.get_mut(id);
@@ -121,7 +122,7 @@ impl Mocc {
         Ok(())
     }
 
-    /// Locks a hot segment for reading. One that was read before, without a lock, must be as it was.
+    /// Locks a hot segment in shared mode. If it was read before without a lock, its version must be unchanged.
     #[cold]
     fn lock_shared(attempt: &mut Attempt<Self>, id: ItemId) -> Result<(), ConflictCause> {
         let item = attempt.items.get_mut(id);
@@ -137,11 +138,12 @@ impl Mocc {
         }
     }
 
-    /// Phase 2: every version read is still there and not locked by another writer, and so is every bucket and leaf.
+    /// Phase 2: checks that every version read is still there and not locked by another writer, and every bucket and
+    /// leaf.
     #[cfg_attr(not(debug_assertions), inline(always))]
     fn validate(attempt: &Attempt<Self>) -> Result<(), ConflictCause> {
         for (id, item) in attempt.items.entries() {
-            // What is locked was locked in the version read.
+            // A locked segment was locked in the version read.
             if item.is(Flags::READ)
                 && !item.is(Flags::LOCKED)
                 && !item.mark.shared
@@ -153,7 +155,7 @@ impl Mocc {
         attempt.check_structures()
     }
 
-    /// Counts a failure over a segment that was written after it was read.
+    /// Counts a failure that a write after the read caused.
     #[cold]
     fn warm(attempt: &mut Attempt<Self>, lost: ConflictCause) -> ConflictCause {
         if let ConflictCause { reason: Reason::ReadChanged, target: ConflictTarget::Item(id) } = lost {
@@ -165,8 +167,8 @@ impl Mocc {
         lost
     }
 
-    /// Gives back the locks that were taken before the commit, and those of items that were not written after all;
-    /// lets what was locked cool.
+    /// Releases the locks that were taken before the commit: the shared ones, and those of items that were not
+    /// written after all. Cools the segments that were locked.
     #[cold]
     fn release_early(attempt: &mut Attempt<Self>) {
         for id in attempt.items.ids() {
@@ -206,7 +208,7 @@ impl KeepsVersions for Mocc {
 impl Variants for Mocc {
     const VARIANTS: &'static [Variant] = &[Variant {
         name: "mocc",
-        summary: "optimistic where it is cold, locks at once where it is hot",
+        summary: "optimistic on cold segments, locks hot ones at once",
         source: "plor §6.1, MOCC",
     }];
     const OPAQUE: bool = false;
@@ -222,8 +224,8 @@ impl Variants for Mocc {
     }
 }
 
-// SAFETY: reads are stable by the version word, which is locked for writing while anything is installed, or hold the lock
-// in shared mode themselves. All is installed once, after everything that can fail.
+// SAFETY: reads are stable by the version word, which is locked for writing while anything is installed, or they
+// hold the lock in shared mode themselves. Each write is installed once, after everything that can fail.
 unsafe impl Protocol for Mocc {
     const WORKERS_MAX: u32 = word::READERS_MAX;
     type Header = HeatedWord;
@@ -251,7 +253,7 @@ unsafe impl Protocol for Mocc {
             if !held {
                 Self::lock_shared(attempt, id)?;
             }
-            // Nobody writes the segment, and the version is in the item since it was locked.
+            // Nobody writes the segment, and the item has held the version since it was locked.
             attempt.items.get_mut(id).set(Flags::READ);
             return Ok(load());
         }

@@ -1,13 +1,14 @@
 //! No concurrency control: the limit that protocols are measured against.
 //!
-//! One worker at a time, refused otherwise, so there is nothing to control. What remains is what any
-//! transaction must do: find its own pending writes, keep them until it commits, and drop them if it rolls
-//! back. Reads leave no items.
+//! One worker at a time is admitted and a second one refused, so there is nothing to control. A transaction still
+//! does what it must do under any protocol: it finds its own pending writes, keeps them until it commits, and drops
+//! them if it rolls back. Reads leave no items.
 
 use crate::registry;
 use hotrow_core::{Absent, Attempt, ConflictCause, ItemId, Prepared, Protocol, Variant, Variants};
 
-/// No concurrency control, one worker only. The limit, not a protocol: none of the papers has it.
+/// No concurrency control, for one worker only. It is the performance limit, not a protocol; none of the papers has
+/// it.
 #[derive(Debug)]
 pub struct NoProtocol;
 
@@ -31,8 +32,8 @@ impl Variants for NoProtocol {
     }
 }
 
-// SAFETY: there is one worker at a time, and so one attempt: nothing is installed while a `load` runs, nor twice at a time.
-// Each write is installed once, in a commit that cannot fail.
+// SAFETY: there is one worker at a time, and so one attempt. So nothing is installed while a `load` runs, and no two
+// installs run at the same time. Each write is installed once, in a commit that cannot fail.
 unsafe impl Protocol for NoProtocol {
     const WORKERS_MAX: u32 = 1;
     const TRACKS_READS: bool = false;

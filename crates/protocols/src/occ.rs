@@ -2,30 +2,30 @@
 //!
 //! # Algorithm (sto §3.3; versions as in Silo, which STO's non-opaque mode follows, §3.6)
 //!
-//! Reads note the version they saw and lock nothing. Writes are kept until commit. Then:
+//! Reads keep the version that they saw and lock nothing. Writes are buffered until commit. Then the commit
 //!
-//! 1. lock every segment to be written, in the order of first write; a lock that stays taken after bounded
-//!    spinning aborts, so there is no deadlock. Check predicates and turn them into reads;
-//! 2. check that every version read is unchanged and not locked by others, and so is every bucket and leaf;
-//! 3. install the writes and unlock them with a new version: larger than every version read or
-//!    overwritten and than the worker's last one, with the worker's number in its low bits.
+//! 1. locks every segment to be written, in the order of first write. A lock that stays taken after bounded spinning
+//!    aborts the attempt, so there is no deadlock. Predicates are checked and become reads;
+//! 2. checks that every version read is unchanged and not locked by others, and that every bucket and leaf is
+//!    unchanged;
+//! 3. installs the writes and unlocks them with a new version. It is larger than every version read or overwritten
+//!    and than the worker's last one, and has the worker's number in its low bits.
 //!
-//! # Why it is right
+//! # Why it is serializable
 //!
-//! All locks are held while the reads are checked, so the moment between the two phases is the
-//! transaction's place in the serial order: its reads are unchanged then, and its writes can be seen by
-//! nobody before and by all after. Two transactions that each write what the other reads cannot both pass:
-//! locks (and the latches of early inserts) are taken, and versions checked, by sequentially consistent
-//! accesses, so in their one order each one's locks come before its checks, and one of the two sees the
-//! other's.
+//! All locks are held while the reads are checked. So the moment between phases 1 and 2 is the transaction's place
+//! in the serial order: its reads are unchanged at that moment, and its writes are visible to nobody before it and
+//! to everybody after it. Two transactions that each write what the other reads cannot both pass. Locks (and the
+//! latches of early inserts) are taken, and versions are checked, by sequentially consistent accesses. In their
+//! total order each transaction's locks come before its checks, so one of the two sees the other's lock.
 //!
 //! # Deviations
 //!
-//! - STO draws the version from a global clock by default; here, as in Silo, there is none (`tl2` has one).
+//! - STO draws the version from a global clock by default. Here, as in Silo, there is no clock (`tl2` has one).
 //!   Silo's version also carries an epoch, for its log and snapshots; ours does not.
-//! - Silo sorts the write set to avoid deadlock; STO found bounded spinning without sorting faster (§5.6),
-//!   and so did we.
-//! - A locked version that differs from the one read aborts at once instead of after spinning.
+//! - Silo sorts the write set to avoid deadlock. STO found bounded spinning without sorting faster (§5.6), and so
+//!   did we.
+//! - A locked version that differs from the one read aborts the attempt at once instead of after spinning.
 
 use crate::reads;
 use crate::registry;
@@ -35,12 +35,12 @@ use hotrow_sync::atomic::{Ordering, fence};
 
 /// Optimistic concurrency control: sto §3.3, with Silo's decentralised versions.
 ///
-/// Not opaque: an attempt that will abort may have seen two states. Safe code cannot be harmed by that, but
-/// a body must not loop on an assumption that only holds in a consistent state.
+/// Not opaque: an attempt that will abort may have seen two states. This cannot harm safe code. But a body must not
+/// loop on an assumption that holds only in a consistent state.
 #[derive(Debug)]
 pub struct Occ;
 
-/// What a worker keeps: the number of its last version.
+/// State that a worker keeps: the number of its last version.
 #[derive(Debug, Default)]
 pub struct OccLocal {
     last: u64,
@@ -66,7 +66,7 @@ impl Variants for Occ {
 }
 
 // SAFETY: reads are stable by the version word, which is locked for writing while anything is installed
-// (`VersionWord::stable`, `version::lock_writes`). All is installed once, after everything that can fail.
+// (`VersionWord::stable`, `version::lock_writes`). Each write is installed once, after everything that can fail.
 unsafe impl Protocol for Occ {
     const WORKERS_MAX: u32 = version::WORKERS_MAX;
     type Header = VersionWord;

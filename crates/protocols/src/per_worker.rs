@@ -1,23 +1,23 @@
-//! Something for each worker of an engine, by its number.
+//! A value for each worker of an engine, found by the worker's number.
 
 use crossbeam_utils::CachePadded;
 use hotrow_sync::OnceLock;
 
 const CHUNK: usize = if cfg!(test) { 2 } else { 64 };
 
-/// Made in chunks, when the first worker of a chunk asks.
+/// Values that are made in chunks, when the first worker of a chunk asks.
 #[derive(Debug)]
 pub(crate) struct PerWorker<T> {
     chunks: Box<[OnceLock<Box<[CachePadded<T>]>>]>,
 }
 
 impl<T: Default> PerWorker<T> {
-    /// For workers with numbers below `workers_max`.
+    /// Makes room for workers with numbers below `workers_max`.
     pub(crate) fn new(workers_max: u32) -> Self {
         Self { chunks: (0..(workers_max as usize).div_ceil(CHUNK)).map(|_| OnceLock::new()).collect() }
     }
 
-    /// That of a worker.
+    /// Returns a worker's value.
     #[inline]
     pub(crate) fn of(&self, worker: u32) -> &T {
         let worker = worker as usize;

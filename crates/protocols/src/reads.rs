@@ -1,20 +1,20 @@
-//! Reads without a lock that are checked at commit: the version that was read stays in the item's mark.
+//! Reads without a lock that are checked at commit: the item's mark keeps the version that was read.
 
 use hotrow_core::{Attempt, ConflictCause, Flags, Item, ItemId, Protocol, Reason};
 
 /// A protocol whose marks have room for a version.
 pub(crate) trait KeepsVersions: Protocol {
-    /// What tells one state of a segment from another.
+    /// Tells one state of a segment from another.
     type Version: Copy + PartialEq;
 
-    /// Runs `load` until its result is one that no writer touched meanwhile, and says which state it was.
+    /// Runs `load` until no writer touched its result meanwhile. Returns the state that was read and the result.
     fn stable<V>(header: &Self::Header, load: impl FnMut() -> V) -> Result<(Self::Version, V), Reason>;
 
-    /// The version in a mark.
+    /// Returns the version in a mark.
     fn version(mark: &mut Self::Mark) -> &mut Self::Version;
 }
 
-/// A stable read that leaves its version in the item. Reading an item again must find the same version.
+/// Makes a stable read and keeps its version in the item. A second read of the item must find the same version.
 #[cfg_attr(not(debug_assertions), inline(always))]
 pub(crate) fn read<P: KeepsVersions, V>(
     attempt: &mut Attempt<P>,
@@ -33,8 +33,8 @@ pub(crate) fn read<P: KeepsVersions, V>(
     Ok((version, value))
 }
 
-/// Checks each predicate (sto §3.5): in place where the attempt holds the segment, else on a stable state, which becomes
-/// a read of that state and is validated as one.
+/// Checks each predicate (sto §3.5). Where the attempt holds the segment, it is checked in place. Otherwise it is
+/// checked on a stable state, which becomes a read of that state and is validated as one.
 #[inline]
 pub(crate) fn upgrade_predicates<P: KeepsVersions>(
     attempt: &mut Attempt<P>,

@@ -1,48 +1,48 @@
 //! The registry: the one place where a protocol's name becomes its type.
 //!
-//! Adding a protocol is one new module and one line in the call of `registry!` below. The command, the tests
-//! and the figures all go through here.
+//! Adding a protocol takes one new module and one line in the call of `registry!` below. The command, the tests and
+//! the figures all go through this module.
 
 use crate::{Drp, McsLocking, Mocc, NoProtocol, Occ, Plor, TicToc, Tl2, TwoPhaseLocking};
 use hotrow_core::{Protocol, Variant, Variants as _};
 use hotrow_sync::LazyLock;
 
-/// What is known of a protocol, in one of its variants, without choosing it.
+/// Description of one variant of a protocol, available without choosing the protocol's type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProtocolInfo {
-    /// The name, as given to the command.
+    /// Name of the variant, as given to the command.
     pub name: &'static str,
-    /// One line.
+    /// One-line summary.
     pub summary: &'static str,
-    /// Paper and section.
+    /// Source: paper and section.
     pub source: &'static str,
-    /// Whether unfinished and aborted attempts, too, see one consistent state.
+    /// True if unfinished and aborted attempts, too, see one consistent state (opacity).
     pub opaque: bool,
-    /// Whether the serial order agrees with real time.
+    /// True if the serial order agrees with real time (strict serializability).
     pub strict: bool,
-    /// The most workers at a time.
+    /// Maximum number of workers at a time.
     pub workers_max: u32,
 }
 
-/// Something to be done with a protocol that is known only by name.
+/// An operation on a protocol that is known only by name.
 pub trait Visitor {
-    /// What comes out.
+    /// Result of the visit.
     type Output;
-    /// Does it, with the variant that has this name.
+    /// Visits the protocol, in the variant of this name.
     fn visit<P: Protocol>(self, name: &str) -> Self::Output;
 }
 
-/// No protocol has this name.
+/// The error that no protocol has this name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("unknown protocol {name:?}; there are: {}", names().join(", "))]
 pub struct UnknownProtocol {
-    /// The name asked for.
+    /// The name that was looked up.
     pub name: String,
 }
 
 macro_rules! registry {
     ($($protocol:ty),* $(,)?) => {
-        /// All protocols, the recommended one first, each in all the variants that it lists.
+        /// All protocols, the recommended one first, each in all its listed variants.
         pub static PROTOCOLS: LazyLock<Vec<ProtocolInfo>> = LazyLock::new(|| {
             let mut protocols = Vec::new();
             $(protocols.extend(<$protocol>::VARIANTS.iter().map(information::<$protocol>));)*
@@ -53,7 +53,7 @@ macro_rules! registry {
         ///
         /// # Errors
         ///
-        /// [`UnknownProtocol`], which lists the names there are.
+        /// [`UnknownProtocol`], which lists the known names.
         pub fn with_protocol<V: Visitor>(name: &str, visitor: V) -> Result<V::Output, UnknownProtocol> {
             $(if <$protocol>::options(name).is_some() {
                 return Ok(visitor.visit::<$protocol>(name));
@@ -72,18 +72,20 @@ fn information<P: Protocol>(variant: &Variant) -> ProtocolInfo {
     ProtocolInfo { name, summary, source, opaque, strict, workers_max }
 }
 
-/// The options of a protocol that has one variant only.
+/// Returns the options of a protocol that has only one variant.
 pub(crate) fn only(variants: &[Variant], name: &str) -> Option<()> {
     variants.iter().any(|variant| variant.name == name).then_some(())
 }
 
-/// What is known of the protocol that a name stands for, of a variant that is not listed, too (`plor+deadline=7`).
+/// Finds the description of the protocol that a name stands for, also of a variant that is not listed
+/// (`plor+deadline=7`).
 ///
-/// What is not listed is kept for the rest of the process, so ask for few of them.
+/// The description of a variant that is not listed is leaked: it stays in memory until the process ends. So ask for
+/// few of them.
 ///
 /// # Errors
 ///
-/// [`UnknownProtocol`], which lists the names there are.
+/// [`UnknownProtocol`], which lists the known names.
 pub fn find(name: &str) -> Result<&'static ProtocolInfo, UnknownProtocol> {
     struct Describe;
     impl Visitor for Describe {
@@ -99,13 +101,13 @@ pub fn find(name: &str) -> Result<&'static ProtocolInfo, UnknownProtocol> {
     }
 }
 
-/// The names of all protocols.
+/// Returns the names of all protocols.
 pub fn names() -> Vec<&'static str> {
     PROTOCOLS.iter().map(|protocol| protocol.name).collect()
 }
 
-/// Calls a visitor once for every protocol that admits at least `workers` workers: the one way in which
-/// tests run over all protocols, so that registering a protocol is all it takes to have it tested.
+/// Calls a visitor once for every protocol that admits at least `workers` workers. Tests run over all protocols only
+/// through this function, so a protocol is tested as soon as it is registered.
 pub fn for_each_protocol<V: Visitor + Copy>(workers: u32, visitor: V) -> Vec<(&'static str, V::Output)> {
     PROTOCOLS
         .iter()

@@ -1,24 +1,26 @@
-//! When keys were last taken from each object: the one kind of commit that makes an absence.
+//! The last commit that deleted a key from each object: only a deletion makes an absence.
 //!
-//! For protocols with a clock that counts commits, whose attempts see the state at a *bound*, a value of the clock
-//! (`tl2`, `drp+opaque`). Versions of buckets and leaves are not drawn from the clock, so an attempt that finds a key absent
-//! cannot see by them whether the key was absent at its bound already. But it was, unless a later commit has deleted
-//! it. So each commit that deletes notes its clock value here, before anybody can miss what it deletes, and who has found
-//! something absent has to check what it saw before only if the value for the object is above its bound.
+//! This serves protocols with a clock that counts commits (`tl2`, `drp+opaque`). Their attempts see the state at a
+//! *bound*, a value of the clock. Versions of buckets and leaves are not drawn from the clock. So when an attempt
+//! finds a key absent, they do not tell it whether the key was already absent at its bound. It was, unless a later
+//! commit has deleted it. So each commit that deletes notes its clock value here, before anybody can miss the
+//! deleted key. An attempt that found something absent then checks its earlier reads only if the object's value is
+//! above its bound.
 //!
 //! # Why no deletion is missed
 //!
-//! A record leaves the index only after it was seen dead, that is after its killer has installed, which is after the note. Who
-//! then does not find it has read the node as it was left (release and acquire of its version word), and sees the note.
+//! A record leaves the index only after it was seen dead. It is dead only after its killer has installed, and the
+//! killer notes the deletion before that. An attempt that then does not find the record has read the node as it was
+//! left (release and acquire of the node's version word), so it sees the note.
 
 use crossbeam_utils::CachePadded;
 use hotrow_core::{Attempt, Flags, ObjectMeta, Protocol};
 use hotrow_sync::atomic::{AtomicU64, Ordering};
 
-/// Words; objects beyond so many share them.
+/// Number of words; objects beyond this number share them.
 const WORDS: usize = if cfg!(test) { 2 } else { 32 };
 
-/// For each object the clock value of the last commit that deleted a key of it, or a later one.
+/// For each object, the clock value of the last commit that deleted one of its keys, or a later value.
 #[derive(Debug)]
 pub(crate) struct Removals {
     words: Box<[CachePadded<AtomicU64>]>,
@@ -33,7 +35,7 @@ impl Removals {
         &self.words[usize::from(place) % WORDS]
     }
 
-    /// Notes what a commit of this clock value deletes. Before it installs anything.
+    /// Notes the deletions of a commit with this clock value. It is called before the commit installs anything.
     #[inline]
     pub(crate) fn note<P: Protocol>(&self, attempt: &Attempt<P>, clock: u64) {
         if attempt.changes_structure() {
@@ -45,20 +47,20 @@ impl Removals {
         let items = &attempt.items;
         let mut noted = None;
         for item in items.writes().iter().map(|id| items.get(*id)) {
-            // What the attempt itself has made nobody has found present.
+            // Nobody has found a key present that the attempt itself has made.
             if item.is(Flags::CLEANUP) && !item.is(Flags::INSERTED) && noted != Some(item.place()) {
-                // Relaxed: made visible by the release with which the item's segment is unlocked.
+                // Relaxed: the release with which the item's segment is unlocked makes it visible.
                 self.of(item.place()).fetch_max(clock, Ordering::Relaxed);
                 noted = Some(item.place());
             }
         }
     }
 
-    /// True if a key may have been deleted by a commit after `bound`, when something of `object` was found absent. `None`:
-    /// what was found may be newer in another way, too.
+    /// True if a commit after `bound` may have deleted a key, when something of `object` was found absent. `None`
+    /// means that the result may be newer for another reason, too.
     #[inline]
     pub(crate) fn any_after(&self, bound: u64, object: Option<&ObjectMeta>) -> bool {
-        // Relaxed: ordered by the look at the index, see the module's head.
+        // Relaxed: the read of the index orders it; see the module's head.
         object.is_none_or(|object| self.of(object.place()).load(Ordering::Relaxed) > bound)
     }
 }

@@ -1,15 +1,15 @@
-//! The reader's half of a sequence lock: a look that counts only if no writer came in between.
+//! The reader's half of a sequence lock: a read counts only if no writer came in between.
 //!
-//! The writer's half is each word's own: it marks the word, then a release fence, then it stores the value, and
-//! publishes with a release store of another version.
+//! Each word has its own writer's half: the writer marks the word, executes a release fence, stores the value, and
+//! publishes another version with a release store.
 
 use hotrow_core::Reason;
 use hotrow_sync::atomic::{Ordering, fence};
 use hotrow_sync::spin::Spin;
 
-/// Runs `load`, within bounds, until its result is one that no writer touched meanwhile. `before` looks at the word,
-/// with acquire at least: `None` while a writer has it. `after` looks again, relaxed, and gives the version that was
-/// read: `None` if a writer came.
+/// Runs `load`, within bounds, until no writer touched its result meanwhile. `before` loads the word, with acquire
+/// at least, and returns `None` while a writer has it. `after` loads it again, relaxed, and returns the version that
+/// was read, or `None` if a writer came.
 #[cfg_attr(not(debug_assertions), inline(always))]
 pub(crate) fn stable<W, M, V>(
     before: impl Fn() -> Option<W>,
@@ -36,7 +36,7 @@ pub(crate) fn stable<W, M, V>(
 
 #[cfg(all(test, loom))]
 pub(crate) mod models {
-    //! The model that every word with a stable read has to pass.
+    //! The model that every word with a stable read must pass.
 
     use super::*;
     use hotrow_sync::Arc;
@@ -47,9 +47,9 @@ pub(crate) mod models {
     /// A segment of two words, relaxed like those of an inline cell.
     type Words = [AtomicU64; 2];
 
-    /// A stable read is whole, and is the value of its version, beside one writer. `write` marks the word, calls its
-    /// argument, which stores 1 in both words of the value, and publishes them as version 1; `read` gives the version
-    /// as a number.
+    /// Checks, beside one writer, that a stable read is whole and is the value of its version. `write` marks the
+    /// word, calls its argument, which stores 1 in both words of the value, and publishes them as version 1. `read`
+    /// returns the version as a number.
     pub(crate) fn stable_reads_are_whole<W: Default + Send + Sync + 'static>(
         write: impl Fn(&W, &dyn Fn()) + Copy + Send + Sync + 'static,
         read: impl Fn(&W, &dyn Fn() -> [u64; 2]) -> Result<(u64, [u64; 2]), Reason> + Send + Sync + 'static,

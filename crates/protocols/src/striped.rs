@@ -1,11 +1,11 @@
-//! Lists beside locks: what few segments need at one moment and has no place in their words.
+//! Lists beside locks, for data that few segments need at a time and that has no room in their words.
 //!
-//! A list under a mutex is shared by the segments whose addresses fall together, so its entries name their segment.
+//! Segments whose addresses map to the same stripe share a list under a mutex, so each entry names its segment.
 
 use crossbeam_utils::CachePadded;
 use hotrow_sync::{Mutex, MutexGuard, lock};
 
-/// Bytes of a page.
+/// Size of a page in bytes.
 const PAGE: usize = 4_096;
 
 /// `STRIPES` lists of `T`. Segments that begin within the same `GRAIN` bytes share one.
@@ -15,7 +15,7 @@ pub(crate) struct Striped<T, const STRIPES: usize, const GRAIN: usize> {
 }
 
 impl<T, const STRIPES: usize, const GRAIN: usize> Striped<T, STRIPES, GRAIN> {
-    /// Only the place within a page counts, which does not change from one run of a simulation to the next.
+    /// Only the offset within a page counts, so that it does not change between runs of a simulation.
     const WITHIN_PAGE: () = assert!(PAGE.is_multiple_of(STRIPES * GRAIN));
 
     pub(crate) fn new() -> Self {
@@ -23,7 +23,7 @@ impl<T, const STRIPES: usize, const GRAIN: usize> Striped<T, STRIPES, GRAIN> {
         Self { stripes: (0..STRIPES).map(|_| CachePadded::new(Mutex::new(Vec::new()))).collect() }
     }
 
-    /// The list of the segment at an address, locked.
+    /// Locks and returns the list of the segment at an address.
     pub(crate) fn lock(&self, address: usize) -> MutexGuard<'_, Vec<T>> {
         lock(&self.stripes[address / GRAIN % STRIPES])
     }

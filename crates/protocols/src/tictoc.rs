@@ -2,62 +2,64 @@
 //!
 //! # Algorithm (Yu, Pavlo, Sanchez, Devadas, "TicToc: Time Traveling Optimistic Concurrency Control", SIGMOD 2016)
 //!
-//! Time is logical. Each version is valid from its write timestamp to its read timestamp; the latter may be
-//! moved up as long as the version is the latest. Reads keep both and lock nothing. Writes are kept until commit.
-//! Then:
+//! Time is logical. Each version is valid from its write timestamp to its read timestamp. The read timestamp may be
+//! moved up as long as the version is the latest. Reads keep both timestamps and lock nothing. Writes are buffered
+//! until commit. Then the commit
 //!
-//! 1. lock every segment to be written, in the order of first write, with bounded spinning. Check predicates and
-//!    turn them into reads;
-//! 2. take as commit timestamp the earliest moment that is not before the write timestamp of any version read, and
-//!    is after the read timestamp of every version to be overwritten;
-//! 3. see to it that every version read is valid at that moment: where its read timestamp is earlier, move it up,
-//!    unless the version was replaced or is locked. A version whose timestamps as read include the moment is not
-//!    looked at again, though it may have been replaced since: the commit then is before the replacement in logical
-//!    time, if not in real time. Then check buckets and leaves;
-//! 4. install the writes and unlock them with the commit timestamp as write and read timestamp.
+//! 1. locks every segment to be written, in the order of first write, with bounded spinning. Predicates are checked
+//!    and become reads;
+//! 2. takes as commit timestamp the earliest logical time that is not before the write timestamp of any version read
+//!    and is after the read timestamp of every version to be overwritten;
+//! 3. makes every version read valid at the commit timestamp. An earlier read timestamp is moved up, and the commit
+//!    fails if the version was replaced or is locked. If the timestamps as read include the commit timestamp, the
+//!    version is not loaded again, though it may have been replaced since: the commit then comes before the
+//!    replacement in logical time, if not in real time. Then buckets and leaves are checked;
+//! 4. installs the writes and unlocks them with the commit timestamp as write and read timestamp.
 //!
-//! # Why it is right
+//! # Why it is serializable
 //!
-//! Order commits by timestamp, and those with the same timestamp by when they take it. A version is read at its
-//! write timestamp or later, and after it was installed. It is overwritten later than it is read, because the writer
-//! locks it, so that nobody moves the read timestamp any more, and then commits after that. So every dependency
-//! between items goes forward in the order, whatever the memory does: a check that sees an old word sees a read
-//! timestamp that the next writer has respected.
+//! Order commits by timestamp, and commits with the same timestamp by the moment when they take it. A version is
+//! read at its write timestamp or later, and after it was installed. It is overwritten later than it is read: its
+//! writer locks it, so that nobody moves the read timestamp any more, and then takes a timestamp above that. So
+//! every dependency between items goes forward in the order, whatever the memory does: a check that loads an old
+//! word finds a read timestamp that the next writer has respected.
 //!
-//! The order need not be that of real time ([`Protocol::STRICT`] is false): `docs/protocols/tictoc.md` has an
-//! example, and so have the tests.
+//! The order need not be that of real time ([`Protocol::STRICT`] is false). `docs/protocols/tictoc.md` and the tests
+//! have an example.
 //!
 //! # Structure
 //!
 //! Buckets and leaves have no timestamps. Their versions are compared at commit, which puts absence in the order of
-//! real time, and the two orders may contradict each other: T1 finds a key absent and commits at 100, having
-//! overwritten y; T2 then inserts the key at 5; T3 reads the key, and a y of before T1 that is valid at 50.
+//! real time. The two orders may contradict each other: T1 finds a key absent and commits at 100, having overwritten
+//! y; T2 then inserts the key at 5; T3 reads the key, and a version of y before T1 that is valid at 50.
 //!
-//! So there is one word more, the *floor*: no commit that has observed structure, inserts or deletes (a *structural*
-//! one) has a timestamp below it, and each raises it to its own
+//! So there is one more word, the *floor*. A *structural* commit is one that has observed structure, inserts or
+//! deletes. No structural commit has a timestamp below the floor, and each raises the floor to its own timestamp
 //!
-//! - after its insertions went into the index, and after it loaded it for its timestamp;
+//! - after its insertions went into the index, and after it loaded the floor for its timestamp;
 //! - before it checks buckets and leaves, and before it installs anything.
 //!
-//! That suffices, for absence of a key is in three kinds of dependency besides those between items:
+//! This suffices. Besides the dependencies between items, the absence of a key makes three kinds of dependency:
 //!
-//! - *absence observed, then ended by an insertion.* The observer checked the node before the insertion changed
-//!   it, so it had raised the floor before the inserter loaded it. (All four accesses are sequentially consistent.)
-//! - *deletion, then absence observed or ended.* The deleter raised the floor before it installed, so before it or
-//!   anybody else took the dead record out; who found the key absent loads the floor later.
-//! - *absence observed, then a record found dead.* As the second; besides, the dead record was read.
+//! - *absence observed, then ended by an insertion.* The observer checked the node before the insertion changed it.
+//!   So it had raised the floor before the inserter loaded it. (All four accesses are sequentially consistent.)
+//! - *deletion, then absence observed or ended.* The deleter raised the floor before it installed, so before anybody
+//!   took the dead record out. A transaction that found the key absent loads the floor later.
+//! - *absence observed, then a record found dead.* The second case applies; the dead record was read besides.
 //!
-//! In each the later one's timestamp is not below the earlier one's, and if both are the same the later one takes it
-//! later. An insertion that is rolled back has changed a node, which aborts whoever observed it, and raised nothing.
-//! A lookup that finds a record depends on the record only. An empty leaf whose range goes to its neighbour is
-//! checked by its observers before it is retired, and an insertion into the neighbour comes after that.
+//! In each case the later commit's timestamp is not below the earlier one's, and if both are the same the later
+//! commit takes it later. An insertion that is rolled back has changed a node, which aborts everybody who observed
+//! it, and need not raise the floor. A lookup that finds a record depends on the record only. An empty leaf whose
+//! range goes to its neighbour is checked by its observers before it is retired, and an insertion into the neighbour
+//! comes after that.
 //!
 //! # Deviations
 //!
-//! - TicToc sorts the write set and, without sorting, gives up at the first taken lock; here as in `occ` a taken lock
-//!   is waited for within bounds, unsorted.
-//! - TicToc says nothing of phantoms; the floor is ours.
-//! - No history of write timestamps (TicToc §4.1 calls it optional), and no check before the locks are taken.
+//! - TicToc sorts the write set; without sorting it gives up at the first taken lock. Here, as in `occ`, an attempt
+//!   waits for a taken lock within bounds, and nothing is sorted.
+//! - TicToc says nothing about phantoms; the floor is Hotrow's own.
+//! - There is no history of write timestamps (TicToc §4.1 calls it optional), and no check before the locks are
+//!   taken.
 
 mod word;
 
@@ -77,7 +79,7 @@ pub struct TicToc {
     floor: CachePadded<AtomicU64>,
 }
 
-/// What a worker keeps.
+/// State that a worker keeps.
 #[derive(Debug, Default)]
 pub struct TicTocLocal {
     /// The latest write timestamp that its current attempt has read.
@@ -87,17 +89,18 @@ pub struct TicTocLocal {
 }
 
 impl TicToc {
-    /// A moment from which a structural commit may take its timestamp.
+    /// Returns the lowest timestamp that a structural commit may take.
     #[inline]
     fn floor(&self) -> u64 {
         // Sequentially consistent: see the module's "Structure".
         self.floor.load(Ordering::SeqCst)
     }
 
-    /// Keeps later structural commits from taking an earlier moment.
+    /// Raises the floor to `moment`, so that later structural commits take no earlier timestamp.
     #[inline]
     fn raise_floor(&self, moment: u64) {
-        // The loads, too, must be in the total order: they stand for the update by which another one raised it.
+        // The loads, too, must be in the total order: they stand for the update by which another commit raised the
+        // floor.
         let mut seen = self.floor();
         while seen < moment {
             match self.floor.compare_exchange(seen, moment, Ordering::SeqCst, Ordering::SeqCst) {
@@ -107,7 +110,7 @@ impl TicToc {
         }
     }
 
-    /// Phase 1: locks what will be written and returns the earliest moment after all that was read of it.
+    /// Phase 1: locks the segments to be written. Returns the earliest timestamp after all their reads.
     #[cfg_attr(not(debug_assertions), inline(always))]
     fn lock_writes(attempt: &mut Attempt<Self>) -> Result<u64, ConflictCause> {
         let mut earliest = 0;
@@ -139,7 +142,8 @@ impl TicToc {
         })
     }
 
-    /// Keeps what was read. A segment must not be read in two versions, even if both are valid at some moment.
+    /// Keeps the version that was read. A segment must not be read in two versions, even if both are valid at some
+    /// moment.
     #[cfg_attr(not(debug_assertions), inline(always))]
     fn keep(
         item: &mut Item<Self>,
@@ -150,14 +154,14 @@ impl TicToc {
         if item.is(Flags::READ) && !item.mark.same_version(version) {
             return Err(ConflictCause::item(Reason::ReadChanged, id));
         }
-        // Read again, it may be valid for longer.
+        // A second read may find a later read timestamp.
         item.mark = version;
         item.set(Flags::READ);
         local.latest = local.latest.max(version.write());
         Ok(())
     }
 
-    /// Phases 2 and 3: takes the commit timestamp, and sees to it that all that was read is valid then.
+    /// Phases 2 and 3: takes the commit timestamp and makes every version read valid at it.
     #[cfg_attr(not(debug_assertions), inline(always))]
     fn validate(&self, attempt: &mut Attempt<Self>, earliest: u64) -> Result<(), ConflictCause> {
         Self::upgrade_predicates(attempt)?;
@@ -174,11 +178,11 @@ impl TicToc {
         Ok(())
     }
 
-    /// Phase 3: every version read is valid at the moment.
+    /// Phase 3: makes every version read valid at `moment`.
     #[cfg_attr(not(debug_assertions), inline(always))]
     fn extend_reads(attempt: &Attempt<Self>, moment: u64) -> Result<(), ConflictCause> {
         for (id, item) in attempt.items.entries() {
-            // What is locked was locked in the version read.
+            // A locked segment was locked in the version read.
             if item.is(Flags::READ) && item.mark.read() < moment && !item.is(Flags::LOCKED) {
                 let extended = item.header().extend(item.mark, moment);
                 extended.map_err(|reason| ConflictCause::item(reason, id))?;
@@ -191,7 +195,7 @@ impl TicToc {
 impl Variants for TicToc {
     const VARIANTS: &'static [Variant] = &[Variant {
         name: "tictoc",
-        summary: "optimistic: a commit timestamp from what was read and written, reads extended",
+        summary: "optimistic: a commit timestamp computed from reads and writes, reads extended",
         source: "plor §6, TicToc",
     }];
     const OPAQUE: bool = false;
@@ -208,7 +212,7 @@ impl Variants for TicToc {
 }
 
 // SAFETY: reads are stable by the timestamp word, which is locked for writing while anything is installed
-// (`TimestampWord::stable`, `lock`). All is installed once, after everything that can fail.
+// (`TimestampWord::stable`, `lock`). Each write is installed once, after everything that can fail.
 unsafe impl Protocol for TicToc {
     const STRICT: bool = false;
     const WORKERS_MAX: u32 = u32::MAX;

@@ -2,32 +2,32 @@
 //!
 //! # Algorithm (sto §3.6; TL2's clock GV4, with revalidation instead of abort)
 //!
-//! A global clock counts commits. An attempt notes it when it begins: its *bound*. Whatever has a version up
-//! to the bound was committed before the attempt began (or rather, before it last looked), so reads of such
-//! versions are consistent with one another.
+//! A global clock counts commits. An attempt loads it when it begins: its *bound*. A version up to the bound was
+//! committed before the attempt began (or rather, before it last loaded the clock), so reads of such versions are
+//! consistent with one another.
 //!
-//! - A read that meets a later version first keeps it, then loads the clock, checks everything read so far
-//!   (versions, predicates, buckets and leaves), and goes on with the clock as its new bound; it aborts only
-//!   if a check fails. (TL2 itself aborts; revalidation gave STO 14 % on contended workloads.)
+//! - A read that meets a later version first keeps it. Then it loads the clock, checks everything read so far
+//!   (versions, predicates, buckets and leaves), and goes on with the clock as its new bound. It aborts only if a
+//!   check fails. (TL2 itself aborts; revalidation gave STO 14 % on contended workloads.)
 //! - Versions of buckets and leaves are not drawn from the clock ("unordered", sto §3.6). An absence that an attempt
-//!   observes held at its bound already, unless a later commit has deleted a key: only if one may have done so, in
-//!   that object, everything is checked ([`Removals`]).
-//! - At commit, an attempt that wrote nothing is done. Others lock their writes, advance the clock (GV4: who
-//!   loses the race to advance it adopts the winner's value), check their reads unless nobody has committed
-//!   since the bound, and install with the clock's value as version.
+//!   observes already held at its bound, unless a later commit has deleted a key. So everything is checked only if a
+//!   commit may have deleted a key from that object ([`Removals`]).
+//! - At commit, an attempt that wrote nothing is done. Others lock their writes and advance the clock (GV4: an
+//!   attempt that loses the race to advance it adopts the winner's value). They check their reads unless nobody has
+//!   committed since the bound, and install with the clock's value as version.
 //!
 //! # Why the bound is enough
 //!
-//! A writer locks first and then advances the clock. So an attempt whose bound includes the writer's value
-//! finds each segment that the writer changes either locked (and waits) or changed already, never as it was
-//! before. For a writer that adopts another's value this needs a total order: the writer locked, then saw
-//! the clock before the winner advanced it; the reader saw it afterwards, then reads the segment. All four
-//! accesses are sequentially consistent, so the read comes after the lock.
+//! A writer locks first and then advances the clock. So an attempt whose bound includes the writer's value finds
+//! each segment that the writer changes either locked (and waits) or changed already, never in its earlier state. A
+//! writer that adopts another's value needs a total order for this. The writer locked, then saw the clock before the
+//! winner advanced it. The reader saw the clock afterwards, then reads the segment. All four accesses are
+//! sequentially consistent, so the read comes after the lock.
 //!
 //! # Deviations
 //!
-//! - The version carries the worker's number below the clock's value, so that versions are unique although
-//!   clock values are not.
+//! - The version carries the worker's number below the clock's value, because versions must be unique and clock
+//!   values are not.
 
 use crate::reads;
 use crate::registry;
@@ -46,7 +46,7 @@ pub struct Tl2 {
     removals: Removals,
 }
 
-/// What a worker keeps of its current attempt.
+/// State that a worker keeps of its current attempt.
 #[derive(Debug, Default)]
 pub struct Tl2Local {
     /// The bound of its current attempt.
@@ -57,7 +57,7 @@ pub struct Tl2Local {
     reads_end: usize,
 }
 
-/// How often a revalidation starts over because a predicate's value is newer than the bound it took.
+/// Rounds of revalidation. A round starts over if a predicate's value is newer than the bound that it took.
 const ROUNDS: usize = 4;
 
 impl Tl2 {
@@ -85,7 +85,7 @@ impl Tl2 {
         ))
     }
 
-    /// Whether all predicates hold of values no newer than `bound` (false: some value is newer).
+    /// True if all predicates hold of values no newer than `bound`; false if some value is newer.
     fn predicates_hold(attempt: &Attempt<Self>, bound: u64) -> Result<bool, ConflictCause> {
         if !attempt.items.has_predicates() {
             return Ok(true);
@@ -105,8 +105,7 @@ impl Tl2 {
         Ok(true)
     }
 
-    /// Advances the clock (GV4). Returns the commit's value, and whether nobody else has committed since
-    /// `bound`.
+    /// Advances the clock (GV4). Returns the commit's value, and true if nobody else has committed since `bound`.
     #[inline]
     fn advance(&self, bound: u64) -> (u64, bool) {
         let seen = self.now();
@@ -137,7 +136,7 @@ impl Variants for Tl2 {
 }
 
 // SAFETY: reads are stable by the version word, which is locked for writing while anything is installed
-// (`VersionWord::stable`, `version::lock_writes`). All is installed once, after everything that can fail.
+// (`VersionWord::stable`, `version::lock_writes`). Each write is installed once, after everything that can fail.
 unsafe impl Protocol for Tl2 {
     const WORKERS_MAX: u32 = version::WORKERS_MAX;
     type Header = VersionWord;
@@ -185,7 +184,7 @@ unsafe impl Protocol for Tl2 {
             if version.number() <= attempt.local.bound {
                 return Ok(value);
             }
-            // The value is not kept, so it cannot be checked again: look again under the new bound.
+            // The value is not kept, so it cannot be checked again: read again under the new bound.
             self.extend(attempt)?;
         }
         Err(ConflictCause::item(Reason::ReadChanged, item))

@@ -6,28 +6,28 @@ use hotrow_core::{Attempt, ConflictCause, Flags, ItemId, Prepared, Protocol, Rea
 use hotrow_sync::atomic::{AtomicU64, Ordering, fence};
 use hotrow_sync::spin::Spin;
 
-/// Bits of a worker's number in a version.
+/// Bits for a worker's number in a version.
 pub(crate) const WORKER_BITS: u32 = 14;
 
-/// Workers that a version can tell apart.
+/// Number of workers that a version can tell apart.
 pub(crate) const WORKERS_MAX: u32 = 1 << WORKER_BITS;
 
-/// A version: a number that grows, and the worker that made it, so that no two commits share a version.
+/// A version: a number that grows, and the worker that made it. So no two commits share a version.
 ///
-/// 49 bits of number: at ten million commits a second on one chain of segments, nineteen months.
+/// The number has 49 bits: at ten million commits a second on one chain of segments it lasts nineteen months.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Version(u64);
 
 const LOCKED: u64 = 1;
 
 impl Version {
-    /// The version of a number and a worker.
+    /// Makes the version of a number and a worker.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn new(number: u64, worker: WorkerId) -> Self {
         Self((number << (WORKER_BITS + 1)) | (u64::from(worker.number()) << 1))
     }
 
-    /// The number.
+    /// Returns the number.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn number(self) -> u64 {
         self.0 >> (WORKER_BITS + 1)
@@ -48,20 +48,20 @@ impl Version {
 ///
 /// # Orderings
 ///
-/// A writer locks (read-modify-write, acquire, then a release fence), changes the value with relaxed or
-/// release stores, and unlocks with a release store of the new version. A reader loads the word (acquire),
-/// the value, then, after an acquire fence, the word again: if it read anything that was stored under the
-/// lock, the writer's release fence and the reader's acquire fence order the locked word before the second
-/// load, which therefore differs from the first.
+/// A writer locks the word (read-modify-write, acquire, then a release fence), changes the value with relaxed or
+/// release stores, and unlocks with a release store of the new version. A reader loads the word (acquire), then the
+/// value, then, after an acquire fence, the word again. If it read anything that was stored under the lock, the
+/// writer's release fence and the reader's acquire fence order the locked word before the second load. So the second
+/// load differs from the first.
 ///
-/// Loads and locks are sequentially consistent besides: of two committing attempts that each lock what the
-/// other then checks, one must see the other's lock (no reordering of a store with a later load), and the
-/// clock of `tl2` needs a total order (see there). On x86-64 that costs nothing over acquire.
+/// Loads and locks are also sequentially consistent. If two committing attempts each lock what the other then
+/// checks, one must see the other's lock (no reordering of a store with a later load). The clock of `tl2` needs a
+/// total order, too (see there). On x86-64 this costs nothing over acquire.
 #[derive(Debug, Default)]
 pub struct VersionWord(AtomicU64);
 
 impl VersionWord {
-    /// The word of a segment that a worker has just made and holds locked.
+    /// Makes the word of a segment that a worker has just created and holds locked.
     pub(crate) fn new_locked() -> Self {
         Self(AtomicU64::new(LOCKED))
     }
@@ -71,7 +71,7 @@ impl VersionWord {
         Version(self.0.load(Ordering::SeqCst))
     }
 
-    /// Runs `load` until its result is one that no writer touched meanwhile.
+    /// Runs `load` until no writer touched its result meanwhile.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub(crate) fn stable<V>(&self, load: impl FnMut() -> V) -> Result<(Version, V), Reason> {
         stable(
@@ -84,8 +84,8 @@ impl VersionWord {
         )
     }
 
-    /// Locks the word with bounded spinning (sto §3.3). If `expected` is given and the version is another
-    /// one, there is no use in locking. Returns the version below the lock.
+    /// Locks the word with bounded spinning (sto §3.3) and returns the version below the lock. If `expected` is
+    /// given and the version differs, it fails without locking.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub(crate) fn lock(&self, expected: Option<Version>) -> Result<Version, Reason> {
         let mut spin = Spin::new();
@@ -114,14 +114,14 @@ impl VersionWord {
         locked
     }
 
-    /// The version below a lock that this attempt holds.
+    /// Returns the version below a lock that this attempt holds.
     #[cfg_attr(not(debug_assertions), inline(always))]
     fn held(&self) -> Version {
         // Relaxed: nobody else changes a locked word.
         Version(self.0.load(Ordering::Relaxed)).unlocked()
     }
 
-    /// Publishes what was stored under the lock, with its version.
+    /// Publishes the value that was stored under the lock, with its version.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub(crate) fn unlock_as(&self, version: Version) {
         // Release: pairs with the load in `stable` and with `try_lock`.
@@ -129,8 +129,8 @@ impl VersionWord {
     }
 }
 
-/// A protocol whose headers are version words and whose marks are versions: the steps that `occ` and `tl2`
-/// share.
+/// A protocol whose headers are version words and whose marks are versions. `occ` and `tl2` share the steps that
+/// follow.
 pub(crate) trait Versioned: Protocol<Header = VersionWord, Mark = Version> {}
 impl<P: Protocol<Header = VersionWord, Mark = Version>> Versioned for P {}
 
@@ -148,7 +148,7 @@ impl<P: Versioned> KeepsVersions for P {
     }
 }
 
-/// A stable read that leaves nothing.
+/// Makes a stable read that keeps nothing.
 #[cfg_attr(not(debug_assertions), inline(always))]
 pub(crate) fn peek<P: Versioned, V>(
     attempt: &Attempt<P>,
@@ -158,8 +158,8 @@ pub(crate) fn peek<P: Versioned, V>(
     attempt.items.get(id).header().stable(load).map_err(|reason| ConflictCause::item(reason, id))
 }
 
-/// Phase 1 (sto §3.3): locks what will be written, in the order of first write, and returns the highest
-/// number among the versions below the locks.
+/// Phase 1 (sto §3.3): locks the segments to be written, in the order of first write. Returns the highest number
+/// among the versions below the locks.
 #[cfg_attr(not(debug_assertions), inline(always))]
 pub(crate) fn lock_writes<P: Versioned>(attempt: &mut Attempt<P>) -> Result<u64, ConflictCause> {
     let mut highest = 0;
@@ -177,20 +177,20 @@ pub(crate) fn lock_writes<P: Versioned>(attempt: &mut Attempt<P>) -> Result<u64,
     Ok(highest)
 }
 
-/// Phase 1, predicates (sto §3.5): phase 2 validates the states on which they were checked.
+/// Phase 1, predicates (sto §3.5): checks each on a state that phase 2 validates.
 #[inline]
 pub(crate) fn upgrade_predicates<P: Versioned>(attempt: &mut Attempt<P>) -> Result<(), ConflictCause> {
     reads::upgrade_predicates(attempt, |item| item.is(Flags::LOCKED))
 }
 
-/// Phase 2 (sto §3.3): every version read is still there and not locked by others, and so is every bucket
-/// and leaf. Returns the highest number among the versions read.
+/// Phase 2 (sto §3.3): checks that every version read is still there and not locked by others, and that every bucket
+/// and leaf is unchanged. Returns the highest number among the versions read.
 #[cfg_attr(not(debug_assertions), inline(always))]
 pub(crate) fn validate<P: Versioned>(attempt: &Attempt<P>) -> Result<u64, ConflictCause> {
     validate_first(attempt, attempt.items.len())
 }
 
-/// As [`validate`], of an attempt that has read only some of its first `count` items.
+/// Does what [`validate`] does, for an attempt whose reads are all among its first `count` items.
 #[cfg_attr(not(debug_assertions), inline(always))]
 pub(crate) fn validate_first<P: Versioned>(attempt: &Attempt<P>, count: usize) -> Result<u64, ConflictCause> {
     let mut highest = 0;
@@ -214,8 +214,8 @@ pub(crate) fn install_writes<P: Versioned>(prepared: Prepared<'_, P>, version: V
     prepared.install_all(|_| (), |item| item.header().unlock_as(version));
 }
 
-/// Releases the locks of an attempt that failed. Versions stay: nothing was changed under the locks, except
-/// in segments that the attempt itself made, which nobody has seen.
+/// Releases the locks of an attempt that failed. Versions stay, because nothing was changed under the locks, except
+/// in segments that the attempt itself made and nobody has seen.
 pub(crate) fn release<P: Versioned>(attempt: &mut Attempt<P>) {
     for item in attempt.items.iter() {
         if item.is(Flags::LOCKED) {

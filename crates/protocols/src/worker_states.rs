@@ -1,27 +1,27 @@
-//! Workers' contexts: how old each one's transaction is, whether its attempt still runs, and where others wait for
-//! it.
+//! The state of each worker: the age of its transaction, whether its attempt still runs, and the event at which
+//! others wait for it.
 //!
-//! A transaction notes when it began and keeps that over its attempts, so that it grows older than those that come
-//! after it. Each attempt has an [`AttemptId`] that no other one ever has. Its worker's context holds the identity
-//! and a state in one word (plor §4.1.1), and that word is where it is decided whether the attempt commits:
+//! A transaction keeps the time when it began over all its attempts. So it grows older than the transactions that
+//! come after it. Each attempt has an [`AttemptId`] that no other attempt ever has. The worker's state holds this
+//! identity and the attempt's phase in one word (plor §4.1.1). That word decides whether the attempt commits:
 //!
 //! ```text
 //! RUNNING ──commit──► COMMITTED ──► ENDED
 //!    └─────wound────► WOUNDED   ──► ENDED
 //! ```
 //!
-//! Both arrows out of `RUNNING` are compare-and-swaps of the whole word, so a wound meant for one attempt never hits
+//! Both arrows out of `RUNNING` are compare-and-swaps of the whole word. So a wound meant for one attempt never hits
 //! the worker's next one ("kill only with the timestamp that was seen"), and *a wounded attempt never installs
-//! anything*. What it holds may therefore be taken from it at once, whether its thread is running or not.
+//! anything*. Others may therefore take everything that it holds at once, whether its thread is running or not.
 //!
-//! Who waits for a transaction waits at its worker's event, which is told when the attempt ends; who wounds one also
-//! tells the event at which the victim waits.
+//! A thread that waits for a transaction waits at the event of that transaction's worker, which is told when the
+//! attempt ends. A thread that wounds a transaction also tells the event at which the victim waits.
 //!
 //! # Deviation
 //!
-//! plor §4.1.1 has the timestamp where we have the attempt's number. Its locks are given up by their holders only;
-//! ours are taken from wounded ones by a compare-and-swap of the holder's identity, which must then not come back
-//! with the transaction's next attempt, as a timestamp does. The time lies beside the word.
+//! plor §4.1.1 has the timestamp where Hotrow has the attempt's number. There only holders release their locks. Here
+//! others take the locks of wounded attempts, by a compare-and-swap of the holder's identity. So the identity must
+//! not come back with the transaction's next attempt, as a timestamp does. The timestamp lies beside the word.
 
 mod attempts;
 
@@ -32,9 +32,9 @@ use hotrow_sync::event::Event;
 use hotrow_sync::spin::{spin_until, yield_until};
 use hotrow_sync::thread;
 
-/// Bits of a worker's number in an identity.
+/// Bits for a worker's number in an identity.
 const WORKER_BITS: u32 = 14;
-/// Workers that identities can tell apart.
+/// Number of workers that identities can tell apart.
 pub(crate) const WORKERS_MAX: u32 = 1 << WORKER_BITS;
 /// Bits below the identity: the state, or a lock's own mark.
 const STATE_BITS: u32 = 2;
@@ -45,9 +45,10 @@ const COMMITTED: u64 = 1;
 const WOUNDED: u64 = 2;
 const ENDED: u64 = 3;
 
-/// An attempt: the number of its worker, and how many that worker has made before. Never 0; its two lowest bits are.
+/// The identity of an attempt: its worker's number, and a count of that worker's attempts. It is never 0; its two
+/// lowest bits are 0.
 ///
-/// 48 bits of number: at ten million attempts a second of one worker, ten months until one comes back.
+/// The count has 48 bits: at ten million attempts a second of one worker, an identity comes back after ten months.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct AttemptId(u64);
 
@@ -58,80 +59,80 @@ impl AttemptId {
         Self((number << (WORKER_BITS + STATE_BITS)) | (u64::from(worker) << STATE_BITS))
     }
 
-    /// The identity in a word whose two lowest bits mean something else.
+    /// Returns the identity in a word whose two lowest bits mean something else.
     #[inline(always)]
     pub(crate) fn in_word(word: u64) -> Self {
         Self(word & !STATE)
     }
 
-    /// The identity as a word.
+    /// Returns the identity as a word.
     #[inline(always)]
     pub(crate) fn word(self) -> u64 {
         self.0
     }
 
-    /// The number of its worker.
+    /// Returns the number of its worker.
     #[inline(always)]
     pub(crate) fn worker(self) -> u32 {
         (self.0 >> STATE_BITS) as u32 & (WORKERS_MAX - 1)
     }
 }
 
-/// An attempt and the age of its transaction.
+/// The identity of an attempt, and the age of its transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct AttemptStamp {
-    /// Which attempt.
+    /// The attempt's identity.
     pub(crate) id: AttemptId,
-    /// When the transaction began, in nanoseconds of the clock; later for one that is to come after others, and 0
-    /// under a protocol that does not go by age.
+    /// The time when the transaction began, in nanoseconds of the clock. It is later for a transaction that is to
+    /// come after others, and 0 under a protocol that does not go by age.
     began_ns: u64,
 }
 
 impl AttemptStamp {
-    /// Whether its transaction has precedence over the other's. Of two that began at the same moment, that of the
-    /// worker with the lower number has.
+    /// True if its transaction has precedence over the other's. If both began at the same moment, the worker with
+    /// the lower number has precedence.
     #[inline(always)]
     pub(crate) fn is_older_than(self, other: AttemptStamp) -> bool {
         (self.began_ns, self.worker()) < (other.began_ns, other.worker())
     }
 
-    /// The number of its worker.
+    /// Returns the number of its worker.
     #[inline(always)]
     pub(crate) fn worker(self) -> u32 {
         self.id.worker()
     }
 }
 
-/// One worker's context.
+/// The state of one worker.
 #[derive(Debug, Default)]
 pub(crate) struct WorkerState {
     /// The current attempt's identity and state.
     word: AtomicU64,
-    /// When its transaction began.
+    /// The time when its transaction began.
     began_ns: AtomicU64,
     /// The segment over which it was wounded.
     wounded_over: AtomicUsize,
-    /// The worker at whose event it waits.
+    /// The worker at whose event this one waits.
     waits_at: AtomicU32,
-    /// The segment whose lock was granted to it while it waited.
+    /// The segment whose lock was granted to the worker while it waited.
     granted: AtomicUsize,
-    /// Where others wait for the transaction, and where it waits for a grant.
+    /// The event at which others wait for the transaction, and at which the worker waits for a grant.
     event: Event,
 }
 
-/// What became of an attempt to stop a transaction.
+/// Result of trying to stop a transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wound {
-    /// It will never install anything, or has ended: what it holds may be taken.
+    /// The victim will never install anything, or has ended: its locks may be taken.
     Dead,
-    /// It has passed its commit point: wait for its end.
+    /// The victim has passed its commit point: wait for its end.
     TooLate,
 }
 
-/// How a wait ended.
+/// Result of a wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Waited {
-    /// What was waited for is the case.
+    /// The awaited condition holds.
     Over,
     /// The waiter was wounded.
     Wounded,
@@ -139,21 +140,22 @@ pub(crate) enum Waited {
     TimedOut,
 }
 
-/// The contexts of all workers of an engine, by their numbers.
+/// The states of all workers of an engine, by the workers' numbers.
 #[derive(Debug)]
 pub(crate) struct WorkerStates {
     states: PerWorker<WorkerState>,
-    /// How many workers have begun a transaction.
+    /// Number of workers that have begun a transaction.
     workers: AtomicU32,
     looks: SpinPolicy,
 }
 
-/// How often who waits looks before it parks, where each worker has a processor: between pauses first, then giving the
-/// processor away in between.
+/// How often a waiter checks its condition before it parks, where each worker has a processor: first between pauses,
+/// then between yields of the processor.
 ///
-/// Whoever is waited for is running then, most likely, and will be done long before a parked thread would be awake again.
-/// But processors may be other programs' too: then it may be waiting for this one, and who spins keeps it from running. A
-/// yield lets it go on, and costs little where nobody else is.
+/// The awaited thread is then most likely running, and will be done long before a parked thread would be awake
+/// again. But other programs may use the processors, too. Then the awaited thread may need this processor, and
+/// spinning would keep it from running. A yield lets it run, and costs little where nobody else is waiting for the
+/// processor.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SpinPolicy {
     spinning: u32,
@@ -161,13 +163,13 @@ pub(crate) struct SpinPolicy {
 }
 
 impl SpinPolicy {
-    /// Without yields, of which `plor`, `wound-wait` and `wait-die` have no clear gain over hot rows.
+    /// Without yields: `plor`, `wound-wait` and `wait-die` gain nothing clear from them over hot rows.
     pub(crate) const SPINNING: Self = Self { spinning: 128, yielding: 0 };
-    /// For fair locks: all behind the next holder wait until that one has its processor.
+    /// For fair locks: all waiters behind the next holder wait until it gets a processor.
     pub(crate) const YIELDING: Self = Self { spinning: 32, yielding: 512 };
-    /// For those that run others' operations meanwhile: there may soon be some.
+    /// For waiters that run others' operations meanwhile: new ones may come soon.
     const WORKING: Self = Self { spinning: 2048, yielding: 8192 };
-    /// Where there are more workers than processors: the one that is waited for may be waiting for this one.
+    /// Where there are more workers than processors: the awaited thread may be waiting for this one's processor.
     const CROWDED: Self = Self { spinning: 8, yielding: 0 };
 }
 
@@ -176,7 +178,7 @@ impl WorkerStates {
         Self { states: PerWorker::new(WORKERS_MAX), workers: AtomicU32::new(0), looks }
     }
 
-    /// The context of a worker.
+    /// Returns the state of a worker.
     #[inline]
     pub(crate) fn of(&self, worker: u32) -> &WorkerState {
         self.states.of(worker)
@@ -188,35 +190,36 @@ impl WorkerStates {
         self.enter(AttemptStamp { id: last.id.next(worker), began_ns })
     }
 
-    /// Makes an attempt that of its worker.
+    /// Makes an attempt its worker's current one.
     #[inline]
     fn enter(&self, stamp: AttemptStamp) -> AttemptStamp {
         let context = self.of(stamp.worker());
-        // In this order; pairs with `look`, which looks at the identity again after it has looked at the time.
+        // In this order; pairs with `look`, which loads the identity again after it has loaded the time.
         fence(Ordering::Release);
         context.began_ns.store(stamp.began_ns, Ordering::Relaxed);
-        // Release: who finds the attempt in a lock, which it enters later, sees this.
+        // Release: a thread that finds the attempt in a lock, which it enters later, sees this.
         context.word.store(stamp.id.0 | RUNNING, Ordering::Release);
         stamp
     }
 
-    /// The commit point: from here on the attempt cannot be wounded. False if it was.
+    /// Passes the commit point: from here on the attempt cannot be wounded. False if it was wounded before.
     #[inline]
     pub(crate) fn commit(&self, stamp: AttemptStamp) -> bool {
         let word = &self.of(stamp.worker()).word;
         let (from, to) = (stamp.id.0 | RUNNING, stamp.id.0 | COMMITTED);
-        // Sequentially consistent, as `wound`: the two decide between them.
+        // Sequentially consistent, like `wound`: one of the two succeeds.
         word.compare_exchange(from, to, Ordering::SeqCst, Ordering::SeqCst).is_ok()
     }
 
     /// Ends an attempt that has released what it held.
     #[inline]
     pub(crate) fn end(&self, stamp: AttemptStamp) {
-        // Release: pairs with the loads in `running` and its siblings; who sees the end sees what was released.
+        // Release: pairs with the loads in `running` and its siblings, so that a thread that sees the end sees the
+        // releases.
         self.of(stamp.worker()).word.store(stamp.id.0 | ENDED, Ordering::Release);
     }
 
-    /// Tells who waits at the worker's event, and lets them go first if they have no processor of their own.
+    /// Wakes the threads that wait at the worker's event. If they may lack a processor, lets them run first.
     #[inline]
     pub(crate) fn tell(&self, stamp: AttemptStamp) {
         if self.tell_at(stamp.worker()) {
@@ -224,37 +227,37 @@ impl WorkerStates {
         }
     }
 
-    /// Tells who waits at a worker's event. Whether anybody was parked there.
+    /// Wakes the threads that wait at a worker's event. True if any was parked there.
     pub(crate) fn tell_at(&self, worker: u32) -> bool {
         self.of(worker).event.notify_all()
     }
 
-    /// Lets those that have been told go first if they have no processor of their own.
+    /// Lets woken threads run first if there are more workers than processors.
     pub(crate) fn let_others_run(&self) {
         if self.is_crowded() {
             thread::yield_now();
         }
     }
 
-    /// Whether the attempt, which is the caller's own, was wounded.
+    /// True if the attempt, which is the caller's own, was wounded.
     ///
-    /// Called after a look at a value that the attempt has a right to, it says whether what was seen may be torn:
-    /// who takes the right away wounds first, and stores afterwards.
+    /// Called after a read of a value that the attempt has a right to, it tells whether the value may be torn: a
+    /// thread that takes the right away wounds first, and stores afterwards.
     #[inline(always)]
     pub(crate) fn is_wounded(&self, stamp: AttemptStamp) -> bool {
-        // Pairs with the release fence of who installs (`fence_before_install`): who has seen a part of what was
-        // stored sees the wound too.
+        // Pairs with the release fence before an installation (`fence_before_install`): a reader that has seen a
+        // part of the stored value sees the wound, too.
         fence(Ordering::Acquire);
         self.of(stamp.worker()).word.load(Ordering::Relaxed) & STATE == WOUNDED
     }
 
-    /// Orders wounds before what is installed; pairs with the fence in [`is_wounded`](Self::is_wounded).
+    /// Orders wounds before the installation; pairs with the fence in [`is_wounded`](Self::is_wounded).
     #[inline(always)]
     pub(crate) fn fence_before_install() {
         fence(Ordering::Release);
     }
 
-    /// A worker's word and the age of its transaction.
+    /// Loads a worker's word and the age of its transaction.
     #[inline]
     fn look(&self, worker: u32) -> (u64, u64) {
         let context = self.of(worker);
@@ -262,7 +265,8 @@ impl WorkerStates {
             // Sequentially consistent: the caller has found the worker in a lock before.
             let word = context.word.load(Ordering::SeqCst);
             let began_ns = context.began_ns.load(Ordering::Relaxed);
-            // Pairs with the fence in `enter`: who has seen the next transaction's time sees that this one ended.
+            // Pairs with the fence in `enter`: a thread that has seen the next transaction's time sees that this one
+            // ended.
             fence(Ordering::Acquire);
             let again = context.word.load(Ordering::Relaxed);
             if again & !STATE == word & !STATE {
@@ -271,21 +275,21 @@ impl WorkerStates {
         }
     }
 
-    /// The attempt that a worker makes, if it may still commit or be wounded.
+    /// Returns the attempt that a worker makes, if it may still commit or be wounded.
     #[inline]
     pub(crate) fn running(&self, worker: u32) -> Option<AttemptStamp> {
         let (word, began_ns) = self.look(worker);
         (word & STATE == RUNNING).then_some(AttemptStamp { id: AttemptId::in_word(word), began_ns })
     }
 
-    /// The attempt that a worker makes, whatever has become of it.
+    /// Returns the attempt that a worker makes, in any phase.
     #[inline]
     pub(crate) fn stamp(&self, worker: u32) -> AttemptStamp {
         let (word, began_ns) = self.look(worker);
         AttemptStamp { id: AttemptId::in_word(word), began_ns }
     }
 
-    /// An attempt's stamp. `None` if it will install nothing any more.
+    /// Returns an attempt's stamp, or `None` if the attempt will install nothing any more.
     #[inline]
     pub(crate) fn stamp_of(&self, id: AttemptId) -> Option<AttemptStamp> {
         let (word, began_ns) = self.look(id.worker());
@@ -293,13 +297,13 @@ impl WorkerStates {
         alive.then_some(AttemptStamp { id, began_ns })
     }
 
-    /// Whether an attempt may still commit or be wounded.
+    /// True if an attempt may still commit or be wounded.
     #[inline]
     pub(crate) fn is_running(&self, id: AttemptId) -> bool {
         self.of(id.worker()).word.load(Ordering::SeqCst) == id.0 | RUNNING
     }
 
-    /// Whether an attempt will install nothing any more.
+    /// True if an attempt will install nothing any more.
     #[inline]
     pub(crate) fn is_over(&self, id: AttemptId) -> bool {
         let word = self.of(id.worker()).word.load(Ordering::SeqCst);
@@ -310,15 +314,15 @@ impl WorkerStates {
     pub(crate) fn wound(&self, victim: AttemptId, over: usize) -> Wound {
         let context = self.of(victim.worker());
         if self.is_running(victim) {
-            // Only words for a report.
+            // Only a conflict report reads it.
             context.wounded_over.store(over, Ordering::Relaxed);
         }
         let (from, to) = (victim.0 | RUNNING, victim.0 | WOUNDED);
         match context.word.compare_exchange(from, to, Ordering::SeqCst, Ordering::SeqCst) {
             Ok(_) => {
-                // Who waits for the victim may take over what it holds.
+                // A thread that waits for the victim may take over its locks.
                 context.event.notify_all();
-                // Sequentially consistent: the victim names its place before it looks at its state.
+                // Sequentially consistent: the victim stores where it waits before it loads its own state.
                 let place = context.waits_at.load(Ordering::SeqCst);
                 if place != victim.worker() {
                     self.of(place).event.notify_all();
@@ -330,8 +334,8 @@ impl WorkerStates {
         }
     }
 
-    /// Waits at a worker's event until `over`, which must become true before that worker is told, or for as long as
-    /// the limit says. `hint` says that it may be.
+    /// Waits at a worker's event until `over` holds or the limit has passed. `over` must become true before that
+    /// worker's event is told. `hint` is a cheap check that `over` may hold.
     pub(crate) fn wait_at_most(
         &self,
         limit: Option<Duration>,
@@ -346,7 +350,7 @@ impl WorkerStates {
         let mut condition = || over() || wounded();
         let event = &self.of(at).event;
         let met = match limit {
-            // Nobody else goes on meanwhile.
+            // A wait of no time: nobody else makes progress, so one check is enough.
             Some(Duration::ZERO) => condition(),
             _ if self.spin(&mut hint, &mut condition) => true,
             None => {
@@ -362,8 +366,8 @@ impl WorkerStates {
         }
     }
 
-    /// Does something useful again and again while a wait is not over, until there was nothing to do for long. `work` says
-    /// whether it has done anything, and `None` if it is to end.
+    /// Runs `work` again and again while a wait is not over, until there was nothing to do for long. `work` returns
+    /// true if it has done anything, and `None` if the loop is to end.
     pub(crate) fn look_while(
         &self,
         stamp: AttemptStamp,
@@ -389,7 +393,7 @@ impl WorkerStates {
         }
     }
 
-    /// Looks for a while whether a wait is over. Most looks are at a hint, which is in nobody's way.
+    /// Spins within bounds until a wait is over. Most turns check only the hint, which disturbs nobody.
     fn spin(&self, mut hint: impl FnMut() -> bool, mut condition: impl FnMut() -> bool) -> bool {
         const HINTS: u32 = 16;
         let mut looks = 0;
@@ -405,25 +409,25 @@ impl WorkerStates {
             || yielding > 0 && yield_until(yielding, condition)
     }
 
-    /// Whether there are more workers than run at once.
+    /// True if there are more workers than can run at once.
     fn is_crowded(&self) -> bool {
         self.workers.load(Ordering::Relaxed) as usize > thread::running_at_once()
     }
 
-    /// Says that a lock is now the worker's, and wakes it.
+    /// Grants a lock to the worker and wakes it.
     pub(crate) fn grant(&self, worker: u32, segment: usize) {
         let context = self.of(worker);
-        // Release: pairs with the acquire in `is_granted`, which takes the lock over with what it protects.
+        // Release: pairs with the acquire in `is_granted`, which takes over the lock and the data under it.
         context.granted.store(segment, Ordering::Release);
         context.event.notify_all();
     }
 
-    /// Whether the lock of a segment was granted to the worker.
+    /// True if the lock of a segment was granted to the worker.
     pub(crate) fn is_granted(&self, worker: u32, segment: usize) -> bool {
         self.of(worker).granted.load(Ordering::Acquire) == segment
     }
 
-    /// Forgets earlier grants. Only the worker itself calls it, while it waits for nothing.
+    /// Forgets earlier grants. Only the worker itself calls it, while it waits for no lock.
     pub(crate) fn clear_grant(&self, worker: u32) {
         self.of(worker).granted.store(0, Ordering::Relaxed);
     }
@@ -465,7 +469,7 @@ mod tests {
         assert_eq!(states.stamp_of(second.id), Some(second));
         states.end(second);
         assert_eq!(states.wound(second.id, 1), Wound::Dead);
-        // The next attempt, of the same transaction even, is not hit by what was meant for the one before.
+        // A wound meant for the previous attempt does not hit the next one, even of the same transaction.
         states.enter(later);
         assert_eq!(states.wound(first.id, 1), Wound::Dead);
         assert!(states.is_running(later.id) && states.is_over(first.id));

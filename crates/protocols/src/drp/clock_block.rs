@@ -1,12 +1,12 @@
-//! When a segment was last written, on the clock of `drp+opaque`, as far as 16 bits can say.
+//! The time of a segment's last write, on the clock of `drp+opaque`, as precisely as 16 bits allow.
 //!
-//! A line has no room for a clock value, and needs none. Its *clock block* is the number of a block of the clock's values, modulo
-//! 2¹⁶. Of the blocks that it may stand for the newest one that is not in the future is looked at. If that is older than a
-//! bound's block, the segment was written before the bound, whichever block it was. If not, it may have been written later, or
-//! long ago: then everything is checked, which is never wrong.
+//! A ticket lock (*line*) has no room for a clock value, and needs none. Its *clock block* is the number of a block
+//! of clock values, modulo 2¹⁶. It may stand for several blocks; the newest one that is not in the future is
+//! assumed. If that one is older than a bound's block, the segment was written before the bound, whichever block it
+//! was. Otherwise it may have been written later, or long ago. Then everything is checked, which is always correct.
 
-/// Values of the clock in a block, as a power of two. More make it rarer that a segment written long ago seems new, and
-/// longer that one written just before the bound does.
+/// Number of clock values in a block, as a power of two. A larger block makes it rarer that a segment written long
+/// ago seems new. But it also makes a segment written just before the bound seem new for longer.
 const BLOCK_SHIFT: u32 = if cfg!(test) { 1 } else { 8 };
 
 /// The block of the clock's values in which a segment was last written, modulo 2¹⁶; zero for one that was never written.
@@ -14,17 +14,17 @@ const BLOCK_SHIFT: u32 = if cfg!(test) { 1 } else { 8 };
 pub(super) struct ClockBlock(pub(super) u16);
 
 impl ClockBlock {
-    /// The first value of a clock: what was never written is older.
+    /// The first value of a clock, larger than that of a segment that was never written.
     pub(super) const CLOCK_BEGINS: u64 = 1 << BLOCK_SHIFT;
 
-    /// That of a commit.
+    /// Returns the clock block of a commit.
     #[inline]
     pub(super) fn of(clock: u64) -> Self {
         Self((clock >> BLOCK_SHIFT) as u16)
     }
 
-    /// True if a commit with this clock block certainly came before the clock was at `bound`. `now`: what the clock was at after
-    /// the clock block was found.
+    /// True if a commit with this clock block certainly came before the clock was at `bound`. `now` is the clock's
+    /// value after the clock block was loaded.
     #[inline]
     pub(super) fn is_before(self, bound: u64, now: u64) -> bool {
         let now = now >> BLOCK_SHIFT;
@@ -55,7 +55,7 @@ mod tests {
         let bound = 400_000;
         let known = (ClockBlock::CLOCK_BEGINS..bound)
             .filter(|commit| ClockBlock::of(*commit).is_before(bound, bound + 100));
-        // Those in the block of the bound, and a hundred in each of three rounds of the clock blocks.
+        // Unknown are those in the bound's own block, and a hundred in each of three rounds of the clock blocks.
         assert!(known.count() as u64 > bound - 400);
         assert!(
             ClockBlock::default().is_before(ClockBlock::CLOCK_BEGINS, ClockBlock::CLOCK_BEGINS + 1),

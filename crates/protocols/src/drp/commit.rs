@@ -9,14 +9,14 @@ use crate::reads;
 use hotrow_core::{Attempt, ConflictCause, Flags, ItemId, Reason};
 use hotrow_sync::thread::label;
 
-/// A place in a segment's line.
+/// A ticket in a segment's line.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Place {
     pub(super) rank: u64,
     pub(super) position: Ticket,
     pub(super) item: ItemId,
     pub(super) writes: bool,
-    /// Whether its turn is known to have come. It lasts until the line is left.
+    /// True if its turn is known to have come. The turn lasts until the line is left.
     pub(super) has_turn: bool,
     pub(super) has_left: bool,
 }
@@ -35,14 +35,14 @@ impl Place {
 }
 
 impl Drp {
-    /// Whether the attempt depends on something that it has seen without being in line.
+    /// True if the attempt depends on a value that it has read without being in line.
     #[inline]
     pub(super) fn is_wild(attempt: &Attempt<Self>) -> bool {
         attempt.local.has_read || attempt.has_structures() || attempt.items.has_predicates()
     }
 
-    /// Finds out where the attempt has to line up, in the order of ranks (drp §4.1, step 1). Where it has deferred
-    /// something is planned already.
+    /// Plans the lines that the attempt has to join, in the order of ranks (drp §4.1, step 1). Segments with
+    /// deferred operations are planned already.
     fn plan(attempt: &mut Attempt<Self>) {
         let Attempt { items, local, .. } = attempt;
         local.places.clear();
@@ -57,14 +57,14 @@ impl Drp {
         Self::sort_plan(attempt);
     }
 
-    /// Puts what is planned in order. What has been joined stays where it is, as everything else ranks higher.
+    /// Sorts the plan. The joined part stays where it is, because everything else ranks higher.
     fn sort_plan(attempt: &mut Attempt<Self>) {
         let Attempt { items, local, .. } = attempt;
         local.plan.sort(|id| items.get(id).segment().addr().get());
     }
 
-    /// Joins all lines in the order of ranks, those of ranks below a border if there is one: then what runs next will
-    /// say which lines come after that.
+    /// Joins all planned lines in the order of ranks. If a border is given, only those of lower ranks: the
+    /// operations that run next will determine the lines after it.
     pub(super) fn join_all(
         &self,
         attempt: &mut Attempt<Self>,
@@ -97,7 +97,7 @@ impl Drp {
             next = next_after(attempt);
             self.advance(attempt, commit, bound_of(next));
             let item = attempt.items.get(planned.item);
-            // Who has read another version will not be certified.
+            // An attempt that has read another version will not be certified.
             if item.is(Flags::READ)
                 && item.mark.version != TicketLock::version_at(attempt.local.places[at].position)
             {
@@ -108,15 +108,15 @@ impl Drp {
             }
         }
         if goes_on {
-            // Nothing may have been joined at all since it was said that more was to come.
+            // The bound said that more was to come, but possibly nothing was joined since.
             self.advance(attempt, commit, below);
         }
         Ok(())
     }
 
-    /// Lines up for a segment that is read in the body, and waits for its turn: a commit that begins early, in stages of
-    /// one segment each. Only for attempts that will have no writes, which may rank lower. False if the order of ranks
-    /// does not allow it.
+    /// Joins the line of a segment that the body reads, and waits for its turn: a commit that begins early, in
+    /// stages of one segment each. Only for attempts without writes, because writes may rank lower. False if the
+    /// order of ranks does not allow it.
     #[cold]
     pub(super) fn read_in_line(&self, attempt: &mut Attempt<Self>, id: ItemId) -> bool {
         let Attempt { items, local, .. } = &*attempt;
@@ -127,8 +127,8 @@ impl Drp {
         if !attempt.profile().read_only || !is_in_body || !ranks_highest || items.get(id).is(Flags::READ) {
             return false;
         }
-        // Whoever has made a segment is in its line from the start, and has yet to join others, perhaps of a lower rank and
-        // behind this attempt: it would wait for this one, and this one for it.
+        // The maker of a new segment is in its line from the start, and has yet to join others, perhaps of a lower
+        // rank and behind this attempt. Then each would wait for the other.
         if items.get(id).header().is_new() {
             return false;
         }
@@ -151,12 +151,12 @@ impl Drp {
         true
     }
 
-    /// Waits until all predecessors have passed a rank (drp §4.1, step 2).
+    /// Waits until all predecessors have passed `rank` (drp §4.1, step 2).
     #[cold]
     fn wait_for_predecessors_below(&self, attempt: &mut Attempt<Self>, commit: &WorkerProgress, rank: u64) {
         self.wait_passed(attempt, rank);
         self.wait_for_readers(attempt);
-        // Who is behind this attempt may come up to this rank now: so have all who are before it.
+        // Attempts behind this one may now come up to this rank, because all attempts before it have passed it.
         commit.advance(Some(rank));
     }
 
@@ -168,7 +168,7 @@ impl Drp {
         }
     }
 
-    /// Waits for the readers before this attempt. They leave only when they have finished.
+    /// Waits for the readers before this attempt. Readers leave only when they have finished.
     fn wait_for_readers(&self, attempt: &mut Attempt<Self>) {
         while let Some(readers) = attempt.local.behind_readers.pop() {
             let id = attempt.local.places[readers as usize].item;
@@ -176,21 +176,21 @@ impl Drp {
         }
     }
 
-    /// Says how far the attempt has come, `next` being the rank to be joined next: no further than any of its
-    /// predecessors, or else who is behind it would overtake them.
+    /// Publishes how far the attempt has come; `next` is the rank to be joined next. The bound is never ahead of a
+    /// predecessor's bound, otherwise attempts behind this one would overtake the predecessor.
     #[inline]
     fn advance(&self, attempt: &Attempt<Self>, commit: &WorkerProgress, next: Option<u64>) {
         let DrpLocal { behind, behind_readers, .. } = &attempt.local;
         if behind.is_empty() && behind_readers.is_empty() {
             commit.advance(next);
         } else if behind_readers.is_empty() {
-            // How far readers have come is not known before they have left.
+            // Readers publish no bound: until they have left, their progress is unknown.
             let bounds = behind.iter().map(|predecessor| self.progress.bound(*predecessor));
             commit.advance(next.into_iter().chain(bounds).min());
         }
     }
 
-    /// Lets those behind a wild attempt join all their lines while it runs its intentions.
+    /// Lets attempts behind a wild attempt join all their lines while it runs its intentions.
     pub(super) fn let_all_pass(&self, attempt: &mut Attempt<Self>) {
         if !attempt.local.behind.is_empty() && attempt.local.behind_readers.is_empty() {
             self.wait_passed(attempt, RANK_MAX);
@@ -198,7 +198,7 @@ impl Drp {
         }
     }
 
-    /// Joins a line, and notes whom it is behind now (drp §4.1, step 3).
+    /// Joins a line and notes its predecessors there (drp §4.1, step 3).
     #[inline]
     fn join(&self, attempt: &mut Attempt<Self>, planned: Planned, worker: u32) {
         let Attempt { items, local, .. } = attempt;
@@ -215,26 +215,26 @@ impl Drp {
         }
     }
 
-    /// Notes whom the attempt is behind in the line that it has joined last.
+    /// Notes the attempt's predecessors in the line that it has joined last.
     #[cold]
     fn note_predecessors(&self, attempt: &mut Attempt<Self>, last_writer: Option<u32>) {
         let Attempt { items, local, .. } = attempt;
         let at = local.places.len() - 1;
         let Place { item: id, position, writes, .. } = local.places[at];
         let line = items.get(id).header();
-        // Behind readers only its turn will do, which comes after that of all who were before them.
+        // Behind readers the attempt must wait for its turn, which comes after that of all attempts before them.
         if writes && line.has_readers_before(position) {
             local.behind_readers.push(at as u32);
         } else if let Some(last_writer) = last_writer {
             let predecessor = self.progress.current(last_writer);
-            // Asked again after the look at its serial number: see `Progress::current`.
+            // Checked again after the load of its serial number: see `Progress::current`.
             if line.has_writers_before(position) && !local.behind.contains(&predecessor) {
                 local.behind.push(predecessor);
             }
         }
     }
 
-    /// Whether it is the attempt's turn at an item's place. Waits for it if told so.
+    /// True if it is the attempt's turn in an item's line. With `wait`, waits for the turn.
     #[inline]
     pub(super) fn take_turn(&self, attempt: &mut Attempt<Self>, id: ItemId, wait: bool) -> bool {
         let Attempt { items, local, .. } = attempt;
@@ -261,8 +261,9 @@ impl Drp {
         place.has_turn
     }
 
-    /// Waits for all predecessors, and says that the attempt has finished (drp §4.1, step 6), which fixes its place in the
-    /// serial order. The stamp is drawn before others know of it, who draw theirs later.
+    /// Waits for all predecessors and publishes that the attempt has finished (drp §4.1, step 6), which fixes its
+    /// place in the serial order. The stamp is drawn before that, so that attempts that see it finished draw later
+    /// ones.
     pub(super) fn finish_in_order(&self, attempt: &mut Attempt<Self>) {
         self.wait_for_predecessors(attempt);
         attempt.draw_stamp();
@@ -270,16 +271,16 @@ impl Drp {
         self.progress.finish(attempt.worker().number());
     }
 
-    /// Finishes a tame attempt, whose intentions run from now on. While one of them is going to change an index, wild
-    /// attempts are told of it.
+    /// Finishes a tame attempt, whose intentions run from now on. If one of them is going to change an index, this
+    /// is published for wild attempts.
     pub(super) fn finish_tame(&self, attempt: &mut Attempt<Self>) {
         if attempt.will_restructure() && !self.options.two_phase {
-            // Before it finishes: who is behind may finish then, and others behind that one.
+            // Before it finishes, because then attempts behind it may finish, and others behind them.
             self.wait_for_predecessors(attempt);
             let worker = attempt.worker().number();
             if attempt.will_remove() {
-                // What others that come before are going to insert must find the rows that are to be deleted. Before it
-                // says so of itself: two would wait for each other.
+                // The insertions of earlier attempts must find the rows that this one is going to delete. It waits
+                // before it publishes its own change, otherwise two such attempts would wait for each other.
                 self.progress.wait_for_restructuring(worker, &mut attempt.local.restructuring);
             }
             attempt.local.is_restructuring = true;
@@ -288,7 +289,7 @@ impl Drp {
         self.finish_in_order(attempt);
     }
 
-    /// Says that what the attempt does to indexes has been done, or will not be.
+    /// Publishes that the attempt's changes of indexes are done, or will not be made.
     pub(super) fn end_restructuring(&self, attempt: &mut Attempt<Self>) {
         if std::mem::take(&mut attempt.local.is_restructuring) {
             self.progress.toggle_restructuring(attempt.worker().number());
@@ -302,7 +303,7 @@ impl Drp {
         self.wait_for_readers(attempt);
     }
 
-    /// Checks what a wild attempt depends on (drp §4.2, step 4).
+    /// Checks everything that a wild attempt depends on (drp §4.2, step 4).
     pub(super) fn certify(&self, attempt: &mut Attempt<Self>) -> Result<(), ConflictCause> {
         if !Self::is_wild(attempt) {
             return Ok(());
@@ -310,8 +311,8 @@ impl Drp {
         label("certify");
         self.wait_for_predecessors(attempt);
         if self.options.opaque {
-            // So whoever is before it in a line has advanced the clock before anybody comes after it by what it checks: see
-            // "Opacity" in docs/protocols/drp.md.
+            // So every attempt before it in a line has advanced the clock before any attempt comes after it by its
+            // checks: see "Opacity" in docs/protocols/drp.md.
             self.take_all_turns(attempt);
         }
         if attempt.items.has_predicates() {
@@ -326,7 +327,7 @@ impl Drp {
         self.check_all(attempt)
     }
 
-    /// Waits until all lines that have not been left are the attempt's alone.
+    /// Waits for the attempt's turn in all lines that it has not left.
     pub(super) fn take_all_turns(&self, attempt: &mut Attempt<Self>) {
         for at in 0..attempt.local.places.len() {
             let Place { item, has_left, .. } = attempt.local.places[at];
@@ -336,10 +337,10 @@ impl Drp {
         }
     }
 
-    /// Checks everything that the attempt has seen.
+    /// Checks everything that the attempt has read.
     pub(super) fn check_all(&self, attempt: &mut Attempt<Self>) -> Result<(), ConflictCause> {
         Self::check_predicates(attempt)?;
-        // Who has seen an absence, or is going to make one.
+        // The attempt has seen an absence, or is going to make one.
         if attempt.has_structures() || attempt.changes_structure() {
             let worker = attempt.worker().number();
             self.progress.wait_for_restructuring(worker, &mut attempt.local.restructuring);
@@ -352,12 +353,13 @@ impl Drp {
         reads::upgrade_predicates(attempt, |item| item.is(Flags::LOCKED))
     }
 
-    /// Whether everything read is as it was, with no other writer in line, and every bucket and leaf, too.
+    /// Checks that everything read is unchanged, with no other writer in line, and every bucket and leaf, too.
     pub(super) fn check_reads(attempt: &Attempt<Self>) -> Result<(), ConflictCause> {
         Self::check_first_reads(attempt, attempt.items.len())
     }
 
-    /// As [`check_reads`](Self::check_reads), of an attempt that has read only some of its first `count` items.
+    /// Does what [`check_reads`](Self::check_reads) does, for an attempt whose reads are all among its first `count`
+    /// items.
     pub(super) fn check_first_reads(attempt: &Attempt<Self>, count: usize) -> Result<(), ConflictCause> {
         let has_begun = attempt.local.has_begun;
         for (id, item) in attempt.items.first_entries(count) {

@@ -1,4 +1,4 @@
-//! The end of a commit: install, leave, tell.
+//! The end of a commit: install the writes, leave the lines, tell the waiters.
 
 use super::Drp;
 use super::clock_block::ClockBlock;
@@ -9,24 +9,25 @@ use hotrow_sync::atomic::{Ordering, fence};
 use hotrow_sync::thread::label;
 
 impl Drp {
-    /// Installs all pending writes and leaves all lines. All turns have come, so nobody is waited for: who finds a new row
-    /// may line up for it, and be before this attempt elsewhere.
+    /// Installs all pending writes and leaves all lines. All turns have come, so it waits for nobody. It must not
+    /// wait: an attempt that finds a new row may join its line, and be before this attempt in another one.
     pub(super) fn install(&self, prepared: Prepared<'_, Self>) {
         label("install");
         let mut prepared = prepared.one_by_one();
         if self.options.opaque {
-            // All turns have come, so whoever comes later in a line has a later clock value: see "Opacity" in
-            // docs/protocols/drp.md. Sequentially consistent: see `keep_opaque`.
+            // All turns have come, so an attempt that comes later in a line has a later clock value: see "Opacity"
+            // in docs/protocols/drp.md. Sequentially consistent: see `keep_opaque`.
             let clock = self.clock.fetch_add(1, Ordering::SeqCst) + 1;
             let attempt = prepared.attempt();
             attempt.local.clock_block = ClockBlock::of(clock);
             self.removals.note(attempt, clock);
         }
-        // Orders having joined before the stores to the values; pairs with the fence in `TicketLock::stable`.
+        // Orders the joins before the stores to the values; pairs with the fence in `TicketLock::stable`.
         fence(Ordering::Release);
         let inserts = prepared.attempt().changes_structure();
-        // What others want most is ranked highest, and left first. New rows are all there before any of them is left, and
-        // before a line is left where who comes next relies on finding them.
+        // The most contended segments have the highest ranks, so they are left first. All new rows are installed
+        // before any of their lines is left, and before a line is left where the next attempt relies on finding
+        // them.
         let mut rows_are_there = !inserts;
         for at in (0..prepared.attempt().local.places.len()).rev() {
             let Place { item: id, has_left, .. } = prepared.attempt().local.places[at];
@@ -68,7 +69,7 @@ impl Drp {
         items.filter(|item| item.is(Flags::INSERTED)).for_each(visit);
     }
 
-    /// Leaves a line in which the attempt only reads, and has read.
+    /// Leaves a line in which the attempt only reads, after the read.
     #[inline]
     pub(super) fn leave_read(attempt: &mut Attempt<Self>, id: ItemId) {
         let Attempt { items, local, .. } = attempt;
@@ -81,7 +82,7 @@ impl Drp {
         local.places[item.mark.place as usize - 1].leave(item.header(), local.clock_block);
     }
 
-    /// Leaves a line at its turn, unless that has been done.
+    /// Leaves a line at its turn, unless it has left already.
     #[inline]
     fn leave(&self, attempt: &mut Attempt<Self>, at: usize) {
         let Attempt { items, local, .. } = attempt;
@@ -96,8 +97,8 @@ impl Drp {
         place.leave(line, local.clock_block);
     }
 
-    /// Leaves every line, each at its turn, and tells who waits. An attempt that aborts does the same: what it had
-    /// recorded is nullified (drp §5.2).
+    /// Leaves every line, each at its turn, and tells the waiters. An attempt that aborts does the same: its
+    /// recorded operations are nullified (drp §5.2).
     pub(super) fn leave_all(&self, attempt: &mut Attempt<Self>) {
         Self::leave_inserted(attempt);
         if !attempt.local.has_begun {
@@ -105,13 +106,14 @@ impl Drp {
         }
         self.end_restructuring(attempt);
         if !attempt.local.has_finished {
-            // Who is behind must not overtake those who are before.
+            // Attempts behind this one must not overtake those before it.
             self.finish_in_order(attempt);
         }
         for at in 0..attempt.local.places.len() {
             if self.options.opaque && !attempt.local.places[at].has_left {
                 self.take_turn(attempt, attempt.local.places[at].item, true);
-                // Nothing was written, but who was before may have. Relaxed: its turn makes their clock values visible.
+                // Nothing was written, but attempts before it may have written. Relaxed: its turn makes their clock
+                // values visible.
                 attempt.local.clock_block = ClockBlock::of(self.clock.load(Ordering::Relaxed));
             }
             self.leave(attempt, at);
@@ -119,12 +121,12 @@ impl Drp {
         self.tell(attempt);
     }
 
-    /// Tells who waits for what the attempt has done.
+    /// Tells everybody who waits for this attempt.
     #[inline]
     fn tell(&self, attempt: &Attempt<Self>) {
         let worker = u64::from(attempt.worker().number());
         let places = attempt.local.places.iter().map(|place| place.rank);
-        // Who has found a row that was inserted may have lined up for it before its maker had left.
+        // An attempt that has found an inserted row may have joined its line before the row's maker had left.
         let items = &attempt.items;
         let inserted = items.writes().iter().map(|id| items.get(*id)).filter(|item| item.is(Flags::INSERTED));
         self.progress.tell(places.chain(inserted.map(|item| item.rank().min(RANK_MAX))).chain([worker]));

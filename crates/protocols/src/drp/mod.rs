@@ -2,75 +2,82 @@
 //!
 //! # Algorithm (drp §4–6)
 //!
-//! A transaction that says what it is going to do, in [deferred operations](hotrow_core::deferred), and reads nothing
-//! before it commits is *tame*: it never aborts for a conflict. One that has read is *wild*. Both take the same path.
+//! A transaction is *tame* if it declares its operations as [deferred operations](hotrow_core::deferred) and reads
+//! nothing before it commits: it never aborts for a conflict. A transaction that has read is *wild*. Both take the
+//! same path.
 //!
-//! 1. **Body.** Deferred operations are recorded. What is read at once is read without a lock: it must have no writer
-//!    in line, and its version is kept (§4.2, step 2).
-//! 2. **Line up.** The attempt joins the [line](line) of each segment that it will touch, in the order of ranks
-//!    (§4.1, step 1). Joining is one step and never waits. But before it joins a segment, each of its *predecessors*
-//!    must have passed that segment's rank (step 2): whoever was last in a line that it has joined, and is not done
-//!    (step 3). So if it is behind another in one line, it is in all.
-//! 3. **Finish.** When all its predecessors have finished, and, if it is wild, its reads are found unchanged
-//!    (*certification*, §4.2, step 4), the attempt has finished: its place in the serial order is fixed.
-//! 4. **Turns.** Each intention runs when its segment's turn has come: when all who joined the line before are done.
-//! 5. **Install and leave.** When all intentions have run and all turns have come, the pending writes are installed and the
-//!    lines are left, one segment after the other, which gives the next ones their turn.
+//! 1. **Body.** Deferred operations are recorded. An immediate read takes no lock: the segment must have no writer
+//!    in line, and the read's version is kept (§4.2, step 2).
+//! 2. **Line up.** The attempt takes a ticket of the [ticket lock](ticket_lock) (*joins the line*) of each segment
+//!    that it will touch, in the order of ranks (§4.1, step 1). Joining is one step and never waits. But before it
+//!    joins a segment, each of its *predecessors* must have passed that segment's rank (step 2). A predecessor is
+//!    the attempt that was last in a line that this one has joined, if it is not done (step 3). So an attempt that
+//!    is behind another in one line is behind it in all.
+//! 3. **Finish.** The attempt waits until all its predecessors have finished. If it is wild, its reads must be found
+//!    unchanged, too (*certification*, §4.2, step 4). Then it has finished: its place in the serial order is fixed.
+//! 4. **Turns.** Each intention runs at its segment's turn, when all who joined the line before are done.
+//! 5. **Install and leave.** When all intentions have run and all turns have come, the pending writes are installed.
+//!    The lines are left one after the other, which gives the next attempts their turn.
 //!
-//! A wild attempt runs its intentions before it finishes, so that what they turn out to read is certified, too; a tame
-//! one afterwards, and leaves the lines in which it only reads as soon as it has read.
+//! A wild attempt runs its intentions before it finishes, so that their reads are certified, too. A tame attempt
+//! runs them afterwards, and leaves the lines in which it only reads as soon as it has read.
 //!
 //! # Why it is serializable
 //!
 //! Take the moment at which an attempt finishes (tame), or begins its certification (wild). If two attempts are in
-//! one line, the one behind finishes later: either it found the other in line and waited for it to finish, or the
-//! other had left, which it does only when it has finished. If a wild attempt reads what another writes, then either
-//! the other had left the line before the read; or it joined after the read and the certification found no writer in
-//! line, so it joined, and finished, later; or the certification fails. So every dependency goes from an earlier
-//! moment to a later one, and there is no cycle (the paper's effective commit, §4.3 and appendix). All lines are
-//! joined, and all new records are in their indexes, before the first one is left in which the attempt has written: so
-//! who sees one of an attempt's writes finds the others there, or a writer in line. Both moments lie between begin and
-//! end: strict.
+//! one line, the one behind finishes later. Either it found the other in line and waited for it to finish, or the
+//! other had left, which it does only when it has finished. If a wild attempt reads a segment that another writes,
+//! there are three cases. The other had left the line before the read. Or it joined after the read and the
+//! certification found no writer in line, so it joined, and finished, later. Or the certification fails. So every
+//! dependency goes from an earlier moment to a later one, and there is no cycle (the paper's effective commit, §4.3
+//! and appendix). All lines are joined, and all new records are in their indexes, before the first line is left in
+//! which the attempt has written. So an attempt that sees one of its writes finds the others installed, or a writer
+//! in line. Both moments lie between begin and end, so the order is strict.
 //!
-//! Absence has no line. A tame attempt that has read, left that line early, and inserts a row later, would come too
-//! late for a wild one that comes after others behind it, and has seen that the row is not there. So who is going to
-//! change an index says so before it finishes, until it has done it; and a wild attempt that has observed an index waits
-//! at its certification for all who say so, before it checks that the index is as it was ([`Progress`]). So does an attempt that is going to delete a row, before it finishes: who comes before it, and has
-//! left the line that made it so, finds the row there when it inserts the same key. None of those who are waited for
-//! is behind who waits: all before them have finished, and it has not.
+//! Absence has no line. Take a tame attempt that has read, left that line early, and inserts a row later. A wild
+//! attempt may come after others behind it and have seen that the row is not there: for it the insertion would come
+//! too late. So an attempt that is going to change an index publishes this before it finishes, until it has made the
+//! change. A wild attempt that has observed an index waits at its certification for all that have published a
+//! change, before it checks that the index is unchanged ([`Progress`]). An attempt that is going to delete a row
+//! waits in the same way before it finishes. So an attempt that comes before it by a line which it has already left
+//! still finds the row when it inserts the same key. No waiting attempt has one that it waits for behind it: all
+//! attempts before those have finished, and it has not.
 //!
-//! # Why nobody waits for ever
+//! # Why there is no deadlock
 //!
-//! An attempt waits for those only that joined a line before it: for their rank to pass, for them to finish, for its
-//! turn. Let an attempt be *before* another if it is, somewhere, before it in a line, or before one that is. Nobody is
-//! before itself: an attempt joins a segment's line only when all who are before it have joined the lines up to that
-//! rank which they are going to join, so nobody behind it can come to be before it (§4.1, the example with three
-//! transactions; appendix, lemma 1). All, not only those whom it knows: what an attempt says of how far it has come
-//! holds for its own predecessors, too ([`Progress`]). An attempt that aborts leaves its lines in the same order and
-//! finishes like the others: what it recorded is *nullified* (§5.2), nobody else is aborted with it.
+//! An attempt waits only for attempts that joined a line before it: until they have passed a rank, until they have
+//! finished, or for its turn. Call an attempt *before* another if it is before it in some line, or before one that
+//! is. Nobody is before itself. An attempt joins a segment's line only when all attempts before it have joined all
+//! their lines up to that rank, so nobody behind it can come to be before it (§4.1, the example with three
+//! transactions; appendix, lemma 1). This holds for all attempts before it, not only for its direct predecessors,
+//! because the progress that an attempt publishes covers its own predecessors, too ([`Progress`]). An attempt that
+//! aborts leaves its lines in the same order and finishes like the others. Its recorded operations are *nullified*
+//! (§5.2), and nobody else is aborted with it.
 //!
 //! # Panics and rollbacks
 //!
 //! No value is installed before all intentions have run. So an intention may panic, or ask for a rollback
-//! ([`require`](hotrow_core::Transaction::require)), and nothing has happened: nobody has seen a value of the
-//! transaction, and those behind it go on. The paper lets others use each value at once and excludes user-defined
-//! aborts. What that costs: a segment's turn lasts until the last intention of the transaction has run.
+//! ([`require`](hotrow_core::Transaction::require)), without any effect: nobody has seen a value of the transaction,
+//! and those behind it go on. The paper lets others use each value at once and excludes user-defined aborts. The
+//! cost here: a segment's turn lasts until the last intention of the transaction has run.
 //!
 //! # Deviations
 //!
-//! - An intention stays with its transaction, which runs it itself; in the object's queue it is a position.
-//!   Nobody evaluates another's intentions.
-//! - The order of commits that the paper asks for (§4.1, step 6) is the order in which attempts *finish*; running the
-//!   intentions comes after it. Nothing depends on an attempt that may still be aborted.
-//! - Predecessors that share a lock are counted, not listed: a writer behind readers waits for them to leave before it
-//!   joins a higher rank, where behind a writer it waits for its rank to pass.
-//! - A read waits for writers in line for a few microseconds; the paper aborts at once. A transaction that was said to
-//!   read only then lines up itself, if that segment ranks higher than all that it has lined up for: it goes on at its
-//!   turn, and leaves at its end. Otherwise it would not get through where there always is a writer in line.
-//! - Opacity goes by revalidation, as with `tl2` here: what may have been written by a commit since everything was last
-//!   checked makes the attempt check it again. Segments have no global version, but a [clock block](clock_block).
-//! - A segment that a transaction makes itself is in its index at once and held from birth. Others do not join its
-//!   line before it is left, because they come to it by reading that it is there.
+//! - An intention stays with its transaction, which runs it itself; in the object's queue it is a ticket. Nobody
+//!   evaluates another's intentions.
+//! - The paper orders commits (§4.1, step 6); here this is the order in which attempts *finish*. The intentions run
+//!   after it. Nothing depends on an attempt that may still be aborted.
+//! - Predecessors that share a lock are counted, not listed. So a writer behind readers waits for them to leave
+//!   before it joins a higher rank, while behind a writer it waits only for the writer's rank to pass.
+//! - A read waits for writers in line for a few microseconds; the paper aborts at once. After that a transaction
+//!   that was declared read-only joins the line itself, if the segment ranks higher than all that it has lined up
+//!   for. It goes on at its turn, and leaves at its end. Otherwise it would not commit where there always is a
+//!   writer in line.
+//! - Opacity uses revalidation, as `tl2` does here: if a commit may have written a segment since everything was last
+//!   checked, the attempt checks everything again. Segments have no global version, but a [clock
+//!   block](clock_block).
+//! - A segment that a transaction makes itself is in its index at once and held from the start. Others do not join
+//!   its line before the transaction has left it, because they reach the segment by reading that it is there.
 
 mod clock_block;
 mod commit;
@@ -100,55 +107,55 @@ pub use ticket_lock::TicketLock;
 pub struct Drp {
     options: DrpOptions,
     progress: Progress,
-    /// Commits that have changed something, if attempts are opaque.
+    /// Number of commits that have changed something; counted only if attempts are opaque.
     clock: CachePadded<AtomicU64>,
     removals: Removals,
 }
 
-/// What an attempt keeps of a segment.
+/// The mark that an attempt keeps of a segment.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct DrpMark {
     /// The version read.
     version: u32,
-    /// One more than the number of its place in line; 0 if it has none.
+    /// One more than the index of its ticket; 0 if it has none.
     place: u32,
 }
 
-/// What a worker keeps.
+/// State that a worker keeps.
 #[derive(Debug, Default)]
 pub struct DrpLocal {
-    /// Where the attempt is going to be in line.
+    /// The lines that the attempt is going to join.
     plan: Plan,
-    /// Where it is, or has been, in line, in the order of ranks.
+    /// The tickets of the lines that it has joined, left ones included, in the order of ranks.
     places: Vec<Place>,
-    /// Commits that have to finish first.
+    /// Commits that must finish first.
     behind: Vec<Predecessor>,
-    /// Places behind readers.
+    /// Indexes of tickets behind readers.
     behind_readers: Vec<u32>,
-    /// Whether any segment was read without being in line.
+    /// True if any segment was read without being in line.
     has_read: bool,
     has_begun: bool,
     has_finished: bool,
-    /// Whether it has lined up for something that it only reads, in its body.
+    /// True if its body has joined the line of a segment that it only reads.
     reads_in_line: bool,
-    /// Whether others have been told that the attempt is going to change an index.
+    /// True if the attempt has published that it is going to change an index.
     is_restructuring: bool,
-    /// Others that have been, when this one looked.
+    /// Other attempts that had published this when this one looked.
     restructuring: Vec<(u32, u32)>,
-    /// The clock when everything read was last found unchanged.
+    /// The clock's value when everything read was last found unchanged.
     clock: u64,
-    /// One more than the position of the last item that was read without a place in line.
+    /// One more than the position of the last item that was read without a ticket.
     reads_end: usize,
-    /// What it leaves in the lines of what it writes.
+    /// The clock block that it leaves in the lines of its writes.
     clock_block: ClockBlock,
 }
 
-/// How often a look that is not kept starts over because others commit.
+/// Rounds of a read that keeps nothing. A round starts over because others commit.
 const ROUNDS: usize = 4;
 
 impl Drp {
-    /// Checks everything read so far if a segment that was looked at may have been written since that was last done.
-    /// False if it did so: what was seen and not kept may be of another state.
+    /// Checks everything read so far if the segment just read may have been written since the last such check. False
+    /// if it checked: then a value that was read and not kept may be of another state.
     #[inline(always)]
     fn keep_opaque(&self, attempt: &mut Attempt<Self>, id: ItemId) -> Result<bool, ConflictCause> {
         if !self.may_have_changed(attempt) || self.is_old(attempt, id) {
@@ -162,19 +169,20 @@ impl Drp {
     #[inline(always)]
     fn may_have_changed(&self, attempt: &Attempt<Self>) -> bool {
         // Sequentially consistent: a commit advances the clock after it has joined its lines and before it leaves
-        // them. Who has seen a value of it sees the clock advanced.
+        // them. An attempt that has seen one of its values sees the clock advanced.
         self.options.opaque && self.clock.load(Ordering::SeqCst) != attempt.local.clock
     }
 
-    /// True if a segment that was looked at was last written before everything read was last found unchanged.
+    /// True if the segment just read was last written before everything read was last found unchanged.
     #[cold]
     fn is_old(&self, attempt: &Attempt<Self>, id: ItemId) -> bool {
-        // After the look: it may say more than what was seen, but not less. And before the clock, which so includes it.
+        // After the read: the clock block may be newer than the value, but not older. Before the load of the clock,
+        // which so includes it.
         let clock_block = attempt.items.get(id).header().clock_block();
         clock_block.is_before(attempt.local.clock, self.clock.load(Ordering::SeqCst))
     }
 
-    /// Looks at a segment at the attempt's turn. A wild attempt may have seen others as they were before.
+    /// Loads a segment at the attempt's turn. A wild attempt may have seen other segments in an earlier state.
     #[inline(always)]
     fn load_at_turn<V>(
         &self,
@@ -193,7 +201,7 @@ impl Drp {
     fn check_again(&self, attempt: &mut Attempt<Self>) -> Result<(), ConflictCause> {
         let clock = self.clock.load(Ordering::SeqCst);
         if attempt.items.has_predicates() {
-            // They become reads.
+            // The predicates become reads.
             Self::check_predicates(attempt)?;
             Self::check_reads(attempt)?;
         } else {
@@ -252,9 +260,9 @@ impl Variants for Drp {
     }
 }
 
-// SAFETY: reads are stable by the line's version, or run at the attempt's turn in the line. Writes are installed at turns
-// that are exclusive; each once (a place that has been left is passed over, and rows that the attempt has made have no
-// place), after everything that can fail.
+// SAFETY: reads are stable by the line's version, or run at the attempt's turn in the line. Writes are installed at
+// exclusive turns, each once, after everything that can fail. (A line that has been left is passed over, and rows
+// that the attempt has made have no ticket.)
 unsafe impl Protocol for Drp {
     const WORKERS_MAX: u32 = ticket_lock::WORKERS_MAX;
     type Header = TicketLock;
@@ -292,8 +300,8 @@ unsafe impl Protocol for Drp {
         }
         let DrpLocal { has_begun, has_finished, .. } = attempt.local;
         if has_begun && (item.mark.place != 0 || has_finished) {
-            // An intention looks at a segment that is another one's, or for which the attempt has not lined up: too
-            // late, if others have come behind it.
+            // An intention reads another intention's segment, or one whose line the attempt has not joined. This is
+            // too late, if others have come behind the attempt.
             return Err(ConflictCause::item(Reason::Undeclared, id));
         }
         let mut load = load;
@@ -339,7 +347,7 @@ unsafe impl Protocol for Drp {
             if self.keep_opaque(attempt, id)? {
                 return Ok(value);
             }
-            // The value is not kept, so it cannot be checked: look again.
+            // The value is not kept, so it cannot be checked: read again.
         }
         Err(ConflictCause::item(Reason::ReadChanged, id))
     }
@@ -412,7 +420,7 @@ impl Deferral<Self> for Drp {
     #[inline]
     fn deferred(&self, attempt: &mut Attempt<Self>, id: ItemId, rank: u64) {
         let item = attempt.items.get(id);
-        // What has a pending write was planned when the attempt began to line up.
+        // A segment with a pending write was planned when the attempt began to line up.
         let is_planned = attempt.local.has_begun && item.is(Flags::WRITE);
         if !item.is(Flags::INSERTED) && !is_planned {
             attempt.local.plan.add(Planned { rank: rank.min(RANK_MAX), item: id });
@@ -423,12 +431,12 @@ impl Deferral<Self> for Drp {
         if attempt.local.reads_in_line
             && let Some(place) = attempt.local.places.last()
         {
-            // What was deferred may rank lower.
+            // Deferred operations may rank lower.
             return Err(ConflictCause::item(Reason::Undeclared, place.item));
         }
         self.join_all(attempt, below)?;
         if below.is_some() {
-            // The attempt comes back when it knows more.
+            // The attempt calls again when it knows more.
         } else if Self::is_wild(attempt) {
             self.let_all_pass(attempt);
         } else {
@@ -452,8 +460,8 @@ impl Deferral<Self> for Drp {
 
     #[inline]
     fn segment_done(&self, attempt: &mut Attempt<Self>, id: ItemId) {
-        // Attempts that are to be opaque would have to look for what others are about to insert at each look, not only
-        // at the end; so with them nobody comes before who has not left.
+        // An opaque attempt would have to look for others' pending insertions at each read, not only at the end. So
+        // with opacity no attempt leaves a line early.
         let DrpOptions { two_phase, opaque, .. } = self.options;
         let may_leave = attempt.local.has_finished && !two_phase && !opaque;
         if may_leave && !attempt.items.get(id).is_any(&[Flags::DEFERRED_WRITE, Flags::WRITE]) {

@@ -2,16 +2,17 @@
 
 use hotrow_core::Variant;
 
-/// What tells variants of [`Drp`](crate::Drp) from each other.
+/// The options in which variants of [`Drp`](crate::Drp) differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct DrpOptions {
-    /// Locks are taken one after the other, each when its turn has come, and held until the end: the paper's
-    /// baseline without a pipeline (drp §7, "Deferred 2PL").
+    /// Takes locks one after the other, each at its turn, and holds them until the end: the paper's baseline without
+    /// a pipeline (drp §7, "Deferred 2PL").
     pub two_phase: bool,
-    /// Attempts that read before they commit see one consistent state, even if they are going to be aborted
+    /// Makes attempts that read before they commit see one consistent state, even if they are going to be aborted
     /// (drp §6.1, "Opacity").
     pub opaque: bool,
-    /// Readers exclude each other, as in the paper's implementation, which has mutual exclusion only (drp §6.1).
+    /// Makes readers exclude each other, as in the paper's implementation, which has mutual exclusion only (drp
+    /// §6.1).
     pub exclusive: bool,
 }
 
@@ -44,7 +45,7 @@ pub(super) const VARIANTS: &[Variant] = &[
 ];
 
 impl DrpOptions {
-    /// `drp` or `deferred-2pl`, and then any of `+opaque` and `+exclusive`.
+    /// Parses `drp` or `deferred-2pl`, then any of `+opaque` and `+exclusive`.
     pub(super) fn parse(name: &str) -> Option<Self> {
         let mut words = name.split('+');
         let two_phase = match words.next()? {

@@ -1,23 +1,23 @@
-//! The order in which an attempt joins its lines: by rank, and by address where ranks are the same.
+//! The order in which an attempt joins its lines: by rank, and by address where ranks are equal.
 //!
-//! Ranks and positions are packed into words, because words are sorted several times faster than places are. Where a
-//! rank does not fit beside its position, its low bits are left out; should that make two ranks the same, they are
-//! sorted as they are.
+//! Ranks and positions are packed into words, because words are sorted several times faster than structures. If a
+//! rank does not fit beside its position, its low bits are left out. If that makes two ranks equal, the whole ranks
+//! are sorted.
 
 use hotrow_core::ItemId;
 
-/// A segment where an attempt has to line up.
+/// A segment whose line an attempt has to join.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Planned {
     pub(super) rank: u64,
     pub(super) item: ItemId,
 }
 
-/// What an attempt has planned, in the order of first touch, and the order in which to do it.
+/// The plan of an attempt: its segments in the order of first touch, and the order in which to join them.
 #[derive(Debug, Default)]
 pub(super) struct Plan {
     planned: Vec<Planned>,
-    /// Positions in `planned`, in order.
+    /// Indexes into `planned`, in sorted order.
     order: Vec<u64>,
 }
 
@@ -37,13 +37,13 @@ impl Plan {
         self.planned.push(planned);
     }
 
-    /// One of those put in order.
+    /// Returns one entry in sorted order.
     #[inline(always)]
     pub(super) fn get(&self, at: usize) -> Option<Planned> {
         self.order.get(at).map(|position| self.planned[*position as usize])
     }
 
-    /// Puts everything in order. `address` tells an item's segment's.
+    /// Sorts everything. `address` returns the address of an item's segment.
     pub(super) fn sort(&mut self, address: impl Fn(ItemId) -> usize) {
         let Self { planned, order } = self;
         let position_bits = u64::BITS - (planned.len() as u64).leading_zeros();
@@ -76,7 +76,7 @@ impl Plan {
 mod tests {
     use super::*;
 
-    /// The items' numbers in the order of the plan. An item's address is 1,000 less its number.
+    /// Returns the items' numbers in the order of the plan. An item's address is 1,000 less its number.
     fn sorted(ranks: &[u64]) -> Vec<usize> {
         // SAFETY: used for no attempt.
         let item = |at| unsafe { ItemId::from_position(at) };

@@ -1,11 +1,11 @@
-//! How far each worker's commit has come in the order of ranks, and where others wait for it.
+//! The progress of each worker's commit in the order of ranks, and the events at which others wait for it.
 //!
-//! The paper's table of maximal ranks, shared by all threads (drp §4.1, §6.1). A worker publishes its *bound*: it has
-//! joined all segments of lower ranks that it is going to join, and so has everybody before it. Who is behind it in a
+//! This is the paper's table of maximal ranks, shared by all threads (drp §4.1, §6.1). A worker publishes its
+//! *bound*: it has joined all its segments of lower ranks, and so has everybody before it. An attempt behind it in a
 //! line may join segments below that bound. (The paper publishes the rank joined last and lets others come up to it.
-//! The bound is the rank to be joined next, if nobody is before, which lets others come further, and does not mind
-//! that two segments have one rank. But it is never ahead of a predecessor's bound: who is behind knows only whom it
-//! is behind of directly, and would overtake the others.)
+//! The bound is the rank to be joined next, if nobody is before the worker. So others come further, and two segments
+//! may have the same rank. But the bound is never ahead of a predecessor's bound. An attempt behind knows only its
+//! direct predecessors, so otherwise it would overtake the others.)
 
 use super::ticket_lock::WORKERS_MAX;
 use crate::per_worker::PerWorker;
@@ -15,17 +15,17 @@ use hotrow_sync::event::Event;
 use hotrow_sync::spin::spin_until;
 use hotrow_sync::thread;
 
-/// The bound of a worker that is not committing, or that has joined all its lines behind others that have.
+/// The bound of a worker that is not committing, or whose commit has finished.
 const FINISHED: u64 = u64::MAX;
-/// The bound of one that has joined all its lines and waits for others to finish.
+/// The bound of a worker that has joined all its lines and waits for others to finish.
 const JOINED_ALL: u64 = u64::MAX - 1;
 /// The highest rank there is.
 pub(super) const RANK_MAX: u64 = u64::MAX - 2;
 
-/// One worker's commit.
+/// The commit of one worker.
 #[derive(Debug)]
 pub(super) struct WorkerProgress {
-    /// How many there have been.
+    /// Number of commits of the worker so far.
     serial: AtomicU64,
     bound: AtomicU64,
 }
@@ -37,41 +37,41 @@ impl Default for WorkerProgress {
 }
 
 impl WorkerProgress {
-    /// Says that everything below `rank`, or everything, has been joined: by this commit, and by all that it is behind
-    /// of.
+    /// Publishes that this commit and all its predecessors have joined everything below `rank`, or everything.
     #[inline(always)]
     pub(super) fn advance(&self, rank: Option<u64>) {
-        // Release: pairs with the acquire in `has_passed`; who joins a line because of it joins behind this worker.
+        // Release: pairs with the acquire in `has_passed`. An attempt that joins a line because of it joins behind
+        // this worker.
         self.bound.store(rank.map_or(JOINED_ALL, |rank| rank.min(JOINED_ALL)), Ordering::Release);
     }
 }
 
-/// A commit that another one is behind: a predecessor (drp §4.1).
+/// A commit that precedes another one in a line (drp §4.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Predecessor {
     pub(super) worker: u32,
     serial: u64,
 }
 
-/// Places to wait at. What is waited for has a number, several share a place.
+/// Number of places to wait at. Each awaited condition has a number; several numbers share a place.
 const PLACES: usize = if cfg!(test) { 2 } else { 64 };
 
-/// Workers whose words lie in one cache line.
+/// Number of workers whose words lie in one cache line.
 const IN_A_LINE: usize = 16;
 
-/// All workers' commits.
+/// The progress of all workers' commits.
 #[derive(Debug)]
 pub(super) struct Progress {
     commits: PerWorker<WorkerProgress>,
-    /// Odd while a worker has finished a commit that is going to change an index, and has not done so. Many in a cache
-    /// line: all of them are looked at together.
+    /// Odd while a worker has finished a commit that is going to change an index, and has not changed it yet. Many
+    /// words lie in one cache line, because all of them are loaded together.
     restructuring: PerWorker<[AtomicU32; IN_A_LINE]>,
     places: Box<[CachePadded<Event>]>,
-    /// How many are parked, or about to be.
+    /// Number of threads that are parked, or about to park.
     parked: CachePadded<AtomicU32>,
-    /// How many workers have begun a commit.
+    /// Number of workers that have begun a commit.
     workers: CachePadded<AtomicU32>,
-    /// One more than the highest number of a worker that has.
+    /// One more than the highest number of a worker that has begun a commit.
     workers_end: CachePadded<AtomicU32>,
 }
 
@@ -94,25 +94,25 @@ impl Progress {
         // Relaxed: only the worker itself changes it.
         let serial = commit.serial.load(Ordering::Relaxed);
         if serial == 0 {
-            // Relaxed: it only says how to wait.
+            // Relaxed: it only decides how to wait.
             self.workers.fetch_add(1, Ordering::Relaxed);
-            // Relaxed: made visible by what the worker does afterwards.
+            // Relaxed: the worker's later stores make it visible.
             self.workers_end.fetch_max(worker + 1, Ordering::Relaxed);
         }
-        // Release, both, in this order: who sees the new bound sees the new serial number, and who finds the worker
-        // in a line, which it joins later, sees both.
+        // Release, both, in this order: a thread that sees the new bound sees the new serial number. A thread that
+        // finds the worker in a line, which it joins later, sees both.
         commit.serial.store(serial + 1, Ordering::Release);
         commit.advance(rank);
         commit
     }
 
-    /// A worker's commit.
+    /// Returns the commit of a worker.
     #[inline]
     pub(super) fn of(&self, worker: u32) -> &WorkerProgress {
         self.commits.of(worker)
     }
 
-    /// Says that the commit has joined all its lines, and so have all that it is behind of.
+    /// Publishes that the commit has finished: it and all its predecessors have joined all their lines.
     #[inline]
     pub(super) fn finish(&self, worker: u32) {
         self.commits.of(worker).bound.store(FINISHED, Ordering::Release);
@@ -122,22 +122,24 @@ impl Progress {
         &self.restructuring.of(worker / IN_A_LINE as u32)[worker as usize % IN_A_LINE]
     }
 
-    /// Says that a worker's commit is going to change an index, or, when called again, that it has.
+    /// Publishes that a worker's commit is going to change an index. The next call publishes that it has changed it.
     pub(super) fn toggle_restructuring(&self, worker: u32) {
         let word = self.restructuring(worker);
-        // Relaxed: only the worker itself changes it. The store pairs with the loads in `wait_for_restructuring`. The
-        // word is odd before the commit finishes, so whoever comes after it in the serial order sees that, or a later
-        // word, and then the index as it is now. Sequentially consistent, as one may come after another without having
-        // seen anything of it: by not having been in a line when the other looked (`TicketLock::version`).
+        // Relaxed: only the worker itself changes it. The store pairs with the loads in `wait_for_restructuring`.
+        // The word is odd before the commit finishes. So an attempt that comes after it in the serial order loads
+        // that word, or a later word and then the index as it is now. Sequentially consistent, because an attempt
+        // may come after another one without having seen anything of it: it was not in a line when the other looked
+        // (`TicketLock::version`).
         word.store(word.load(Ordering::Relaxed).wrapping_add(1), Ordering::SeqCst);
     }
 
-    /// Waits until all commits that have finished have changed their indexes as they are going to. Whose effects the
-    /// caller has seen, directly or by what others made of them, is among these, and what it still was to insert or
-    /// delete is in the index afterwards. `seen` is room for a word of each worker.
+    /// Waits until all finished commits have made their announced changes of indexes. These include all commits
+    /// whose effects the caller has seen, directly or through other transactions. Their insertions and deletions are
+    /// in the index afterwards. `seen` lends room for a word of each worker.
     ///
-    /// The caller has not finished, so none of those that have is behind it, and none waits for it. One that says so
-    /// and has not finished yet waits for nobody any more. Those that say so later come after the caller.
+    /// The caller has not finished, so no finished commit is behind it or waits for it. A commit that has published
+    /// a change and has not finished yet waits for nobody any more. Commits that publish one later come after the
+    /// caller.
     pub(super) fn wait_for_restructuring(&self, worker: u32, seen: &mut Vec<(u32, u32)>) {
         let word = |other| self.restructuring(other).load(Ordering::SeqCst);
         let others = (0..self.workers_end.load(Ordering::Relaxed)).filter(|other| *other != worker);
@@ -150,33 +152,31 @@ impl Progress {
         }
     }
 
-    /// The commit that a worker is in now.
+    /// Returns the commit that a worker is in now.
     ///
-    /// It is the one that was found in a line if it still is in that line afterwards: a later one begins when the
-    /// earlier has left its lines, and who sees its serial number sees that (acquire).
+    /// It is the commit that was found in a line, if that one still is in the line afterwards: a later commit begins
+    /// when the earlier one has left its lines, and a thread that loads its serial number sees that (acquire).
     #[inline]
     pub(super) fn current(&self, worker: u32) -> Predecessor {
         Predecessor { worker, serial: self.commits.of(worker).serial.load(Ordering::Acquire) }
     }
 
-    /// The rank below which a predecessor, and all that it is behind of, have joined everything that they are going
-    /// to join.
+    /// Returns the rank below which a predecessor and all its own predecessors have joined all their lines.
     #[inline]
     pub(super) fn bound(&self, predecessor: Predecessor) -> u64 {
         let commit = self.commits.of(predecessor.worker);
-        // Acquire, both, in this order: who sees a later commit's bound sees its serial number.
+        // Acquire, both, in this order: a thread that loads a later commit's bound loads its serial number, too.
         let bound = commit.bound.load(Ordering::Acquire);
         if commit.serial.load(Ordering::Acquire) == predecessor.serial { bound } else { FINISHED }
     }
 
-    /// Whether a predecessor has joined everything up to and including `rank` that it is going to, and so have all
-    /// that it is behind of.
+    /// True if a predecessor and all its own predecessors have joined all their lines up to and including `rank`.
     #[inline]
     fn has_passed(&self, predecessor: Predecessor, rank: u64) -> bool {
         self.bound(predecessor) > rank
     }
 
-    /// Whether a predecessor has finished.
+    /// True if a predecessor has finished.
     #[inline]
     pub(super) fn has_finished(&self, predecessor: Predecessor) -> bool {
         self.has_passed(predecessor, JOINED_ALL)
@@ -200,10 +200,11 @@ impl Progress {
         &self.places[(number ^ number >> 32) as usize % PLACES]
     }
 
-    /// Waits until a condition holds, of which [`tell`](Self::tell) is told by `number`.
+    /// Waits until `condition` holds; [`tell`](Self::tell) with `number` wakes it.
     ///
-    /// What is waited for was joined before, and those who joined before never wait for who joined later: so it
-    /// comes. There is no deadline: who is in line cannot leave it before its turn.
+    /// It waits only for attempts that joined a line before, and those never wait for attempts that joined later. So
+    /// the condition comes to hold. There is no deadline, because an attempt in a line cannot leave it before its
+    /// turn.
     #[cold]
     pub(super) fn wait(&self, number: u64, mut condition: impl FnMut() -> bool) {
         let rounds = match () {
@@ -217,14 +218,14 @@ impl Progress {
         // Sequentially consistent: see `tell`.
         self.parked.fetch_add(1, Ordering::SeqCst);
         self.place(number).wait_until(condition);
-        // Relaxed: nobody who could be missed is left.
+        // Relaxed: no waiter that could be missed is left.
         self.parked.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Wakes who waits for one of these numbers. What they wait for has been stored before.
+    /// Wakes the threads that wait for one of these numbers. Their condition's words have been stored before.
     ///
-    /// Either this sees that somebody is parked, or who parks looks at its condition after the fence, and so sees
-    /// what was stored before it.
+    /// Either this load sees that a thread is parked, or a thread that parks checks its condition after the fence,
+    /// and so sees the earlier stores.
     #[inline]
     pub(super) fn tell(&self, numbers: impl Iterator<Item = u64>) {
         fence(Ordering::SeqCst);
@@ -243,7 +244,7 @@ impl Progress {
         }
     }
 
-    /// Whether there are more workers than run at once.
+    /// True if there are more workers than can run at once.
     fn is_crowded(&self) -> bool {
         self.workers.load(Ordering::Relaxed) as usize > thread::running_at_once()
     }

@@ -1,4 +1,4 @@
-//! The line at a segment: who has joined it, and how far it has come.
+//! The ticket lock of a segment (its *line*): the attempts that have joined it, and how many are done.
 //!
 //! # Two words
 //!
@@ -7,34 +7,35 @@
 //! done:   | clock block 16 | writers 32 | readers 16 |
 //! ```
 //!
-//! Who joins adds itself to `joined`, one step, and gets its *position*: how many had joined before. Who is done adds
-//! itself to `done`. So the line is served in the order in which it was joined, nobody waits to join it, and nothing
-//! but two counts is kept of it, and the last writer's [clock block](super::clock_block). The writers' count and the readers' count below it are one number of 48 bits, in both
-//! words: where the readers of `joined` run over into the writers, those of `done` do so after the same number.
+//! An attempt that joins adds itself to `joined` in one step and gets its *ticket*: the number of attempts that had
+//! joined before. An attempt that is done adds itself to `done`. So the line is served in the order in which it was
+//! joined, and nobody waits to join it. It keeps nothing but the two counts and the last writer's [clock
+//! block](super::clock_block). In both words the writers' count and the readers' count below it are one number of 48
+//! bits. Where the readers of `joined` overflow into the writers, those of `done` do so after the same number.
 //!
-//! - A writer's turn is when `done` equals its position: all before it are done, and nobody behind it can be.
-//! - A reader's turn is when no writer before it is left: its position is ahead of `done` by readers only. Readers
-//!   that joined later may be done already, so the difference may be negative; there are fewer of them at a time than
-//!   half of what 16 bits count.
+//! - A writer's turn is when `done` equals its ticket: all before it are done, and nobody behind it can be.
+//! - A reader's turn is when no writer before it is left: its ticket is ahead of `done` by readers only. Readers
+//!   that joined later may be done already, so the difference may be negative. Its size stays below half of the
+//!   readers' count, because fewer readers than that are in line at a time.
 //!
-//! In the paper's words (drp §4.1, §6.1): a lock is *free* when both counts are equal; *acquired* between a step's
-//! beginning and its end, which is one instruction; and *relaxed* from then until its holder is done: others may join,
-//! the order is kept. The holder's number beside the count is its *last holder*, the positions are the *intention
-//! queue*: each intention waits, in its owner's memory, for its position.
+//! In the paper's words (drp §4.1, §6.1): a lock is *free* when both counts are equal. It is *acquired* between a
+//! step's beginning and its end, which is one instruction. It is *relaxed* from then until its holder is done:
+//! others may join, and the order is kept. The holder's number beside the count is its *last holder*. The tickets
+//! are the *intention queue*: each intention waits, in its owner's memory, for its ticket.
 //!
 //! # The version
 //!
-//! The writers' count of `joined` is the segment's version for who reads without joining: it changes before a writer
-//! may change the value. That of `done` says whether the writers up to there are done. A version comes back after 2³²
-//! writers, none of which an attempt that still remembers it must have seen; when 2¹⁶ readers have joined it changes
-//! too, which makes such a reader read again.
+//! The writers' count of `joined` is the segment's version for attempts that read without joining: it changes before
+//! a writer may change the value. That of `done` tells whether the writers up to there are done. A version comes
+//! back after 2³² writers. Only an attempt that remembers it and has seen none of them could mistake it for the old
+//! one. The version also changes when 2¹⁶ readers have joined, which makes such a reader read again.
 
 use super::clock_block::ClockBlock;
 use crate::stable::stable;
 use hotrow_core::Reason;
 use hotrow_sync::atomic::{AtomicU64, Ordering};
 
-/// Workers that a line can tell apart: each may be in it once, and half of the readers' count is for them.
+/// Number of workers that a line can tell apart. Each may be in it once, and half of the readers' count is for them.
 pub(super) const WORKERS_MAX: u32 = 1 << 14;
 
 const HOLDER_BITS: u32 = 16;
@@ -44,7 +45,7 @@ const POSITIONS: u64 = (1 << CLOCK_BLOCK_SHIFT) - 1;
 const READER: u64 = 1;
 const WRITER: u64 = 1 << READERS_BITS;
 
-/// A place in a line: how many had joined before.
+/// A ticket: the number of attempts that had joined the line before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Ticket(u64);
 
@@ -54,21 +55,21 @@ impl Ticket {
         (self.0 >> READERS_BITS) as u32
     }
 
-    /// Whether any writer before this position is not done.
+    /// True if any writer before this ticket is not done.
     #[inline(always)]
     fn has_writers(self, done: u64) -> bool {
         let ahead = self.0.wrapping_sub(done).wrapping_add(WRITER / 2) & POSITIONS;
         ahead >> READERS_BITS != 0
     }
 
-    /// Whether anybody before this position is not done.
+    /// True if any attempt before this ticket is not done.
     #[inline(always)]
     fn has_anybody(self, done: u64) -> bool {
         self.0 != done & POSITIONS
     }
 }
 
-/// What a segment has beside its value.
+/// The ticket lock beside a segment's value.
 #[derive(Debug, Default)]
 #[repr(C)]
 pub struct TicketLock {
@@ -77,13 +78,13 @@ pub struct TicketLock {
 }
 
 impl TicketLock {
-    /// The line of a segment that a worker has just made: it is the first in it, as a writer.
+    /// Makes the line of a segment that a worker has just created: the worker is the first in it, as a writer.
     pub(super) fn new_locked(worker: u32) -> Self {
         let joined = WRITER << HOLDER_BITS | u64::from(worker + 1);
         Self { joined: AtomicU64::new(joined), done: AtomicU64::new(0) }
     }
 
-    /// Whether nobody has left the line yet. So it is as long as the attempt is in line that has made the segment.
+    /// True if nobody has left the line yet: the attempt that has made the segment is still in line.
     pub(super) fn is_new(&self) -> bool {
         self.done() & POSITIONS == 0
     }
@@ -95,15 +96,15 @@ impl TicketLock {
         Self::joined(self.joined.fetch_add(READER << HOLDER_BITS, Ordering::SeqCst))
     }
 
-    /// Joins as a writer, and names the one who was the last before.
+    /// Joins as a writer, and returns the last writer before it.
     #[inline]
     pub(super) fn join_writing(&self, worker: u32) -> (Ticket, Option<u32>) {
         let mut seen = self.joined.load(Ordering::Relaxed);
         loop {
             let position = (seen >> HOLDER_BITS).wrapping_add(WRITER);
             let joined = position << HOLDER_BITS | u64::from(worker + 1);
-            // Sequentially consistent: of two attempts that each join the line of what the other has read, and then
-            // check what they have read (`version`), one sees the other in line.
+            // Sequentially consistent: if two attempts each join the line of the other's read, and then check their
+            // own read (`version`), one sees the other in line.
             match self.joined.compare_exchange_weak(seen, joined, Ordering::SeqCst, Ordering::Relaxed) {
                 Ok(_) => return Self::joined(seen),
                 Err(other) => seen = other,
@@ -118,25 +119,26 @@ impl TicketLock {
 
     #[inline(always)]
     fn done(&self) -> u64 {
-        // Acquire: pairs with the release in `leave_*`. Whose turn has come sees what those before have stored, and
-        // stores only after they have looked.
+        // Acquire: pairs with the release in `leave_*`. An attempt whose turn has come sees the stores of those
+        // before it, and stores only after their loads.
         self.done.load(Ordering::Acquire)
     }
 
-    /// Whether it is the turn of who joined at `position`.
+    /// True if it is the turn of the attempt that joined at `position`.
     #[inline(always)]
     pub(super) fn is_turn(&self, position: Ticket, writes: bool) -> bool {
         let done = self.done();
         if writes { !position.has_anybody(done) } else { !position.has_writers(done) }
     }
 
-    /// Whether a reader before this position is not done. For who joined as a writer: nobody behind it is done either.
+    /// True if a reader before this ticket is not done. For a writer's ticket only: nobody behind a writer is done
+    /// either.
     #[inline(always)]
     pub(super) fn has_readers_before(&self, position: Ticket) -> bool {
         position.0.wrapping_sub(self.done()) & (WRITER - 1) != 0
     }
 
-    /// Whether a writer before this position is not done.
+    /// True if a writer before this ticket is not done.
     #[inline(always)]
     pub(super) fn has_writers_before(&self, position: Ticket) -> bool {
         position.has_writers(self.done())
@@ -150,7 +152,7 @@ impl TicketLock {
         self.done.store(done | u64::from(clock_block.0) << CLOCK_BLOCK_SHIFT, Ordering::Release);
     }
 
-    /// The clock block of the writer who has left last.
+    /// Returns the clock block of the writer that has left last.
     #[inline]
     pub(super) fn clock_block(&self) -> ClockBlock {
         ClockBlock((self.done() >> CLOCK_BLOCK_SHIFT) as u16)
@@ -159,18 +161,18 @@ impl TicketLock {
     /// Leaves the line as a reader, at its turn.
     #[inline(always)]
     pub(super) fn leave_reading(&self) {
-        // Release: pairs with `done`; a writer's turn comes after all that the readers before it have looked at. The
-        // chain of additions keeps what earlier ones have released.
+        // Release: pairs with `done`; a writer's turn comes after all loads of the readers before it. The chain of
+        // additions keeps the releases of earlier readers.
         self.done.fetch_add(READER, Ordering::Release);
     }
 
-    /// Leaves the line of a segment that the attempt has made.
+    /// Leaves the line of a segment that the attempt itself has made.
     #[inline(always)]
     pub(super) fn leave_inserted(&self, clock_block: ClockBlock) {
         self.leave_writing(Ticket(0), clock_block);
     }
 
-    /// The version, if no writer is in line.
+    /// Returns the version, if no writer is in line.
     #[inline(always)]
     pub(super) fn version(&self) -> Option<u32> {
         // Sequentially consistent: see `join_writing`.
@@ -179,14 +181,14 @@ impl TicketLock {
         (!position.has_writers(self.done())).then(|| position.version())
     }
 
-    /// The version that a position says: what a reader that read it before must have found.
+    /// Returns the version of a ticket: a reader that read before the ticket must have found it.
     #[inline(always)]
     pub(super) fn version_at(position: Ticket) -> u32 {
         position.version()
     }
 
-    /// Runs `load` until no writer was in line meanwhile. `Drp::install` has the writer's fence: who has seen a part of
-    /// what a writer stored sees that it joined.
+    /// Runs `load` until no writer was in line meanwhile. `Drp::install` has the writer's fence: a reader that has
+    /// seen a part of a writer's stores sees that the writer joined.
     #[inline]
     pub(super) fn stable<V>(&self, load: impl FnMut() -> V) -> Result<(u32, V), Reason> {
         stable(

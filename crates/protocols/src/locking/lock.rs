@@ -6,32 +6,32 @@
 //!                         exclusive: the number of the worker that holds it
 //! ```
 //!
-//! So who holds a lock can be told from the word, which is what comparing ages needs. While nobody is in the way,
-//! taking and releasing it is one read-modify-write each. *Queued* sends everybody to the queues (`queue`): a
+//! So the word names the lock's holders, and their ages can be compared. While nobody is in the way, taking and
+//! releasing the lock is one read-modify-write each. *Queued* sends everybody to the queues (`queue`): either a
 //! transaction waits there, or a worker with a higher number shares the lock and is noted there.
 
 use hotrow_sync::atomic::{AtomicU64, Ordering};
 
 const EXCLUSIVE: u64 = 1 << 63;
 const QUEUED: u64 = 1 << 62;
-/// Workers that have a bit of their own.
+/// Number of workers that have a bit of their own.
 const BITS: u32 = if cfg!(test) { 3 } else { 62 };
 
 /// A reader-writer lock that knows its holders.
 #[derive(Debug, Default)]
 pub struct LockWord(AtomicU64);
 
-/// Who holds a lock, as far as the word says.
+/// The holders of a lock, as far as the word names them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Holders {
-    /// These workers, as bits; nobody if there are none.
+    /// These workers, as bits; none if the lock is free.
     Shared(u64),
     /// This worker.
     Exclusive(u32),
 }
 
 impl Holders {
-    /// Their workers, and whether the lock is theirs alone.
+    /// Returns the workers, each with true if it holds the lock exclusively.
     pub(super) fn workers(self) -> impl Iterator<Item = (u32, bool)> {
         let (mut bits, mut alone) = match self {
             Holders::Shared(bits) => (bits, None),
@@ -48,13 +48,13 @@ impl Holders {
     }
 }
 
-/// Who else may have to be told when a lock is released.
+/// Says whether a release must hand the lock on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub(super) enum Released {
     /// Nobody.
     NoWaiters,
-    /// Who is in the queue.
+    /// Those in the queue.
     Queued,
 }
 
@@ -64,25 +64,25 @@ impl Released {
     }
 }
 
-/// The bit of a worker, if it has one.
+/// Returns the bit of a worker, if it has one.
 #[inline(always)]
 fn bit(worker: u32) -> Option<u64> {
     (worker < BITS).then(|| 1 << worker)
 }
 
 impl LockWord {
-    /// The lock of a segment that a worker has just made and holds.
+    /// Makes the lock of a segment that a worker has just created and holds.
     pub(super) fn new_locked(worker: u32) -> Self {
         Self(AtomicU64::new(EXCLUSIVE | u64::from(worker)))
     }
 
-    /// Shares the lock if nobody is in the way.
+    /// Takes the lock in shared mode if nobody is in the way.
     #[inline(always)]
     pub(super) fn try_shared(&self, worker: u32) -> bool {
         let Some(bit) = bit(worker) else { return false };
         let mut seen = self.0.load(Ordering::Relaxed);
         while seen & (EXCLUSIVE | QUEUED) == 0 {
-            // Acquire: pairs with the release of whoever held it last, so that its stores are seen. Sequentially
+            // Acquire: pairs with the release of the last holder, so that its stores are seen. Sequentially
             // consistent besides: locks and the checks of buckets and leaves must not miss each other (`occ`).
             match self.0.compare_exchange_weak(seen, seen | bit, Ordering::SeqCst, Ordering::Relaxed) {
                 Ok(_) => return true,
@@ -92,7 +92,7 @@ impl LockWord {
         false
     }
 
-    /// Takes the lock alone if nobody is in the way. `shares` says whether the worker shares it already.
+    /// Takes the lock exclusively if nobody is in the way. `shares` is true if the worker shares it already.
     #[inline(always)]
     pub(super) fn try_exclusive(&self, worker: u32, shares: bool) -> bool {
         let free = match (shares, bit(worker)) {
@@ -104,15 +104,15 @@ impl LockWord {
         self.0.compare_exchange(free, taken, Ordering::SeqCst, Ordering::Relaxed).is_ok()
     }
 
-    /// Gives a shared lock back. `None` if the worker has no bit: then it is noted in the queue. Not for a protocol
-    /// that revokes locks: the word may belong to another by now.
+    /// Releases a shared lock. `None` if the worker has no bit: then it is noted in the queue. Not for a protocol
+    /// that revokes locks, because there the word may already belong to another worker.
     #[inline(always)]
     pub(super) fn release_shared(&self, worker: u32) -> Option<Released> {
         // Release: pairs with the acquire of the next holder, which may store.
         bit(worker).map(|bit| Released::from(self.0.fetch_and(!bit, Ordering::Release)))
     }
 
-    /// As [`release_shared`](Self::release_shared), unless the lock was taken away.
+    /// Does what [`release_shared`](Self::release_shared) does, unless the lock was taken away.
     #[inline(always)]
     pub(super) fn release_shared_if_held(&self, worker: u32) -> Option<Released> {
         let bit = bit(worker)?;
@@ -127,13 +127,13 @@ impl LockWord {
         Some(Released::NoWaiters)
     }
 
-    /// Whether only the queue gives the lock to this worker.
+    /// True if this worker gets the lock only through the queue.
     #[inline]
     pub(super) fn needs_queue(&self, worker: u32) -> bool {
         worker >= BITS || self.0.load(Ordering::Relaxed) & QUEUED != 0
     }
 
-    /// Gives an exclusive lock back, unless it was taken away.
+    /// Releases an exclusive lock, unless it was taken away.
     #[inline(always)]
     pub(super) fn release_exclusive(&self, worker: u32) -> Released {
         let mine = EXCLUSIVE | u64::from(worker);
@@ -144,30 +144,31 @@ impl LockWord {
                 Ok(_) => return Released::from(seen),
                 // The queue was closed or opened meanwhile.
                 Err(now) if now & !QUEUED == mine => seen = now,
-                // Somebody older has the lock now, through the queue.
+                // An older transaction has got the lock through the queue.
                 Err(_) => return Released::NoWaiters,
             }
         }
     }
 
-    /// From now on everybody goes through the queue. Only under the queue's mutex, as all that follow.
+    /// Closes the lock: everybody goes through the queue. To be called under the queue's mutex only, like all that
+    /// follow.
     pub(super) fn close(&self) {
         self.0.fetch_or(QUEUED, Ordering::SeqCst);
     }
 
-    /// Nobody is in the queue any more.
+    /// Opens the lock again: nobody is in the queue any more.
     pub(super) fn open(&self) {
         self.0.fetch_and(!QUEUED, Ordering::Release);
     }
 
-    /// Who holds the lock now.
+    /// Returns the current holders of the lock.
     pub(super) fn holders(&self) -> Holders {
         let word = self.0.load(Ordering::SeqCst);
         let holders = word & !(EXCLUSIVE | QUEUED);
         if word & EXCLUSIVE == 0 { Holders::Shared(holders) } else { Holders::Exclusive(holders as u32) }
     }
 
-    /// Whether a worker holds the lock, by its bit or alone.
+    /// True if a worker holds the lock, shared or exclusively.
     pub(super) fn is_held_by(&self, worker: u32) -> bool {
         match (self.holders(), bit(worker)) {
             (Holders::Exclusive(holder), _) => holder == worker,
@@ -183,17 +184,17 @@ impl LockWord {
         true
     }
 
-    /// Gives the lock, which nobody else holds, to a worker alone.
+    /// Grants the lock exclusively to a worker. Nobody else may hold it.
     pub(super) fn grant_exclusive(&self, worker: u32) {
-        // Closed, and without holders but the worker itself: nobody changes the word without the mutex.
+        // The lock is closed and has no other holder, so nobody changes the word without the mutex.
         self.0.store(EXCLUSIVE | QUEUED | u64::from(worker), Ordering::SeqCst);
     }
 
-    /// Takes the lock from a worker that was wounded, if it still has it.
+    /// Takes the lock from a wounded worker, if it still holds it.
     pub(super) fn revoke(&self, worker: u32) {
         match (self.holders(), bit(worker)) {
             (Holders::Exclusive(_), _) => {
-                // Closed all the while, so a failure means that the worker has released.
+                // The lock stays closed, so a failure means that the worker has released it.
                 let held = EXCLUSIVE | QUEUED | u64::from(worker);
                 let _ = self.0.compare_exchange(held, QUEUED, Ordering::SeqCst, Ordering::Relaxed);
             }

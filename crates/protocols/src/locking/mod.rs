@@ -1,30 +1,30 @@
-//! Two-phase locking, in three variants that differ in what happens when a lock is held by others (plor §2.1).
+//! Two-phase locking, in three variants that resolve a conflict over a held lock differently (plor §2.1).
 //!
 //! # Algorithm
 //!
-//! A read shares the segment's lock, a write takes it alone, each before it touches the value, and all locks are
-//! held until the attempt ends. A read for update takes the lock alone at once. Writes are kept until commit, as
-//! under every protocol, so an attempt that aborts has changed nothing. At commit the locks for predicates are
-//! taken, buckets and leaves are checked, writes are installed, and everything is released.
+//! A read takes the segment's lock in shared mode and a write in exclusive mode, each before it touches the value.
+//! The attempt holds all locks until it ends. A read for update takes the lock exclusively at once. Writes are
+//! buffered until commit, as under every protocol, so an attempt that aborts has changed nothing. At commit the
+//! locks for predicates are taken, buckets and leaves are checked, writes are installed, and all locks are released.
 //!
-//! The variants differ in `queue::Queues` only; its module says who waits, dies or wounds, and why there is no
+//! The variants differ only in `queue::Queues`. Its module explains waits, deaths and wounds, and why there is no
 //! deadlock.
 //!
-//! # Why it is right
+//! # Why it is serializable
 //!
-//! An attempt holds all its locks at the moment when it has checked the buckets and leaves, and others that it
-//! conflicts with hold theirs before or after; that moment is its place in the serial order. Absence has no lock: a
+//! An attempt holds all its locks at the moment when it has checked the buckets and leaves. Attempts in conflict
+//! with it hold theirs before or after. So that moment is its place in the serial order. Absence has no lock: a
 //! failed lookup and a scan observe versions, which are checked at that moment. (So an insertion may abort an older
-//! scan, and the age of a transaction does not protect it from phantoms; the gate for elders does.)
+//! scan. The age of a transaction does not protect it from phantoms, but the starvation gate does.)
 //!
-//! In `wound-wait` an attempt can lose a lock while it runs. Whoever takes it has wounded the attempt before, so the
-//! attempt cannot reach its commit point, and a value that it has looked at since counts only if it then finds
-//! itself unharmed (`WorkerStates::is_wounded`).
+//! In `wound-wait` an attempt can lose a lock while it runs. A transaction that takes the lock has wounded the
+//! attempt before, so the attempt cannot reach its commit point. A value that it reads afterwards counts only if the
+//! attempt then finds itself unharmed (`WorkerStates::is_wounded`).
 //!
 //! # Deviations from plor §2.1 and DBx1000
 //!
-//! - Locks are words with the holders' bits; only who must wait goes through a list under a mutex.
-//! - See `queue` for wounds and for the queue of `wait-die`.
+//! - Locks are words with the holders' bits; only a transaction that must wait goes through a list under a mutex.
+//! - See `queue` for deviations in wounds and in the queue of `wait-die`.
 
 mod lock;
 mod queue;
@@ -39,7 +39,7 @@ use hotrow_sync::clock;
 use lock::Released;
 use queue::{LockRequest, Queues, Refused};
 
-/// What a transaction does when a lock is held by others.
+/// The rule for a transaction that meets a lock held by others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Policy {
     /// It aborts.
@@ -57,7 +57,7 @@ impl Policy {
         match self {
             Policy::NoWait => Variant {
                 name: "no-wait",
-                summary: "two-phase locking; who meets a lock aborts",
+                summary: "two-phase locking; a transaction that meets a held lock aborts",
                 source: "plor §2.1",
             },
             Policy::WaitDie => Variant {
@@ -82,7 +82,7 @@ pub struct TwoPhaseLocking {
     queues: Queues,
 }
 
-/// What a worker keeps: the stamp of its current transaction.
+/// State that a worker keeps: the stamp of its current transaction.
 #[derive(Debug, Default)]
 pub struct LockingLocal {
     stamp: AttemptStamp,
@@ -95,7 +95,7 @@ impl TwoPhaseLocking {
         item.is(Flags::LOCKED) || (!exclusive && item.is(Flags::READ))
     }
 
-    /// Takes the lock of an item, for itself alone or not, unless the attempt holds it.
+    /// Takes the lock of an item, shared or exclusive, unless the attempt holds it.
     #[inline(always)]
     fn lock(&self, attempt: &mut Attempt<Self>, id: ItemId, exclusive: bool) -> Result<(), ConflictCause> {
         if Self::holds(attempt, id, exclusive) {
@@ -136,7 +136,7 @@ impl TwoPhaseLocking {
         }
     }
 
-    /// Whether what was seen under a lock counts.
+    /// Returns a value that was read under a lock, or fails if the attempt was wounded.
     #[inline(always)]
     fn unharmed<V>(&self, attempt: &Attempt<Self>, value: V) -> Result<V, ConflictCause> {
         match self.policy {
@@ -145,7 +145,7 @@ impl TwoPhaseLocking {
         }
     }
 
-    /// Gives the lock of an item back, if the attempt holds it.
+    /// Releases the lock of an item, if the attempt holds it.
     #[inline(always)]
     fn unlock(&self, attempt: &mut Attempt<Self>, id: ItemId) {
         let (worker, stamp) = (attempt.worker().number(), attempt.local.stamp);
@@ -196,9 +196,10 @@ impl Variants for TwoPhaseLocking {
     }
 }
 
-// SAFETY: a `load` runs while the attempt holds the segment's lock, shared or exclusive, or it does not count (`unharmed`:
-// the lock was taken from a wounded attempt). Writes are installed under exclusive locks, which nobody takes from an attempt
-// that has passed its commit point; each once, after everything that can fail.
+// SAFETY: a `load` runs while the attempt holds the segment's lock, shared or exclusive. Otherwise the lock was
+// taken from a wounded attempt, and the load does not count (`unharmed`). Writes are installed under exclusive
+// locks, which nobody takes from an attempt that has passed its commit point. Each is installed once, after
+// everything that can fail.
 unsafe impl Protocol for TwoPhaseLocking {
     const WORKERS_MAX: u32 = worker_states::WORKERS_MAX;
     type Header = LockWord;
@@ -211,7 +212,7 @@ unsafe impl Protocol for TwoPhaseLocking {
     #[inline]
     fn begin(&self, attempt: &mut Attempt<Self>) {
         let now_ns = || match self.policy {
-            // It never compares ages, so it need not look at the clock.
+            // It never compares ages, so it need not read the clock.
             Policy::NoWait => 0,
             Policy::WaitDie | Policy::WoundWait => clock::nanoseconds(),
         };

@@ -1,26 +1,27 @@
-//! Where transactions wait for locks: queues beside the locks, found by the segment's address.
+//! Queues of transactions that wait for locks. They lie beside the locks and are found by the segment's address.
 //!
-//! A lock that nobody waits for has no queue. Queues of several segments share a list under a mutex (`striped`); what
-//! waits at one moment is little. A lock whose word says *queued* is taken and handed on under the mutex only, and
-//! what can change without it is that a holder releases.
+//! A lock that nobody waits for has no queue. Queues of several segments share a list under a mutex (`striped`),
+//! because few transactions wait at a time. A lock whose word is marked *queued* is taken and handed on under the
+//! mutex only. Without the mutex a holder may only release it.
 //!
-//! # Who waits, who dies, who wounds (plor §2.1)
+//! # Waiting, dying and wounding (plor §2.1)
 //!
 //! - `no-wait`: nobody waits.
-//! - `wait-die`: a transaction waits for younger holders only, and dies otherwise. So that what it waits for stays
-//!   younger, a freed lock goes to the youngest in the queue first. A younger transaction that is in nobody's way
-//!   but conflicts with an older one in the queue may still share the lock (plor §6.2.1 says what that is good
-//!   for), but only [`BYPASSES_MAX`] times, so that the one in the queue does not wait for ever.
-//! - `wound-wait`: a transaction wounds younger holders and takes what they hold, and waits for older ones. A freed
-//!   lock goes to the oldest in the queue first, and who conflicts with an older one in the queue waits behind it.
+//! - `wait-die`: a transaction waits for younger holders only, and dies otherwise. A freed lock goes to the youngest
+//!   in the queue first, so that a waiter waits for younger ones only. A younger transaction that conflicts with an
+//!   older one in the queue, but with no holder, may still share the lock (plor §6.2.1 gives the benefit). It may do
+//!   so only [`BYPASSES_MAX`] times, so that the one in the queue does not wait for ever.
+//! - `wound-wait`: a transaction wounds younger holders and takes their locks, and waits for older ones. A freed
+//!   lock goes to the oldest in the queue first. A transaction that conflicts with an older one in the queue waits
+//!   behind it.
 //!
-//! In both, whoever waits does so for transactions on one side of its age, so there is no cycle. An upgrade from
-//! shared to exclusive goes before all others: its shared lock is what they wait for.
+//! In both, a transaction waits only for transactions on one side of its age, so there is no cycle. An upgrade from
+//! shared to exclusive goes before all others, because they wait for its shared lock.
 //!
 //! # Deviations from plor §2.1 and DBx1000
 //!
-//! A wounded transaction loses its locks at once instead of when it finds out; nothing that it holds was changed,
-//! for values are installed at commit. A wounded one that has passed its commit point is waited for.
+//! A wounded transaction loses its locks at once instead of when it notices the wound. It has changed nothing under
+//! them, because values are installed at commit. A wounded one that has passed its commit point is waited for.
 
 use super::Policy;
 use super::lock::LockWord;
@@ -28,12 +29,12 @@ use crate::striped::Striped;
 use crate::worker_states::{AttemptStamp, Waited, WorkerStates, Wound};
 use hotrow_sync::clock::Duration;
 
-/// Lists of queues.
+/// Number of lists of queues.
 const STRIPES: usize = if cfg!(test) { 2 } else { 256 };
-/// A lock and a word of value.
+/// Size of a lock and one word of value, in bytes.
 const GRAIN: usize = 16;
 
-/// How many younger transactions may share a lock past an older one in the queue (`wait-die`).
+/// Number of younger transactions that may share a lock past an older one in the queue (`wait-die`).
 const BYPASSES_MAX: u32 = 16;
 
 /// All queues of an engine.
@@ -44,13 +45,13 @@ pub(super) struct Queues {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Role {
-    /// It shares the lock and has no bit in the word.
+    /// A holder that shares the lock and has no bit in the word.
     Holder,
-    /// It waits.
+    /// A transaction that waits.
     Waiter {
-        /// It shares the lock.
+        /// True if it shares the lock already.
         upgrade: bool,
-        /// How many younger ones have come before it since.
+        /// Number of younger transactions that have passed it since.
         bypassed: u32,
     },
 }
@@ -63,16 +64,16 @@ struct Entry {
     role: Role,
 }
 
-/// What a transaction wants of a lock.
+/// A transaction's request for a lock.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct LockRequest {
     /// The segment's address.
     pub(super) segment: usize,
-    /// Who.
+    /// The requesting attempt.
     pub(super) stamp: AttemptStamp,
-    /// The lock for itself alone.
+    /// True for the exclusive mode.
     pub(super) exclusive: bool,
-    /// It shares the lock already.
+    /// True if the transaction shares the lock already.
     pub(super) shares: bool,
 }
 
@@ -82,10 +83,10 @@ impl LockRequest {
     }
 }
 
-/// The lock was not to be had.
+/// The reasons for which a request fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Refused {
-    /// It stayed with others.
+    /// Others kept the lock.
     Unavailable,
     /// The transaction itself was wounded.
     Wounded,
@@ -96,7 +97,7 @@ impl Queues {
         Self { entries: Striped::new() }
     }
 
-    /// Takes a lock that was not to be had by its word alone. `wait_max` says how long it may be waited for.
+    /// Takes a lock that the word alone did not grant. `wait_max` returns the limit of the wait.
     pub(super) fn acquire(
         &self,
         wait_max: impl FnOnce() -> Option<Duration>,
@@ -112,7 +113,7 @@ impl Queues {
         let mut entries = self.entries.lock(request.segment);
         word.close();
         let Some(waits) = decide(&mut entries, word, request, policy, states) else {
-            // Others may have been held off by the word alone meanwhile.
+            // The closed word may have kept others from the lock meanwhile.
             hand_on(&mut entries, word, request.segment, policy, states);
             return Err(Refused::Unavailable);
         };
@@ -132,7 +133,7 @@ impl Queues {
         }
         let mut entries = self.entries.lock(segment);
         if granted() {
-            // Granted in the last moment: the attempt has it, whatever it does next.
+            // Granted at the last moment: the attempt holds it, so the request has succeeded.
             return Ok(());
         }
         entries
@@ -141,7 +142,7 @@ impl Queues {
         Err(if waited == Waited::Wounded { Refused::Wounded } else { Refused::Unavailable })
     }
 
-    /// Gives a shared lock back that has no bit in the word.
+    /// Releases a shared lock that has no bit in the word.
     pub(super) fn release_noted(
         &self,
         word: &LockWord,
@@ -155,7 +156,7 @@ impl Queues {
         hand_on(&mut entries, word, segment, policy, states);
     }
 
-    /// A holder has released: the lock goes to whoever is next.
+    /// Hands on a lock that a holder has released.
     #[cold]
     pub(super) fn hand_on(&self, word: &LockWord, segment: usize, policy: Policy, states: &WorkerStates) {
         hand_on(&mut self.entries.lock(segment), word, segment, policy, states);
@@ -176,7 +177,7 @@ impl Entry {
     }
 }
 
-/// Whether a wish must wait (true) or is granted (false); `None` if its transaction must abort.
+/// Decides on a request: true if it must wait, false if it is granted, `None` if its transaction must abort.
 fn decide(
     entries: &mut Vec<Entry>,
     word: &LockWord,
@@ -218,7 +219,7 @@ fn decide(
         let behind = entry.stamp.is_older_than(request.stamp);
         match policy {
             Policy::NoWait => {}
-            // It will have the lock first (the youngest goes first), and is younger.
+            // That one gets the lock first (the youngest goes first), and is younger.
             Policy::WaitDie if !behind => waits = true,
             Policy::WaitDie if held => {}
             Policy::WaitDie if *bypassed >= BYPASSES_MAX => return None,
@@ -229,17 +230,17 @@ fn decide(
     Some(waits)
 }
 
-/// What a wish finds where somebody holds the lock.
+/// The relation of a request to a holder of the lock.
 enum Met {
-    /// The two are not in each other's way.
+    /// The two do not conflict.
     Nobody,
-    /// Who must be waited for.
+    /// A holder that the request must wait for.
     Holder,
-    /// One whose lock may be taken.
+    /// A holder whose lock may be taken.
     Dead,
 }
 
-/// What a holder means to a wish. `None` if the wish's transaction must abort.
+/// Compares a request with a holder. `None` if the request's transaction must abort.
 fn meet(
     request: LockRequest,
     holder: AttemptStamp,
@@ -263,17 +264,17 @@ fn meet(
     }
 }
 
-/// Who holds a lock by its word, and whether alone. The stripe's mutex is held and the lock closed, so that its
-/// holders become fewer at most.
+/// Returns the holders that a lock's word names, each with true if it holds the lock exclusively. The stripe's mutex
+/// is held and the lock closed, so that the number of holders can only fall.
 fn holders(word: &LockWord, states: &WorkerStates) -> impl Iterator<Item = (AttemptStamp, bool)> {
     word.holders().workers().filter_map(|(worker, exclusive)| {
         let stamp = states.stamp(worker);
-        // If the worker still holds the lock, the stamp is that of the transaction that does.
+        // If the worker still holds the lock, the stamp is that of the holding transaction.
         word.is_held_by(worker).then_some((stamp, exclusive))
     })
 }
 
-/// Makes a transaction a holder. Nobody is in its way.
+/// Makes a transaction a holder. Nobody may be in its way.
 fn give(entries: &mut Vec<Entry>, word: &LockWord, request: LockRequest) {
     let LockRequest { segment, stamp, exclusive, .. } = request;
     if exclusive {
@@ -284,18 +285,18 @@ fn give(entries: &mut Vec<Entry>, word: &LockWord, request: LockRequest) {
     }
 }
 
-/// Gives a lock to those in its queue who are next, as long as they are not in each other's way; and lets
-/// everybody take it by its word again if the queue is empty.
+/// Grants a lock to the next ones in its queue, as long as they do not conflict. If the queue is then empty, opens
+/// the lock, so that everybody may take it by its word again.
 fn hand_on(entries: &mut Vec<Entry>, word: &LockWord, segment: usize, policy: Policy, states: &WorkerStates) {
     loop {
-        // (To whom, and whether it comes before another one that was found.)
+        // The next one's position and entry.
         let mut next: Option<(usize, Entry)> = None;
         for (at, entry) in entries.iter().enumerate() {
             if entry.segment != segment {
                 continue;
             }
             let Role::Waiter { upgrade, .. } = entry.role else { continue };
-            // One that was wounded while it waited is about to leave.
+            // A transaction that was wounded while it waited is about to leave.
             if policy == Policy::WoundWait && !states.is_running(entry.stamp.id) {
                 continue;
             }

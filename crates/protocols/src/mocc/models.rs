@@ -1,4 +1,4 @@
-//! Models of the word whose lock readers can hold (docs/memory-model.md, M1, M2).
+//! Models of the version word with a shared lock (docs/memory-model.md, M1, M2).
 
 use super::*;
 use crate::stable::models::stable_reads_are_whole;
@@ -42,7 +42,7 @@ fn a_stable_read_is_whole_and_is_the_value_of_its_version() {
 #[test]
 fn holders_of_the_readers_lock_and_of_the_writers_exclude_one_another() {
     Model::new().preemptions(3).needs(Part::STORES).needs(Part::UPDATES).check(|| {
-        // Not atomic: that they do not race for it rests on the lock alone.
+        // Not atomic: only the lock keeps them from racing for it.
         let shared = Arc::new((HeatedWord::default(), UnsafeCell::new(0u64)));
         let readers = [0, 1].map(|_| {
             let shared = shared.clone();

@@ -5,10 +5,10 @@ use hotrow_core::Reason;
 use hotrow_sync::atomic::{AtomicU8, AtomicU64, Ordering, fence};
 use hotrow_sync::spin::Spin;
 
-/// Bits of the count of readers that hold the lock.
+/// Bits for the count of readers that hold the lock.
 const READER_BITS: u32 = 14;
 
-/// Readers that the word can count.
+/// Number of readers that the word can count.
 pub(super) const READERS_MAX: u32 = (1 << READER_BITS) - 1;
 
 const LOCKED: u64 = 1;
@@ -16,7 +16,8 @@ const READER: u64 = 2;
 const READERS: u64 = ((1 << READER_BITS) - 1) * READER;
 const VERSION: u64 = 1 << (READER_BITS + 1);
 
-/// The version of a segment, which counts its writes: 49 bits. At ten million a second, nineteen months.
+/// The version of a segment, which counts its writes. It has 49 bits: at ten million writes a second it lasts
+/// nineteen months.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct HeatedVersion(u64);
 
@@ -27,27 +28,29 @@ impl HeatedVersion {
     }
 }
 
-/// Lock bit, count of readers that hold the lock, and version in one word; and the heat.
+/// A lock bit, a count of the readers that hold the lock, and a version in one word; beside it the heat.
 ///
 /// # Orderings
 ///
-/// Those of `VersionWord`, with the same arguments: a writer locks (sequentially consistent, then a release fence),
-/// changes the value and unlocks with a release store; a reader without a lock loads the word (sequentially
-/// consistent), the value, and, after an acquire fence, the word again. Readers that come and go are no change.
+/// They are those of `VersionWord`, with the same arguments. A writer locks (sequentially consistent, then a release
+/// fence), changes the value, and unlocks with a release store. A reader without a lock loads the word (sequentially
+/// consistent), then the value, then, after an acquire fence, the word again. Readers that take or release the lock
+/// do not count as a change.
 ///
-/// A reader takes its lock by a read-modify-write (acquire: it sees what the last writer installed; sequentially
-/// consistent besides, because it stands for the check of `occ`) and gives it back by another one (release: its reads
-/// come before what the next writer, whose lock acquires, installs). While the lock bit is set nobody but its holder
-/// changes the word, so it may be stored to.
+/// A reader takes the lock in shared mode by a read-modify-write. It is acquire, so that the reader sees the last
+/// writer's installation. It is also sequentially consistent, because it stands for the check of `occ`. The reader
+/// releases the lock by another read-modify-write with release: its reads come before the installation of the next
+/// writer, whose lock acquires. While the lock bit is set, only its holder changes the word, so the holder may store
+/// to it.
 #[derive(Debug, Default)]
 pub struct HeatedWord {
     word: AtomicU64,
-    /// Relaxed everywhere: it decides how to go about a read, not what is right.
+    /// Relaxed everywhere: it decides between reading with or without a lock, and both are correct.
     heat: AtomicU8,
 }
 
 impl HeatedWord {
-    /// The header of a segment that a worker has just made and holds locked.
+    /// Makes the header of a segment that a worker has just created and holds locked.
     pub(super) fn new_locked() -> Self {
         Self { word: AtomicU64::new(LOCKED), heat: AtomicU8::new(0) }
     }
@@ -57,7 +60,7 @@ impl HeatedWord {
         self.heat.load(Ordering::Relaxed)
     }
 
-    /// Sets the heat. Of two that set it at a time, one may be lost.
+    /// Sets the heat. If two threads set it at the same time, one update may be lost.
     pub(super) fn set_heat(&self, heat: u8) {
         self.heat.store(heat, Ordering::Relaxed);
     }
@@ -67,7 +70,7 @@ impl HeatedWord {
         self.word.load(Ordering::SeqCst)
     }
 
-    /// Runs `load` until its result is one that no writer touched meanwhile.
+    /// Runs `load` until no writer touched its result meanwhile.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn stable<V>(&self, load: impl FnMut() -> V) -> Result<(HeatedVersion, V), Reason> {
         stable(
@@ -76,7 +79,8 @@ impl HeatedWord {
                 (before & LOCKED == 0).then_some(before)
             },
             load,
-            // A set lock bit differs, too. Who has locked and changed nothing may have come and gone.
+            // A set lock bit counts as a difference. A writer may have locked, changed nothing and unlocked
+            // meanwhile.
             |before| {
                 let changed = (self.word.load(Ordering::Relaxed) ^ before) & !READERS;
                 (changed == 0).then_some(HeatedVersion::of(before))
@@ -84,13 +88,13 @@ impl HeatedWord {
         )
     }
 
-    /// Whether the version is still the one read, and not locked by a writer.
+    /// True if the version is still the one read, and no writer has it locked.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn still_at(&self, version: HeatedVersion) -> bool {
         self.load() & !READERS == version.0
     }
 
-    /// Locks the word for reading with bounded spinning. Returns the version.
+    /// Locks the word in shared mode with bounded spinning. Returns the version.
     pub(super) fn lock_shared(&self) -> Result<HeatedVersion, Reason> {
         let mut spin = Spin::new();
         loop {
@@ -104,15 +108,15 @@ impl HeatedWord {
         }
     }
 
-    /// Gives a reader's lock back.
+    /// Releases the lock in shared mode.
     pub(super) fn unlock_shared(&self) {
         // Release: pairs with the lock of the next writer.
         self.word.fetch_sub(READER, Ordering::Release);
     }
 
-    /// Locks the word for writing with bounded spinning, once there is no reader but the caller, if it is `shared`,
-    /// whose lock becomes the writer's. If `expected` is given and the version is another one, there is no use in
-    /// locking. Returns the version below the lock.
+    /// Locks the word exclusively with bounded spinning and returns the version below the lock. It waits until there
+    /// is no reader except, if it is `shared`, the caller, whose shared lock becomes exclusive. If `expected` is
+    /// given and the version differs, it fails without locking.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn lock(
         &self,
@@ -151,13 +155,13 @@ impl HeatedWord {
         self.word.compare_exchange(seen, next, Ordering::SeqCst, Ordering::Relaxed).is_ok()
     }
 
-    /// Gives the writer's lock back; nothing was changed. Only its holder may call it.
+    /// Releases an exclusive lock under which nothing was changed. Only its holder may call it.
     pub(super) fn unlock(&self) {
         // Relaxed: nobody else changes a locked word. Release: as in `unlock_changed`.
         self.word.store(self.word.load(Ordering::Relaxed) & !LOCKED, Ordering::Release);
     }
 
-    /// Publishes what was stored under the lock, with a new version. Only the lock's holder may call it.
+    /// Publishes the value that was stored under the lock, with a new version. Only the lock's holder may call it.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn unlock_changed(&self) {
         // Release: pairs with the load in `stable` and with `replace`.

@@ -6,7 +6,8 @@ use hotrow_core::{Attempt, ConflictCause, Flags, ItemId, Reason};
 use hotrow_sync::atomic::{Ordering, fence};
 
 impl Plor {
-    /// Phase 1 for one segment: exclusive mode, and no reader that could still commit or be wounded.
+    /// Phase 1 for one segment: enters exclusive mode, and settles with every reader that could still commit or be
+    /// wounded.
     #[inline(always)]
     fn make_exclusive(&self, attempt: &mut Attempt<Self>, id: ItemId) -> Result<(), ConflictCause> {
         // SAFETY: used before the attempt ends.
@@ -54,7 +55,7 @@ impl Plor {
         Ok(())
     }
 
-    /// Takes the rights to write that were put off (plor §4.1.4), in the order of first write.
+    /// Takes the delayed rights to write (plor §4.1.4), in the order of first write.
     fn take_delayed(&self, attempt: &mut Attempt<Self>) -> Result<(), ConflictCause> {
         for at in 0..attempt.items.writes().len() {
             let id = attempt.items.writes()[at];
@@ -65,7 +66,8 @@ impl Plor {
         Ok(())
     }
 
-    /// Checks each predicate on a value that stays until the attempt ends, or whose version is checked later.
+    /// Checks each predicate, either on a value that stays until the attempt ends or on one whose version is checked
+    /// later.
     pub(super) fn check_predicates(&self, attempt: &mut Attempt<Self>) -> Result<(), ConflictCause> {
         if attempt.local.optimistic {
             return attempt.check_predicates(Self::read_predicate);
@@ -77,7 +79,7 @@ impl Plor {
         })
     }
 
-    /// Checks a predicate and turns it into a read of the version of which it holds.
+    /// Checks a predicate and turns it into a read of the version that it was checked on.
     fn read_predicate(attempt: &mut Attempt<Self>, id: ItemId) -> Result<bool, ConflictCause> {
         let stable = attempt.items.get(id).header().stable(|| attempt.predicate_holds(id));
         let Some((version, holds)) = stable else {
@@ -91,8 +93,8 @@ impl Plor {
         Ok(holds)
     }
 
-    /// Checks that every version read is still there, and that nobody is about to replace it: somebody younger who
-    /// was is stopped.
+    /// Checks that every version read is still there, and that nobody is about to replace it. A younger transaction
+    /// that was about to is wounded.
     pub(super) fn validate(&self, attempt: &Attempt<Self>) -> Result<(), ConflictCause> {
         // Orders the reads before the checks; the reader's side of `Locker::begin_install`.
         fence(Ordering::Acquire);
@@ -119,12 +121,12 @@ impl Plor {
         attempt.check_structures()
     }
 
-    /// True for an attempt that has entered nothing, so that nobody knows of it.
+    /// True for an attempt that has entered nothing, so that no other attempt knows of it.
     pub(super) fn is_unknown(attempt: &Attempt<Self>) -> bool {
         attempt.local.optimistic && attempt.items.writes().is_empty()
     }
 
-    /// Leaves the readers of everything read.
+    /// Leaves the reader set of every segment that was read.
     #[inline(always)]
     pub(super) fn leave_readers(&self, attempt: &Attempt<Self>) {
         for item in attempt.items.iter() {

@@ -1,23 +1,25 @@
-//! Waiting for the right to write, and handing it over (plor Figure 4, `LockWr` and `UnlockWr`).
+//! Waiting for the right to write and handing it over (plor Figure 4, `LockWr` and `UnlockWr`).
 //!
-//! A waiter looks at its own context, not at the lock, so it disturbs nobody: it will be told. Whoever gives the right
-//! up gives it to the oldest waiter, and whoever gets it passes it on to a waiter that is older than itself. Three
-//! things must not happen:
+//! A waiter polls its own state, not the lock, so it disturbs nobody: it will be told. An attempt that gives the
+//! right up gives it to the oldest waiter. An attempt that gets the right passes it on to a waiter that is older
+//! than itself. Three errors must not happen:
 //!
-//! - *Nobody is told.* Who waits enters first and looks at the writer afterwards; who gives up gives up first and
-//!   looks for waiters afterwards. All of it is sequentially consistent, so one of them sees the other.
-//! - *It is given to an attempt that has left.* Who aborts is no longer running before it gives the right up, and who
-//!   leaves without the right is not before it leaves, and then looks whether it has the right after all. So either
-//!   it finds it, or whoever gave it finds an attempt that is not running, and takes it back.
-//! - *It is given to an attempt that never waited*, the next one of a worker that has left. So it is given only to
-//!   an attempt that was running before and after its worker was seen to wait ([`Plor::oldest_waiter`]).
+//! - *A waiter is not told.* A waiter enters first and loads the writer afterwards. A holder gives the right up
+//!   first and looks for waiters afterwards. All four accesses are sequentially consistent, so one of the two sees
+//!   the other.
+//! - *The right is given to an attempt that has left.* An attempt that aborts stops running before it gives the
+//!   right up. A waiter that leaves without the right stops running before it leaves, and then checks whether it has
+//!   the right after all. So either the waiter finds the right, or the giver finds an attempt that is not running,
+//!   and takes the right back.
+//! - *The right is given to an attempt that never waited*, the next one of a worker that has left. So it is given
+//!   only to an attempt that was running before and after its worker was seen to wait ([`Plor::oldest_waiter`]).
 
 use super::Plor;
 use super::locker::{Locker, Set, Writer};
 use crate::worker_states::AttemptStamp;
 
 impl Plor {
-    /// Waits for the right to write. `wait` waits until it may be worth another look at the writer it is given.
+    /// Waits for the right to write. `wait` is given a writer and waits until the writer's word may have changed.
     pub(super) fn take_in_turn<E>(
         &self,
         locker: &Locker,
@@ -29,13 +31,13 @@ impl Plor {
         let taken = loop {
             let seen = locker.writer();
             let mine = match seen.holder() {
-                // Handed over to it.
+                // The right was handed over to this attempt.
                 Some(holder) if holder == stamp.id => true,
                 None => locker.take(None, stamp.id),
                 Some(holder) => self.passes(stamp, holder, locker) && locker.take(Some(seen), stamp.id),
             };
             if mine {
-                // An older one may have begun to wait for whoever had the right before.
+                // An older attempt may have begun to wait for the previous holder.
                 match self.oldest_waiter(locker) {
                     Some(oldest) if oldest.is_older_than(stamp) => {
                         if locker.pass(stamp.id, Some(oldest.id)) {
@@ -51,19 +53,19 @@ impl Plor {
             }
         };
         if taken.is_err() {
-            // Before it leaves; see the head of this file. (It may have waited too long, and not been wounded.)
+            // Before it leaves; see the head of this file. (It may have waited too long without being wounded.)
             self.states.wound(stamp.id, locker.address());
         }
         locker.leave(Set::Waiters, stamp.worker(), &self.overflow);
         if taken.is_err() {
-            // It may have been handed over in the last moment.
+            // The right may have been handed over at the last moment.
             locker.release_if_held(stamp.id);
             self.hand_over(locker);
         }
         taken
     }
 
-    /// The oldest attempt that waits for the right to write and may still commit.
+    /// Returns the oldest attempt that waits for the right to write and may still commit.
     pub(super) fn oldest_waiter(&self, locker: &Locker) -> Option<AttemptStamp> {
         loop {
             let mut oldest: Option<AttemptStamp> = None;
@@ -74,7 +76,7 @@ impl Plor {
                     oldest = Some(waiter);
                 }
             });
-            // The worker may have left before its attempt was looked at, which then is another one.
+            // The worker may have left before its attempt was loaded, and then that attempt is another one.
             let waits = |waiter: AttemptStamp| {
                 locker.contains(Set::Waiters, waiter.worker(), &self.overflow)
                     && self.states.is_running(waiter.id)
@@ -85,7 +87,7 @@ impl Plor {
         }
     }
 
-    /// Gives the right to write, if nobody has it, to the oldest who waits for it (plor Figure 4, `UnlockWr`).
+    /// Gives the right to write, if nobody has it, to the oldest waiter (plor Figure 4, `UnlockWr`).
     #[inline]
     pub(super) fn hand_over(&self, locker: &Locker) {
         if !locker.is_empty(Set::Waiters) {
@@ -95,12 +97,13 @@ impl Plor {
 
     #[cold]
     fn hand_over_to_oldest(&self, locker: &Locker) {
-        // If nobody is left, or somebody has come first, that one looks for older ones.
+        // If no waiter is left, nothing is to be done. If another attempt has taken the right first, that one looks
+        // for older waiters.
         while let Some(oldest) = self.oldest_waiter(locker)
             && locker.take(None, oldest.id)
         {
             self.granted(locker, oldest);
-            // One that was wounded meanwhile may have left before it could see that the right is its own.
+            // A waiter that was wounded meanwhile may have left before it could see that it has the right.
             if self.states.is_running(oldest.id) || !locker.pass(oldest.id, None) {
                 break;
             }

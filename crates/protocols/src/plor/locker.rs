@@ -1,8 +1,8 @@
-//! The latch-free locker (plor §4.2): what lies beside each value.
+//! The latch-free locker (plor §4.2): the lock state beside each value.
 //!
 //! Four words:
 //!
-//! - `writer`: the attempt that has the right to write, and a mark for *exclusive mode*; 0 for nobody;
+//! - `writer`: the attempt that has the right to write, and a mark for *exclusive mode*; 0 if there is none;
 //! - `readers`: a bit for each of the workers 0 to 61 whose attempt has entered as a reader;
 //! - `waiters`: a bit for each of them whose attempt waits for the right to write;
 //! - `version`: a sequence number, odd while a value is being installed.
@@ -12,18 +12,18 @@
 //! - a reader *enters its bit and then looks at* `writer`;
 //! - a writer that commits *marks* `writer` *and then looks at* `readers`.
 //!
-//! Both are read-modify-writes followed by loads, all sequentially consistent, so of a reader and a committing
-//! writer at least one sees the other. If the reader does, it takes its bit back and waits; if the writer does, it
+//! Both are read-modify-writes followed by loads, all sequentially consistent. So of a reader and a committing
+//! writer at least one sees the other. If the reader does, it clears its bit and waits. If the writer does, it
 //! wounds the reader or waits for it.
 //!
 //! # Deviations
 //!
-//! - The paper marks exclusive mode in the readers' word, so that one access gives the readers that came before.
-//!   The mark in the writer's word names whose it is, so the right to write can be taken, mark and all, from a
-//!   writer that was wounded. What is lost: a committing writer may see the bit of a reader that is about to take
-//!   it back, and wound it in vain.
-//! - A worker beyond the 62nd is noted in a list under a mutex instead of by a bit ([`Overflow`]); bit 62 says that
-//!   there are some. (The paper stops at 63.)
+//! - The paper marks exclusive mode in the readers' word, so that one access returns the readers that came before.
+//!   Here the mark is in the writer's word, which names its owner. So the right to write can be taken, mark and all,
+//!   from a wounded writer. The cost: a committing writer may see the bit of a reader that is about to clear it, and
+//!   wound that reader in vain.
+//! - A worker beyond the 62nd is noted in a list under a mutex instead of by a bit ([`Overflow`]); bit 62 marks that
+//!   the list has such workers. (The paper stops at 63.)
 //! - The version is for transactions that read without entering (plor §4.1.3, "Read-only transactions").
 
 use crate::stable::stable;
@@ -32,9 +32,9 @@ use crate::worker_states::AttemptId;
 use hotrow_sync::atomic::{AtomicU64, Ordering, fence};
 use hotrow_sync::spin::Spin;
 
-/// Workers that have a bit of their own.
+/// Number of workers that have a bit of their own.
 const BITS: u32 = if cfg!(test) { 3 } else { 62 };
-/// There are workers without a bit.
+/// Mark: there are workers without a bit.
 const OVERFLOW: u64 = 1 << 62;
 /// In `waiters`: the latch of the baseline.
 const LATCHED: u64 = 1 << 63;
@@ -50,40 +50,40 @@ pub struct Locker {
     version: AtomicU64,
 }
 
-/// The word of who has the right to write, as it was at one moment.
+/// The word that names the attempt with the right to write, as loaded at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Writer(u64);
 
 impl Writer {
-    /// The attempt that has the right.
+    /// Returns the attempt that has the right.
     #[inline(always)]
     pub(super) fn holder(self) -> Option<AttemptId> {
         (self.0 != 0).then_some(AttemptId::in_word(self.0))
     }
 
-    /// The attempt, if it is in exclusive mode.
+    /// Returns the attempt, if it is in exclusive mode.
     #[inline(always)]
     pub(super) fn exclusive(self) -> Option<AttemptId> {
         (self.0 & EXCLUSIVE != 0).then_some(AttemptId::in_word(self.0))
     }
 }
 
-/// Which of the two sets of a locker.
+/// The two sets of a locker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Set {
-    /// Those that have entered as readers.
+    /// The workers that have entered as readers.
     Readers,
-    /// Those that wait for the right to write.
+    /// The workers that wait for the right to write.
     Waiters,
 }
 
 impl Locker {
-    /// The locker of a segment that an attempt has just made: nobody reads it before the attempt ends.
+    /// Makes the locker of a segment that an attempt has just created: nobody reads it before the attempt ends.
     pub(super) fn new_locked(id: AttemptId) -> Self {
         Self { writer: AtomicU64::new(id.word() | EXCLUSIVE), version: AtomicU64::new(1), ..Self::default() }
     }
 
-    /// Where it lies, which is where its segment does.
+    /// Returns its address, which is the segment's address.
     pub(super) fn address(&self) -> usize {
         std::ptr::from_ref(self).addr()
     }
@@ -95,7 +95,7 @@ impl Locker {
         }
     }
 
-    /// Enters a worker into a set.
+    /// Adds a worker to a set.
     #[inline(always)]
     pub(super) fn enter(&self, set: Set, worker: u32, overflow: &Overflow) {
         if worker < BITS {
@@ -105,18 +105,18 @@ impl Locker {
         }
     }
 
-    /// Takes a worker out of a set.
+    /// Removes a worker from a set.
     #[inline(always)]
     pub(super) fn leave(&self, set: Set, worker: u32, overflow: &Overflow) {
         if worker < BITS {
-            // Release: a writer that no longer finds the reader stores after what the reader has loaded.
+            // Release: a writer that no longer finds the reader stores after the reader's loads.
             self.word(set).fetch_and(!(1 << worker), Ordering::Release);
         } else {
             overflow.leave(self, set, worker);
         }
     }
 
-    /// The workers in a set, one after the other.
+    /// Visits the workers in a set, one after the other.
     pub(super) fn each(&self, set: Set, overflow: &Overflow, mut visit: impl FnMut(u32)) {
         let word = self.word(set).load(Ordering::SeqCst);
         let mut bits = word & !(OVERFLOW | LATCHED);
@@ -129,13 +129,13 @@ impl Locker {
         }
     }
 
-    /// Whether a set is empty.
+    /// True if a set is empty.
     #[inline(always)]
     pub(super) fn is_empty(&self, set: Set) -> bool {
         self.word(set).load(Ordering::SeqCst) & !LATCHED == 0
     }
 
-    /// Whether a worker is in a set.
+    /// True if a worker is in a set.
     pub(super) fn contains(&self, set: Set, worker: u32, overflow: &Overflow) -> bool {
         if worker < BITS {
             self.word(set).load(Ordering::SeqCst) & (1 << worker) != 0
@@ -144,17 +144,17 @@ impl Locker {
         }
     }
 
-    /// Who has the right to write now.
+    /// Loads the word that names the attempt with the right to write.
     #[inline(always)]
     pub(super) fn writer(&self) -> Writer {
         Writer(self.writer.load(Ordering::SeqCst))
     }
 
-    /// Takes the right to write from nobody, or from whom it was seen with. True if `id` has it now.
+    /// Takes the right to write, from nobody or from the writer that was seen. True if `id` has it now.
     #[inline(always)]
     pub(super) fn take(&self, seen: Option<Writer>, id: AttemptId) -> bool {
         let from = seen.map_or(0, |writer| writer.0);
-        // Sequentially consistent, which is acquire, too: pairs with the release of the last writer.
+        // Sequentially consistent, which includes acquire: pairs with the release of the last writer.
         self.writer.compare_exchange(from, id.word(), Ordering::SeqCst, Ordering::Relaxed).is_ok()
     }
 
@@ -165,24 +165,24 @@ impl Locker {
         self.writer.compare_exchange(from.word(), to, Ordering::SeqCst, Ordering::Relaxed).is_ok()
     }
 
-    /// Goes over to exclusive mode. False if the right to write was taken away.
+    /// Enters exclusive mode. False if the right to write was taken away.
     #[inline(always)]
     pub(super) fn make_exclusive(&self, id: AttemptId) -> bool {
         let (from, to) = (id.word(), id.word() | EXCLUSIVE);
         self.writer.compare_exchange(from, to, Ordering::SeqCst, Ordering::SeqCst).is_ok()
     }
 
-    /// Gives the right to write back after a commit. It cannot have been taken away.
+    /// Releases the right to write after a commit. It cannot have been taken away.
     #[inline(always)]
     pub(super) fn release(&self) {
         // Release: pairs with `take`, and with the loads of readers that find exclusive mode ended.
         self.writer.store(0, Ordering::Release);
     }
 
-    /// Gives the right to write back, unless it was taken away.
+    /// Releases the right to write, unless it was taken away.
     pub(super) fn release_if_held(&self, id: AttemptId) {
         for word in [id.word(), id.word() | EXCLUSIVE] {
-            // A look that fails counts as well: whoever hands the right over later finds the attempt over.
+            // A load that fails counts as well: an attempt that hands the right over later finds this attempt over.
             if self.writer.compare_exchange(word, 0, Ordering::SeqCst, Ordering::SeqCst).is_ok() {
                 return;
             }
@@ -193,14 +193,14 @@ impl Locker {
     #[inline(always)]
     pub(super) fn begin_install(&self) {
         let version = self.version.load(Ordering::Relaxed);
-        // (That of a segment that was just made is odd already.)
+        // (The version of a segment that was just made is odd already.)
         self.version.store(version | 1, Ordering::Relaxed);
-        // Orders the odd version, and wounds dealt before, ahead of the stores to the value; pairs with the acquire
+        // Orders the odd version, and wounds dealt before, ahead of the stores to the value. Pairs with the acquire
         // fences in `stable` and in `WorkerStates::is_wounded`.
         fence(Ordering::Release);
     }
 
-    /// The new value is stored, or an insertion undone.
+    /// Ends an installation: the new value is stored, or an insertion undone.
     #[inline(always)]
     pub(super) fn end_install(&self) {
         let version = self.version.load(Ordering::Relaxed);
@@ -208,7 +208,7 @@ impl Locker {
         self.version.store(version + 1, Ordering::Release);
     }
 
-    /// Runs `load` until nothing was installed meanwhile. `None` if that does not come about soon.
+    /// Runs `load` until nothing was installed meanwhile. `None` if that takes too long.
     #[inline(always)]
     pub(super) fn stable<V>(&self, load: impl FnMut() -> V) -> Option<(u64, V)> {
         let stable = stable(
@@ -222,11 +222,11 @@ impl Locker {
         stable.ok()
     }
 
-    /// Whether the value is still that of a version, and nobody about to replace it who is not `harmless`.
+    /// True if the value still has this version, and nobody is about to replace it, except if `harmless` allows it.
     #[inline(always)]
     pub(super) fn is_unchanged(&self, version: u64, harmless: impl FnOnce(AttemptId) -> bool) -> bool {
-        // In this order: whoever replaces the value is in exclusive mode from before its commit point until the
-        // version has changed, so at the moment of the first look the value was that of the version, and settled.
+        // In this order: an attempt that replaces the value is in exclusive mode from before its commit point until
+        // the version has changed. So at the moment of the first load the value had this version and was settled.
         self.writer().exclusive().is_none_or(harmless) && self.version.load(Ordering::SeqCst) == version
     }
 
@@ -240,7 +240,7 @@ impl Locker {
     }
 }
 
-/// A latched locker.
+/// A latched locker, unlatched on drop.
 #[derive(Debug)]
 pub(super) struct Latch<'a>(&'a Locker);
 
@@ -250,9 +250,9 @@ impl Drop for Latch<'_> {
     }
 }
 
-/// Lists of noted workers.
+/// Number of lists of noted workers.
 const STRIPES: usize = if cfg!(test) { 2 } else { 64 };
-/// The four words of a locker.
+/// Size of a locker's four words in bytes.
 const GRAIN: usize = 32;
 
 /// The workers without a bit that are in a set of some locker.
@@ -277,7 +277,7 @@ impl Overflow {
     fn enter(&self, locker: &Locker, set: Set, worker: u32) {
         let mut notes = self.notes.lock(locker.address());
         notes.push(Note { locker: locker.address(), set, worker });
-        // Under the mutex: who sees the bit finds the note.
+        // Under the mutex, so that a thread that sees the bit finds the note.
         locker.word(set).fetch_or(OVERFLOW, Ordering::SeqCst);
     }
 

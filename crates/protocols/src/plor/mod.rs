@@ -2,58 +2,60 @@
 //!
 //! # Algorithm (plor §4)
 //!
-//! A read enters the attempt among the segment's readers and looks past whoever has the right to write; a write
-//! takes that right, from a younger attempt if need be, and waits for an older one. Nothing is stored before the
-//! commit, so readers and one writer do not disturb each other until then. At commit (plor Figure 5):
+//! A read adds the attempt to the segment's readers and ignores the holder of the right to write. A write takes that
+//! right, from a younger attempt if need be, and waits for an older one. Nothing is stored before the commit, so
+//! readers and one writer do not disturb each other until then. At commit (plor Figure 5):
 //!
-//! 1. each segment to be written goes over to exclusive mode, which keeps new readers off; of those that have
-//!    entered, younger ones are wounded and older ones waited for, which may wound this attempt instead;
+//! 1. each segment to be written enters exclusive mode, which keeps new readers off. Younger readers that have
+//!    entered are wounded. Older ones are waited for, and may wound this attempt instead;
 //! 2. predicates, buckets and leaves are checked, and the attempt passes its commit point unless it was wounded. It
 //!    leaves the readers of what it has read;
-//! 3. each write is installed and its right given up: to the oldest who waits for it, if somebody does.
+//! 3. each write is installed and its right given up, to the oldest waiter if there is one.
 //!
-//! Whoever waits, waits for an older transaction, so there is no deadlock, and the oldest one is never wounded: it
-//! gets through in its first attempt after it has become the oldest.
+//! An attempt waits only for older transactions, so there is no deadlock. The oldest transaction is never wounded:
+//! its first attempt after it has become the oldest commits.
 //!
-//! # Why it is right
+//! # Why it is serializable
 //!
-//! The check of buckets and leaves is the transaction's place in the serial order: all that it needs is its own by
-//! then, and it commits later without having been wounded. What it writes nobody else can write from before it until
-//! the installation (there is one right to write), and whoever reads it in between waits. What it has read
-//! is as it was: who replaces it must find it among the readers (`locker`, on why it does), and wounds it before its
-//! own commit point, or waits until it has passed its own. `WorkerStates` has a wound and a commit exclude each other.
+//! The moment when buckets and leaves are checked is the transaction's place in the serial order. By then it holds
+//! all that it needs, and it commits later without having been wounded. From before that moment until the
+//! installation nobody else can write its writes, because there is one right to write, and whoever reads them in
+//! between waits. Its reads are unchanged, because a writer that replaces them finds it among the readers (`locker`
+//! argues why). That writer wounds it before its own commit point, or waits until it has passed its own. In
+//! `WorkerStates` a wound and a commit exclude each other.
 //!
-//! A wounded reader may be in the middle of a look while the value is replaced. It looks at its own state afterwards
-//! (`WorkerStates::is_wounded`), so what it has seen does not count.
+//! A wounded reader may be in the middle of a load while the value is replaced. It checks its own state afterwards
+//! (`WorkerStates::is_wounded`), so the value that it has loaded does not count.
 //!
 //! # Read-only transactions (plor §4.1.3)
 //!
-//! One that says it writes nothing ([`Profile::READ_ONLY`](hotrow_core::Profile::READ_ONLY)) does not enter
-//! anything: it keeps versions and checks them at commit, as `occ` does, for [`OPTIMISTIC_ATTEMPTS`] attempts. Then
-//! it reads like the others.
+//! A transaction that declares that it writes nothing ([`Profile::READ_ONLY`](hotrow_core::Profile::READ_ONLY))
+//! enters no reader set. It keeps versions and checks them at commit, as `occ` does, for [`OPTIMISTIC_ATTEMPTS`]
+//! attempts. Then it reads like the others.
 //!
 //! # First attempts by versions
 //!
-//! The variant `plor+optimistic` extends that to all transactions: the first attempts look at versions and take the
-//! rights to write at commit, which costs no more than `occ`; only who has been aborted [`OPTIMISTIC_ATTEMPTS`] times
-//! enters as a reader and has the right of way by its age. The check of versions comes after exclusive mode, before
-//! the commit point. Whoever is about to replace what was read is wounded if it is younger. It is right for the
-//! reasons for which `occ` is (exclusive mode is its lock), and together with the rest because those who enter look
-//! at exclusive mode, whoever has it.
+//! The variant `plor+optimistic` extends that to all transactions. The first attempts read by versions and take the
+//! rights to write at commit, which costs no more than `occ`. Only a transaction that has been aborted
+//! [`OPTIMISTIC_ATTEMPTS`] times enters as a reader and has the right of way by its age. Versions are checked after
+//! exclusive mode is entered and before the commit point. A younger transaction that is about to replace a read
+//! value is wounded. The variant is right for the reasons for which `occ` is (exclusive mode is its lock). It is
+//! right together with the other attempts because those who enter check for exclusive mode, whoever has it.
 //!
 //! # Deviations
 //!
-//! - What a wounded attempt holds is taken from it at once, exclusive mode included, instead of waited for: it will
-//!   install nothing. (plor §4.1.3, "Liveness", has it notice; it may be stopped by the system, or by a user's
-//!   think time.) A reader past its commit point is not waited for either.
-//! - Attempts are told apart by their numbers and not by timestamps (`states`).
-//! - A record that is inserted is in exclusive mode from birth. In the paper it is locked for writing only, which
-//!   readers look past.
-//! - Delayed write locks are taken in the order of first write, not of addresses (plor §4.1.4): ages exclude deadlock
-//!   without that, and a simulated run must not depend on where things lie in memory.
-//! - Which records a transaction will touch is not known, so precedence by deadline goes by what it says of itself.
-//! - Who waits spins, then parks; the paper spins, with fewer workers than cores.
-//! - Scans observe leaves, which are checked at commit; an insertion may so abort an older scan. See `locking`.
+//! - The rights of a wounded attempt, exclusive mode included, are taken from it at once, because it will install
+//!   nothing. (In plor §4.1.3, "Liveness", others wait until it notices. But the system, or a user's think time, may
+//!   stop it.) A reader past its commit point is not waited for either.
+//! - Attempts are told apart by their numbers and not by timestamps (`worker_states`).
+//! - An inserted record is in exclusive mode from the start. In the paper it is locked for writing only, so readers
+//!   ignore the lock.
+//! - Delayed write locks are taken in the order of first write, not of addresses (plor §4.1.4). Ages exclude
+//!   deadlock without that, and a simulated run must not depend on addresses in memory.
+//! - The records that a transaction will touch are not known, so precedence by deadline uses the transaction's own
+//!   declaration.
+//! - A waiter spins, then parks. The paper spins, with fewer workers than cores.
+//! - Scans observe leaves, which are checked at commit. So an insertion may abort an older scan; see `locking`.
 
 mod commit;
 mod hand_over;
@@ -80,22 +82,22 @@ pub struct Plor {
     overflow: Overflow,
 }
 
-/// What a worker keeps.
+/// State that a worker keeps.
 #[derive(Debug, Default)]
 pub struct PlorLocal {
     stamp: AttemptStamp,
-    /// The attempt reads by versions.
+    /// True if the attempt reads by versions.
     optimistic: bool,
-    /// The attempt takes rights to write at commit.
+    /// True if the attempt takes rights to write at commit.
     delayed: bool,
-    /// Readers found in a segment.
+    /// Readers found in a segment; kept only for the memory.
     readers: Vec<AttemptStamp>,
 }
 
-/// Attempts of a transaction that reads by versions before it enters (plor §4.1.3: three).
+/// Attempts of a transaction that reads by versions before it enters as a reader (plor §4.1.3: three).
 const OPTIMISTIC_ATTEMPTS: u32 = 3;
 
-/// The locker of an item.
+/// Returns the locker of an item.
 ///
 /// # Safety
 ///
@@ -111,7 +113,7 @@ impl Plor {
         self.options.latched.then(|| locker.latch())
     }
 
-    /// Whether an attempt that is in the way can be passed over: it is over, or younger and now wounded.
+    /// True if a conflicting attempt need not be waited for: it is over, or younger and now wounded.
     fn passes(&self, stamp: AttemptStamp, other: AttemptId, locker: &Locker) -> bool {
         match self.states.stamp_of(other) {
             None => true,
@@ -122,8 +124,8 @@ impl Plor {
         }
     }
 
-    /// Waits until whoever was seen with the right to write has given it up. As a reader, it waits at that one's
-    /// event; as a writer, at its own, for the right will be handed to it.
+    /// Waits until the attempt that was seen with the right to write has given it up. A reader waits at that
+    /// attempt's event. A writer waits at its own, because the right will be handed to it.
     #[cold]
     fn wait_for_writer(
         &self,
@@ -167,7 +169,7 @@ impl Plor {
         let latch = self.latch(locker);
         let taken = locker.take(None, attempt.local.stamp.id);
         drop(latch);
-        // Who has come before others that wait must look for older ones among them.
+        // An attempt that comes before waiters must look for older ones among them.
         if !taken || !locker.is_empty(Set::Waiters) {
             self.lock_write_slowly(attempt, id)?;
         }
@@ -196,7 +198,7 @@ impl Plor {
         self.states.unharmed(attempt, attempt.local.stamp, value)
     }
 
-    /// A look at a value between installations, whose version an optimistic attempt keeps.
+    /// Loads a value between installations. An optimistic attempt keeps its version.
     #[inline(always)]
     fn read_version<V>(
         &self,
@@ -220,7 +222,7 @@ impl Plor {
 
 impl Variants for Plor {
     const VARIANTS: &'static [Variant] = options::VARIANTS;
-    // Buckets and leaves are checked at commit only, and so is what a read-only transaction reads at first.
+    // Buckets and leaves are checked at commit only, and so are the first reads of a read-only transaction.
     const OPAQUE: bool = false;
 
     type Options = PlorOptions;
@@ -238,10 +240,11 @@ impl Variants for Plor {
     }
 }
 
-// SAFETY: a `load` runs between two installs, which are counted (`Locker::stable`), or while the attempt is among the readers
-// or has the right to write; then it counts only if the attempt has not been wounded by then (`unharmed`). Writes are installed
-// between `begin_install` and `end_install`, with the right to write, which nobody takes from an attempt that has passed its
-// commit point; each once, after everything that can fail.
+// SAFETY: a `load` runs between two installs, which are counted (`Locker::stable`), or while the attempt is among
+// the readers or has the right to write. In the latter case it counts only if the attempt has not been wounded by
+// then (`unharmed`). Writes are installed between `begin_install` and `end_install`, with the right to write, which
+// nobody takes from an attempt that has passed its commit point. Each is installed once, after everything that can
+// fail.
 unsafe impl Protocol for Plor {
     const WORKERS_MAX: u32 = worker_states::WORKERS_MAX;
     type Header = Locker;
@@ -289,7 +292,7 @@ unsafe impl Protocol for Plor {
             return self.read_version(attempt, id, load);
         }
         self.write(attempt, id)?;
-        // Who has the right to write need not enter; with delayed writes nobody has it yet.
+        // An attempt with the right to write need not enter; with delayed writes no attempt has it yet.
         self.enter(attempt, id)?;
         self.unharmed(attempt, load())
     }
@@ -348,7 +351,7 @@ unsafe impl Protocol for Plor {
                 drop(latch);
             },
         );
-        // Rights to write what then was not written: a dead record that was to be updated.
+        // Rights to write without a write in the end: a dead record that was to be updated.
         for item in attempt.items.iter() {
             if item.is(Flags::LOCKED) && !item.is(Flags::WRITE) {
                 item.header().release();
@@ -356,8 +359,8 @@ unsafe impl Protocol for Plor {
             }
         }
         if holds {
-            // Orders the releases before the looks at who waits: who enters as a waiter then finds the right to
-            // write free, or is found here.
+            // Orders the releases before the looks for waiters: an attempt that enters as a waiter then finds the
+            // right to write free, or is found here.
             fence(Ordering::SeqCst);
             for item in attempt.items.iter() {
                 if item.is(Flags::LOCKED) {
@@ -377,8 +380,8 @@ unsafe impl Protocol for Plor {
     #[cold]
     fn abort(&self, attempt: &mut Attempt<Self>) {
         let stamp = attempt.local.stamp;
-        // Before anything is released: who still takes it for a waiter and hands it a right, which it has just given
-        // up, must find that it is not running (`hand_over`).
+        // Before anything is released: an attempt that still takes this one for a waiter, and hands it a right that
+        // it has just given up, must find that it is not running (`hand_over`).
         self.states.wound(stamp.id, 0);
         if !attempt.local.optimistic {
             self.leave_readers(attempt);

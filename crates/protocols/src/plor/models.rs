@@ -13,11 +13,11 @@ struct Segment {
     plor: Plor,
     locker: Locker,
     words: [AtomicU64; 2],
-    /// What only who has the right to write touches. Not atomic.
+    /// A value that only the holder of the right to write touches. Not atomic.
     writes: UnsafeCell<u64>,
 }
 
-/// The attempt has lost.
+/// The error that the attempt has lost.
 #[derive(Debug, PartialEq, Eq)]
 struct Gone;
 
@@ -73,7 +73,7 @@ impl Segment {
         Ok(first)
     }
 
-    /// Exclusive mode, and no reader is left.
+    /// Enters exclusive mode and settles until no reader is left.
     fn make_exclusive(&self, stamp: AttemptStamp) -> Result<(), Gone> {
         if !self.locker.make_exclusive(stamp.id) {
             return Err(Gone);
@@ -94,11 +94,12 @@ impl Segment {
         self.locker.release();
     }
 
-    /// What a commit does after its commit point, and an abort. Who has not taken the right does not look at it again.
+    /// The end of a commit after its commit point, and of an abort. An attempt without the right does not check it
+    /// again.
     fn end(&self, stamp: AttemptStamp, taken: bool) {
         self.locker.leave(Set::Readers, stamp.worker(), &self.plor.overflow);
         if taken {
-            // (Does nothing to who has committed.)
+            // (It has no effect on a committed attempt.)
             self.states().wound(stamp.id, 0);
             self.locker.release_if_held(stamp.id);
             fence(Ordering::SeqCst);
@@ -108,13 +109,13 @@ impl Segment {
         self.states().tell(stamp);
     }
 
-    /// Nobody has the right to write, and nobody waits for it.
+    /// Checks that nobody has the right to write and nobody waits for it.
     fn is_at_rest(&self) {
-        assert_eq!(self.locker.writer().holder(), None, "given to somebody who does not know of it");
+        assert_eq!(self.locker.writer().holder(), None, "given to an attempt that does not know of it");
         assert!(self.locker.is_empty(Set::Waiters) && self.locker.is_empty(Set::Readers));
     }
 
-    /// An attempt that replaces the value by another. Whether it has committed.
+    /// Runs an attempt that replaces the value. True if it has committed.
     fn replace(&self, stamp: AttemptStamp, value: u64) -> bool {
         let taken = self.take(stamp, None).is_ok();
         let commits = taken && self.make_exclusive(stamp).is_ok() && self.states().commit(stamp);
@@ -126,7 +127,8 @@ impl Segment {
     }
 }
 
-/// A reader that commits after the writer's commit point must have seen what the writer wrote, and nobody sees a half.
+/// A reader that commits after the writer's commit point must have seen the writer's value, and nobody sees half of
+/// one.
 fn reader_and_writer(workers: [u32; 2], reader_is_older: bool) {
     Model::totally_ordered().preemptions(2).needs(Part::STEP).check(move || {
         let segment = Segment::new();
@@ -138,7 +140,7 @@ fn reader_and_writer(workers: [u32; 2], reader_is_older: bool) {
             let taken = other.take(writer, None).is_ok();
             let commits = taken && other.make_exclusive(writer).is_ok() && other.states().commit(writer);
             if commits {
-                // What was read is settled: whoever has read it commits no more.
+                // The read value is settled: no attempt that has read it commits any more.
                 let running = other.states().is_running(reader.id);
                 other.install(1);
                 other.end(writer, taken);
@@ -170,13 +172,13 @@ fn an_older_reader_is_waited_for() {
     reader_and_writer([0, 1], true);
 }
 
-/// There are three bits.
+/// There are three bits in tests, so worker 3 has none.
 #[test]
 fn a_reader_without_a_bit_is_found() {
     reader_and_writer([3, 1], false);
 }
 
-/// Who only looks at versions, against two values that follow each other.
+/// A reader that only checks versions runs against an installation.
 #[test]
 fn what_an_optimistic_reader_sees_is_whole_and_settled() {
     Model::new().preemptions(3).needs(Part::ACQUIRE_FENCES).needs(Part::RELEASE_FENCES).check(|| {
@@ -196,7 +198,7 @@ fn what_an_optimistic_reader_sees_is_whole_and_settled() {
     });
 }
 
-/// Takes the right to write, commits unless it was wounded, and gives the right up. Whether it has committed.
+/// Takes the right to write, commits unless it was wounded, and gives the right up. True if it has committed.
 fn write(segment: &Segment, stamp: AttemptStamp, limit: Option<Duration>) -> bool {
     let taken = segment.take(stamp, limit).is_ok();
     let commits = taken && segment.locker.make_exclusive(stamp.id) && segment.states().commit(stamp);
@@ -254,7 +256,7 @@ fn a_writer_that_gives_up_waiting_is_handed_nothing_that_it_leaves_behind() {
 }
 
 /// The holder gives the right up while one waiter's time is up and its worker begins its next transaction. The right
-/// must not end with somebody who does not know of it.
+/// must not end with an attempt that does not know of it.
 #[test]
 fn a_right_is_not_handed_to_who_has_left() {
     Model::totally_ordered().preemptions(4).check(|| {

@@ -3,19 +3,21 @@
 use hotrow_core::Variant;
 use std::time::Duration;
 
-/// What tells variants of [`Plor`](crate::Plor) from each other.
+/// The options in which variants of [`Plor`](crate::Plor) differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PlorOptions {
-    /// Each step of a locker is taken under a latch: the paper's baseline, which guards its lock state with a mutex
-    /// (plor §6.4). Only to see what the latch-free locker is good for.
+    /// Takes each step of a locker under a latch: the paper's baseline, which guards its lock state with a mutex
+    /// (plor §6.4). It serves only to measure the benefit of the latch-free locker.
     pub latched: bool,
-    /// The right to write is taken at commit (plor §4.1.4, "DWA").
+    /// Takes the right to write at commit (plor §4.1.4, "DWA").
     pub delayed_writes: bool,
-    /// The first attempts of every transaction read by versions and take the right to write at commit, as read-only
-    /// ones do in the paper; only who was aborted so often enters as a reader. Ours, not the paper's.
+    /// Makes the first attempts of every transaction read by versions and take the right to write at commit, as
+    /// read-only ones do in the paper. Only a transaction whose first attempts were aborted enters as a reader. Ours,
+    /// not the paper's.
     pub optimistic: bool,
-    /// Precedence by deadline instead of by age: a transaction counts as begun this much later for each record that
-    /// it says it will touch ([`Profile::records`](hotrow_core::Profile::records); plor §6.4, "slack factor").
+    /// Gives precedence by deadline instead of by age: a transaction counts as begun this much later for each record
+    /// that it declares it will touch ([`Profile::records`](hotrow_core::Profile::records); plor §6.4, "slack
+    /// factor").
     pub slack: Option<Duration>,
 }
 
@@ -25,7 +27,7 @@ const SLACK_US: u64 = 10;
 pub(super) const VARIANTS: &[Variant] = &[
     Variant {
         name: "plor",
-        summary: "locks that readers look past, conflicts settled at commit: the older goes first",
+        summary: "readers ignore write locks; conflicts are settled at commit, where the older goes first",
         source: "plor §4",
     },
     Variant {
@@ -35,7 +37,7 @@ pub(super) const VARIANTS: &[Variant] = &[
     },
     Variant {
         name: "plor+optimistic",
-        summary: "plor, whose first attempts read and write as occ does; who was aborted thrice has the right of way",
+        summary: "plor, whose first attempts read and write as occ does; three aborts give the right of way",
         source: "Hotrow's own",
     },
     Variant {
@@ -45,13 +47,14 @@ pub(super) const VARIANTS: &[Variant] = &[
     },
     Variant {
         name: "plor+deadline",
-        summary: "plor, the nearer deadline goes first; =N: slack in µs for each record (10)",
+        summary: "plor, where the nearer deadline goes first; =N: slack in µs for each record (10)",
         source: "plor §6.4",
     },
 ];
 
 impl PlorOptions {
-    /// `plor`, and then any of `+dwa`, `+optimistic`, `+latched`, `+deadline` and `+deadline=N`, N microseconds up to a million.
+    /// Parses `plor`, then any of `+dwa`, `+optimistic`, `+latched`, `+deadline` and `+deadline=N`, with N up to a
+    /// million microseconds.
     pub(super) fn parse(name: &str) -> Option<Self> {
         let mut words = name.split('+');
         if words.next() != Some("plor") {

@@ -1,14 +1,14 @@
-//! Readers and who replaces what they read: entering as a reader (plor Figure 4, `LockRd`), and settling with those
-//! who have entered (plor Figure 5).
+//! Readers and the writers that replace their reads: entering as a reader (plor Figure 4, `LockRd`), and settling
+//! with the readers that have entered (plor Figure 5).
 //!
-//! Both wait through a function they are given, so that they know nothing of attempts and their items.
+//! Both wait through a function that they are given, so that they need not know attempts and items.
 
 use super::Plor;
 use super::locker::{Locker, Set, Writer};
 use crate::worker_states::AttemptStamp;
 
 impl Plor {
-    /// Enters an attempt among the readers. `wait` waits until whoever was seen in exclusive mode may be out of it.
+    /// Adds an attempt to the readers. `wait` waits until the writer seen in exclusive mode may have left it.
     #[inline(always)]
     pub(super) fn enter_readers<E>(
         &self,
@@ -17,7 +17,7 @@ impl Plor {
         mut wait: impl FnMut(Writer) -> Result<(), E>,
     ) -> Result<(), E> {
         loop {
-            // Before it enters: to be seen in vain may be deadly.
+            // Before it enters, because a writer that sees it may wound it in vain.
             let mut seen = locker.writer();
             let free = |seen: Writer| {
                 seen.exclusive().is_none_or(|holder| holder == stamp.id || self.passes(stamp, holder, locker))
@@ -36,8 +36,8 @@ impl Plor {
         }
     }
 
-    /// Settles with the readers of a segment that is in exclusive mode: none is left that could still commit or be
-    /// wounded. `wait` waits until an older one is not running. `readers` is only memory.
+    /// Settles with the readers of a segment that is in exclusive mode, until none is left that could still commit
+    /// or be wounded. `wait` waits until an older one is not running. `readers` only lends its memory.
     #[inline(always)]
     pub(super) fn settle<E>(
         &self,
@@ -53,7 +53,7 @@ impl Plor {
             }
         });
         for reader in readers {
-            // (One past its commit point reads nothing any more.)
+            // (A reader past its commit point reads nothing any more.)
             if !self.passes(stamp, reader.id, locker) {
                 wait(*reader)?;
             }

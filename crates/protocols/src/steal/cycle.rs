@@ -1,74 +1,76 @@
-//! Deadlocks: cycles in the graph of who waits for whom (stealdb §5, which leaves them to the future).
+//! Deadlocks: cycles in the waits-for graph of transactions (stealdb §5, which leaves them to the future).
 //!
 //! # The graph
 //!
-//! A transaction that waits says so by its node ([`Nodes`](super::node::Nodes)), and the graph is read from the nodes of
-//! all, without any lock:
+//! A transaction that waits publishes this by its node ([`Nodes`](super::node::Nodes)). The graph is read from all
+//! nodes, without any lock:
 //!
-//! - In a queue, it waits for the one ahead; where that does not wait any more (abandoned, or chosen as a victim), for
-//!   whom that one waits.
-//! - At the head of a queue, it waits for whom its node names: the attempt that has the lock alone or upgrades, or all
-//!   that share it.
-//! - Upgrading, it waits for all others that share the lock.
+//! - A transaction in a queue waits for the one ahead. If that one does not wait any more (abandoned, or chosen as a
+//!   victim), it waits for the next one ahead.
+//! - A transaction at the head of a queue waits for the holders that its node names: the attempt that holds the lock
+//!   exclusively or upgrades, or all that share it.
+//! - An upgrading transaction waits for all others that share the lock.
 //!
-//! Who shares a lock is noted by each worker of its own accord, because the lock's word only counts.
+//! Each worker itself notes the locks that it shares, because the lock's word only counts.
 //!
 //! # No cycle is missed
 //!
-//! Whoever waits says for whom first, and looks for a cycle through itself afterwards; and whenever what it says changes
-//! (it has become the head, or another one is in its way), it says so and looks again. All of that is sequentially
-//! consistent, so of those in a cycle the last to say its part sees the parts of all others. What a node says of the one
-//! ahead is said before the node is in the queue, so it is never later than what those behind it say. A reader is noted
-//! after it has the lock and before it waits for another one: it is on time for its own look.
+//! A transaction that waits first publishes the ones that it waits for, and looks for a cycle through itself
+//! afterwards. Whenever this changes (it has become the head, or another one is in its way), it publishes and looks
+//! again. All of that is sequentially consistent. So the last one in a cycle to publish its part sees the parts of
+//! all others. The link to the one ahead is published before the node is in the queue, so it is never later than the
+//! parts of those behind it. A reader is noted after it has the lock and before it waits for another one, which is
+//! in time for its own look.
 //!
-//! One thing changes without anybody's saying so: if one gives up in the midst of a queue, those behind wait for the one
-//! ahead of it. So whoever has found a wait goes on from its node, and not from its worker, which may have given up in
-//! between: a node leads on to the one ahead of it until the head's right has passed it, and then the one behind it is
-//! the head, and looks. The ways that lead on from a node are the same whether its worker has given up or not.
+//! One change is not published: if a transaction in the middle of a queue gives up, those behind it wait for the one
+//! ahead of it. So the search continues from a wait's node, not from its worker, which may have given up meanwhile.
+//! A node leads on to the one ahead of it until the head's right has passed it. Then the node behind it is the head,
+//! and its worker looks. The edges that lead on from a node are the same whether its worker has given up or not.
 //!
-//! A holder that stops waiting may leave the search without an edge, but nothing is missed: it gives back what it holds,
-//! or waits once more and then looks itself.
+//! A holder that stops waiting may end the search without an edge, but no cycle is missed: it releases its locks, or
+//! waits once more and then looks itself.
 //!
-//! A transaction that holds nothing, and is the last in its queue, is waited for by nobody and need not look. Who joins
-//! behind it later does.
+//! A transaction that holds nothing and is the last in its queue is waited for by nobody, so it need not look. A
+//! transaction that joins behind it later looks.
 //!
-//! # Who dies
+//! # The victim
 //!
-//! The youngest in the cycle whose death helps, by the stamp that a transaction keeps over its attempts. So the oldest of
-//! all never dies in this way, and as the victim begins anew with its old stamp, everybody is the oldest at some time.
+//! The victim is the youngest in the cycle whose death helps, by the stamp that a transaction keeps over its
+//! attempts. So the oldest of all never dies in this way. The victim begins again with its old stamp, so every
+//! transaction is the oldest at some time.
 //!
-//! It helps if a holder dies. If somebody dies that is merely ahead in a queue, those behind it wait for the same as
-//! before, so it is spared; but a reader behind a writer may share the lock when that one is gone. Where this was not so,
-//! another look finds the cycle that is left, for the search goes on until there is none.
+//! The death of a holder helps. If a transaction dies that is merely ahead in a queue, those behind it wait for the
+//! same holders as before, so it is spared. But a reader behind a writer may share the lock when the writer is gone.
+//! If that did not help, another look finds the cycle that is left, because the search goes on until there is none.
 //!
-//! What is seen may be of different moments, so now and then a cycle is found that was none, and somebody dies for it.
-//! That takes one that has stopped waiting in the meantime, or one that is counted as a reader for a moment
-//! (`QueueLock::try_shared`): locks are held until the end, and what is in a cycle stays.
+//! The parts that are read may be of different moments, so a false cycle is sometimes found, and a transaction dies
+//! for it. This takes one that has stopped waiting meanwhile, or one that is counted as a reader for a moment
+//! (`QueueLock::try_shared`). Otherwise locks are held until the end, and a cycle stays.
 
 use super::node::{ABANDONED, BlockedBy, EXCLUSIVE, HEAD, NodeId};
 use super::queue::Queues;
 use crate::worker_states::{AttemptStamp, WorkerStates};
 
-/// One that waits, and is waited for.
+/// A transaction that waits, and is waited for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Waiting {
     /// The node in which it waits, or has waited until just now.
     pub(super) node: NodeId,
     pub(super) stamp: AttemptStamp,
-    /// Whether the one that waits for it might go on if it died.
+    /// True if its death might let the one that waits for it go on.
     pub(super) helps: bool,
 }
 
-/// One that was found on the way.
+/// A transaction found in the search.
 struct Found {
     waiting: Waiting,
-    /// Who waits for it, by its place in the list.
+    /// Index of the entry that waits for it.
     from: usize,
 }
 
 impl Queues {
-    /// Looks for deadlocks that an attempt which waits is in, and chooses victims until there is none. Whether it is one
-    /// itself. `over` is the segment that it waits for.
+    /// Looks for deadlocks that contain a waiting attempt, and chooses victims until there is none. True if the
+    /// attempt itself is a victim. `over` is the segment that it waits for.
     #[cold]
     pub(super) fn is_victim(&self, stamp: AttemptStamp, over: usize, states: &WorkerStates) -> bool {
         loop {
@@ -80,7 +82,7 @@ impl Queues {
         }
     }
 
-    /// The youngest in a cycle that an attempt is in.
+    /// Returns the youngest in a cycle that contains the attempt.
     fn youngest_in_cycle(&self, me: AttemptStamp, states: &WorkerStates) -> Option<AttemptStamp> {
         let node = self.nodes.waits_in(me.worker())?;
         let mut found = vec![Found { waiting: Waiting { node, stamp: me, helps: true }, from: 0 }];
@@ -103,14 +105,14 @@ impl Queues {
         None
     }
 
-    /// Tells `each` of those that wait, themselves, and that the worker of a node waits for.
+    /// Calls `each` with those that wait themselves and that the worker of a node waits for.
     pub(super) fn waited_for(&self, node: NodeId, states: &WorkerStates, mut each: impl FnMut(Waiting)) {
         let Some(mut seen) = self.nodes.look(node) else { return };
         let exclusive = seen.state & EXCLUSIVE != 0;
         while seen.state & HEAD == 0 {
-            // Whoever is behind a node that has left is about to be the head, and then looks itself.
+            // The transaction behind a node that has left is about to be the head, and then looks itself.
             let Some(previous) = seen.previous else { return };
-            // In this order: whose node is not abandoned then has not begun another attempt.
+            // In this order: if the node is not abandoned afterwards, its worker had not begun another attempt.
             let running = states.running(previous.worker());
             let Some(ahead) = self.nodes.look(previous) else { return };
             if let Some(stamp) = running
@@ -135,16 +137,17 @@ impl Queues {
         }
     }
 
-    /// The wait of a worker that holds what others wait for.
+    /// Returns the wait of a worker that holds what others wait for.
     fn wait_of(&self, worker: u32, states: &WorkerStates) -> Option<Waiting> {
         let node = self.nodes.waits_in(worker)?;
         let stamp = states.running(worker)?;
-        // Still: so it is that attempt which waits there. If not, it looks itself when it waits again.
+        // It still waits there, so the wait is that attempt's. Otherwise the worker looks itself when it waits
+        // again.
         (self.nodes.waits_in(worker) == Some(node)).then_some(Waiting { node, stamp, helps: true })
     }
 }
 
-/// The youngest on the way to `at` whose death helps.
+/// Returns the youngest on the path to `at` whose death helps.
 fn youngest(found: &[Found], mut at: usize) -> AttemptStamp {
     let mut youngest: Option<AttemptStamp> = None;
     loop {

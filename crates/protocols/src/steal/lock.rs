@@ -1,18 +1,18 @@
-//! The lock beside each value: one word, which says who holds it and who came last to its queue.
+//! The lock beside each value: one word, which names its owner and the last node of its queue.
 //!
 //! ```text
-//! bits 0 to 14    how many share it, or look for a moment whether they may
-//! bit 15          exclusive: the owner has it alone
-//! bit 16          upgrading: the owner shares it and waits to have it alone
+//! bits 0 to 14    number of workers that share it, or check for a moment whether they may
+//! bit 15          exclusive: the owner holds it exclusively
+//! bit 16          upgrading: the owner shares it and waits to hold it exclusively
 //! bits 17 to 30   the owner's worker; if there is none, that of the head of the queue if it waits for readers
 //! bits 31 to 63   the last node of the queue; 0 if nobody waits
 //! ```
 //!
-//! Only who waits is in the queue, so while nobody is in the way taking and releasing the lock is one read-modify-write
-//! each. That holders and tail are one word decides everything at once: who finds the queue empty takes the lock or
-//! becomes the tail, and whoever comes later sees it; and the head of the queue takes the lock and leaves the queue in
-//! one step, if it is the tail too. And the word names the worker at whose event they wait that a release may let go on:
-//! the owner's, or that of the head.
+//! Only waiting transactions are in the queue. So while nobody is in the way, taking and releasing the lock is one
+//! read-modify-write each. Holders and tail are one word, so one update decides everything. A transaction that finds
+//! the queue empty takes the lock or becomes the tail, and later ones see it. The head of the queue takes the lock
+//! and, if it is the tail too, leaves the queue in the same step. The word also names the worker at whose event
+//! those wait that a release may let go on: the owner, or the head.
 
 pub(super) mod range;
 
@@ -32,33 +32,33 @@ const TAIL: u64 = u64::MAX << TAIL_SHIFT;
 #[derive(Debug, Default)]
 pub struct QueueLock(AtomicU64);
 
-/// Whom a transaction waits for that is at the head of the queue, or upgrades.
+/// The holders that a transaction waits for at the head of the queue, or for an upgrade.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Blocker {
-    /// A worker that has the lock alone, or will have it before all others.
+    /// A worker that holds the lock exclusively, or will hold it before all others.
     Owner(u32),
     /// Those that share the lock.
     Readers,
 }
 
-/// Whether somebody may be waiting for what a release, or the like, has made possible.
+/// Says whether a change of the word, such as a release, may let a waiter go on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub(super) enum Released {
-    /// Nobody.
+    /// Nobody waits.
     NoWaiters,
     /// The head of the queue, or an upgrade, at the event of this worker.
     Awaited(u32),
 }
 
 impl Released {
-    /// By a word before or after the change, in which they that wait are named.
+    /// Reads the waiters' worker from a word before or after the change that names it.
     fn if_awaited(awaited: bool, word: u64) -> Self {
         if awaited { Released::Awaited(owner(word)) } else { Released::NoWaiters }
     }
 }
 
-/// What became of joining the queue.
+/// Result of joining the queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Joined {
     /// The lock was free after all, and is taken.
@@ -67,14 +67,16 @@ pub(super) enum Joined {
     Behind(Option<NodeId>),
 }
 
-/// What became of an upgrade.
+/// Result of an upgrade.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Upgraded {
-    /// The lock is the worker's alone. The head of the queue, which waited for readers, now waits for the worker.
+    /// The worker holds the lock exclusively. The head of the queue, which waited for readers, now waits for the
+    /// worker.
     Taken(Released),
-    /// The word says that the worker waits to have it alone. Likewise, if the word has said so only now.
+    /// The word says that the worker waits for the exclusive lock. If it says so only now, the head waits for the
+    /// worker, too.
     Waiting(Released),
-    /// Another worker does.
+    /// Another worker waits for the exclusive lock.
     Rival(u32),
 }
 
@@ -93,7 +95,7 @@ fn owner(word: u64) -> u32 {
     ((word & OWNER) >> OWNER_SHIFT) as u32
 }
 
-/// What keeps the head of the queue from the lock.
+/// Returns the holder that keeps the head of the queue from the lock.
 #[inline]
 fn blocker(word: u64, exclusive: bool) -> Option<Blocker> {
     if word & (EXCLUSIVE | UPGRADING) != 0 {
@@ -105,40 +107,41 @@ fn blocker(word: u64, exclusive: bool) -> Option<Blocker> {
     }
 }
 
-/// The word once a wish that nothing is in the way of has been granted.
+/// Returns the word after a request is granted that nobody is in the way of.
 #[inline]
 fn granted(word: u64, worker: u32, exclusive: bool) -> u64 {
     if exclusive { word & TAIL | EXCLUSIVE | owned_by(worker) } else { word + READER }
 }
 
 impl QueueLock {
-    /// The lock of a segment that a worker has just made and holds.
+    /// Makes the lock of a segment that a worker has just created and holds.
     pub(super) fn new_locked(worker: u32) -> Self {
         Self(AtomicU64::new(EXCLUSIVE | owned_by(worker)))
     }
 
-    /// Shares the lock if nobody is in the way and nobody waits. Who fails may have been in somebody's way for a moment.
+    /// Shares the lock if nobody is in the way and nobody waits. A failed attempt may briefly delay another thread.
     ///
-    /// The count goes up in one step, which cannot fail, and down again if it should not have: of many that share a lock
-    /// at once most would fail with a compare-and-swap, each time after the word has come to them from another core. A worker
-    /// is counted twice at most, by itself and by one that runs an operation of its, so there are bits enough for all.
+    /// The count goes up in one step, which cannot fail, and down again if it should not have gone up. With a
+    /// compare-and-swap, most of many that share a lock at once would fail, each time after the word has come to
+    /// them from another core. A worker is counted at most twice, by itself and by a thief of one of its operations,
+    /// so the bits suffice for all workers.
     #[inline(always)]
     pub(super) fn try_shared(&self) -> Result<(), Released> {
         const IN_THE_WAY: u64 = EXCLUSIVE | UPGRADING | TAIL;
-        // Relaxed: most of those that may not share the lock are kept from counting themselves; the update decides.
+        // Relaxed: this check only keeps most hopeless workers from counting themselves; the update decides.
         if self.0.load(Ordering::Relaxed) & IN_THE_WAY != 0 {
             return Err(Released::NoWaiters);
         }
-        // Acquire: pairs with the release of whoever held it last, so that its stores are seen. Sequentially
-        // consistent besides: locks and the checks of buckets and leaves must not miss each other (`occ`).
+        // Acquire: pairs with the release of the last holder, so that its stores are seen. Sequentially consistent
+        // besides: locks and the checks of buckets and leaves must not miss each other (`occ`).
         if self.0.fetch_add(READER, Ordering::SeqCst) & IN_THE_WAY != 0 {
             return Err(self.release_shared());
         }
         Ok(())
     }
 
-    /// Takes the lock alone if nobody is in the way and nobody waits. Where the worker `shares` it, it alone is not in
-    /// the way.
+    /// Takes the lock exclusively if nobody is in the way and nobody waits. If the worker `shares` it, its own share
+    /// is not in the way.
     #[inline(always)]
     pub(super) fn try_exclusive(&self, worker: u32, shares: bool) -> bool {
         let free = if shares { READER } else { 0 };
@@ -147,28 +150,29 @@ impl QueueLock {
         self.0.compare_exchange(free, taken, Ordering::SeqCst, Ordering::Relaxed).is_ok()
     }
 
-    /// Gives a shared lock back.
+    /// Releases a shared lock.
     #[inline(always)]
     pub(super) fn release_shared(&self) -> Released {
         // Release: pairs with the acquire of the next holder, which may store. Further updates of the word between the
         // two keep the pair.
         let left = self.0.fetch_sub(READER, Ordering::Release) - READER;
         let upgrade = left & (READERS | UPGRADING) == READER | UPGRADING;
-        // Where one has it alone, this was no reader (`try_shared`), and that one will tell the head.
+        // If the lock is held exclusively, this was no reader (`try_shared`), and the holder will tell the head.
         let head = left & (READERS | EXCLUSIVE) == 0 && left & TAIL != 0;
         Released::if_awaited(upgrade || head, left)
     }
 
-    /// Gives an exclusive lock back.
+    /// Releases an exclusive lock.
     #[inline(always)]
     pub(super) fn release_exclusive(&self) -> Released {
-        // Release: as `release_shared`. Those are counted that have come for a moment (`try_shared`).
+        // Release: as `release_shared`. The readers' count stays, because some are counted for a moment
+        // (`try_shared`).
         let held = self.0.fetch_and(!(EXCLUSIVE | OWNER), Ordering::Release);
         Released::if_awaited(held & TAIL != 0, held)
     }
 
-    /// Takes the lock if the queue is empty and nobody is in the way; else makes a node the tail. `behind` is told of
-    /// the node before it first, so that it can be read from the node as soon as others are behind that.
+    /// Takes the lock if the queue is empty and nobody is in the way. Otherwise it makes a node the tail. Before
+    /// that it calls `behind` with the node ahead, so that the node names it as soon as others are behind the node.
     pub(super) fn join(
         &self,
         node: NodeId,
@@ -185,7 +189,7 @@ impl QueueLock {
                 behind(before);
                 seen & !TAIL | node.word() << TAIL_SHIFT
             };
-            // Sequentially consistent: as `try_shared`; and whoever joins behind sees what the node says, and the two
+            // Sequentially consistent: as `try_shared`. Whoever joins behind sees the node's contents, and the two
             // sides of a cycle see each other (`cycle`).
             match self.0.compare_exchange_weak(seen, next, Ordering::SeqCst, Ordering::Relaxed) {
                 Ok(_) if takes => return Joined::Taken,
@@ -195,8 +199,8 @@ impl QueueLock {
         }
     }
 
-    /// Takes the lock for the node at the head of the queue, unless somebody is in the way. `Some(true)` if the queue is
-    /// empty then: the node was the tail too.
+    /// Takes the lock for the node at the head of the queue, unless somebody is in the way. `Some(true)` if the
+    /// queue is empty then, because the node was the tail too.
     pub(super) fn take(&self, node: NodeId, exclusive: bool) -> Option<bool> {
         let mut seen = self.0.load(Ordering::Relaxed);
         while blocker(seen, exclusive).is_none() {
@@ -212,11 +216,11 @@ impl QueueLock {
         None
     }
 
-    /// Empties the queue if a node, which is its head, is its tail too.
+    /// Empties the queue if a node, which is its head, is also its tail.
     pub(super) fn leave_empty(&self, node: NodeId) -> bool {
         let mut seen = self.0.load(Ordering::Relaxed);
         while tail(seen) == Some(node) {
-            // Release: pairs with the acquire in `join`; who comes next finds nobody before it.
+            // Release: pairs with the acquire in `join`; the next one to join finds nobody before it.
             match self.0.compare_exchange_weak(seen, seen & !TAIL, Ordering::AcqRel, Ordering::Relaxed) {
                 Ok(_) => return true,
                 Err(now) => seen = now,
@@ -225,25 +229,26 @@ impl QueueLock {
         false
     }
 
-    /// Whether a node is the last in the queue.
+    /// True if a node is the last in the queue.
     pub(super) fn is_last(&self, node: NodeId) -> bool {
-        // Sequentially consistent: who joins later sees what the node has said before.
+        // Sequentially consistent: a worker that joins later sees what the node has published before.
         tail(self.0.load(Ordering::SeqCst)) == Some(node)
     }
 
-    /// Whether anybody waits in the queue.
+    /// True if anybody waits in the queue.
     #[inline]
     pub(super) fn has_waiters(&self) -> bool {
-        // Relaxed: whoever joins later waits a little longer.
+        // Relaxed: a worker that joins later only waits a little longer.
         self.0.load(Ordering::Relaxed) & TAIL != 0
     }
 
-    /// Who is in the way of the head of the queue now.
+    /// Returns the current blocker of the head of the queue.
     pub(super) fn blocker(&self, exclusive: bool) -> Option<Blocker> {
         blocker(self.0.load(Ordering::SeqCst), exclusive)
     }
 
-    /// Takes the lock alone for a worker that shares it, or says in the word that it waits for that.
+    /// Takes the lock exclusively for a worker that shares it, or records in the word that the worker waits for
+    /// that.
     pub(super) fn upgrade(&self, worker: u32) -> Upgraded {
         let mut seen = self.0.load(Ordering::Relaxed);
         loop {
@@ -269,18 +274,18 @@ impl QueueLock {
         }
     }
 
-    /// Whether the next [`upgrade`](Self::upgrade) of a worker that waits will not end in waiting.
+    /// True if the next [`upgrade`](Self::upgrade) of a waiting worker will not end in waiting.
     pub(super) fn upgrade_may_go_on(&self, worker: u32) -> bool {
         let word = self.0.load(Ordering::SeqCst);
         word & UPGRADING == 0 || owner(word) != worker || word & READERS == READER
     }
 
-    /// Puts a worker in the place of another one that waits to have the lock alone. Both share it.
+    /// Puts a worker in the place of another one that waits for the exclusive lock. Both share it.
     pub(super) fn replace_upgrade(&self, rival: u32, worker: u32) -> bool {
         self.change_upgrade(rival, |word| word & !OWNER | owned_by(worker)).is_some()
     }
 
-    /// Says that a worker does not wait any more to have the lock alone, if the word still says so.
+    /// Records that a worker does not wait any more for the exclusive lock, if the word still says that it does.
     pub(super) fn cancel_upgrade(&self, worker: u32) -> Released {
         let changed = self.change_upgrade(worker, |word| word & !(UPGRADING | OWNER));
         changed.map_or(Released::NoWaiters, |word| Released::if_awaited(word & TAIL != 0, word))
@@ -290,26 +295,27 @@ impl QueueLock {
         self.change_while(|word| word & UPGRADING != 0 && owner(word) == worker, change)
     }
 
-    /// Says that the head of the queue waits for those that share the lock. False if it need not: nobody shares it, or
-    /// somebody has it alone or waits for that.
+    /// Records that the head of the queue waits for the readers of the lock. False if it need not wait for them:
+    /// there is no reader, or another worker holds the lock exclusively or waits for that.
     pub(super) fn await_readers(&self, head: u32) -> bool {
         let shared = |word| word & (EXCLUSIVE | UPGRADING) == 0 && word & READERS != 0;
         self.change_while(shared, |word| word & !OWNER | owned_by(head)).is_some()
     }
 
-    /// Whether the word still says that the head of the queue waits for those that share the lock.
+    /// True if the word still says that the head of the queue waits for the readers.
     pub(super) fn awaits_readers(&self, head: u32) -> bool {
         let word = self.0.load(Ordering::SeqCst);
         word & (EXCLUSIVE | UPGRADING) == 0 && word & READERS != 0 && owner(word) == head
     }
 
-    /// Says that the head of the queue does not wait any more for those that share the lock, if the word may say so.
+    /// Records that the head of the queue does not wait any more for the readers, if the word may say that it does.
     pub(super) fn await_readers_no_more(&self, head: u32) {
         let says = |word| word & (EXCLUSIVE | UPGRADING) == 0 && word & OWNER == owned_by(head);
         self.change_while(says, |word| word & !OWNER);
     }
 
-    /// Changes the word, which it returns, if and while it is such.
+    /// Changes the word if `such` holds of it. Returns the word before the change, or `None` if `such` does not
+    /// hold.
     fn change_while(&self, such: impl Fn(u64) -> bool, change: impl Fn(u64) -> u64) -> Option<u64> {
         let mut seen = self.0.load(Ordering::Relaxed);
         while such(seen) {
@@ -322,7 +328,7 @@ impl QueueLock {
         None
     }
 
-    /// The last node of the queue.
+    /// Returns the last node of the queue.
     #[cfg(all(test, not(loom)))]
     pub(super) fn tail(&self) -> Option<NodeId> {
         tail(self.0.load(Ordering::SeqCst))
@@ -377,7 +383,7 @@ mod tests {
         let lock = QueueLock::default();
         assert!(lock.try_exclusive(1, false));
         assert_eq!(lock.join(node(2), true, |_| ()), Joined::Behind(None));
-        // What `try_shared` has done by then, if it found the lock free before.
+        // The update that `try_shared` has made by then, if it found the lock free before.
         lock.0.fetch_add(READER, Ordering::SeqCst);
         assert_eq!(lock.release_exclusive(), Released::Awaited(1));
         assert_eq!((lock.take(node(2), true), lock.await_readers(2)), (None, true));
@@ -392,7 +398,7 @@ mod tests {
         assert_eq!(lock.join(node(3), false, |_| ()), Joined::Taken);
         assert_eq!(lock.join(node(4), true, |_| ()), Joined::Behind(None));
         assert!(lock.await_readers(4));
-        // The head is told that it waits for another one now.
+        // The head is told that it now waits for another worker.
         assert_eq!(lock.upgrade(1), Upgraded::Waiting(Released::Awaited(4)));
         assert_eq!(lock.upgrade(1), Upgraded::Waiting(Released::NoWaiters));
         assert!(!lock.awaits_readers(4) && !lock.await_readers(4));
@@ -401,7 +407,7 @@ mod tests {
         assert!(lock.replace_upgrade(1, 2) && !lock.replace_upgrade(1, 3));
         assert!(lock.upgrade_may_go_on(1) && !lock.upgrade_may_go_on(2));
         assert_eq!(lock.cancel_upgrade(1), Released::NoWaiters);
-        // Nobody reads any more but the one that upgrades, at whose event both wait.
+        // The upgrading worker is the only reader left; both wait at its event.
         assert_eq!(
             (lock.release_shared(), lock.release_shared()),
             (Released::NoWaiters, Released::Awaited(2))

@@ -2,35 +2,35 @@
 //!
 //! # Algorithm
 //!
-//! A read shares the segment's lock, a write takes it alone, each before it touches the value, and all locks are held
-//! until the attempt ends. Whoever meets a lock that is held queues for it: readers next to each other in the queue have
-//! it together, nobody overtakes, and a lock that is given back is for the first in the queue. Writes are kept until
-//! commit. At commit the locks for predicates are taken, buckets and leaves are checked, writes are installed, and
-//! everything is released.
+//! A read takes the segment's lock in shared mode and a write in exclusive mode, each before it touches the value.
+//! The attempt holds all locks until it ends. An attempt that meets a held lock queues for it. Readers next to each
+//! other in the queue share it, nobody overtakes, and a released lock is for the first in the queue. Writes are
+//! buffered until commit. At commit the locks for predicates are taken, buckets and leaves are checked, writes are
+//! installed, and all locks are released.
 //!
-//! Buckets and leaves are locked too: by who scans them or fails to find a key there, and by who inserts there or deletes.
-//! Each of the two kinds goes together, and waits for the other. These locks are given back last, when dead records have
-//! been taken out of the index.
+//! Buckets and leaves are locked too: to scan them or to fail to find a key there, and to insert or delete there.
+//! Holders of the same kind share such a lock, and wait for those of the other kind. These locks are released last,
+//! after dead records have been taken out of the index.
 //!
-//! `lock` has the lock's word, `node` what a waiter says of itself, `queue` how one waits, `cycle` how deadlocks are
-//! found and whom they cost; `ranges` has the locks of ranges, `lock::range` their word, and `word` what waiting needs
-//! of either.
+//! `lock` has the lock's word, `node` the published state of a waiter, `queue` the waiting, `cycle` the search for
+//! deadlocks and the choice of a victim. `ranges` has the locks of ranges, `lock::range` their word, and `word` the
+//! trait through which the queues use either.
 //!
-//! # Why it is right
+//! # Why it is serializable
 //!
-//! As for `locking`: an attempt holds all its locks at the moment when it has checked the buckets and leaves, and that
-//! moment is its place in the serial order. No lock is ever taken from its holder. For absence nothing hangs on locks: a
-//! failed lookup and a scan observe versions, which are checked at that moment. The locks of ranges only keep the versions
-//! from changing meanwhile.
+//! The argument is that of `locking`: an attempt holds all its locks at the moment when it has checked the buckets
+//! and leaves, and that moment is its place in the serial order. No lock is ever taken from its holder. Absence does
+//! not depend on locks: a failed lookup and a scan observe versions, which are checked at that moment. The locks of
+//! ranges only keep the versions from changing meanwhile.
 //!
-//! A wound says only that an attempt is the victim of a deadlock. It is heeded where the attempt waits; one that has got
-//! the lock meanwhile goes on with what it holds.
+//! A wound only says that an attempt is the victim of a deadlock. The attempt heeds it where it waits. If it has got
+//! the lock meanwhile, it goes on with the locks that it holds.
 //!
 //! # Deviations from stealdb
 //!
-//! - A node is in the queue while its worker waits, not while it holds the lock; who holds it, the word says. The paper's
-//!   locks have one holder, so its queue begins with that one. Here readers come and go in any order, an upgrade goes
-//!   before the queue, and a lock that nobody waits for takes no node.
+//! - A node is in the queue while its worker waits, not while it holds the lock; the word names the holder. The
+//!   paper's locks have one holder, so its queue begins with that one. Here readers come and go in any order, an
+//!   upgrade goes before the queue, and a lock that nobody waits for takes no node.
 //! - The paper has writers only and times out on deadlocks; readers, upgrades and victims are its future work (§5).
 //! - Range locks are the paper's future work (§5), too. They are of nodes of the index, not of predicates.
 //! - Waiters park after a short while instead of spinning.
@@ -64,26 +64,27 @@ use stealing::Awaited;
 pub struct McsLocking {
     states: WorkerStates,
     queues: Queues,
-    /// Whether readers take locks alone.
+    /// True if readers take locks exclusively.
     exclusive: bool,
-    /// Whether who waits runs operations of its own.
+    /// True if waiters run operations of their own.
     ahead: bool,
     ranges: Ranges,
 }
 
-/// What a worker keeps: the stamp of its current transaction, and the locks of ranges that it holds.
+/// State that a worker keeps: the stamp of its current transaction, and the range locks that it holds.
 #[derive(Debug, Default)]
 pub struct McsLockingLocal {
     stamp: AttemptStamp,
-    /// Whether an operation is run in the worker's name by another one.
+    /// True if another worker (a thief) runs an operation in the worker's name.
     is_thief: bool,
     ranges: HeldRanges,
-    /// Where others say that they wait for the worker's attempt. `None` if nobody runs its operations then.
+    /// The place where others record that they wait for the worker's attempt. `None` if nobody runs its operations
+    /// then.
     awaited: Option<Arc<Awaited>>,
 }
 
 impl McsLocking {
-    /// Takes the lock of an item, for itself alone or not, unless the attempt holds it.
+    /// Takes the lock of an item, shared or exclusive, unless the attempt holds it.
     #[inline(always)]
     fn lock(&self, attempt: &mut Attempt<Self>, id: ItemId, exclusive: bool) -> Result<(), ConflictCause> {
         let worker = attempt.worker().number();
@@ -125,7 +126,7 @@ impl McsLocking {
         Ok(())
     }
 
-    /// Shares the lock of an item for another worker.
+    /// Shares the lock of an item as a thief, for the worker that owns the operation.
     #[cold]
     fn share_for(
         &self,
@@ -163,8 +164,8 @@ impl McsLocking {
         if word.blocker(false) == Some(Blocker::Owner(me))
             || exclusive && self.queues.nodes.is_thief(me, address)
         {
-            // Held already, for an operation of this attempt that another worker has run: two on one key that nobody knew
-            // of beforehand.
+            // The lock is already held for an operation of this attempt that another worker has run: two operations
+            // on one key that were not known beforehand.
             return Err(ConflictCause::item(Reason::Undeclared, id));
         }
         let wait_max = || attempt.wait_max();
@@ -181,12 +182,12 @@ impl McsLocking {
         Err(ConflictCause::item(reason, id))
     }
 
-    /// Whether the attempt holds the lock of a range, or others may hold locks for it of which it does not know yet.
+    /// True if the attempt holds a range lock, or others may hold locks for it that it does not know of yet.
     fn may_hold_more(attempt: &Attempt<Self>) -> bool {
         !attempt.local.ranges.is_empty() || attempt.is_published()
     }
 
-    /// Whether the attempt holds the lock of another item.
+    /// True if the attempt holds the lock of another item.
     fn holds_besides(attempt: &Attempt<Self>, id: Option<ItemId>) -> bool {
         let is_held = |other| attempt.items.get(other).is_any(&[Flags::LOCKED, Flags::READ]);
         attempt.items.ids().any(|other| Some(other) != id && is_held(other))
@@ -215,7 +216,7 @@ impl McsLocking {
         Ok(())
     }
 
-    /// Gives the lock of an item back, if the attempt holds it. Whether somebody was told.
+    /// Releases the lock of an item, if the attempt holds it. True if a parked waiter was told.
     #[inline(always)]
     fn unlock(&self, attempt: &Attempt<Self>, id: ItemId) -> bool {
         let item = attempt.items.get(id);
@@ -229,8 +230,8 @@ impl McsLocking {
         self.queues.released(released, &self.states)
     }
 
-    /// Installs all writes, those first over which others wait, and gives these locks back at once: whoever has such a lock
-    /// next need not wait until the other writes are installed.
+    /// Installs all writes. Writes whose locks others wait for come first, and these locks are released at once, so
+    /// that the next holder need not wait for the other installations.
     #[inline(never)]
     fn install_awaited_first<'a>(&self, prepared: Prepared<'a, Self>) -> &'a mut Attempt<Self> {
         let mut prepared = prepared.one_by_one();
@@ -244,7 +245,7 @@ impl McsLocking {
             }
             let attempt = prepared.attempt();
             self.unlock(attempt, id);
-            // Both, if it was an upgrade: nothing is left to be given back.
+            // Both flags, because it may have been an upgrade: nothing is left to be released.
             let item = attempt.items.get_mut(id);
             item.clear(Flags::LOCKED);
             item.clear(Flags::READ);
@@ -301,9 +302,10 @@ impl Variants for McsLocking {
     }
 }
 
-// SAFETY: a `load` runs while the attempt holds the segment's lock, shared or exclusive. Writes are installed under exclusive
-// locks, which nobody takes from their holder. Each is installed once, after everything that can fail: those whose locks
-// others wait for first, and their locks are given back, so that the item no longer says `LOCKED`.
+// SAFETY: a `load` runs while the attempt holds the segment's lock, shared or exclusive. Writes are installed under
+// exclusive locks, which nobody takes from their holder. Each is installed once, after everything that can fail.
+// Those whose locks others wait for come first, and their locks are released, so that the item no longer says
+// `LOCKED`.
 unsafe impl Protocol for McsLocking {
     const WORKERS_MAX: u32 = worker_states::WORKERS_MAX;
     type Header = QueueLock;
@@ -381,7 +383,8 @@ unsafe impl Protocol for McsLocking {
     }
 
     fn finish(&self, mut prepared: Prepared<'_, Self>) {
-        // Whoever waits as the first in a queue has said so, or all locks are given back together.
+        // A waiter at the head of a queue has recorded that it waits. If nobody waits, all locks are released
+        // together.
         let attempt = if self.has_waiters(prepared.attempt()) {
             self.install_awaited_first(prepared)
         } else {
@@ -431,7 +434,7 @@ impl Stealing<Self> for McsLocking {
     }
 
     fn runs_ahead(&self, attempt: &Attempt<Self>) -> bool {
-        // The locks of what was run ahead may have been the reason why the last attempt failed.
+        // The locks of operations that were run ahead may have made the last attempt fail.
         self.ahead && attempt.number() == 0
     }
 
@@ -441,7 +444,7 @@ impl Stealing<Self> for McsLocking {
     }
 
     fn adopt(&self, attempt: &mut Attempt<Self>, mine: ItemId, lent: &Item<Self>) {
-        // The lock is shared twice: before, and for the operation.
+        // The lock is shared twice: by the owner before, and by the thief for the operation.
         if attempt.items.get(mine).is(Flags::READ) && lent.is(Flags::READ) {
             self.queues.released(lent.header().release_shared(), &self.states);
         }
@@ -464,7 +467,7 @@ impl RangeLocks<Self> for McsLocking {
 
     #[inline]
     fn try_lock(&self, attempt: &Attempt<Self>, range: RangeId, how: RangeUse) -> bool {
-        // What is held is noted by the owner, nobody else.
+        // Only the owner notes the range locks that it holds.
         !attempt.local.is_thief
             && self.ranges.try_lock(
                 &self.queues,

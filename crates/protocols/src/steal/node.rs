@@ -1,11 +1,11 @@
-//! Nodes: where workers wait in queues, and what they say there for others to see.
+//! Nodes: the places in queues where workers wait, and the state that they publish there.
 //!
-//! A node belongs to a worker and is never freed, so a look at one is always allowed; that it is still what it was said
-//! to be, its [`NodeId`] tells, which holds a serial number. A worker has a few nodes: the one that it waits in, and
-//! those that it has abandoned in queues whose head has not come to them yet.
+//! A node belongs to a worker and is never freed, so it may be loaded at any time. Its [`NodeId`], which holds a
+//! serial number, tells whether the node is still in the same use. A worker has a few nodes: the one in which it
+//! waits, and those that it has abandoned in queues whose head has not reached them yet.
 //!
-//! What a worker shares is noted beside its nodes, for those that look for cycles (`cycle`): a lock's word counts its
-//! readers, but does not name them.
+//! The locks that a worker shares are noted beside its nodes, for the search for cycles (`cycle`): a lock's word
+//! counts its readers, but does not name them.
 
 use crate::per_worker::PerWorker;
 use crate::worker_states::{AttemptId, WORKERS_MAX};
@@ -17,12 +17,12 @@ const WORKER_BITS: u32 = 14;
 const SERIAL_BITS: u32 = 15;
 const _: () = assert!(1 << WORKER_BITS >= WORKERS_MAX);
 
-/// Nodes of a worker.
+/// Number of nodes of a worker.
 const SLOTS: usize = if cfg!(test) { 2 } else { 1 << SLOT_BITS };
-/// Shared locks of an attempt that are noted one by one.
+/// Number of an attempt's shared locks that are noted one by one.
 const NOTED: usize = if cfg!(test) { 2 } else { 256 };
 
-/// A use of a node: worker, place among the worker's nodes, and a serial number. Never 0.
+/// One use of a node: worker, index among the worker's nodes, and a serial number. Never 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct NodeId(u64);
 
@@ -33,19 +33,19 @@ impl NodeId {
         Self(serial << (WORKER_BITS + SLOT_BITS) | u64::from(worker) << SLOT_BITS | slot as u64)
     }
 
-    /// The node in a word that may have none.
+    /// Returns the node in a word that may have none.
     #[inline(always)]
     pub(super) fn from_word(word: u64) -> Option<Self> {
         (word != 0).then_some(Self(word))
     }
 
-    /// The identity as a word of 33 bits.
+    /// Returns the identity as a word of 33 bits.
     #[inline(always)]
     pub(super) fn word(self) -> u64 {
         self.0
     }
 
-    /// Its worker.
+    /// Returns the number of its worker.
     #[inline(always)]
     pub(super) fn worker(self) -> u32 {
         (self.0 >> SLOT_BITS) as u32 & ((1 << WORKER_BITS) - 1)
@@ -56,17 +56,17 @@ impl NodeId {
     }
 }
 
-/// The node is at the head of its queue, or its worker upgrades.
+/// Mark: the node is at the head of its queue, or its worker upgrades.
 pub(super) const HEAD: u32 = 1;
-/// Its worker does not wait any more.
+/// Mark: its worker does not wait any more.
 pub(super) const ABANDONED: u32 = 2;
-/// Its worker wants the lock alone.
+/// Mark: its worker wants the lock exclusively.
 pub(super) const EXCLUSIVE: u32 = 4;
 
-/// Whoever left a queue before the next node was linked says so in its own node's `next`.
+/// Stored in the `next` of a head that leaves its queue; a node that links itself afterwards finds it there.
 pub(super) const PASSED: u64 = u64::MAX;
 
-/// Who keeps the head of a queue from the lock: nobody that is known, all that share it, or this attempt.
+/// The transactions that keep the head of a queue from the lock: none known, all that share it, or this attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum BlockedBy {
     Unknown,
@@ -75,7 +75,7 @@ pub(super) enum BlockedBy {
 }
 
 impl BlockedBy {
-    /// An attempt's identity is larger.
+    /// The identity of an attempt is always larger.
     const READERS: u64 = 1;
 
     fn word(self) -> u64 {
@@ -98,21 +98,21 @@ impl BlockedBy {
 /// One place in a queue.
 #[derive(Debug, Default)]
 pub(super) struct Node {
-    /// Which use of the node this is; 0 if none.
+    /// The identity of this use of the node; 0 if it is in none.
     id: AtomicU64,
     /// [`HEAD`], [`ABANDONED`], [`EXCLUSIVE`].
     pub(super) state: AtomicU32,
     /// The node behind, or [`PASSED`].
     pub(super) next: AtomicU64,
-    /// The node ahead, when it joined; 0 if there was none.
+    /// The node that was ahead when it joined; 0 if there was none.
     previous: AtomicU64,
-    /// For the head: [`BlockedBy`].
+    /// For the head: its [`BlockedBy`].
     blocked_by: AtomicU64,
-    /// The segment's address: a number, which nobody follows.
+    /// The segment's address, as a number that nobody dereferences.
     address: AtomicUsize,
 }
 
-/// What another worker sees in a node.
+/// The contents of a node, as another worker loads them.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Seen {
     pub(super) state: u32,
@@ -123,28 +123,28 @@ pub(super) struct Seen {
 
 impl Node {
     pub(super) fn set_previous(&self, previous: Option<NodeId>) {
-        // Release, through the update of the lock's word that follows: who joins behind sees it.
+        // Release, through the update of the lock's word that follows: a worker that joins behind sees it.
         self.previous.store(previous.map_or(0, NodeId::word), Ordering::Release);
     }
 
-    /// Says for whom the head of a queue waits.
+    /// Publishes what the head of a queue waits for.
     pub(super) fn set_blocked_by(&self, blocked_by: BlockedBy) {
-        // Sequentially consistent: before the look for cycles that follows (`cycle`).
+        // Sequentially consistent: before the search for cycles that follows (`cycle`).
         self.blocked_by.store(blocked_by.word(), Ordering::SeqCst);
     }
 }
 
-/// What belongs to one worker.
+/// The nodes and notes of one worker.
 #[derive(Debug, Default)]
 struct Place {
     nodes: [CachePadded<Node>; SLOTS],
     serial: AtomicU64,
-    /// The node in which it waits; 0 if it does not.
+    /// The node in which the worker waits; 0 if it does not wait.
     waits_in: AtomicU64,
-    /// How many locks its attempt shares, and the addresses of the first [`NOTED`].
+    /// Number of locks that its attempt shares, and the addresses of the first [`NOTED`].
     shared: AtomicUsize,
     addresses: Addresses,
-    /// The same of locks that others have taken for it.
+    /// The same for locks that thieves have taken for it.
     lent: AtomicUsize,
     lent_addresses: Addresses,
 }
@@ -153,7 +153,7 @@ struct Place {
 struct Addresses(Box<[AtomicUsize]>);
 
 impl Addresses {
-    /// Whether an address is among the first so many.
+    /// True if an address is among the first `count`.
     fn contain(&self, count: usize, address: usize, order: Ordering) -> bool {
         self.0.iter().take(count).any(|noted| noted.load(order) == address)
     }
@@ -180,7 +180,7 @@ impl Nodes {
 
     /// Counts a worker that begins its first transaction.
     pub(super) fn admit(&self, worker: u32) {
-        // Relaxed: made visible by what the worker does afterwards.
+        // Relaxed: the worker's later stores make it visible.
         self.workers_end.fetch_max(worker + 1, Ordering::Relaxed);
     }
 
@@ -188,12 +188,12 @@ impl Nodes {
         &self.places.of(id.worker()).nodes[id.slot()]
     }
 
-    /// Takes a node of a worker's and says that the worker waits in it. `None` if all are still in queues.
+    /// Takes a free node of a worker and publishes that the worker waits in it. `None` if all are still in queues.
     pub(super) fn open(&self, worker: u32, address: usize, state: u32) -> Option<NodeId> {
         let place = self.places.of(worker);
-        // Acquire: pairs with `free`; whoever freed the node has done with it.
+        // Acquire: pairs with `free`; the worker that freed the node no longer uses it.
         let slot = place.nodes.iter().position(|node| node.id.load(Ordering::Acquire) == 0)?;
-        // Relaxed, as the stores to come: the identity's store and what follows it make them visible.
+        // Relaxed, like the stores to come: the store of the identity and the later ones make them visible.
         let serial = place.serial.load(Ordering::Relaxed);
         place.serial.store(serial + 1, Ordering::Relaxed);
         let (id, node) = (NodeId::new(worker, slot, serial), &place.nodes[slot]);
@@ -202,31 +202,31 @@ impl Nodes {
         node.previous.store(0, Ordering::Relaxed);
         node.blocked_by.store(BlockedBy::Unknown.word(), Ordering::Relaxed);
         node.address.store(address, Ordering::Relaxed);
-        // Sequentially consistent, both: before the look for cycles that follows (`cycle`).
+        // Sequentially consistent, both: before the search for cycles that follows (`cycle`).
         node.id.store(id.word(), Ordering::SeqCst);
         place.waits_in.store(id.word(), Ordering::SeqCst);
         Some(id)
     }
 
-    /// Says that a worker does not wait any more.
+    /// Publishes that a worker does not wait any more.
     pub(super) fn wait_is_over(&self, worker: u32) {
         // Release: pairs with the load in `waits_in`.
         self.places.of(worker).waits_in.store(0, Ordering::Release);
     }
 
-    /// Gives a node back that is in no queue any more.
+    /// Frees a node that is in no queue any more.
     pub(super) fn free(&self, id: NodeId) {
         // Release: pairs with the acquire in `open`.
         self.of(id).id.store(0, Ordering::Release);
     }
 
-    /// The node that a worker waits in.
+    /// Returns the node in which a worker waits.
     pub(super) fn waits_in(&self, worker: u32) -> Option<NodeId> {
-        // Sequentially consistent, as all in `look`: see `cycle`.
+        // Sequentially consistent, like all loads in `look`: see `cycle`.
         NodeId::from_word(self.places.of(worker).waits_in.load(Ordering::SeqCst))
     }
 
-    /// What a node says. `None` if it is not in this use any more.
+    /// Loads the contents of a node. `None` if the node is not in this use any more.
     pub(super) fn look(&self, id: NodeId) -> Option<Seen> {
         let node = self.of(id);
         let seen = Seen {
@@ -242,7 +242,7 @@ impl Nodes {
     #[inline(always)]
     pub(super) fn note_shared(&self, worker: u32, address: usize) {
         let place = self.places.of(worker);
-        // Relaxed, all: others look only when they have seen that the worker waits, which it says later.
+        // Relaxed, all: others load them only after they have seen that the worker waits, which it publishes later.
         let at = place.shared.load(Ordering::Relaxed);
         if let Some(noted) = place.addresses.0.get(at) {
             noted.store(address, Ordering::Relaxed);
@@ -250,7 +250,7 @@ impl Nodes {
         place.shared.store(at + 1, Ordering::Relaxed);
     }
 
-    /// Notes that a worker shares nothing any more.
+    /// Notes that a worker shares no lock any more.
     #[inline(always)]
     pub(super) fn forget_shared(&self, worker: u32) {
         let place = self.places.of(worker);
@@ -260,8 +260,8 @@ impl Nodes {
         }
     }
 
-    /// Notes that somebody else is about to share the lock of a segment for a worker, before it tries: the worker may be
-    /// waiting already, and will not look again. `None` if no more can be noted.
+    /// Notes that a thief is about to share the lock of a segment for a worker. It does so before it tries, because
+    /// the worker may be waiting already, and will not look again. `None` if no more can be noted.
     pub(super) fn note_lent(&self, worker: u32, address: usize) -> Option<usize> {
         let place = self.places.of(worker);
         // Sequentially consistent, both: before the lock's word, by which others find that it is shared (`cycle`).
@@ -270,31 +270,31 @@ impl Nodes {
         Some(at)
     }
 
-    /// Takes the note back: the lock was not free.
+    /// Removes the note, because the lock was not free.
     pub(super) fn forget_lent(&self, worker: u32, at: usize) {
         self.places.of(worker).lent_addresses.0[at].store(0, Ordering::SeqCst);
     }
 
-    /// Whether somebody else shares the lock of a segment for a worker.
+    /// True if a thief shares the lock of a segment for a worker.
     pub(super) fn is_thief(&self, worker: u32, address: usize) -> bool {
         let place = self.places.of(worker);
         place.lent_addresses.contain(place.lent.load(Ordering::SeqCst), address, Ordering::SeqCst)
     }
 
-    /// The workers that share the lock of a segment, as far as they have noted it, the first few of them.
+    /// Returns the first few workers that have noted that they share the lock of a segment.
     pub(super) fn some_readers(&self, address: usize, me: u32) -> impl Iterator<Item = u32> {
         const SOME: usize = 8;
         let shares = move |worker: &u32| {
             let place = self.places.of(*worker);
-            // Relaxed: for who would like to run their operations.
+            // Relaxed: it only serves waiters that want to run their operations.
             let shared = place.shared.load(Ordering::Relaxed);
             *worker != me && place.addresses.contain(shared, address, Ordering::Relaxed)
         };
         (0..self.workers_end.load(Ordering::Relaxed)).filter(shares).take(SOME)
     }
 
-    /// The workers that wait and share the lock of a segment. One that shares more than it can note may be among them
-    /// wrongly.
+    /// Returns the workers that wait and share the lock of a segment. A worker that shares more locks than it can
+    /// note may be among them wrongly.
     pub(super) fn readers_that_wait(&self, address: usize) -> impl Iterator<Item = u32> {
         (0..self.workers_end.load(Ordering::Relaxed)).filter(move |worker| {
             let place = self.places.of(*worker);

@@ -2,43 +2,43 @@
 
 use hotrow_core::Variant;
 
-/// Who runs a transaction's operations while others wait for it.
+/// The workers that run a transaction's operations while others wait for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StealingMode {
-    /// Its worker alone: plain two-phase locking.
+    /// Only its own worker: plain two-phase locking.
     Never,
-    /// All that wait take the next one from one place: stealdb §2.2.
+    /// All waiters, which take the next operation from one place: stealdb §2.2.
     Basic,
-    /// Each that waits takes one from the transaction immediately ahead: stealdb §2.3.
+    /// Each waiter takes one operation from the transaction immediately ahead: stealdb §2.3.
     Chain,
 }
 
 /// A variant of [`McsLocking`](super::McsLocking).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct McsLockingOptions {
-    /// Who runs operations.
+    /// The workers that run operations.
     pub stealing: StealingMode,
-    /// Whether who waits and finds nothing to steal runs operations of its own.
+    /// True if a waiter that finds nothing to steal runs operations of its own.
     pub ahead: bool,
-    /// Whether readers, too, take locks alone, as the paper's.
+    /// True if readers, too, take locks exclusively, as in the paper.
     pub exclusive: bool,
 }
 
-/// The variants that are listed. Each may have `+exclusive` behind its name; those that steal, `+ahead` before that.
+/// The listed variants. Each may have `+exclusive` behind its name; those that steal may have `+ahead` before that.
 pub(super) const VARIANTS: &[Variant] = &[
     Variant {
         name: "steal",
-        summary: "two-phase locking with queue locks; who waits runs operations of the transaction ahead (+ahead: and its own)",
+        summary: "two-phase locking with queue locks; waiters run operations of the transaction ahead (+ahead: and their own)",
         source: "stealdb §3",
     },
     Variant {
         name: "steal-basic",
-        summary: "steal, where all that wait take operations from one place: the paper's first solution",
+        summary: "steal, where all waiters take operations from one place: the paper's first solution",
         source: "stealdb §2.2",
     },
     Variant {
         name: "2pl-mcs",
-        summary: "two-phase locking with fair queue locks; who meets a lock queues, deadlocks cost the youngest",
+        summary: "two-phase locking with fair queue locks; waiters queue, and a deadlock aborts the youngest",
         source: "stealdb §3.3, §4",
     },
 ];
@@ -48,7 +48,7 @@ const AHEAD: &str = "+ahead";
 const EXCLUSIVE: &str = "+exclusive";
 
 impl McsLockingOptions {
-    /// What a name stands for.
+    /// Parses the name of a variant.
     pub(super) fn named(name: &str) -> Option<Self> {
         let (base, exclusive) = without(name, EXCLUSIVE);
         let (base, ahead) = without(base, AHEAD);
@@ -57,7 +57,7 @@ impl McsLockingOptions {
         (!ahead || stealing != StealingMode::Never).then_some(Self { stealing, ahead, exclusive })
     }
 
-    /// The name that stands for it.
+    /// Returns the name of the variant.
     pub(super) fn name(&self) -> String {
         let at = KINDS.iter().position(|kind| *kind == self.stealing).expect("all kinds are listed");
         let ahead = if self.ahead { AHEAD } else { "" };
@@ -65,7 +65,7 @@ impl McsLockingOptions {
     }
 }
 
-/// A name without a suffix, and whether it had that.
+/// Returns a name without a suffix, and true if it had the suffix.
 fn without<'n>(name: &'n str, suffix: &str) -> (&'n str, bool) {
     match name.strip_suffix(suffix) {
         Some(base) => (base, true),

@@ -2,37 +2,39 @@
 //!
 //! # The queue
 //!
-//! A chain of nodes, each of which knows the one behind it; the lock's word knows the last. Whoever joins takes its
-//! predecessor from the word and links itself behind it ([`try_lock`](Queues::try_lock), the paper's TRYLOCK). What is
-//! passed along the chain is not the lock but the right to be the *head*: the head takes the lock from the word as soon
-//! as nobody is in its way ([`check_acquired`](Queues::check_acquired), the paper's CHECKACQUIRED) and then leaves the
-//! queue, so that the next one is the head. A reader behind a reader thereby follows at once, and both share the lock.
-//! Nobody overtakes: who finds somebody in the queue joins it, whatever it wants.
+//! The queue is a chain of nodes, each of which knows the one behind it; the lock's word knows the last. A joining
+//! worker takes its predecessor from the word and links itself behind it ([`try_lock`](Queues::try_lock), the
+//! paper's TRYLOCK). The chain does not pass the lock, but the right to be the *head*. The head takes the lock from
+//! the word as soon as nobody is in its way ([`check_acquired`](Queues::check_acquired), the paper's CHECKACQUIRED).
+//! It then leaves the queue, so that the next one is the head. So a reader behind a reader follows at once, and both
+//! share the lock. Nobody overtakes: a worker that finds the queue not empty joins it, whichever mode it wants.
 //!
-//! Each link is made, or found missing, by one exchange of `next`. If the head leaves before the node behind it is
-//! linked, it puts [`PASSED`] there, and who then links finds that it is the head. So nobody waits for anybody in the
-//! midst of a step.
+//! One exchange of `next` makes each link, or finds it missing. If the head leaves before the node behind it is
+//! linked, it puts [`PASSED`] there. The worker that then links finds that it is the head. So nobody waits for
+//! another worker in the middle of a step.
 //!
-//! Who gives up waiting marks its node as abandoned. If it is the head it passes that on; if not, the node stays in the
-//! chain, and whoever passes the head's right to it passes it further. One exchange of `state` decides which.
+//! A worker that gives up waiting marks its node as abandoned. If it is the head, it passes that right on. Otherwise
+//! the node stays in the chain, and the worker that passes it the head's right passes the right further. One
+//! exchange of `state` decides between the two.
 //!
 //! # Upgrades
 //!
-//! Who shares a lock and wants it alone is not in the queue, for those in the queue wait for it. The lock's word says
-//! that it upgrades; from then on nobody takes the lock before it, and it waits for the other readers to leave. Of two
-//! that upgrade neither would ever leave: the younger one loses, whichever came first.
+//! A worker that shares a lock and wants it exclusively is not in the queue, because those in the queue wait for it.
+//! The lock's word marks the upgrade. From then on nobody takes the lock before it, and it waits for the other
+//! readers to leave. Two upgrades would wait for each other for ever, so the younger one loses, whichever came
+//! first.
 //!
-//! # Where they wait
+//! # Events to wait at
 //!
-//! All wait at events of workers, so that nothing depends on where locks lie in memory.
+//! All waiters wait at events of workers, so that nothing depends on the addresses of locks in memory.
 //!
-//! A node that is not the head waits at its worker's own event, and is told by who passes the right. The head waits at the
-//! event of the one that has the lock alone or upgrades, and is told by it; for readers it waits at its own, and so does
-//! an upgrade: the word names it, and the last reader that is in its way tells it. If the word comes to name another one,
-//! whoever changed that tells those that wait where they did so far.
+//! A node that is not the head waits at its worker's own event. The worker that passes it the head's right tells it.
+//! The head waits at the event of the worker that holds the lock exclusively or upgrades, which tells it. For
+//! readers the head waits at its own event, and so does an upgrade: the word names it, and the last reader in its
+//! way tells it. A worker that makes the word name another one tells those that wait at the previous event.
 //!
-//! Where the head waits for readers it goes by what the word says of itself, not by whether there are readers: an upgrade
-//! may have put another name there in between, and have gone.
+//! A head that waits for readers checks whether the word still names it, not whether there are readers. Meanwhile an
+//! upgrade may have put another name there, and have gone.
 
 use super::lock::{Blocker, Joined, QueueLock, Released, Upgraded};
 use super::node::{ABANDONED, BlockedBy, EXCLUSIVE, HEAD, NodeId, Nodes, PASSED};
@@ -43,7 +45,8 @@ use crate::worker_states::{AttemptStamp, Waited, WorkerStates};
 use hotrow_sync::atomic::Ordering;
 use hotrow_sync::clock::Duration;
 
-/// How far from the head of a queue one begins to run operations of its own: what they lock, it holds until its turn is over.
+/// Distance from the head of a queue from which a waiter runs operations of its own: their locks are held until its
+/// turn is over.
 const NEAR: u32 = 4;
 
 /// All queues of an engine.
@@ -53,20 +56,20 @@ pub(super) struct Queues {
     pub(super) thieves: Thieves,
 }
 
-/// What a transaction wants of a lock.
+/// A transaction's request for a lock.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct LockRequest {
     /// The segment's address, or that of a range's lock.
     pub(super) address: usize,
-    /// Who.
+    /// The requesting attempt.
     pub(super) stamp: AttemptStamp,
-    /// The lock for itself alone.
+    /// True for the exclusive mode.
     pub(super) exclusive: bool,
-    /// Whether it holds another lock: if not, others wait for it only if they are behind it in the queue.
+    /// True if it holds another lock. If not, others wait for it only if they are behind it in the queue.
     pub(super) holds: bool,
 }
 
-/// The lock was not to be had.
+/// The reasons for which a request fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Refused {
     /// The deadline has passed, or the worker has too many abandoned nodes in queues.
@@ -75,14 +78,14 @@ pub(super) enum Refused {
     Victim,
 }
 
-/// What came of trying.
+/// Result of trying to take a lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Tried {
     /// The lock is taken.
     Acquired,
-    /// It is waited for, in this node.
+    /// The request waits in this node.
     Queued(NodeId),
-    /// All nodes of the worker are in queues still.
+    /// All nodes of the worker are still in queues.
     NoNode,
 }
 
@@ -91,12 +94,12 @@ impl Queues {
         Self { nodes: Nodes::new(), thieves: Thieves::new(stealing) }
     }
 
-    /// Those of an engine with so many workers, all of which have begun, and none of which steals.
+    /// Makes the queues of an engine with this number of workers, all of which have begun and none of which steals.
     #[cfg(any(test, loom))]
     pub(super) fn of_workers(workers: u32) -> Self {
         let queues = Self::new(StealingMode::Never);
         (0..workers).for_each(|worker| queues.nodes.admit(worker));
-        // What belongs to them is there: making it is no part of any model.
+        // Makes the workers' places in advance: making them is no part of any model.
         (0..workers).for_each(|worker| queues.nodes.wait_is_over(worker));
         queues
     }
@@ -116,7 +119,7 @@ impl Queues {
             }
             Joined::Behind(None) => true,
             Joined::Behind(Some(before)) => {
-                // Acquire and release: pairs with the exchange in `pass_on`. Whoever comes second knows of the other.
+                // Acquire and release: pairs with the exchange in `pass_on`. The second of the two sees the first.
                 let passed = self.nodes.of(before).next.swap(id.word(), Ordering::AcqRel) == PASSED;
                 if passed {
                     self.nodes.free(before);
@@ -125,7 +128,7 @@ impl Queues {
             }
         };
         if is_head {
-            // Only its worker gives the node this right: nobody is before it.
+            // Only its worker gives the node this right, because nobody is before it.
             node.state.fetch_or(HEAD, Ordering::SeqCst);
         }
         Tried::Queued(id)
@@ -152,15 +155,16 @@ impl Queues {
         true
     }
 
-    /// The head of a queue leaves it: the next one that has not abandoned its node is the head.
+    /// Makes the next node that is not abandoned the head, because the head leaves the queue.
     fn pass_on(&self, word: &impl Word, mut id: NodeId, states: &WorkerStates) {
         while !word.leave_empty(id) {
             // Acquire and release: pairs with the exchange in `try_lock`.
             let next = self.nodes.of(id).next.swap(PASSED, Ordering::AcqRel);
-            // Who is about to link itself finds that it is the head, and frees the node.
+            // A worker that is about to link itself finds that it is the head, and frees the node.
             let Some(next) = NodeId::from_word(next) else { return };
             self.nodes.free(id);
-            // Release: pairs with the acquire in `is_head`. Against `abandon` one update of the word decides.
+            // Release: pairs with the acquire in `is_head`. Between this and `abandon`, the order of updates of the
+            // word decides.
             let state = self.nodes.of(next).state.fetch_or(HEAD, Ordering::SeqCst);
             if state & ABANDONED == 0 {
                 states.tell_at(next.worker());
@@ -179,7 +183,7 @@ impl Queues {
         }
     }
 
-    /// Takes a lock that was not to be had by its word alone. `wait_max` says how long it may be waited for.
+    /// Takes a lock that the word alone did not grant. `wait_max` returns the limit of the wait.
     pub(super) fn acquire(
         &self,
         mut wait_max: impl FnMut() -> Option<Duration>,
@@ -194,7 +198,8 @@ impl Queues {
         };
         let LockRequest { address, stamp, exclusive, holds } = request;
         let worker = stamp.worker();
-        // Where nobody waits for the transaction, it is in no cycle. Whoever joins behind it later looks itself.
+        // If nobody waits for the transaction, it is in no cycle. A transaction that joins behind it later looks
+        // itself.
         let may_hold = || holds || self.thieves.has_run_ahead(worker);
         let is_victim = || (may_hold() || !word.is_last(id)) && self.is_victim(stamp, address, states);
         let is_head = || self.is_head(id);
@@ -235,14 +240,14 @@ impl Queues {
             };
         }
         self.nodes.wait_is_over(worker);
-        // Before another one becomes the head.
+        // Before another worker becomes the head.
         word.await_readers_no_more(worker);
         self.abandon(word, id, states);
         Err(refused(waited))
     }
 
-    /// Runs operations of the one ahead, or of those that have the lock, as long as they have any and the wait is not over
-    /// (stealdb, Algorithm 2, lines 8 to 10).
+    /// Runs operations of the worker ahead, or of the lock's holders, as long as they have any and the wait is not
+    /// over (stealdb, Algorithm 2, lines 8 to 10).
     fn steal_while_waiting(
         &self,
         wait_max: &mut impl FnMut() -> Option<Duration>,
@@ -289,15 +294,15 @@ impl Queues {
             let mut each = ahead.iter().zip(&mut seen);
             let stolen = each.any(|(ahead, seen)| self.thieves.steal(me, *ahead, seen, || word.is_last(id)));
             let stolen = stolen || self.thieves.run_ahead(me, || self.is_near_head(id));
-            // One look is all that a wait of no time allows.
+            // A wait of no time allows only one look.
             if wait_max() == Some(Duration::ZERO) { None } else { Some(stolen) }
         });
     }
 
-    /// Whether a node is one of the first in its queue.
+    /// True if a node is one of the first in its queue.
     fn is_near_head(&self, mut id: NodeId) -> bool {
         for _ in 0..NEAR {
-            // Who has left the queue was nearer.
+            // A node that has left the queue was nearer.
             let Some(seen) = self.nodes.look(id) else { return true };
             let Some(previous) = seen.previous.filter(|_| seen.state & HEAD == 0) else { return true };
             id = previous;
@@ -305,7 +310,7 @@ impl Queues {
         false
     }
 
-    /// Takes a lock alone that the transaction shares.
+    /// Takes a lock exclusively that the transaction shares.
     pub(super) fn upgrade(
         &self,
         mut wait_max: impl FnMut() -> Option<Duration>,
@@ -315,7 +320,7 @@ impl Queues {
     ) -> Result<(), Refused> {
         let LockRequest { address, stamp, .. } = request;
         let worker = stamp.worker();
-        // In no queue, but to be seen by those that look for cycles.
+        // The node is in no queue, but the search for cycles must see it.
         let Some(id) = self.nodes.open(worker, address, HEAD | EXCLUSIVE) else {
             return Err(Refused::Unavailable);
         };
@@ -335,10 +340,10 @@ impl Queues {
                     if states.is_running(other.id) && other.is_older_than(stamp) {
                         break Err(Refused::Victim);
                     }
-                    // It waits for this one to leave, so it has not got the lock.
+                    // The other one waits for this worker to leave, so it has not got the lock.
                     states.wound(other.id, address);
                     if word.replace_upgrade(rival, worker) {
-                        // The head of the queue waits for this one now.
+                        // The head of the queue now waits for this worker.
                         states.tell_at(rival);
                     }
                 }
@@ -375,7 +380,7 @@ impl Queues {
         }
     }
 
-    /// Tells who may go on now that a lock's word has changed. Whether anybody was parked.
+    /// Tells the waiter that may go on after a change of a lock's word. True if any thread was parked.
     #[inline(always)]
     pub(super) fn released(&self, released: Released, states: &WorkerStates) -> bool {
         matches!(released, Released::Awaited(at) if states.tell_at(at))

@@ -1,26 +1,28 @@
-//! Locks of ranges: buckets and leaves, locked by who scans them and by who changes them (stealdb §5).
+//! Locks of ranges: buckets and leaves, locked by scans and by changes (stealdb §5).
 //!
-//! # What is locked
+//! # The locked range
 //!
-//! A bucket or leaf stands for the keys that are not there, and for the gaps between those that are. Who scans it, or
-//! fails to find a key in it, locks it to scan; who inserts or deletes there, to change. Each kind goes together
-//! ([`RangeUse`]), so insertions into one leaf are no more in each other's way than before, and neither are scans. So it
-//! is not the predicate that is locked but the node, and two that do not meet in any key may wait for each other.
+//! A bucket or leaf stands for the keys that are not there, and for the gaps between those that are. An attempt that
+//! scans it, or fails to find a key in it, locks it to scan. An attempt that inserts or deletes there locks it to
+//! change. Holders of the same kind share the lock ([`RangeUse`]), so insertions into one leaf do not disturb each
+//! other more than before, and neither do scans. So the node is locked and not the predicate, and two attempts that
+//! have no key in common may wait for each other.
 //!
-//! Their locks are those of an engine, not the nodes': [`STRIPES`] words, in which two nodes may fall together. Then one
-//! may wait without need. A lock is held until the attempt's dead records have left the index, a little longer than
-//! those of rows.
+//! The locks are not the nodes' own but the engine's: [`STRIPES`] words, in which two nodes may share one. Then an
+//! attempt may wait without need. A lock is held until the attempt's dead records have left the index, which is a
+//! little longer than row locks.
 //!
-//! # Both ways
+//! # Holding both ways
 //!
-//! Who has scanned a leaf and then inserts there holds it in both ways, alone. It waits for the other holders, before all
-//! that queue; of two that do so one dies (`Queues::upgrade`).
+//! An attempt that has scanned a leaf and then inserts there holds it in both ways, exclusively. It waits for the
+//! other holders, before all that queue. If two do so, one dies (`Queues::upgrade`).
 //!
 //! # Deadlocks
 //!
-//! Holders of both kinds are noted as readers of segments are, by the address of the lock, and a waiter for a range says
-//! that it wants the lock alone, whichever way it wants it: so it is taken to wait for all holders, which it does, and
-//! for the one ahead in the queue. A holder dies for a cycle, never one that is merely ahead.
+//! Holders of both kinds are noted like readers of segments, by the address of the lock. A waiter for a range
+//! publishes that it wants the lock exclusively, whichever way it wants it. So the search for cycles takes it to
+//! wait for all holders, which it does, and for the one ahead in the queue. A holder dies for a cycle, never an
+//! attempt that is merely ahead.
 
 use super::lock::range::{RangeLock, Wanted};
 use super::queue::{LockRequest, Queues, Refused};
@@ -30,9 +32,10 @@ use hotrow_sync::OnceLock;
 use hotrow_sync::clock::Duration;
 use std::cell::{Cell, OnceCell, RefCell};
 
-/// Locks of an engine. As many as that, so that what a transaction scans seldom falls together with where others insert.
+/// Number of range locks of an engine. It is so large that a scanned range seldom shares a lock with others'
+/// insertions.
 const STRIPES: usize = if cfg!(test) { 4 } else { 1 << 14 };
-/// So many are made at once, when one of them is needed.
+/// Number of locks that are made at once, when one of them is needed.
 const CHUNK: usize = if cfg!(test) { 2 } else { 256 };
 
 const SCAN: u8 = 1;
@@ -51,23 +54,23 @@ pub(super) struct Ranges {
     chunks: Box<[OnceLock<Box<[RangeLock]>>]>,
 }
 
-/// What an attempt holds of them. Of cells, as an index asks for locks while it has the attempt's pin.
+/// The range locks that an attempt holds. In cells, because an index asks for locks while it has the attempt's pin.
 #[derive(Debug, Default)]
 pub(super) struct HeldRanges {
-    /// How it holds each lock. Made when the worker takes its first.
+    /// The ways in which it holds each lock. Made when the worker takes its first lock.
     ways: OnceCell<Box<[Cell<u8>]>>,
-    /// Those that it holds.
+    /// The numbers of the locks that it holds.
     stripes: RefCell<Vec<u32>>,
 }
 
 impl HeldRanges {
-    /// Whether it holds none.
+    /// True if it holds no lock.
     #[inline]
     pub(super) fn is_empty(&self) -> bool {
         self.stripes.borrow().is_empty()
     }
 
-    /// Whether a range is locked in this way.
+    /// True if it holds a range in this way.
     #[inline]
     pub(super) fn holds(&self, range: RangeId, how: RangeUse) -> bool {
         self.ways(range.stripe(STRIPES)) & bit(how) != 0
@@ -87,7 +90,7 @@ impl HeldRanges {
         }
     }
 
-    /// Forgets all, and shows each.
+    /// Forgets all locks, and calls `visit` with each.
     #[inline]
     fn drain(&self, mut visit: impl FnMut(usize)) {
         let Some(ways) = self.ways.get() else { return };
@@ -98,10 +101,10 @@ impl HeldRanges {
     }
 }
 
-/// Who locks a range, and how long it may wait.
+/// The attempt that locks a range, and the limit of its wait.
 pub(super) struct Locker<W> {
     pub(super) stamp: AttemptStamp,
-    /// Whether it holds any other lock.
+    /// True if it holds any other lock.
     pub(super) holds: bool,
     pub(super) wait_max: W,
 }
@@ -118,7 +121,7 @@ impl Ranges {
         &chunk[stripe % CHUNK]
     }
 
-    /// Takes the lock of a range, of which an attempt holds what `held` says, if nobody is in the way and nobody waits.
+    /// Takes the lock of a range if nobody is in the way and nobody waits. `held` are the attempt's range locks.
     #[inline]
     pub(super) fn try_lock(
         &self,
@@ -140,7 +143,8 @@ impl Ranges {
         taken
     }
 
-    /// Waits for the lock of a range, of which the attempt holds what `held` says. [`note`](Self::note) follows.
+    /// Waits for the lock of a range. `held` is true if the attempt holds the lock already, in the other way.
+    /// [`note`](Self::note) follows.
     #[cold]
     pub(super) fn wait(
         &self,
@@ -176,7 +180,7 @@ impl Ranges {
         held.note(stripe, how);
     }
 
-    /// Gives back all locks of ranges that an attempt holds. Whether somebody was told.
+    /// Releases all range locks that an attempt holds. True if a parked waiter was told.
     #[inline]
     pub(super) fn release(
         &self,
@@ -190,7 +194,7 @@ impl Ranges {
         told
     }
 
-    /// What those that look for cycles know a lock by.
+    /// Returns the address by which the search for cycles knows a lock.
     fn address(lock: &RangeLock) -> usize {
         std::ptr::from_ref(lock).addr()
     }

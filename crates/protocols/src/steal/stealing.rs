@@ -1,21 +1,22 @@
-//! Stealing: who waits for a lock runs operations of the transaction that has it (stealdb §3.2, Algorithm 3).
+//! Stealing: waiters for a lock run operations of the lock's holder (stealdb §3.2, Algorithm 3).
 //!
 //! # The chain
 //!
-//! A worker's *steal context* is one word: whose operations, of which batch, and the number of the next one to take,
-//! counted from the front. The holder puts its own there when its operations are on its board. Whoever waits immediately
-//! behind it takes the word, so that nobody else has it, takes the operation, and leaves the rest in its own context for
-//! the next one behind. So each worker looks at one word of one other worker. The last in the queue gives the rest back to
-//! the holder, from where it goes down the chain again: operations are taken from the last to the first, while the holder
-//! runs them from the first on, until they meet.
+//! A worker's *steal context* is one word: the owner of operations, their batch, and the number of the next one to
+//! take, counted from the front. The holder stores its own there when its operations are published. The waiter
+//! immediately behind it takes the word, so that nobody else has it, takes an operation, and leaves the rest in its
+//! own context for the next waiter. So each worker loads one word of one other worker. The last in the queue returns
+//! the rest to the holder, from where it goes down the chain again. Operations are stolen from the last to the
+//! first, while the holder runs them from the first on, until they meet.
 //!
 //! # The single queue
 //!
-//! Under `steal-basic` the word stays where it is, and all that wait for the holder's lock count it down (stealdb §2.2).
+//! Under `steal-basic` the word stays in place, and all that wait for the holder's lock count it down (stealdb
+//! §2.2).
 //!
 //! # Readers
 //!
-//! Who waits for those that share a lock has several ahead, and looks at each in turn.
+//! A worker that waits for the readers of a lock has several workers ahead, and looks at each in turn.
 
 use super::McsLocking;
 use super::options::StealingMode;
@@ -27,7 +28,7 @@ use hotrow_core::graph::{BATCH_BITS, BATCH_LOW, Found, StealableOperations};
 use hotrow_sync::Arc;
 use hotrow_sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// Whose operations are to be stolen next, and which. Never 0.
+/// The next operation to steal, and its owner. Never 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct StealContext {
     owner: u32,
@@ -35,28 +36,28 @@ struct StealContext {
     batch: u64,
     /// The number of the operation.
     place: u32,
-    /// How many have had it since the owner.
+    /// Number of workers that have had it since the owner.
     hops: u32,
 }
 
-/// Who steals takes one operation, and one more for so many that are left: the chain takes its time, and those in front
-/// begin first.
+/// A thief takes one operation, and one more for each group of this many that are left. The chain takes its time,
+/// and thieves in front begin first.
 const SHARE_OF_LEFT: u32 = 6;
 
-/// How many workers have a steal context before it goes back to its owner. Those further behind wait in peace: by the time
-/// at which it came to them, the operations would be gone.
+/// Number of workers that have a steal context before it returns to its owner. Workers further behind only wait:
+/// before it reached them, the operations would be gone.
 const HOPS_MAX: u32 = 16;
 
 const PLACE_BITS: u32 = 12;
 const HOPS_BITS: u32 = 6;
 
 impl StealContext {
-    /// That of a batch of which nobody has taken an operation yet. `None` if it has none.
+    /// Makes the context of a batch of which nobody has taken an operation yet. `None` if it has none.
     fn of_batch(owner: u32, batch: u64, stealable: u32) -> Option<Self> {
         stealable.checked_sub(1).map(|place| Self { owner, batch, place, hops: 0 })
     }
 
-    /// The word of what is left; 0 if that is nothing.
+    /// Returns the word of the rest; 0 if there is none.
     fn word_of(left: Option<Self>) -> u64 {
         left.map_or(0, Self::word)
     }
@@ -75,19 +76,19 @@ impl StealContext {
         place.checked_sub(1).map(|place| Self { owner, batch, place, hops })
     }
 
-    /// What is left when so many are taken.
+    /// Returns the rest after `count` operations are taken, or `None`.
     fn after(self, count: u32) -> Option<Self> {
         self.place.checked_sub(count).map(|place| Self { place, ..self })
     }
 }
 
-/// The attempt of a worker that others wait for: its identity. The worker looks at it before each operation, so it keeps a
-/// reference.
+/// The identity of a worker's attempt that others wait for. The worker checks it before each operation, so it keeps
+/// a reference.
 #[derive(Debug, Default)]
 pub(super) struct Awaited(CachePadded<AtomicU64>);
 
 impl Awaited {
-    /// Says that an attempt is waited for: from now on it draws its operations.
+    /// Records that others wait for an attempt: from now on the attempt lets them take its operations.
     fn set(&self, id: u64) {
         // Relaxed, as in `is`: a hint.
         if self.0.load(Ordering::Relaxed) != id {
@@ -95,7 +96,7 @@ impl Awaited {
         }
     }
 
-    /// Whether this attempt is waited for.
+    /// True if others wait for this attempt.
     #[inline(always)]
     pub(super) fn is(&self, stamp: AttemptStamp) -> bool {
         self.0.load(Ordering::Relaxed) == stamp.id.word()
@@ -107,13 +108,13 @@ struct Place {
     /// The [`StealContext`]; 0 if there is nothing to steal.
     context: CachePadded<AtomicU64>,
     awaited: Arc<Awaited>,
-    /// The steal context of the worker's own operations, for itself alone.
+    /// The steal context of the worker's own operations, used only by the worker itself.
     own: AtomicU64,
-    /// Whether the worker has run one of those while it waited.
+    /// True if the worker has run one of those while it waited.
     ran_ahead: AtomicBool,
 }
 
-/// What workers know of each other's operations.
+/// The steal contexts and stealable operations of all workers.
 #[derive(Debug)]
 pub(super) struct Thieves {
     places: PerWorker<Place>,
@@ -135,39 +136,40 @@ impl Thieves {
         self.boards.of(worker.number())
     }
 
-    /// Says that an attempt of a worker is waited for.
+    /// Records that others wait for an attempt of a worker.
     pub(super) fn await_attempt(&self, id: u64, worker: u32) {
         self.places.of(worker).awaited.set(id);
     }
 
-    /// Where others say that a worker's attempt is waited for.
+    /// Returns the place where others record that they wait for a worker's attempt.
     pub(super) fn awaited(&self, worker: u32) -> Arc<Awaited> {
         Arc::clone(&self.places.of(worker).awaited)
     }
 
-    /// Offers a worker's operations.
+    /// Offers a worker's operations to thieves.
     pub(super) fn offer(&self, owner: u32, batch: u64, stealable: u32) {
         if let Some(context) = StealContext::of_batch(owner, batch, stealable) {
-            // Release: pairs with the acquire in `steal`; who finds the word finds the board as it was published.
+            // Release: pairs with the acquire in `steal`; a thief that loads the word sees the operations as
+            // published.
             self.places.of(owner).context.store(context.word(), Ordering::Release);
         }
     }
 
-    /// Offers a worker's operations to itself.
+    /// Offers a worker's operations to the worker itself.
     pub(super) fn offer_ahead(&self, owner: u32, batch: u64, stealable: u32) {
         let context = StealContext::of_batch(owner, batch, stealable);
         let Place { own, ran_ahead, .. } = self.places.of(owner);
-        // Relaxed, as in `run_ahead`: nobody else looks.
+        // Relaxed, as in `run_ahead`: no other worker loads it.
         own.store(StealContext::word_of(context), Ordering::Relaxed);
         ran_ahead.store(false, Ordering::Relaxed);
     }
 
-    /// Whether a worker that waits holds locks for operations that it has run meanwhile.
+    /// True if a waiting worker holds locks for operations that it has run meanwhile.
     pub(super) fn has_run_ahead(&self, me: u32) -> bool {
         self.stealing != StealingMode::Never && self.places.of(me).ran_ahead.load(Ordering::Relaxed)
     }
 
-    /// Runs an operation of the worker's own, while it waits, if its turn `is_near`. False if there is none.
+    /// Runs one of a waiting worker's own operations, if its turn `is_near`. False if there is none.
     pub(super) fn run_ahead(&self, me: u32, is_near: impl Fn() -> bool) -> bool {
         let Place { own, ran_ahead, .. } = self.places.of(me);
         while let Some(context) = StealContext::from_word(own.load(Ordering::Relaxed)) {
@@ -188,7 +190,7 @@ impl Thieves {
         false
     }
 
-    /// Forgets what a worker has left for those behind it.
+    /// Forgets the steal contexts that a worker has left for those behind it.
     #[inline]
     pub(super) fn clear(&self, worker: u32) {
         let Place { context, own, ran_ahead, .. } = self.places.of(worker);
@@ -200,8 +202,8 @@ impl Thieves {
         }
     }
 
-    /// Runs an operation that the one ahead, or the holder, has to offer, for a worker that waits. `last` is what was found
-    /// there before, and `is_last` says whether nobody waits behind the worker. False if there is nothing new.
+    /// Runs an operation that the worker ahead, or the holder, offers, for a worker that waits. `last` is the word
+    /// found there before, and `is_last` is true if nobody waits behind the worker. False if there is nothing new.
     pub(super) fn steal(&self, me: u32, ahead: u32, last: &mut u64, is_last: impl Fn() -> bool) -> bool {
         let context = &self.places.of(ahead).context;
         // Acquire: pairs with the release in `offer` and below.
@@ -219,27 +221,28 @@ impl Thieves {
         }
     }
 
-    /// Leaves the rest of a steal context to those behind, or to the owner if there are none, and runs operations.
+    /// Leaves the rest of a steal context to the workers behind, or to the owner if there are none, and runs
+    /// operations.
     fn steal_along(&self, me: u32, context: StealContext, is_last: impl Fn() -> bool) -> bool {
         let count = 1 + context.place / SHARE_OF_LEFT;
         let returns = context.hops + 1 >= HOPS_MAX || is_last();
         let (to, hops) = if returns { (context.owner, 0) } else { (me, context.hops + 1) };
         let left = StealContext::word_of(StealContext { hops, ..context }.after(count));
-        // First of all, so that the next one need not wait. Release: pairs with the acquire in `steal`; what this worker has
-        // seen of the board, the next sees.
+        // Stored before the operations run, so that the next worker need not wait. Release: pairs with the acquire
+        // in `steal`, so that the next worker sees of the operations what this one has seen.
         self.places.of(to).context.store(left, Ordering::Release);
         let board = self.boards.of(context.owner);
         for place in (0..=context.place).rev().take(count as usize) {
             match board.take(place, context.batch) {
                 Found::Taken(taken) => taken.run(),
-                // It has met the owner, or the batch is over.
+                // This worker has met the owner, or the batch is over.
                 Found::Busy | Found::Ended => return place != context.place,
             }
         }
         true
     }
 
-    /// Counts the one word down and runs the operation whose turn that was.
+    /// Counts the shared word down and runs the operation that it stood for.
     fn steal_from_one(&self, word: &AtomicU64) -> bool {
         let mut seen = word.load(Ordering::Relaxed);
         while let Some(context) = StealContext::from_word(seen) {

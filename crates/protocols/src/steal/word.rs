@@ -1,9 +1,9 @@
-//! What waiting needs of a lock's word: [`Queues`](super::queue::Queues) are for every lock that has it.
+//! The trait of a lock's word: [`Queues`](super::queue::Queues) serve every lock whose word implements it.
 
 use super::lock::{Blocker, Joined, QueueLock, Released, Upgraded};
 use super::node::NodeId;
 
-/// The word of a lock with a queue. What each step does is said at [`QueueLock`].
+/// The word of a lock with a queue. [`QueueLock`] documents each step.
 pub(super) trait Word {
     fn join(&self, node: NodeId, exclusive: bool, behind: impl FnMut(Option<NodeId>)) -> Joined;
     fn take(&self, node: NodeId, exclusive: bool) -> Option<bool>;
@@ -19,7 +19,7 @@ pub(super) trait Word {
     fn await_readers_no_more(&self, head: u32);
 }
 
-/// Each step is the lock's own, which has precedence over the trait's.
+/// Each step calls the lock's own method, which has precedence over the trait's.
 impl Word for QueueLock {
     #[inline]
     fn join(&self, node: NodeId, exclusive: bool, behind: impl FnMut(Option<NodeId>)) -> Joined {

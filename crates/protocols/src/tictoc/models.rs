@@ -59,7 +59,7 @@ fn a_version_that_another_has_extended_is_read_whole() {
 #[test]
 fn lock_holders_exclude_one_another_and_see_what_the_last_one_installed() {
     Model::new().needs(Part::STORES).needs(Part::LOADS | Part::UPDATES).check(|| {
-        // Not atomic: that two holders do not race for it rests on the lock alone.
+        // Not atomic: only the lock keeps two holders from racing for it.
         let shared = Arc::new((TimestampWord::default(), UnsafeCell::new(0)));
         let add = |(word, value): &(TimestampWord, UnsafeCell<u64>)| {
             let Ok(below) = word.lock(None) else { return 0 };
@@ -76,7 +76,7 @@ fn lock_holders_exclude_one_another_and_see_what_the_last_one_installed() {
     });
 }
 
-/// The step is to take the write's moment from the timestamps below the lock, not from those seen before.
+/// The step under test takes the write's timestamp from the word below the lock, not from one loaded earlier.
 #[test]
 fn a_write_is_after_all_moments_at_which_the_version_before_it_was_read() {
     Model::new().needs(Part::STEP).check(|| {
@@ -84,7 +84,7 @@ fn a_write_is_after_all_moments_at_which_the_version_before_it_was_read() {
         let writer = segment.clone();
         let writer = spawn(move || {
             let (seen, ()) = writer.word.stable(|| ()).unwrap();
-            // Without turns to spin, an extension is enough to keep it from the lock.
+            // Without turns to spin, an extension is enough to make the lock fail.
             let below = writer.word.lock(None).ok()?;
             let moment = if step_is_left_out() { seen.read() } else { below.read() } + 1;
             writer.install(moment);
@@ -100,7 +100,7 @@ fn a_write_is_after_all_moments_at_which_the_version_before_it_was_read() {
     });
 }
 
-/// Two observers, because one may find that the other has raised the floor.
+/// There are two observers, because one may find that the other has raised the floor.
 #[test]
 fn who_ends_an_absence_is_not_before_those_who_have_observed_it() {
     Model::totally_ordered().preemptions(3).needs(Part::TOTAL_ORDER).check(|| {
@@ -125,7 +125,7 @@ fn who_ends_an_absence_is_not_before_those_who_have_observed_it() {
     });
 }
 
-/// A deletion: the floor first, then the record is taken out.
+/// A deletion: the floor is raised first, then the record is taken out.
 #[test]
 fn who_finds_a_key_gone_is_not_before_who_deleted_it() {
     Model::new().needs(Part::LOADS | Part::ACQUIRE_FENCES).needs(Part::STORES | Part::RELEASE_FENCES).check(

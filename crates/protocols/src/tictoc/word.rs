@@ -5,33 +5,34 @@ use hotrow_core::Reason;
 use hotrow_sync::atomic::{AtomicU64, Ordering, fence};
 use hotrow_sync::spin::Spin;
 
-/// Bits of the distance from the write timestamp to the read timestamp. Few where tests run, so that it overflows.
+/// Bits for the distance from the write timestamp to the read timestamp. Tests have few, so that it overflows.
 const DELTA_BITS: u32 = if cfg!(any(test, debug_assertions)) { 4 } else { 15 };
 
 const LOCKED: u64 = 1;
 const DELTA_MAX: u64 = (1 << DELTA_BITS) - 1;
 const WRITE_SHIFT: u32 = DELTA_BITS + 1;
 
-/// From when to when a version is valid, in logical time: the write timestamp and the read timestamp, both included.
+/// The period in logical time in which a version is valid: from the write timestamp to the read timestamp, both
+/// included.
 ///
-/// The write timestamp has 48 bits: at ten million commits a second on one chain of segments, ten months.
+/// The write timestamp has 48 bits: at ten million commits a second on one chain of segments it lasts ten months.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Timestamps(u64);
 
 impl Timestamps {
-    /// Those of a version that was written at one moment and has not been read later.
+    /// Makes the timestamps of a version that was written at `moment` and has not been read later.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn written_at(moment: u64) -> Self {
         Self(moment << WRITE_SHIFT)
     }
 
-    /// The write timestamp.
+    /// Returns the write timestamp.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn write(self) -> u64 {
         self.0 >> WRITE_SHIFT
     }
 
-    /// The read timestamp.
+    /// Returns the read timestamp.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn read(self) -> u64 {
         self.write() + ((self.0 >> 1) & DELTA_MAX)
@@ -47,16 +48,16 @@ impl Timestamps {
         Self(self.0 & !LOCKED)
     }
 
-    /// Whether both are of one version, locked or not.
+    /// True if both are of one version, locked or not.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn same_version(self, other: Self) -> bool {
         self.write() == other.write()
     }
 
-    /// The same version, read at a later moment.
+    /// Returns the same version with a later read timestamp.
     ///
-    /// If the distance no longer fits, the write timestamp goes up to where the distance's low bits suffice, as if
-    /// the value had been written once more (TicToc §3.6).
+    /// If the distance no longer fits, the write timestamp goes up until the distance's bits suffice, as if the
+    /// value had been written once more (TicToc §3.6).
     #[cfg_attr(not(debug_assertions), inline(always))]
     fn read_at(self, moment: u64) -> Self {
         let distance = moment - self.write();
@@ -65,23 +66,23 @@ impl Timestamps {
     }
 }
 
-/// Lock bit, write timestamp and read timestamp in one word (TicToc §3.6).
+/// A lock bit, the write timestamp and the read timestamp in one word (TicToc §3.6).
 ///
 /// # Orderings
 ///
-/// As with `VersionWord`: a writer locks (acquire, then a release fence), changes the value, and unlocks with a
-/// release store; a reader loads the word (acquire), the value, and, after an acquire fence, the word again. An
-/// extension is a read-modify-write of an unlocked word: whoever loads what it stored still synchronizes with the
-/// unlock before it.
+/// They are those of `VersionWord`. A writer locks (acquire, then a release fence), changes the value, and unlocks
+/// with a release store. A reader loads the word (acquire), then the value, then, after an acquire fence, the word
+/// again. An extension is a read-modify-write of an unlocked word, so whoever loads the word that it stored still
+/// synchronizes with the unlock before it.
 ///
-/// Nothing here needs a total order: what orders commits is in the timestamps themselves. A check that finds an old
-/// word is right all the same, because who has locked the word since has read a read timestamp at least as large,
-/// and commits above it.
+/// Nothing here needs a total order, because the timestamps themselves order commits. A check that loads an old word
+/// is right all the same: a writer that has locked the word since has found a read timestamp at least as large, and
+/// commits above it.
 #[derive(Debug, Default)]
 pub struct TimestampWord(AtomicU64);
 
 impl TimestampWord {
-    /// The word of a segment that a worker has just made and holds locked.
+    /// Makes the word of a segment that a worker has just created and holds locked.
     pub(super) fn new_locked() -> Self {
         Self(AtomicU64::new(LOCKED))
     }
@@ -92,7 +93,7 @@ impl TimestampWord {
         Timestamps(self.0.load(Ordering::Acquire))
     }
 
-    /// Runs `load` until its result is one that no writer touched meanwhile. Others may extend the version.
+    /// Runs `load` until no writer touched its result meanwhile. Others may extend the version.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn stable<V>(&self, load: impl FnMut() -> V) -> Result<(Timestamps, V), Reason> {
         stable(
@@ -108,8 +109,8 @@ impl TimestampWord {
         )
     }
 
-    /// Locks the word with bounded spinning. If `expected` is given and the version is another one, there is no use
-    /// in locking. Returns the timestamps below the lock.
+    /// Locks the word with bounded spinning and returns the timestamps below the lock. If `expected` is given and
+    /// the version differs, it fails without locking.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn lock(&self, expected: Option<Timestamps>) -> Result<Timestamps, Reason> {
         let mut spin = Spin::new();
@@ -139,7 +140,7 @@ impl TimestampWord {
         locked
     }
 
-    /// Sees to it that the version read is valid at a moment: that no other one will ever be.
+    /// Makes the version read valid at `moment`, so that no other version is ever valid then.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn extend(&self, version: Timestamps, moment: u64) -> Result<(), Reason> {
         // Relaxed: the value has been read, and only timestamps are compared from now on.
@@ -154,7 +155,7 @@ impl TimestampWord {
             if seen.is_locked() {
                 return Err(Reason::ReadLocked);
             }
-            // No turns to count: whoever came first has locked the word or extended it.
+            // No bound on the turns: whoever came first has locked the word or extended it.
             let extended = seen.read_at(moment).0;
             match self.0.compare_exchange(seen.0, extended, Ordering::Relaxed, Ordering::Relaxed) {
                 Ok(_) => return Ok(()),
@@ -163,13 +164,13 @@ impl TimestampWord {
         }
     }
 
-    /// Gives a lock back; nothing was changed. Only the lock's holder may call it.
+    /// Releases a lock under which nothing was changed. Only the lock's holder may call it.
     pub(super) fn unlock(&self) {
         // Relaxed: nobody else changes a locked word.
         self.unlock_as(Timestamps(self.0.load(Ordering::Relaxed)).unlocked());
     }
 
-    /// Publishes what was stored under the lock, with its timestamps.
+    /// Publishes the value that was stored under the lock, with its timestamps.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn unlock_as(&self, version: Timestamps) {
         // Release: pairs with the loads in `stable` and with `try_lock`.

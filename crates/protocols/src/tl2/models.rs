@@ -16,7 +16,7 @@ fn shared() -> Arc<Shared> {
     Arc::new(Shared { protocol: Tl2::new(&()), words: Default::default() })
 }
 
-/// One writer may advance the clock and the other adopt its value; the reader's bound may include both.
+/// One writer may advance the clock and the other may adopt its value; the reader's bound may include both.
 #[test]
 fn a_bound_that_includes_a_commit_finds_its_writes_locked_or_installed() {
     Model::totally_ordered().preemptions(3).needs(Part::TOTAL_ORDER).check(|| {

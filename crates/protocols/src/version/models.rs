@@ -7,7 +7,7 @@ use hotrow_sync::Arc;
 use hotrow_sync::model::{Model, Part, UnsafeCell};
 use hotrow_sync::thread::spawn;
 
-/// The version of a commit with this number. Which worker made it is all the same here.
+/// Makes the version of a commit with this number. The choice of worker does not matter here.
 pub(crate) fn version(number: u64) -> Version {
     Version(number << (WORKER_BITS + 1))
 }
@@ -29,7 +29,7 @@ impl Segment {
         self.word.unlock_as(version(number));
     }
 
-    /// What phase 2 asks of a segment that was read.
+    /// The check of a read segment in phase 2.
     fn still_at(&self, mark: Version) -> bool {
         self.word.load() == mark
     }
@@ -69,7 +69,7 @@ fn a_stable_read_beside_two_writers_is_the_value_of_its_version() {
 #[test]
 fn lock_holders_exclude_one_another_and_see_what_the_last_one_installed() {
     Model::new().needs(Part::STORES).needs(Part::LOADS | Part::UPDATES).check(|| {
-        // Not atomic: that two holders do not race for it rests on the lock alone.
+        // Not atomic: only the lock keeps two holders from racing for it.
         let shared = Arc::new((VersionWord::default(), UnsafeCell::new(0)));
         let add = |(word, value): &(VersionWord, UnsafeCell<u64>)| {
             let Ok(below) = word.lock(None) else { return 0 };
@@ -110,8 +110,8 @@ fn of_two_commits_that_each_check_what_the_other_locks_one_at_least_fails() {
     });
 }
 
-/// Two commits have nothing in common; two attempts that only read have read a value of one of them and the
-/// value before the other, crosswise.
+/// Two commits have nothing in common. Each of two attempts that only read has read one commit's new value and the
+/// value before the other commit, crosswise.
 #[test]
 fn two_readers_agree_on_the_order_of_two_independent_commits() {
     Model::totally_ordered().preemptions(3).needs(Part::TOTAL_ORDER).check(|| {
@@ -120,7 +120,7 @@ fn two_readers_agree_on_the_order_of_two_independent_commits() {
             let words = words.clone();
             spawn(move || words[at].unlock_as(words[at].lock(None).map(|_| version(1)).unwrap()))
         });
-        // Whether the reader saw the commit on `new` and then found the other word as it was before.
+        // True if the reader saw the commit on `new` and then found the other word as it was before.
         let crosswise = |words: &[VersionWord; 2], new: usize| {
             words[new].load() == version(1) && words[1 - new].load() == version(0)
         };
@@ -132,8 +132,8 @@ fn two_readers_agree_on_the_order_of_two_independent_commits() {
     });
 }
 
-/// The phantom argument for a reader: the key goes into the node first, the record's row and whatever else
-/// the attempt writes are installed later.
+/// The phantom argument for a reader: the key goes into the node first. The record's row and the attempt's other
+/// writes are installed later.
 #[test]
 fn who_observed_the_absence_of_a_key_and_read_what_its_inserter_wrote_fails_the_check() {
     Model::new().needs(Part::LOADS | Part::ACQUIRE_FENCES).needs(Part::STORES | Part::RELEASE_FENCES).check(

@@ -6,7 +6,7 @@ use hotrow_sync::thread::spawn;
 use hotrow_sync::{Arc, Mutex, lock};
 
 impl WorkerStates {
-    /// Contexts whose first workers are there: making them is no part of any model.
+    /// Makes states whose first workers are already there: making them is no part of any model.
     pub(crate) fn modelled() -> Self {
         let states = Self::new(SpinPolicy::SPINNING);
         (0..4).for_each(|worker| _ = states.of(worker));
@@ -24,11 +24,11 @@ impl WorkerStates {
     }
 }
 
-/// Who has passed its commit point installs, and who has wounded installs in its place; never both at once.
+/// An attempt past its commit point installs; an attempt that wounded it installs in its place; never both at once.
 #[test]
 fn a_wounded_transaction_installs_nothing_and_one_that_commits_is_waited_for() {
     Model::new().needs(Part::STORES).needs(Part::LOADS | Part::UPDATES).check(|| {
-        // Not atomic: that the two do not race for it rests on the state alone.
+        // Not atomic: only the state keeps the two from racing for it.
         let shared = Arc::new((WorkerStates::modelled(), UnsafeCell::new(0)));
         let victim = shared.0.begin_at(0, 2);
         let wounder = shared.clone();
@@ -56,7 +56,7 @@ fn a_wounded_transaction_installs_nothing_and_one_that_commits_is_waited_for() {
     });
 }
 
-/// One transaction wounds, takes a lock and gives it up again; the next one that has it installs.
+/// One transaction wounds, takes a lock and releases it again; then the next holder installs.
 #[test]
 fn what_a_transaction_finds_itself_unwounded_after_seeing_is_whole() {
     Model::new().needs(Part::ACQUIRE_FENCES).needs(Part::RELEASE_FENCES).check(|| {
@@ -101,7 +101,7 @@ fn a_wound_wakes_its_victim_wherever_it_waits() {
     }
 }
 
-/// Who finds an attempt finds the age of its transaction, not the next one's, as long as the attempt is alive.
+/// A look at an attempt that is alive returns the age of its transaction, not the next one's.
 #[test]
 fn who_looks_at_an_attempt_that_is_alive_finds_its_age() {
     Model::new().needs(Part::ACQUIRE_FENCES | Part::STORES).needs(Part::RELEASE_FENCES | Part::STORES).check(

@@ -8,7 +8,7 @@ use hotrow_sync::model::{Model, Part};
 use hotrow_sync::thread::spawn;
 
 impl Progress {
-    /// The progress of few workers, whose places are there: making them is no part of any model.
+    /// Makes the progress of few workers, whose places are already there: making them is no part of any model.
     fn modelled() -> Self {
         let progress = Self {
             commits: PerWorker::new(2),
@@ -24,7 +24,7 @@ impl Progress {
     }
 }
 
-/// The word is relaxed on both sides: that no wake-up is lost rests on `wait` and `tell` alone.
+/// The word is relaxed on both sides: only `wait` and `tell` keep a wake-up from being lost.
 #[test]
 fn no_wake_up_is_lost() {
     Model::new().preemptions(3).needs(Part::TOTAL_ORDER).check(|| {
@@ -42,7 +42,8 @@ fn no_wake_up_is_lost() {
     });
 }
 
-/// Who is found in a line, and is still there afterwards, is in the commit whose serial number was seen meanwhile.
+/// A worker that is found in a line, and is still there afterwards, is in the commit whose serial number was loaded
+/// between.
 #[test]
 fn a_predecessor_is_the_commit_that_is_in_line() {
     Model::new().preemptions(3).needs(Part::LOADS).needs(Part::STORES).needs(Part::UPDATES).check(|| {
@@ -68,7 +69,7 @@ fn a_predecessor_is_the_commit_that_is_in_line() {
     });
 }
 
-/// Who has passed a rank is in line there, for everybody who knows that it has passed.
+/// An attempt that has passed a rank is in line there, for everybody who knows that it has passed.
 #[test]
 fn who_has_passed_a_rank_is_in_line_there() {
     Model::new().needs(Part::LOADS).needs(Part::STORES).check(|| {
@@ -89,7 +90,7 @@ fn who_has_passed_a_rank_is_in_line_there() {
     });
 }
 
-/// A bound is that of the commit asked for, or the end of it: never that of the next one.
+/// A bound is that of the given commit, or the end of it, but never that of the next one.
 #[test]
 fn the_bound_of_a_later_commit_is_not_taken_for_that_of_an_earlier_one() {
     Model::new().needs(Part::LOADS).needs(Part::STORES).check(|| {

@@ -7,7 +7,7 @@ use hotrow_sync::atomic::fence;
 use hotrow_sync::model::{Model, Part, UnsafeCell};
 use hotrow_sync::thread::{spawn, yield_now};
 
-/// A line, and what only who is at its turn touches. Not atomic.
+/// A line, and a value that only an attempt at its turn touches. Not atomic.
 #[derive(Default)]
 struct Turns {
     line: TicketLock,
@@ -29,7 +29,7 @@ impl Turns {
         self.line.leave_writing(position, ClockBlock::default());
     }
 
-    /// What is there must be what the writers before have left.
+    /// The value must be the one that the writers before have left.
     fn read(&self) {
         let (position, _) = self.line.join_reading();
         self.wait(position, false);
@@ -64,7 +64,7 @@ fn a_writer_comes_after_the_readers_before_it_and_before_those_behind_it() {
     });
 }
 
-/// The first reader's look must be over, too, though it is the second one that lets the writer go on.
+/// The first reader's load must be over, too, though the second reader lets the writer go on.
 #[test]
 fn a_writer_comes_after_two_readers() {
     Model::new().needs(Part::LOADS).needs(Part::UPDATES).check(|| {
@@ -102,7 +102,7 @@ fn a_stable_read_is_whole_and_is_the_value_of_its_version() {
     );
 }
 
-/// Write skew: each joins the line of what the other one has read, and then checks its own read.
+/// Write skew: each joins the line of the other's read, and then checks its own read.
 #[test]
 fn of_two_that_join_and_then_check_one_sees_the_other_in_line() {
     Model::totally_ordered().needs(Part::TOTAL_ORDER).check(|| {

@@ -8,7 +8,7 @@ use hotrow_sync::thread::spawn;
 
 const SEGMENT: usize = 16;
 
-/// A lock, and a value that it alone protects: it is not atomic.
+/// A lock, and a value that only the lock protects: it is not atomic.
 struct Locked {
     word: LockWord,
     value: UnsafeCell<u32>,
@@ -47,7 +47,7 @@ impl Locked {
         self.queues.acquire(|| limit, &self.word, request, self.policy, &self.states)
     }
 
-    /// What a commit does: adds one, unless the attempt was wounded. Whether it has.
+    /// The commit: adds one, unless the attempt was wounded. True if it has committed.
     fn commit(&self, stamp: AttemptStamp) -> bool {
         let commits = self.states.commit(stamp);
         if commits {
@@ -74,7 +74,8 @@ impl Locked {
         self.states.end(stamp);
     }
 
-    /// After all have ended: nothing is held, nobody waits, and everybody may take the lock by its word again.
+    /// Checks, after all have ended, that nothing is held, nobody waits, and everybody may take the lock by its word
+    /// again.
     fn is_at_rest_at(&self, value: u32) {
         assert!(self.word.try_exclusive(3, false), "held, or still closed");
         assert!(self.queues.entries.lock(SEGMENT).is_empty());
@@ -83,7 +84,7 @@ impl Locked {
     }
 }
 
-/// One attempt that takes the lock alone.
+/// Runs one attempt that takes the lock exclusively. True if it has committed.
 fn add(locked: &Locked, stamp: AttemptStamp, limit: Option<Duration>) -> bool {
     let taken = locked.take(stamp, true, false, limit).is_ok();
     let committed = taken && locked.commit(stamp);
@@ -95,10 +96,10 @@ fn add(locked: &Locked, stamp: AttemptStamp, limit: Option<Duration>) -> bool {
     committed
 }
 
-/// A lost hand-over is a deadlock, which loom finds.
+/// Two attempts for one lock. A lost hand-over is a deadlock, which loom finds.
 fn two_attempts(policy: Policy, limit: Option<Duration>, outcome: fn(older: bool, younger: bool)) {
     let model = Model::new().preemptions(3).needs(Part::UPDATES | Part::LOADS);
-    // Who does not wait for the hand-over does not miss it, and the next one to come opens the lock.
+    // An attempt that does not wait cannot miss the hand-over, and the next one to come opens the lock.
     let model = if limit.is_none() && policy != Policy::NoWait { model.needs(Part::STEP) } else { model };
     model.check(move || {
         let locked = Locked::new(policy);
@@ -132,7 +133,7 @@ fn who_gives_up_waiting_leaves_nothing_behind() {
     two_attempts(Policy::WaitDie, Some(Duration::ZERO), |older, younger| assert!(older || younger));
 }
 
-/// Both share the lock, and both want it alone.
+/// Two attempts share the lock, and both want it exclusively.
 fn two_upgrades(policy: Policy, workers: [u32; 2]) {
     Model::new().preemptions(3).needs(Part::STEP).check(move || {
         let locked = Locked::new(policy);

@@ -1,17 +1,18 @@
-//! The lock of a range: two kinds of holders, each of which go together, while different kinds do not.
+//! The lock of a range, with two kinds of holders: holders of the same kind share it, different kinds exclude each
+//! other.
 //!
 //! ```text
-//! bits 0 to 14    how many hold it
-//! bit 15          they are there to change, not to scan
+//! bits 0 to 14    number of workers that hold it
+//! bit 15          they hold it to change, not to scan
 //! bit 16          both: the owner holds it and, as soon as nobody else does, holds it in both ways
 //! bits 17 to 30   the owner's worker; if there is none, that of the head of the queue if it waits for the holders
 //! bits 31 to 63   the last node of the queue; 0 if nobody waits
 //! ```
 //!
-//! It is the word of a [`QueueLock`] with a second kind of readers in the place of the writer, and the same queue. The
-//! upgrade is to the other kind: who has scanned and wants to change, or has changed and wants to scan, waits for all
-//! other holders to leave. While somebody waits for that, or has it, nobody else takes the lock; so one bit says both,
-//! and the count which of them it is.
+//! It is the word of a [`QueueLock`] with a second kind of readers in the place of the writer, and the same queue.
+//! The upgrade is to the other kind: an attempt that has scanned and wants to change, or has changed and wants to
+//! scan, waits for all other holders to leave. While an attempt waits for that, or has it, nobody else takes the
+//! lock. So one bit stands for both states, and the count tells them apart.
 
 use super::super::node::NodeId;
 use super::super::word::Word;
@@ -25,15 +26,15 @@ use hotrow_sync::atomic::Ordering;
 #[derive(Debug, Default)]
 pub(in crate::steal) struct RangeLock(QueueLock);
 
-/// A range's lock as one that wants it in one of the two ways sees it.
+/// A range's lock, with the way in which a worker wants it.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::steal) struct Wanted<'l> {
     pub(in crate::steal) lock: &'l RangeLock,
-    /// To change, not to scan.
+    /// True to change, false to scan.
     pub(in crate::steal) change: bool,
 }
 
-/// What keeps the head of the queue from the lock.
+/// Returns the holder that keeps the head of the queue from the lock.
 #[inline]
 fn blocker(word: u64, change: bool) -> Option<Blocker> {
     if word & BOTH != 0 {
@@ -45,7 +46,7 @@ fn blocker(word: u64, change: bool) -> Option<Blocker> {
     }
 }
 
-/// The word once a wish that nothing is in the way of has been granted.
+/// Returns the word after a request is granted that nobody is in the way of.
 #[inline]
 fn granted(word: u64, change: bool) -> u64 {
     let kind = if change { CHANGE } else { 0 };
@@ -63,8 +64,8 @@ impl RangeLock {
     pub(in crate::steal) fn try_hold(&self, change: bool) -> bool {
         let mut seen = self.0.0.load(Ordering::Relaxed);
         while tail(seen).is_none() && blocker(seen, change).is_none() {
-            // Acquire: pairs with the release of whoever held it last, so that what it did to the index is seen.
-            // Sequentially consistent besides, as all that takes a lock (`QueueLock::try_shared`).
+            // Acquire: pairs with the release of the last holder, so that its changes of the index are seen.
+            // Sequentially consistent besides, like everything that takes a lock (`QueueLock::try_shared`).
             let next = granted(seen, change);
             match self.0.0.compare_exchange_weak(seen, next, Ordering::SeqCst, Ordering::Relaxed) {
                 Ok(_) => return true,
@@ -74,7 +75,7 @@ impl RangeLock {
         false
     }
 
-    /// Takes the lock in the other way, too, for its only holder, if nobody waits.
+    /// Takes the lock in the other way, too, if the worker is its only holder and nobody waits.
     #[inline]
     pub(in crate::steal) fn try_both(&self, worker: u32, change: bool) -> bool {
         // Sequentially consistent: as `try_hold`.
@@ -83,14 +84,14 @@ impl RangeLock {
         self.0.0.compare_exchange(held, both, Ordering::SeqCst, Ordering::Relaxed).is_ok()
     }
 
-    /// Gives the lock back, in whatever way the worker holds it.
+    /// Releases the lock, in whatever way the worker holds it.
     #[inline]
     pub(in crate::steal) fn release(&self, worker: u32) -> Released {
         let mut seen = self.0.0.load(Ordering::Relaxed);
         loop {
             let had_both = seen & BOTH != 0 && owner(seen) == worker;
             let left = match is_alone(seen) {
-                // The head, if it waits for the holders, has put its name there.
+                // If the head waits for the holders, it has put its name there.
                 true if !had_both && seen & TAIL != 0 => seen & (TAIL | OWNER),
                 true => seen & TAIL,
                 false => seen - HOLDER,
@@ -108,14 +109,14 @@ impl RangeLock {
         }
     }
 
-    /// Whether somebody holds it in this way.
+    /// True if a worker holds it in this way.
     #[cfg(all(test, not(loom)))]
     pub(in crate::steal) fn is_held(&self, change: bool) -> bool {
         blocker(self.0.0.load(Ordering::SeqCst), !change).is_some()
     }
 }
 
-/// What is said of `exclusive` at a [`QueueLock`] is said of the two ways here.
+/// The two ways take the place of `exclusive` at a [`QueueLock`].
 impl Word for Wanted<'_> {
     fn join(&self, node: NodeId, _exclusive: bool, mut behind: impl FnMut(Option<NodeId>)) -> Joined {
         let word = &self.lock.0.0;
@@ -167,10 +168,11 @@ impl Word for Wanted<'_> {
         blocker(self.lock.0.0.load(Ordering::SeqCst), self.change)
     }
 
-    /// Takes the lock in the other way, too, for a worker that holds it, or says in the word that it waits for that.
+    /// Takes the lock in the other way, too, for a worker that holds it, or records in the word that the worker
+    /// waits for that.
     fn upgrade(&self, worker: u32) -> Upgraded {
         let word = &self.lock.0.0;
-        // Sequentially consistent: it may say that the last of the others has left, which that one did by a release.
+        // Sequentially consistent: the word may say that the last of the others has left, by a release.
         let mut seen = word.load(Ordering::SeqCst);
         loop {
             let is_alone = is_alone(seen);
@@ -181,7 +183,7 @@ impl Word for Wanted<'_> {
                     false => Upgraded::Rival(owner(seen)),
                 };
             }
-            // It waited for the holders, and now waits for this one.
+            // The head waited for the holders, and now waits for this worker.
             let head = Released::if_awaited(seen & TAIL != 0, seen);
             let next = seen & !OWNER | BOTH | owned_by(worker);
             // Sequentially consistent: as `try_hold`.
@@ -292,12 +294,12 @@ mod tests {
         assert!(lock.try_hold(SCAN) && lock.try_hold(SCAN));
         assert_eq!(change.join(node(7), true, |_| ()), Joined::Behind(None));
         assert!(change.await_readers(7));
-        // The head is told that it waits for another one now.
+        // The head is told that it now waits for another worker.
         assert_eq!(change.upgrade(1), Upgraded::Waiting(Released::Awaited(7)));
         assert!(!change.awaits_readers(7));
         assert_eq!(change.upgrade(2), Upgraded::Rival(1));
         assert!(change.replace_upgrade(1, 2) && !change.upgrade_may_go_on(2) && change.upgrade_may_go_on(1));
-        // The loser leaves, and tells the other one.
+        // The loser leaves, and tells the other worker.
         assert_eq!((change.cancel_upgrade(1), lock.release(1)), (Released::NoWaiters, Released::Awaited(2)));
         assert!(change.upgrade_may_go_on(2));
         assert_eq!(change.upgrade(2), Upgraded::Taken(Released::NoWaiters));

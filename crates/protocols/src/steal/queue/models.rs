@@ -8,7 +8,7 @@ use hotrow_sync::thread::spawn;
 
 const ADDRESSES: [usize; 2] = [16, 32];
 
-/// Two locks, and for each a value that it alone protects: it is not atomic.
+/// Two locks, and for each a value that only this lock protects: it is not atomic.
 struct Locked {
     words: [QueueLock; 2],
     values: [UnsafeCell<u32>; 2],
@@ -210,8 +210,9 @@ fn of_two_that_take_two_locks_the_other_way_round_the_older_one_gets_both() {
     });
 }
 
-/// Two share the first lock, and the writer that is to have it waits for them; it shares the second lock, whose queue
-/// both are in, behind a writer that waits for it. The one ahead of the two gives up while the one behind looks.
+/// Two attempts share the first lock, and the next writer in its queue waits for them. That writer shares the second
+/// lock. Both are in the second lock's queue, behind another writer, which waits for it. The one ahead of the two
+/// gives up while the one behind searches.
 #[test]
 fn a_cycle_is_found_behind_one_that_gives_up_meanwhile() {
     Model::new().preemptions(2).check(|| {
@@ -248,6 +249,6 @@ fn a_cycle_is_found_behind_one_that_gives_up_meanwhile() {
         let is_victim = locked.queues.is_victim(behind, ADDRESSES[1], &locked.states);
         other.join().unwrap();
         let wounded = [between, ahead].into_iter().any(|stamp| locked.states.is_wounded(stamp));
-        assert!(is_victim || wounded, "who waits for each other does so for ever");
+        assert!(is_victim || wounded, "transactions that wait for each other do so for ever");
     });
 }

@@ -28,7 +28,7 @@ impl Scene {
         self.states.enter_next(AttemptStamp::default(), worker, began_ns)
     }
 
-    /// Whether all nodes of the first so many workers can be had.
+    /// True if all nodes of the first workers are free.
     fn nodes_are_free(&self, workers: u32) -> bool {
         let can_be_had = |worker| self.queues.nodes.open(worker, 0, 0).is_some();
         (0..workers).all(|worker| can_be_had(worker) && can_be_had(worker))
@@ -62,7 +62,7 @@ impl Scene {
         assert!(self.words[lock].try_exclusive(stamp.worker(), false));
     }
 
-    /// Queues as the head, for a lock that these hold.
+    /// Queues as the head, for a lock that `blocked_by` holds.
     fn queue_for(&self, stamp: AttemptStamp, lock: usize, exclusive: bool, blocked_by: BlockedBy) -> NodeId {
         let id = self.queue(stamp, lock, exclusive);
         self.queues.nodes.of(id).set_blocked_by(blocked_by);
@@ -73,7 +73,7 @@ impl Scene {
         self.queues.is_victim(stamp, 16, &self.states)
     }
 
-    /// The workers among the first so many that were chosen as victims.
+    /// Returns the workers of these attempts that were chosen as victims.
     fn victims(&self, stamps: &[AttemptStamp]) -> Vec<u32> {
         let wounded = stamps.iter().filter(|stamp| self.states.is_wounded(**stamp));
         wounded.map(|stamp| stamp.worker()).collect()
@@ -92,7 +92,7 @@ fn readers_follow_each_other_and_abandoned_nodes_are_passed() {
     let fourth = scene.queue(fourth, 0, false);
     let last = scene.queue(last, 0, true);
     assert!(scene.queues.is_head(first) && !scene.queues.is_head(second));
-    // One that is the head, and one that is not.
+    // The first is the head; the second is not.
     scene.queues.abandon(&scene.words[0], first, &scene.states);
     scene.queues.abandon(&scene.words[0], third, &scene.states);
     assert!(scene.queues.is_head(second) && !scene.queues.is_head(fourth));
@@ -201,7 +201,7 @@ fn a_search_goes_on_from_the_node_of_one_that_has_given_up_in_the_midst_of_a_que
     let ahead_node = scene.queue(ahead, 0, false);
     let behind = scene.queue(behind, 0, false);
     assert_eq!(waits_for(behind), [ahead_node]);
-    // Here the search has come to the one ahead, which now gives up and begins anew.
+    // Here the search has come to the worker ahead, which now gives up and begins again.
     scene.queues.nodes.wait_is_over(ahead.worker());
     scene.queues.abandon(&scene.words[0], ahead_node, &scene.states);
     scene.states.end(ahead);
@@ -247,7 +247,7 @@ fn of_two_upgrades_the_younger_one_dies_though_it_came_first() {
     assert!(scene.nodes_are_free(2));
 }
 
-/// Shares or takes locks in any order, upgrades some, and adds one to a value under each lock that it has alone.
+/// Shares or takes locks in any order, upgrades some, and adds one to a value under each exclusive lock.
 #[test]
 fn threads_that_lock_in_any_order_all_get_through() {
     const THREADS: u32 = 4;
@@ -263,7 +263,7 @@ fn threads_that_lock_in_any_order_all_get_through() {
             let began_ns = number * u64::from(THREADS) + u64::from(worker) + 1;
             loop {
                 stamp = scene.states.enter_next(stamp, worker, began_ns);
-                // Whether each lock is held, and alone.
+                // For each lock, `Some` if it is held, with true if it is held exclusively.
                 let mut held = [None; 3];
                 let all = wishes.iter().all(|(lock, exclusive)| {
                     let word = &scene.words[*lock];
@@ -292,7 +292,7 @@ fn threads_that_lock_in_any_order_all_get_through() {
                 for (lock, alone) in held.iter().enumerate() {
                     let Some(alone) = alone else { continue };
                     if *alone && all {
-                        // No update in one step: it is the lock that keeps others away.
+                        // A load and a store, not one update: only the lock keeps others away.
                         let value = values[lock].load(Ordering::Relaxed);
                         if random.chance(0.2) {
                             thread::yield_now();

@@ -7,7 +7,7 @@ use hotrow_sync::thread::spawn;
 
 const ADDRESS: usize = 16;
 
-/// A range's lock, and what two that change the range store, each for itself.
+/// A range's lock, and a value for each of two attempts that change the range.
 struct Locked {
     lock: RangeLock,
     values: [UnsafeCell<u32>; 2],
@@ -40,7 +40,7 @@ impl Locked {
         self.queues.nodes.note_shared(stamp.worker(), ADDRESS);
     }
 
-    /// Takes what is scanned already to change it, too.
+    /// Takes a range that is scanned already in order to change it, too.
     fn change_too(&self, stamp: AttemptStamp) -> bool {
         let (word, request) = self.wanted(stamp, true);
         self.lock.try_both(stamp.worker(), true)

@@ -1,4 +1,4 @@
-//! Locks of ranges, of which there are few here, so that ranges often fall together.
+//! Locks of ranges. There are few of them here, so that ranges often share a lock.
 
 use super::*;
 use crate::worker_states::SpinPolicy;
@@ -27,7 +27,7 @@ impl Scene {
         self.ranges.try_lock(&self.queues, worker, held, range, how)
     }
 
-    /// Waits if there is need. False for a victim.
+    /// Takes the lock, and waits if need be. False for a victim.
     fn locks(&self, stamp: AttemptStamp, held: &HeldRanges, range: RangeId, how: RangeUse) -> bool {
         let worker = stamp.worker();
         if self.tries(worker, held, range, how) {
@@ -64,7 +64,7 @@ fn ranges_that_fall_together_are_locked_together() {
     );
     assert!(!scene.tries(1, &two, range(1 + STRIPES), Change));
     assert!(scene.tries(1, &two, range(2), Change) && !scene.tries(0, &one, range(2), Scan));
-    // Alone in both ways, and given back once.
+    // Both ways at once, exclusively, and released once.
     assert!(scene.tries(0, &one, range(1 + STRIPES), Change) && one.holds(range(1), Change));
     assert!(!scene.tries(1, &two, range(1), Scan));
     assert!(!scene.ranges.release(&scene.queues, &scene.states, 0, &one), "nobody waits");
@@ -88,14 +88,14 @@ fn holders_of_both_kinds_are_found_by_those_that_look_for_cycles() {
     }
 }
 
-/// Each takes a few ranges, in any order, to scan, to change, or both. Nobody may be there to change while another one
-/// scans.
+/// Each thread takes a few ranges, in any order, to scan, to change, or both. No thread may change a range while
+/// another one scans it.
 #[test]
 fn threads_that_lock_ranges_in_any_order_all_get_through() {
     const THREADS: u32 = 4;
     const TRANSACTIONS: u64 = 300;
     let scene = Scene::new(THREADS);
-    // By stripe: who scans, and who changes.
+    // By stripe: the number of scanners, and of changers.
     let inside: [[AtomicU64; 2]; STRIPES] = Default::default();
     let run = |worker: u32| {
         let mut random = Random::stream(23, worker.into());
