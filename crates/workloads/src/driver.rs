@@ -3,9 +3,9 @@
 //! # Phases
 //!
 //! A shared word says which phase it is: *waiting* until every thread is ready, *warm-up*, *measured*,
-//! *over*. The driver advances it, and clients look at it after each transaction. A transaction counts if it
-//! ends while the phase is *measured*: of the two that straddle a border, one counts and one does not, so
-//! that neither end of the time is favoured.
+//! *over*. The driver advances it, and clients look at it before each transaction. A transaction counts if it
+//! begins while the phase is *measured*: of the two that straddle a border, one counts and one does not, so
+//! that neither end of the time is favoured. It counts with all of its latency, so long ones are not cut off.
 //!
 //! # Ends
 //!
@@ -87,19 +87,7 @@ impl Counts {
         }
     }
 
-    /// Counts what happened between two readings of a worker's statistics. Returns how many attempts were lost.
-    fn count_between(&mut self, before: &Statistics, after: &Statistics) -> u64 {
-        for (count, (before, after)) in self.reasons.iter_mut().zip(before.reasons.iter().zip(after.reasons))
-        {
-            *count += after - before;
-        }
-        self.tame += after.tame - before.tame;
-        self.drawn += after.drawn - before.drawn;
-        after.aborts - before.aborts
-    }
-
-    /// Runs one transaction and counts it if it ended while `is_measured`. `before` is the worker's statistics as
-    /// they were, and as they are afterwards; what it says of commits is not kept up.
+    /// Runs one transaction, and counts it if `is_measured`.
     ///
     /// # Errors
     ///
@@ -109,27 +97,18 @@ impl Counts {
         workload: &W,
         worker: &mut Worker<P>,
         client: &mut W::Client,
-        before: &mut Statistics,
-        is_measured: impl FnOnce() -> bool,
+        is_measured: bool,
     ) -> Result<(), (usize, String)> {
         workload.prepare(client);
+        let aborts_before = worker.aborts();
         let begin = clock::now();
         let ran = workload.run_one(worker, client);
         let end = clock::now();
         if let End::Failed(message) = ran.end {
             return Err((ran.kind, message));
         }
-        let is_measured = is_measured();
-        let mut aborts = 0;
-        // Most transactions change no other counter than that of commits, and there are many counters to read.
-        if P::DEFERS || P::ALLOWS_STEALING || worker.aborts() != before.aborts {
-            let after = worker.statistics();
-            if is_measured {
-                aborts = self.count_between(before, &after);
-            }
-            *before = after;
-        }
         if is_measured {
+            let aborts = worker.aborts() - aborts_before;
             self.attempts_max = self.attempts_max.max(aborts + 1);
             let kind = &mut self.kinds[ran.kind];
             kind.aborts += aborts;
@@ -141,6 +120,18 @@ impl Counts {
             }
         }
         Ok(())
+    }
+
+    /// Counts what a worker's statistics say of all measured transactions: they were `before` the first.
+    fn count_since<P: Protocol>(&mut self, before: Option<Statistics>, worker: &Worker<P>) {
+        let Some(before) = before else { return };
+        let after = worker.statistics();
+        for (count, (before, after)) in self.reasons.iter_mut().zip(before.reasons.iter().zip(after.reasons))
+        {
+            *count += after - before;
+        }
+        self.tame += after.tame - before.tame;
+        self.drawn += after.drawn - before.drawn;
     }
 
     fn add(&mut self, other: &Counts) {
@@ -342,15 +333,19 @@ fn work<P: Protocol, W: Workload<P>>(
     let _end = EndIfPanicking(control);
     let mut counts = Counts::new(kinds.len());
     control.wait_for_start();
-    let mut before = worker.statistics();
+    let mut before = None;
     while !control.is(Phase::Over) {
-        let is_measured = || control.is(Phase::Measured);
-        let ran = counts.run_one(workload, &mut worker, &mut client, &mut before, is_measured);
+        let is_measured = control.is(Phase::Measured);
+        if is_measured && before.is_none() {
+            before = Some(worker.statistics());
+        }
+        let ran = counts.run_one(workload, &mut worker, &mut client, is_measured);
         if let Err((kind, message)) = ran {
             control.fail(BenchError::Transaction { kind: kinds[kind], worker: number, message });
             break;
         }
     }
+    counts.count_since(before, &worker);
     (worker, client, counts)
 }
 
