@@ -1,29 +1,29 @@
-//! Aborts: why an attempt left no effect, and what a transaction that gives up says.
+//! Aborts: the reasons for which an attempt left no effect, and the errors of a transaction that gives up.
 
 use crate::retained::MemoryLimit;
 use std::fmt;
 
-/// Why an attempt was aborted.
+/// The reason for which an attempt was aborted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 #[repr(u8)]
 pub enum Reason {
     /// A value to be read stayed locked by another transaction.
     ReadLocked,
-    /// A value read before was found changed, or locked, when it was checked.
+    /// A value read before was changed, or locked, when it was validated.
     ReadChanged,
     /// A value to be written stayed locked by another transaction.
     WriteLocked,
-    /// A bucket or leaf changed since it was looked at: a phantom.
+    /// A bucket or leaf changed since it was observed: a phantom.
     StructureChanged,
     /// A predicate no longer held at commit.
     PredicateFailed,
-    /// An older transaction, or one more urgent, took the right to a value away; or one that was aborted too often was
-    /// let through first, until the deadline had passed.
+    /// An older or more urgent transaction took the right to a value away; or the deadline passed while a transaction
+    /// that was aborted too often was let through first.
     Wounded,
-    /// A deferred operation had to touch more than it had said: the next attempt defers nothing.
+    /// A deferred operation had to touch more than it had declared. The next attempt defers nothing.
     Undeclared,
-    /// Transactions waited for each other in a circle, and this was the youngest of them.
+    /// Transactions waited for each other in a cycle, and this was the youngest of them.
     Deadlock,
 }
 
@@ -72,8 +72,8 @@ impl fmt::Display for Reason {
 
 /// The attempt cannot go on. Pass it up with `?`.
 ///
-/// It carries no details: the engine knows them and decides whether to try again. An attempt that goes on
-/// in spite of it (swallows it) cannot commit.
+/// It carries no details: the engine knows them and decides if it tries again. An attempt whose body swallows it cannot
+/// commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use = "an attempt that was aborted cannot go on: pass it up with `?`"]
 pub struct Abort {
@@ -97,16 +97,16 @@ impl fmt::Display for Abort {
 
 impl std::error::Error for Abort {}
 
-/// What a transaction lost its last attempt over.
+/// The conflict that a transaction's last attempt lost.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Conflict {
-    /// Why.
+    /// The reason.
     pub reason: Reason,
     /// The object's or table's name; empty if no attempt was made.
     pub object: String,
     /// The key (or index, or range) within the object.
     pub key: String,
-    /// How many attempts were made.
+    /// Number of attempts made.
     pub attempts: u32,
 }
 
@@ -120,7 +120,7 @@ impl fmt::Display for Conflict {
     }
 }
 
-/// A use that can never work, however often it is tried.
+/// A use that can never work, even if it is retried.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Misuse {
@@ -141,16 +141,16 @@ pub enum Misuse {
     TooManyWorkers {
         /// The protocol's name.
         protocol: String,
-        /// The most workers that it admits.
+        /// The maximum number of workers that it admits.
         workers_max: u32,
     },
-    /// A transaction that was said to be read-only was about to write.
+    /// A transaction that was declared read-only was about to write.
     #[error("a transaction that was said to be read-only was about to write {object}")]
     ReadOnly {
         /// The object's name.
         object: String,
     },
-    /// A table declared static was to be changed.
+    /// A table declared static was about to be changed.
     #[error("table {table} is static: load it before use, do not change it")]
     StaticTable {
         /// The table's name.
@@ -169,8 +169,8 @@ pub enum Misuse {
     /// A deferred value of another attempt was used.
     #[error("a deferred value was used outside the attempt that made it")]
     ForeignDeferred,
-    /// An input of a deferred operation had no value when the operation was to run: it is of another attempt, or an
-    /// [`Input`](crate::Input) says of itself what is not so.
+    /// An input of a deferred operation had no value when the operation was to run: it belongs to another attempt, or
+    /// its [`Input`](crate::Input) claimed wrongly to be known.
     #[error("an input of a deferred operation has no value when the operation is to run")]
     UnknownInput,
     /// The object offers no such operation.
@@ -178,31 +178,31 @@ pub enum Misuse {
     Unsupported(String),
 }
 
-/// Why a transaction did not commit. `E` is the user's own error, passed through unchanged.
+/// The reason for which a transaction did not commit. `E` is the user's own error, passed through unchanged.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Error<E = Abort> {
     /// The attempts that the retry policy allows were used up.
     Conflict(Conflict),
-    /// The retry policy's deadline passed; the last attempt lost over this.
+    /// The retry policy's deadline passed; the conflict is the last attempt's.
     Timeout(Conflict),
     /// The body asked for a rollback with this error.
     Rollback(E),
     /// The transaction can never work.
     Misuse(Misuse),
-    /// A deferred operation panicked. Nothing of the transaction has happened.
+    /// A deferred operation panicked. The transaction had no effect.
     Panicked {
-        /// What the panic said.
+        /// The panic's message.
         message: String,
     },
-    /// More memory is retained than the engine's limit, and the transaction could not begin, or it was the oldest one of
+    /// More memory is retained than the engine's limit. Either the transaction could not begin, or it was the oldest of
     /// all and was told to end.
     MemoryLimit(Box<MemoryLimit>),
 }
 
 impl<E> Error<E> {
-    /// True if the same transaction may succeed if it is run again. One that was told to end because it kept too much
-    /// memory would keep as much the next time.
+    /// True if the same transaction may succeed if it is run again. One that was told to end because it retained too
+    /// much memory would retain as much the next time.
     pub fn is_retryable(&self) -> bool {
         match self {
             Error::Conflict(_) | Error::Timeout(_) => true,

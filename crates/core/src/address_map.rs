@@ -1,9 +1,8 @@
-//! From an address to a number, in O(1), cleared in O(1).
+//! A map from an address to a number, in O(1), cleared in O(1).
 //!
-//! An open-addressed table beside an array whose elements have addresses. The table is stamped, not
-//! cleared: each attempt has a number, and a slot with another attempt's number is empty (sto §3.7: a hash
-//! table that needs clearing rarely). It is cleared only when the 32-bit stamp wraps, and doubles when half
-//! full.
+//! An open-addressed table beside an array whose elements have addresses. The table is stamped, not cleared: each
+//! attempt has a number, and a slot with another attempt's number is empty (sto §3.7: a hash table that rarely needs
+//! clearing). It is cleared only when the 32-bit stamp wraps, and doubles when half full.
 
 #[derive(Debug, Clone, Copy, Default)]
 struct Slot {
@@ -42,7 +41,7 @@ impl AddressMap {
         (product >> 32) as usize & (self.slots.len() - 1)
     }
 
-    /// The slot of an address, or the empty slot where it would be.
+    /// Returns the number in an address's slot, or the empty slot where it would be.
     #[cfg_attr(not(debug_assertions), inline(always))]
     fn probe(&self, address: usize, address_of: impl Fn(usize) -> usize) -> Result<u32, usize> {
         let mut at = self.first_slot(address);
@@ -59,13 +58,14 @@ impl AddressMap {
         }
     }
 
-    /// The number entered for an address; `address_of` tells the address of a number.
+    /// Returns the number entered for an address; `address_of` returns the address of a number.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub(crate) fn find(&self, address: usize, address_of: impl Fn(usize) -> usize) -> Option<u32> {
         self.probe(address, address_of).ok()
     }
 
-    /// The number entered for an address, or the next number (0, 1, 2, …) after entering it as `Err`.
+    /// Returns the number entered for an address. If there is none, enters the next number (0, 1, 2, …) and returns it
+    /// as `Err`.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub(crate) fn find_or_enter(
         &mut self,
@@ -87,7 +87,7 @@ impl AddressMap {
         }
     }
 
-    /// Doubles the table, whose last number is `newest`'s.
+    /// Doubles the table; its last number is that of the address `newest`.
     #[cold]
     fn grow(&mut self, newest: usize, address_of: impl Fn(usize) -> usize) {
         self.slots = vec![Slot::default(); self.slots.len() * 2].into_boxed_slice();

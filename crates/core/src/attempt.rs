@@ -19,7 +19,7 @@ use hotrow_sync::clock::{self, Duration, Instant};
 use hotrow_sync::{Arc, memory};
 use std::ptr::NonNull;
 
-/// The number of a worker among those of its engine, from 0. A number is reused when its worker is gone.
+/// The number of a worker among those of its engine, from 0. A number is reused once its worker is gone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct WorkerId(pub(crate) u32);
 
@@ -30,12 +30,12 @@ impl WorkerId {
     }
 }
 
-/// How long a transaction may still wait.
+/// The time that a transaction may still wait.
 #[derive(Debug, Default)]
 struct WaitBudget {
     /// The policy's deadline.
     limit: Option<Duration>,
-    /// When it began to count.
+    /// The moment at which it began to count.
     since: Option<Instant>,
 }
 
@@ -50,17 +50,17 @@ impl WaitBudget {
     }
 }
 
-/// Everything that one attempt knows. A worker has one and uses it again and again.
+/// All state of one attempt. A worker has one and reuses it.
 pub struct Attempt<P: Protocol> {
-    /// The segments touched.
+    /// The segments that it has touched.
     pub items: Items<P>,
     /// The protocol's own state for this worker.
     pub local: P::Local,
-    /// What has been deferred.
+    /// The deferred operations.
     pub(crate) intentions: Intentions<P>,
-    /// Whether deferred operations run at once, because an attempt of the transaction failed that deferred them.
+    /// True if deferred operations run at once, because an attempt of the transaction that deferred them has failed.
     pub(crate) runs_at_once: bool,
-    /// What has been drawn for others to run.
+    /// The operations enqueued for waiting workers to steal.
     pub(crate) graph: Graph<P>,
     structures: StructureSet,
     observers: Vec<NonNull<dyn Object<P>>>,
@@ -69,7 +69,7 @@ pub struct Attempt<P: Protocol> {
     number: u32,
     pub(crate) profile: Profile,
     wait_budget: WaitBudget,
-    /// Whether any item has `Flags::CLEANUP`.
+    /// True if any item has `Flags::CLEANUP`.
     pub(crate) wants_cleanup: bool,
     pub(crate) pin: Option<Pin>,
     /// The steps between the halves of its engine's commits.
@@ -78,11 +78,11 @@ pub struct Attempt<P: Protocol> {
     pub(crate) stamp: Option<CommitStamp>,
     /// The entry in the registry of open attempts; `NOBODY` for a part that a thief runs.
     pub(crate) holder: &'static Holder,
-    /// How many attempts the holder has shown.
+    /// Number of attempts that the holder has shown.
     serial: u64,
-    /// The number of the thread whose name the holder has.
+    /// The number of the thread whose name the holder shows.
     thread: u64,
-    /// What it has done so far, if it is recorded.
+    /// The history of the attempt so far, if it is recorded.
     pub(crate) log: Option<Box<Log>>,
     /// The log of earlier attempts, to be used again.
     spare_log: Option<Box<Log>>,
@@ -98,7 +98,7 @@ impl<P: Protocol> Attempt<P> {
         Self { commits, ..Self::with(Items::new(), StructureSet::new(), worker, local) }
     }
 
-    /// An attempt that will touch very little.
+    /// Makes an attempt for very few items.
     pub(crate) fn small() -> Self {
         Self::with(Items::small(), StructureSet::small(), WorkerId(0), P::Local::default())
     }
@@ -135,30 +135,30 @@ impl<P: Protocol> Attempt<P> {
         self.worker
     }
 
-    /// How many attempts of the same transaction came before.
+    /// The number of earlier attempts of the same transaction.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn number(&self) -> u32 {
         self.number
     }
 
-    /// What the transaction has said of itself.
+    /// The facts that the transaction has declared about itself.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn profile(&self) -> &Profile {
         &self.profile
     }
 
-    /// How long a protocol may wait now for others; `None` for as long as it takes. Zero once the transaction's
-    /// deadline has passed.
+    /// The time for which a protocol may wait now for other transactions; `None` if unlimited. Zero once the
+    /// transaction's deadline has passed.
     pub fn wait_max(&mut self) -> Option<Duration> {
         self.wait_budget.left()
     }
 
-    /// When the transaction waited for the first time, if it has a deadline and has waited.
+    /// The moment at which the transaction waited for the first time, if it has a deadline and has waited.
     pub(crate) fn waited_since(&self) -> Option<Instant> {
         self.wait_budget.since
     }
 
-    /// Before the first attempt of a transaction.
+    /// Prepares for the first attempt of a transaction.
     #[inline]
     pub(crate) fn begin_transaction(&mut self, deadline: Option<Duration>) {
         self.wait_budget = WaitBudget { limit: deadline, since: None };
@@ -194,9 +194,10 @@ impl<P: Protocol> Attempt<P> {
         }
     }
 
-    /// Gives up an attempt whose transaction was leaked ([`std::mem::forget`]). What it holds it holds for ever, as that of a
-    /// thread that has died. This may be another thread than the one that made it: so its pin is leaked, too, and what was
-    /// deferred, its inputs and results, which need not be `Send`. Its holder shows that for ever; the worker gets another one.
+    /// Gives up an attempt whose transaction was leaked ([`std::mem::forget`]). Its locks stay held for ever, as those
+    /// of a thread that has died. The caller may be another thread than the one that made the attempt, so the pin is
+    /// leaked too, and so are the inputs and results of deferred operations, which need not be `Send`. The attempt's
+    /// holder shows that for ever; the worker gets another one.
     #[cold]
     pub(crate) fn abandon(&mut self) {
         std::mem::forget(self.pin.take());
@@ -225,13 +226,13 @@ impl<P: Protocol> Attempt<P> {
         }
     }
 
-    /// Whether there is an attempt in progress.
+    /// True if an attempt is in progress.
     #[inline]
     pub(crate) fn is_open(&self) -> bool {
         self.pin.is_some()
     }
 
-    /// Forgets everything and unpins. Pending writes have been consumed.
+    /// Forgets everything and unpins. Pending writes must have been consumed before.
     #[inline]
     pub(crate) fn close(&mut self, panics: &mut Panics) {
         self.forget(panics);
@@ -245,7 +246,7 @@ impl<P: Protocol> Attempt<P> {
         }
     }
 
-    /// Forgets all that it knows. Pending writes have been consumed, or are another one's.
+    /// Forgets items, intentions and payloads. Pending writes have been consumed, or belong to another attempt.
     #[inline]
     fn forget(&mut self, panics: &mut Panics) {
         self.forget_items();
@@ -253,7 +254,7 @@ impl<P: Protocol> Attempt<P> {
         self.arena.reset();
     }
 
-    /// Forgets all items. Their payloads stay, as others may have them.
+    /// Forgets all items. Their payloads stay, because another attempt may have adopted them.
     #[inline]
     pub(crate) fn forget_items(&mut self) {
         self.items.clear();
@@ -267,12 +268,12 @@ impl<P: Protocol> Attempt<P> {
         self.arena.reset();
     }
 
-    /// What records the attempt, if it is recorded.
+    /// Returns the recorder of the attempt, if it is recorded.
     pub(crate) fn recorder(&self) -> Option<Arc<Recorder>> {
         self.log.as_ref().map(|log| log.recorder())
     }
 
-    /// Whether the attempt is recorded in a history.
+    /// True if the attempt is recorded in a history.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub(crate) fn is_recorded(&self) -> bool {
         self.log.is_some()
@@ -283,7 +284,7 @@ impl<P: Protocol> Attempt<P> {
         self.log.as_deref_mut()
     }
 
-    /// The history's word of a segment's key, if the attempt is recorded.
+    /// Returns the history's word of a segment's key, if the attempt is recorded.
     ///
     /// # Safety
     ///
@@ -306,7 +307,7 @@ impl<P: Protocol> Attempt<P> {
         log.end(outcome);
     }
 
-    /// Records a look at a predicate; the last one before a commit is what the transaction depends on.
+    /// Records the evaluation of a predicate. The transaction depends on the last one before its commit.
     pub(crate) fn record_predicate(&self, id: ItemId, slot: &Slot, version: u64) {
         if let Some(log) = &self.log {
             log.predicate(id, slot, version);
@@ -326,7 +327,7 @@ impl<P: Protocol> Attempt<P> {
         self.pin.as_ref().expect("an attempt in progress is pinned")
     }
 
-    /// Memory that lives until the attempt ends. Nothing in it is dropped.
+    /// Allocates memory that lives until the attempt ends. Nothing in it is dropped.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub(crate) fn allocate<T>(&self, value: T) -> *mut u8 {
         std::ptr::from_mut(self.arena.alloc(value)).cast()
@@ -352,9 +353,9 @@ impl<P: Protocol> Attempt<P> {
         }
     }
 
-    /// A number under which a report finds a bucket or leaf, of an attempt that has lost over it and will not commit.
+    /// Returns a number under which a report finds a bucket or leaf. The attempt has lost over it and will not commit.
     pub(crate) fn enter_lost(&mut self, observed: Observed, by: NonNull<dyn Object<P>>) -> u32 {
-        // If it contradicts an earlier observation, that one will do.
+        // If it contradicts an earlier observation, the report uses that one.
         let _ = self.observe(observed, by);
         self.structures.number_of(observed.node).unwrap_or_default() as u32
     }
@@ -364,7 +365,7 @@ impl<P: Protocol> Attempt<P> {
         self.observers.resize(self.structures.len(), by);
     }
 
-    /// How many buckets and leaves were observed.
+    /// The number of observed buckets and leaves.
     pub(crate) fn observations(&self) -> u32 {
         self.structures.len() as u32
     }
@@ -375,11 +376,11 @@ impl<P: Protocol> Attempt<P> {
 
     pub(crate) fn observation(&self, number: u32) -> (Observed, &dyn Object<P>) {
         let (observed, observer) = self.observation_at(number);
-        // SAFETY: whoever observed promised that the object lives until the attempt ends.
+        // SAFETY: the caller of `observe` promised that the object lives until the attempt ends.
         (observed, unsafe { observer.as_ref() })
     }
 
-    /// Whether all observed buckets and leaves are as they were observed.
+    /// Checks that all observed buckets and leaves are unchanged.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn check_structures(&self) -> Result<(), ConflictCause> {
         if self.structures.is_empty() {
@@ -394,8 +395,8 @@ impl<P: Protocol> Attempt<P> {
         }
     }
 
-    /// Checks the predicates of all items. `holds` looks at one, with [`predicate_holds`](Self::predicate_holds), and
-    /// sees to it that what it says stays true.
+    /// Checks the predicates of all items. `holds` evaluates one with [`predicate_holds`](Self::predicate_holds), and
+    /// makes sure that its answer stays true.
     #[inline]
     pub fn check_predicates(
         &mut self,
@@ -412,32 +413,31 @@ impl<P: Protocol> Attempt<P> {
         Ok(())
     }
 
-    /// Whether any bucket or leaf was observed.
+    /// True if any bucket or leaf was observed.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn has_structures(&self) -> bool {
         !self.structures.is_empty()
     }
 
-    /// Whether any write is an insertion or a deletion, or something else that wants
-    /// [cleanup](crate::Object::cleanup).
+    /// True if any write is an insertion or a deletion, or wants [cleanup](crate::Object::cleanup) for another reason.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn changes_structure(&self) -> bool {
         self.wants_cleanup
     }
 
-    /// Whether an intention may add to an index or take from it, which nobody can see before it has run.
+    /// True if an intention may add to an index or remove from it. Nobody can see that before the intention has run.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn will_restructure(&self) -> bool {
         self.intentions.will_restructure()
     }
 
-    /// Whether an intention may take from an index, which nobody can see before it has run.
+    /// True if an intention may remove from an index. Nobody can see that before the intention has run.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn will_remove(&self) -> bool {
         self.intentions.will_remove()
     }
 
-    /// Whether an item's predicate holds of the value that is there now. Run it inside a stable load.
+    /// True if an item's predicate holds of the segment's current value. Call it inside a stable load.
     #[inline]
     pub fn predicate_holds(&self, id: ItemId) -> bool {
         let item = self.items.get(id);
@@ -476,8 +476,8 @@ impl<P: Protocol> Attempt<P> {
         }
     }
 
-    /// Finds the keys of all pending writes, before any of them is installed. Their names are made by users'
-    /// code, which may panic; between one installation and the next it must not.
+    /// Finds the keys of all pending writes, before any of them is installed. Users' code makes their names and may
+    /// panic, which it must not do between one installation and the next.
     #[cold]
     pub(crate) fn name_writes(&mut self) {
         let Self { items, log: Some(log), .. } = self else { return };
@@ -492,12 +492,12 @@ impl<P: Protocol> Attempt<P> {
         log.sort_writes();
     }
 
-    /// True if every pending write has been installed, where that is noted.
+    /// True if every pending write has been installed, where that is noted: see `Flags::INSTALLED`.
     pub(crate) fn is_installed(&self) -> bool {
         self.items.writes().iter().all(|id| self.items.get(*id).is(Flags::INSTALLED))
     }
 
-    /// Undoes all pending writes, the last first. What panics must not keep the protocol from releasing what it holds.
+    /// Undoes all pending writes, the last first. A panic is contained, so that the protocol still releases its locks.
     pub(crate) fn undo(&mut self) {
         self.visit_writes(|object, item, pin| {
             // SAFETY: the item has a pending write that was not installed: a commit that fails installs none.
@@ -505,8 +505,8 @@ impl<P: Protocol> Attempt<P> {
         });
     }
 
-    /// Runs the cleanup of the writes that want one, the last first (sto §3.7). Of one that panics (a key's hash) the rest
-    /// is left undone, and the others are done.
+    /// Runs the cleanup of the writes that want one, the last first (sto §3.7). If one panics (in a key's hash), the
+    /// rest of that one is skipped, and the others are still done.
     #[inline]
     pub(crate) fn cleanup(&mut self, committed: bool, panics: &mut Panics) {
         if self.wants_cleanup {

@@ -1,15 +1,14 @@
-//! Cells: how a segment holds its value.
+//! Cells: the storage of a segment's value.
 //!
-//! A reader may look at a value while another transaction installs the next one; the protocol finds out
-//! afterwards whether what was read counts. So a cell hands out *snapshots*: raw copies that nobody looks
-//! into until the protocol has said that they were stable. No reader, aborted attempts included, ever sees
-//! half a write.
+//! A reader may look at a value while another transaction installs the next one; the protocol finds out afterwards if
+//! the read was stable. So a cell returns *snapshots*: raw copies that are not looked into until the protocol has found
+//! them stable. No reader, aborted attempts included, ever sees half a write.
 //!
 //! - [`Inline`] keeps small plain data in the segment itself, as atomic words. A snapshot copies the words.
 //! - [`Boxed`] keeps a pointer to an immutable value. A snapshot copies the pointer; the old value is freed
 //!   through the epoch, so a reader never copies a large row and never sees a freed one.
 //!
-//! The value's type decides, through [`Value`] and its derive macro.
+//! The value's type chooses its cell, through [`Value`] and its derive macro.
 
 use crate::pin::Pin;
 use crate::users_code::contained;
@@ -23,9 +22,9 @@ use std::mem::{MaybeUninit, needs_drop};
 ///
 /// # Safety
 ///
-/// Every byte of every value of the type must be initialised (the type has no padding), and the type must
-/// hold no pointers or references. Invalid bit patterns may exist (`bool`, enums): a snapshot is looked
-/// into only once it is known to be one that was written whole.
+/// Every byte of every value of the type must be initialised (the type has no padding), and the type must hold no
+/// pointers or references. Invalid bit patterns may exist (`bool`, enums): a snapshot is looked into only once it is
+/// known to be one that was written whole.
 pub unsafe trait Plain: Copy + Send + Sync + 'static {}
 
 /// A type whose values transactional objects and tables can hold, and the cell that holds them.
@@ -35,29 +34,29 @@ pub unsafe trait Plain: Copy + Send + Sync + 'static {}
 /// padding (checked when compiling). Inline suits rows up to a few hundred bytes that change often; boxed
 /// suits large rows that are mostly read, and everything that is not plain data.
 pub trait Value: Clone + Send + Sync + 'static {
-    /// How a segment holds a value of this type.
+    /// The cell that holds a value of this type.
     type Cell: Cell<Self>;
 
-    /// How many bytes on the heap the value owns beside its own, about: so many more are freed with it. Memory that is
-    /// retained is counted, bounded and reported by this ([`RetainedMemory`](crate::RetainedMemory)).
+    /// The approximate number of bytes on the heap that the value owns beside its own, and that are freed with it. The
+    /// limit and the reports of retained memory count them ([`RetainedMemory`](crate::RetainedMemory)).
     ///
     /// The derive macro adds up the fields that are values themselves. Texts, vectors, boxes, options and tuples count
-    /// what they own, and texts and bytes directly inside them; what their elements own besides is not known to them. What
-    /// is shared ([`Arc`](std::sync::Arc)) does not count.
+    /// their own bytes, and texts and bytes directly inside them; they do not know the bytes that their elements own
+    /// besides. Shared values ([`Arc`](std::sync::Arc)) do not count.
     ///
-    /// It is called when the value is replaced, while a segment is locked: it must be quick. If it panics, the value counts
-    /// as if it owned nothing.
+    /// It is called when the value is replaced, while a segment is locked, so it must be quick. If it panics, the value
+    /// counts as if it owned nothing.
     #[inline]
     fn heap_bytes(&self) -> usize {
         0
     }
 }
 
-/// As [`Value::heap_bytes`], for what is inside of a container, of which no more is known than its type.
+/// As [`Value::heap_bytes`], for the content of a container, of which only the type is known.
 #[inline]
 fn heap_bytes_inside<T: 'static>(value: &T) -> usize {
     let value: &dyn Any = value;
-    // The type is known when compiling, and so is which of these it is.
+    // The type is known at compile time, so the compiler chooses the branch.
     if let Some(text) = value.downcast_ref::<String>() {
         text.capacity()
     } else if let Some(bytes) = value.downcast_ref::<Vec<u8>>() {
@@ -71,15 +70,16 @@ fn heap_bytes_inside<T: 'static>(value: &T) -> usize {
     }
 }
 
-/// [`Value::heap_bytes`], which is code of the user's. It is asked while a commit installs: a panic must not come out of
-/// that, or what is installed would be taken back as well.
+/// Calls [`Value::heap_bytes`], which is users' code. A commit calls it while it installs, so a panic must be
+/// contained: otherwise installed writes would be rolled back as well.
 #[inline]
 fn heap_bytes_of<T: Value>(value: &T) -> usize {
     contained(|| value.heap_bytes()).unwrap_or_default()
 }
 
-/// A field of a type that derives [`Value`]: `(&Field(&field)).heap_bytes()` is what the field says if it is a value, and 0
-/// if not. The method of the type comes before that of the reference.
+/// A field of a type that derives [`Value`]: `(&Field(&field)).heap_bytes()` is the field's own result if it is a
+/// value. Otherwise its type alone tells the number, which is 0 for most. The method of the type comes before that of
+/// the reference.
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct Field<'a, T>(pub &'a T);
@@ -120,10 +120,10 @@ pub unsafe trait Cell<T>: Send + Sync + Sized + 'static {
     /// A value waiting to be installed.
     type Pending;
 
-    /// A cell that holds `value`.
+    /// Makes a cell that holds `value`.
     fn new(value: T) -> Self;
 
-    /// Copies what is there now.
+    /// Copies the present value.
     fn load(&self) -> Self::Snapshot;
 
     /// Looks into a snapshot.
@@ -133,14 +133,14 @@ pub unsafe trait Cell<T>: Send + Sync + Sized + 'static {
     /// No install ran while the snapshot was loaded, and `pin` was pinned before.
     unsafe fn view<'a>(snapshot: &'a Self::Snapshot, pin: &'a Pin) -> &'a T;
 
-    /// The value in place.
+    /// Returns the value in place.
     ///
     /// # Safety
     ///
     /// No install may run while the reference lives.
     unsafe fn in_place(&self) -> &T;
 
-    /// How many bytes the value takes outside of the cell, about.
+    /// The approximate number of bytes that the value takes outside of the cell.
     ///
     /// # Safety
     ///
@@ -153,10 +153,10 @@ pub unsafe trait Cell<T>: Send + Sync + Sized + 'static {
     /// Makes a value ready to be installed.
     fn pend(value: T) -> Self::Pending;
 
-    /// The pending value.
+    /// Returns the pending value.
     fn pending(pending: &Self::Pending) -> &T;
 
-    /// The pending value, to be changed.
+    /// Returns the pending value, to be changed.
     fn pending_mut(pending: &mut Self::Pending) -> &mut T;
 
     /// Replaces the value. The old one is retired.
@@ -166,8 +166,8 @@ pub unsafe trait Cell<T>: Send + Sync + Sized + 'static {
     /// No other install runs at the same time: the caller holds the segment's lock.
     unsafe fn install(&self, pending: Self::Pending, pin: &Pin);
 
-    /// Drops a pending value that will not be installed. Code of the user's (a `Drop`) does not run here but
-    /// when the epoch ends, so that a panic in it cannot stop an abort half-way.
+    /// Drops a pending value that will not be installed. Users' code (a `Drop`) does not run here but when the epoch
+    /// ends, so that a panic in it cannot stop an abort half-way.
     fn discard(pending: Self::Pending, pin: &Pin);
 }
 
@@ -197,8 +197,8 @@ pub struct InlinePending<T>(T);
 /// accessed by other threads only through [`copy_in`] and [`copy_out`] of the same size.
 #[cfg_attr(not(debug_assertions), inline(always))]
 unsafe fn copy_out(shared: *mut u8, private: *mut u8, size: usize) {
-    // Relaxed throughout: the header's version, read before (acquire) and after (acquire fence), or the
-    // lock held, orders the words; see docs/memory-model.md.
+    // Relaxed throughout: the header's version, read before (acquire) and after (acquire fence), or the lock held,
+    // orders the words; see docs/memory-model.md.
     let mut at = 0;
     // SAFETY: for all four, `at` stays below `size`, and each access is aligned because the base is aligned
     // to 8 and narrower accesses follow wider ones.
@@ -370,12 +370,12 @@ unsafe impl<T: Value> Cell<T> for Boxed<T> {
     }
 
     unsafe fn install(&self, pending: Box<T>, pin: &Pin) {
-        // Release: pairs with the acquire in `load`. The load part need not acquire: this thread only frees
-        // the old value, and the holder of the segment's lock is ordered after the one who installed it.
+        // Release: pairs with the acquire in `load`. The load part need not acquire: this thread only frees the old
+        // value, and the holder of the segment's lock is ordered after the one that installed it.
         let old = self.pointer.swap(Box::into_raw(pending), Ordering::AcqRel);
-        // SAFETY: the value is in memory until it has been retired, which is done next and by nobody else.
+        // SAFETY: the value is in memory until it has been retired, which only the next statement does.
         let heap_bytes = heap_bytes_of(unsafe { &*old });
-        // SAFETY: `old` came from `Box::into_raw` and can no longer be reached by who pins from now on.
+        // SAFETY: `old` came from `Box::into_raw` and can no longer be reached by threads that pin from now on.
         unsafe { pin.retire_owning(old, heap_bytes) };
     }
 
@@ -390,7 +390,7 @@ impl<T: Send + Sync + 'static> Drop for Boxed<T> {
     fn drop(&mut self) {
         let pointer = self.pointer.load(Ordering::Relaxed);
         if !pointer.is_null() {
-            // SAFETY: the cell owns the value; `&mut self` says that nobody else looks at the cell. Values
+            // SAFETY: the cell owns the value; `&mut self` makes sure that nothing else looks at the cell. Values
             // replaced earlier were retired by `install`.
             drop(unsafe { Box::from_raw(pointer) });
         }
@@ -430,7 +430,7 @@ macro_rules! boxed_values {
 boxed_values!(
     [] String, text => text.capacity();
     [T] Vec<T>, vector => {
-        // Without a `Drop`, elements own nothing.
+        // Elements without a `Drop` own nothing.
         let inside = if needs_drop::<T>() { vector.iter().map(heap_bytes_inside).sum() } else { 0 };
         vector.capacity() * size_of::<T>() + inside
     };

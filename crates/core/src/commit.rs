@@ -1,24 +1,26 @@
 //! The commit: two halves, and the place between them.
 //!
-//! 1. [`Protocol::prepare`] takes the locks that are missing and validates reads, predicates and structure. After it nothing
-//!    can fail.
-//! 2. [`CommitSteps`] run: a log, the keeping of versions, hooks. An engine without them skips this for one predictable
+//! 1. [`Protocol::prepare`] takes the locks that are missing and validates reads, predicates and structure. After it
+//!    nothing can fail.
+//! 2. [`CommitSteps`] run: a log, the keeping of versions, hooks. An engine without them pays only one predictable
 //!    branch.
 //! 3. [`Protocol::finish`] installs each write and releases everything.
 //!
-//! [`Prepared`] is the witness that the first half has succeeded. Only the core makes one, and only through it can a write
-//! be installed.
+//! [`Prepared`] is the witness that the first half has succeeded. Only the core makes one, and a write can be installed
+//! only through it.
 //!
 //! # The stamp
 //!
-//! A commit's [`CommitStamp`] is its place in the order that a log and snapshots go by: *if one transaction must come
-//! after another, its stamp is larger*. So the protocol draws it ([`Attempt::draw_stamp`]) in the first half, between two
+//! A commit's [`CommitStamp`] is its place in the order of a log and of snapshots: *if one transaction must come after
+//! another, its stamp is larger*. So the protocol draws it ([`Attempt::draw_stamp`]) in the first half, between two
 //! moments:
 //!
-//! - *after* everything to be written is locked. So whoever writes or reads these segments next draws later;
-//! - *before* reads and structure are validated, or become replaceable. A transaction that overwrites what was read locks it
-//!   after the validation, and therefore draws later. (A stamp drawn between the halves would be too late: the overwriting
-//!   transaction may have committed by then, with a smaller stamp. Silo §4.4 reads its epoch at the same moment.)
+//! - *after* everything to be written is locked, so that the next transaction to write or read these segments draws
+//!   later;
+//! - *before* reads and structure are validated, or become replaceable. A transaction that overwrites one of the reads
+//!   locks it after the validation, and therefore draws later. (A stamp drawn between the halves would be too late: the
+//!   overwriting transaction may have committed by then, with a smaller stamp. Silo §4.4 reads its epoch at the same
+//!   moment.)
 //!
 //! `tictoc` serializes in logical time, which may contradict this order; its stamps follow the order in which commits
 //! lock.
@@ -34,8 +36,8 @@ use hotrow_sync::atomic::{AtomicU64, Ordering};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CommitStamp(u64);
 
-/// Bits of the order within an epoch. It goes on from one epoch to the next; what overflows begins another epoch, which keeps
-/// the order.
+/// Bits of the order within an epoch. The order goes on from one epoch to the next; an overflow begins another epoch,
+/// which keeps the order.
 const ORDER_BITS: u32 = 40;
 
 impl CommitStamp {
@@ -50,16 +52,16 @@ impl CommitStamp {
     }
 }
 
-/// The steps between the halves of an engine's commits. Each is called once for a commit that writes, in the order of the
-/// methods, while nothing of the commit is installed and all that it will write is locked. A panic rolls the transaction
-/// back.
+/// The steps between the halves of an engine's commits. Each is called once for a commit that writes, in the order of
+/// the methods. Nothing of the commit is installed then, and everything that it will write is locked. A panic rolls the
+/// transaction back.
 ///
 /// They must not begin a transaction, and must not wait for one.
 pub trait CommitSteps<P: Protocol>: Send + Sync + 'static {
     /// Puts the writes into the worker's log buffer.
     fn log(&self, _commit: &Committing<'_, P>) {}
 
-    /// Keeps what a snapshot reader still needs of the values that are about to be replaced.
+    /// Keeps those of the values about to be replaced that a snapshot reader still needs.
     fn keep_versions(&self, _commit: &Committing<'_, P>) {}
 
     /// Runs the transaction's own hooks.
@@ -102,11 +104,11 @@ impl<P: Protocol> Commits<P> {
     }
 
     fn draw(&self) -> CommitStamp {
-        // Sequentially consistent, as the locks before it and the validation after it: see the module's head.
+        // Sequentially consistent, like the locks before it and the validation after it: see the module's head.
         CommitStamp(self.clock.fetch_add(1, Ordering::SeqCst))
     }
 
-    /// Begins the next epoch. Every stamp that is drawn later is of that epoch or a later one.
+    /// Begins the next epoch. Every stamp drawn later is of that epoch or a later one.
     pub(crate) fn advance_epoch(&self) {
         self.clock.fetch_add(1 << ORDER_BITS, Ordering::SeqCst);
     }
@@ -144,7 +146,7 @@ pub struct Prepared<'a, P: Protocol> {
 }
 
 impl<'a, P: Protocol> Prepared<'a, P> {
-    /// The caller has called [`Protocol::prepare`], which has returned `Ok`, and nothing since.
+    /// Makes the witness. [`Protocol::prepare`] must have returned `Ok`, with no other call since.
     #[inline(always)]
     pub(crate) fn new(attempt: &'a mut Attempt<P>) -> Self {
         Self { attempt }
@@ -156,7 +158,7 @@ impl<'a, P: Protocol> Prepared<'a, P> {
         self.attempt
     }
 
-    /// Installs all pending writes, in the order of first write, with something done before and after each.
+    /// Installs all pending writes, in the order of first write, and calls `before` and `after` around each.
     #[inline(always)]
     pub fn install_all(
         self,
@@ -166,15 +168,15 @@ impl<'a, P: Protocol> Prepared<'a, P> {
         for at in 0..self.attempt.items.writes().len() {
             let id = self.attempt.items.writes()[at];
             before(self.attempt.items.get(id));
-            // SAFETY: prepared, so that the write is the attempt's alone; `self` is consumed, and each item is in the list of
-            // writes once.
+            // SAFETY: prepared, so that the write is the attempt's alone; `self` is consumed, and each item is in the
+            // list of writes once.
             unsafe { self.attempt.install(id) };
             after(self.attempt.items.get(id));
         }
         self.attempt
     }
 
-    /// Installs the pending writes in an order of the protocol's own.
+    /// Installs the pending writes one by one, in an order that the protocol chooses.
     #[inline(always)]
     pub fn one_by_one(self) -> OneByOne<'a, P> {
         OneByOne { attempt: self.attempt }
@@ -193,7 +195,7 @@ impl<'a, P: Protocol> OneByOne<'a, P> {
         self.attempt
     }
 
-    /// The attempt, when all writes are installed.
+    /// Returns the attempt, when all writes are installed.
     #[inline(always)]
     pub fn into_attempt(self) -> &'a mut Attempt<P> {
         self.attempt
@@ -203,7 +205,7 @@ impl<'a, P: Protocol> OneByOne<'a, P> {
     ///
     /// # Panics
     ///
-    /// If the item has none, or it was installed.
+    /// If the item has no pending write, or it was installed before.
     #[inline(always)]
     pub fn install(&mut self, id: ItemId) {
         let item = self.attempt.items.get_mut(id);

@@ -22,13 +22,13 @@ use std::collections::BTreeMap;
 
 /// The number of an engine, unique in the process, never 0.
 ///
-/// Its 16 highest bits say how many objects there were before it, so that objects can be counted within their engine:
-/// what goes by such a count is the same in each run.
+/// Its 16 highest bits hold the number of objects made before it, so that objects can be counted within their engine:
+/// such a count is the same in each run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct EngineId(pub(crate) u64);
 
 impl EngineId {
-    /// How many objects there were before the engine, modulo 65,536.
+    /// The number of objects made before the engine, modulo 65,536.
     pub(crate) fn objects_before(self) -> u16 {
         (self.0 >> 48) as u16
     }
@@ -48,7 +48,7 @@ impl<P: Protocol> Clone for Engine<P> {
     }
 }
 
-/// What all workers of an engine share.
+/// The state that all workers of an engine share.
 pub(crate) struct Shared<P: Protocol> {
     pub(crate) id: EngineId,
     pub(crate) protocol: P,
@@ -63,19 +63,19 @@ pub(crate) struct Shared<P: Protocol> {
     registry: Mutex<Registry<P>>,
 }
 
-/// The workers that ever were, as slots that new workers take over.
+/// All workers so far, as slots that new workers take over.
 struct Registry<P: Protocol> {
     slots: Vec<Arc<Slot<P>>>,
     free: Vec<u32>,
 }
 
-/// What is kept of a worker when it is gone: its number, its counts, its protocol state.
+/// The part of a worker that outlives it: its number, its counts, its protocol state.
 pub(crate) struct Slot<P: Protocol> {
     pub(crate) number: u32,
     pub(crate) counters: Counters,
     pub(crate) conflicts: Mutex<ConflictTable>,
-    /// The protocol's state while no worker has the slot. A new worker goes on from it, so that whatever is
-    /// unique per worker number (version ids) stays so.
+    /// The protocol's state while no worker has the slot. A new worker continues from it, so that values unique per
+    /// worker number (version ids) stay unique.
     local: Mutex<Option<P::Local>>,
 }
 
@@ -86,23 +86,23 @@ impl<P: Protocol> Default for Engine<P> {
 }
 
 impl<P: Protocol> Engine<P> {
-    /// An engine with the default retry policy.
+    /// Makes an engine with the default retry policy.
     pub fn new() -> Self {
         Self::with_policy(RetryPolicy::default())
     }
 
-    /// An engine whose transactions retry as `policy` says, of the protocol's first variant.
+    /// Makes an engine of the protocol's first variant, with this retry policy.
     pub fn with_policy(policy: RetryPolicy) -> Self {
         let first = P::VARIANTS.first().and_then(|variant| P::options(variant.name));
         Self::with_options(&first.expect("a protocol has a variant, and knows its name"), policy)
     }
 
-    /// An engine of the variant that `name` stands for. `None` if the protocol has none of this name.
+    /// Makes an engine of the variant that `name` stands for. `None` if the protocol has no variant of this name.
     pub fn named(name: &str, policy: RetryPolicy) -> Option<Self> {
         P::options(name).map(|options| Self::with_options(&options, policy))
     }
 
-    /// An engine of the variant that has these options.
+    /// Makes an engine of the variant that has these options.
     pub fn with_options(options: &P::Options, policy: RetryPolicy) -> Self {
         Self::with_commits(options, policy, None)
     }
@@ -125,8 +125,8 @@ impl<P: Protocol> Engine<P> {
         Self { shared: Arc::new(shared) }
     }
 
-    /// Begins the next [epoch](crate::CommitStamp::epoch) of the stamps of commits. Without steps between the halves of
-    /// commits there are no stamps, and nothing happens.
+    /// Begins the next [epoch](crate::CommitStamp::epoch) of commit stamps. Without steps between the halves of commits
+    /// there are no stamps, and the call has no effect.
     pub fn advance_epoch(&self) {
         if let Some(commits) = &self.shared.commits {
             commits.advance_epoch();
@@ -138,12 +138,12 @@ impl<P: Protocol> Engine<P> {
         self.shared.id
     }
 
-    /// The protocol's name: its variant's, to be precise.
+    /// The protocol's name, or more precisely its variant's.
     pub fn protocol(&self) -> &str {
         &self.shared.name
     }
 
-    /// Whether its attempts see one consistent state, even if they are going to be aborted: see
+    /// True if its attempts see one consistent state, even if they are going to be aborted: see
     /// [`Variants::is_opaque`](crate::Variants::is_opaque).
     pub fn is_opaque(&self) -> bool {
         self.shared.opaque
@@ -155,7 +155,7 @@ impl<P: Protocol> Engine<P> {
         P::Stealing::of(&self.shared.protocol).is_some()
     }
 
-    /// Registers a worker: what a thread runs transactions with. Keep one per thread.
+    /// Registers a worker, with which a thread runs transactions. Keep one per thread.
     ///
     /// # Errors
     ///
@@ -207,7 +207,7 @@ impl<P: Protocol> Engine<P> {
         self.with_worker(|worker| worker.try_run(body))
     }
 
-    /// As [`run`](Self::run), for a body whose result is known when its transaction has committed. See
+    /// As [`run`](Self::run), for a body whose result is known only when its transaction has committed. See
     /// [`Worker::run_deferred`].
     ///
     /// # Errors
@@ -234,7 +234,7 @@ impl<P: Protocol> Engine<P> {
         self.with_worker(|worker| worker.try_run_deferred(profile, body))
     }
 
-    /// Does something with the calling thread's worker.
+    /// Calls a function with the calling thread's worker.
     #[inline]
     fn with_worker<R, E>(
         &self,
@@ -246,12 +246,12 @@ impl<P: Protocol> Engine<P> {
         result
     }
 
-    /// Records what each attempt reads and writes from now on, in at most about `bytes_max` bytes of memory
-    /// (when they are used up, attempts in progress are still recorded whole, later ones not at all). What is
-    /// there now counts as the initial state. See [`history`](crate::history).
+    /// Records the reads and writes of each attempt from now on, in about `bytes_max` bytes of memory at most. When
+    /// they are used up, attempts in progress are still recorded whole, later ones not at all. The current contents are
+    /// the initial state. See [`history`](crate::history).
     ///
-    /// Call it when no transaction is running: an attempt in progress is not recorded, while others see what it
-    /// writes. Nor are rows seen that are loaded into a table later: they count as having been there always, so a
+    /// Call it when no transaction is running: an attempt in progress is not recorded, while others see its writes.
+    /// Rows that are loaded into a table later are not recorded either. They count as having always been there, so a
     /// scan that was recorded before seems to have lost them.
     ///
     /// # Errors
@@ -264,28 +264,29 @@ impl<P: Protocol> Engine<P> {
         Ok(Recording { recorder, protocol, opaque: self.shared.opaque, strict: P::STRICT })
     }
 
-    /// Reports the bytes that the process retains now (they were replaced or taken out and are not freed yet), this engine's limit, and
-    /// the open transactions and walks that keep it, of all engines, the oldest first.
+    /// Reports the bytes that the process retains now (replaced or removed, and not freed yet), this engine's limit,
+    /// and the open transactions and walks that retain them, of all engines, the oldest first.
     ///
-    /// How long they have been open, and how much they keep, are lower bounds: from when they were first seen by a call of
-    /// this, or by a thread that collected garbage. It costs a look at each worker and each thread of the process.
+    /// The times for which they have been open, and the bytes that they retain, are lower bounds: they count from when
+    /// a call of this function, or a thread that collected garbage, first saw them. The call visits each worker and
+    /// each thread of the process.
     pub fn retained_memory(&self) -> RetainedMemory {
         self.shared.limit.report()
     }
 
-    /// Sets a limit to what the process may retain while transactions of this engine go on, in bytes; `None`, the
-    /// default, for no limit. It may be changed at any time.
+    /// Limits the bytes that the process may retain while transactions of this engine go on; `None`, the default, for
+    /// no limit. The limit may be changed at any time.
     ///
-    /// While more is retained, a transaction that may write (its [`Profile`] does not say that it only reads) waits before
-    /// it begins, for up to 100 milliseconds or the retry policy's deadline. It collects meanwhile. If that does not help,
-    /// it fails with [`Error::MemoryLimit`], which names the oldest open transaction. If that is of an engine with such a
-    /// limit, and keeps half of the limit or more, it is told to end: its next operation or its commit fails, it is rolled
-    /// back, and its error is the same. A transaction that waits for nothing but its user can be told only when it
-    /// goes on.
+    /// While more is retained, a transaction that may write (its [`Profile`] does not say that it only reads) waits
+    /// before it begins, for up to 100 milliseconds or the retry policy's deadline. It collects garbage meanwhile. If
+    /// that does not help, it fails with [`Error::MemoryLimit`], which names the oldest open transaction. If that one
+    /// is of an engine with such a limit, and retains half of the limit or more, it is told to end: its next operation
+    /// or its commit fails, it is rolled back, and its error is the same. A transaction that only waits for its user
+    /// hears of it only when it goes on.
     ///
-    /// The limit is not exact: each thread may gather a mebibyte more before it collects, and transactions in progress go
-    /// on. Choose it well above what rows of a few milliseconds' writing take: several mebibytes for each thread. In a
-    /// simulation it has no effect.
+    /// The limit is not exact: each thread may gather a mebibyte more before it collects, and transactions in progress
+    /// go on. Choose it well above the memory of the rows written in a few milliseconds: several mebibytes for each
+    /// thread. In a simulation it has no effect.
     pub fn set_retained_bytes_max(&self, bytes_max: Option<u64>) {
         self.shared.limit.set(bytes_max);
     }
@@ -299,7 +300,7 @@ impl<P: Protocol> Engine<P> {
         sum
     }
 
-    /// The keys over which most attempts were lost, most first, at most `limit`.
+    /// The keys with the most lost conflicts, most first, at most `limit`.
     pub fn hot_keys(&self, limit: usize) -> Vec<HotKey> {
         let mut report = BTreeMap::new();
         for slot in &lock(&self.shared.registry).slots {
@@ -314,7 +315,7 @@ impl<P: Protocol> Engine<P> {
     }
 }
 
-/// One entry for what reads the same: several leaves may have begun with the same key, one after the other.
+/// Merges entries with the same text: several leaves may have begun with the same key, one after the other.
 fn merge_same_words(keys: impl Iterator<Item = HotKey>) -> Vec<HotKey> {
     let mut merged: BTreeMap<(String, String), HotKey> = BTreeMap::new();
     for key in keys {
@@ -329,7 +330,7 @@ fn merge_same_words(keys: impl Iterator<Item = HotKey>) -> Vec<HotKey> {
 }
 
 impl<P: Protocol> Shared<P> {
-    /// How many workers there were at a time, at most.
+    /// The highest number of workers at a time so far.
     pub(crate) fn workers(&self) -> u32 {
         lock(&self.registry).slots.len() as u32
     }
@@ -347,12 +348,12 @@ local! {
     static WORKERS: RefCell<Vec<(EngineId, Box<dyn Any>)>> = RefCell::new(Vec::new());
 }
 
-/// Engines whose workers a thread keeps at a time; the one used least recently goes first.
+/// Maximum number of engines whose workers a thread keeps; the one used least recently goes first.
 const THREAD_WORKERS_MAX: usize = 8;
 
 impl ThreadWorkers {
-    /// Works on the thread's list; `None` once the thread is ending and the list is gone (a transaction run by
-    /// the `Drop` of another thread-local value).
+    /// Calls a function with the thread's list. `None` once the thread is ending and the list is gone (a transaction
+    /// run by the `Drop` of another thread-local value).
     fn with<R>(work: impl FnOnce(&mut Vec<(EngineId, Box<dyn Any>)>) -> R) -> Option<R> {
         WORKERS.try_with(|workers| work(&mut workers.borrow_mut()))
     }
@@ -375,7 +376,8 @@ impl ThreadWorkers {
             workers.push((id, worker));
             evicted
         });
-        // Dropped outside the borrow: dropping a worker may run user code (values freed by the epoch).
+        // Dropped outside the borrow: dropping a worker may run users' code (the `Drop` of values that the epoch
+        // frees).
         drop(evicted);
     }
 }

@@ -1,4 +1,4 @@
-//! Items and the tracking set: what one attempt knows of each segment it touched.
+//! Items and the tracking set: an attempt's state for each segment that it touched.
 //!
 //! An item is found by its segment's address in O(1) (`address_map`).
 
@@ -15,13 +15,13 @@ impl ItemId {
     /// The attempt's first item.
     pub(crate) const FIRST: Self = Self(0);
 
-    /// The item at a position in the order of first touch. Protocols get theirs from [`Items::entries`] and
-    /// [`Items::ids`].
+    /// Makes the number of the item at a position in the order of first touch. Protocols get theirs from
+    /// [`Items::entries`] and [`Items::ids`].
     ///
     /// # Safety
     ///
-    /// There is such an item in the attempt for which the number is used, and it is the caller's own object's, or the
-    /// caller is a protocol. (Or the number is used for no attempt.)
+    /// The attempt for which the number is used has such an item, and it is the caller's own object's, or the caller is
+    /// a protocol. (Or the number is used for no attempt.)
     pub unsafe fn from_position(position: usize) -> Self {
         Self(position as u32)
     }
@@ -33,12 +33,12 @@ impl ItemId {
     }
 }
 
-/// What is known of an item, one bit each.
+/// Facts about an item, one bit each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Flags(pub(crate) u16);
 
 impl Flags {
-    /// The segment was read, and the mark says at which state.
+    /// The segment was read, and the mark holds the state that was read.
     pub const READ: Flags = Flags(1);
     /// The segment will be written: the payload is the pending write.
     pub const WRITE: Flags = Flags(2);
@@ -46,42 +46,42 @@ impl Flags {
     pub const PREDICATE: Flags = Flags(4);
     /// The protocol holds the segment's lock for this attempt.
     pub const LOCKED: Flags = Flags(8);
-    /// The attempt made the segment: its lock was held from the start, and nobody else has seen a value.
+    /// The attempt made the segment: its lock was held from the start, and no other attempt has seen a value.
     pub const INSERTED: Flags = Flags(16);
-    /// The object's `cleanup` wants to be called.
+    /// The object's `cleanup` must be called.
     pub const CLEANUP: Flags = Flags(32);
-    /// Whoever gets the segment's lock next relies on finding what the attempt has made: it is given up only when that
-    /// is installed.
+    /// The next holder of the segment's lock relies on finding this attempt's insertions, so the lock is released only
+    /// after they are installed.
     pub const RELEASE_AFTER_INSERTS: Flags = Flags(512);
     /// The pending write has been installed. Noted where writes are installed [one by one](crate::OneByOne), and where
     /// `debug_assertions` are on.
     pub(crate) const INSTALLED: Flags = Flags(2048);
 
-    /// Those that a protocol sets and clears. The others say what an item's payload is.
+    /// The flags that a protocol sets and clears. The others tell the type of an item's payload.
     const OF_PROTOCOLS: Flags = Flags(Self::READ.0 | Self::LOCKED.0);
 }
 
-/// What one attempt knows of one segment (sto §3.2, `TItem`).
+/// An attempt's state for one segment (sto §3.2, `TItem`).
 pub struct Item<P: Protocol> {
     pub(crate) segment: NonNull<P::Header>,
     pub(crate) object: NonNull<dyn Object<P>>,
     pub(crate) payload: *mut u8,
-    /// What the protocol's read left: a version, a mode of lock.
+    /// The trace of the protocol's read: a version, a lock mode.
     pub mark: P::Mark,
     pub(crate) flags: u16,
     pub(crate) tag: u16,
-    /// How many of its intentions have not run yet.
+    /// Number of its intentions that have not run yet.
     pub(crate) intentions: u32,
 }
 
 impl<P: Protocol> Item<P> {
-    /// Whether any of `flags` is set.
+    /// True if any of `flags` is set.
     #[inline(always)]
     pub fn is_any(&self, flags: &[Flags]) -> bool {
         flags.iter().any(|flag| self.is(*flag))
     }
 
-    /// Where the segment stands in the order in which commits line up: see [`Object::rank`].
+    /// The segment's position in the order in which commits acquire: see [`Object::rank`].
     #[inline]
     pub fn rank(&self) -> u64 {
         // SAFETY: the item's segment is its object's, and in memory until the attempt ends.
@@ -94,13 +94,13 @@ impl<P: Protocol> Item<P> {
         self.object().meta().place()
     }
 
-    /// Whether all of `flags` are set.
+    /// True if all of `flags` are set.
     #[inline(always)]
     pub fn is(&self, flags: Flags) -> bool {
         self.flags & flags.0 == flags.0
     }
 
-    /// Sets `READ` or `LOCKED`, which are the protocol's. The others are the transaction's, and stay as they are.
+    /// Sets `READ` or `LOCKED`, which are the protocol's. The others are the transaction's, and do not change.
     #[inline(always)]
     pub fn set(&mut self, flags: Flags) {
         self.mark_as(Flags(flags.0 & Flags::OF_PROTOCOLS.0));
@@ -130,7 +130,7 @@ impl<P: Protocol> Item<P> {
         self.tag
     }
 
-    /// The segment's address: its header's, and whatever the datatype keeps behind it.
+    /// The segment's address: that of its header, followed by the datatype's own data.
     #[inline(always)]
     pub fn segment(&self) -> NonNull<P::Header> {
         self.segment
@@ -139,8 +139,8 @@ impl<P: Protocol> Item<P> {
     /// The segment's header.
     #[inline(always)]
     pub fn header(&self) -> &P::Header {
-        // SAFETY: whoever made the item promised that the segment lives until the attempt ends
-        // (`Transaction::read` and its siblings).
+        // SAFETY: the maker of the item promised that the segment lives until the attempt ends (`Transaction::read` and
+        // its siblings).
         unsafe { self.segment.as_ref() }
     }
 
@@ -150,7 +150,7 @@ impl<P: Protocol> Item<P> {
         self.payload
     }
 
-    /// The same item, for another attempt, which has it from now on.
+    /// Copies the item for another attempt, which owns it from now on.
     pub(crate) fn detached(&self) -> Self {
         let Self { segment, object, payload, mark, flags, tag, .. } = *self;
         Self { segment, object, payload, mark, flags, tag, intentions: 0 }
@@ -177,7 +177,7 @@ impl<P: Protocol> Items<P> {
         Self::with(SLOTS_MIN)
     }
 
-    /// For few items.
+    /// Makes a set for few items.
     pub(crate) fn small() -> Self {
         Self::with(4)
     }
@@ -195,12 +195,12 @@ impl<P: Protocol> Items<P> {
         self.map.clear();
     }
 
-    /// How many items there are.
+    /// The number of items.
     pub fn len(&self) -> usize {
         self.items.len()
     }
 
-    /// Whether nothing was touched.
+    /// True if no segment was touched.
     pub fn is_empty(&self) -> bool {
         self.items.is_empty()
     }
@@ -211,7 +211,7 @@ impl<P: Protocol> Items<P> {
         &self.writes
     }
 
-    /// Whether any item holds a predicate.
+    /// True if any item holds a predicate.
     #[inline(always)]
     pub fn has_predicates(&self) -> bool {
         self.predicates != 0
@@ -241,38 +241,38 @@ impl<P: Protocol> Items<P> {
         self.items.iter()
     }
 
-    /// An item.
+    /// Returns an item.
     #[inline(always)]
     pub fn get(&self, id: ItemId) -> &Item<P> {
         &self.items[id.0 as usize]
     }
 
-    /// An item, to be changed.
+    /// Returns an item, to be changed.
     #[inline(always)]
     pub fn get_mut(&mut self, id: ItemId) -> &mut Item<P> {
         &mut self.items[id.0 as usize]
     }
 
-    /// The item of a segment, if the segment was touched.
+    /// Returns the item of a segment, if the segment was touched.
     #[inline(always)]
     pub(crate) fn find(&self, segment: NonNull<P::Header>) -> Option<ItemId> {
         self.at(segment.addr().get())
     }
 
-    /// The item of the segment at an address, if that segment was touched.
+    /// Returns the item of the segment at an address, if that segment was touched.
     #[inline(always)]
     pub fn at(&self, segment: usize) -> Option<ItemId> {
         let items = &self.items;
         self.map.find(segment, |index| items[index].segment.addr().get()).map(ItemId)
     }
 
-    /// Whether there is an item of this number, and it is a segment's.
+    /// True if there is an item of this number, and it is this segment's.
     #[inline(always)]
     pub(crate) fn is_at(&self, id: ItemId, segment: NonNull<P::Header>) -> bool {
         self.items.get(id.0 as usize).is_some_and(|item| item.segment == segment)
     }
 
-    /// The item of a segment; a new one if the segment was not touched yet.
+    /// Returns the item of a segment, a new one if the segment was not touched yet.
     #[inline(always)]
     pub(crate) fn find_or_add(
         &mut self,

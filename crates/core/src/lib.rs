@@ -1,14 +1,14 @@
-//! Segments, cells, items, attempts and workers: what every protocol and every datatype of Hotrow stands on.
+//! Segments, cells, items, attempts and workers: the base of every protocol and every datatype of Hotrow.
 //!
 //! This crate names no protocol and no datatype. A protocol implements [`Protocol`], a datatype implements
 //! [`Object`]; neither knows the other, and every protocol serves every datatype.
 //!
-//! The hot path is forced inline where `debug_assertions` are off. In test builds that would multiply the
-//! time to compile: every operation of every datatype exists once per protocol.
+//! The hot path is forced inline where `debug_assertions` are off. In test builds that would multiply the compile time,
+//! because every operation of every datatype exists once per protocol.
 //!
-//! Reading order: [`Segment`] and [`cell`] (what is shared), [`Item`] (what an attempt knows of it),
-//! [`Object`] and [`Protocol`] (the two sides of a commit), [`Transaction`] (where they meet), [`Worker`]
-//! (attempts and retries), [`Engine`].
+//! Reading order: [`Segment`] and [`cell`] (shared state), [`Item`] (an attempt's knowledge of it), [`Object`] and
+//! [`Protocol`] (the two sides of a commit), [`Transaction`] (which joins them), [`Worker`] (attempts and retries),
+//! [`Engine`].
 
 mod abort;
 mod address_map;

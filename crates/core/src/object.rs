@@ -1,4 +1,4 @@
-//! Objects: what a datatype tells the commit.
+//! Objects: the part that a datatype plays in a commit.
 
 use crate::engine::EngineId;
 use crate::history::WriteKind;
@@ -9,28 +9,28 @@ use crate::structure::StructureVersion;
 use hotrow_sync::atomic::{Ordering, unfollowed::AtomicU32};
 use std::ptr::NonNull;
 
-/// Who an object is: its engine, its number, its name.
+/// The identity of an object: its engine, its number, its name, its rank.
 #[derive(Debug)]
 pub struct ObjectMeta {
     pub(crate) engine: EngineId,
     number: u32,
-    /// The object's place among its engine's, give or take 65,536.
+    /// The object's place among its engine's, modulo 65,536.
     place: u16,
-    /// 16 bits.
+    /// The rank, of which 16 bits count.
     rank: AtomicU32,
     name: Box<str>,
 }
 
-/// How many objects there have been in the process.
+/// Number of objects made in the process so far.
 static OBJECTS: AtomicU32 = AtomicU32::new(0);
 
 impl ObjectMeta {
-    /// How many labels there have been in the process.
+    /// Number of objects made in the process so far.
     pub(crate) fn count() -> u32 {
         OBJECTS.load(Ordering::Relaxed)
     }
 
-    /// A label for a new object of an engine.
+    /// Makes the identity of a new object of an engine.
     pub fn new(engine: EngineId, name: impl Into<String>) -> Self {
         // Relaxed: only uniqueness matters.
         let number = OBJECTS.fetch_add(1, Ordering::Relaxed);
@@ -39,32 +39,32 @@ impl ObjectMeta {
         Self { engine, number, place, rank, name: name.into().into_boxed_str() }
     }
 
-    /// The object's rank: protocols that line up at commit do so on objects of a lower rank first (drp §6.3). The
-    /// default is the highest.
+    /// The object's rank. Protocols that acquire locks in order at commit take objects of a lower rank first (drp
+    /// §6.3). The default is the highest.
     #[inline]
     pub fn rank(&self) -> u16 {
-        // Relaxed: it is changed only while nobody goes by it.
+        // Relaxed: it is changed only while no transaction uses it.
         self.rank.load(Ordering::Relaxed) as u16
     }
 
     /// Changes the rank.
     ///
-    /// What many transactions want is best ranked high: it is then taken last and held shortest. No transaction may
-    /// be using the object meanwhile: two that go by different orders may wait for each other for ever.
+    /// Rank a contended object high: it is then acquired last and held shortest. No transaction may use the object
+    /// meanwhile, because two that acquire in different orders may deadlock.
     pub fn set_rank(&self, rank: u16) {
         self.rank.store(u32::from(rank), Ordering::Relaxed);
     }
 
-    /// Where a segment of the object stands in the order in which commits line up: the object's rank in the 16
-    /// highest bits, then what tells objects from each other, then what tells segments (drp §6.3).
+    /// The position of a segment in the order in which commits acquire: the object's rank in the 16 highest bits, then
+    /// 16 bits that tell objects apart, then 32 bits that tell the object's segments apart (drp §6.3).
     ///
-    /// The paper has the segment's address below the rank. This number is the same in each run.
+    /// In the paper, the segment's address comes below the rank. This number is the same in each run.
     #[inline]
     pub fn rank_of(&self, within: u32) -> u64 {
         u64::from(self.rank()) << 48 | u64::from(self.place) << 32 | u64::from(within)
     }
 
-    /// The object's place among its engine's, give or take 65,536. The same in each run.
+    /// The object's place among its engine's, modulo 65,536. The same in each run.
     #[inline]
     pub fn place(&self) -> u16 {
         self.place
@@ -81,11 +81,11 @@ impl ObjectMeta {
     }
 }
 
-/// What a transactional datatype does when the commit asks for it (sto §3.2, `TObject`).
+/// The commit-time operations of a transactional datatype (sto §3.2, `TObject`).
 ///
-/// Locking, validation and versions are the protocol's, on the segment's header; the datatype only knows
-/// its values: how to install a write, take back what went in early, check a predicate. (STO puts lock,
-/// check and unlock into the datatype, which ties each datatype to one protocol.)
+/// Locking, validation and versions are the protocol's, on the segment's header. The datatype only knows its values: it
+/// installs a write, undoes an early change, checks a predicate. (STO puts lock, check and unlock into the datatype,
+/// which ties each datatype to one protocol.)
 ///
 /// # Safety
 ///
@@ -98,26 +98,26 @@ impl ObjectMeta {
 ///   they are freed through the epoch only ([`EpochBox`](crate::EpochBox), [`Pin::retire`]);
 /// - each operation must begin with [`Transaction::enter`](crate::Transaction::enter).
 pub unsafe trait Object<P: Protocol>: Send + Sync {
-    /// Who this is.
+    /// The object's identity.
     fn meta(&self) -> &ObjectMeta;
 
-    /// The key of a segment, as text for errors and reports.
+    /// Describes the key of a segment, as text for errors and reports.
     ///
     /// # Safety
     ///
     /// `segment` is one of this object's, and still in memory.
     unsafe fn describe(&self, segment: NonNull<P::Header>) -> String;
 
-    /// A number that tells a segment from the object's others: an index, a hash of the key, anything if there is only
-    /// one. The same in each run, as addresses are not, for a simulation is.
+    /// A number that distinguishes a segment from the object's others: an index, a hash of the key, anything if there
+    /// is only one. The same in each run, unlike addresses, so that simulations are repeatable.
     ///
     /// # Safety
     ///
     /// As for [`describe`](Self::describe).
     unsafe fn identify(&self, segment: NonNull<P::Header>) -> u64;
 
-    /// Appends bytes that name a segment among the object's, for good: another segment that takes its place
-    /// later (a record inserted again) has the same. If the object has an order, they compare as its keys do.
+    /// Appends bytes that name a segment among the object's permanently: another segment that takes its place later (a
+    /// record inserted again) has the same name. If the object has an order, names compare as its keys do.
     ///
     /// # Safety
     ///
@@ -127,8 +127,8 @@ pub unsafe trait Object<P: Protocol>: Send + Sync {
         bytes.extend_from_slice(&unsafe { self.identify(segment) }.to_be_bytes());
     }
 
-    /// Where a segment stands in the order in which commits line up, always the same for the same segment. Two
-    /// segments may have the same. No code of the user's runs here.
+    /// The position of a segment in the order in which commits acquire; always the same for the same segment. Two
+    /// segments may have the same. It runs no users' code.
     ///
     /// # Safety
     ///
@@ -139,12 +139,12 @@ pub unsafe trait Object<P: Protocol>: Send + Sync {
         self.meta().rank_of(unsafe { self.identify(segment) } as u32)
     }
 
-    /// What the pending write of an item does to its key; `None` if it changes nothing that others can see.
+    /// The effect of an item's pending write on its key; `None` if it changes nothing that others can see.
     fn effect(&self, _item: &Item<P>) -> Option<WriteKind> {
         Some(WriteKind::Update)
     }
 
-    /// A bucket or leaf, as text for errors and reports.
+    /// Describes a bucket or leaf, as text for errors and reports.
     ///
     /// # Safety
     ///
@@ -160,8 +160,8 @@ pub unsafe trait Object<P: Protocol>: Send + Sync {
     /// The item has a pending write of this object, and the caller holds the segment's lock.
     unsafe fn install(&self, item: &mut Item<P>, pin: &Pin);
 
-    /// Drops a pending write, and makes what the attempt put in early unreachable for others. Called when
-    /// an attempt aborts, before the protocol releases what it holds.
+    /// Drops a pending write, and makes the attempt's early insertions unreachable for others. Called when an attempt
+    /// aborts, before the protocol releases its locks.
     ///
     /// # Safety
     ///
@@ -177,9 +177,9 @@ pub unsafe trait Object<P: Protocol>: Send + Sync {
     /// The item had a pending write of this object, which was installed or undone.
     unsafe fn cleanup(&self, _item: &mut Item<P>, _committed: bool, _pin: &Pin) {}
 
-    /// Whether the predicate that the item holds is true of the segment's value now (sto §3.5).
+    /// True if the item's predicate holds of the segment's current value (sto §3.5).
     ///
-    /// The protocol makes sure that the value does not change while it is looked at, or asks again.
+    /// The protocol makes sure that the value does not change during the call, or calls it again.
     ///
     /// # Safety
     ///

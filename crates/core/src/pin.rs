@@ -4,10 +4,10 @@
 //! does it). Here each attempt pins an epoch of crossbeam-epoch, chosen over seize because it has a single
 //! small dependency, a feature for loom, and pins for the price of one fence.
 //!
-//! crossbeam-epoch collects at every 128th pin of a thread, at most 8 bags of 64 values, and knows nothing of bytes. So a
-//! thread asks for a collection when it has retired [`RETIRED_MAX`] values or [`RETIRED_BYTES_MAX`] bytes since its last
-//! one. A value is freed after the epoch has advanced twice, and a thread that is pinned lets it advance once: so where
-//! bytes count the thread collects several times, each time pinned anew.
+//! crossbeam-epoch collects at every 128th pin of a thread, at most 8 bags of 64 values, and does not count bytes. So a
+//! thread asks for a collection when it has retired [`RETIRED_MAX`] values or [`RETIRED_BYTES_MAX`] bytes since its
+//! last one. A value is freed after the epoch has advanced twice, and a pinned thread lets it advance only once. So a
+//! thread that has retired many bytes collects several times, and pins anew each time.
 
 use crate::object::ObjectMeta;
 use crate::retained::{self, Holder, HolderKind, MemoryLimit, count_freed, count_retired, freed_here};
@@ -19,19 +19,19 @@ use hotrow_sync::thread::{self, quietly};
 use std::cell::{Cell, RefCell};
 use std::ptr::NonNull;
 
-/// A pinned epoch: nothing retired after this moment is freed while it lives.
+/// A pinned epoch: nothing retired after this moment is freed while the pin lives.
 #[derive(Debug)]
 pub struct Pin {
     guard: Guard,
     retired: Cell<u32>,
     retired_bytes: Cell<usize>,
     finger: Cell<Option<Finger>>,
-    /// True if it is the pin of an attempt, which holds nothing any more when it is dropped.
+    /// True if it is the pin of an attempt, which holds no locks any more when it drops the pin.
     is_attempts: bool,
 }
 
-/// Where in a tree something was inserted: the next key may come right behind it, and then there is no need to go down from
-/// the root again (a finger search). How the nodes are by now their versions say.
+/// The place of an insertion in a tree. The next key may come right behind it, so that no new descent from the root is
+/// needed (a finger search). The nodes' versions tell if they have changed since.
 #[derive(Debug, Clone, Copy)]
 pub struct Finger {
     /// The tree.
@@ -40,15 +40,15 @@ pub struct Finger {
     pub leaf: Observed,
     /// The node above it, as it was on the way down.
     pub parent: Observed,
-    /// Which child of that the leaf was.
+    /// The position of the leaf among that node's children.
     pub child: u32,
-    /// The position in the leaf behind what was inserted.
+    /// The position in the leaf behind the inserted key.
     pub position: u32,
 }
 
-/// How many retired values a thread gathers before it asks for a collection.
+/// Number of retired values that a thread gathers before it asks for a collection.
 ///
-/// In a model every thread that has retired something asks.
+/// In a model every thread that has retired a value asks.
 const RETIRED_MAX: u32 = if cfg!(loom) {
     1
 } else if cfg!(test) {
@@ -57,17 +57,17 @@ const RETIRED_MAX: u32 = if cfg!(loom) {
     256
 };
 
-/// How many retired bytes a thread gathers before it asks for a collection.
+/// Number of retired bytes that a thread gathers before it asks for a collection.
 const RETIRED_BYTES_MAX: usize = if cfg!(test) { 1 << 12 } else { 1 << 20 };
 
-/// From how many retained bytes on a thread that asks for a collection asks for several: there is more to free than this
-/// thread retires.
+/// From this many retained bytes on, a thread that asks for a collection asks for several, because there is more to
+/// free than this thread retires.
 const BACKLOG_BYTES: u64 = 16 << 20;
 
-/// The most collections in a row. Each frees at most 8 bags of what may be a single value each.
+/// Maximum number of collections in a row. Each frees at most 8 bags, which may hold a single value each.
 const ROUNDS_MAX: usize = 16;
 
-/// How often a thread gives its processor away, at most, before it goes on.
+/// Maximum number of times that a thread yields its processor before it goes on.
 const YIELDS_MAX: usize = 4;
 
 local! {
@@ -83,7 +83,7 @@ impl Pin {
         Self { guard: epoch::pin(), retired, retired_bytes, finger: Cell::new(None), is_attempts: false }
     }
 
-    /// Pins the current thread for an attempt, which drops the pin last of all.
+    /// Pins the current thread for an attempt, which drops the pin last.
     #[inline]
     pub(crate) fn of_attempt() -> Self {
         let mut pin = Self::new();
@@ -91,43 +91,42 @@ impl Pin {
         pin
     }
 
-    /// The guard, for index code.
+    /// Returns the guard, for index code.
     #[inline]
     pub fn guard(&self) -> &Guard {
         &self.guard
     }
 
-    /// Where something was last inserted under this pin, if that is known.
+    /// Returns the place of the last insertion under this pin, if it is known.
     #[inline]
     pub fn finger(&self) -> Option<Finger> {
         self.finger.get()
     }
 
-    /// Keeps where something was inserted, or forgets it.
+    /// Keeps the place of an insertion, or forgets it.
     ///
     /// # Safety
     ///
-    /// The tree is in memory, at its address, as long as this pin lives, and the nodes were part of it at some moment since the
-    /// pin was made: whoever finds its own address takes them for its own.
+    /// The tree stays in memory, at its address, as long as this pin lives, because a tree that finds its own address
+    /// uses the nodes. The nodes were part of it at some moment since the pin was made.
     #[inline]
     pub unsafe fn keep_finger(&self, finger: Option<Finger>) {
         self.finger.set(finger);
     }
 
-    /// Frees a boxed value once nobody who pinned before now can still see it.
+    /// Frees a boxed value once no thread that pinned before now can still see it.
     ///
     /// # Safety
     ///
-    /// `pointer` comes from `Box::into_raw`, is retired once, and whoever pins after this call cannot
-    /// reach it.
+    /// `pointer` comes from `Box::into_raw`, is retired once, and no thread that pins after this call can reach it.
     #[inline]
     pub unsafe fn retire<T: Send + 'static>(&self, pointer: *mut T) {
         // SAFETY: the caller's promise.
         unsafe { self.retire_owning(pointer, 0) }
     }
 
-    /// As [`retire`](Self::retire), for a value that owns so many bytes on the heap beside its own: they count when the
-    /// process's retained memory is bounded and reported.
+    /// As [`retire`](Self::retire), for a value that owns this many bytes on the heap beside its own. They count for
+    /// the limit and the reports of the process's retained memory.
     ///
     /// # Safety
     ///
@@ -138,7 +137,7 @@ impl Pin {
         self.retired.set(self.retired.get() + 1);
         self.retired_bytes.set(self.retired_bytes.get().wrapping_add(bytes));
         let pointer = Unaliased(pointer);
-        // SAFETY: the closure runs once, after all who could see the value are gone; `T` is `Send`, so it
+        // SAFETY: the closure runs once, after all threads that could see the value have unpinned; `T` is `Send`, so it
         // may be dropped by any thread, and it borrows nothing.
         unsafe {
             self.guard.defer_unchecked(move || {
@@ -152,20 +151,20 @@ impl Pin {
 
 /// A pointer that only one closure holds.
 struct Unaliased<T>(*mut T);
-// SAFETY: the holder is the only one who will use the pointer, and `T` is `Send`.
+// SAFETY: only the holder will use the pointer, and `T` is `Send`.
 unsafe impl<T: Send> Send for Unaliased<T> {}
 
-/// How a retired value is freed.
+/// A function that frees a retired value.
 type Free = unsafe fn(*mut ());
 
 local! {
-    /// What is to be freed after what the thread is freeing now; null while it frees nothing. (A word without a
+    /// Values to be freed after the one that the thread is freeing now; null while it frees none. (A word without a
     /// destructor, so it is there to the very end of the thread.)
     static NEXT: Cell<*const RefCell<Vec<(*mut (), Free)>>> = Cell::new(std::ptr::null());
 }
 
-/// Frees a boxed value. A panic in its `Drop` goes no further: it would keep from being freed what waits behind it, and
-/// come out of a transaction that has nothing to do with it.
+/// Frees a boxed value, and contains a panic in its `Drop`. Otherwise the values behind it would not be freed, and the
+/// panic would come out of an unrelated transaction.
 ///
 /// # Safety
 ///
@@ -180,10 +179,10 @@ unsafe fn free<T>(pointer: *mut ()) {
 
 /// Frees a value now, or after the one that the thread is freeing now.
 ///
-/// What is dropped may itself pin (it has an [`EpochBox`], or is a user's value that runs a transaction). In a thread
+/// A dropped value may itself pin (it has an [`EpochBox`], or is a user's value that runs a transaction). In a thread
 /// that is ending, whose participant is gone, crossbeam-epoch makes a new participant for each pin, and the first pin
-/// of a participant collects: so each value freed would free the next one inside itself, and with some hundred of them
-/// waiting the stack would be at its end.
+/// of a participant collects. So each value freed would free the next one inside itself, and some hundred of them would
+/// overflow the stack.
 ///
 /// # Safety
 ///
@@ -211,7 +210,7 @@ unsafe fn free_in_turn(value: *mut (), free: Free) {
     let _done = Done;
     let mut now = Some((value, free));
     while let Some((value, free)) = now {
-        // SAFETY: the promise of the caller who brought it.
+        // SAFETY: the promise of the caller that queued it.
         quietly(|| unsafe { free(value) });
         now = next.borrow_mut().pop();
     }
@@ -224,7 +223,7 @@ impl Default for Pin {
 }
 
 impl Pin {
-    /// Counts what was retired under the pin, and collects if it is time to.
+    /// Counts the values retired under the pin, and collects if it is time.
     #[inline(never)]
     fn settle(&mut self) {
         let bytes = self.retired_bytes.get();
@@ -249,8 +248,8 @@ impl Pin {
         if !(by_bytes && self.is_attempts) {
             return retained::watch();
         }
-        // Those get time that are pinned, and so keep from being freed what others retire by the mebibyte, but do not run
-        // because there are more threads than processors.
+        // Yields to threads that are pinned but do not run, because there are more threads than processors. They keep
+        // the values from being freed that others retire by the mebibyte.
         for _ in 0..YIELDS_MAX {
             if !retained::is_worth_yielding(BACKLOG_BYTES) {
                 break;
@@ -260,11 +259,11 @@ impl Pin {
         }
     }
 
-    /// Lets epochs pass, and collects as long as that helps, within bounds.
+    /// Lets epochs pass, and collects as long as that frees something, within bounds.
     fn collect_more(&mut self) {
         let mut freed = freed_here();
         for round in 1..ROUNDS_MAX {
-            // The pin is being dropped: nobody looks at anything under it any more.
+            // The pin is being dropped: nothing is read under it any more.
             self.guard.repin();
             self.guard.flush();
             let before = std::mem::replace(&mut freed, freed_here());
@@ -284,12 +283,12 @@ impl Drop for Pin {
     }
 }
 
-/// Frees something once nobody who pinned before now can still see it; its bytes count as retained until then.
+/// Frees memory once no thread that pinned before now can still see it; its bytes count as retained until then.
 ///
 /// # Safety
 ///
-/// The captures of `free` can be used only by threads that have pinned before, may be sent to another thread,
-/// and borrows nothing. `free` is called once, when these have unpinned.
+/// Only threads that have pinned before can use the captures of `free`. `free` may be sent to another thread and
+/// borrows nothing. It is called once, when these threads have unpinned.
 pub unsafe fn retire_with(guard: &Guard, bytes: usize, free: impl FnOnce() + 'static) {
     count_retired(bytes);
     // SAFETY: the caller's promise.
@@ -301,7 +300,7 @@ pub unsafe fn retire_with(guard: &Guard, bytes: usize, free: impl FnOnce() + 'st
     }
 }
 
-/// Frees what can be freed now. Each round lets the epoch advance once, unless the thread is pinned.
+/// Frees all that can be freed now. Each round lets the epoch advance once, unless the thread is pinned.
 pub(crate) fn collect_all() {
     for _ in 0..COLLECTIONS {
         epoch::pin().flush();
@@ -327,7 +326,7 @@ impl Walk {
         Self { pin: Some(Pin::new()), holder }
     }
 
-    /// The pin.
+    /// Returns the pin.
     pub fn pin(&self) -> &Pin {
         self.pin.as_ref().expect("taken by `drop` only")
     }
@@ -336,7 +335,7 @@ impl Walk {
     ///
     /// # Errors
     ///
-    /// [`MemoryLimit`]: it keeps too much memory from being freed.
+    /// [`MemoryLimit`]: it retains too much memory.
     pub fn may_go_on(&self) -> Result<(), Box<MemoryLimit>> {
         if self.holder.is_told() { Err(retained::told_error(self.holder)) } else { Ok(()) }
     }
@@ -371,8 +370,8 @@ impl<T: Send + Sync + 'static> EpochBox<T> {
         Self { value: std::ptr::NonNull::from(Box::leak(Box::new(value))), bulky: false }
     }
 
-    /// As [`new`](Self::new), for a value that owns much memory (an array, a table): its owner's drop asks
-    /// for a collection at once instead of leaving it to later transactions.
+    /// As [`new`](Self::new), for a value that owns much memory (an array, a table): its owner's drop asks for a
+    /// collection at once instead of leaving it to later transactions.
     pub fn bulky(value: T) -> Self {
         let mut boxed = Self::new(value);
         boxed.bulky = true;
@@ -392,18 +391,18 @@ impl<T: Send + Sync + 'static> std::ops::Deref for EpochBox<T> {
 impl<T: Send + Sync + 'static> Drop for EpochBox<T> {
     fn drop(&mut self) {
         let pin = Pin::new();
-        // SAFETY: from `Box::leak`; dropped once; nobody finds the object any more.
+        // SAFETY: from `Box::leak`; dropped once; no thread finds the object any more.
         unsafe { pin.retire(self.value.as_ptr()) };
         drop(pin);
         if self.bulky && !epoch::is_pinned() {
-            // The epoch must advance twice, by one at each collection; other threads' pins may hold it back,
-            // and then whoever pins next collects.
+            // The epoch must advance twice, by one at each collection. Other threads' pins may hold it back; the next
+            // thread that pins collects then.
             collect_all();
         }
     }
 }
 
-/// Collections that free what was retired just before them, if nobody else is pinned.
+/// Number of collections that free values retired just before them, if no other thread is pinned.
 const COLLECTIONS: usize = 4;
 
 #[cfg(all(test, loom))]

@@ -1,4 +1,4 @@
-//! The protocol: what happens when transactions meet on a segment.
+//! The protocol: concurrency control between transactions that meet on a segment.
 
 use crate::abort::Reason;
 use crate::attempt::Attempt;
@@ -10,16 +10,16 @@ use crate::object::ObjectMeta;
 use crate::range::RangeLocks;
 use std::fmt;
 
-/// What an attempt lost, as a protocol reports it.
+/// A lost conflict, as a protocol reports it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ConflictCause {
-    /// Why.
+    /// The reason.
     pub reason: Reason,
-    /// Over what.
+    /// The segment or node of the conflict.
     pub target: ConflictTarget,
 }
 
-/// What an attempt lost over.
+/// The segment or node over which an attempt lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ConflictTarget {
     /// An item's segment.
@@ -29,14 +29,14 @@ pub enum ConflictTarget {
 }
 
 impl ConflictCause {
-    /// Lost over an item.
+    /// Makes a loss over an item.
     #[inline]
     pub fn item(reason: Reason, item: ItemId) -> Self {
         Self { reason, target: ConflictTarget::Item(item) }
     }
 }
 
-/// What is known of a variant of a protocol without choosing it.
+/// Facts about a variant of a protocol, known without choosing it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Variant {
     /// The name in the registry.
@@ -47,7 +47,7 @@ pub struct Variant {
     pub source: &'static str,
 }
 
-/// The variants of a protocol: their names, their options, and what each of them promises.
+/// The variants of a protocol: their names, their options, and the guarantees of each.
 pub trait Variants: Sized + 'static {
     /// The variants that lists show and tests run, the recommended one first.
     const VARIANTS: &'static [Variant];
@@ -58,12 +58,12 @@ pub trait Variants: Sized + 'static {
     /// The difference between one variant and another; `()` if there is only one.
     type Options: Clone + fmt::Debug + Send + Sync + 'static;
 
-    /// The options that a name stands for. `None` if it is no name of this protocol's.
+    /// Returns the options that a name stands for. `None` if this protocol has no such name.
     ///
     /// Each of [`VARIANTS`](Self::VARIANTS) has a name; there may be more (`plor+deadline=7`).
     fn options(name: &str) -> Option<Self::Options>;
 
-    /// The name that stands for these options. A protocol of one variant has but one.
+    /// Returns the name that stands for these options. A protocol of one variant has only one.
     fn name(_options: &Self::Options) -> String {
         Self::VARIANTS[0].name.to_owned()
     }
@@ -73,109 +73,112 @@ pub trait Variants: Sized + 'static {
         Self::OPAQUE
     }
 
-    /// The shared state for a new engine.
+    /// Makes the shared state for a new engine.
     fn new(options: &Self::Options) -> Self;
 }
 
-/// A capability that a protocol does not have. There is no value of it, so the compiler removes the code that would use one.
+/// A capability that a protocol does not have. The type has no value, so the compiler removes the code that would use
+/// one.
 #[derive(Debug, Clone, Copy)]
 pub enum Absent {}
 
 /// A concurrency-control protocol.
 ///
-/// One value of the type is shared by an engine's workers and holds what the protocol shares (a clock, the
-/// workers' contexts). What it keeps beside each value is its [`Header`](Self::Header); what it keeps for
-/// each worker its [`Local`](Self::Local).
+/// An engine's workers share one value of the type, which holds the protocol's shared state (a clock, the workers'
+/// states). Its state beside each value is its [`Header`](Self::Header), its state for each worker is its
+/// [`Local`](Self::Local).
 ///
 /// # One path for a transaction
 ///
-/// [`begin`](Self::begin), then operations, each of which comes down to [`read`](Self::read),
+/// First [`begin`](Self::begin), then operations, each of which comes down to [`read`](Self::read),
 /// [`read_for_update`](Self::read_for_update) or [`write`](Self::write) of one item, or to a structure
-/// [`observed`](Self::observed); then the two halves of the commit, [`prepare`](Self::prepare) and
-/// [`finish`](Self::finish), or, if any of them returned [`ConflictCause`] or the body gave up, [`abort`](Self::abort). The caller
-/// does the rest in the same order for every protocol:
+/// [`observed`](Self::observed). Then come the two halves of the commit, [`prepare`](Self::prepare) and
+/// [`finish`](Self::finish), or [`abort`](Self::abort) if any of them returned [`ConflictCause`] or the body gave up.
+/// The caller does the rest in the same order for every protocol:
 ///
-/// - commit: `P::prepare`, [what stands between the halves](crate::CommitSteps), `P::finish` (which installs each write),
+/// - commit: `P::prepare`, [the steps between the halves](crate::CommitSteps), `P::finish` (which installs each write),
 ///   cleanup, then `P::after_cleanup`;
 /// - abort: undo of pending writes, `P::abort`, cleanup, then `P::after_cleanup`. If the body gave up,
 ///   `P::validate_before_rollback` comes before it.
 ///
-/// What only some protocols can do is a capability: [`Deferral`](Self::Deferral), [`Stealing`](Self::Stealing),
+/// Abilities of only some protocols are capabilities: [`Deferral`](Self::Deferral), [`Stealing`](Self::Stealing),
 /// [`RangeLocks`](Self::RangeLocks).
 ///
-/// A protocol never sees a datatype: it moves between headers, marks and items. It must never touch a value
-/// itself, only run the `load` that it is given, as often as it takes to get a stable result.
+/// A protocol never sees a datatype: it handles headers, marks and items. It must never touch a value itself; it only
+/// runs the `load` that it is given, until the result is stable.
 ///
 /// # Safety
 ///
 /// Datatypes look into values and replace them without a check of their own, because the protocol promises:
 ///
-/// - **Stable loads.** What [`read`](Self::read), [`read_for_update`](Self::read_for_update) and [`peek`](Self::peek) return
-///   comes from a call of `load` during which no other attempt was installing in the item's segment, and it happens after
-///   the last installation there. The same holds of a call of [`Attempt::predicate_holds`] whose answer counts.
-/// - **One at a time.** [`prepare`](Self::prepare) returns `Ok` only if every segment to be written is the attempt's alone
-///   until [`finish`](Self::finish) has installed there: no other attempt installs in it meanwhile.
-/// - **All.** [`finish`](Self::finish) installs every item in [`Items::writes`](crate::Items::writes). (That each is
-///   installed once is [`Prepared`]'s matter.)
-/// - **New segments are their maker's.** Until the attempt that asked for the header has installed in the segment, or
-///   [`abort`](Self::abort) has been called for it, no other attempt installs in a segment whose header is
+/// - **Stable loads.** The result of [`read`](Self::read), [`read_for_update`](Self::read_for_update) and
+///   [`peek`](Self::peek) comes from a call of `load` during which no other attempt was installing in the item's
+///   segment, and which happens after the last installation there. The same holds of a call of
+///   [`Attempt::predicate_holds`] whose answer counts.
+/// - **Exclusive writes.** [`prepare`](Self::prepare) returns `Ok` only if every segment to be written is the attempt's
+///   alone until [`finish`](Self::finish) has installed there: no other attempt installs in it meanwhile.
+/// - **All writes.** [`finish`](Self::finish) installs every item in [`Items::writes`](crate::Items::writes).
+///   ([`Prepared`] makes sure that each is installed once.)
+/// - **New segments belong to their maker.** Until the attempt that asked for the header has installed in the segment,
+///   or [`abort`](Self::abort) has been called for it, no other attempt installs in a segment whose header is
 ///   [`new_locked_header`](Self::new_locked_header).
-/// - **The attempt stays as it is.** It moves, swaps and replaces neither the attempt nor its items. What it changes of an
-///   item is the mark and the flags that [`Item::set`] lets it.
+/// - **The attempt stays in place.** It moves, swaps and replaces neither the attempt nor its items. Of an item it
+///   changes only the mark and the flags that [`Item::set`](crate::Item::set) allows.
 ///
 /// Its capabilities keep the same promises.
 ///
-/// It may rely on being called in the order above, by the core, with an attempt that has begun, and with the numbers of
-/// items of that attempt.
+/// It may rely on the core to call it in the order above, with an attempt that has begun, and with the numbers of items
+/// of that attempt.
 ///
 /// ```compile_fail,E0200
 /// struct Careless;
 /// impl hotrow_core::Protocol for Careless {}
 /// ```
 pub unsafe trait Protocol: Variants + Send + Sync {
-    /// Whether the serial order agrees with real time: a transaction comes before those that begin after it has
-    /// ended. Without it the committed transactions have the effect of some serial order all the same.
+    /// True if the serial order agrees with real time: a transaction comes before those that begin after it has ended.
+    /// Without it, the committed transactions still have the effect of some serial order.
     ///
-    /// Whoever claims [opacity](Variants::OPAQUE) claims this too.
+    /// A protocol that claims [opacity](Variants::OPAQUE) must claim this too.
     const STRICT: bool = true;
-    /// The most workers an engine may have at a time.
+    /// The maximum number of workers of an engine at a time.
     const WORKERS_MAX: u32;
-    /// Whether a read must leave an item. A protocol without concurrency control has no use for them.
+    /// True if a read must leave an item. A protocol without concurrency control does not need them.
     const TRACKS_READS: bool = true;
 
-    /// True if operations can be deferred until the commit. Follows from [`Deferral`](Self::Deferral): not to be set.
+    /// True if operations can be deferred until the commit. Follows from [`Deferral`](Self::Deferral); implementations
+    /// must not set it.
     const DEFERS: bool = <Self::Deferral as Deferral<Self>>::PRESENT;
     /// True if waiting workers can run operations of the transaction that they wait for. Follows from
-    /// [`Stealing`](Self::Stealing): not to be set.
+    /// [`Stealing`](Self::Stealing); implementations must not set it.
     const ALLOWS_STEALING: bool = <Self::Stealing as Stealing<Self>>::PRESENT;
     /// True if buckets and leaves are locked before they are observed or changed. Follows from
-    /// [`RangeLocks`](Self::RangeLocks): not to be set.
+    /// [`RangeLocks`](Self::RangeLocks); implementations must not set it.
     const LOCKS_RANGES: bool = <Self::RangeLocks as RangeLocks<Self>>::PRESENT;
 
-    /// What is kept beside each value. The default is an unlocked segment that nobody has written.
+    /// The state beside each value. The default is an unlocked segment that nobody has written.
     type Header: Default + Send + Sync + 'static;
-    /// What a read leaves in its item beside its flags: a version, two timestamps; `()` if the flags say enough, as
+    /// The trace of a read in its item, beside its flags: a version, two timestamps; `()` if the flags say enough, as
     /// for a lock.
     type Mark: Copy + Default + Send + 'static;
-    /// What a worker keeps from one transaction to the next.
+    /// A worker's state that lasts from one transaction to the next.
     type Local: Default + Send + 'static;
 
-    /// Operations that run after the commit point (drp); [`Absent`] if they cannot be deferred. A deferred operation then runs
-    /// at once.
+    /// Operations that run in the commit, each at its turn (drp); [`Absent`] if they cannot be deferred. A deferred
+    /// operation then runs at once.
     type Deferral: Deferral<Self>;
     /// Operations that waiting workers run for the lock's holder (stealdb); [`Absent`] if only the owner runs them.
     type Stealing: Stealing<Self>;
-    /// Locks on buckets and leaves (stealdb §5); [`Absent`] if structure is only validated. Their versions are validated at
-    /// commit in any case.
+    /// Locks on buckets and leaves (stealdb §5); [`Absent`] if structure is only validated. Their versions are
+    /// validated at commit in any case.
     type RangeLocks: RangeLocks<Self>;
 
-    /// Begins an attempt: the transaction's first if [`Attempt::number`] is 0. What the transaction has said of
+    /// Begins an attempt: the transaction's first if [`Attempt::number`] is 0. The transaction's declaration about
     /// itself is in [`Attempt::profile`].
     fn begin(&self, attempt: &mut Attempt<Self>);
 
-    /// Reads a segment: runs `load` until its result is stable as the protocol understands it, and leaves
-    /// in the item what `commit` needs to know. Also called for an item that was read before. It may wait for other
-    /// transactions, but no longer than [`Attempt::wait_max`] says; so may the other operations.
+    /// Reads a segment: runs `load` until its result is stable as the protocol understands it, and leaves in the item
+    /// what `prepare` needs to know. Also called for an item that was read before. It may wait for other transactions,
+    /// but no longer than [`Attempt::wait_max`] allows; so may the other operations.
     fn read<V>(
         &self,
         attempt: &mut Attempt<Self>,
@@ -208,14 +211,14 @@ pub unsafe trait Protocol: Variants + Send + Sync {
         load: impl FnMut() -> V,
     ) -> Result<V, ConflictCause>;
 
-    /// The header of a segment that this attempt makes: locked by it from the start.
+    /// Returns the header of a segment that this attempt makes; the attempt holds its lock from the start.
     fn new_locked_header(&self, attempt: &Attempt<Self>) -> Self::Header;
 
-    /// A key, or keys of a range, of `object` were found absent: a bucket or leaf was observed, or an insertion succeeded.
-    /// `None`: rows were looked at, too, without their versions.
+    /// Notes that a key, or keys of a range, of `object` were found absent: a bucket or leaf was observed, or an
+    /// insertion succeeded. `None`: rows were read, too, without their versions.
     ///
-    /// Also called if the bucket or leaf was observed before: a leaf's range may have grown since, its version
-    /// unchanged, and so it may stand for the absence of a key that was elsewhere then.
+    /// Also called if the bucket or leaf was observed before. A leaf's range may have grown since, its version
+    /// unchanged, so that it may now stand for the absence of a key that was elsewhere then.
     #[inline(always)]
     fn observed(
         &self,
@@ -225,17 +228,17 @@ pub unsafe trait Protocol: Variants + Send + Sync {
         Ok(())
     }
 
-    /// The first half of a commit: takes the locks that are missing, [draws the stamp](Attempt::draw_stamp) of an attempt
-    /// that writes, and validates reads, predicates and structure. After an `Ok` the commit cannot fail any more, and every
-    /// segment to be written is this attempt's alone; [`finish`](Self::finish) follows, or [`abort`](Self::abort) after all.
-    /// After an `Err`, [`abort`](Self::abort) follows.
+    /// The first half of a commit: takes the locks that are missing, [draws the stamp](Attempt::draw_stamp) of an
+    /// attempt that writes, and validates reads, predicates and structure. After an `Ok` the commit can no longer fail,
+    /// and every segment to be written is this attempt's alone; [`finish`](Self::finish) follows, or
+    /// [`abort`](Self::abort) after all. After an `Err`, [`abort`](Self::abort) follows.
     fn prepare(&self, attempt: &mut Attempt<Self>) -> Result<(), ConflictCause>;
 
     /// The second half of a commit: installs each write and releases everything.
     fn finish(&self, prepared: Prepared<'_, Self>);
 
-    /// Validates the attempt's reads before a rollback, an error or a panic of its body, or of one of its intentions, is
-    /// reported: an attempt that has seen what never was together makes another attempt instead. [`abort`](Self::abort)
+    /// Validates the attempt's reads before a rollback, an error or a panic of its body, or of one of its intentions,
+    /// is reported. If they are inconsistent, the transaction makes another attempt instead. [`abort`](Self::abort)
     /// follows in any case.
     #[cold]
     fn validate_before_rollback(&self, attempt: &mut Attempt<Self>) -> Result<(), ConflictCause> {
@@ -245,8 +248,8 @@ pub unsafe trait Protocol: Variants + Send + Sync {
     /// Releases everything that the attempt still holds. Pending writes have been undone before.
     fn abort(&self, attempt: &mut Attempt<Self>);
 
-    /// The attempt is over: it has committed or aborted, and its cleanup, which may take from an index, has run, or was
-    /// cut short by a panic.
+    /// Called when the attempt is over: it has committed or aborted, and its cleanup, which may take from an index, has
+    /// run, or a panic has cut it short.
     #[inline(always)]
     fn after_cleanup(&self, _attempt: &mut Attempt<Self>) {}
 }

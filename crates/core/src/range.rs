@@ -1,24 +1,25 @@
-//! Ranges: looking at buckets and leaves, and locking them before that.
+//! Range locks: locking buckets and leaves before they are observed or changed.
 //!
-//! Under every protocol a bucket or leaf that a transaction observes is checked at commit by its version
-//! ([`structure`](crate::structure)), so an insertion aborts whoever has scanned there. A protocol may lock it besides
-//! ([`RangeLocks`]), so that the insertion waits for the scan instead, and the scan for the insertion. The
-//! check remains, and what follows here is never needed for a right result; it only spares aborts.
+//! Under every protocol, a bucket or leaf that a transaction observes is checked at commit by its version
+//! ([`structure`](crate::structure)), so an insertion aborts every transaction that has scanned there. A protocol may
+//! also lock it ([`RangeLocks`]), so that the insertion waits for the scan instead, and the scan for the insertion. The
+//! check remains. Range locks are never needed for a correct result; they only avoid aborts.
 //!
-//! # The order of things
+//! # Order of steps
 //!
-//! - *Observing*: look, lock to scan, and look again if the version has changed meanwhile. From then on it changes no
-//!   more but by the attempt itself.
-//! - *Changing*: the index says which node it is about to change, and does it only if that is locked to be changed, or can
-//!   be locked at once. If not, wait for the lock and begin again: another node may be in question by then.
-//! - A node that the attempt splits off is locked as the one is that it was a part of.
-//! - Locks are held until dead records have been taken out of the index, which is the last that an attempt changes.
+//! - *Observing*: look, lock to scan, and look again if the version has changed meanwhile. From then on only the
+//!   attempt itself can change it.
+//! - *Changing*: the index names the node that it is about to change. It changes the node only if that is locked to be
+//!   changed, or can be locked at once. Otherwise the attempt waits for the lock and begins again, because another node
+//!   may be affected by then.
+//! - A node that the attempt splits off is locked in the same ways as the node that it was a part of.
+//! - Locks are held until dead records have been taken out of the index, which is an attempt's last change.
 //!
-//! # What is left to the check
+//! # Conflicts left to the check
 //!
-//! Somebody else's split moves records to a leaf that their maker has not locked. If it then takes them out (after an
-//! abort, or a deletion), whoever has scanned that leaf meanwhile is aborted. So is who has observed a bucket of a hash
-//! index that grows.
+//! Another transaction's split moves records to a leaf that their maker has not locked. If the maker then takes them
+//! out (after an abort, or a deletion), a transaction that has scanned that leaf meanwhile is aborted. So is one that
+//! has observed a bucket of a hash index that grows.
 
 use crate::abort::{Abort, Reason};
 use crate::attempt::Attempt;
@@ -29,8 +30,8 @@ use crate::structure::{Observed, StructureChange, StructureVersion};
 use crate::transaction::Transaction;
 use std::ptr::NonNull;
 
-/// What a bucket or leaf is locked for. Locks of the same kind go together, those of different kinds do not: scans and
-/// failed lookups leave the node as it is, and of two insertions each only has to find its own key free.
+/// The purpose of a range lock. Locks of the same kind are compatible, those of different kinds are not: scans and
+/// failed lookups leave the node as it is, and each of two insertions only has to find its own key free.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RangeUse {
     /// A scan of it, or a failed lookup in it.
@@ -39,7 +40,7 @@ pub enum RangeUse {
     Change,
 }
 
-/// Which bucket or leaf. Two may have the same identity, and then are locked together.
+/// The identity of a bucket or leaf. Two may have the same identity, and are then locked together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RangeId(u32);
 
@@ -48,39 +49,39 @@ impl RangeId {
         Self::new(meta.place(), StructureVersion::number(version))
     }
 
-    /// That of a node with this number, of the object with this place among its engine's.
+    /// Returns the identity of the node with this number, of the object with this place among its engine's.
     ///
-    /// Both are the same in each run, as addresses are not, and so a simulation is. The nodes of an index are numbered
-    /// one by one; those of different objects are kept apart.
+    /// Both numbers are the same in each run, as addresses are not, so that simulations are repeatable. The nodes of an
+    /// index are numbered one by one; those of different objects are kept apart.
     pub fn new(place: u16, node: u32) -> Self {
         Self(u32::from(place).wrapping_mul(0x3d1).wrapping_add(node))
     }
 
-    /// Its place among so many, a power of two. Nodes with neighbouring numbers, which are often in use at the same time,
-    /// have places far apart.
+    /// Its stripe out of `stripes`, a power of two. Nodes with neighbouring numbers, which are often in use at the same
+    /// time, have stripes far apart.
     #[inline]
     pub fn stripe(self, stripes: usize) -> usize {
         (self.0 as usize).wrapping_mul(0x9e5) & (stripes - 1)
     }
 }
 
-/// Locks on buckets and leaves (stealdb §5), for a protocol under which transactions wait for each other: so that a
-/// transaction that scans is not aborted by insertions into what it has scanned.
+/// Locks on buckets and leaves (stealdb §5), for a protocol under which transactions wait for each other. They keep
+/// insertions into a scanned range from aborting the transaction that scans.
 pub trait RangeLocks<P: Protocol>: Sized {
-    /// True, but for [`Absent`].
+    /// True except for [`Absent`].
     const PRESENT: bool = true;
 
-    /// The capability of an engine's protocol.
+    /// Returns the capability of an engine's protocol.
     fn of(protocol: &P) -> Option<&Self>;
 
-    /// Locks a bucket or leaf until the attempt's [cleanup](Protocol::after_cleanup) is over. Also called for one that the
-    /// attempt has locked, in this way or the other.
+    /// Locks a bucket or leaf until the attempt's [cleanup](Protocol::after_cleanup) is over. Also called if the
+    /// attempt has locked it already, for this use or the other.
     fn lock(&self, attempt: &mut Attempt<P>, range: RangeId, how: RangeUse) -> Result<(), Reason>;
 
-    /// As [`lock`](Self::lock), if that is possible without waiting. False if it is not.
+    /// As [`lock`](Self::lock), but returns false instead of waiting.
     fn try_lock(&self, attempt: &Attempt<P>, range: RangeId, how: RangeUse) -> bool;
 
-    /// True if the attempt has locked a bucket or leaf in this way.
+    /// True if the attempt has locked a bucket or leaf for this use.
     fn holds(&self, attempt: &Attempt<P>, range: RangeId, how: RangeUse) -> bool;
 }
 
@@ -105,8 +106,9 @@ impl<P: Protocol> RangeLocks<P> for Absent {
 }
 
 impl<P: Protocol> Transaction<'_, P> {
-    /// Keeps the observation of a bucket or leaf: a failed lookup, or a part of a scan. False if it has changed before it
-    /// was locked: look again. Never false where the protocol does not lock [ranges](Protocol::RangeLocks).
+    /// Keeps the observation of a bucket or leaf: a failed lookup, or a part of a scan. False if it changed before it
+    /// was locked, so that the caller must look again. Never false where the protocol does not lock
+    /// [ranges](Protocol::RangeLocks).
     ///
     /// # Safety
     ///
@@ -133,8 +135,8 @@ impl<P: Protocol> Transaction<'_, P> {
         }
     }
 
-    /// Whether a bucket or leaf may be changed: it is locked for that, now if not before, or the protocol does not ask for
-    /// it. If not, [`lock_to_change`](Self::lock_to_change) waits for the lock.
+    /// True if a bucket or leaf may be changed: it is locked for that, now if not before, or the protocol does not lock
+    /// ranges. If false, [`lock_to_change`](Self::lock_to_change) waits for the lock.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn may_change<O: Object<P>>(&self, object: &O, observed: Observed) -> bool {
         P::RangeLocks::of(self.protocol).is_none_or(|locks| {
@@ -143,7 +145,7 @@ impl<P: Protocol> Transaction<'_, P> {
         })
     }
 
-    /// Locks a bucket or leaf that is to be changed. Afterwards another one may be in question.
+    /// Locks a bucket or leaf that is to be changed. Afterwards another node may have to be changed instead.
     ///
     /// # Safety
     ///
@@ -159,8 +161,8 @@ impl<P: Protocol> Transaction<'_, P> {
         }
     }
 
-    /// Follows a change of structure that the attempt itself has made, and locks what has come of it as that was locked
-    /// of which it was a part.
+    /// Follows a change of structure that the attempt itself has made. Locks a split-off node in the same ways as the
+    /// node that it was a part of.
     ///
     /// # Safety
     ///

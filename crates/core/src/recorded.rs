@@ -1,4 +1,4 @@
-//! The operations of a transaction that is recorded in a history: as the others, and what they saw is noted.
+//! The operations of a transaction that is recorded in a history: as the others, but their reads are noted.
 
 use crate::abort::Abort;
 use crate::history::ReadKind;
@@ -13,7 +13,7 @@ use std::ops::Bound;
 use std::ptr::NonNull;
 
 impl<P: Protocol> Transaction<'_, P> {
-    /// Looks at a segment as the protocol does it, and at its key's version in the same `load`.
+    /// Runs a protocol's read of a segment, and loads its key's version in the same `load`.
     ///
     /// Takes `load` by value: a reference to it here would keep it in memory where nothing is recorded, too.
     #[cold]
@@ -56,7 +56,7 @@ impl<P: Protocol> Transaction<'_, P> {
         Ok(value)
     }
 
-    /// Notes which operation of the attempt's program what is recorded next belongs to. Only deferred operations run in
+    /// Notes the operation of the attempt's program to which the next events belong. Only deferred operations run in
     /// another order than that of the program.
     fn record_place(&mut self) {
         if P::DEFERS {
@@ -67,14 +67,14 @@ impl<P: Protocol> Transaction<'_, P> {
         }
     }
 
-    /// Records that an item's own pending write was looked at, if the attempt is recorded.
+    /// Records a read of an item's own pending write, if the attempt is recorded.
     #[cold]
     pub(crate) fn record_own_read(&mut self, id: ItemId) {
         self.record_own(id, Log::own_read);
     }
 
     /// Records that an item's pending write was made or changed, if the attempt is recorded and may defer operations.
-    /// The operations here do so themselves; a datatype calls it where it changes a pending write otherwise.
+    /// The operations here do so themselves; a datatype calls it where it changes a pending write in another way.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn record_change(&mut self, id: ItemId) {
         if P::DEFERS && self.attempt.is_recorded() {
@@ -115,30 +115,30 @@ impl<P: Protocol> Transaction<'_, P> {
         value
     }
 
-    /// Whether the attempt is recorded in a [`history`](crate::history). A datatype asks before it does more for
-    /// the record than others would.
+    /// True if the attempt is recorded in a [`history`](crate::history). A datatype asks before it does extra work for
+    /// the record.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn is_recorded(&self) -> bool {
         self.attempt.is_recorded()
     }
 
-    /// Says that the last read is not to be recorded: what was found (a dead record) is looked for elsewhere.
+    /// Takes the last read back: its result (a dead record) is not used, and the key is searched for elsewhere.
     pub fn forget_read(&mut self) {
         if let Some(log) = self.attempt.log() {
             log.forget_read();
         }
     }
 
-    /// Says that the last read told only that something is there, to line up for it. What it is, the operation finds when it
-    /// runs. So what earlier operations of the attempt do to it in between is no matter.
+    /// Turns the last read into a condition: it told only that there is something to line up for. The operation reads
+    /// the value when it runs, so changes by earlier operations of the attempt in between do not matter.
     pub fn read_as_condition(&mut self) {
         if let Some(log) = self.attempt.log() {
             log.read_as_condition();
         }
     }
 
-    /// As [`observe`](Self::observe), for the absence of one key, which is recorded. False if the bucket or leaf
-    /// has changed meanwhile, so that the version of the absence is not known: look the key up again.
+    /// As [`observe`](Self::observe), for the absence of one key, which is recorded. False if the bucket or leaf has
+    /// changed meanwhile. The version of the absence is not known then, and the caller must look the key up again.
     ///
     /// `bytes` appends the bytes that [`Object::name`] would append for a segment of the key.
     ///
@@ -157,8 +157,8 @@ impl<P: Protocol> Transaction<'_, P> {
         let slot = self.attempt.log().map(|log| log.slot(object.meta(), &NamedKey { key, bytes }));
         let version = slot.as_ref().map_or(0, |slot| slot.version());
         // SAFETY: observed under the attempt's pinned epoch, so it is in memory until the attempt ends.
-        // An insertion of the key changes the node first and the key's version later, and a version that is seen
-        // makes that change visible (acquire): so the version belongs to the absence.
+        // An insertion of the key changes the node first and the key's version later, and a version that is seen makes
+        // that change visible (acquire). So the version belongs to the absence.
         if slot.is_some() && !unsafe { observed.node.as_ref() }.unchanged(observed.version) {
             return Ok(false);
         }
@@ -177,7 +177,7 @@ impl<P: Protocol> Transaction<'_, P> {
         self.record_place();
         if let Some(log) = self.attempt.log() {
             let slot = log.slot(meta, &NamedKey { key, bytes });
-            // Nobody else installs a version of the key while its new record is locked.
+            // No other attempt installs a version of the key while its new record is locked.
             log.read(&slot, slot.version(), ReadKind::Absent);
             if P::DEFERS {
                 log.change(&slot);
@@ -185,8 +185,8 @@ impl<P: Protocol> Transaction<'_, P> {
         }
     }
 
-    /// Says that an item's key has a pending write although it was not read. Needed where scans may find the pending
-    /// write: what they do not find is taken to have been absent.
+    /// Records that an item's key has a pending write although it was not read. Needed where scans may find the pending
+    /// write: keys that they do not find are taken to have been absent.
     pub fn record_intent(&mut self, id: ItemId) {
         let item = self.attempt.items.get(id);
         // SAFETY: the item's segment is its object's, and in memory until the attempt ends.
@@ -196,13 +196,13 @@ impl<P: Protocol> Transaction<'_, P> {
         }
     }
 
-    /// The moment at which a scan begins, if the attempt is recorded.
+    /// Returns the moment at which a scan begins, if the attempt is recorded.
     #[inline]
     pub fn begin_range(&mut self) -> Option<u64> {
         self.attempt.log().map(|log| log.stamp())
     }
 
-    /// Records a scan that began at `from` and covered what is between two bounds, given by the bytes that
+    /// Records a scan that began at `from` and covered the range between two bounds, given by the bytes that
     /// [`Object::name`] would append.
     pub fn record_range(&mut self, meta: &ObjectMeta, low: Bound<&[u8]>, high: Bound<&[u8]>, from: u64) {
         if let Some(log) = self.attempt.log() {

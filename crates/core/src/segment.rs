@@ -11,11 +11,11 @@ use crate::transaction::{Found, Transaction};
 use hotrow_sync::prefetch::prefetch;
 use std::ptr::NonNull;
 
-/// A value and what the protocol keeps beside it. Two operations on different segments commute.
+/// A value with its protocol's header. Two operations on different segments commute.
 ///
-/// This is what simple datatypes (a box, an array) are made of: an object that holds segments, calls
-/// [`read`](Self::read), [`write`](Self::write) and [`update`](Self::update) in its operations, and passes
-/// [`install`](Self::install) and [`undo`](Self::undo) on.
+/// Simple datatypes (a box, an array) are made of segments: the object holds them, calls [`read`](Self::read),
+/// [`write`](Self::write) and [`update`](Self::update) in its operations, and passes [`install`](Self::install) and
+/// [`undo`](Self::undo) on.
 #[repr(C)]
 pub struct Segment<T: Value, P: Protocol> {
     header: P::Header,
@@ -25,7 +25,7 @@ pub struct Segment<T: Value, P: Protocol> {
 type Pending<T> = <<T as Value>::Cell as Cell<T>>::Pending;
 
 impl<T: Value, P: Protocol> Segment<T, P> {
-    /// A segment that holds `value`, unlocked, never written.
+    /// Makes a segment that holds `value`, unlocked, never written.
     pub fn new(value: T) -> Self {
         Self { header: P::Header::default(), cell: T::Cell::new(value) }
     }
@@ -38,7 +38,7 @@ impl<T: Value, P: Protocol> Segment<T, P> {
         NonNull::from(self).cast()
     }
 
-    /// The segment at an address.
+    /// Returns the segment at an address.
     ///
     /// # Safety
     ///
@@ -49,7 +49,7 @@ impl<T: Value, P: Protocol> Segment<T, P> {
         unsafe { address.cast::<Self>().as_ref() }
     }
 
-    /// Reads the value: the attempt's own pending one if it has written.
+    /// Reads the value, or the attempt's own pending one if it has written the segment.
     ///
     /// # Safety
     ///
@@ -66,7 +66,7 @@ impl<T: Value, P: Protocol> Segment<T, P> {
         match unsafe { tx.read(object, self.address(), || self.cell.load()) }? {
             // SAFETY: a pending write of a segment has a payload of this type (`write`, `update`).
             Found::Own(id) => Ok(look(T::Cell::pending(unsafe { tx.payload::<Pending<T>>(id) }))),
-            // SAFETY: the protocol found the snapshot stable, and the attempt has been pinned all along.
+            // SAFETY: the protocol found the snapshot stable, and the attempt has been pinned since before the load.
             Found::Shared(snapshot) => Ok(look(unsafe { T::Cell::view(&snapshot, tx.pin()) })),
         }
     }
@@ -95,7 +95,7 @@ impl<T: Value, P: Protocol> Segment<T, P> {
         Ok(())
     }
 
-    /// Changes the value in place (in a pending copy of it).
+    /// Changes a pending copy of the value in place.
     ///
     /// # Safety
     ///
@@ -121,8 +121,7 @@ impl<T: Value, P: Protocol> Segment<T, P> {
         }
     }
 
-    /// Defers work on the segment, and has the value fetched that it is going to look at, which may be in another
-    /// cache line than the header.
+    /// Defers work on the segment, and prefetches its value, which may be in another cache line than the header.
     ///
     /// # Safety
     ///
@@ -190,7 +189,7 @@ impl<T: Value, P: Protocol> Segment<T, P> {
         }
     }
 
-    /// Replaces the value by one that is known when it is the transaction's turn.
+    /// Replaces the value by `value` when it is the transaction's turn; `value` must be known by then.
     ///
     /// # Safety
     ///
@@ -211,7 +210,7 @@ impl<T: Value, P: Protocol> Segment<T, P> {
         Ok(())
     }
 
-    /// What an object's [`Object::install`] does for a segment.
+    /// Installs the pending write of a segment, for the object's [`Object::install`].
     ///
     /// # Safety
     ///
@@ -225,7 +224,7 @@ impl<T: Value, P: Protocol> Segment<T, P> {
         }
     }
 
-    /// What an object's [`Object::undo`] does for a segment.
+    /// Discards the pending write of a segment, for the object's [`Object::undo`].
     ///
     /// # Safety
     ///

@@ -16,44 +16,44 @@ pub struct Statistics {
     pub rollbacks: u64,
     /// Aborts by reason, in the order of [`Reason::ALL`].
     pub reasons: [u64; Reason::ALL.len()],
-    /// The most attempts that one transaction took.
+    /// The highest number of attempts of one transaction.
     pub attempts_max: u64,
-    /// Those commits and aborts whose attempts were tame.
+    /// The part of the commits and aborts whose attempts were tame.
     pub tame: Tame,
-    /// Operations of attempts that had drawn them for others to run.
+    /// Operations of attempts that had enqueued them for others to steal.
     pub drawn: Drawn,
 }
 
-/// Counts of operations on rows that were drawn for others to run (stealdb §4), in attempts that came to an end or not.
-/// Nothing is counted where the protocol does not let others [steal](crate::Protocol::Stealing) operations.
+/// Counts of operations on rows that were enqueued for others to steal (stealdb §4), in attempts that committed or not.
+/// All are 0 where the protocol does not let others [steal](crate::Protocol::Stealing) operations.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Drawn {
-    /// Those that their own worker ran.
+    /// Operations that their own worker ran.
     pub own: OperationCounts,
-    /// Those that others ran, who waited for it.
+    /// Operations that workers waiting for it ran.
     pub stolen: OperationCounts,
 }
 
-/// How many operations there were, and how long they took.
+/// The number of operations, and the time that they took.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct OperationCounts {
     /// All of them.
     pub count: u64,
-    /// Those that were timed: one of several.
+    /// The number of those that were timed: one of several.
     pub timed: u64,
     /// Nanoseconds that the timed ones took, waits for locks included.
     pub timed_ns: u64,
 }
 
 impl OperationCounts {
-    /// What one took on average, in nanoseconds, of those that were timed.
+    /// The mean duration of the timed operations, in nanoseconds.
     pub fn mean_ns(&self) -> Option<f64> {
         (self.timed != 0).then(|| self.timed_ns as f64 / self.timed as f64)
     }
 }
 
 impl Drawn {
-    /// The share that others ran, from 0 to 1, if there were any.
+    /// The share of stolen operations, from 0 to 1, if there were any operations.
     pub fn stolen_share(&self) -> Option<f64> {
         let all = self.own.count + self.stolen.count;
         (all != 0).then(|| self.stolen.count as f64 / all as f64)
@@ -93,15 +93,15 @@ impl Sub for Drawn {
     }
 }
 
-/// Counts of attempts that were *tame* (drp §4): when their commit began, deferred operations were waiting for it,
-/// and nothing had been read. They never abort for a conflict. Nothing is counted where the protocol does not
+/// Counts of attempts that were *tame* (drp §4): when their commit began, deferred operations were waiting for it, and
+/// nothing had been read. They never abort for a conflict. All are 0 where the protocol does not
 /// [defer](crate::Protocol::Deferral).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Tame {
     /// Tame transactions committed.
     pub commits: u64,
-    /// Tame attempts that lost all the same: because a deferred operation had to touch more than it had said
-    /// ([`Reason::Undeclared`]), or a row that one wants had been deleted before its turn ([`Reason::ReadChanged`]).
+    /// Tame attempts that still lost: a deferred operation had to touch more than it had declared
+    /// ([`Reason::Undeclared`]), or its row had been deleted before its turn ([`Reason::ReadChanged`]).
     pub aborts: u64,
 }
 
@@ -139,7 +139,7 @@ impl Statistics {
     }
 }
 
-/// One worker's counters. Only the worker writes; anybody may read.
+/// One worker's counters. Only the worker writes; any thread may read.
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
     commits: AtomicU64,
@@ -170,7 +170,7 @@ impl OperationCounters {
     }
 }
 
-/// Adds one without a locked instruction: there is only one writer.
+/// Adds one without a locked instruction, because there is only one writer.
 #[inline(always)]
 fn bump(counter: &AtomicU64) {
     add(counter, 1);
@@ -202,7 +202,7 @@ impl Counters {
         bump(&self.tame_aborts);
     }
 
-    /// Counts an operation that was drawn, and the time that it took, if it was timed.
+    /// Counts an operation that was enqueued, and its duration, if it was timed.
     pub(crate) fn operation(&self, stolen: bool, took_ns: Option<u64>) {
         let counters = if stolen { &self.stolen } else { &self.own };
         bump(&counters.count);
@@ -244,14 +244,14 @@ impl Counters {
     }
 }
 
-/// How often transactions lost over one key.
+/// Number of conflicts lost over one key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HotKey {
     /// The object's or table's name.
     pub object: String,
     /// The key within it.
     pub key: String,
-    /// Attempts lost over it. An upper bound if more keys were lost over than the report keeps.
+    /// Attempts lost over it. An upper bound if more keys had conflicts than the report keeps.
     pub conflicts: u64,
     /// The same by reason, in the order of [`Reason::ALL`].
     pub reasons: [u64; Reason::ALL.len()],
@@ -267,19 +267,19 @@ impl HotKey {
     }
 }
 
-/// Keys that one worker's report keeps. Beyond that the least frequent one gives way to the new one, which
-/// inherits its count (the space-saving sketch): a hot key is never missed.
+/// Number of keys that one worker's report keeps. Beyond that a new key replaces the least frequent one and inherits
+/// its count (the space-saving sketch), so that a hot key is never missed.
 const KEYS_MAX: usize = if cfg!(test) { 4 } else { 256 };
 
-/// One worker's conflicts by key. Ordered, so that it is the same key in each simulation that gives way.
+/// One worker's conflicts by key. Ordered, so that each simulation replaces the same key.
 #[derive(Debug, Default)]
 pub(crate) struct ConflictTable {
     keys: BTreeMap<(u32, u64), HotKey>,
 }
 
 impl ConflictTable {
-    /// Counts a conflict over a key. False if the key is new: then it is to be described, when the table's lock has been
-    /// given back, and counted with [`count_new`](Self::count_new).
+    /// Counts a conflict over a key. False if the key is new: the caller must then describe it, without the table's
+    /// lock, and count it with [`count_new`](Self::count_new).
     pub(crate) fn count(&mut self, object: u32, identity: u64, reason: Reason) -> bool {
         let Some(key) = self.keys.get_mut(&(object, identity)) else { return false };
         key.conflicts += 1;

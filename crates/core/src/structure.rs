@@ -5,10 +5,9 @@
 //! commit, as Silo does with its node set and STO with its bucket and leaf versions (sto §4.1, "Absent
 //! elements"): an insert or remove bumps the word, so no scan and no failed lookup is ever a phantom.
 //!
-//! The same word is the latch under which the index changes the node, and the sequence number with which
-//! readers check that what they read was not being changed. Above the sequence number it has the node's own number,
-//! by which a protocol that locks ranges finds the lock: addresses would not do, as they differ from one run of a
-//! simulation to the next.
+//! The same word is the latch under which the index changes the node, and the sequence number with which readers check
+//! that they did not read during a change. Above the sequence number it has the node's own number, by which a protocol
+//! that locks ranges finds the lock. Addresses would not do, as they differ from one run of a simulation to the next.
 
 use crate::address_map::AddressMap;
 use crossbeam_epoch::Guard;
@@ -19,37 +18,37 @@ use std::ptr::NonNull;
 const LOCKED: u64 = 1;
 const RETIRED: u64 = 2;
 const STEP: u64 = 4;
-/// Where the node's number begins. The counter below it takes five days to overflow, at ten million changes a second;
-/// the node's number is the next one then.
+/// The lowest bit of the node's number. The counter below it takes five days to overflow, at ten million changes a
+/// second; it then carries into the node's number.
 const NUMBER_SHIFT: u32 = 44;
 
 /// The version word of an index node (a bucket or a leaf): latch, retirement mark, a counter of changes, and 20 bits of
 /// the node's number.
 ///
-/// A node whose word is *retired* has been replaced; a reader must start over from the root, and whoever
-/// observed its earlier version fails validation.
+/// A node whose word is *retired* has been replaced. A reader must then start over from the root, and an attempt that
+/// observed an earlier version fails validation.
 #[derive(Debug, Default)]
 #[repr(transparent)]
 pub struct StructureVersion(AtomicU64);
 
 impl StructureVersion {
-    /// A new word, unlocked.
+    /// Makes a new word, unlocked.
     pub fn new() -> Self {
         Self(AtomicU64::new(0))
     }
 
-    /// A new word whose latch the caller holds.
+    /// Makes a new word whose latch the caller holds.
     pub fn new_locked() -> Self {
         Self(AtomicU64::new(LOCKED))
     }
 
-    /// A new word, unlocked, of the node with this number, of which the lowest 20 bits count.
+    /// Makes a new word, unlocked, of the node with this number, of which the lowest 20 bits count.
     pub fn numbered(number: usize) -> Self {
         Self(AtomicU64::new((number as u64) << NUMBER_SHIFT))
     }
 
-    /// Numbers a node whose word is a [`new`](Self::new) one. Only the latch's holder may call it, or who alone knows the
-    /// node.
+    /// Numbers a node whose word is a [`new`](Self::new) one. Only the latch's holder may call it, or the thread that
+    /// alone knows the node.
     pub fn set_number(&self, number: usize) {
         // Relaxed: made visible with the node.
         let word = self.0.load(Ordering::Relaxed);
@@ -58,7 +57,7 @@ impl StructureVersion {
 
     /// Waits until the node is not being changed and returns its version; `None` if it is retired.
     ///
-    /// What is read afterwards counts only if [`unchanged`](Self::unchanged) then says yes.
+    /// Content read afterwards is valid only if [`unchanged`](Self::unchanged) then returns true.
     #[inline]
     pub fn stable(&self) -> Option<u64> {
         let mut spin = Spin::new();
@@ -75,16 +74,16 @@ impl StructureVersion {
         }
     }
 
-    /// Whether the node is still as it was when [`stable`](Self::stable) returned `seen`.
+    /// True if the node is still as it was when [`stable`](Self::stable) returned `seen`.
     #[inline]
     pub fn unchanged(&self, seen: u64) -> bool {
         // Orders the reader's relaxed loads of the content before the load below. It pairs with the
         // release fence in `try_lock_at`: a reader that saw a word written under the latch sees the latch
         // too.
         fence(Ordering::Acquire);
-        // Sequentially consistent, as `try_lock_at`: an attempt that has changed this node's structure and
-        // then checks what another writes, and the other, which wrote and then checks this node, must not
-        // both miss each other. Costs nothing over relaxed on x86-64.
+        // Sequentially consistent, as in `try_lock_at`. One attempt has changed this node's structure and then checks a
+        // node that another attempt writes; the other has written that node and then checks this one. They must not
+        // both miss each other's change. Costs nothing over relaxed on x86-64.
         self.0.load(Ordering::SeqCst) == seen
     }
 
@@ -110,7 +109,7 @@ impl StructureVersion {
         }
     }
 
-    /// Gives the latch back after a change and returns the new version. Only the latch's holder may call it.
+    /// Releases the latch after a change and returns the new version. Only the latch's holder may call it.
     #[inline]
     pub fn unlock_changed(&self) -> u64 {
         let next = (self.0.load(Ordering::Relaxed) & !LOCKED) + STEP;
@@ -119,13 +118,13 @@ impl StructureVersion {
         next
     }
 
-    /// Gives the latch back; nothing was changed. Only the latch's holder may call it.
+    /// Releases the latch without a change. Only the latch's holder may call it.
     #[inline]
     pub fn unlock_unchanged(&self) {
         self.0.store(self.0.load(Ordering::Relaxed) & !LOCKED, Ordering::Release);
     }
 
-    /// Gives the latch back and retires the node for ever. Only the latch's holder may call it.
+    /// Releases the latch and retires the node for ever. Only the latch's holder may call it.
     #[inline]
     pub fn unlock_retired(&self) {
         let next = ((self.0.load(Ordering::Relaxed) & !LOCKED) + STEP) | RETIRED;
@@ -144,7 +143,7 @@ impl StructureVersion {
     }
 }
 
-/// What a scan or a failed lookup observed: a node and the version at which it was read.
+/// An observation of a scan or a failed lookup: a node and the version at which it was read.
 ///
 /// The node stays in memory while the epoch under which it was observed is pinned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -155,10 +154,10 @@ pub struct Observed {
     pub version: u64,
 }
 
-/// What an insertion or removal did to an index node.
+/// The effect of an insertion or removal on an index node.
 ///
-/// A transaction that observed the node before and then changes it itself must go on observing it as it is
-/// after its own change, or it would abort itself (sto §4.1, "Read-my-writes").
+/// A transaction that observed the node before and then changes it itself must go on observing it as it is after its
+/// own change; otherwise it would abort itself (sto §4.1, "Read-my-writes").
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StructureChange {
     /// The node went from version `before` to version `after`.
@@ -170,9 +169,9 @@ pub enum StructureChange {
         /// Its version after.
         after: u64,
     },
-    /// A new node took over a part of what `from` covered.
+    /// A new node took over a part of the range or bucket of `from`.
     ///
-    /// Reported before the `Bumped` (or `Retired`) of `from`.
+    /// Reported before the `Bumped` of `from`.
     Split {
         /// The node that was split.
         from: NonNull<StructureVersion>,
@@ -185,7 +184,7 @@ pub enum StructureChange {
     },
 }
 
-/// The structure that an attempt has observed.
+/// The nodes that an attempt has observed.
 #[derive(Debug)]
 pub(crate) struct StructureSet {
     entries: Vec<Observed>,
@@ -204,7 +203,7 @@ impl StructureSet {
         Self { entries: Vec::new(), map: AddressMap::new(if cfg!(test) { 2 } else { 64 }) }
     }
 
-    /// For few observations.
+    /// Makes a set for few observations.
     pub(crate) fn small() -> Self {
         Self { entries: Vec::new(), map: AddressMap::new(2) }
     }
@@ -258,7 +257,7 @@ impl StructureSet {
         }
     }
 
-    /// The number of the first observed node that has changed since, if any.
+    /// Returns the number of the first observed node that has changed since, if any.
     #[inline]
     pub(crate) fn first_changed(&self, _guard: &Guard) -> Option<usize> {
         self.entries
@@ -267,7 +266,7 @@ impl StructureSet {
             .position(|entry| !unsafe { entry.node.as_ref() }.unchanged(entry.version))
     }
 
-    /// The number of the observation of a node that was observed.
+    /// Returns the number of the observation of a node, if it was observed.
     pub(crate) fn number_of(&self, node: NonNull<StructureVersion>) -> Option<usize> {
         self.position(node)
     }

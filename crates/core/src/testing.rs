@@ -1,4 +1,4 @@
-//! The least protocol and the least object, for this crate's own tests.
+//! The smallest protocol and the smallest object, for this crate's own tests.
 
 use crate::{
     Absent, Attempt, ConflictCause, Item, ItemId, Object, ObjectMeta, Pin, Prepared, Protocol, Variant,
@@ -22,7 +22,8 @@ impl Variants for Unprotected {
     }
 }
 
-// SAFETY: the tests that use it run one transaction at a time. Each write is installed once, after all that can fail.
+// SAFETY: the tests that use it run one transaction at a time. Each write is installed once, after everything that can
+// fail.
 unsafe impl Protocol for Unprotected {
     const WORKERS_MAX: u32 = 2;
     type Header = u64;

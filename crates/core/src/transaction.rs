@@ -1,4 +1,4 @@
-//! A transaction in progress: what the body gets, and what datatypes are built on.
+//! A transaction in progress: the handle that the body gets, and the interface that datatypes are built on.
 
 use crate::abort::{Abort, Misuse, Reason};
 use crate::attempt::{Attempt, WorkerId};
@@ -29,57 +29,57 @@ pub struct Transaction<'w, P: Protocol> {
     pub(crate) protocol: &'w P,
     pub(crate) attempt: &'w mut Attempt<P>,
     slot: &'w Slot<P>,
-    /// The engine while the attempt is in order; 0, which no object has, once it can no longer commit. One
-    /// comparison at the start of each operation thus finds both kinds of trouble.
+    /// The engine while the attempt can commit; 0, which no object has, once it cannot. So one comparison at the start
+    /// of each operation finds both a foreign object and a stopped attempt.
     engine: EngineId,
     stop: Option<Stop>,
     pub(crate) execution: Execution,
     describe: bool,
     open: bool,
-    /// The attempt's pinned epoch is its thread's: a transaction must not be sent to another one.
+    /// The attempt's pinned epoch is its thread's, so a transaction must not be sent to another thread.
     _thread: PhantomData<*const ()>,
 }
 
-/// Why an attempt cannot commit.
+/// The cause for which an attempt cannot commit.
 #[derive(Debug)]
 pub(crate) enum Stop {
     Lost(ConflictReport),
     Misuse(Misuse),
-    /// An intention asked for it.
+    /// An intention asked for a rollback.
     RolledBack,
-    /// An intention panicked, with these words.
+    /// An intention panicked, with this message.
     Panicked(String),
-    /// It was told to end because it kept too much memory.
+    /// It was told to end because it retained too much memory.
     Told(Box<MemoryLimit>),
 }
 
-/// How an attempt ended.
+/// The outcome of an attempt.
 #[derive(Debug)]
 pub(crate) enum Outcome {
     /// As the body wanted: committed, or rolled back.
     Done,
     /// It lost a conflict.
     Lost(ConflictReport),
-    /// It can never work.
+    /// A misuse, which can never work.
     Misused(Misuse),
-    /// An intention asked for it.
+    /// An intention asked for a rollback.
     RolledBack,
-    /// An intention panicked, with these words.
+    /// An intention panicked, with this message.
     Panicked(String),
-    /// It was told to end because it kept too much memory.
+    /// It was told to end because it retained too much memory.
     Told(Box<MemoryLimit>),
 }
 
-/// What a read found.
+/// The result of a read.
 #[derive(Debug)]
 pub enum Found<V> {
-    /// The attempt has a pending write of the segment itself: look at the item's payload.
+    /// The attempt has a pending write of the segment: the value is in the item's payload.
     Own(ItemId),
-    /// What `load` returned, stable.
+    /// The result of `load`, stable.
     Shared(V),
 }
 
-/// How a protocol is asked to look at a segment.
+/// The protocol's operation for a read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Look {
     Read,
@@ -87,8 +87,8 @@ pub(crate) enum Look {
     Peek,
 }
 
-/// What a simulation charges for parts of a transaction that it cannot see, in processor cycles. Calibrated against
-/// real runs of the array and of TPC-C on one thread (docs/simulator.md).
+/// Processor cycles that a simulation charges for parts of a transaction that it cannot see. Calibrated against real
+/// runs of the array and of TPC-C on one thread (docs/simulator.md).
 const WORK_BEGIN: u32 = 60;
 const WORK_OPERATION: u32 = 40;
 const WORK_COMMIT: u32 = 60;
@@ -96,7 +96,7 @@ const WORK_COMMIT: u32 = 60;
 const STOPPED: EngineId = EngineId(0);
 
 impl<'w, P: Protocol> Transaction<'w, P> {
-    /// A transaction for an attempt that was opened just now.
+    /// Makes the transaction of an attempt that was opened just now.
     #[inline]
     pub(crate) fn begin(
         protocol: &'w P,
@@ -112,7 +112,7 @@ impl<'w, P: Protocol> Transaction<'w, P> {
         Self::of(protocol, engine, attempt, slot, describe, true)
     }
 
-    /// A part of a transaction in other hands than its owner's. It must not be dropped.
+    /// Makes a transaction for a thief, which runs one operation for its owner. It must not be dropped.
     pub(crate) fn of_share(
         protocol: &'w P,
         engine: EngineId,
@@ -122,7 +122,7 @@ impl<'w, P: Protocol> Transaction<'w, P> {
         Self::of(protocol, engine, attempt, slot, false, false)
     }
 
-    /// It is open if it has the attempt to end.
+    /// Makes a transaction. It is open if it has to end the attempt.
     #[inline(always)]
     fn of(
         protocol: &'w P,
@@ -145,7 +145,7 @@ impl<'w, P: Protocol> Transaction<'w, P> {
         }
     }
 
-    /// Why it cannot commit, for who takes it over.
+    /// Takes the cause for which it cannot commit, for the owner of stolen work.
     pub(crate) fn take_stop(&mut self) -> Option<Stop> {
         self.stop.take()
     }
@@ -158,7 +158,7 @@ impl<'w, P: Protocol> Transaction<'w, P> {
         NonNull::from(self.slot)
     }
 
-    /// Counts an operation that was drawn and has run, and the time that it took, if it was timed.
+    /// Counts an enqueued operation that has run, and its duration, if it was timed.
     pub(crate) fn count_operation(&self, stolen: bool, took_ns: Option<u64>) {
         self.slot.counters.operation(stolen, took_ns);
     }
@@ -168,7 +168,7 @@ impl<'w, P: Protocol> Transaction<'w, P> {
         self.attempt.worker()
     }
 
-    /// How many attempts of this transaction were aborted before this one.
+    /// The number of aborted attempts of this transaction before this one.
     pub fn attempt_number(&self) -> u32 {
         self.attempt.number()
     }
@@ -179,16 +179,16 @@ impl<'w, P: Protocol> Transaction<'w, P> {
         self.attempt.pin()
     }
 
-    /// Begins an operation of an object: fails if the object belongs to another engine, if the attempt
-    /// has been aborted and the body went on all the same, or if it was told to end because it keeps too much memory.
+    /// Begins an operation of an object. Fails if the object belongs to another engine, if the attempt has been aborted
+    /// and the body has ignored that, or if it was told to end because it retains too much memory.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn enter(&mut self, meta: &ObjectMeta) -> Result<(), Abort> {
         work(WORK_OPERATION);
         if meta.engine != self.engine || self.is_told() { Err(self.refuse(meta)) } else { Ok(()) }
     }
 
-    /// True if the attempt was told to end. Without a call, even where somebody else was: after one that returns, the
-    /// compiler would have to load again what it has loaded for the operation before.
+    /// True if the attempt was told to end. Makes no call, even if another attempt was told: after a call that returns,
+    /// the compiler would have to reload what it has loaded for the operation.
     #[inline(always)]
     fn is_told(&self) -> bool {
         is_anybody_told() && self.attempt.holder.is_told()
@@ -205,7 +205,7 @@ impl<'w, P: Protocol> Transaction<'w, P> {
         self.heed()
     }
 
-    /// Ends the attempt because it was told to.
+    /// Ends the attempt because it was told to end.
     #[cold]
     fn heed(&mut self) -> Abort {
         self.stop(Stop::Told(told_error(self.attempt.holder)))
@@ -217,7 +217,7 @@ impl<'w, P: Protocol> Transaction<'w, P> {
         self.stop(Stop::Misuse(misuse))
     }
 
-    /// Whether the attempt can no longer commit.
+    /// True if the attempt can no longer commit.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub(crate) fn is_stopped(&self) -> bool {
         self.engine == STOPPED
@@ -250,7 +250,7 @@ impl<'w, P: Protocol> Transaction<'w, P> {
     ///
     /// - `segment` belongs to `object`: the object's [`Object`] functions can work with it;
     /// - both stay in memory until the attempt ends: they are freed through the epoch only;
-    /// - [`enter`](Self::enter) was called with the object's label in this operation.
+    /// - [`enter`](Self::enter) was called with the object's [`ObjectMeta`] in this operation.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub unsafe fn read<V, O: Object<P> + 'static>(
         &mut self,
@@ -304,15 +304,15 @@ impl<'w, P: Protocol> Transaction<'w, P> {
         self.misuse(Misuse::ReadOnly { object: meta.name().to_owned() })
     }
 
-    /// Ends the attempt if its transaction was said to be read-only. [`write`](Self::write) and
-    /// [`read_for_update`](Self::read_for_update) do so themselves; an operation that does something else
-    /// first calls this before.
+    /// Ends the attempt if its transaction was declared read-only. [`write`](Self::write) and
+    /// [`read_for_update`](Self::read_for_update) do so themselves; an operation that does something else first calls
+    /// this before.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn may_write(&mut self, meta: &ObjectMeta) -> Result<(), Abort> {
         if self.attempt.profile().read_only { Err(self.refuse_write(meta)) } else { Ok(()) }
     }
 
-    /// The item of a segment of which the attempt has a pending write.
+    /// Returns the item of a segment of which the attempt has a pending write.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn own_write(&self, segment: NonNull<P::Header>) -> Option<ItemId> {
         if self.attempt.items.is_empty() {
@@ -380,7 +380,7 @@ impl<'w, P: Protocol> Transaction<'w, P> {
         }
     }
 
-    /// The item of a segment; a new one if the segment was not touched yet.
+    /// Returns the item of a segment, a new one if the segment was not touched yet.
     ///
     /// # Safety
     ///
@@ -396,7 +396,8 @@ impl<'w, P: Protocol> Transaction<'w, P> {
         self.attempt.items.find_or_add(segment, NonNull::from(object))
     }
 
-    /// Notes that the attempt depends on what others have written. An intention that reads at its turn does not count.
+    /// Notes that the attempt depends on other transactions' writes. An intention that reads its own segment at its
+    /// turn does not count.
     #[cfg_attr(not(debug_assertions), inline(always))]
     fn note_read(&mut self, id: ItemId) {
         if P::DEFERS {
@@ -404,10 +405,10 @@ impl<'w, P: Protocol> Transaction<'w, P> {
         }
     }
 
-    /// Runs what has been deferred if an operation of the body comes to a segment with intentions: its own changes
-    /// are seen. [`read`](Self::read), [`read_for_update`](Self::read_for_update), [`write`](Self::write) and
-    /// [`peek`](Self::peek) do so themselves; a datatype that looks at an item before it calls one of them calls
-    /// this first.
+    /// Runs all deferred operations if an operation of the body reaches a segment with intentions, so that it sees its
+    /// own changes. [`read`](Self::read), [`read_for_update`](Self::read_for_update), [`write`](Self::write) and
+    /// [`peek`](Self::peek) do so themselves; a datatype that looks at an item before it calls one of them calls this
+    /// first.
     ///
     /// # Errors
     ///
@@ -421,13 +422,13 @@ impl<'w, P: Protocol> Transaction<'w, P> {
         }
     }
 
-    /// Whether an item has a predicate.
+    /// True if an item has a predicate.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn has_predicate(&self, id: ItemId) -> bool {
         self.attempt.items.get(id).is(Flags::PREDICATE)
     }
 
-    /// Whether the segment's value was read in this attempt.
+    /// True if the segment's value was read in this attempt.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn has_read(&self, id: ItemId) -> bool {
         self.attempt.items.get(id).is(Flags::READ)
@@ -452,8 +453,8 @@ impl<'w, P: Protocol> Transaction<'w, P> {
         }
     }
 
-    /// Reads a segment's shared value, whether or not the attempt has a pending write of it: for writes that
-    /// are changes to the value (an increment) instead of replacements.
+    /// Reads a segment's shared value, even if the attempt has a pending write of it: for writes that change the value
+    /// (an increment) instead of replacing it.
     ///
     /// # Safety
     ///
@@ -475,8 +476,8 @@ impl<'w, P: Protocol> Transaction<'w, P> {
         }
     }
 
-    /// Gives an item a predicate that the object checks at commit (sto §3.5), or says that the payload,
-    /// which is there already, now has one.
+    /// Gives an item a predicate that the object checks at commit (sto §3.5). Without `payload`, the item's present
+    /// payload has become the predicate.
     ///
     /// # Safety
     ///
@@ -502,8 +503,8 @@ impl<'w, P: Protocol> Transaction<'w, P> {
         self.attempt.items.mark_write(id);
     }
 
-    /// Says that something of an object was found absent: by an observation, or because an insertion succeeded. `None`:
-    /// rows were looked at without their versions, so that all that was seen may be newer than what was read before.
+    /// Notes that a key or a range of an object was found absent: by an observation, or because an insertion succeeded.
+    /// `None`: rows were read without their versions, so that all of them may be newer than earlier reads.
     #[inline]
     pub fn learn_absence(&mut self, object: Option<&ObjectMeta>) -> Result<(), Abort> {
         match self.protocol.observed(self.attempt, object) {
@@ -522,7 +523,7 @@ impl<'w, P: Protocol> Transaction<'w, P> {
         self.attempt.follow(change, NonNull::from(object));
     }
 
-    /// Ends the attempt over something that only the datatype can see (an insert met another's).
+    /// Ends the attempt over a conflict that only the datatype can see (an insert met another's).
     #[cold]
     pub fn conflict(&mut self, reason: Reason, item: ItemId) -> Abort {
         self.lose(ConflictCause::item(reason, item))
@@ -535,7 +536,7 @@ impl<'w, P: Protocol> Transaction<'w, P> {
             return Abort::INTERNAL;
         }
         if self.attempt.graph.is_thief {
-            // The owner counts it, and reports it.
+            // The owner counts it and reports it.
             return self.stop(Stop::Lost(ConflictReport { reason: lost.reason, words: None }));
         }
         self.attempt.runs_at_once |= lost.reason == Reason::Undeclared;
@@ -543,8 +544,8 @@ impl<'w, P: Protocol> Transaction<'w, P> {
         self.stop(Stop::Lost(loss))
     }
 
-    /// Counts a lost conflict while what it was lost over is still in memory. Code of the user's that names the key runs
-    /// under no lock of ours, and if it panics the attempt is lost all the same.
+    /// Counts a lost conflict while its segment is still in memory. Users' code that names the key runs without a lock.
+    /// If it panics, the attempt has still lost.
     fn report(&self, lost: ConflictCause) -> ConflictReport {
         let (object, identity, segment) = match lost.target {
             ConflictTarget::Item(id) => {

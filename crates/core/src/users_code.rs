@@ -1,11 +1,11 @@
-//! Code of the user's where it must not unwind: when an attempt ends, and others have to be released and dropped.
+//! Running users' code where it must not unwind: at the end of an attempt, when others have to be released and dropped.
 
 use hotrow_sync::thread;
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
-/// Runs code of the user's (a `Drop`, a key's hash) and goes on, even if it panics. The panic hook has had its say then,
-/// and nobody else is told: whoever called is not the cause, and could not undo anything.
+/// Runs users' code (a `Drop`, a key's hash) and contains its panic. The panic hook has run by then, and the panic is
+/// reported to nobody else: the caller is not its cause, and could not undo anything.
 pub fn contained<R>(code: impl FnOnce() -> R) -> Option<R> {
     match catch_unwind(AssertUnwindSafe(code)) {
         Ok(result) => Some(result),
@@ -16,12 +16,12 @@ pub fn contained<R>(code: impl FnOnce() -> R) -> Option<R> {
     }
 }
 
-/// The first panic of the code of the user's that an attempt has run since its outcome was decided.
+/// The first panic of users' code since an attempt's outcome was decided.
 #[derive(Default)]
 pub(crate) struct Panics(Option<Box<dyn Any + Send>>);
 
 impl Panics {
-    /// Runs code of the user's. If it panics, what comes next is done all the same.
+    /// Runs users' code. The caller goes on even if it panics.
     pub(crate) fn contain(&mut self, code: impl FnOnce()) {
         match (catch_unwind(AssertUnwindSafe(code)), &self.0) {
             (Ok(()), _) => {}
@@ -30,8 +30,8 @@ impl Panics {
         }
     }
 
-    /// Does something that contains panics, and passes the first one on when all is done: nothing has happened then, and all
-    /// is released. Where another one is passing on already, a second one would end the process.
+    /// Runs work that contains panics, and passes the first one on when all is done, so that everything is released by
+    /// then. During another panic it is dropped instead, because a second one would end the process.
     pub(crate) fn passing_on<R>(work: impl FnOnce(&mut Self) -> R) -> R {
         let mut panics = Self::default();
         let result = work(&mut panics);
@@ -45,7 +45,7 @@ impl Panics {
 }
 
 impl Drop for Panics {
-    /// The panic goes no further: the attempt has committed, and who called would think that it has not.
+    /// Drops the panic: the attempt has committed, and a panic would make the caller think that it has not.
     fn drop(&mut self) {
         if let Some(panic) = self.0.take() {
             drop_payload(panic);
@@ -66,7 +66,8 @@ pub(crate) fn panic_message(panic: Box<dyn Any + Send>) -> String {
     words
 }
 
-/// Drops the payload of a panic, which may panic again. Nobody is told then: other transactions may be waiting for the caller.
+/// Drops the payload of a panic. If that panics again, the second panic is ignored, because other transactions may be
+/// waiting for the caller.
 pub(crate) fn drop_payload(panic: Box<dyn Any + Send>) {
     if let Err(again) = catch_unwind(AssertUnwindSafe(|| drop(panic))) {
         std::mem::forget(again);

@@ -1,4 +1,4 @@
-//! Workers: what a thread runs transactions with.
+//! Workers, with which threads run transactions.
 
 use crate::abort::{Abort, Conflict, Error, Misuse, Reason};
 use crate::attempt::{Attempt, WorkerId};
@@ -20,11 +20,11 @@ use std::ops::{Deref, DerefMut};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 local! {
-    /// Bit 0: whether the thread is inside a transaction. The other bits: its number, 0 before its first transaction.
+    /// Bit 0: set while the thread is inside a transaction. The other bits: its number, 0 before its first transaction.
     static THREAD: Cell<u64> = Cell::new(0);
 }
 
-/// Whether the current thread is inside a transaction.
+/// True if the current thread is inside a transaction.
 pub(crate) fn in_transaction() -> bool {
     THREAD.with(Cell::get) & 1 != 0
 }
@@ -58,7 +58,7 @@ impl Drop for NestingGuard {
 
 /// Runs transactions, one at a time, for one thread at a time.
 ///
-/// A worker owns what an attempt needs (tracking set, arena, protocol state), so that a transaction
+/// A worker owns the memory that an attempt needs (tracking set, arena, protocol state), so that a transaction
 /// allocates nothing once these have grown. Dropping it gives its number back.
 pub struct Worker<P: Protocol> {
     shared: Arc<Shared<P>>,
@@ -70,7 +70,7 @@ pub struct Worker<P: Protocol> {
 impl<P: Protocol> Worker<P> {
     pub(crate) fn new(shared: Arc<Shared<P>>, slot: Arc<Slot<P>>, local: P::Local) -> Self {
         let id = WorkerId(slot.number);
-        // The same for each engine: a simulation is to be repeated exactly.
+        // The same for each engine, so that simulations are repeatable.
         let random = Random::stream(0, u64::from(slot.number));
         let mut attempt = Attempt::new(id, local, shared.commits.clone());
         let (worker, protocol) = (id, shared.name.clone());
@@ -95,23 +95,23 @@ impl<P: Protocol> Worker<P> {
         self.slot.counters.read()
     }
 
-    /// How many of its attempts lost a conflict: [`Statistics::aborts`], without reading the other counts.
+    /// The number of its attempts that lost a conflict: [`Statistics::aborts`], without reading the other counts.
     #[inline]
     pub fn aborts(&self) -> u64 {
         self.slot.counters.aborts()
     }
 
-    /// Runs `body` as a transaction: again and again, as the engine's retry policy says, until it commits.
+    /// Runs `body` as a transaction, and retries it as the engine's retry policy allows until it commits.
     ///
-    /// `body` may run several times; only its last run has effects on transactional objects. It passes
-    /// aborts up with `?`, and may return [`Abort::rollback`] to roll back. A panic in it rolls back and
-    /// passes on. Rollbacks and panics count only if the body has seen one consistent state; otherwise it runs again.
+    /// `body` may run several times; only its last run has effects on transactional objects. It passes aborts up with
+    /// `?`, and may return [`Abort::rollback`] to roll back. A panic in it rolls back and is passed on. Rollbacks and
+    /// panics count only if the body has seen one consistent state; otherwise it runs again.
     ///
     /// # Errors
     ///
-    /// [`Error::Conflict`] or [`Error::Timeout`] when the policy's attempts or time are used up,
-    /// [`Error::Rollback`] when the body asked for it, [`Error::Misuse`] for what can never work,
-    /// [`Error::MemoryLimit`] when more memory is retained than the engine's limit, if it has one.
+    /// [`Error::Conflict`] or [`Error::Timeout`] when the policy's attempts or time are used up, [`Error::Rollback`]
+    /// when the body asked for it, [`Error::Misuse`] for a use that can never work, [`Error::MemoryLimit`] when more
+    /// memory is retained than the engine's limit, if it has one.
     #[inline]
     pub fn run<R>(
         &mut self,
@@ -120,8 +120,7 @@ impl<P: Protocol> Worker<P> {
         self.try_run(body)
     }
 
-    /// As [`run`](Self::run), with an error type of the user's own, which comes back unchanged in
-    /// [`Error::Rollback`].
+    /// As [`run`](Self::run), with an error type of the user's own, which is returned unchanged in [`Error::Rollback`].
     ///
     /// # Errors
     ///
@@ -134,12 +133,12 @@ impl<P: Protocol> Worker<P> {
         self.try_run_as(Profile::UNKNOWN, body)
     }
 
-    /// As [`try_run`](Self::try_run), for a transaction of which something is known beforehand. What the profile
-    /// says must be true in all attempts.
+    /// As [`try_run`](Self::try_run), for a transaction that declares facts about itself. The profile must be true in
+    /// all attempts.
     ///
     /// # Errors
     ///
-    /// As [`run`](Self::run); [`Misuse::ReadOnly`] is for a write in a transaction that was said to only read.
+    /// As [`run`](Self::run); [`Misuse::ReadOnly`] for a write in a transaction that was declared read-only.
     #[inline]
     pub fn try_run_as<R, E: From<Abort>>(
         &mut self,
@@ -149,8 +148,8 @@ impl<P: Protocol> Worker<P> {
         self.resolve(profile, |tx| body(tx).map(Known))
     }
 
-    /// As [`run`](Self::run), for a body whose result is known when its transaction has committed: the body returns
-    /// a [`Deferred`] value, and the call the value itself.
+    /// As [`run`](Self::run), for a body whose result is known only when its transaction has committed: the body
+    /// returns a [`Deferred`] value, and the call returns the value itself.
     ///
     /// # Errors
     ///
@@ -201,21 +200,21 @@ impl<P: Protocol> Worker<P> {
         }
     }
 
-    /// Lets another transaction go first. False if the deadline has passed meanwhile.
+    /// Waits while the gate is closed for another transaction. False if the deadline has passed meanwhile.
     #[cold]
     fn wait_at_gate(&mut self) -> bool {
         let time_max = self.attempt.wait_max();
         self.shared.elders.wait(time_max)
     }
 
-    /// Checks that memory is there for an attempt.
+    /// Checks that the memory limit admits an attempt.
     #[inline(always)]
     fn may_begin<E>(&self, profile: &Profile) -> Result<(), Error<E>> {
         self.shared.limit.pass(profile, self.shared.policy.deadline).map_err(Error::MemoryLimit)
     }
 
-    /// The attempts after the first. They call the body through a pointer, so that it is compiled into one place
-    /// only and the rest of this once for each type of result.
+    /// Makes the attempts after the first. They call the body through a pointer, so that the body is compiled into one
+    /// place only, and this function once for each type of result.
     #[cold]
     #[inline(never)]
     fn retry<B: Resolve<P>, E: From<Abort>>(
@@ -231,7 +230,7 @@ impl<P: Protocol> Worker<P> {
         let mut backoff = Backoff::new(policy.backoff_max);
         let mut elder: Option<Elder<'_>> = None;
         let mut attempts = 1;
-        // The time of the aborted attempts, without the first one, which is not timed.
+        // The duration of the aborted attempts, without the first one, which is not timed.
         let mut lost_time = Duration::ZERO;
         let result = loop {
             if attempts >= policy.attempts_max {
@@ -243,7 +242,7 @@ impl<P: Protocol> Worker<P> {
             }
             if elder.is_none() && policy.escalates_after(attempts, lost_time) {
                 elder = Some(shared.elders.escalate());
-                // Nobody new comes in its way; those who are in it end soon, if they are running at all.
+                // No new attempt disturbs it from now on; those in progress end soon, if their threads run at all.
                 backoff = Backoff::new(policy.backoff_max);
             }
             backoff.wait(&mut self.random);
@@ -270,14 +269,14 @@ impl<P: Protocol> Worker<P> {
         result
     }
 
-    /// Begins one attempt and holds it open: for tools that step several transactions by hand on one thread,
-    /// operation by operation. There is no retry, no backoff, no wait for memory and no check against nesting, and under
-    /// a protocol that waits, two transactions of one thread can wait for each other.
+    /// Begins one attempt and holds it open, for tools that step several transactions by hand on one thread, operation
+    /// by operation. There is no retry, no backoff, no wait for memory and no check against nesting. Under a protocol
+    /// that waits, two transactions of one thread can wait for each other.
     pub fn begin(&mut self) -> OpenTransaction<'_, P> {
         self.begin_as(Profile::UNKNOWN)
     }
 
-    /// As [`begin`](Self::begin), for a transaction of which something is known beforehand.
+    /// As [`begin`](Self::begin), for a transaction that declares facts about itself.
     pub fn begin_as(&mut self, profile: Profile) -> OpenTransaction<'_, P> {
         self.attempt.begin_transaction(self.shared.policy.deadline);
         OpenTransaction { transaction: self.transaction(0, thread::number(), profile, true) }
@@ -314,7 +313,7 @@ impl<P: Protocol> Worker<P> {
             Ok(Err(error)) => {
                 Attempted::failed(Panics::passing_on(|panics| transaction.give_up(panics)), Some(error))
             }
-            // The body's panic is the first one, and those of the roll-back are not heard beside it.
+            // Only the body's panic is passed on; panics of the roll-back after it are contained.
             Err(panic) => match transaction.give_up(&mut Panics::default()) {
                 Outcome::Lost(lost) => {
                     drop_payload(panic);
@@ -386,7 +385,7 @@ impl<P: Protocol> Drop for Worker<P> {
     }
 }
 
-/// How one attempt ended.
+/// The outcome of one attempt.
 enum Attempted<R, E> {
     Committed(R),
     RolledBack(Error<E>),
@@ -394,14 +393,14 @@ enum Attempted<R, E> {
 }
 
 impl<R, E: From<Abort>> Attempted<R, E> {
-    /// An attempt that did not commit, and the body's error if it returned one.
+    /// The outcome of an attempt that did not commit; `error` is the body's error if it returned one.
     fn failed(outcome: Outcome, error: Option<E>) -> Self {
         match outcome {
             Outcome::Lost(lost) => Attempted::Aborted(lost),
             Outcome::Misused(misuse) => Attempted::RolledBack(Error::Misuse(misuse)),
             Outcome::Panicked(message) => Attempted::RolledBack(Error::Panicked { message }),
             Outcome::Told(limit) => Attempted::RolledBack(Error::MemoryLimit(limit)),
-            // Whatever the body has made of the token: it is the intention that decided.
+            // Even if the body has turned the token into another error: the intention has decided.
             Outcome::RolledBack => Attempted::RolledBack(Error::Rollback(Abort::rollback().into())),
             Outcome::Done => {
                 Attempted::RolledBack(Error::Rollback(error.unwrap_or_else(|| Abort::rollback().into())))
@@ -410,13 +409,13 @@ impl<R, E: From<Abort>> Attempted<R, E> {
     }
 }
 
-/// What a body returns: its result, or something that the commit will make known.
+/// The return value of a body: its result, or a value that the commit will make known.
 trait Resolve<P: Protocol> {
     type Output;
     fn resolve(self, attempt: &mut Attempt<P>) -> Self::Output;
 }
 
-/// A result known when the body returns.
+/// A result that is known when the body returns.
 struct Known<R>(R);
 
 impl<P: Protocol, R> Resolve<P> for Known<R> {
@@ -434,16 +433,16 @@ impl<P: Protocol, T: Clone + 'static> Resolve<P> for Deferred<T> {
     }
 }
 
-/// What an attempt lost over, as far as it outlives the attempt.
+/// The part of a lost conflict that outlives the attempt.
 #[derive(Debug)]
 pub(crate) struct ConflictReport {
     pub(crate) reason: Reason,
-    /// The object and the key; only where the transaction might give up, because it takes time to say.
+    /// The object and the key; only where the transaction might give up, because it takes time to name them.
     pub(crate) words: Option<(String, String)>,
 }
 
 impl ConflictReport {
-    /// Nothing: the deadline passed while an older transaction was let through.
+    /// Reports a deadline that passed while an older transaction was let through.
     fn at_gate() -> Self {
         Self { reason: Reason::Wounded, words: None }
     }

@@ -3,9 +3,9 @@
 //! An expression is an [`Input`]: it is computed where it is used, from results that are known then, and has no place
 //! of its own. [`Transaction::compute`](crate::Transaction::compute) gives it one.
 //!
-//! Numbers and truth values are inputs as they are; anything else that is known beforehand is one as a [`Constant`].
-//! Comparisons are methods, as Rust's operators return plain truth values. There is no short circuit: both sides of
-//! `&` and `|` are computed.
+//! Numbers and truth values are inputs themselves; any other value that is known beforehand becomes one as a
+//! [`Constant`]. Comparisons are methods, because Rust's operators return plain truth values. There is no short
+//! circuit: both sides of `&` and `|` are computed.
 
 use super::{Deferred, Input, Results};
 use std::fmt;
@@ -39,12 +39,12 @@ impl<E: Input> Input for Expression<E> {
     }
 }
 
-/// A value of type `T` that may be known now or later: a number, a [`Constant`], a deferred value, an expression, a tuple
-/// of inputs. It stands on the right of an operator, or is what something is set to.
+/// A value of type `T` that may be known now or later: a number, a [`Constant`], a deferred value, an expression, a
+/// tuple of inputs. It is the right operand of an operator, or a value to be stored.
 ///
-/// It says less than [`Input`] and so leads the compiler to the type of a number that is written out.
+/// It is narrower than [`Input`], so that the compiler can infer the type of a number literal.
 pub trait Operand<T> {
-    /// What the expression keeps of it.
+    /// The type in which the expression keeps it.
     type Input: Input<Value = T>;
     /// Makes an input of it.
     fn into_input(self) -> Self::Input;
@@ -129,11 +129,11 @@ macro_rules! constants {
 }
 constants!(bool, u8, u16, u32, u64, u128, usize, i8, i16, i32, i64, i128, isize, f32, f64);
 
-/// What is done with two values.
+/// An operation on two values.
 pub trait Operator<A, B>: 'static {
-    /// What comes out.
+    /// The result's type.
     type Output: 'static;
-    /// Does it.
+    /// Computes the result.
     fn apply(first: A, second: B) -> Self::Output;
 }
 
@@ -170,7 +170,7 @@ impl<A: Input, B: Input, O: Operator<A::Value, B::Value>> Input for Binary<A, B,
     }
 }
 
-/// An input, and what is made of its value.
+/// An input, and a function of its value.
 #[derive(Clone, Copy)]
 pub struct Map<I, F> {
     input: I,
@@ -195,24 +195,24 @@ impl<I: Input, F: Fn(I::Value) -> R + 'static, R: 'static> Input for Map<I, F> {
 }
 
 impl<T: Clone + 'static> Deferred<T> {
-    /// What `make` makes of the value. It runs wherever the expression is used, each time.
+    /// Applies `make` to the value. It runs wherever the expression is used, each time.
     pub fn map<R: 'static, F: Fn(T) -> R + 'static>(self, make: F) -> Expression<Map<Self, F>> {
         Expression(Map { input: self, make })
     }
 
-    /// Both values, as a pair.
+    /// Pairs both values.
     pub fn zip<R: Input>(self, other: R) -> Expression<(Self, R)> {
         Expression((self, other))
     }
 }
 
 impl<E: Input> Expression<E> {
-    /// What `make` makes of the value. It runs wherever the expression is used, each time.
+    /// Applies `make` to the value. It runs wherever the expression is used, each time.
     pub fn map<R: 'static, F: Fn(E::Value) -> R + 'static>(self, make: F) -> Expression<Map<E, F>> {
         Expression(Map { input: self.0, make })
     }
 
-    /// Both values, as a pair.
+    /// Pairs both values.
     pub fn zip<R: Input>(self, other: R) -> Expression<(E, R)> {
         Expression((self.0, other))
     }
@@ -264,9 +264,9 @@ arithmetic! {
     DividedBy Div div,
     /// The remainder. That of a division of an integer by zero panics, as always.
     Remainder Rem rem,
-    /// Whether both hold; of integers, the bits that are set in both.
+    /// True if both hold; of integers, the bits that are set in both.
     And BitAnd bitand,
-    /// Whether either holds; of integers, the bits that are set in either.
+    /// True if either holds; of integers, the bits that are set in either.
     Or BitOr bitor,
 }
 
@@ -353,16 +353,16 @@ macro_rules! comparisons {
     };
 }
 comparisons! {
-    /// Whether the two are equal.
+    /// True if the two are equal.
     Equals equals PartialEq ==,
-    /// Whether the two are different.
+    /// True if the two are different.
     Differs differs PartialEq !=,
-    /// Whether the first is less.
+    /// True if the first is less.
     LessThan less_than PartialOrd <,
-    /// Whether the first is at most the second.
+    /// True if the first is at most the second.
     AtMost at_most PartialOrd <=,
-    /// Whether the first is greater.
+    /// True if the first is greater.
     GreaterThan greater_than PartialOrd >,
-    /// Whether the first is at least the second.
+    /// True if the first is at least the second.
     AtLeast at_least PartialOrd >=,
 }

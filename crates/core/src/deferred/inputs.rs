@@ -1,4 +1,4 @@
-//! What intentions are given: earlier results, and what is made of them.
+//! Inputs of intentions: earlier results, and values computed from them.
 
 use super::Deferred;
 use hotrow_sync::atomic::{Ordering, unfollowed::AtomicU64};
@@ -7,13 +7,13 @@ use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 
-/// Where the result of an intention is, or will be.
+/// The place of an intention's result.
 struct Slot {
     /// An `Option` of the result's type.
     result: *const u8,
-    /// The operation of the graph whose result it is; [`NO_OPERATION`] if it is none's.
+    /// The operation of the graph that makes the result; [`NO_OPERATION`] if none does.
     operation: u32,
-    /// Set by who runs what the result comes from, before those that need it.
+    /// Set by the worker that makes the result, before any operation that needs it runs.
     known: Cell<bool>,
 }
 
@@ -25,8 +25,7 @@ pub struct Results {
     stamp: u64,
 }
 
-/// The results, where they can be found by others than the attempt: by those who run its operations
-/// ([`graph`](crate::graph)).
+/// The results, at an address that thieves can use as well as the attempt ([`graph`](crate::graph)).
 pub(crate) struct SharedResults(NonNull<Results>);
 
 // SAFETY: it owns the results as a box does. They lead into the arena of the attempt, and are cleared before another
@@ -38,8 +37,8 @@ impl SharedResults {
         Self(NonNull::from(Box::leak(Box::new(Results::new()))))
     }
 
-    /// The results. They stay where they are, and are changed but by [`Results::learn`] only when nobody runs an
-    /// operation of the attempt.
+    /// Returns the results' address, which never changes. While another worker runs an operation of the attempt, only
+    /// [`Results::learn`] changes them.
     pub(crate) fn shared(&self) -> NonNull<Results> {
         self.0
     }
@@ -58,19 +57,19 @@ impl Deref for SharedResults {
 impl DerefMut for SharedResults {
     #[inline(always)]
     fn deref_mut(&mut self) -> &mut Results {
-        // SAFETY: as above; others look at the results only while the attempt waits for them (`graph`).
+        // SAFETY: as above; thieves look at the results only while the attempt waits for them (`graph`).
         unsafe { self.0.as_mut() }
     }
 }
 
 impl Drop for SharedResults {
     fn drop(&mut self) {
-        // SAFETY: made from a box, and nobody looks at it any more: the attempt is over.
+        // SAFETY: made from a box, and no longer read: the attempt is over.
         drop(unsafe { Box::from_raw(self.0.as_ptr()) });
     }
 }
 
-/// Attempts that one set of results tells apart before it takes a new range of stamps.
+/// Number of attempts that one set of results distinguishes before it takes a new range of stamps.
 const STAMPS: u64 = 1 << 32;
 
 fn fresh_stamps() -> u64 {
@@ -78,7 +77,7 @@ fn fresh_stamps() -> u64 {
     // Relaxed: only uniqueness matters.
     let first = NEXT.fetch_add(STAMPS, Ordering::Relaxed);
     if first > u64::MAX / 2 {
-        // Two attempts with the same stamp would take each other's handles for their own, whatever their types.
+        // Two attempts with the same stamp would accept each other's handles as their own, with the wrong types.
         std::process::abort();
     }
     first
@@ -89,7 +88,7 @@ impl Results {
         Self { slots: Vec::new(), stamp: fresh_stamps() }
     }
 
-    /// Forgets all results, and makes their handles strangers.
+    /// Forgets all results, and makes their handles foreign.
     pub(super) fn clear(&mut self) {
         if self.slots.is_empty() {
             return;
@@ -101,7 +100,7 @@ impl Results {
         }
     }
 
-    /// A place for the result that is, or will be, at `result`.
+    /// Adds a place for the result that is, or will be, at `result`.
     ///
     /// # Safety
     ///
@@ -113,7 +112,7 @@ impl Results {
         Deferred { stamp: self.stamp, slot, value: PhantomData }
     }
 
-    /// A place for the result of an operation of the graph.
+    /// Adds a place for the result of an operation of the graph.
     ///
     /// # Safety
     ///
@@ -125,40 +124,41 @@ impl Results {
         deferred
     }
 
-    /// Says that a result comes from another place of the graph.
+    /// Notes that another place of the graph makes a result.
     pub(crate) fn move_operation(&mut self, slot: u32, operation: u32) {
         self.slots[slot as usize].operation = operation;
     }
 
-    /// What tells the attempt from all others.
+    /// Returns the stamp, which distinguishes the attempt from all others.
     pub(crate) fn stamp(&self) -> u64 {
         self.stamp
     }
 
-    /// How many results there are, or will be.
+    /// The number of results, known or not.
     pub(crate) fn count(&self) -> u32 {
         self.slots.len() as u32
     }
 
-    /// The place in the graph of what a result comes from.
+    /// Returns the place in the graph of the operation that makes a result.
     pub(crate) fn place_of(&self, slot: u32) -> Option<u32> {
         let operation = self.slots[slot as usize].operation;
         (operation != NO_OPERATION).then_some(operation)
     }
 
-    /// The place in the graph of what a result comes from, if it is not known yet.
+    /// Returns the place in the graph of the operation that makes a result, if the result is not known yet.
     pub(crate) fn operation_of(&self, slot: u32) -> Option<u32> {
         let slot = &self.slots[slot as usize];
         (!slot.known.get() && slot.operation != NO_OPERATION).then_some(slot.operation)
     }
 
-    /// A handle to a result that will never be known.
+    /// Returns a handle to a result that will never be known.
     pub(crate) fn unknown<T>(&mut self) -> Deferred<T> {
         // SAFETY: never learnt, so the pointer is never followed.
         unsafe { self.add(std::ptr::null(), false) }
     }
 
-    /// Says that a result is there. For who has made it; who needs it is told afterwards.
+    /// Notes that a result is known. The worker that has made it calls this, and releases the operations that need it
+    /// afterwards.
     pub(crate) fn learn(&self, slot: u32) {
         self.slots[slot as usize].known.set(true);
     }
@@ -167,12 +167,12 @@ impl Results {
         self.slots[slot as usize].known.get()
     }
 
-    /// Whether a handle is one of this attempt's.
+    /// True if a handle is one of this attempt's.
     pub fn owns<T>(&self, deferred: &Deferred<T>) -> bool {
         deferred.stamp == self.stamp
     }
 
-    /// A result; `None` if it is not known, or if it is another attempt's.
+    /// Returns a result; `None` if it is not known, or if it is another attempt's.
     pub fn get<T>(&self, deferred: &Deferred<T>) -> Option<&T> {
         if !self.owns(deferred) {
             return None;
@@ -186,42 +186,42 @@ impl Results {
         unsafe { (*slot.result.cast::<Option<T>>()).as_ref() }
     }
 
-    /// As [`get`](Self::get), and moves it out: no code of the user's runs, as a copy would.
+    /// As [`get`](Self::get), but moves the result out, so that no users' code runs as for a copy.
     pub(super) fn take<T>(&mut self, deferred: &Deferred<T>) -> Option<T> {
         self.get(deferred)?;
-        // SAFETY: as in `get`, and `&mut self` says that nobody else looks at it. `add`'s pointers come from ones to
-        // memory that may be written.
+        // SAFETY: as in `get`, and `&mut self` makes sure that nothing else looks at it. `add`'s pointers come from
+        // ones to memory that may be written.
         unsafe { (*self.slots[deferred.slot as usize].result.cast_mut().cast::<Option<T>>()).take() }
     }
 }
 
-/// Something an intention is given: a [`Deferred`] value, an [`Expression`](super::Expression), a tuple of inputs, or nothing.
+/// An input of an intention: a [`Deferred`] value, an [`Expression`](super::Expression), a tuple of inputs, or nothing.
 pub trait Input: 'static {
-    /// What the intention gets.
+    /// The type of value that the intention gets.
     type Value: 'static;
 
-    /// The value; `None` as long as a result that it needs is not known.
+    /// Returns the value; `None` as long as a result that it needs is not known.
     fn get(&self, results: &Results) -> Option<Self::Value>;
 
-    /// Whether all results that it needs are known.
+    /// True if all results that it needs are known.
     fn is_known(&self, results: &Results) -> bool;
 
-    /// Whether all handles in it are this attempt's.
+    /// True if all handles in it are this attempt's.
     fn belongs_to(&self, results: &Results) -> bool;
 
     /// Visits the results that it needs, by number.
     fn each_slot(&self, visit: &mut dyn FnMut(u32));
 
-    /// A hash of the key that an intention with these inputs is on, for one that
-    /// [finds its segment](crate::Transaction::finds_segment) when it runs: what [`Object::identify`](crate::Object::identify)
-    /// gives for that segment. `None` as long as the key is not known.
+    /// Returns a hash of the key of an intention with these inputs, for one that [finds its
+    /// segment](crate::Transaction::finds_segment) when it runs. It must equal
+    /// [`Object::identify`](crate::Object::identify) of that segment. `None` as long as the key is not known.
     fn key_hash(&self, _results: &Results) -> Option<u64> {
         None
     }
 }
 
 impl<T> Deferred<T> {
-    /// The number of its place.
+    /// The number of its result's place.
     pub(crate) fn slot(&self) -> u32 {
         self.slot
     }

@@ -1,4 +1,4 @@
-//! An attempt's intentions: what has been recorded and has not run yet.
+//! An attempt's intentions: operations that have been recorded and have not run yet.
 
 use super::Deferred;
 use super::inputs::{Results, SharedResults};
@@ -8,25 +8,25 @@ use crate::protocol::Protocol;
 use crate::transaction::Transaction;
 use crate::users_code::Panics;
 
-/// What is to be done, and with which segment.
+/// A recorded operation, and the segment that it works on.
 pub(super) struct Intention<P: Protocol> {
     /// A `Node` in the arena, of the type that the functions know.
     pub(super) node: *mut u8,
     pub(super) functions: &'static NodeFunctions<P>,
     /// The segment's item; none for a computation.
     pub(super) item: Option<ItemId>,
-    /// Where the result is.
+    /// The number of its result.
     pub(super) slot: u32,
-    /// Where it stands among the attempt's: the place of what it was recorded for, or its own.
+    /// Its place among the attempt's: that of the operation for which it was recorded, or its own.
     pub(super) order: u32,
-    /// Whether its inputs were known when it was recorded. Most have none.
+    /// True if its inputs were known when it was recorded. Most have none.
     pub(super) was_ready: bool,
     /// The number of the object of which it finds a segment, or makes one, only when it runs ([`order`](super::order));
     /// [`NO_OBJECT`] for others.
     pub(super) finds_segment_of: u32,
 }
 
-/// The functions of an intention's node, whatever the node's type.
+/// The functions of an intention's node, independent of the node's type.
 pub(super) struct NodeFunctions<P: Protocol> {
     pub(super) run: unsafe fn(*mut u8, &mut Transaction<'_, P>) -> Result<(), Abort>,
     /// True if all inputs are known.
@@ -40,11 +40,11 @@ pub(super) const NO_OBJECT: u32 = u32::MAX;
 
 /// An operation whose segment is known only when others have run.
 pub(super) struct Late<P: Protocol> {
-    /// Finds the segment and records what is to be done with it.
+    /// Finds the segment and records the operation on it.
     pub(super) intention: Intention<P>,
     /// The number of the object of which it finds a segment.
     pub(super) object: u32,
-    /// No segment that it finds ranks lower.
+    /// A lower bound of the ranks of segments that it finds.
     pub(super) rank: u64,
 }
 
@@ -66,24 +66,24 @@ impl<P: Protocol> Copy for Intention<P> {}
 
 /// The intentions of an attempt and their results.
 pub(crate) struct Intentions<P: Protocol> {
-    /// Those that have been recorded since all earlier ones ran, in that order but for those that were recorded late
-    /// since they were [put in order](Self::put_in_order).
+    /// Intentions recorded since all earlier ones ran, in that order. Those recorded late come last until they are [put
+    /// in order](Self::put_in_order).
     pub(super) waiting: Vec<Intention<P>>,
     pub(super) is_out_of_order: bool,
-    /// Those of them, by their positions, that could not run when all were tried last.
+    /// Intentions in `waiting`, by their positions, that could not run at the last try.
     pub(super) held_back: Vec<u32>,
-    /// Those whose segments are not known yet.
+    /// Late operations, whose segments are not known yet.
     pub(super) late: Vec<Late<P>>,
-    /// What is recorded now is recorded for this one, and belongs where it stands.
+    /// The late operation for which intentions are being recorded; they take its place.
     pub(super) resolving: Option<Late<P>>,
     pub(crate) results: SharedResults,
-    /// What in the arena must be dropped.
+    /// Nodes in the arena that must be dropped.
     nodes: Vec<(*mut u8, unsafe fn(*mut u8))>,
-    /// The objects, by number, to whose indexes one of those waiting may add, or take from.
+    /// The objects, by number, to whose indexes a waiting intention may add, or from which it may remove.
     pub(super) restructured: Vec<u32>,
-    /// Whether one of those waiting may take from an index.
+    /// True if a waiting intention may remove from an index.
     pub(super) removes: bool,
-    /// The objects, by number, of which one of those waiting may touch segments that are not known yet.
+    /// The objects, by number, of which a waiting intention may touch segments that are not known yet.
     pub(super) unsettled: Vec<u32>,
 }
 
@@ -103,7 +103,7 @@ impl<P: Protocol> Intentions<P> {
         }
     }
 
-    /// The first of those whose segments are not known yet of which something holds.
+    /// Returns the first late operation for which `holds` is true.
     pub(super) fn find_late(&self, holds: impl Fn(&Late<P>) -> bool) -> Option<Late<P>> {
         self.late.iter().find(|late| holds(late)).copied()
     }
@@ -115,30 +115,30 @@ impl<P: Protocol> Intentions<P> {
         }
     }
 
-    /// Moves a result out, if it is known and still there. For the end of the attempt, when nobody else looks at it.
+    /// Moves a result out, if it is known and still there. For the end of the attempt, when nothing else reads it.
     pub(crate) fn take_result<T>(&mut self, deferred: &Deferred<T>) -> Option<T> {
         self.results.take(deferred)
     }
 
-    /// Whether any of those recorded may add to an index or take from it.
+    /// True if any recorded intention may add to an index or remove from it.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub(crate) fn will_restructure(&self) -> bool {
         !self.restructured.is_empty()
     }
 
-    /// Whether any of those recorded may take from an index.
+    /// True if any recorded intention may remove from an index.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub(crate) fn will_remove(&self) -> bool {
         self.removes
     }
 
-    /// Whether any has not run yet.
+    /// True if any has not run yet.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub(crate) fn are_waiting(&self) -> bool {
         !self.waiting.is_empty()
     }
 
-    /// Sees to it that what is at `node` is dropped at the end of the attempt.
+    /// Makes sure that the value at `node` is dropped at the end of the attempt.
     ///
     /// # Safety
     ///
@@ -154,7 +154,7 @@ impl<P: Protocol> Intentions<P> {
         }
     }
 
-    /// Forgets what would have been done to indexes: it has been done, or will not be.
+    /// Forgets the announced changes of indexes: they have been made, or never will be.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn leave_structures(&mut self) {
         self.restructured.clear();
@@ -162,7 +162,7 @@ impl<P: Protocol> Intentions<P> {
         self.unsettled.clear();
     }
 
-    /// Never drops what is in the arena now.
+    /// Leaks the nodes that are in the arena now.
     pub(crate) fn leak(&mut self) {
         self.nodes.clear();
     }

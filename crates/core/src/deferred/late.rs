@@ -1,9 +1,10 @@
-//! Operations whose segments are known only when others have run.
+//! Late operations, whose segments are known only when others have run.
 //!
-//! A queue's first order says which customer's row is to be changed. A transaction that reads it at once is wild; one
-//! that defers it lines up in *stages*: for everything of a lower rank, then it runs what says which segments come
-//! next, then it lines up for those. Nobody behind it joins a line of that rank or a higher one meanwhile (drp §4.1),
-//! so the order of lines is kept. The paper calls it tuning ranks to the data flow (drp §7.2) and leaves it to others.
+//! The first order of a queue table names the customer's row that is to be changed. A transaction that reads it at once
+//! is wild. One that defers it lines up in *stages*: it queues for everything of a lower rank, runs the operations that
+//! find the next segments, and queues for those. No transaction behind it queues for that rank or a higher one
+//! meanwhile (drp §4.1), so the order of queues is kept. The paper calls it tuning ranks to the data flow (drp §7.2)
+//! and leaves it to others.
 
 use super::intention::{Intention, Intentions, Late};
 use super::running::Phase;
@@ -35,12 +36,12 @@ impl<O: Clone + 'static> Input for Inner<O> {
 }
 
 impl<P: Protocol> Transaction<'_, P> {
-    /// Records an operation that will be recorded when its inputs are known, or does so at once if the protocol defers
+    /// Defers an operation until its inputs are known, and records it then. Records it at once if the protocol defers
     /// nothing.
     ///
     /// `record` defers operations on segments of this object (or of others) whose [rank](crate::Object::rank) is `rank`
-    /// or a higher one. Its inputs must come from operations on segments of lower ranks. If that is not so, the attempt
-    /// starts over and defers nothing. `record` does not call this again.
+    /// or a higher one. Its inputs must come from operations on segments of lower ranks; otherwise the attempt starts
+    /// over and defers nothing. `record` must not call this again.
     ///
     /// # Errors
     ///
@@ -54,7 +55,7 @@ impl<P: Protocol> Transaction<'_, P> {
     ) -> Result<Deferred<O>, Abort> {
         let record = |tx: &mut Transaction<'_, P>, values| {
             let deferred = record(tx, values)?;
-            // Or its value would never come.
+            // Otherwise its value would never be known.
             tx.own(deferred)?;
             Ok(deferred)
         };
@@ -72,7 +73,8 @@ impl<P: Protocol> Transaction<'_, P> {
         self.intend(Inner(resolved), |_, value| Ok(value))
     }
 
-    /// Does now what an intention would do otherwise: a panic in it ends the transaction as one in an intention does.
+    /// Runs work at once that an intention would do otherwise: a panic in it ends the transaction as one in an
+    /// intention does.
     ///
     /// # Errors
     ///
@@ -81,7 +83,7 @@ impl<P: Protocol> Transaction<'_, P> {
         self.catching(work)
     }
 
-    /// Says that an intention may touch segments of this object that are not known yet:
+    /// Notes that an intention may touch segments of this object that are not known yet: see
     /// [`settle_object`](Self::settle_object).
     pub fn leave_unsettled(&mut self, meta: &ObjectMeta) {
         if self.defers() && !self.attempt.intentions.unsettled.contains(&meta.number()) {
@@ -89,8 +91,8 @@ impl<P: Protocol> Transaction<'_, P> {
         }
     }
 
-    /// Lines up for all segments that are known, and for those that what has run has made known, until all are.
-    /// `Err`: the attempt has been stopped.
+    /// Lines up for all known segments, and then, stage by stage, for those that late operations find. After an `Err`
+    /// the attempt has been stopped.
     pub(crate) fn line_up(&mut self) -> Result<(), Abort> {
         let is_late = !self.attempt.intentions.late.is_empty();
         if is_late {
@@ -114,7 +116,7 @@ impl<P: Protocol> Transaction<'_, P> {
     fn resolve_all(&mut self) -> Result<(), Abort> {
         while let Some(rank) = self.attempt.intentions.late.iter().map(|late| late.rank).min() {
             self.join(Some(rank))?;
-            // Most are known as soon as everything has run that need not be waited for.
+            // Most inputs are known as soon as everything has run that needs no wait.
             self.advance(false, |_| false)?;
             while let Some(late) = self.attempt.intentions.find_late(|late| late.rank == rank) {
                 self.resolve(&late)?;
@@ -123,14 +125,14 @@ impl<P: Protocol> Transaction<'_, P> {
         Ok(())
     }
 
-    /// Lets an operation find its segment, when its inputs are known.
+    /// Lets an operation find its segment, as soon as its inputs are known.
     fn resolve(&mut self, late: &Late<P>) -> Result<(), Abort> {
         let is_ready = |tx: &Self| late.intention.is_ready(&tx.attempt.intentions.results);
         while !is_ready(self) {
             if self.advance(true, is_ready)? {
                 continue;
             }
-            // It depends on one of a higher rank. If that one finds nothing to do, no order is broken.
+            // It depends on one of a higher rank. If that one finds no segment, no order is broken.
             let Intentions { results, .. } = &self.attempt.intentions;
             let other = |other: &Late<P>| other.rank > late.rank && other.intention.is_ready(results);
             match self.attempt.intentions.find_late(other) {
@@ -151,17 +153,17 @@ impl<P: Protocol> Transaction<'_, P> {
         Ok(())
     }
 
-    /// Ends an attempt of which an operation needs what comes from a segment that ranks no lower.
+    /// Ends an attempt in which an operation needs a result of a segment that ranks no lower.
     #[cold]
     fn out_of_order(&mut self) -> Abort {
         let Intentions { waiting, results, .. } = &self.attempt.intentions;
         let item = waiting.iter().filter(|one| !results.is_known(one.slot)).find_map(|one| one.item);
-        // The first one that has not run waits for nothing else, unless an input says that it is not known and never will.
+        // The first one that has not run waits for nothing else, unless an input claims never to be known.
         self.start_over(item)
     }
 
-    /// Runs what can be run in the lines that have been joined, waiting for its turn or not, until `enough`. False if
-    /// there was nothing.
+    /// Runs the intentions that can run at the turns that have been queued for, until `enough`; waits for turns if
+    /// `wait`. False if none could run.
     fn advance(&mut self, wait: bool, enough: impl Fn(&Self) -> bool) -> Result<bool, Abort> {
         self.attempt.intentions.put_in_order();
         let waiting = std::mem::take(&mut self.attempt.intentions.waiting);
@@ -171,14 +173,14 @@ impl<P: Protocol> Transaction<'_, P> {
         Ok(has_run)
     }
 
-    /// Whether a segment that is recorded now comes too late for its place in line.
+    /// True if a segment that is recorded now ranks too low to be queued for in order.
     pub(super) fn comes_too_late(&self, rank: u64) -> bool {
         self.attempt.intentions.resolving.is_some_and(|late| rank < late.rank)
     }
 }
 
 impl<P: Protocol> Intention<P> {
-    /// Whether all inputs are known.
+    /// True if all inputs are known.
     pub(super) fn is_ready(&self, results: &Results) -> bool {
         // SAFETY: `node` is of the type that the function knows; the arena is not reset while the attempt runs.
         unsafe { (self.functions.is_ready)(self.node, results) }

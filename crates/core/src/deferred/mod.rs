@@ -1,34 +1,34 @@
-//! Deferred operations: what is done with values that are not known yet (drp §5.1).
+//! Deferred operations: work on values that are not known yet (drp §5.1).
 //!
-//! A transaction that wants to add one to a counter need not know the counter now. Under a protocol that
-//! [defers](Deferral) it says what is to be done, as an *intention*: a closure, with the segment that
-//! it touches and the earlier results that it needs. The commit takes a place in line on all these segments first and
-//! runs the intentions afterwards, when nothing can go wrong any more. What an intention will return is a
-//! [`Deferred`] value, which may be an input of other intentions and is read when the transaction has committed.
+//! A transaction that adds one to a counter need not know the counter now. Under a protocol that [defers](Deferral) it
+//! records the work as an *intention*: a closure, with the segment that it touches and the earlier results that it
+//! needs. The commit first queues for the turns on all these segments (it *lines up*), and runs the intentions
+//! afterwards, when nothing can go wrong any more. The result of an intention is a [`Deferred`] value, which may be an
+//! input of other intentions and is read when the transaction has committed.
 //!
-//! Under every other protocol a deferred operation runs at once, and its result is known at once. So transactions are
-//! written once, whichever protocol they run under.
+//! Under every other protocol a deferred operation runs at once, and its result is known at once. So one transaction
+//! text runs under every protocol.
 //!
 //! # Rules
 //!
 //! - An intention runs at most once in an attempt, after those whose results it needs.
 //! - Operations on one key take effect in the order in which they were recorded, whatever they wait for (`order.rs`).
 //!   Others run in any order.
-//! - An operation whose segment is found by earlier ones is recorded [late](crate::Transaction::defer_late): the attempt
-//!   lines up in stages.
-//! - [`Transaction::force`](crate::Transaction::force), an operation that is not deferred on a segment with
-//!   intentions, and one that looks at an index to which something is to be added, run all that has been recorded so
-//!   far at once. The attempt then depends on what it has read: it is *wild* (drp §4).
+//! - An operation whose segment is found by earlier ones is recorded [late](crate::Transaction::defer_late): the
+//!   attempt lines up in stages.
+//! - All operations recorded so far run at once on [`Transaction::force`](crate::Transaction::force), on an operation
+//!   that is not deferred on a segment with intentions, and on one that looks at an index that an intention will add
+//!   to. The attempt then depends on its reads: it is *wild* (drp §4).
 //! - An intention that panics ends its transaction with [`Error::Panicked`](crate::Error::Panicked), under every
-//!   protocol. Nothing of the transaction has happened then.
-//! - An intention never sees the transaction: it gets values and returns one. What it must not do is start another
-//!   transaction, as anywhere in a body.
+//!   protocol. The transaction then has no effect.
+//! - An intention never sees the transaction: it gets values and returns one. It must not start another transaction,
+//!   like any code of a body.
 //!
-//! # Where they live
+//! # Memory
 //!
-//! Closures, inputs and results are in the attempt's arena: no heap call each. A [`Deferred`] names its place by
-//! number, and by a stamp that no other attempt has, so one that outlives its transaction is refused and never
-//! followed.
+//! Closures, inputs and results are in the attempt's arena, so that none needs a heap call. A [`Deferred`] names its
+//! place by number, and by a stamp that no other attempt has, so that one that outlives its transaction is refused and
+//! never followed.
 
 mod expression;
 mod inputs;
@@ -57,31 +57,32 @@ use std::marker::PhantomData;
 impl Flags {
     /// An operation on the segment was deferred.
     pub const DEFERRED: Flags = Flags(64);
-    /// One that may change it.
+    /// A deferred operation may change the segment.
     pub const DEFERRED_WRITE: Flags = Flags(128);
-    /// An intention could not run yet, so later ones of the segment must not.
+    /// An intention could not run yet, so later ones of the segment must not run.
     pub(crate) const HELD_BACK: Flags = Flags(256);
 }
 
-/// The protocol's part in deferred operations: turns on segments, in an order that all transactions keep (drp §4).
+/// The protocol's part in deferred operations: it gives turns on segments, in an order that all transactions keep (drp
+/// §4).
 pub trait Deferral<P: Protocol>: Sized {
-    /// True, but for [`Absent`].
+    /// True except for [`Absent`].
     const PRESENT: bool = true;
 
-    /// The capability of an engine's protocol.
+    /// Returns the capability of an engine's protocol.
     fn of(protocol: &P) -> Option<&Self>;
 
     /// Notes that the first operation on a segment is deferred. `rank` is its [`Object::rank`](crate::Object::rank).
     fn deferred(&self, attempt: &mut Attempt<P>, item: ItemId, rank: u64);
 
-    /// Takes a place in line on every segment with [deferred](crate::Flags::DEFERRED) operations or a pending write
-    /// whose [rank](crate::Object::rank) is below a border, if there is one. Called before [`Protocol::prepare`], if
-    /// anything was deferred: with growing borders as long as there are operations whose segments are not known yet,
-    /// and at last without one. After an `Err`, [`Protocol::abort`] follows.
+    /// Queues for a turn on every segment with [deferred](crate::Flags::DEFERRED) operations or a pending write whose
+    /// [rank](crate::Object::rank) is below `below`, if that is given. Called before [`Protocol::prepare`], if anything
+    /// was deferred: with growing limits as long as there are operations whose segments are not known yet, and at last
+    /// without one. After an `Err`, [`Protocol::abort`] follows.
     fn line_up(&self, attempt: &mut Attempt<P>, below: Option<u64>) -> Result<(), ConflictCause>;
 
-    /// True if it is the attempt's turn on a segment, so that it may run its intentions there. False if it has not lined
-    /// up for it yet; otherwise waits for the turn if `wait`.
+    /// True if it is the attempt's turn on a segment, so that it may run its intentions there. False if it has not
+    /// lined up for the segment yet. Otherwise waits for the turn if `wait`, and returns false if not.
     fn acquire_in_order(
         &self,
         attempt: &mut Attempt<P>,
@@ -117,12 +118,12 @@ impl<P: Protocol> Deferral<P> for Absent {
     }
 }
 
-/// What a deferred operation is going to do with its segment.
+/// The access of a deferred operation to its segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
-    /// Look at it.
+    /// It reads the segment.
     Read,
-    /// Change it.
+    /// It changes the segment.
     Write,
 }
 

@@ -1,24 +1,26 @@
 //! The order of a transaction's own operations on one key.
 //!
-//! An intention runs as soon as it can, so those of one transaction do not run in the order in which they were recorded.
-//! Two on one key do. Let E be the earlier one and F the later one, and neither has run:
+//! An intention runs as soon as it can, so those of one transaction do not run in the order in which they were
+//! recorded. Two on one key do. Let E be the earlier one and F the later one, and neither has run:
 //!
-//! 1. *Both are recorded for the key's segment*, at once or [late](super::late). The segment's item holds F back with E. A late
-//!    operation stands where it was recorded, and finds its segment before any line of its object is joined: F has no
-//!    turn before that.
+//! 1. *Both are recorded for the key's segment*, at once or [late](super::late). The segment's item holds F back with
+//!    E. A late operation has the place at which it was recorded, and finds its segment before any queue of its object
+//!    is joined: F has no turn before that.
 //! 2. *E finds its segment only when it runs* (an insertion), *F is recorded for the segment or is late.* This does not
-//!    happen: E is going to change the index, so whoever records F has E run first
+//!    happen: E is going to change the index, so the operation that records F makes E run first
 //!    ([`settle_structure`](Transaction::settle_structure)).
-//! 3. *F has no line that could keep it back*: it finds its segment, or makes it, when it runs, or it works on a segment that
-//!    the attempt has made. It waits for each operation on the same object that was recorded earlier and has not run, unless
-//!    both keys are known and differ. The key of a late one is not known before that has found its segment.
+//! 3. *F has no queue that could keep it back*: it finds its segment, or makes it, when it runs, or it works on a
+//!    segment that the attempt has made. It waits for each operation on the same object that was recorded earlier and
+//!    has not run, unless both keys are known and differ. The key of a late one is not known before that has found its
+//!    segment.
 //!
-//! Rule 3 makes no attempt wait for another one. Whoever waits for turns goes by the order of the list, in which E comes before
-//! F. In a [stage](super::late) F may have to wait for an E whose line is joined later. If the stage needs the result of
-//! F, the attempt starts over and defers nothing, as it does whenever a key depends on what ranks higher.
+//! Rule 3 makes no attempt wait for another one. An attempt waits for turns in the order of the list, in which E comes
+//! before F. In a [stage](super::late) F may have to wait for an E whose queue is joined later. If the stage needs the
+//! result of F, the attempt starts over and defers nothing, as it does whenever a key depends on results of a higher
+//! rank.
 //!
-//! Keys are compared by their hashes, and only if something is held back. If two keys have the same hash, F waits although it
-//! need not.
+//! Keys are compared by their hashes, and only if an intention is held back. If two keys have the same hash, F waits
+//! unnecessarily.
 
 use super::intention::{Intention, Intentions, NO_OBJECT};
 use crate::item::{Flags, Item};
@@ -27,9 +29,9 @@ use crate::protocol::Protocol;
 use crate::transaction::Transaction;
 
 impl<P: Protocol> Transaction<'_, P> {
-    /// Says that what was recorded last finds its segment of this object, or makes it, only when it runs, and may change the
-    /// object's index. It runs after all operations on this object that were recorded earlier, except those whose
-    /// [keys](super::Input::key_hash) are known to differ from its own.
+    /// Notes that the last recorded intention finds its segment of this object, or makes it, only when it runs, and may
+    /// change the object's index. It runs after all operations on this object that were recorded earlier, except those
+    /// whose [keys](super::Input::key_hash) are known to differ from its own.
     pub fn finds_segment(&mut self, meta: &ObjectMeta) {
         self.will_change_structure(meta);
         if self.defers()
@@ -39,8 +41,9 @@ impl<P: Protocol> Transaction<'_, P> {
         }
     }
 
-    /// True if an intention whose inputs are known has to wait for one that was recorded earlier, as no line keeps it
-    /// behind that. `waiting` is the list in which [`held_back`](Intentions::held_back) names positions before its own.
+    /// True if an intention whose inputs are known has to wait for one that was recorded earlier, because no queue
+    /// keeps it behind that. `waiting` is the list in which [`held_back`](Intentions::held_back) names positions before
+    /// its own.
     #[inline]
     pub(super) fn must_follow(&self, intention: &Intention<P>, waiting: &[Intention<P>]) -> bool {
         let Intentions { held_back, late, .. } = &self.attempt.intentions;
@@ -71,19 +74,19 @@ impl<P: Protocol> Transaction<'_, P> {
         })
     }
 
-    /// The item for which an intention was recorded, unless it works on another segment than that.
+    /// Returns the item for which an intention was recorded, unless it works on another segment.
     fn own_item(&self, intention: &Intention<P>) -> Option<&Item<P>> {
         let id = intention.item.filter(|_| intention.finds_segment_of == NO_OBJECT);
         id.map(|id| self.attempt.items.get(id))
     }
 
-    /// The number of the object on which an intention works; no object's for a computation.
+    /// Returns the number of the object on which an intention works; [`NO_OBJECT`] for a computation.
     fn object_of(&self, intention: &Intention<P>) -> u32 {
         let of_item = self.own_item(intention).map(|item| item.object().meta().number());
         of_item.unwrap_or(intention.finds_segment_of)
     }
 
-    /// A hash of the key on which an intention works, if it is known.
+    /// Returns a hash of the key on which an intention works, if it is known.
     fn key_hash(&self, intention: &Intention<P>) -> Option<u64> {
         match self.own_item(intention) {
             // SAFETY: the item's segment is its object's, and in memory until the attempt ends.

@@ -1,4 +1,4 @@
-//! Recording intentions: what a transaction says that it is going to do.
+//! Recording intentions: a transaction announces its operations.
 
 use super::intention::{Intention, NO_OBJECT, NodeFunctions};
 use super::running::Phase;
@@ -13,7 +13,7 @@ use hotrow_sync::prefetch::prefetch;
 use std::marker::PhantomData;
 use std::ptr::NonNull;
 
-/// What an intention consists of: its work and inputs until it runs, its result afterwards.
+/// An intention's node: its work and inputs until it runs, its result afterwards.
 struct Node<W, I, O> {
     todo: Option<(W, I)>,
     result: Option<O>,
@@ -28,8 +28,8 @@ impl<W, I: Input, O> Node<W, I, O> {
         W: FnOnce(&mut Transaction<'_, P>, I::Value) -> Result<O, Abort>,
     {
         let node = node.cast::<Self>();
-        // SAFETY: the caller's promise. The references end before the work runs, which may look at other results
-        // but at none of this node: it is not known yet.
+        // SAFETY: the caller's promise. The references end before the work runs. The work may look at other results,
+        // but not at this node's, which is not known yet.
         let (work, inputs) = unsafe { &mut *node }.todo.take().expect("an intention runs once");
         let Some(value) = inputs.get(&tx.attempt.intentions.results) else {
             return Err(tx.misuse(Misuse::UnknownInput));
@@ -37,8 +37,8 @@ impl<W, I: Input, O> Node<W, I, O> {
         let attempt = &raw const *tx.attempt;
         let output = work(tx, value)?;
         if attempt != &raw const *tx.attempt {
-            // `tx` is another transaction now: the work has swapped the two (`std::mem::swap`). The attempt that the node
-            // belongs to may be over, and the node gone.
+            // `tx` is another transaction now, because the work has swapped the two (`std::mem::swap`). The attempt
+            // that the node belongs to may be over, and the node gone.
             return Err(tx.misuse(Misuse::Nested));
         }
         // SAFETY: as above; the attempt goes on.
@@ -80,7 +80,7 @@ where
 }
 
 impl<P: Protocol> Transaction<'_, P> {
-    /// A value known now, as a deferred one.
+    /// Makes a deferred value of one that is known now.
     pub fn known<T: 'static>(&mut self, value: T) -> Deferred<T> {
         let node = self.attempt.allocate(Some(value)).cast::<Option<T>>();
         let intentions = &mut self.attempt.intentions;
@@ -106,8 +106,8 @@ impl<P: Protocol> Transaction<'_, P> {
         self.record(None, inputs, move |_, values| Ok(compute(values)))
     }
 
-    /// As [`compute`](Self::compute). If the attempt cannot go on, the value will never be known, and its next
-    /// operation says so.
+    /// As [`compute`](Self::compute). If the attempt cannot go on, the value is never known, and the attempt's next
+    /// operation fails.
     #[inline]
     pub fn compute_later<I: Input, O: 'static>(
         &mut self,
@@ -120,7 +120,7 @@ impl<P: Protocol> Transaction<'_, P> {
         }
     }
 
-    /// Rolls back unless the condition holds, which is found out before anything of the transaction has happened.
+    /// Rolls back unless the condition holds. It is tested before the transaction has any effect.
     ///
     /// # Errors
     ///
@@ -130,8 +130,8 @@ impl<P: Protocol> Transaction<'_, P> {
         Ok(())
     }
 
-    /// A deferred value, now. Everything that has been recorded or [drawn](crate::graph) so far runs, and the attempt
-    /// depends on what it reads (it is *wild*, drp §4).
+    /// Returns a deferred value now. All operations that have been recorded or [enqueued](crate::graph) so far run, and
+    /// the attempt depends on their reads (it is *wild*, drp §4).
     ///
     /// # Errors
     ///
@@ -147,12 +147,12 @@ impl<P: Protocol> Transaction<'_, P> {
         }
         match self.attempt.intentions.results.get(&deferred) {
             Some(value) => Ok(value.clone()),
-            // Forced by an intention that runs before the one whose result it is.
+            // An intention has forced it that runs before the one whose result it is.
             None => Err(self.misuse(Misuse::UnknownInput)),
         }
     }
 
-    /// What an intention would be given, if that is known.
+    /// Returns the value of an input, if it is known.
     pub fn value_of<I: Input>(&self, input: &I) -> Option<I::Value> {
         input.get(&self.attempt.intentions.results)
     }
@@ -166,10 +166,10 @@ impl<P: Protocol> Transaction<'_, P> {
         }
     }
 
-    /// Records work on a segment, or does it at once if the protocol defers nothing.
+    /// Records work on a segment, or runs it at once if the protocol defers nothing.
     ///
-    /// The work does what the operation that is not deferred does. It touches no other segment than this one and
-    /// those that the attempt makes; if it must, it will be told to start over, and the next attempt defers nothing.
+    /// The work does the same as the operation that is not deferred. It touches no other segment than this one and
+    /// those that the attempt makes; otherwise the attempt starts over, and the next one defers nothing.
     ///
     /// # Errors
     ///
@@ -177,7 +177,7 @@ impl<P: Protocol> Transaction<'_, P> {
     ///
     /// # Safety
     ///
-    /// As for [`read`](Self::read). What the work relies on (the object, the segment) stays in memory until the
+    /// As for [`read`](Self::read). All that the work relies on (the object, the segment) stays in memory until the
     /// attempt ends.
     #[inline]
     pub unsafe fn defer<Obj: Object<P> + 'static, I: Input, O: 'static>(
@@ -210,7 +210,7 @@ impl<P: Protocol> Transaction<'_, P> {
                 return Err(self.lose(ConflictCause::item(Reason::Undeclared, id)));
             }
             if first {
-                // Nothing looks at the segment before the commit, which will look at all of them one after the other.
+                // The segment is not read before the commit, which will read all of them one after the other.
                 prefetch(segment.as_ptr());
                 if let Some(deferral) = P::Deferral::of(self.protocol) {
                     deferral.deferred(self.attempt, id, rank);
@@ -220,7 +220,7 @@ impl<P: Protocol> Transaction<'_, P> {
         self.record(Some(id), inputs, work)
     }
 
-    /// Records work that touches only segments which it makes, or does it at once if the protocol defers nothing. See
+    /// Records work that touches only segments which it makes, or runs it at once if the protocol defers nothing. See
     /// [`defer`](Self::defer).
     ///
     /// # Errors
@@ -258,13 +258,13 @@ impl<P: Protocol> Transaction<'_, P> {
         Ok(deferred)
     }
 
-    /// True if an intention runs that may not record others: everything that is recorded has been lined up for.
+    /// True if an intention runs that may not record others, because the attempt has lined up for everything recorded.
     #[inline(always)]
     pub(super) fn is_carrying_out(&self) -> bool {
         self.execution.phase == Phase::CarryingOut && self.attempt.intentions.resolving.is_none()
     }
 
-    /// Runs at once what an intention has recorded, as if it were a part of that one.
+    /// Runs an operation that an intention has recorded, at once, as a part of that intention.
     #[cold]
     fn run_inside(&mut self, intention: &Intention<P>) -> Result<(), Abort> {
         if intention.item.is_some() || !intention.was_ready {
@@ -276,7 +276,8 @@ impl<P: Protocol> Transaction<'_, P> {
         result
     }
 
-    /// Ends an attempt in which an intention has deferred what cannot be done within it. The next one defers nothing.
+    /// Ends an attempt in which an intention has deferred an operation that cannot be a part of it. The next attempt
+    /// defers nothing.
     #[cold]
     pub(super) fn start_over(&mut self, item: Option<ItemId>) -> Abort {
         match item.or(self.execution.running).or_else(|| self.attempt.items.ids().next()) {
@@ -285,7 +286,7 @@ impl<P: Protocol> Transaction<'_, P> {
         }
     }
 
-    /// Makes an intention, which whoever calls this sees to.
+    /// Makes an intention; the caller records or runs it.
     #[inline]
     pub(super) fn intention<I: Input, O: 'static, W>(
         &mut self,

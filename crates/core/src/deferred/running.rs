@@ -1,4 +1,4 @@
-//! Running intentions: before the commit where something wants to see what they do, or at their turns.
+//! Running intentions: before the commit if an operation depends on them, or at their turns.
 
 use super::intention::{Intention, Intentions};
 use crate::abort::{Abort, Reason};
@@ -12,7 +12,7 @@ use hotrow_sync::thread::label;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::NonNull;
 
-/// How far a transaction is with what it has deferred.
+/// The progress of a transaction's deferred operations.
 #[derive(Debug)]
 pub(crate) struct Execution {
     pub(super) phase: Phase,
@@ -20,15 +20,15 @@ pub(crate) struct Execution {
     pub(super) latest: ItemId,
     /// The item of the intention that is running, if it has one.
     pub(crate) running: Option<ItemId>,
-    /// Where the intention that ran last stands among the attempt's.
+    /// The place of the last intention that ran among the attempt's.
     pub(super) running_place: u32,
-    /// True if the transaction has read a segment, with what others have written.
+    /// True if the transaction has read a segment, and so other transactions' writes.
     has_read: bool,
-    /// True if its commit has begun with operations deferred and nothing read.
+    /// True if its commit has begun with deferred operations and no reads.
     pub(crate) is_tame: bool,
 }
 
-/// Who calls operations.
+/// The caller of operations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Phase {
     /// The body.
@@ -62,8 +62,8 @@ impl Execution {
 }
 
 impl<P: Protocol> Transaction<'_, P> {
-    /// Runs what has been recorded and has not run yet. A datatype calls it before an operation that could see
-    /// what such an intention will do.
+    /// Runs all intentions that have been recorded and have not run yet. A datatype calls it before an operation that
+    /// could see their effect.
     ///
     /// # Errors
     ///
@@ -76,8 +76,8 @@ impl<P: Protocol> Transaction<'_, P> {
         self.settle_now()
     }
 
-    /// As [`settle`](Self::settle), if an intention will add to the index of this object or take from it. Whoever
-    /// defers an operation on it calls this first.
+    /// As [`settle`](Self::settle), if an intention will add to the index of this object or remove from it. A datatype
+    /// calls this before it defers an operation on the object.
     ///
     /// # Errors
     ///
@@ -91,8 +91,8 @@ impl<P: Protocol> Transaction<'_, P> {
         }
     }
 
-    /// As [`settle_structure`](Self::settle_structure), and also if an intention will touch segments of this object that
-    /// are not known yet. An operation that is not deferred calls this first.
+    /// As [`settle_structure`](Self::settle_structure), and also if an intention will touch segments of this object
+    /// that are not known yet. An operation that is not deferred calls this first.
     ///
     /// # Errors
     ///
@@ -108,8 +108,8 @@ impl<P: Protocol> Transaction<'_, P> {
         }
     }
 
-    /// An intention that comes to a segment on which others have not run would come before them, or after: which of them
-    /// ran first depends on whose turn has come.
+    /// Handles an operation on a segment whose intentions have not run. The body runs them first. An intention at its
+    /// turn ends the attempt, because its place among them would depend on the order of turns.
     #[cold]
     pub(crate) fn settle_segment(&mut self, id: ItemId) -> Result<(), Abort> {
         match self.execution.phase {
@@ -129,7 +129,7 @@ impl<P: Protocol> Transaction<'_, P> {
         let mut found = 0;
         let result = self.catching(|tx| {
             while let Some(intention) = tx.attempt.intentions.waiting.get(settled).copied() {
-                // What finds its segment only now does so in its place, and is done at once.
+                // A late operation finds its segment only now, in its place, and is done at once.
                 while let Some(late) = tx.attempt.intentions.late.get(found).copied()
                     && late.intention.order < intention.order
                 {
@@ -141,7 +141,7 @@ impl<P: Protocol> Transaction<'_, P> {
             }
             Ok(())
         });
-        // An intention that has swapped its transaction for another one leaves other lists here.
+        // If an intention has swapped its transaction for another one, the lists here are other ones.
         let Intentions { waiting, late, .. } = &mut self.attempt.intentions;
         waiting.drain(..settled.min(waiting.len()));
         late.drain(..found.min(late.len()));
@@ -151,14 +151,14 @@ impl<P: Protocol> Transaction<'_, P> {
         result
     }
 
-    /// Whether what is deferred waits for the commit.
+    /// True if deferred operations wait for the commit.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn defers(&self) -> bool {
         P::DEFERS && !self.attempt.runs_at_once && self.execution.phase != Phase::Settling
     }
 
-    /// Where the operation that runs now stands in the attempt's program: places ascend there, and an intention has the
-    /// place at which it was recorded.
+    /// The place of the running operation in the attempt's program: places ascend in the program, and an intention has
+    /// the place at which it was recorded.
     pub(crate) fn place(&self) -> u32 {
         match self.execution.phase {
             Phase::Settling | Phase::CarryingOut => self.execution.running_place,
@@ -166,13 +166,13 @@ impl<P: Protocol> Transaction<'_, P> {
         }
     }
 
-    /// Whether an intention runs at its segment's turn.
+    /// True if an intention runs at its segment's turn.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn is_at_turn(&self) -> bool {
         P::DEFERS && self.execution.phase == Phase::CarryingOut
     }
 
-    /// Whether the attempt's turn to change a segment has come, for an intention that does.
+    /// True if the attempt's turn to change a segment has come, for an intention that changes it.
     pub fn is_at_turn_of(&self, segment: NonNull<P::Header>) -> bool {
         self.is_at_turn()
             && self.attempt.items.find(segment).is_some_and(|id| {
@@ -181,13 +181,13 @@ impl<P: Protocol> Transaction<'_, P> {
             })
     }
 
-    /// Whether the attempt has deferred something on a segment.
+    /// True if the attempt has deferred an operation on a segment.
     pub fn has_deferred(&self, segment: NonNull<P::Header>) -> bool {
         P::DEFERS
             && self.attempt.items.find(segment).is_some_and(|id| self.attempt.items.get(id).intentions > 0)
     }
 
-    /// Says that an intention recorded now may add to the index of this object or take from it:
+    /// Notes that an intention recorded now may add to the index of this object or remove from it: see
     /// [`settle_structure`](Self::settle_structure).
     pub fn will_change_structure(&mut self, meta: &ObjectMeta) {
         if self.defers() && !self.attempt.intentions.restructured.contains(&meta.number()) {
@@ -195,7 +195,7 @@ impl<P: Protocol> Transaction<'_, P> {
         }
     }
 
-    /// Says that an intention recorded now may take from an index.
+    /// Notes that an intention recorded now may remove from an index.
     pub fn will_remove(&mut self) {
         self.attempt.intentions.removes = true;
     }
@@ -216,7 +216,7 @@ impl<P: Protocol> Transaction<'_, P> {
         Ok(())
     }
 
-    /// Lines up and runs what was deferred. What goes wrong stops the attempt.
+    /// Lines up and runs the deferred operations. A failure stops the attempt.
     pub(crate) fn commit_deferred(&mut self) {
         let is_tame = |tx: &Self| {
             !(tx.execution.has_read || tx.attempt.has_structures() || tx.attempt.items.has_predicates())
@@ -229,13 +229,13 @@ impl<P: Protocol> Transaction<'_, P> {
         let _ = lined_up.and_then(|()| self.carry_out());
     }
 
-    /// Runs everything that was recorded, once each segment's turn has come. Called after the protocol has lined up.
+    /// Runs all recorded intentions, each when its segment's turn has come. Called after the protocol has lined up.
     pub(crate) fn carry_out(&mut self) -> Result<(), Abort> {
         self.execution.phase = Phase::CarryingOut;
         self.catching(|tx| {
             let waiting = std::mem::take(&mut tx.attempt.intentions.waiting);
             let result = tx.carry_out_all(&waiting);
-            // The list keeps its memory, empty: what has not run will not.
+            // The list keeps its memory, but is emptied: intentions that have not run never will.
             tx.attempt.intentions.waiting = waiting;
             tx.attempt.intentions.waiting.clear();
             result
@@ -243,7 +243,7 @@ impl<P: Protocol> Transaction<'_, P> {
     }
 
     fn carry_out_all(&mut self, waiting: &[Intention<P>]) -> Result<(), Abort> {
-        // First what can be done without waiting: it is then done while others are waited for.
+        // First those that need no wait, so that they run while others are waited for.
         self.try_all(waiting, false, |_| false)?;
         if self.attempt.intentions.held_back.is_empty() {
             return Ok(());
@@ -256,12 +256,12 @@ impl<P: Protocol> Transaction<'_, P> {
             }
             self.run_at_turn(intention)?;
         }
-        // It keeps its memory.
+        // The list keeps its memory.
         self.attempt.intentions.held_back = held_back;
         Ok(())
     }
 
-    /// Runs those that can run, in their order, until `enough`, waiting for turns or not. Those that cannot are noted in
+    /// Runs the intentions that can run, in their order, until `enough`; waits for turns if `wait`. Notes the others in
     /// `held_back`. True if any has run.
     #[inline]
     pub(super) fn try_all(
@@ -289,7 +289,8 @@ impl<P: Protocol> Transaction<'_, P> {
         Ok(has_run)
     }
 
-    /// Runs an intention if its inputs are known, all earlier ones on its key have run, and its turn has come, or comes.
+    /// Runs an intention if its inputs are known, all earlier ones on its key have run, and its turn has come; waits
+    /// for the turn if `wait`.
     #[inline]
     fn try_one(
         &mut self,
@@ -314,7 +315,7 @@ impl<P: Protocol> Transaction<'_, P> {
         Ok(true)
     }
 
-    /// Lets those that were held back be tried again.
+    /// Clears the marks of segments held back, so that their intentions are tried again.
     pub(super) fn release_held_back(&mut self, waiting: &[Intention<P>]) {
         for id in waiting.iter().filter_map(|intention| intention.item) {
             self.attempt.items.get_mut(id).unmark(Flags::HELD_BACK);
@@ -342,7 +343,7 @@ impl<P: Protocol> Transaction<'_, P> {
         }
     }
 
-    /// Turns a panic in an intention into the end of the transaction, and an intention's wish to roll back, too.
+    /// Runs work, and ends the transaction if an intention panics or asks for a rollback.
     pub(crate) fn catching<R>(
         &mut self,
         work: impl FnOnce(&mut Self) -> Result<R, Abort>,

@@ -1,5 +1,5 @@
-//! Operators on deferred values, and what becomes of handles. What deferred operations do to objects is tested over
-//! every protocol in crate `hotrow`.
+//! Tests of operators on deferred values, and of handles. Crate `hotrow` tests deferred operations on objects over
+//! every protocol.
 
 use super::{Constant, Input};
 use crate::testing::Unprotected;
@@ -7,7 +7,7 @@ use crate::{Abort, Deferred, Engine, Error, Misuse, Transaction};
 
 type Tx<'w> = Transaction<'w, Unprotected>;
 
-/// What an input made in a transaction comes to.
+/// Computes an input that is made in a transaction.
 fn value<I: Input>(make: impl Fn(&mut Tx<'_>) -> I) -> I::Value
 where
     I::Value: Clone,
@@ -118,7 +118,7 @@ fn a_handle_of_an_earlier_attempt_is_refused_wherever_it_stands() {
             misuse(tx, old)
         });
         assert_eq!(refused, Err(Error::Misuse(Misuse::ForeignDeferred)));
-        // Also if the body takes no notice.
+        // Also if the body ignores the error.
         let refused = engine.run(|tx| {
             let _ = misuse(tx, old);
             Ok(())
@@ -130,7 +130,7 @@ fn a_handle_of_an_earlier_attempt_is_refused_wherever_it_stands() {
 
 #[test]
 fn a_division_by_zero_ends_its_transaction_only() {
-    // Writing a backtrace takes long, and the transaction is pinned meanwhile: others wait for what it holds back.
+    // Writing a backtrace takes long, and the pinned transaction makes others wait meanwhile.
     std::panic::set_hook(Box::new(|panic| eprintln!("{panic}")));
     let engine = Engine::<Unprotected>::new();
     let divided = engine.run_deferred(|tx| {

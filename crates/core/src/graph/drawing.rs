@@ -1,7 +1,7 @@
-//! Drawing the graph: what a transaction says that it is going to do, while it runs its body.
+//! Enqueueing operations: while its body runs, a transaction records what it is going to do.
 //!
-//! Operations that others may run go on the board. Computations stay with the owner, unless one of those waits for them, and
-//! so do operations that nobody else is to run: the owner runs them in their turns.
+//! Stealable operations go on the board. Computations stay with the owner, unless a stealable operation waits for them.
+//! Operations that nobody else may run stay with the owner too, which runs them in their turns.
 
 use super::stealable_operations::{Edge, OPERATIONS_MAX, Plan, Run};
 use crate::abort::{Abort, Misuse};
@@ -11,20 +11,20 @@ use crate::object::ObjectMeta;
 use crate::protocol::Protocol;
 use crate::transaction::Transaction;
 
-/// What is not on the board.
+/// An operation or a computation that is not on the board.
 pub(super) struct Own<P: Protocol> {
     pub(super) node: *mut u8,
     pub(super) run: Run<P>,
     pub(super) slot: u32,
     visit_inputs: VisitInputs,
     pub(super) on_rows: bool,
-    /// How many operations were on the board before it.
+    /// Number of operations on the board when it was enqueued.
     pub(super) after: usize,
     /// It is on the board now.
     pub(super) was_moved: bool,
 }
 
-/// Where what makes a result is drawn.
+/// The place of the operation or computation that makes a result.
 #[derive(Clone, Copy)]
 enum Place {
     /// On the board.
@@ -48,43 +48,44 @@ impl Place {
     }
 }
 
-/// Who may run an operation on rows.
+/// The workers that may run an operation on rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum By {
-    /// Anybody.
+    /// Any worker.
     Anybody,
     /// Its owner, in its turn.
     Owner,
 }
 
-/// What an attempt has drawn and not run yet.
+/// Operations that an attempt has enqueued and not yet run.
 pub(crate) struct Graph<P: Protocol> {
-    /// Operations on the board.
+    /// Number of operations on the board.
     pub(super) count: usize,
-    /// What is the owner's, in the order in which it was drawn.
+    /// The owner's own operations and computations, in the order in which they were enqueued.
     pub(super) own: Vec<Own<P>>,
-    /// How much of that has been run.
+    /// Number of those that have been run.
     pub(super) own_run: usize,
-    /// All before this one that work on rows are on the board now.
+    /// Those on rows before this one are all on the board.
     own_moved: usize,
-    /// Whether operations are drawn from now on instead of being run at once.
+    /// True if operations are enqueued from now on instead of being run at once.
     pub(super) draws: bool,
-    /// Results below this number have come from what was drawn and run before.
+    /// Results below this number come from earlier batches.
     pub(super) first_slot: u32,
-    /// True if an operation that meets a lock which is not free must give up instead of waiting.
+    /// True if an operation that finds a lock taken must give up instead of waiting.
     pub(crate) nonblocking: bool,
     /// True in a thief's attempt, which runs an operation for its owner.
     pub(crate) is_thief: bool,
-    /// True if the last operation did.
+    /// True if the last operation would have blocked.
     pub(crate) has_blocked: bool,
-    /// Whether others may run some of them.
+    /// True if others may run some of the operations.
     pub(crate) is_published: bool,
-    /// Whether the first one could not be run at once, as a lock was not free.
+    /// True if the first operation could not run at once because a lock was not free.
     pub(super) first_was_put_off: bool,
-    /// The keys that operations drawn so far work on: hashes, and one bit for each that says whether it may be among them.
+    /// Hashes of the keys of all enqueued operations. `bits` is a filter over them: if a key's bit is clear, the key is
+    /// not among them.
     keys: Vec<u64>,
     bits: [u64; 4],
-    /// The objects, by number, of which an operation is drawn whose key is not known.
+    /// Objects, by number, with an enqueued operation whose key is not known.
     in_turn: Vec<u32>,
 }
 
@@ -108,7 +109,7 @@ impl<P: Protocol> Graph<P> {
         }
     }
 
-    /// Whether nothing waits to be run.
+    /// True if nothing waits to be run.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn is_empty(&self) -> bool {
         self.count == 0 && self.own.is_empty()
@@ -126,7 +127,7 @@ impl<P: Protocol> Graph<P> {
         }
     }
 
-    /// Forgets what was drawn.
+    /// Forgets all enqueued operations.
     pub(super) fn clear(&mut self) {
         self.count = 0;
         self.is_published = false;
@@ -139,8 +140,9 @@ impl<P: Protocol> Graph<P> {
         self.in_turn.clear();
     }
 
-    /// Whether an own part waits for nothing on the board from `at` on: something that it waits for may have been moved there
-    /// after it was drawn. One on rows that was moved itself keeps those behind it waiting, which may be on the same key.
+    /// True if an own operation waits for nothing on the board from `at` on; one of its inputs may have been moved
+    /// there after it was enqueued. One on rows that was moved itself makes those behind it wait, because they may be
+    /// on the same key.
     pub(super) fn is_its_turn(&self, own: &Own<P>, results: &Results, at: usize) -> bool {
         let is_before = |slot| match results.place_of(slot).map(Place::numbered) {
             Some(Place::Published(before)) if slot >= self.first_slot => (before as usize) < at,
@@ -150,19 +152,19 @@ impl<P: Protocol> Graph<P> {
             return !own.on_rows || is_before(own.slot);
         }
         let mut is_its_turn = true;
-        // SAFETY: drawn with this function.
+        // SAFETY: enqueued with this function.
         unsafe { (own.visit_inputs)(own.node, &mut |slot| is_its_turn &= is_before(slot)) };
         is_its_turn
     }
 
-    /// How many of the operations that are to be on the board are run before others may take any: the one that was put off,
-    /// if it is there.
+    /// Number of operations on the board that run before others may take any: 1 for the operation that would have
+    /// blocked, if it is there.
     pub(super) fn run_first(&self) -> usize {
         let is_own = self.own.first().is_some_and(|own| own.after == 0 && !own.was_moved);
         usize::from(self.first_was_put_off && !is_own).min(self.count)
     }
 
-    /// Notes that an operation works on a key. Whether one before it may work on the same.
+    /// Notes that an operation works on a key. True if an earlier one may work on the same key.
     fn note(&mut self, key: u64) -> bool {
         let (word, bit) = (key as usize >> 6 & 3, 1 << (key & 63));
         let again = self.bits[word] & bit != 0 && self.keys.contains(&key);
@@ -175,7 +177,7 @@ impl<P: Protocol> Graph<P> {
 /// Visits the results that a node needs, by number.
 type VisitInputs = unsafe fn(*const u8, &mut dyn FnMut(u32));
 
-/// What an operation consists of.
+/// An operation: its function, the results that it needs, and its own result.
 struct Node<W, I, O> {
     work: W,
     inputs: I,
@@ -211,8 +213,8 @@ impl<W, I: Input, O> Node<W, I, O> {
 }
 
 impl<P: Protocol> Transaction<'_, P> {
-    /// Whether operations are drawn, for others to run, instead of being run at once: since one was put off, or because
-    /// somebody waits for the transaction.
+    /// True if operations are enqueued for waiting workers to steal, instead of being run at once. That begins when an
+    /// operation would have blocked, or when a worker waits for the transaction.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn draws(&mut self) -> bool {
         let Some(stealing) = P::Stealing::of(self.protocol) else { return false };
@@ -225,12 +227,12 @@ impl<P: Protocol> Transaction<'_, P> {
         self.attempt.graph.draws
     }
 
-    /// Runs an operation now, unless the transaction would have to wait for a lock and could share its operations instead.
-    /// `None` then: nothing has happened, and operations are drawn from now on.
+    /// Runs an operation now, unless the transaction would block and its operations could be stolen instead. Returns
+    /// `None` in that case: the operation has had no effect, and operations are enqueued from now on.
     ///
     /// # Errors
     ///
-    /// What the operation returns.
+    /// Returns the operation's own error.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn try_at_once<R>(
         &mut self,
@@ -241,7 +243,7 @@ impl<P: Protocol> Transaction<'_, P> {
         self.attempt.graph.nonblocking = false;
         match result {
             Ok(output) => {
-                // An operation that swallows the error of a part of it has not been put off.
+                // An operation that swallows the error of a part of it has not blocked.
                 self.attempt.graph.has_blocked = false;
                 Ok(Some(output))
             }
@@ -254,9 +256,9 @@ impl<P: Protocol> Transaction<'_, P> {
         }
     }
 
-    /// Draws an operation on rows of an object. `key` is a hash of what it works on, if that is known.
+    /// Enqueues an operation on rows of an object. `key` is a hash of its key, if that is known.
     ///
-    /// `work` may be called again if it was put off before it had written anything.
+    /// `work` may be called again if it would have blocked before its first write.
     ///
     /// # Errors
     ///
@@ -264,8 +266,8 @@ impl<P: Protocol> Transaction<'_, P> {
     ///
     /// # Safety
     ///
-    /// `work` and its inputs may be used and dropped by any thread, one at a time, and the result sent to and looked at by
-    /// any. What they rely on stays in memory until the attempt ends.
+    /// Any thread may use and drop `work` and its inputs, one thread at a time, and any may receive and look at the
+    /// result. The memory that they rely on stays valid until the attempt ends.
     #[inline]
     pub unsafe fn draw<I: Input, O: 'static, W>(
         &mut self,
@@ -278,20 +280,20 @@ impl<P: Protocol> Transaction<'_, P> {
     where
         W: FnMut(&mut Transaction<'_, P>, I::Value) -> Result<O, Abort> + 'static,
     {
-        // Of two on one key the later one is the owner's, in its turn.
+        // Of two operations on one key, the later one is the owner's, in its turn.
         let again = key.is_some_and(|key| self.attempt.graph.note(key));
         let in_turn = self.attempt.graph.in_turn.contains(&meta.number());
         let is_shared = by == By::Anybody && !again && !in_turn;
         self.draw_node(true, is_shared, inputs, work)
     }
 
-    /// Says that an operation on a key of this object that is not known has been drawn: those that come later are run in
-    /// their turns.
+    /// Notes that an operation of this object is enqueued whose key is not known, so that later ones run in their
+    /// turns.
     pub fn keep_in_turn(&mut self, meta: &ObjectMeta) {
         self.attempt.graph.in_turn.push(meta.number());
     }
 
-    /// Draws a computation.
+    /// Enqueues a computation.
     ///
     /// # Errors
     ///
@@ -313,8 +315,8 @@ impl<P: Protocol> Transaction<'_, P> {
         })
     }
 
-    /// As [`draw_computation`](Self::draw_computation). If the attempt cannot go on, the value will never be known, and its
-    /// next operation says so.
+    /// As [`draw_computation`](Self::draw_computation). If the attempt cannot go on, the value is never known, and the
+    /// attempt's next operation fails.
     ///
     /// # Safety
     ///
@@ -351,7 +353,7 @@ impl<P: Protocol> Transaction<'_, P> {
             return Err(self.misuse(Misuse::ForeignDeferred));
         }
         if is_shared && self.attempt.graph.count + self.attempt.graph.own.len() >= OPERATIONS_MAX {
-            // All that is the owner's may have to be on the board with it.
+            // The owner's own operations may all have to go on the board with it.
             self.run_graph()?;
         }
         let node = self.attempt.allocate(Node { work, inputs, result: None::<O> });
@@ -384,7 +386,7 @@ impl<P: Protocol> Transaction<'_, P> {
         Ok(deferred)
     }
 
-    /// Moves what a node waits for to the board, and what that waits for.
+    /// Moves the inputs of a node to the board, and their inputs before them.
     ///
     /// # Safety
     ///
@@ -395,7 +397,7 @@ impl<P: Protocol> Transaction<'_, P> {
             let Some(Place::Own(at)) = number.map(Place::numbered) else { return };
             let at = at as usize;
             if self.attempt.graph.own[at].on_rows {
-                // Those before it may be on the same key: they keep their order on the board.
+                // Earlier ones may be on the same key: they keep their order on the board.
                 while self.attempt.graph.own_moved < at {
                     let before = self.attempt.graph.own_moved;
                     self.attempt.graph.own_moved += 1;
@@ -410,14 +412,14 @@ impl<P: Protocol> Transaction<'_, P> {
         unsafe { visit_inputs(node, &mut each) };
     }
 
-    /// Moves what is the owner's to the board, unless it is there, behind what it waits for.
+    /// Moves an own operation to the board, behind its inputs, unless it is there.
     fn move_own(&mut self, at: usize) {
         let own = &mut self.attempt.graph.own[at];
         if std::mem::replace(&mut own.was_moved, true) {
             return;
         }
         let Own { node, run, slot, visit_inputs, on_rows, .. } = *own;
-        // SAFETY: drawn with this function. All comes after what it waits for, so this ends.
+        // SAFETY: enqueued with this function. Each comes after its inputs, so this ends.
         unsafe { self.move_inputs(node, visit_inputs) };
         let place = Place::Published(self.attempt.graph.count as u32);
         self.attempt.intentions.results.move_operation(slot, place.number());
@@ -433,20 +435,20 @@ impl<P: Protocol> Transaction<'_, P> {
         let at = self.attempt.graph.count;
         self.attempt.graph.count += 1;
         let (node, operation) = (plan.node, board.operation(at));
-        // SAFETY: the owner draws between batches: nobody can take an operation.
+        // SAFETY: the owner enqueues between batches: nobody can take an operation.
         *unsafe { operation.plan_mut() } = Some(plan);
         let results = &self.attempt.intentions.results;
         let mut inputs_left = 0;
         let mut each = |slot| {
             let number = results.operation_of(slot);
             let Some(Place::Published(before)) = number.map(Place::numbered) else { return };
-            // SAFETY: as above; it was drawn before.
+            // SAFETY: as above; it was enqueued before.
             let Some(plan) = (unsafe { board.operation(before as usize).plan_mut() }) else { return };
             let edge = self.attempt.allocate(Edge { to: at as u32, next: plan.followers });
             plan.followers = edge.cast::<Edge>();
             inputs_left += 1;
         };
-        // SAFETY: the node was drawn with this function.
+        // SAFETY: the node was enqueued with this function.
         unsafe { visit_inputs(node, &mut each) };
         operation.set_inputs_left(inputs_left);
     }

@@ -1,12 +1,12 @@
 //! The graph of a transaction's operations, which other workers may run (stealdb §3).
 //!
-//! Under a protocol that lets others [steal](Stealing) operations, a transaction whose way is barred by another one, or
-//! for which others wait, does not run its operations itself one after the other. It *draws* them: each becomes a node with
-//! the results that it needs, so that the procedure's own source, run once, gives the graph (stealdb §3.1 has it made
-//! beforehand, by hand). Then it runs what can be run, and so do those that wait for it, who find the operations on its
-//! [`StealableOperations`].
+//! Under a protocol that lets others [steal](Stealing) operations, a transaction that would block, or that others wait
+//! for, does not run its operations itself one after the other. It *enqueues* them for waiting workers to steal: each
+//! becomes a node with the results that it needs. So the procedure's own source, run once, gives the graph (stealdb
+//! §3.1 has it made beforehand, by hand). Then the owner runs its runnable operations, and so do workers that wait for
+//! it; they find them in its [`StealableOperations`], its *board*.
 //!
-//! # Who runs an operation
+//! # Claiming an operation
 //!
 //! An operation's word on the board says which batch of operations it belongs to, and its state:
 //!
@@ -15,25 +15,25 @@
 //!    └────(its last input)────────────────────┘ └──► GIVEN_BACK ──┘
 //! ```
 //!
-//! Whoever changes it to `TAKEN`, by one compare-and-swap of batch and state, runs it, and nobody else ever does (stealdb,
-//! Algorithm 2, line 1). The owner then marks it `FINISHED`; a thief `DONE`, for the owner to adopt what it has done. A
-//! thief never waits for a lock: if one is not free, it gives the operation back, of which nothing has happened, and the
-//! owner runs it when all before it are finished.
+//! A worker claims an operation by changing its word to `TAKEN`, with one compare-and-swap of batch and state; only
+//! that worker ever runs it (stealdb, Algorithm 2, line 1). The owner then marks it `FINISHED`; a thief marks it
+//! `DONE`, so that the owner adopts the stolen work. A thief never waits for a lock. If one is not free, it gives the
+//! operation back with no effect, and the owner runs it when all before it are finished.
 //!
-//! # What a thief touches
+//! # Stolen work
 //!
-//! Not the owner's attempt, which is the owner's alone. Each operation on the board has an attempt of its own, its *share*,
-//! with tracking set and memory; a thief runs the operation with that, in the owner's name: locks say that they are the
-//! owner's. The owner adopts the share afterwards: its items become the attempt's.
+//! A thief never touches the owner's attempt. Each operation on the board has an attempt of its own for the *stolen
+//! work*, with tracking set and memory. A thief runs the operation with that, in the owner's name: locks say that they
+//! are the owner's. The owner adopts the stolen work afterwards, so that its items become the attempt's.
 //!
-//! What an operation has been given (its node, the results that it needs, the share) is the owner's memory. It stays until
-//! the attempt ends, and the owner does not go on, whatever happens, before nobody runs any of its operations any more.
+//! The inputs of an operation (its node, the results that it needs) and its stolen work are the owner's memory. They
+//! stay until the attempt ends. The owner never leaves a batch while another worker runs one of its operations.
 //!
 //! # Order
 //!
 //! Operations come after those whose results they need. Two on the same key stay in their order: the later one is the
-//! owner's, in its turn. If one that others may run needs its result, it is on the board, and so are those of the owner's
-//! that were drawn before it; those after it wait for it. All others may run in any order: they commute, as each has its
+//! owner's, in its turn. If a stealable operation needs its result, it goes on the board, together with the owner's
+//! earlier operations on rows; later ones wait for it. All others may run in any order: they commute, as each holds its
 //! locks until the attempt ends.
 
 mod drawing;
@@ -53,19 +53,19 @@ pub use stealable_operations::{BATCH_BITS, BATCH_LOW, Found, StealableOperations
 
 /// Bit 1024 of an item's flags is that of stolen operations.
 impl Flags {
-    /// Another worker has made it for the attempt.
+    /// Another worker has recorded it for the attempt.
     pub(crate) const ADOPTED: Flags = Flags(1024);
 }
 
 impl<P: Protocol> Attempt<P> {
-    /// True if an operation that meets a lock which is not free must give up, to be tried again later. It then returns
+    /// True if an operation that finds a lock taken must give up, to be tried again later. It then returns
     /// [`would_block`](Self::would_block) at once.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn nonblocking(&self) -> bool {
         self.graph.nonblocking
     }
 
-    /// Notes that an operation gave up because it would have blocked. Returns the reason to give; nobody counts it.
+    /// Notes that an operation gave up because it would have blocked. Returns the reason to give, which is not counted.
     pub fn would_block(&mut self) -> Reason {
         self.graph.has_blocked = true;
         Reason::WriteLocked
@@ -77,35 +77,36 @@ impl<P: Protocol> Attempt<P> {
     }
 }
 
-/// The protocol's part in stealing: who waits for whom, and who hears of operations to be run (stealdb §3).
+/// The protocol's part in stealing: it knows which workers wait for which, and tells them of runnable operations
+/// (stealdb §3).
 pub trait Stealing<P: Protocol>: Sized {
-    /// True, but for [`Absent`].
+    /// True except for [`Absent`].
     const PRESENT: bool = true;
 
-    /// The capability of an engine's protocol. `None` if this variant of it does not let others run operations.
+    /// Returns the capability of an engine's protocol. `None` if this variant of it does not let others run operations.
     fn of(protocol: &P) -> Option<&Self>;
 
-    /// The board on which a worker's operations are found.
+    /// Returns the board of a worker, from which others steal its operations.
     fn board(&self, worker: WorkerId) -> &StealableOperations<P>;
 
-    /// True if a worker waits for the attempt, so that it could run operations.
+    /// True if a worker waits for the attempt, so that it could steal operations.
     fn has_waiters(&self, attempt: &Attempt<P>) -> bool;
 
     /// Notes that operations of the attempt are on its board, `stealable` of which can be stolen.
     fn published(&self, attempt: &mut Attempt<P>, batch: u64, stealable: u32);
 
-    /// As [`published`](Self::published), to the attempt's own worker only, which may run them as a thief would.
+    /// As [`published`](Self::published), but tells only the attempt's own worker, which may run them as a thief would.
     fn published_ahead(&self, attempt: &mut Attempt<P>, batch: u64, stealable: u32);
 
     /// True if the attempt runs operations while it waits for its first lock.
     fn runs_ahead(&self, attempt: &Attempt<P>) -> bool;
 
-    /// The protocol state that a thief uses on the owner's behalf. Locks that the thief takes are the owner's; a thief must
-    /// not block ([`Attempt::nonblocking`]).
+    /// The protocol state that a thief uses on the owner's behalf. Locks that the thief takes are the owner's; a thief
+    /// must not block ([`Attempt::nonblocking`]).
     fn thief_state(&self, owner: WorkerId) -> P::Local;
 
-    /// Merges an item that a thief recorded into the owner's item, where the owner may hold the same lock. The caller joins
-    /// flags and mark.
+    /// Merges an item that a thief recorded into the owner's item, where the owner may hold the same lock. The caller
+    /// joins flags and mark.
     fn adopt(&self, attempt: &mut Attempt<P>, mine: ItemId, detached: &Item<P>);
 }
 

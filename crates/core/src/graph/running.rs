@@ -1,4 +1,4 @@
-//! Running what was drawn: the owner from the front, thieves from the back (stealdb, Algorithms 1 and 2).
+//! Running enqueued operations: the owner from the front, thieves from the back (stealdb, Algorithms 1 and 2).
 
 use super::drawing::Own;
 use super::stealable_operations::{OwnerInfo, StealableOperations};
@@ -14,12 +14,12 @@ use hotrow_sync::clock;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::NonNull;
 
-/// One operation in so many is timed.
+/// One operation in this many is timed.
 const TIMED_ONE_IN: u64 = 8;
 
 impl<P: Protocol> StealableOperations<P> {
-    /// Runs an operation that the caller, a thief, has taken. What has waited for nothing but its result is in `ready` then,
-    /// and taken.
+    /// Runs an operation that the caller, a thief, has taken. Puts into `ready`, and takes, the operations that have
+    /// waited only for its result.
     pub(super) fn run_taken(&self, at: usize, batch: u64, ready: &mut Ready) {
         let operation = self.operation(at);
         // SAFETY: the caller has taken the operation.
@@ -31,7 +31,7 @@ impl<P: Protocol> StealableOperations<P> {
         if timed {
             share.took_ns = Some(clock::nanoseconds().saturating_sub(began_ns));
         }
-        // SAFETY: as above. The owner will read no more of the share, if it is there.
+        // SAFETY: as above. The owner reads no more of the stolen work if the item is there.
         *unsafe { operation.item_mut() } = if timed { None } else { share.take_only_item() };
         let state = match share.outcome {
             Outcome::WouldBlock => State::GivenBack,
@@ -43,17 +43,18 @@ impl<P: Protocol> StealableOperations<P> {
                 State::Done
             }
         };
-        // What it has taken is taken before this one is done: the owner, who waits for one after the other, misses none.
+        // Its followers are taken before this one is done, so that the owner, which waits for one after the other,
+        // misses none.
         operation.word.set(state, batch);
         self.tell_owner();
     }
 
-    /// Lets those go on that have waited for nothing but the result of an operation. Computations are made next by who
-    /// has made the result, and so is one operation on rows by a thief; other operations can be taken by anybody.
+    /// Releases the operations that have waited only for this result. The worker that made the result makes the
+    /// computations among them next; a thief also runs one on rows. Any worker can take the others.
     fn follow(&self, at: usize, batch: u64, is_thief: bool, ready: &mut Ready) {
         // SAFETY: the caller has taken the operation, or nobody can.
         let mut edge = unsafe { self.operation(at).plan() }.followers;
-        // SAFETY: in the owner's arena, made when the graph was drawn.
+        // SAFETY: in the owner's arena, made when the graph was enqueued.
         while let Some(after) = unsafe { edge.as_ref() } {
             edge = after.next;
             let follower = self.operation(after.to as usize);
@@ -74,7 +75,7 @@ impl<P: Protocol> StealableOperations<P> {
     }
 }
 
-/// Operations that whoever has made their last input runs next.
+/// Operations that the worker that made their last input runs next.
 #[derive(Default)]
 pub(super) struct Ready {
     computations: [u32; 16],
@@ -96,7 +97,7 @@ impl Ready {
         }
     }
 
-    /// Computations first: others may wait for what they make.
+    /// Returns the next one, computations first, because others may wait for their results.
     pub(super) fn next(&mut self) -> Option<usize> {
         match self.count.checked_sub(1) {
             Some(left) => {
@@ -108,17 +109,17 @@ impl Ready {
     }
 }
 
-/// When the owner runs an operation.
+/// The moment at which the owner runs an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Turn {
-    /// All that was drawn before it has run.
+    /// All operations enqueued before it have run.
     Due,
-    /// Not all. If it panics, that is not known before its turn comes: it may rely on a condition that does not hold, and
-    /// then nobody hears of it.
+    /// Some have not. A panic is then kept until its turn comes: the operation may rely on a condition that does not
+    /// hold, and in that case the panic is never reported.
     Early,
 }
 
-/// What the owner has taken to run it next. If something goes wrong before, nobody runs it, nor waits for it.
+/// The operations that the owner has taken to run next. If an error comes first, nobody runs them or waits for them.
 struct ClaimGuard<'b, P: Protocol> {
     board: &'b StealableOperations<P>,
     ready: Ready,
@@ -133,7 +134,7 @@ impl<P: Protocol> Drop for ClaimGuard<'_, P> {
 }
 
 impl<P: Protocol> Transaction<'_, P> {
-    /// Runs all that has been drawn, with the help of those that wait for the transaction.
+    /// Runs all enqueued operations, with the help of workers that wait for the transaction.
     ///
     /// # Errors
     ///
@@ -177,7 +178,8 @@ impl<P: Protocol> Transaction<'_, P> {
         };
         // SAFETY: the batch before has ended: no operation is taken.
         unsafe { board.begin(owner) };
-        // Others get the operations of one that has what they wait for, not of one that waits itself.
+        // Others may take operations only once the first one has its locks, so that they do not steal from a worker
+        // that waits itself.
         let first = self.attempt.graph.run_first();
         let count = self.attempt.graph.count;
         let mut ahead_of = None;
@@ -208,7 +210,7 @@ impl<P: Protocol> Transaction<'_, P> {
         self.run_own_parts(count)
     }
 
-    /// Makes the computations whose inputs are known, so that the operations which wait for them can be stolen, too.
+    /// Makes the computations whose inputs are known, so that the operations that wait for them can be stolen, too.
     fn compute_first(
         &mut self,
         board: &StealableOperations<P>,
@@ -225,7 +227,8 @@ impl<P: Protocol> Transaction<'_, P> {
         Ok(())
     }
 
-    /// Runs what is the owner's and was drawn before an operation on the board was, all of those before that being finished.
+    /// Runs the owner's own operations that were enqueued before operation `at` of the board; all before `at` are
+    /// finished.
     fn run_own_parts(&mut self, at: usize) -> Result<(), Abort> {
         let results = self.attempt.intentions.results.shared();
         while let Some(own) = self.attempt.graph.own.get(self.attempt.graph.own_run)
@@ -238,7 +241,7 @@ impl<P: Protocol> Transaction<'_, P> {
             if was_moved {
                 continue;
             }
-            // SAFETY: drawn with this function; all that it needs has run. The slot is its own.
+            // SAFETY: enqueued with this function; all its inputs are known. The slot is its own.
             unsafe {
                 run(node, results.as_ref(), self)?;
                 results.as_ref().learn(slot);
@@ -250,8 +253,8 @@ impl<P: Protocol> Transaction<'_, P> {
         Ok(())
     }
 
-    /// Sees to it that an operation is finished, when all before it are. While somebody else runs it, others are run that
-    /// come later: those up to `ahead` are no more to be had.
+    /// Makes sure that an operation is finished; all before it are. While another worker runs it, the owner runs later
+    /// ones: those below `ahead` can no longer be claimed.
     fn finish_one(
         &mut self,
         board: &StealableOperations<P>,
@@ -269,14 +272,14 @@ impl<P: Protocol> Transaction<'_, P> {
                     }
                 }
                 state @ (State::Runnable | State::Waiting) => {
-                    // All that it has waited for are done, and nobody claims a follower after that.
+                    // All its inputs are done, and nobody claims a follower after that.
                     debug_assert!(operation.has_inputs());
                     if operation.word.take(state, batch) {
                         return self.run_own(board, at, Turn::Due);
                     }
                 }
                 State::GivenBack => {
-                    // Locks that a thief has got before it met one that was not free.
+                    // Adopts the locks that a thief got before it found one that was not free.
                     self.adopt(board, at, false)?;
                     return self.run_own(board, at, Turn::Due);
                 }
@@ -289,7 +292,7 @@ impl<P: Protocol> Transaction<'_, P> {
         }
     }
 
-    /// Runs the next operation from `ahead` on that can be run. False if there is none.
+    /// Runs the next runnable operation from `ahead` on. False if there is none.
     fn run_ahead(&mut self, board: &StealableOperations<P>, ahead: &mut usize) -> Result<bool, Abort> {
         let batch = board.batch();
         while *ahead < self.attempt.graph.count {
@@ -309,7 +312,7 @@ impl<P: Protocol> Transaction<'_, P> {
         Ok(false)
     }
 
-    /// Runs an operation that the attempt has taken of its own, and the computations that have waited for nothing but its
+    /// Runs an operation of its own that the attempt has taken, and then the computations that have waited only for its
     /// result.
     fn run_own(&mut self, board: &StealableOperations<P>, at: usize, turn: Turn) -> Result<(), Abort> {
         let mut begun = ClaimGuard { board, ready: Ready::default() };
@@ -333,7 +336,7 @@ impl<P: Protocol> Transaction<'_, P> {
         let plan = unsafe { operation.plan() };
         let timed = (batch + at as u64).is_multiple_of(TIMED_ONE_IN) && plan.on_rows && at != 0;
         let began_ns = if timed { clock::nanoseconds() } else { 0 };
-        // Before it runs, as it may panic. Nobody but the owner wants to know.
+        // Set before it runs, because it may panic. Nobody but the owner waits for it.
         operation.word.set(State::Finished, batch);
         // SAFETY: the plan's function knows its node, which nobody else uses; its inputs are known. The results are the
         // attempt's.
@@ -359,11 +362,11 @@ impl<P: Protocol> Transaction<'_, P> {
         Ok(())
     }
 
-    /// Makes what a thief has done the attempt's.
+    /// Adopts the stolen work of an operation.
     fn adopt(&mut self, board: &StealableOperations<P>, at: usize, is_done: bool) -> Result<(), Abort> {
         let operation = board.operation(at);
         let Some(stealing) = P::Stealing::of(self.protocol) else { return Ok(()) };
-        // SAFETY: done, or given back: whoever had taken it has done with it.
+        // SAFETY: done, or given back: the thief no longer uses it.
         if let Some(item) = unsafe { operation.item_mut() }.take() {
             self.attempt.adopt_only(stealing, &item);
             self.count_operation(true, None);
@@ -389,14 +392,14 @@ impl<P: Protocol> Transaction<'_, P> {
             Outcome::Stopped(stop) => return Err(self.stop(stop)),
         }
         adopted.map_err(|lost| {
-            // The next attempt meets nobody's changes but those that it makes itself.
+            // The next attempt meets no changes but its own.
             self.attempt.runs_at_once |= lost.reason == Reason::StructureChanged;
             self.lose(lost)
         })
     }
 
-    /// Takes all operations back that nobody has begun, waits for the others, and adopts what they hold. In ascending
-    /// order: who runs one may take another one that comes after it.
+    /// Takes back all operations that nobody has begun, waits for the others, and adopts their locks. In ascending
+    /// order: the worker that runs one may take another one that comes after it.
     #[cold]
     fn withdraw(&mut self, board: &StealableOperations<P>) {
         let batch = board.batch();
@@ -405,13 +408,13 @@ impl<P: Protocol> Transaction<'_, P> {
             loop {
                 match operation.word.state() {
                     State::Runnable if !operation.word.take(State::Runnable, batch) => continue,
-                    // A thief's: the owner's are finished as soon as it begins them.
+                    // A thief's: the owner marks its own as finished before it runs them.
                     State::Taken => {
                         board.await_done(operation);
                         continue;
                     }
                     state @ (State::Done | State::GivenBack) => {
-                        // What has become of the attempt is decided.
+                        // The outcome of the attempt is already decided.
                         let _ = self.adopt(board, at, state == State::Done);
                     }
                     State::Runnable | State::Waiting | State::Finished => {}

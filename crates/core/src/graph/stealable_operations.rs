@@ -1,4 +1,4 @@
-//! The board: an attempt's operations, where others find them.
+//! The board: an attempt's stealable operations.
 
 use super::drawing::By;
 use super::running::Ready;
@@ -21,88 +21,89 @@ use hotrow_sync::{Arc, OnceLock};
 use std::cell::UnsafeCell;
 use std::ptr::NonNull;
 
-/// Operations of an attempt that are on its board at a time.
+/// Maximum number of an attempt's operations on its board.
 pub(super) const OPERATIONS_MAX: usize = if cfg!(test) { 8 } else { 256 };
-/// Operations that are made at a time, when the first of them is needed.
+/// Number of operations that are allocated together, when the first of them is needed.
 const CHUNK: usize = if cfg!(test) { 4 } else { 16 };
 
-/// How many bits of a batch's number [`StealableOperations::take`] knows it by.
+/// Number of low bits of a batch's number by which [`StealableOperations::take`] knows it.
 pub const BATCH_BITS: u32 = 26;
-/// These bits.
+/// A mask of these bits.
 pub const BATCH_LOW: u64 = (1 << BATCH_BITS) - 1;
 
-/// How often the owner looks whether an operation is done before it parks.
+/// Number of times that the owner looks at an operation before it yields, and again before it parks.
 const LOOKS: u32 = if cfg!(loom) { 0 } else { 64 };
 
-/// An operation that waits for another one's result. In the owner's arena.
+/// An operation that waits for another one's result; in the owner's arena.
 pub(super) struct Edge {
     pub(super) to: u32,
     pub(super) next: *const Edge,
 }
 
-/// How an operation is run: its node, the results, and the transaction whose operation it is, or the share's.
+/// A function that runs an operation: of its node, the results, and the owner's or a thief's transaction.
 pub(super) type Run<P> = unsafe fn(*mut u8, &Results, &mut Transaction<'_, P>) -> Result<(), Abort>;
 
-/// What the owner says of an operation before anybody can take it.
+/// An operation as its owner describes it before any worker can take it.
 pub(super) struct Plan<P: Protocol> {
     /// In the owner's arena, of the type that `run` knows.
     pub(super) node: *mut u8,
     pub(super) run: Run<P>,
-    /// Tells a part of the results that it is known.
+    /// The number of its result.
     pub(super) slot: u32,
-    /// Those that wait for its result.
+    /// The operations that wait for its result.
     pub(super) followers: *const Edge,
-    /// Whether it works on rows. If not, one that does waits for it.
+    /// True if it works on rows. Otherwise it is a computation for which one on rows waits.
     pub(super) on_rows: bool,
-    /// Who may run it.
+    /// The workers that may run it.
     pub(super) by: By,
 }
 
-/// One operation. What its owner looks at afterwards, mostly, is in the first 64 bytes.
+/// One operation. The first 64 bytes hold the parts that its owner usually looks at afterwards.
 #[repr(C)]
 pub(super) struct Operation<P: Protocol> {
     pub(super) word: Word,
-    /// How many of its inputs are not known.
+    /// Number of inputs that are not known yet.
     inputs_left: AtomicU32,
-    /// The only item of the share, if there is nothing else in that.
+    /// The only item of the stolen work, if nothing else is to be adopted.
     item: UnsafeCell<Option<Item<P>>>,
     /// Written by the owner while nobody can take the operation.
     plan: UnsafeCell<Option<Plan<P>>>,
-    /// Written by who has taken it, and by the owner when it is done.
+    /// Written by the worker that has taken the operation, and by the owner when it is done.
     share: UnsafeCell<StolenWork<P>>,
 }
 
-/// What the operations of a batch have in common: their owner, as far as thieves must know it.
+/// The common part of a batch's operations: the owner, as far as thieves must know it.
 pub(super) struct OwnerInfo<P: Protocol> {
     pub(super) protocol: NonNull<P>,
     pub(super) stealing: NonNull<P::Stealing>,
     pub(super) engine: EngineId,
     pub(super) slot: NonNull<Slot<P>>,
     pub(super) results: NonNull<Results>,
-    /// The attempt: no other one has this.
+    /// The attempt's stamp, which no other attempt has.
     pub(super) stamp: u64,
     pub(super) profile: Profile,
     pub(super) worker: WorkerId,
     pub(super) recorder: Option<Arc<Recorder>>,
 }
 
-/// A worker's operations that others may run.
+/// A worker's operations that others may steal.
 pub struct StealableOperations<P: Protocol> {
     chunks: [OnceLock<Box<[CachePadded<Operation<P>>]>>; OPERATIONS_MAX / CHUNK],
-    /// Those operations on rows of the current batch that could be run when it began, by their places in `chunks`.
+    /// Operations on rows of the current batch that could be run when it began, by their places in `chunks`.
     queue: [AtomicU32; OPERATIONS_MAX],
     /// The current batch. Only the owner changes it.
     batch: AtomicU64,
     owner: UnsafeCell<Option<OwnerInfo<P>>>,
-    /// Where the owner waits for thieves.
+    /// The owner waits here for thieves.
     done: Event,
 }
 
-// SAFETY: what is in cells is written by one at a time. The plan and the lender: by the owner, before it makes the
-// operation's word say that it may be taken (release), and read by who has taken it (acquire); the owner changes them only
-// when no operation of the batch is taken. The share: by who has taken the operation, until the word says that it is done
-// (release), and then by the owner (acquire). The pointers lead to memory that the owner keeps until then. What a plan's
-// node holds may be used by any thread: whoever records it has promised that (`Transaction::draw`).
+// SAFETY: each cell has one writer at a time. Plan and owner info: the owner writes them before it makes the
+// operation's word say that it may be taken (release), and the worker that has taken it reads them (acquire); the owner
+// changes them only when no operation of the batch is taken. The stolen work: the worker that has taken the operation
+// writes it until the word says that it is done (release), and then the owner does (acquire). The pointers lead to
+// memory that the owner keeps until then. Any thread may use what a plan's node holds: `Transaction::draw` demands that
+// of its caller.
 unsafe impl<P: Protocol> Sync for StealableOperations<P> {}
 // SAFETY: as above; the pointers are only followed while the owner waits.
 unsafe impl<P: Protocol> Send for StealableOperations<P> {}
@@ -125,12 +126,12 @@ impl<P: Protocol> std::fmt::Debug for StealableOperations<P> {
     }
 }
 
-/// What came of trying to take an operation.
+/// The result of trying to take an operation.
 #[derive(Debug)]
 pub enum Found<'b, P: Protocol> {
-    /// The caller has it.
+    /// The caller has taken it.
     Taken(Taken<'b, P>),
-    /// Somebody else has taken it, or its inputs are not known.
+    /// Another worker has taken it, or its inputs are not known.
     Busy,
     /// Its batch is over.
     Ended,
@@ -157,7 +158,7 @@ impl<P: Protocol> Operation<P> {
     }
 
     pub(super) fn set_inputs_left(&self, inputs_left: u32) {
-        // Relaxed: before the word says that it may be taken.
+        // Relaxed: the word's release store, which lets others take it, comes later.
         self.inputs_left.store(inputs_left, Ordering::Relaxed);
     }
 
@@ -166,15 +167,15 @@ impl<P: Protocol> Operation<P> {
         self.inputs_left.load(Ordering::Acquire) == 0
     }
 
-    /// Says that an input is known. True if that was the last one.
+    /// Notes that an input is known. True if that was the last one.
     pub(super) fn has_last_input(&self) -> bool {
-        // Acquire and release: pairs with itself; who brings it to zero has seen all the results.
+        // Acquire and release: pairs with itself; the worker that brings it to zero has seen all the results.
         self.inputs_left.fetch_sub(1, Ordering::AcqRel) == 1
     }
 
     /// # Safety
     ///
-    /// The operation is of the current batch, and the caller has taken one of that, or is the owner.
+    /// The operation is of the current batch, and the caller has taken one of that batch or is the owner.
     pub(super) unsafe fn plan(&self) -> &Plan<P> {
         // SAFETY: the caller's promise: nobody writes it.
         unsafe { &*self.plan.get() }.as_ref().expect("the operation was drawn")
@@ -200,8 +201,8 @@ impl<P: Protocol> Operation<P> {
 
     /// # Safety
     ///
-    /// The caller has taken the operation and has not given it up; or it is the owner, and the operation is done, given
-    /// back or finished. And no other reference to the share is in use.
+    /// Either the caller has taken the operation and has not given it up, or it is the owner and the operation is done,
+    /// given back or finished. No other reference to the stolen work is in use.
     #[allow(clippy::mut_from_ref)]
     pub(super) unsafe fn share_mut(&self) -> &mut StolenWork<P> {
         // SAFETY: the caller's promise.
@@ -215,9 +216,9 @@ impl<P: Protocol> StealableOperations<P> {
         &self.chunks[at / CHUNK].get_or_init(make)[at % CHUNK]
     }
 
-    /// The current batch.
+    /// Returns the current batch.
     pub fn batch(&self) -> u64 {
-        // Relaxed: for the owner, who alone changes it; others check it when they take an operation.
+        // Relaxed: only the owner changes it; others check it when they take an operation.
         self.batch.load(Ordering::Relaxed)
     }
 
@@ -227,20 +228,20 @@ impl<P: Protocol> StealableOperations<P> {
     ///
     /// The caller is the owner, and no operation is taken.
     pub(super) unsafe fn begin(&self, owner: OwnerInfo<P>) {
-        // SAFETY: the caller's promise; thieves look at the lender only after they have taken an operation.
+        // SAFETY: the caller's promise; thieves look at the owner info only after they have taken an operation.
         unsafe { *self.owner.get() = Some(owner) };
     }
 
-    /// Lets others take operations. How many they are, on rows.
+    /// Lets others take operations. Returns the number of runnable ones on rows.
     pub(super) fn publish(&self, range: std::ops::Range<usize>) -> u32 {
         let (batch, mut stealable) = (self.batch(), 0);
         for at in range {
             let operation = self.operation(at);
-            // SAFETY: the owner calls this, and nobody can take an operation on rows yet but one of those before, which
-            // leaves plans as they are.
+            // SAFETY: only the owner calls this. Nobody can take an operation on rows yet, except one of those before,
+            // which leaves plans as they are.
             let plan = unsafe { operation.plan() };
             let state = match () {
-                // Made already, or it has panicked.
+                // Already made, or it has panicked.
                 () if matches!(operation.word.state_in(batch), Some(State::Finished | State::Done)) => {
                     continue;
                 }
@@ -249,7 +250,7 @@ impl<P: Protocol> StealableOperations<P> {
                 () => State::Waiting,
             };
             if state == State::Runnable {
-                // Relaxed: pairs with whatever makes the number of operations known.
+                // Relaxed: pairs with the access that makes the number of operations known.
                 self.queue[stealable as usize].store(at as u32, Ordering::Relaxed);
                 stealable += 1;
             }
@@ -258,7 +259,7 @@ impl<P: Protocol> StealableOperations<P> {
         stealable
     }
 
-    /// Ends a batch: no operation of it can be taken any more.
+    /// Ends a batch, so that no operation of it can be taken any more.
     pub(super) fn end_batch(&self) {
         self.batch.store(self.batch() + 1, Ordering::Relaxed);
     }
@@ -271,8 +272,8 @@ impl<P: Protocol> StealableOperations<P> {
         unsafe { &*self.owner.get() }.as_ref().expect("a batch has begun")
     }
 
-    /// Takes an operation, by its place among those that could be run first, if nobody has it and it is of the batch of
-    /// which the [lowest bits](BATCH_LOW) are given.
+    /// Takes an operation, by its place among those that were runnable when the batch began, if it is still runnable
+    /// and the low bits of its batch are [these](BATCH_LOW).
     pub fn take(&self, place: u32, batch_low: u64) -> Found<'_, P> {
         // Relaxed: if it is of another batch, so is the operation's word.
         let Some(at) = self.queue.get(place as usize) else { return Found::Ended };
@@ -289,10 +290,10 @@ impl<P: Protocol> StealableOperations<P> {
         }
     }
 
-    /// Waits until an operation is not taken any more.
+    /// Waits until an operation is no longer taken.
     pub(super) fn await_done(&self, operation: &Operation<P>) {
         let is_done = || operation.word.state() != State::Taken;
-        // Operations are short.
+        // Operations are short, so spinning comes first.
         if !spin_until(LOOKS, is_done) && !yield_until(LOOKS, is_done) {
             self.done.wait_until(is_done);
         }
@@ -304,7 +305,7 @@ impl<P: Protocol> StealableOperations<P> {
 }
 
 impl<P: Protocol> Taken<'_, P> {
-    /// Runs the operation in its owner's name, and those that have waited for nothing but its result.
+    /// Runs the operation in its owner's name, and then those that have waited only for its result.
     pub fn run(self) {
         let Taken { board, at, batch } = self;
         let mut ready = Ready::default();

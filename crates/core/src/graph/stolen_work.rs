@@ -1,4 +1,4 @@
-//! A share: what a thief has done of an attempt, until the owner adopts it.
+//! Stolen work: the effects of an operation that a thief has run, kept until the owner adopts them.
 
 use super::stealable_operations::{OwnerInfo, Plan};
 use crate::abort::{Abort, Reason};
@@ -15,27 +15,27 @@ use hotrow_sync::memory;
 use std::mem::ManuallyDrop;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// What has become of an operation in a thief's hands.
+/// The result of an operation in a thief's hands.
 #[derive(Debug)]
 pub(super) enum Outcome {
-    /// Its result is there.
+    /// It has run, and its result is known.
     Done,
-    /// A lock was not free. Nothing has happened; locks that it has got already are the owner's.
+    /// A lock was not free. The operation has had no effect; locks that it has already got are the owner's.
     WouldBlock,
-    /// It has lost a conflict, over the segment that it touched last.
+    /// It has lost a conflict over the segment that it touched last.
     Lost(Reason),
     /// The attempt cannot commit.
     Stopped(Stop),
 }
 
-/// What a thief has done.
+/// The effects of an operation that a thief has run.
 pub(super) struct StolenWork<P: Protocol> {
     /// Made when the operation is stolen for the first time.
     attempt: Option<Box<Attempt<P>>>,
-    /// The owner's attempt whose payloads are in its memory.
+    /// The owner's attempt whose payloads are in this memory.
     stamp: u64,
     pub(super) outcome: Outcome,
-    /// How long it took, if it was timed.
+    /// Duration of the operation, if it was timed.
     pub(super) took_ns: Option<u64>,
 }
 
@@ -48,10 +48,11 @@ impl<P: Protocol> StolenWork<P> {
     ///
     /// # Safety
     ///
-    /// The caller has taken the operation that has this plan and this share.
+    /// The caller has taken the operation that has this plan and this stolen work.
     pub(super) unsafe fn run(&mut self, plan: &Plan<P>, owner: &OwnerInfo<P>) {
         let attempt = self.attempt.get_or_insert_with(|| Box::new(Attempt::small()));
-        // SAFETY: the owner is in its attempt until the operation is done (`StealableOperations`), and so all this is in memory.
+        // SAFETY: the owner stays in its attempt until the operation is done (`StealableOperations`), so all this is in
+        // memory.
         let (protocol, stealing) = unsafe { (owner.protocol.as_ref(), owner.stealing.as_ref()) };
         // SAFETY: as above.
         let (slot, results) = unsafe { (owner.slot.as_ref(), owner.results.as_ref()) };
@@ -61,7 +62,7 @@ impl<P: Protocol> StolenWork<P> {
             attempt.forget_payloads();
         }
         attempt.open_share(stealing, owner);
-        // Never dropped: it would end the attempt. What it has of its own is taken out below.
+        // Never dropped: that would end the attempt. Its own parts are taken out below.
         let mut tx = ManuallyDrop::new(Transaction::of_share(protocol, owner.engine, attempt, slot));
         // SAFETY: the caller's promise; the plan's function knows the node's type.
         let result = catch_unwind(AssertUnwindSafe(|| unsafe { (plan.run)(plan.node, results, &mut tx) }));
@@ -70,7 +71,7 @@ impl<P: Protocol> StolenWork<P> {
         self.outcome = match result {
             Ok(Ok(())) => Outcome::Done,
             Ok(Err(_)) if put_off && attempt.items.writes().is_empty() => Outcome::WouldBlock,
-            // The next attempt draws nothing.
+            // The next attempt enqueues nothing.
             Ok(Err(_)) if put_off => Outcome::Lost(Reason::Undeclared),
             Ok(Err(abort)) => match stop {
                 Some(Stop::Lost(loss)) => Outcome::Lost(loss.reason),
@@ -83,8 +84,8 @@ impl<P: Protocol> StolenWork<P> {
         attempt.leave_share(matches!(self.outcome, Outcome::WouldBlock));
     }
 
-    /// Takes the share's only item out, if that is all there is to adopt. Nothing is left then: whoever looks at the share
-    /// before it is used again must not find what has been adopted.
+    /// Takes the only item out, if nothing else is to be adopted. The tracking set is empty then, so that no later use
+    /// adopts the item twice.
     pub(super) fn take_only_item(&mut self) -> Option<Item<P>> {
         let attempt = self.attempt.as_deref_mut()?;
         let is_simple = matches!(self.outcome, Outcome::Done)
@@ -98,14 +99,14 @@ impl<P: Protocol> StolenWork<P> {
         })
     }
 
-    /// What was done, for the owner, who then has done it.
+    /// Returns the thief's attempt, for the owner to adopt.
     pub(super) fn attempt_mut(&mut self) -> Option<&mut Attempt<P>> {
         self.attempt.as_deref_mut()
     }
 }
 
 impl<P: Protocol> Attempt<P> {
-    /// Begins to do something in another worker's name.
+    /// Begins to run an operation in another worker's name.
     fn open_share(&mut self, stealing: &P::Stealing, owner: &OwnerInfo<P>) {
         self.forget_items();
         (self.worker, self.profile) = (owner.worker, owner.profile);
@@ -121,15 +122,15 @@ impl<P: Protocol> Attempt<P> {
         self.pin = Some(Pin::new());
     }
 
-    /// Ends the thief's part. What it has noted for a history does not count if nothing has happened.
+    /// Ends the thief's part. Discards its notes for a history if the operation had no effect.
     fn leave_share(&mut self, put_off: bool) {
         let pin = self.pin.take();
-        // What is freed now is others'; the owner waits.
+        // Objects freed here belong to others; the owner waits.
         contained(|| drop(pin));
         if put_off && let Some(log) = &mut self.log {
             log.clear();
         }
-        // What the owner is going to read.
+        // The owner reads these next.
         for item in self.items.iter() {
             memory::write(std::ptr::from_ref(item));
             if !item.payload.is_null() {
@@ -138,14 +139,14 @@ impl<P: Protocol> Attempt<P> {
         }
     }
 
-    /// Makes an item the attempt's own.
+    /// Merges an item that a thief recorded into the owner's item.
     pub(super) fn adopt_item(&mut self, stealing: &P::Stealing, detached: &Item<P>) -> ItemId {
         let mine = self.items.find_or_add(detached.segment, detached.object);
         stealing.adopt(self, mine, detached);
         let item = self.items.get_mut(mine);
         item.flags |= detached.flags & !Flags::WRITE.0 & !Flags::PREDICATE.0;
         item.mark_as(Flags::ADOPTED);
-        // What the attempt itself has written it holds: the thief was put off there, and knows nothing of it.
+        // An own write stays as it is: the thief would have blocked there, and knows nothing of it.
         if !item.is(Flags::WRITE) {
             item.tag = detached.tag;
             item.mark = detached.mark;
@@ -159,7 +160,7 @@ impl<P: Protocol> Attempt<P> {
         mine
     }
 
-    /// As [`adopt`](Self::adopt), where an item is all there is.
+    /// As [`adopt`](Self::adopt), if there is only one item.
     pub(super) fn adopt_only(&mut self, stealing: &P::Stealing, detached: &Item<P>) {
         let mine = self.adopt_item(stealing, detached);
         if detached.is(Flags::WRITE) {
@@ -167,8 +168,8 @@ impl<P: Protocol> Attempt<P> {
         }
     }
 
-    /// Makes what a thief has done the attempt's own: what it has read and written, and what it holds. Also says which
-    /// segment it touched last. Whatever has become of the operation, what it holds must not be lost.
+    /// Merges a thief's attempt into this one: its reads, its writes and its locks. Also returns the segment that it
+    /// touched last. Locks are adopted whatever the outcome, otherwise they would never be released.
     pub(super) fn adopt(
         &mut self,
         stealing: &P::Stealing,
@@ -181,7 +182,7 @@ impl<P: Protocol> Attempt<P> {
             let mine = self.adopt_item(stealing, detached);
             last = Some(mine);
         }
-        // In the order in which they were written: cleanups go by that.
+        // In the order in which they were written, because cleanups go by that order.
         for id in share.items.writes() {
             let mine = self.items.find(share.items.get(*id).segment).expect("adopted just now");
             self.items.mark_write(mine);

@@ -1,23 +1,23 @@
-//! The word of an operation: which batch it belongs to, and what has become of it. It decides who runs it (stealdb,
-//! Algorithm 2, line 1, where it is the identity of the owner's transaction).
+//! The word of an operation: its batch and its state. It decides which worker runs the operation (stealdb, Algorithm 2,
+//! line 1, where it is the identity of the owner's transaction).
 
 use hotrow_sync::atomic::{AtomicU64, Ordering};
 
-/// What an operation's word says of it, beside its batch.
+/// The state of an operation, beside its batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u64)]
 pub(super) enum State {
-    /// Of an earlier batch, or run by its owner, or adopted.
+    /// Of an earlier batch, run by its owner, or adopted.
     Finished = 0,
     /// Its inputs are not known, or it is a computation.
     Waiting = 1,
-    /// Anybody may take it.
+    /// Any worker may take it.
     Runnable = 2,
-    /// Somebody runs it.
+    /// A worker runs it.
     Taken = 3,
     /// A thief has run it.
     Done = 4,
-    /// It is the owner's, in its turn.
+    /// The owner runs it, in its turn.
     GivenBack = 5,
 }
 
@@ -46,41 +46,41 @@ impl State {
 pub(super) struct Word(AtomicU64);
 
 impl Word {
-    /// The batch that it is of. Whoever goes by it takes the operation with it.
+    /// Returns the batch, as a hint: `take` compares it again.
     pub(super) fn batch(&self) -> u64 {
         // Relaxed: `take` compares the whole word.
         self.0.load(Ordering::Relaxed) >> STATE_BITS
     }
 
     pub(super) fn state(&self) -> State {
-        // Acquire: pairs with the release in `set`; who sees that it is done sees what was done.
+        // Acquire: pairs with the release in `set`; a worker that sees `Done` sees the stolen work.
         State::of(self.0.load(Ordering::Acquire))
     }
 
-    /// The state, if the word is of this batch. For the owner.
+    /// Returns the state, if the word is of this batch; for the owner.
     pub(super) fn state_in(&self, batch: u64) -> Option<State> {
-        // Relaxed: whether it is of the batch, the owner itself has said.
+        // Relaxed: the owner itself has set the batch.
         let word = self.0.load(Ordering::Relaxed);
         (word >> STATE_BITS == batch).then(|| State::of(word))
     }
 
-    /// For the owner while nobody can take the operation, and for who has taken it.
+    /// Sets batch and state; for the owner while nobody can take the operation, and for the worker that has taken it.
     pub(super) fn set(&self, state: State, batch: u64) {
         // Release: pairs with the acquire in `state` and `take`.
         self.0.store(state.in_batch(batch), Ordering::Release);
     }
 
-    /// Takes an operation of a batch that is in this state. Exactly one succeeds.
+    /// Takes an operation of this batch that is in this state. Exactly one worker succeeds.
     pub(super) fn take(&self, from: State, batch: u64) -> bool {
-        // A look first, which is in nobody's way.
+        // A load first, which disturbs nobody.
         self.0.load(Ordering::Relaxed) == from.in_batch(batch) && self.change(from, State::Taken, batch)
     }
 
-    /// Changes the state, if it is this one.
+    /// Changes the state, if it is `from`.
     pub(super) fn change(&self, from: State, to: State, batch: u64) -> bool {
         let (from, to) = (from.in_batch(batch), to.in_batch(batch));
-        // Acquire: pairs with the release in `set`; who takes an operation sees its plan. Release: who makes it runnable has
-        // seen the results that it needs, and so does who takes it then.
+        // Acquire: pairs with the release in `set`; the worker that takes an operation sees its plan. Release: the
+        // worker that makes it runnable has seen the results that it needs, and so does the one that takes it then.
         self.0.compare_exchange(from, to, Ordering::AcqRel, Ordering::Relaxed).is_ok()
     }
 }

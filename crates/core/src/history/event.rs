@@ -2,24 +2,24 @@
 //!
 //! # Bytes
 //!
-//! An event is one byte that says what it is, and then numbers: LEB128, seven bits a byte, least significant
-//! first. A bound of a range is one byte (0 unbounded, 1 included, 2 excluded) and, unless unbounded, a length
-//! and so many bytes. `docs/history-format.md` has the table.
+//! An event is one byte for its kind, followed by numbers: LEB128, seven bits a byte, least significant first. A bound
+//! of a range is one byte (0 unbounded, 1 included, 2 excluded) and, unless unbounded, a length and that many bytes.
+//! `docs/history-format.md` has the table.
 
 use crate::abort::Reason;
 use std::ops::Bound;
 
-/// Something that an attempt did.
+/// An action of an attempt.
 ///
-/// Keys and objects are numbers in their history's tables. Version 0 of a key is the state that it had before
-/// anything was recorded. Stamps and versions come from one counter, so they compare.
+/// Keys and objects are numbers in their history's tables. Version 0 of a key is its state before the recording. Stamps
+/// and versions come from one counter, so that they compare.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event<'a> {
     /// An attempt began.
     Begin {
-        /// How many attempts of the same transaction came before.
+        /// The number of earlier attempts of the same transaction.
         attempt: u32,
-        /// The counter when it began: an attempt that ended with a smaller stamp ended before.
+        /// The counter when it began: attempts that ended with a smaller stamp ended before.
         stamp: u64,
     },
     /// It learned one version of a key.
@@ -28,11 +28,11 @@ pub enum Event<'a> {
         key: u32,
         /// The version.
         version: u64,
-        /// What it learned of it.
+        /// The fact that it learned about it.
         kind: ReadKind,
     },
-    /// It learned which keys of an ordered object exist between two bounds; those that exist have reads of their
-    /// own. What it did not read was absent at some moment between `from` and `to`.
+    /// It learned which keys of an ordered object exist between two bounds. Those that exist have reads of their own;
+    /// all others were absent at some moment between `from` and `to`.
     Range {
         /// The object.
         object: u32,
@@ -45,25 +45,26 @@ pub enum Event<'a> {
         /// The counter after it.
         to: u64,
     },
-    /// It means to replace what a key of an ordered object holds, without having read it: from here on its range
-    /// reads find what it will write.
+    /// It will replace the value of a key of an ordered object, without having read it. From here on its range reads
+    /// find its own write.
     Intend {
         /// The key.
         key: u32,
     },
-    /// The events that follow, up to the next of this kind or to the installations, are of the operation at this place
-    /// of the attempt's program. Operations that are deferred run later than others, so places need not ascend; those
-    /// of operations on one key do, unless both only look. At the beginning the place is 0.
+    /// The following events, up to the next of this kind or to the installations, belong to the operation at this place
+    /// of the attempt's program. Deferred operations run later than others, so places need not ascend; those of
+    /// operations on one key do, unless both only read. At the beginning the place is 0.
     Operation {
-        /// The place. Operations of a smaller one come before it in the program.
+        /// The place. Operations of a smaller place come before it in the program.
         place: u32,
     },
-    /// It looked at a key that it has changed, and found its own change.
+    /// It read a key that it has changed, and found its own change.
     OwnRead {
         /// The key.
         key: u32,
     },
-    /// It changed a key, which others see when a version is installed. Recorded under protocols that defer operations.
+    /// It changed a key; others see the change when a version is installed. Recorded under protocols that defer
+    /// operations.
     Change {
         /// The key.
         key: u32,
@@ -72,37 +73,36 @@ pub enum Event<'a> {
     Write {
         /// The key.
         key: u32,
-        /// The version that was there.
+        /// The version before.
         replaced: u64,
-        /// The version that is there now.
+        /// The version now.
         version: u64,
-        /// What became of the key.
+        /// The effect on the key.
         kind: WriteKind,
     },
     /// It ended.
     End {
-        /// How.
+        /// The outcome.
         outcome: Ended,
-        /// The number it took from the counter when it had ended: an attempt that begins with a greater one began
-        /// after.
+        /// The number that it took from the counter after its end: attempts that begin with a greater one began after.
         stamp: u64,
     },
 }
 
-/// What a read learned.
+/// The fact that a read learned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReadKind {
     /// The value.
     Value,
-    /// That there is none: a lookup failed, or an insertion found the key free.
+    /// The absence of a value: a lookup failed, or an insertion found the key free.
     Absent,
-    /// A condition, and not the value. A predicate is recorded for committed attempts only: others may have seen it hold of a
-    /// version and rely on its holding of a later one. A look that tells only that there is something to line up for is
-    /// recorded for all. Neither has a place in the order of the attempt's own operations.
+    /// A condition, and not the value. A predicate is recorded for committed attempts only: others may have seen it
+    /// hold of one version and rely on its holding of a later one. A read that only tells whether there is something to
+    /// lock in order is recorded for all. Neither has a place in the order of the attempt's own operations.
     Predicate,
 }
 
-/// What a write did to its key.
+/// The effect of a write on its key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WriteKind {
     /// It exists as before, with another value.
@@ -113,14 +113,14 @@ pub enum WriteKind {
     Delete,
 }
 
-/// How an attempt ended.
+/// The outcome of an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ended {
     /// It committed.
     Committed,
     /// It lost a conflict.
     Aborted(Reason),
-    /// Its body wanted it undone, or panicked.
+    /// Its body asked for a rollback, or panicked.
     RolledBack,
 }
 
@@ -204,11 +204,11 @@ impl Event<'_> {
     }
 }
 
-/// Bytes that are no event.
+/// An error: the bytes are no event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("no event at byte {offset}")]
 pub struct Malformed {
-    /// Where the event begins.
+    /// The offset of the event's first byte.
     pub offset: usize,
 }
 
@@ -220,7 +220,7 @@ pub struct Events<'a> {
 }
 
 impl<'a> Events<'a> {
-    /// The events in `bytes`.
+    /// Decodes the events in `bytes`.
     pub fn new(bytes: &'a [u8]) -> Self {
         Self { bytes, at: 0 }
     }

@@ -1,30 +1,29 @@
-//! Histories: what each attempt of a run read and wrote, by version.
+//! Histories: the reads and writes of each attempt of a run, by version.
 //!
-//! # How it is recorded
+//! # Recording
 //!
-//! A history is about *keys*: an object's number and bytes that name a segment of it for good (a table's key,
-//! an array's index), whatever record or address holds it at the time. While an engine records, each key that
-//! was touched has one word beside the data, the recorder's own: the number of the version that is installed.
-//! A write takes a new number from the engine's counter and swaps it into the word right after it has installed
-//! the value, under the lock that the protocol holds for that; a read looks at the word in the same `load` as
-//! at the value, so the protocol's own check makes the two stable together. What is recorded is therefore which
-//! value was *really* seen, not what the protocol's own version words say: a protocol that publishes a version
-//! before its value is caught.
+//! A history is about *keys*: an object's number and bytes that name a segment of it permanently (a table's key, an
+//! array's index), whatever record or address holds it at the time. While an engine records, each touched key has one
+//! word beside the data, which belongs to the recorder: the number of the installed version. A write takes a new number
+//! from the engine's counter and swaps it into the word right after it has installed the value, under the lock that the
+//! protocol holds for that. A read loads the word in the same `load` as the value, so that the protocol's own check
+//! makes the two stable together. The history therefore holds the value that was *really* seen, not the protocol's own
+//! version words: a protocol that publishes a version before its value is caught.
 //!
-//! Absence is a version too: the one that the last delete made, or version 0. A failed lookup looks at the word
-//! between the lookup and a second look at the version of the bucket or leaf. A scan records its bounds and the
-//! counter before and after it; the keys that it found have reads of their own, and `check` works out what it
-//! must have found absent.
+//! Absence is a version too: the one that the last delete made, or version 0. A failed lookup loads the word between
+//! the lookup and a second look at the version of the bucket or leaf. A scan records its bounds and the counter before
+//! and after it. The keys that it found have reads of their own, and `check` works out which keys it must have found
+//! absent.
 //!
 //! Deferred operations run in another order than that of their program. Under a protocol that defers, an attempt's
-//! events therefore say which place in the program the operation has that they belong to, changes are recorded when they
-//! are made (and not only when they are installed), and so are looks at the attempt's own changes: `check` compares the
+//! events therefore name the place in the program of the operation that they belong to. Changes are recorded when they
+//! are made (and not only when they are installed), and so are reads of the attempt's own changes. `check` compares the
 //! order in which operations on one key ran with that of the program.
 //!
-//! # What it costs
+//! # Cost
 //!
-//! Nothing measurable while off: a test of one word an attempt and of another one an operation. While on, each
-//! operation looks up its key's word under a mutex (one of many), so recording slows a run down and changes its
+//! Nothing measurable while off: a test of one word per attempt and of another one per operation. While on, each
+//! operation looks up its key's word under a mutex (one of many). So recording slows a run down and changes its
 //! interleavings, but no more than another cache miss per operation would.
 
 mod event;
@@ -35,7 +34,7 @@ pub use event::{Ended, Event, Events, Malformed, ReadKind, WriteKind};
 use hotrow_sync::Arc;
 use std::fmt;
 
-/// A recording under way. See [`Engine::record_history`](crate::Engine::record_history).
+/// A recording in progress. See [`Engine::record_history`](crate::Engine::record_history).
 #[derive(Debug)]
 pub struct Recording {
     pub(crate) recorder: Arc<recorder::Recorder>,
@@ -45,36 +44,36 @@ pub struct Recording {
 }
 
 impl Recording {
-    /// Whether its bound on memory has been reached: transactions that begin now are not recorded.
+    /// True if its memory limit has been reached: transactions that begin now are not recorded.
     pub fn is_full(&self) -> bool {
         !self.recorder.is_open()
     }
 
-    /// Ends the recording and gives out the history.
+    /// Ends the recording and returns the history.
     ///
-    /// Call it when no transaction is running: of an attempt in progress the history has what it has done so far,
-    /// and others may have read what it writes afterwards.
+    /// Call it when no transaction is running. Otherwise the history has only a part of an attempt in progress, and
+    /// others may have read its later writes.
     pub fn finish(self) -> History {
         self.recorder.finish(&self.protocol, self.opaque, self.strict)
     }
 }
 
-/// What was recorded of an engine.
+/// The recorded history of an engine.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct History {
     /// The protocol's name.
     pub protocol: String,
-    /// Whether the protocol claims to be opaque.
+    /// True if the protocol claims to be opaque.
     pub opaque: bool,
-    /// Whether the protocol claims that its serial order agrees with real time.
+    /// True if the protocol claims that its serial order agrees with real time.
     pub strict: bool,
-    /// Whether all attempts were recorded; otherwise those that began before the bound on memory was reached.
+    /// True if all attempts were recorded; otherwise only those that began before the memory limit was reached.
     pub complete: bool,
     /// The names of the objects, by their numbers.
     pub objects: Vec<String>,
     /// The keys, by their numbers.
     pub keys: Keys,
-    /// What each worker did.
+    /// The events of each worker.
     pub workers: Vec<WorkerEvents>,
 }
 
@@ -97,7 +96,7 @@ impl WorkerEvents {
 /// The keys of a history.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Keys {
-    /// Of each key: its object, where its order ends in `bytes`, and where its text ends.
+    /// For each key: its object, the end of its order in `bytes`, and the end of its text.
     places: Vec<(u32, usize, usize)>,
     bytes: Vec<u8>,
 }
@@ -120,17 +119,17 @@ impl fmt::Debug for KeyName<'_> {
 }
 
 impl Keys {
-    /// How many keys there are.
+    /// The number of keys.
     pub fn len(&self) -> usize {
         self.places.len()
     }
 
-    /// Whether there are none.
+    /// True if there are no keys.
     pub fn is_empty(&self) -> bool {
         self.places.is_empty()
     }
 
-    /// A key by its number, if there is one.
+    /// Returns a key by its number, if there is one.
     pub fn get(&self, number: u32) -> Option<KeyName<'_>> {
         let number = number as usize;
         let &(object, order, text) = self.places.get(number)?;
@@ -152,7 +151,7 @@ impl Keys {
         number
     }
 
-    /// All keys, in the order of their numbers.
+    /// Iterates over all keys, in the order of their numbers.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = KeyName<'_>> {
         (0..self.len()).map(|number| self.get(number as u32).expect("within the length"))
     }

@@ -18,10 +18,10 @@ use std::ops::Bound;
 #[derive(Debug)]
 pub(crate) struct Slot {
     key: u32,
-    /// The version installed. Loaded in the same `load` as the value and stored in the same installation, so
-    /// whatever orders the value's own words orders this one. The accesses are acquire and release besides, for
-    /// `Transaction::observe_absence`, which has no lock: who sees an insertion's version sees the change of
-    /// the bucket or leaf that came before it.
+    /// The installed version. It is loaded in the same `load` as the value and stored in the same installation, so the
+    /// ordering of the value's own words orders this one too. The accesses are also acquire and release, for
+    /// `Transaction::observe_absence`, which has no lock: a thread that sees an insertion's version sees the earlier
+    /// change of the bucket or leaf.
     version: AtomicU64,
 }
 
@@ -31,7 +31,7 @@ impl Slot {
     }
 }
 
-/// How the recorder is told a key's name.
+/// A key's name, as the recorder asks for it.
 pub(crate) trait Named {
     /// Appends the bytes for machines (see [`KeyName::order`]).
     fn bytes(&self, bytes: &mut Vec<u8>);
@@ -39,7 +39,7 @@ pub(crate) trait Named {
     fn text(&self) -> String;
 }
 
-/// A key named by what a datatype says of it.
+/// A key named by its datatype.
 pub(crate) struct NamedKey<'k> {
     pub(crate) key: &'k dyn Debug,
     pub(crate) bytes: &'k dyn Fn(&mut Vec<u8>),
@@ -55,22 +55,22 @@ impl Named for NamedKey<'_> {
     }
 }
 
-/// Mutexes over which keys are spread.
+/// Number of mutexes over which keys are spread.
 const SHARDS: usize = 64;
 
-/// What a key costs in memory beside its bytes: its word, its place in the map.
+/// Memory that a key takes beside its bytes: for its word and its place in the map.
 const KEY_BYTES: usize = 120;
 
 /// An engine's recorder.
 #[derive(Debug)]
 pub(crate) struct Recorder {
-    /// The next version or stamp. Begins at 1: version 0 is what was there before.
+    /// The next version or stamp. Begins at 1: version 0 is the state before the recording.
     counter: AtomicU64,
     closed: AtomicBool,
     used: AtomicUsize,
     bound: usize,
-    /// Hashed without a random seed: the map's order is that in which its entries are freed, and so decides where what
-    /// the same process allocates afterwards lies in memory. Runs of the simulator are the same in each process.
+    /// Hashed without a random seed. The map's order is the order in which its entries are freed, and so decides the
+    /// addresses of the process's later allocations. Runs of the simulator must be the same in each process.
     shards: [Mutex<HashMap<Box<[u8]>, Arc<Slot>, FixedState>>; SHARDS],
     names: Mutex<Names>,
     workers: Mutex<BTreeMap<u32, Arc<Mutex<Vec<u8>>>>>,
@@ -79,7 +79,7 @@ pub(crate) struct Recorder {
 #[derive(Debug, Default)]
 struct Names {
     objects: Vec<String>,
-    /// From an object's number in the process to its number in the history.
+    /// Maps an object's number in the process to its number in the history.
     numbers: HashMap<u32, u32>,
     keys: Keys,
 }
@@ -107,19 +107,19 @@ impl Recorder {
         }
     }
 
-    /// Whether attempts that begin now are recorded.
+    /// True if attempts that begin now are recorded.
     pub(crate) fn is_open(&self) -> bool {
-        // Relaxed: an attempt more or less is recorded.
+        // Relaxed: one attempt more or less may be recorded.
         !self.closed.load(Ordering::Relaxed)
     }
 
-    /// The counter, for a moment before which and after which others took theirs.
+    /// Returns the counter: a moment after all numbers already taken, and before all later ones.
     fn stamp(&self) -> u64 {
-        // Sequentially consistent, like `next`: an attempt whose end took a smaller number had ended.
+        // Sequentially consistent, like `next`: an attempt whose end took a smaller number has ended before.
         self.counter.load(Ordering::SeqCst)
     }
 
-    /// A number that nobody else has.
+    /// Takes a number that nobody else has.
     fn next(&self) -> u64 {
         self.counter.fetch_add(1, Ordering::SeqCst)
     }
@@ -135,12 +135,12 @@ impl Recorder {
         bytes.clear();
         bytes.extend_from_slice(&meta.number().to_be_bytes());
         key.bytes(bytes);
-        // The last bytes of a key differ most.
+        // Keys differ most in their last bytes.
         let shard = bytes.iter().rev().take(4).fold(0, |sum, byte| sum * 31 + usize::from(*byte)) % SHARDS;
         if let Some(slot) = lock(&self.shards[shard]).get(bytes.as_slice()) {
             return slot.clone();
         }
-        // Code of the user's: not under the lock.
+        // Users' code runs here, so not under the lock.
         let text = key.text();
         let mut shard = lock(&self.shards[shard]);
         if let Some(slot) = shard.get(bytes.as_slice()) {
@@ -161,39 +161,40 @@ impl Recorder {
         lock(&self.workers).entry(worker.number()).or_default().clone()
     }
 
-    /// Ends the recording and gives out what there is. `protocol` and what it claims go into it.
+    /// Ends the recording and returns the history, with the protocol's name and guarantees.
     pub(crate) fn finish(&self, protocol: &str, opaque: bool, strict: bool) -> History {
         let complete = !self.closed.swap(true, Ordering::Relaxed);
         let workers = lock(&self.workers)
             .iter()
             .map(|(worker, bytes)| WorkerEvents { worker: *worker, bytes: std::mem::take(&mut lock(bytes)) })
             .collect();
-        // Afterwards: whatever key the events name is there.
+        // Taken after the events, so that every key that they name is there.
         let Names { objects, keys, .. } = std::mem::take(&mut *lock(&self.names));
         History { protocol: protocol.to_owned(), opaque, strict, complete, objects, keys, workers }
     }
 }
 
-/// How one attempt is recorded.
+/// The recording of one attempt.
 #[derive(Debug)]
 pub(crate) struct Log {
     recorder: Arc<Recorder>,
-    /// The events of the worker. They are the recorder's as soon as they happen, so that an attempt is in the
+    /// The events of the worker. They belong to the recorder as soon as they happen, so that an attempt is in the
     /// history even if it never ends.
     events: Arc<Mutex<Vec<u8>>>,
-    /// Whether reads are recorded.
+    /// True if reads are recorded.
     reads_count: bool,
     /// Bytes of the attempt's events.
     used: usize,
     /// Bytes of the last read.
     last_read: usize,
-    /// Its key and version.
+    /// The key and version of the last read.
     last_found: (u32, u64),
-    /// The place of the operation whose events are recorded now.
+    /// The place of the operation whose events are being recorded.
     place: u32,
-    /// Predicates looked at, the last look at each counts. Shared access: a predicate is looked at in a `load`.
+    /// Predicates evaluated; the last evaluation of each counts. Interior mutability, because they are evaluated in a
+    /// `load`.
     predicates: RefCell<Vec<(ItemId, u32, u64)>>,
-    /// What is about to be installed, sorted once the commit begins.
+    /// Pending writes to be installed, sorted once the commit begins.
     writes: Vec<(ItemId, Arc<Slot>, WriteKind)>,
     bytes: RefCell<Vec<u8>>,
 }
@@ -219,7 +220,7 @@ impl Log {
         }
     }
 
-    /// For a part of an attempt, whose events will be [absorbed](Self::absorb).
+    /// Makes a log for a part of an attempt; the whole attempt will [absorb](Self::absorb) its events.
     pub(crate) fn detached(recorder: Arc<Recorder>) -> Self {
         Self::with(recorder, Arc::default())
     }
@@ -228,12 +229,12 @@ impl Log {
         self.recorder.clone()
     }
 
-    /// Says whether reads are recorded.
+    /// Sets whether reads are recorded.
     pub(crate) fn reads_count(&mut self, count: bool) {
         self.reads_count = count;
     }
 
-    /// Forgets all events, which nobody has seen.
+    /// Forgets all events; nobody has seen them yet.
     pub(crate) fn clear(&mut self) {
         lock(&self.events).clear();
         self.used = 0;
@@ -248,7 +249,7 @@ impl Log {
         self.predicates.get_mut().append(looks);
     }
 
-    /// Adds an event and returns how many bytes it takes.
+    /// Adds an event and returns its length in bytes.
     fn add(&mut self, event: Event<'_>) -> usize {
         let mut events = lock(&self.events);
         let before = events.len();
@@ -258,7 +259,7 @@ impl Log {
         bytes
     }
 
-    /// An attempt begins. What it reads counts only if it is to be kept apart from others in full.
+    /// Records the begin of an attempt. Its reads are recorded only if it is serializable.
     pub(crate) fn begin(&mut self, attempt: u32, reads_count: bool) {
         self.reads_count = reads_count;
         self.place = 0;
@@ -271,14 +272,14 @@ impl Log {
         self.add(Event::End { outcome, stamp });
     }
 
-    /// The attempt has ended; the log may be used for another.
+    /// Closes the log of an attempt that has ended, so that another may use it.
     pub(crate) fn close(&mut self) {
         self.recorder.use_memory(std::mem::take(&mut self.used));
         self.predicates.get_mut().clear();
         self.writes.clear();
     }
 
-    /// The word of a key.
+    /// Returns the word of a key.
     pub(crate) fn slot(&self, meta: &ObjectMeta, key: &dyn Named) -> Arc<Slot> {
         self.recorder.slot(meta, &mut self.bytes.borrow_mut(), key)
     }
@@ -291,14 +292,14 @@ impl Log {
         };
     }
 
-    /// Takes the last read back: the datatype makes no use of what it found.
+    /// Takes the last read back, because the datatype does not use its result.
     pub(crate) fn forget_read(&mut self) {
         let mut events = lock(&self.events);
         let length = events.len().saturating_sub(std::mem::take(&mut self.last_read));
         events.truncate(length);
     }
 
-    /// Makes the last read one of whether a condition holds.
+    /// Turns the last read into one that only tests a condition.
     pub(crate) fn read_as_condition(&mut self) {
         if self.last_read > 0 {
             self.forget_read();
@@ -313,7 +314,7 @@ impl Log {
         }
     }
 
-    /// Records the last look at each predicate that `counts`.
+    /// Records the last evaluation of each predicate that `counts`.
     pub(crate) fn read_predicates(&mut self, counts: impl Fn(ItemId) -> bool) {
         let mut looks = std::mem::take(self.predicates.get_mut());
         looks.reverse();
@@ -326,7 +327,7 @@ impl Log {
         }
     }
 
-    /// The next events belong to the operation at this place of the attempt's program.
+    /// Attributes the next events to the operation at this place of the attempt's program.
     pub(crate) fn operation(&mut self, place: u32) {
         if std::mem::replace(&mut self.place, place) != place {
             self.last_read = 0;
@@ -349,17 +350,17 @@ impl Log {
         self.add(Event::Intend { key: slot.key });
     }
 
-    /// Notes the key of a pending write and what becomes of it.
+    /// Notes the key of a pending write and its effect on the key.
     pub(crate) fn will_write(&mut self, item: ItemId, slot: Arc<Slot>, kind: WriteKind) {
         self.writes.push((item, slot, kind));
     }
 
-    /// All pending writes have been noted.
+    /// Sorts the notes, when all pending writes have been noted.
     pub(crate) fn sort_writes(&mut self) {
         self.writes.sort_unstable_by_key(|(item, ..)| *item);
     }
 
-    /// Gives a key a new version: its pending write was installed just now.
+    /// Gives a key a new version, right after its pending write was installed.
     pub(crate) fn installed(&mut self, item: ItemId) {
         let Ok(at) = self.writes.binary_search_by_key(&item, |(item, ..)| *item) else { return };
         let (_, slot, kind) = &self.writes[at];

@@ -7,14 +7,14 @@ use hotrow_sync::atomic::{AtomicUsize, Ordering};
 use hotrow_sync::model::{Model, Part, UnsafeCell, step_is_left_out};
 use hotrow_sync::thread::{spawn, yield_now};
 
-/// A value that is written when it is made and when it is freed, without atomics, so that whoever looks at it
-/// before the one or after the other races with that.
+/// A value that is written when it is made and when it is freed, without atomics, so that a read before the one or
+/// after the other is a data race.
 struct Row {
     content: UnsafeCell<u64>,
     freed: Arc<AtomicUsize>,
 }
 
-// SAFETY: the content is written only by who has the row alone, if the code under test is right.
+// SAFETY: the content is written only by the row's sole owner, if the code under test is right.
 unsafe impl Sync for Row {}
 
 impl Row {

@@ -1,38 +1,39 @@
-//! The gate: how a transaction that keeps losing gets through, whatever the protocol.
+//! The gate: it prevents the starvation of a transaction that keeps losing, under every protocol.
 //!
 //! # Algorithm
 //!
-//! A transaction that was aborted too often becomes an *elder*. An elder that begins an attempt opens a *window* of its own:
-//! while it lasts, no other attempt begins. Those in progress end, and then the elder runs alone.
+//! A transaction that was aborted too often becomes an *elder*. An elder that begins an attempt opens a *window* of its
+//! own: while it lasts, no other attempt begins. Attempts in progress end, and then the elder runs alone.
 //!
 //! - The window ends when the elder's transaction ends, or when its time is up. Within it the elder may make several
 //!   attempts.
-//! - Whoever comes to the gate waits for one window at most: for the one that it finds, not for those after it. So each
-//!   of the others makes at least one attempt between two windows.
-//! - A window that was too short is followed by a longer one: four times as long, but no longer than the elder has shown
-//!   to need, which is twice the longest of its attempts for each worker. Between the two there is a pause, as long as
-//!   the first one, which an attempt takes that is still in progress; or else the elder waits.
+//! - A worker that comes to the gate waits for one window at most: for the one that it finds, not for later ones. So
+//!   each of the others makes at least one attempt between two windows.
+//! - A window that was too short is followed by a longer one: four times as long, but no longer than the elder has
+//!   shown to need, which is twice the longest of its attempts for each worker. Between the two there is a pause, as
+//!   long as the first one. An attempt of the elder that is still in progress may fill the pause; otherwise the elder
+//!   waits.
 //! - Elders that wait for a window get theirs in the order in which they came.
 //!
-//! # Why every elder gets through
+//! # Every elder gets through
 //!
-//! Let `D` be the time that the elder's attempt takes if nobody disturbs it, and `n` the number of the other workers. In one
-//! window each of them disturbs the elder at most once: by the attempt that it had in progress, or by the one for which it had
-//! waited before. So of `n + 1` attempts in a window one is not disturbed. If the window is over and the elder has not got
-//! through, one of these took at least its `n + 1`th part. So the bound of the next window, `2 (n + 1)` times that, is twice
-//! the length of this one, and windows grow until they are longer than `(n + 1) D`. That takes a number of windows that is
-//! logarithmic in `D`.
+//! Let `D` be the time that an undisturbed attempt of the elder takes, and `n` the number of the other workers. In one
+//! window each of them disturbs the elder at most once: by the attempt that it had in progress, or by the one for which
+//! it had waited before. So of `n + 1` attempts in a window one is not disturbed. If the window is over and the elder
+//! has not got through, one of these took at least its `n + 1`th part. So the bound of the next window, `2 (n + 1)`
+//! times that, is twice the length of this one, and windows grow until they are longer than `(n + 1) D`. That takes a
+//! number of windows that is logarithmic in `D`.
 //!
-//! The reckoning leaves out locks that an attempt in progress holds for longer than a window: while it does, the elder may
-//! lose any number of times.
+//! This leaves out locks that an attempt in progress holds for longer than a window: while it does, the elder may lose
+//! any number of times.
 //!
-//! # Why nobody waits for long
+//! # Waits are bounded
 //!
-//! A window is as long as the elder has shown to need, or [`WINDOW_MIN`]; so an elder that never gets through (what it
-//! wants is locked by a thread that has died) holds others back for a bounded time, after which it leaves the gate to
-//! them for as long. One that falls asleep in its body opens no other window: it costs each of the others one wait.
+//! A window is as long as the elder has shown to need, or [`WINDOW_MIN`]. So an elder that never gets through (because
+//! a thread that has died holds its lock) stops others for a bounded time, after which it leaves the gate to them for
+//! as long. An elder that falls asleep in its body opens no other window: it costs each of the others one wait.
 //!
-//! Nobody holds anything while waiting here.
+//! No worker holds locks while it waits here.
 
 use hotrow_sync::atomic::{AtomicU64, Ordering};
 use hotrow_sync::clock::{self, Duration, Instant};
@@ -40,9 +41,9 @@ use hotrow_sync::event::Event;
 use hotrow_sync::{Mutex, MutexGuard, lock};
 use std::collections::VecDeque;
 
-/// How long a window is at least.
+/// The minimum length of a window.
 pub(super) const WINDOW_MIN: Duration = Duration::from_millis(if cfg!(test) { 2 } else { 100 });
-/// How much longer the window after one that was too short may be.
+/// The factor by which a window may be longer than the one before, which was too short.
 const GROWTH: u32 = 4;
 
 /// The gate of an engine.
@@ -57,15 +58,15 @@ pub(crate) struct StarvationGate {
 #[derive(Debug, Default)]
 struct State {
     current: Option<Window>,
-    /// How many windows there have been.
+    /// Number of windows so far.
     windows: u64,
-    /// How many elders there have been.
+    /// Number of elders so far.
     tickets: u64,
-    /// Elders that wait for a window, the first that came first.
+    /// Elders that wait for a window, in the order of their arrival.
     queue: VecDeque<u64>,
 }
 
-/// A time in which nobody but one elder begins an attempt.
+/// A time in which only one elder begins attempts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Window {
     number: u64,
@@ -73,14 +74,14 @@ struct Window {
 }
 
 impl StarvationGate {
-    /// True if somebody who comes now has to [wait](Self::wait).
+    /// True if a worker that arrives now has to [wait](Self::wait).
     #[inline]
     pub(crate) fn is_closed(&self) -> bool {
         // Relaxed: `wait` looks again.
         self.window.load(Ordering::Relaxed) != 0
     }
 
-    /// Waits until the window that is open now is over. False if `time_max` was over before.
+    /// Waits until the window that is open now is over. False if `time_max` passed before.
     #[cold]
     pub(crate) fn wait(&self, time_max: Option<Duration>) -> bool {
         let open = lock(&self.state).current;
@@ -91,8 +92,8 @@ impl StarvationGate {
         let now = clock::now();
         let left = window.until.saturating_duration_since(now);
         let time = time_max.map_or(left, |time_max| time_max.min(left));
-        // Acquire: pairs with the release in `publish`; what the elder did before its window ended is then visible, which
-        // nobody relies on, but the load is free on all machines that matter.
+        // Acquire: pairs with the release in `publish`, so that the elder's actions before the end of its window are
+        // visible. Nobody relies on that, but the load is free on all machines that matter.
         let ended = self.event.wait_timeout(time, || self.window.load(Ordering::Acquire) != window.number);
         if !ended && time == left {
             self.end(window);
@@ -115,7 +116,7 @@ impl StarvationGate {
         }
     }
 
-    /// Waits for the elder's turn and opens its window. `None` if `time_max` was over before.
+    /// Waits for the elder's turn and opens its window. `None` if `time_max` passed before.
     fn open(&self, ticket: u64, length: Duration, time_max: Option<Duration>) -> Option<Window> {
         let last = time_max.map(|time_max| clock::now() + time_max);
         let mut state = lock(&self.state);
@@ -153,7 +154,7 @@ impl StarvationGate {
             state = lock(&self.state);
             if !is_over && seen.is_none() && state.current.is_none() && state.queue.front() == first.as_ref()
             {
-                // It is not running. When it is, it comes again.
+                // The first is not running. It will queue again when it runs.
                 state.queue.pop_front();
             }
         }
@@ -163,7 +164,7 @@ impl StarvationGate {
         lock(&self.state).current == Some(window)
     }
 
-    /// Ends a window, unless that has been done.
+    /// Ends a window, unless it has ended already.
     fn end(&self, window: Window) {
         let mut state = lock(&self.state);
         if state.current == Some(window) {
@@ -172,7 +173,7 @@ impl StarvationGate {
         }
     }
 
-    /// Makes known what has changed.
+    /// Publishes the current window and wakes the waiters.
     fn publish(&self, state: MutexGuard<'_, State>) {
         let number = state.current.map_or(0, |window| window.number);
         // Release: pairs with the acquire in `wait`. Under the mutex, which orders the stores.
@@ -193,21 +194,21 @@ impl State {
 pub(crate) struct Elder<'a> {
     elders: &'a StarvationGate,
     ticket: u64,
-    /// The window that it has opened last, until it is known to have been too short.
+    /// The last window that it opened, until that is known to have been too short.
     window: Option<Window>,
-    /// How long its next window is.
+    /// The length of its next window.
     length: Duration,
     /// The end of its pause, if it had one that was too short.
     none_before: Option<Instant>,
-    /// When its attempt began that is in progress, or was last.
+    /// The begin of its current or last attempt.
     began: Option<Instant>,
-    /// The time that its longest attempt took.
+    /// The duration of its longest attempt.
     longest: Duration,
 }
 
 impl Elder<'_> {
-    /// Passes the gate before an attempt, in a window of its own if it may have one. `workers` is the number of those that
-    /// may be in its way, itself included. False if `time_max` was over before.
+    /// Passes the gate before an attempt, in a window of its own if it may have one. `workers` is the number of workers
+    /// that may disturb it, itself included. False if `time_max` passed before.
     pub(crate) fn pass(&mut self, workers: u32, time_max: Option<Duration>) -> bool {
         let now = clock::now();
         if let Some(began) = self.began {
@@ -234,7 +235,7 @@ impl Elder<'_> {
         self.window.is_some()
     }
 
-    /// The last window was too short.
+    /// Lengthens the next window, because the last one was too short.
     fn grow(&mut self, workers: u32) {
         let needed = self.longest.saturating_mul(workers.max(2).saturating_mul(2));
         let length = self.length.saturating_mul(GROWTH).min(needed).max(WINDOW_MIN);

@@ -1,4 +1,4 @@
-//! The registry of holders, and the looks at it.
+//! The registry of holders, and the looks of threads at it.
 
 use super::limit::{MemoryLimit, NO_LIMIT};
 use super::tally::totals;
@@ -14,7 +14,8 @@ use std::time::Duration;
 /// One worker's entry in the registry: the attempt that may hold memory.
 #[derive(Debug)]
 pub(crate) struct Holder {
-    /// Of an open attempt: bit 0, 23 bits of its number, and 40 bits of a serial number, new for each attempt. Else 0.
+    /// For an open attempt: bit 0, 23 bits of its number, and 40 bits of a serial number, new for each attempt.
+    /// Otherwise 0.
     word: AtomicU64,
     /// The word of the attempt that was told to end; 0 for none. It may be an earlier attempt's.
     told: AtomicU64,
@@ -26,7 +27,7 @@ const OPEN: u64 = 1;
 const NUMBER: u64 = (1 << 23) - 1;
 const SERIAL: u64 = 1 << 24;
 
-/// For attempts that nobody looks at, and that are never opened.
+/// Stands for attempts that are never shown, and never opened.
 pub(crate) static NOBODY: Holder = Holder::new();
 
 impl Holder {
@@ -34,10 +35,10 @@ impl Holder {
         Self { word: AtomicU64::new(0), told: AtomicU64::new(0), thread: Mutex::new(String::new()) }
     }
 
-    /// Shows an attempt as open. The serial number is new for this holder since it was registered.
+    /// Shows an attempt as open. The serial number must be new for this holder since it was registered.
     #[inline(always)]
     pub(crate) fn begin(&self, serial: u64, number: u32) {
-        // Relaxed throughout: the words say nothing of other words.
+        // Relaxed throughout: no other memory depends on the words.
         let number = (u64::from(number) & NUMBER) << 1;
         self.word.store(serial.wrapping_mul(SERIAL) | number | OPEN, Ordering::Relaxed);
     }
@@ -62,20 +63,20 @@ impl Holder {
     }
 }
 
-/// A holder, and what was seen of it.
+/// A holder, and the last observation of it.
 struct Entry {
     holder: &'static Holder,
     engine: EngineId,
     kind: HolderKind,
     seen: u64,
     seen_at_ns: u64,
-    /// Bytes that had been retired when it was seen first.
+    /// Bytes that had been retired when the word was first seen.
     retired_before: u64,
 }
 
 struct Registry {
     entries: Vec<Entry>,
-    /// Holders to be used again.
+    /// Holders that can be used again.
     free: Vec<&'static Holder>,
     /// The limits of engines that have one.
     limits: Vec<(EngineId, u64)>,
@@ -89,7 +90,7 @@ static REGISTRY: Mutex<Registry> =
 pub(super) struct Pressure {
     /// True if more was retained at the last look than some engine's limit.
     pub(super) is_over: AtomicBool,
-    /// True if some open attempt was told to end at the last look. Then all operations ask whether it is theirs.
+    /// True if some open attempt was told to end at the last look. All operations then check if it is theirs.
     is_told: AtomicBool,
     /// True if any engine has a limit.
     has_limits: AtomicBool,
@@ -107,13 +108,13 @@ pub(crate) fn is_anybody_told() -> bool {
     PRESSURE.is_told.load(Ordering::Relaxed)
 }
 
-/// When somebody looked last.
+/// The time of the last look.
 static LOOKED_AT_NS: CachePadded<AtomicU64> = CachePadded::new(AtomicU64::new(0));
 
 /// The bytes that were retained at the last look.
 static RETAINED_SEEN: CachePadded<AtomicU64> = CachePadded::new(AtomicU64::new(0));
 
-/// True if so many bytes or more were retained at the last look.
+/// True if this many bytes or more were retained at the last look.
 pub(crate) fn was_seen_to_retain(bytes: u64) -> bool {
     RETAINED_SEEN.load(Ordering::Relaxed) >= bytes
 }
@@ -121,23 +122,24 @@ pub(crate) fn was_seen_to_retain(bytes: u64) -> bool {
 /// The shortest time between two looks while no engine has a limit.
 const LOOK_EVERY_NS: u64 = 5_000_000;
 
-/// A holder that was seen so long ago is open because its transaction takes long, and not because its thread does not run.
+/// A holder first seen this long ago is open because its transaction takes long, and not because its thread does not
+/// run.
 const LONG_NS: u64 = 100_000_000;
 
-/// Enters a new holder.
+/// Registers a new holder.
 pub(crate) fn register(engine: EngineId, kind: HolderKind) -> &'static Holder {
     let mut registry = lock(&REGISTRY);
     let holder = registry.free.pop().unwrap_or_else(|| {
         let holder: &'static Holder = Box::leak(Box::new(CachePadded::new(Holder::new())));
         holder
     });
-    // Its serial numbers begin anew.
+    // Its serial numbers start again.
     holder.told.store(0, Ordering::Relaxed);
     registry.entries.push(Entry { holder, engine, kind, seen: 0, seen_at_ns: 0, retired_before: 0 });
     holder
 }
 
-/// A new holder for whoever has had this one, which stays as it is.
+/// Registers a new holder for the owner of this one, which stays as it is.
 #[cold]
 pub(crate) fn replace(holder: &'static Holder) -> &'static Holder {
     let registry = lock(&REGISTRY);
@@ -147,7 +149,7 @@ pub(crate) fn replace(holder: &'static Holder) -> &'static Holder {
     register(engine, kind)
 }
 
-/// Takes a holder out that is not open.
+/// Unregisters a holder that is not open.
 pub(crate) fn release(holder: &'static Holder) {
     debug_assert_eq!(holder.word.load(Ordering::Relaxed) & OPEN, 0, "it has ended");
     let mut registry = lock(&REGISTRY);
@@ -157,7 +159,7 @@ pub(crate) fn release(holder: &'static Holder) {
     }
 }
 
-/// Sets an engine's limit, or takes it away.
+/// Sets an engine's limit, or removes it.
 pub(super) fn set_limit(engine: EngineId, bytes_max: u64) {
     let mut registry = lock(&REGISTRY);
     registry.limits.retain(|(limited, _)| *limited != engine);
@@ -168,7 +170,7 @@ pub(super) fn set_limit(engine: EngineId, bytes_max: u64) {
     registry.look();
 }
 
-/// Looks, if it is time to. For threads that have just asked for a collection.
+/// Looks, if it is time; for threads that have just asked for a collection.
 pub(crate) fn watch() {
     if cfg!(loom) || thread::is_simulated() {
         return;
@@ -179,14 +181,14 @@ pub(crate) fn watch() {
             return;
         }
     }
-    // The thread that has it is looking.
+    // The thread that holds the lock is looking.
     if let Ok(mut registry) = REGISTRY.try_lock() {
         registry.look();
     }
 }
 
-/// Looks, and says whether so many bytes are retained and the oldest holder was first seen only a moment ago: it may be one
-/// that does not run because others do.
+/// Looks. True if this many bytes are retained and the oldest holder was first seen only a moment ago: its thread may
+/// not be running because others are.
 pub(crate) fn is_worth_yielding(bytes: u64) -> bool {
     if cfg!(loom) || thread::is_simulated() {
         return false;
@@ -197,7 +199,7 @@ pub(crate) fn is_worth_yielding(bytes: u64) -> bool {
     look.retained >= bytes && oldest < LONG_NS
 }
 
-/// Looks whether the attempt that was told to end has ended. For those that have just ended.
+/// Looks if the attempt that was told to end has ended; for attempts that have just ended.
 #[cold]
 pub(crate) fn look_again() {
     if let Ok(mut registry) = REGISTRY.try_lock() {
@@ -205,7 +207,7 @@ pub(crate) fn look_again() {
     }
 }
 
-/// The retained bytes, and the open holders, the oldest first.
+/// Returns the retained bytes, and the open holders, the oldest first.
 pub(super) fn report() -> (u64, Vec<MemoryHolder>) {
     let mut registry = lock(&REGISTRY);
     let look = registry.look();
@@ -222,14 +224,14 @@ pub(crate) fn told_error(holder: &'static Holder) -> Box<MemoryLimit> {
     let mine = registry.entries.iter().find(|entry| std::ptr::eq(entry.holder, holder));
     Box::new(MemoryLimit {
         retained_bytes: look.retained,
-        // It may have been taken away meanwhile.
+        // The limit may have been removed meanwhile.
         retained_bytes_max: mine.and_then(|entry| registry.limit_of(entry)).unwrap_or(NO_LIMIT),
         was_told: true,
         oldest: mine.map(|entry| entry.describe(look)),
     })
 }
 
-/// The result of one look at everything.
+/// The result of one look at the registry and the sums.
 #[derive(Clone, Copy)]
 struct Look {
     now_ns: u64,
@@ -238,7 +240,7 @@ struct Look {
 }
 
 impl Registry {
-    /// Notes which holders are new, and tells the oldest to end if it keeps too much.
+    /// Notes new words of holders, and tells the oldest to end if it retains too much.
     fn look(&mut self) -> Look {
         let totals = totals();
         let look =
@@ -254,7 +256,7 @@ impl Registry {
         let is_over = self.limits.iter().any(|(_, bytes_max)| look.retained > *bytes_max);
         let is_told = is_over && self.tell_oldest(look);
         for (word, now) in [(&PRESSURE.is_over, is_over), (&PRESSURE.is_told, is_told)] {
-            // Most of the time nothing changes, and everybody looks at it.
+            // Most of the time nothing changes, and all threads read it.
             if word.load(Ordering::Relaxed) != now {
                 word.store(now, Ordering::Relaxed);
             }
@@ -275,7 +277,7 @@ impl Registry {
         limit.map(|(_, bytes_max)| *bytes_max)
     }
 
-    /// True if there is one that was told.
+    /// Tells the oldest to end if it retains too much. True if it was told.
     fn tell_oldest(&self, look: Look) -> bool {
         let Some(oldest) = self.oldest() else { return false };
         if let Some(bytes_max) = self.limit_of(oldest)

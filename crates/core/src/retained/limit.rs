@@ -16,11 +16,11 @@ pub(super) const NO_LIMIT: u64 = u64::MAX;
 /// The longest wait of a transaction that begins while too much is retained.
 const WAIT_MAX: Duration = Duration::from_millis(100);
 
-/// The first pause between two collections of one that waits; the next ones are twice as long each, up to the longest.
+/// The first pause between two collections of a waiting transaction; each next one is twice as long, up to the longest.
 const PAUSE_MIN: Duration = Duration::from_micros(50);
 const PAUSE_MAX: Duration = Duration::from_millis(1);
 
-/// More memory is retained than the engine's limit: see
+/// An error: more memory is retained than the engine's limit. See
 /// [`Engine::set_retained_bytes_max`](crate::Engine::set_retained_bytes_max).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MemoryLimit {
@@ -28,10 +28,10 @@ pub struct MemoryLimit {
     pub retained_bytes: u64,
     /// The engine's limit, in bytes.
     pub retained_bytes_max: u64,
-    /// True if the transaction that failed was itself the oldest, and was told to end. Else it could not begin.
+    /// True if the failed transaction was itself the oldest, and was told to end. Otherwise it could not begin.
     pub was_told: bool,
-    /// The oldest open transaction or walk of the process, which keeps the most. It is the transaction that failed if
-    /// that was told to end.
+    /// The oldest open transaction or walk of the process, which retains the most. It is the failed transaction if that
+    /// was told to end.
     pub oldest: Option<MemoryHolder>,
 }
 
@@ -47,7 +47,7 @@ impl fmt::Display for MemoryLimit {
     }
 }
 
-/// How much may be retained while transactions of an engine begin.
+/// The bytes that may be retained while transactions of an engine begin.
 #[derive(Debug)]
 pub(crate) struct Limit {
     engine: EngineId,
@@ -59,10 +59,10 @@ impl Limit {
         Self { engine, bytes_max: AtomicU64::new(NO_LIMIT) }
     }
 
-    /// `None` for no limit.
+    /// Sets the limit; `None` for no limit.
     pub(crate) fn set(&self, bytes_max: Option<u64>) {
         let bytes_max = bytes_max.unwrap_or(NO_LIMIT);
-        // Relaxed: it says nothing of other words.
+        // Relaxed: no other memory depends on it.
         self.bytes_max.store(bytes_max, Ordering::Relaxed);
         set_limit(self.engine, bytes_max);
     }
@@ -74,7 +74,7 @@ impl Limit {
     /// Lets a transaction begin, or waits until it may.
     #[inline(always)]
     pub(crate) fn pass(&self, profile: &Profile, deadline: Option<Duration>) -> Result<(), Box<MemoryLimit>> {
-        // Relaxed: whoever sees it late begins a transaction more.
+        // Relaxed: a thread that sees it late begins one more transaction.
         if PRESSURE.is_over.load(Ordering::Relaxed) { self.wait(profile, deadline) } else { Ok(()) }
     }
 
@@ -89,7 +89,7 @@ impl Limit {
         let wait_max = deadline.map_or(WAIT_MAX, |deadline| deadline.min(WAIT_MAX));
         let mut pause = PAUSE_MIN;
         loop {
-            // As long as it helps.
+            // Collects as long as that frees something.
             let mut freed = totals().freed;
             loop {
                 collect_all();

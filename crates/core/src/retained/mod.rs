@@ -1,40 +1,43 @@
-//! Memory that is retained: what was replaced or taken out and is not freed yet.
+//! Retained memory: values that were replaced or removed and are not freed yet.
 //!
-//! Values are freed by epoch ([`Pin`](crate::Pin)), so whatever was retired since the oldest open transaction of the
-//! *process* began stays in memory. This module says how much that is, who is to blame, and sets it a limit.
+//! Values are freed by epoch ([`Pin`](crate::Pin)), so all values retired since the oldest open transaction of the
+//! *process* began stay in memory. This module measures that memory, names the transaction that retains it, and limits
+//! it.
 //!
 //! # Counting
 //!
-//! Each thread counts the bytes that it retires and those that it frees (`tally`); what is retained is the difference of
-//! the sums.
+//! Each thread counts the bytes that it retires and those that it frees (`tally`); the retained bytes are the
+//! difference of the sums.
 //!
 //! # Holders
 //!
-//! Each worker has a [`Holder`] in a registry of the process: one word, with a serial number that is new for each attempt
-//! and a bit that says whether it is open. The worker stores it twice an attempt and reads no clock. Whoever *looks* at the
-//! registry notes the time at which it saw each word first, and how much had been retired by then. So what is said of a
-//! holder is a lower bound: it is open *at least* that long and keeps *at least* that many bytes. Threads look after they
-//! have asked for a collection, at most every 5 milliseconds if no limit is set; so where garbage is made somebody looks.
+//! Each worker has a [`Holder`] in a registry of the process: one word, with a serial number that is new for each
+//! attempt and a bit that is set while the attempt is open. The worker stores it twice an attempt and reads no clock. A
+//! thread that *looks* at the registry notes the time at which it saw each word first, and the number of bytes retired
+//! by then. So a report of a holder is a lower bound: it has been open *at least* that long and retains *at least* that
+//! many bytes. Threads look after they have asked for a collection, at most every 5 milliseconds if no limit is set, so
+//! that some thread looks wherever garbage is made.
 //!
 //! # The limit
 //!
-//! An engine may have a limit ([`Engine::set_retained_bytes_max`](crate::Engine::set_retained_bytes_max)). It is about all
-//! that the process retains, as the epoch is the process's, and binds the transactions of that engine:
+//! An engine may have a limit ([`Engine::set_retained_bytes_max`](crate::Engine::set_retained_bytes_max)). It is
+//! compared with all bytes that the process retains, because the epoch is the process's, and binds the transactions of
+//! that engine:
 //!
-//! - One that may write does not begin while more is retained. It collects, waits for up to 100 milliseconds, holding
-//!   nothing, and then fails with [`Error::MemoryLimit`](crate::Error::MemoryLimit).
-//! - The process's oldest open transaction is told to end, if it keeps half of the limit or more and its engine has a limit
-//!   that is exceeded. It hears of that at its next operation or at its commit, is rolled back, and fails with the same
-//!   error. It is not tried again: it would take as long the next time.
+//! - A transaction that may write does not begin while more is retained. It collects garbage, waits for up to 100
+//!   milliseconds without holding locks, and then fails with [`Error::MemoryLimit`](crate::Error::MemoryLimit).
+//! - The process's oldest open transaction is told to end, if it retains half of the limit or more and its engine has a
+//!   limit that is exceeded. It hears of that at its next operation or at its commit, is rolled back, and fails with
+//!   the same error. It is not retried, because it would take as long the next time.
 //!
-//! The half keeps short transactions from being blamed for garbage that nobody has collected yet. If the oldest is
-//! another engine's, nobody is told, and the error names it.
+//! The half keeps short transactions from being blamed for garbage that no thread has collected yet. If the oldest is
+//! another engine's without such a limit, none is told, and the error names it.
 //!
-//! A thread counts as a writer's garbage what it has gathered since its last collection, so the limit may be exceeded by
-//! a mebibyte for each thread, and by what the transactions in progress retire.
+//! A thread looks only when it asks for a collection, and counts the bytes of retired values only when it unpins. So
+//! the limit may be exceeded by a mebibyte for each thread, and by what the transactions in progress retire.
 //!
-//! In a simulation nothing is looked at, and no limit holds: its cores are one thread, which pins and collects as one. The
-//! same goes for models.
+//! In a simulation no thread looks, and no limit holds: its cores are one thread, which pins and collects as one. The
+//! same is true of models.
 
 mod holders;
 mod limit;
@@ -53,10 +56,11 @@ use crate::engine::EngineId;
 use std::fmt;
 use std::time::Duration;
 
-/// The memory that the process retains, and its holders: see [`Engine::retained_memory`](crate::Engine::retained_memory).
+/// The memory that the process retains, and its holders: see
+/// [`Engine::retained_memory`](crate::Engine::retained_memory).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RetainedMemory {
-    /// Bytes of values, rows and index nodes that were replaced or taken out and are not freed yet.
+    /// Bytes of values, rows and index nodes that were replaced or removed and are not freed yet.
     pub bytes: u64,
     /// The engine's limit, if it has one.
     pub bytes_max: Option<u64>,
@@ -65,13 +69,13 @@ pub struct RetainedMemory {
 }
 
 impl RetainedMemory {
-    /// The oldest open transaction or walk, which keeps the most.
+    /// The oldest open transaction or walk, which retains the most.
     pub fn oldest(&self) -> Option<&MemoryHolder> {
         self.holders.first()
     }
 }
 
-/// An open transaction, or a walk over a table: nothing that is retired while it is open can be freed before it ends.
+/// An open transaction, or a walk over a table. Values retired while it is open cannot be freed before it ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MemoryHolder {
     /// Its engine.
@@ -80,9 +84,9 @@ pub struct MemoryHolder {
     pub kind: HolderKind,
     /// The name of the thread that began it; the thread's identifier if it has no name.
     pub thread: String,
-    /// For how long it has been open at least: since somebody looked for the first time.
+    /// A lower bound of the time for which it has been open: since a thread looked for the first time.
     pub open_for: Duration,
-    /// How many bytes it keeps at least: those that were retired since then, by all threads.
+    /// A lower bound of the bytes that it retains: those that all threads have retired since then.
     pub kept_bytes: u64,
 }
 
@@ -94,7 +98,7 @@ pub enum HolderKind {
     Transaction {
         /// The worker that runs it.
         worker: WorkerId,
-        /// How many attempts of it were aborted before this one, modulo 8,388,608.
+        /// The number of aborted attempts of it before this one, modulo 8,388,608.
         attempt: u32,
         /// The name of its engine's protocol.
         protocol: String,
@@ -120,8 +124,8 @@ impl fmt::Display for MemoryHolder {
     }
 }
 
-/// How many bytes the process retains: those of values, rows and index nodes that were replaced or taken out and are not
-/// freed yet.
+/// Returns the bytes that the process retains: those of values, rows and index nodes that were replaced or removed and
+/// are not freed yet.
 pub fn retained_bytes() -> u64 {
     tally::totals().retained()
 }

@@ -1,9 +1,9 @@
 //! Counts of retired and freed bytes, kept by each thread for itself.
 //!
-//! A count is written by one thread, with a load and a store, and read by anybody who wants the sum. A thread takes a
-//! tally when it first counts something and gives it back when it ends; the next thread goes on counting in it, so sums
-//! never fall. A thread that is ending may still free something afterwards: it counts in [`ENDING`], which such threads
-//! share.
+//! A count is written by one thread, with a load and a store, and any thread may read it for the sum. A thread takes a
+//! tally when it first counts something and gives it back when it ends. The next thread goes on counting in it, so that
+//! sums never fall. A thread that is ending may still free something afterwards: it counts in [`ENDING`], which such
+//! threads share.
 
 use crossbeam_utils::CachePadded;
 use hotrow_sync::atomic::instrument::{AtomicU64, Ordering};
@@ -99,7 +99,7 @@ pub(crate) fn count_freed(bytes: usize) {
     tally.add(&tally.freed, bytes as u64);
 }
 
-/// How many bytes the thread has freed: it has freed something since if this is another number.
+/// The bytes that the thread has freed. If the number changes, the thread has freed something meanwhile.
 pub(crate) fn freed_here() -> u64 {
     mine().freed.load(Ordering::Relaxed)
 }
@@ -118,7 +118,7 @@ impl Totals {
     }
 }
 
-/// The sums now. What other threads count meanwhile may be missing in part.
+/// Returns the present sums. Parts of concurrent counts of other threads may be missing.
 pub(crate) fn totals() -> Totals {
     let tallies = lock(&TALLIES);
     let sum = |of: fn(&Tally) -> &AtomicU64| {
@@ -126,7 +126,8 @@ pub(crate) fn totals() -> Totals {
         // Relaxed: counts order nothing.
         all.map(|tally| of(tally).load(Ordering::Relaxed)).fold(0, u64::wrapping_add)
     };
-    // Freed bytes first: what is retired and freed meanwhile then counts as retained, never as less than nothing.
+    // Freed bytes first: bytes that are retired and freed meanwhile then count as retained, so that the difference is
+    // never negative.
     let freed = sum(|tally| &tally.freed);
     Totals { retired: sum(|tally| &tally.retired), freed }
 }

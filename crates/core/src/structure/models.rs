@@ -81,7 +81,7 @@ fn a_reader_beside_two_changes_takes_no_part_of_either_for_the_whole() {
 #[test]
 fn latch_holders_exclude_one_another_and_see_what_the_last_one_did() {
     Model::new().needs(Part::STORES).needs(Part::LOADS | Part::UPDATES).check(|| {
-        // Not atomic: that two holders do not race for it rests on the latch alone.
+        // Not atomic, so that only the latch keeps two holders from a data race.
         let shared = Arc::new((StructureVersion::new(), UnsafeCell::new(0)));
         let change = |(version, content): &(StructureVersion, UnsafeCell<u64>)| {
             version.lock().unwrap();
@@ -129,20 +129,20 @@ fn who_finds_a_node_retired_finds_its_heir_filled() {
         let heir = nodes.clone();
         let heir = spawn(move || {
             heir.0.lock().unwrap();
-            // SAFETY: who reads it has found the node retired, which comes later.
+            // SAFETY: a reader looks only after it has found the node retired, which comes later.
             heir.1.with_mut(|heir| unsafe { *heir = 1 });
             heir.0.unlock_retired();
         });
         if nodes.0.stable().is_none() {
-            // SAFETY: it is written before the node is retired, and never again.
+            // SAFETY: it is written before the node is retired, and not afterwards.
             assert_eq!(nodes.1.with(|heir| unsafe { *heir }), 1);
         }
         heir.join().unwrap();
     });
 }
 
-/// The phantom argument for two that insert: each observes that the other's key is absent, inserts its own
-/// and checks what it observed.
+/// The phantom argument for two inserters: each observes that the other's key is absent, inserts its own and checks its
+/// observation.
 #[test]
 fn of_two_inserts_that_each_observed_the_absence_of_the_other_one_at_most_commits() {
     Model::totally_ordered().preemptions(3).needs(Part::TOTAL_ORDER).check(|| {

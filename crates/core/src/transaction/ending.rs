@@ -14,9 +14,10 @@ impl<P: Protocol> Transaction<'_, P> {
         self.commit_and(|_| ()).map_or_else(|outcome| outcome, |()| Outcome::Done)
     }
 
-    /// Tries to commit, and then takes from the attempt what is to outlive it.
+    /// Tries to commit, and then takes a result from the attempt before that ends.
     ///
-    /// Once the protocol has committed, no panic comes out of here: the caller would think that nothing has happened.
+    /// After the protocol has committed, all panics are contained: a panic would make the caller think that nothing has
+    /// happened.
     #[inline]
     pub(crate) fn commit_and<R>(mut self, take: impl FnOnce(&mut Attempt<P>) -> R) -> Result<R, Outcome> {
         if self.is_told() && self.stop.is_none() {
@@ -35,7 +36,7 @@ impl<P: Protocol> Transaction<'_, P> {
             if let Some(commits) = self.attempt.commits.as_deref() {
                 commits.between_halves(self.attempt);
             }
-            // From here on nothing is rolled back: what is installed must not be undone as well.
+            // From here on nothing is rolled back: installed writes must not be undone as well.
             self.open = false;
             self.protocol.finish(Prepared::new(self.attempt));
             debug_assert!(self.attempt.is_installed(), "the second half installs every write");
@@ -58,7 +59,7 @@ impl<P: Protocol> Transaction<'_, P> {
         Err(Panics::passing_on(|panics| self.give_up(panics)))
     }
 
-    /// The first half of the commit. False if the attempt has lost.
+    /// Runs the first half of the commit. False if the attempt has lost.
     #[inline(always)]
     fn prepare(&mut self) -> bool {
         if self.attempt.is_recorded() {
@@ -73,9 +74,9 @@ impl<P: Protocol> Transaction<'_, P> {
         }
     }
 
-    /// The body, or something that it deferred, does not want to commit: rolls back. That is believed only of an attempt
-    /// that has seen one consistent state (drp §5.2 has the certification as an input of all intentions). Any other has
-    /// lost, and is made again.
+    /// Rolls back because the body, or one of its deferred operations, does not want to commit. The rollback counts
+    /// only if the attempt has seen one consistent state (drp §5.2 has the certification as an input of all
+    /// intentions). Otherwise the attempt has lost, and another one follows.
     #[cold]
     pub(crate) fn give_up(mut self, panics: &mut Panics) -> Outcome {
         if !P::OPAQUE && !matches!(self.stop, Some(Stop::Lost(_) | Stop::Told(_))) {
@@ -85,7 +86,7 @@ impl<P: Protocol> Transaction<'_, P> {
     }
 
     fn validate_before_rollback(&mut self) {
-        // From here on it waits for locks like any other.
+        // From here on it may wait for locks again.
         self.attempt.graph.nonblocking = false;
         self.attempt.graph.has_blocked = false;
         if let Err(lost) = self.protocol.validate_before_rollback(self.attempt) {
@@ -94,7 +95,7 @@ impl<P: Protocol> Transaction<'_, P> {
         }
     }
 
-    /// Rolls back without a look at what the attempt has seen. All is released, even if something panics meanwhile.
+    /// Rolls back without validating the attempt's reads. Everything is released, even if a panic occurs meanwhile.
     pub(crate) fn cancel(mut self, panics: &mut Panics) -> Outcome {
         self.roll_back(panics);
         match self.stop.take() {
@@ -129,14 +130,14 @@ impl<P: Protocol> Transaction<'_, P> {
 }
 
 impl<P: Protocol> Drop for Transaction<'_, P> {
-    /// Rolls back an attempt that was neither committed nor given up: a panic has come through.
+    /// Rolls back an attempt that was neither committed nor given up, because of a panic.
     #[inline]
     fn drop(&mut self) {
         if self.open {
             Panics::passing_on(|panics| self.roll_back(panics));
         } else if self.attempt.is_open() {
-            // A panic cut the end short. The pin must not outlive the transaction: the worker may be sent to another
-            // thread.
+            // A panic cut the end short. The pin must not outlive the transaction, because the worker may be sent to
+            // another thread.
             self.protocol.after_cleanup(self.attempt);
             self.attempt.close(&mut Panics::default());
         }

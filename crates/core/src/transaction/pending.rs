@@ -1,4 +1,4 @@
-//! Pending writes: what a datatype gives an item that the commit will install.
+//! Pending writes: the payloads that the commit will install.
 
 use super::Transaction;
 use crate::item::{Flags, ItemId};
@@ -7,7 +7,7 @@ use crate::protocol::Protocol;
 use std::ptr::NonNull;
 
 impl<P: Protocol> Transaction<'_, P> {
-    /// From here on the operation cannot be put off, as something has happened. (A thief gives it up.)
+    /// Lets the operation block from here on, because it has had an effect. (A thief gives it up instead.)
     #[cfg_attr(not(debug_assertions), inline(always))]
     fn has_written(&mut self) {
         if P::ALLOWS_STEALING && !self.attempt.graph.is_thief {
@@ -32,8 +32,7 @@ impl<P: Protocol> Transaction<'_, P> {
         unsafe { &mut *payload.cast::<T>() }
     }
 
-    /// Asks for [`Object::cleanup`] to be called for an item with a pending write. Born items have it called
-    /// anyway.
+    /// Requests a call of [`Object::cleanup`] for an item with a pending write. Inserted items get it anyway.
     ///
     /// # Safety
     ///
@@ -44,7 +43,7 @@ impl<P: Protocol> Transaction<'_, P> {
         self.attempt.wants_cleanup = true;
     }
 
-    /// Says that whoever has a segment next relies on finding what this attempt makes.
+    /// Notes that the next holder of a segment's lock relies on finding this attempt's insertions.
     #[inline]
     pub fn release_after_inserts(&mut self, id: ItemId) {
         self.attempt.items.get_mut(id).mark_as(Flags::RELEASE_AFTER_INSERTS);
@@ -78,15 +77,15 @@ impl<P: Protocol> Transaction<'_, P> {
         }
     }
 
-    /// The header for a segment that this attempt makes: locked by it until it ends. Nobody else can read
-    /// or write the segment before that, so it may be published at once ("poisoned", sto §4.1).
+    /// Returns the header for a segment that this attempt makes, which holds its lock until it ends. No other attempt
+    /// can read or write the segment before that, so it may be published at once ("poisoned", sto §4.1).
     #[inline]
     pub fn new_locked_header(&self) -> P::Header {
         self.protocol.new_locked_header(self.attempt)
     }
 
     /// Enters a segment whose header is a [`new_locked_header`](Self::new_locked_header) of this attempt, as written.
-    /// Its pending write has no payload: the value is in the segment already.
+    /// Its pending write has no payload, because the value is in the segment already.
     ///
     /// # Safety
     ///
@@ -111,13 +110,13 @@ impl<P: Protocol> Transaction<'_, P> {
         id
     }
 
-    /// Whether an item is for a segment that this attempt made.
+    /// True if an item is for a segment that this attempt made.
     #[inline]
     pub fn is_inserted(&self, id: ItemId) -> bool {
         self.attempt.items.get(id).is(Flags::INSERTED)
     }
 
-    /// Whether this attempt made a segment.
+    /// True if this attempt made a segment.
     pub fn has_made(&self, segment: NonNull<P::Header>) -> bool {
         self.attempt.items.find(segment).is_some_and(|id| self.is_inserted(id))
     }
@@ -128,12 +127,12 @@ impl<P: Protocol> Transaction<'_, P> {
         self.attempt.items.get(id).tag
     }
 
-    /// Sets the datatype's own mark on an item, by which the object's functions may tell what its payload is.
+    /// Sets the datatype's own mark on an item, by which the object's functions may tell the type of its payload.
     ///
     /// # Safety
     ///
-    /// The item is the caller's object's. When the object's functions see it next, they can work with the tag and the
-    /// payload that it has then.
+    /// The item is the caller's object's. When the object's functions see it next, they can work with its tag and its
+    /// payload of that moment.
     ///
     /// ```compile_fail,E0133
     /// fn retag<P: hotrow_core::Protocol>(tx: &mut hotrow_core::Transaction<'_, P>, id: hotrow_core::ItemId) {
@@ -157,7 +156,7 @@ impl<P: Protocol> Transaction<'_, P> {
         unsafe { &mut *self.attempt.items.get(id).payload().cast::<T>() }
     }
 
-    /// Whether an item has a pending write.
+    /// True if an item has a pending write.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn has_write(&self, id: ItemId) -> bool {
         self.attempt.items.get(id).is(Flags::WRITE)

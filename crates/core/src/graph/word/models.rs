@@ -6,7 +6,7 @@ use hotrow_sync::event::Event;
 use hotrow_sync::model::{Model, Part, UnsafeCell};
 use hotrow_sync::thread::spawn;
 
-/// An operation: what it is given, and what it has made. Neither is atomic.
+/// An operation: its plan and its stolen work. Neither is atomic.
 #[derive(Default)]
 struct Operation {
     word: Word,
@@ -16,7 +16,7 @@ struct Operation {
 }
 
 impl Operation {
-    /// Takes it, if it is to be had, and runs it.
+    /// Takes it, if it is runnable, and runs it.
     fn steal(&self) -> bool {
         let taken = self.word.take(State::Runnable, 1);
         if taken {
@@ -31,8 +31,8 @@ impl Operation {
     }
 }
 
-/// The owner publishes, takes the operation itself or waits for who has taken it, and changes what it has given: nobody
-/// looks at that any more.
+/// The owner publishes an operation. It takes the operation itself or waits for its thief, and then changes the plan,
+/// which nobody looks at any more.
 #[test]
 fn an_operation_is_run_once_and_its_owner_goes_on_when_nobody_runs_it() {
     Model::new().preemptions(3).needs(Part::STORES).needs(Part::UPDATES).check(|| {

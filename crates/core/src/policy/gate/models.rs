@@ -45,7 +45,7 @@ fn who_waits_for_one_elder_does_not_wait_for_the_next_one() {
 
 #[test]
 fn two_elders_pass_one_after_the_other() {
-    // The conditions of elders are looked at under the mutex under which they change, which would be order enough.
+    // Elders check their conditions under the mutex under which these change, which would be order enough.
     Model::new().needs(Part::STEP).check(|| {
         let elders = Arc::new(StarvationGate::default());
         let through = |elders: &StarvationGate| {
@@ -53,7 +53,7 @@ fn two_elders_pass_one_after_the_other() {
             assert!(elder.pass(WORKERS, None));
             assert!(elders.is_open(elder.window.unwrap()), "no other elder's window is open beside it");
             if step_is_left_out() {
-                // Its window would stay open for ever.
+                // The window would stay open for ever.
                 std::mem::forget(elder);
             }
         };

@@ -73,7 +73,7 @@ fn after_a_window_that_was_too_short_the_gate_is_open_and_then_comes_a_longer_on
     outlast(&mut elder);
     let second = elder.window.unwrap();
     assert!(second.until - first.until >= elder.length + WINDOW_MIN, "the pause is as long as the first one");
-    // Its one attempt in the first window took all of it.
+    // The elder's only attempt in the first window took all of it.
     assert!(elder.length == WINDOW_MIN * GROWTH, "{elder:?}");
 }
 
@@ -110,7 +110,7 @@ fn elders_get_their_windows_in_turns() {
         while lock(&elders.state).queue.is_empty() && lock(&elders.state).windows == 1 {
             thread::yield_now();
         }
-        // It loses for ever, and comes to the gate all the time.
+        // It loses again and again, and comes to the gate all the time.
         while !second.is_finished() {
             assert!(first.pass(WORKERS, None));
         }
