@@ -208,10 +208,11 @@ impl<'a, P: Protocol> OneByOne<'a, P> {
     /// If the item has no pending write, or it was installed before.
     #[inline(always)]
     pub fn install(&mut self, id: ItemId) {
-        let item = self.attempt.items.get_mut(id);
-        assert!(item.is(Flags::WRITE) && !item.is(Flags::INSTALLED), "each write is installed once");
-        item.mark_as(Flags::INSTALLED);
-        // SAFETY: prepared, so that the write is the attempt's alone; it has not been installed before.
-        unsafe { self.attempt.install(id) };
+        let note = |item: &mut Item<P>| {
+            assert!(item.is(Flags::WRITE) && !item.is(Flags::INSTALLED), "each write is installed once");
+            item.mark_as(Flags::INSTALLED);
+        };
+        // SAFETY: prepared, so that the write is the attempt's alone; it has not been installed before, says `note`.
+        unsafe { self.attempt.install_noting(id, note) };
     }
 }

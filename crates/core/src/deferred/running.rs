@@ -291,7 +291,7 @@ impl<P: Protocol> Transaction<'_, P> {
 
     /// Runs an intention if its inputs are known, all earlier ones on its key have run, and its turn has come; waits
     /// for the turn if `wait`.
-    #[inline]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn try_one(
         &mut self,
         intention: &Intention<P>,

@@ -329,11 +329,13 @@ impl Drp {
 
     /// Waits for the attempt's turn in all lines that it has not left.
     pub(super) fn take_all_turns(&self, attempt: &mut Attempt<Self>) {
-        for at in 0..attempt.local.places.len() {
-            let Place { item, has_left, .. } = attempt.local.places[at];
-            if !has_left {
-                self.take_turn(attempt, item, true);
+        let Attempt { items, local, .. } = attempt;
+        for place in local.places.iter_mut().filter(|place| !place.has_left) {
+            let item = items.get_mut(place.item);
+            if !place.has_turn {
+                self.look_for_turn(place, item.header(), true);
             }
+            item.set(Flags::LOCKED);
         }
     }
 

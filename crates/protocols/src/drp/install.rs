@@ -37,7 +37,10 @@ impl Drp {
                 Self::install_inserted(&mut prepared);
                 rows_are_there = true;
             }
-            if writes && !has_left {
+            if has_left {
+                continue;
+            }
+            if writes {
                 prepared.install(id);
             }
             self.leave(prepared.attempt(), at);

@@ -458,7 +458,7 @@ impl Deferral<Self> for Drp {
         Ok(self.take_turn(attempt, id, wait))
     }
 
-    #[inline]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn segment_done(&self, attempt: &mut Attempt<Self>, id: ItemId) {
         // An opaque attempt would have to look for others' pending insertions at each read, not only at the end. So
         // with opacity no attempt leaves a line early.
