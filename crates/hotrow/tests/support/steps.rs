@@ -1,7 +1,7 @@
 //! Interleavings stepped by hand: several transactions held open on one thread, and one step of one of them
 //! after the other.
 
-use hotrow::history::History;
+use hotrow::history::{History, Recording};
 use hotrow::{Abort, Engine, Error, OpenTransaction, Protocol, RetryPolicy, Transaction, Worker};
 use std::time::Duration;
 
@@ -35,17 +35,46 @@ impl<P: Protocol> Interleaving<P> {
     /// Hands out the engine and transactions to be stepped (`T1`, `T2`, ...), and judges the history at the end.
     /// A transaction that has not ended by then is rolled back.
     pub(crate) fn run<const N: usize, R>(self, work: impl FnOnce(&Engine<P>, [Stepped<'_, P>; N]) -> R) -> R {
-        let recording = self.engine.record_history(HISTORY_BYTES_MAX).unwrap();
-        let mut workers: [Worker<P>; N] = std::array::from_fn(|_| self.engine.worker().unwrap());
+        let mut series = Series::of(self.engine);
+        let result = series.run(work);
+        series.judge();
+        result
+    }
+}
+
+/// Interleavings one after the other, each of `N` transactions, with one engine, whose recorder runs: making an engine takes
+/// longer than a short interleaving.
+pub(crate) struct Series<P: Protocol, const N: usize> {
+    engine: Engine<P>,
+    recording: Recording,
+    workers: [Worker<P>; N],
+}
+
+impl<P: Protocol, const N: usize> Series<P, N> {
+    pub(crate) fn new() -> Self {
+        Self::of(super::engine_with(stepped()))
+    }
+
+    fn of(engine: Engine<P>) -> Self {
+        let recording = engine.record_history(HISTORY_BYTES_MAX).unwrap();
+        let workers = std::array::from_fn(|_| engine.worker().unwrap());
+        Self { engine, recording, workers }
+    }
+
+    /// As [`Interleaving::run`], but for the history.
+    pub(crate) fn run<R>(&mut self, work: impl FnOnce(&Engine<P>, [Stepped<'_, P>; N]) -> R) -> R {
         let mut number = 0;
-        let transactions = workers.each_mut().map(|worker| {
+        let transactions = self.workers.each_mut().map(|worker| {
             number += 1;
             Stepped { number, steps: 0, state: State::NotBegun(worker) }
         });
-        let result = work(&self.engine, transactions);
-        drop(workers);
-        judge(&recording.finish());
-        result
+        work(&self.engine, transactions)
+    }
+
+    /// Judges the history of all.
+    pub(crate) fn judge(self) {
+        drop(self.workers);
+        judge(&self.recording.finish());
     }
 }
 

@@ -1,7 +1,7 @@
 //! Small transactions on two keys, run in every order of their steps, and checked against all serial orders.
 
 use crate::support;
-use crate::support::steps::Interleaving;
+use crate::support::steps::Series;
 use Operation::{Add, Delete, Get, Insert, Scan, Set};
 use hotrow::{Abort, Direction, Engine, Protocol, SecondaryIndex, TBox, Table, Transaction};
 use std::ops::ControlFlow;
@@ -58,6 +58,9 @@ impl Operation {
         }
     }
 }
+
+/// How many schedules share an engine.
+const SERIES: usize = 64;
 
 /// Where the keys are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -183,8 +186,8 @@ pub(super) struct Combination<'a, const N: usize> {
 impl<const N: usize> Combination<'_, N> {
     /// Runs one schedule: the numbers of the transactions whose turns the steps are. The last step of each is to
     /// end.
-    fn run<P: Protocol>(&self, schedule: &[usize]) -> ([Trace; N], State) {
-        Interleaving::<P>::new().run(|engine, mut transactions: [_; N]| {
+    fn run<P: Protocol>(&self, series: &mut Series<P, N>, schedule: &[usize]) -> ([Trace; N], State) {
+        series.run(|engine, mut transactions| {
             let keys = Keys::new(engine, self.place, self.before);
             let mut traces: [Trace; N] = std::array::from_fn(|_| Trace::default());
             let mut steps = [0; N];
@@ -238,9 +241,13 @@ impl<const N: usize> Combination<'_, N> {
     pub(super) fn check<P: Protocol>(&self) -> usize {
         let lengths = self.programs.map(|program| program.len() + 1);
         let mut schedules = 0;
+        let mut series = Series::<P, N>::new();
         each_schedule(&mut Vec::new(), lengths, &mut |schedule| {
             schedules += 1;
-            let (traces, after) = self.run::<P>(schedule);
+            if schedules % SERIES == 0 {
+                std::mem::replace(&mut series, Series::new()).judge();
+            }
+            let (traces, after) = self.run(&mut series, schedule);
             let describe = || {
                 let Self { place, before, programs, rolls_back } = self;
                 format!(
@@ -259,6 +266,7 @@ impl<const N: usize> Combination<'_, N> {
                 }
             }
         });
+        series.judge();
         schedules
     }
 }
