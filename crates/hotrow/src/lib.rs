@@ -64,11 +64,11 @@
 //! | [`Tl2`] | `tl2` | as `occ`, with a global clock: even an attempt that will abort has seen one consistent state | bodies rely on their reads before they commit |
 //! | [`NoProtocol`] | `none` | no concurrency control, one worker only | one thread is enough, or as the upper bound to measure against |
 //!
-//! Some types have several *variants*. [`Protocol::Options`] tells them apart, and each has a name.
+//! Some types have several *variants*. [`Variants::Options`] tells them apart, and each has a name.
 //! [`TwoPhaseLocking`] and [`McsLocking`] have the three above, [`Plor`] those of
 //! [`PlorOptions`](protocols::PlorOptions) (`plor+dwa`, `plor+optimistic`, `plor+deadline=20`, ...), [`Drp`] those of
 //! [`DrpOptions`](protocols::DrpOptions) (`drp+opaque`, `drp+exclusive`, ...). [`Engine::new`] makes the first
-//! variant in [`Protocol::VARIANTS`], and [`Engine::named`] the variant of a name:
+//! variant in [`Variants::VARIANTS`], and [`Engine::named`] the variant of a name:
 //!
 //! ```
 //! use hotrow::protocols::{Plor, TwoPhaseLocking};
@@ -657,7 +657,7 @@
 //!   reversed by themselves; that takes others that overlap them.
 //! - **No torn values**, under every protocol: a body never sees half of another transaction's write of one
 //!   value or row, not even in an attempt that aborts.
-//! - **Opacity** only where [`Protocol::is_opaque`] is true (`tl2`, `drp+opaque`, and trivially `none`): an attempt
+//! - **Opacity** only where [`Variants::is_opaque`] is true (`tl2`, `drp+opaque`, and trivially `none`): an attempt
 //!   sees one consistent state from its first read to its end, even if it aborts.
 //!
 //! Under the other protocols an attempt that is going to abort may have read two values that never existed together.

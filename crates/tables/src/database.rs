@@ -163,7 +163,7 @@ impl<P: Protocol> Database<P> {
 
     /// Runs a procedure as a transaction. Operations run at once, with two exceptions unless the procedure only
     /// reads: under a protocol that [defers](Protocol::DEFERS), they run when the transaction commits; under one that
-    /// [shares](Protocol::SHARES) operations, other workers may run them after the first conflict.
+    /// lets others [steal](Protocol::Stealing) operations, other workers may run them after the first conflict.
     ///
     /// # Errors
     ///

@@ -122,7 +122,7 @@ impl<P: Protocol> Default for StealableOperations<P> {
 
 impl<P: Protocol> std::fmt::Debug for StealableOperations<P> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Board").finish_non_exhaustive()
+        f.debug_struct("StealableOperations").finish_non_exhaustive()
     }
 }
 

@@ -162,7 +162,7 @@ impl McsLocking {
         let word = unsafe { segment.as_ref() };
         let (me, address) = (attempt.worker().number(), segment.addr().get());
         if word.blocker(false) == Some(Blocker::Owner(me))
-            || exclusive && self.queues.nodes.is_thief(me, address)
+            || exclusive && self.queues.nodes.thief_shares(me, address)
         {
             // The lock is already held for an operation of this attempt that another worker has run: two operations
             // on one key that were not known beforehand.

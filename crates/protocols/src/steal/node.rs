@@ -276,7 +276,7 @@ impl Nodes {
     }
 
     /// True if a thief shares the lock of a segment for a worker.
-    pub(super) fn is_thief(&self, worker: u32, address: usize) -> bool {
+    pub(super) fn thief_shares(&self, worker: u32, address: usize) -> bool {
         let place = self.places.of(worker);
         place.lent_addresses.contain(place.lent.load(Ordering::SeqCst), address, Ordering::SeqCst)
     }
@@ -305,7 +305,7 @@ impl Nodes {
             let shared = place.shared.load(Ordering::Relaxed);
             shared > NOTED
                 || place.addresses.contain(shared, address, Ordering::Relaxed)
-                || self.is_thief(*worker, address)
+                || self.thief_shares(*worker, address)
         })
     }
 }

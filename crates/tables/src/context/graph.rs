@@ -10,8 +10,8 @@ use hotrow_core::{Abort, Deferred, Protocol, Transaction, Value};
 use std::ops::ControlFlow;
 
 /// Runs operations at once until one meets a lock that is not free, or another transaction waits for this one. From
-/// then on it queues them (*draws* them), under a protocol that [shares](Protocol::SHARES) operations (stealdb §3).
-/// So workers share a transaction exactly where it conflicts; elsewhere it runs as in the [eager](Eager) context.
+/// then on it queues them (*draws* them), under a protocol that lets others [steal](Protocol::Stealing) operations
+/// (stealdb §3). So workers share a transaction exactly where it conflicts; elsewhere it runs as in the [eager](Eager) context.
 ///
 /// The dependencies are those of the procedure's own values. Some operations first run everything queued so far, and
 /// then run at once: an operation whose key is not known yet, one that takes the first row of a group, a scan, and
