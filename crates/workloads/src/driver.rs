@@ -37,12 +37,12 @@ pub struct Settings {
     pub seed: u64,
 }
 
-/// What the threads did while measured.
+/// Result of the measured time.
 #[derive(Debug)]
 pub struct Measurement<C> {
     /// How long was measured.
     pub elapsed: Duration,
-    /// What they counted, together.
+    /// Sum of the counts of all threads.
     pub counts: Counts,
     /// The clients of all workers.
     pub clients: Vec<C>,
@@ -61,7 +61,7 @@ pub struct KindCounts {
     pub latencies: Latencies,
 }
 
-/// What one worker counts, or several.
+/// Counts of one worker, or the sum over several.
 #[derive(Debug)]
 pub struct Counts {
     /// By type of transaction, in the order of [`Workload::kinds`].
@@ -159,7 +159,7 @@ enum Phase {
     Over,
 }
 
-/// What the driver and its threads share.
+/// State shared by the driver and its threads.
 struct Control {
     phase: AtomicU32,
     ready: AtomicUsize,
@@ -321,7 +321,7 @@ fn conduct<P: Protocol>(
     measured.elapsed()
 }
 
-/// What each thread does: one transaction after the other until the run is over.
+/// Runs in each thread: one transaction after the other until the run is over.
 fn work<P: Protocol, W: Workload<P>>(
     control: &Control,
     workload: &W,

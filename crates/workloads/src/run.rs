@@ -87,12 +87,12 @@ impl On {
     }
 }
 
-/// What came of a run.
+/// Result of a run.
 #[derive(Debug)]
 pub struct Outcome {
     /// The report.
     pub report: RunReport,
-    /// What each attempt read and wrote after loading, if it was to be recorded; warm-up included, checks not.
+    /// Reads and writes of each attempt after loading, if the run was recorded; warm-up included, checks not.
     pub history: Option<History>,
 }
 

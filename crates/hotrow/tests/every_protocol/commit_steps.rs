@@ -1,4 +1,4 @@
-//! What stands between the halves of a commit: when it is called, and in which order commits are stamped.
+//! The steps between the halves of a commit: when they are called, and in which order commits are stamped.
 
 use crate::support;
 use crate::support::{chosen, for_each_protocol};

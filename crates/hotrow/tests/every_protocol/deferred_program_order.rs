@@ -27,7 +27,7 @@ enum Kind {
     Force,
 }
 
-/// What of an operation is not known when it is deferred.
+/// The part of an operation that is not known when it is deferred.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Late {
     Nothing,
@@ -53,7 +53,7 @@ enum Source {
 
 const SOURCES: [Source; 4] = [Source::Queue, Source::Low, Source::High, Source::Chain];
 
-/// What there is under the key.
+/// The state of the key before the transaction.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Before {
     Nothing,
@@ -133,7 +133,7 @@ struct Program<'a> {
     steps: &'a [Step],
 }
 
-/// What the source of late values gives.
+/// The number that each source of late values gives.
 const NUMBER: u64 = 7;
 /// The one key of each group.
 const KEY: u64 = 5;
@@ -248,7 +248,7 @@ impl Program<'_> {
 }
 
 impl Procedure for Program<'_> {
-    /// What each operation gave.
+    /// The result of each operation.
     type Output = Vec<u64>;
 
     fn run<C: Context>(&self, cx: &mut C) -> Result<C::Val<Vec<u64>>, C::Stop> {
@@ -269,7 +269,7 @@ impl Procedure for Program<'_> {
     }
 }
 
-/// What each operation gave, the row, and the entries of the secondary index.
+/// The result of each operation, the row, and the entries of the secondary index.
 type Outcome = (Vec<u64>, Option<u64>, Vec<(EntryKey, RowKey)>);
 
 struct Runner<P: Protocol> {
@@ -325,7 +325,7 @@ impl<P: Protocol> Runner<P> {
     }
 }
 
-/// What a transaction is to do, and with what.
+/// A test case: a table, the state before, the source of late values, and the steps.
 #[derive(Debug)]
 struct Case {
     table: usize,
