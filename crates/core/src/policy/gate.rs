@@ -231,7 +231,8 @@ impl Elder<'_> {
         }
         let time_max = time_max.map(|time_max| time_max.saturating_sub(rest));
         self.window = self.elders.open(self.ticket, self.length, time_max);
-        self.began = Some(clock::now());
+        // From the begin of the window, even if the thread has slept since: the proof adds attempts up to its length.
+        self.began = self.window.map(|window| window.until - self.length);
         self.window.is_some()
     }
 
