@@ -96,10 +96,11 @@ struct Runner {
     example: &'static str,
 }
 
-/// The help text about stolen operations.
-pub(crate) const STOLEN_OPERATIONS_HELP: &str = "\
-    Under work-stealing protocols (steal, steal-basic) a run also reports the share of the stealable operations that \
-    other workers ran, and the mean time of an operation, stolen or not (JSON: drawn_operations).";
+/// The help text about the counters of protocols.
+pub(crate) const COUNTERS_HELP: &str = "\
+    A run also reports the counters of its protocol (JSON: counters): under work-stealing protocols (steal, \
+    steal-basic) the share of the stealable operations that other workers ran, and the mean time of an operation, \
+    stolen or not; under drp and deferred-2pl the tame transactions.";
 
 const BENCH: Runner = Runner {
     name: "bench",
@@ -206,7 +207,7 @@ fn workload_command(runner: &Runner, workload: &WorkloadInfo) -> Command {
 }
 
 fn help_end(runner: &Runner, example: &str) -> String {
-    format!("{} {STOLEN_OPERATIONS_HELP}\n\nExample:\n  hotrow {} {example}", runner.details, runner.name)
+    format!("{} {COUNTERS_HELP}\n\nExample:\n  hotrow {} {example}", runner.details, runner.name)
 }
 
 /// The reason why the command line gives no request.

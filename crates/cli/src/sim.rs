@@ -35,8 +35,7 @@ pub(crate) fn without_simulator(name: &'static str, about: &str) -> Command {
 mod with_simulator {
     use super::Command;
     use crate::arguments::{
-        Format, Refusal, STOLEN_OPERATIONS_HELP, ThinkArguments, about, own_options, protocols, shortened,
-        workload,
+        COUNTERS_HELP, Format, Refusal, ThinkArguments, about, own_options, protocols, shortened, workload,
     };
     use crate::fidelity::Fidelity;
     use crate::host::ThisHost;
@@ -133,7 +132,7 @@ mod with_simulator {
             .about("Runs a workload on virtual cores in virtual time and reports as bench does")
             .after_help(format!(
                 "The same seed and options give the same output, byte for byte. docs/simulator.md explains what the \
-                 figures mean, and their limits. {STOLEN_OPERATIONS_HELP}\n\nExample:\n  hotrow sim tpcc {example}"
+                 figures mean, and their limits. {COUNTERS_HELP}\n\nExample:\n  hotrow sim tpcc {example}"
             ))
             .subcommand_value_name("WORKLOAD")
             .subcommand_help_heading("Workloads")

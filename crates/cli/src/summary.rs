@@ -7,7 +7,7 @@ use hotrow_workloads::{LatencySummary, RunReport};
 use std::fmt::Write as _;
 
 mod comparison;
-mod drawn;
+mod counters;
 
 pub(crate) use comparison::comparison;
 
@@ -21,12 +21,8 @@ pub(crate) fn run(report: &RunReport) -> String {
     line("commits", text::count(report.commits));
     let aborts = text::quantity(report.aborts_per_commit());
     line("aborts", format!("{} ({aborts} per commit)", text::count(report.aborts)));
-    if let Some(tame) = report.tame {
-        let (commits, aborts) = (text::count(tame.commits), text::count(tame.aborts));
-        line("tame", format!("{commits} commits, {aborts} aborts"));
-    }
-    if let Some(drawn) = drawn::in_words(report) {
-        line("stealable", drawn);
+    if let Some(counters) = counters::in_words(report) {
+        line("counters", counters);
     }
     line("attempts", format!("{} for one transaction at most", text::count(report.attempts_max)));
     line("rollbacks", text::count(report.rollbacks));
@@ -133,7 +129,7 @@ fn held(payload: u64, resident: u64) -> String {
 pub(crate) fn virtual_runs(machine: &str, runs: &[VirtualRun], sentences: &[String], error: &str) -> String {
     let Some(VirtualRun { report: first, factor }) = runs.first() else { return String::new() };
     let same_factor = runs.iter().all(|run| run.factor == *factor);
-    let drawn = drawn::Columns::of(runs.iter().map(|run| &run.report));
+    let counters = counters::Columns::of(runs.iter().map(|run| &run.report));
     let rows = runs.iter().map(|VirtualRun { factor, report }| {
         let latency = |pick: fn(&LatencySummary) -> f64| match &report.latency_us {
             Some(latency) => text::quantity(pick(latency)),
@@ -151,7 +147,7 @@ pub(crate) fn virtual_runs(machine: &str, runs: &[VirtualRun], sentences: &[Stri
             text::quantity(report.aborts_per_commit()),
             report.attempts_max.to_string(),
         ];
-        row.extend(drawn.cells(&[report]));
+        row.extend(counters.cells(&[report]));
         row.push(checks(report));
         if !same_factor {
             row.insert(1, format!("{factor}x"));
@@ -170,7 +166,8 @@ pub(crate) fn virtual_runs(machine: &str, runs: &[VirtualRun], sentences: &[Stri
         "aborts/commit",
         "attempts",
     ];
-    header.extend(drawn.header());
+    let columns = counters.header();
+    header.extend(columns.iter().map(String::as_str));
     header.push("checks");
     let mut heading =
         format!("{} on virtual cores of {machine}, {} virtual s", first.workload, first.seconds);
@@ -179,7 +176,7 @@ pub(crate) fn virtual_runs(machine: &str, runs: &[VirtualRun], sentences: &[Stri
     } else if *factor != 1.0 {
         let _ = write!(heading, ", transfers {factor}x");
     }
-    heading += drawn.legend();
+    heading += &counters.legend();
     let table = text::table(1, &header, rows.collect::<Vec<_>>());
     let mut below: String = sentences.iter().map(|sentence| format!("{sentence}\n")).collect();
     if !sentences.is_empty() {
@@ -192,7 +189,7 @@ pub(crate) fn virtual_runs(machine: &str, runs: &[VirtualRun], sentences: &[Stri
 pub(crate) mod tests {
     use super::*;
     use hotrow_workloads::{
-        Check, DrawnReport, HotRow, KindReport, LatencyDistribution, Machine, Memory, TameReport,
+        Check, Counter, CounterReport, CounterValue, HotRow, KindReport, LatencyDistribution, Machine, Memory,
     };
 
     /// A report of a run whose only check has passed, or failed.
@@ -218,14 +215,11 @@ pub(crate) mod tests {
             ],
             abort_reasons: vec![("read_changed", 1_000), ("write_locked", 0)],
             attempts_max: 9,
-            tame: Some(TameReport { commits: 3_000, aborts: 0 }),
-            drawn_operations: Some(DrawnReport {
-                own: 7_000,
-                stolen: 25_000,
-                stolen_share: Some(25.0 / 32.0),
-                own_mean_us: Some(1.02),
-                stolen_mean_us: Some(3.36),
-            }),
+            counters: vec![
+                CounterReport { counter: &Counter::TAME_COMMITS, value: CounterValue::Count(3_000) },
+                CounterReport { counter: &Counter::STOLEN_SHARE, value: CounterValue::Share(Some(0.781)) },
+                CounterReport { counter: &Counter::STOLEN_MEAN_US, value: CounterValue::MeanUs(Some(3.36)) },
+            ],
             hot_rows: vec![HotRow { table: "box".to_owned(), key: "3".to_owned(), conflicts: 900 }],
             checks: vec![Check::new("money is kept", found)],
             memory_bytes: 3_000_000,
@@ -249,8 +243,7 @@ pub(crate) mod tests {
             "toy under occ: 2 threads, 2.00 s, seed 7, boxes 5",
             "2,000 commits/s",
             "1,000 (0.250 per commit)",
-            "3,000 commits, 0 aborts\n",
-            "stealable     32,000 operations, run 78.1% by other workers (mean 3.36 µs), 21.9% by their own (mean 1.02 µs)\n",
+            "counters      tame commits 3,000, stolen share 78.1%, stolen mean 3.36 µs\n",
             "read_changed 1,000\n",
             "900 conflicts over box 3\n",
             "0 passed, 1 FAILED: money is kept: 3 instead of 4",

@@ -200,11 +200,13 @@ fn tame_transactions_are_counted_under_deferring_protocols_only() {
     for protocol in ["drp", "deferred-2pl"] {
         let report = json_lines(&short(&[&run[..], &[protocol]].concat())).remove(0);
         assert!(report["commits"].as_u64().unwrap() > 0);
-        assert_eq!(report["tame"]["commits"], report["commits"], "{report}");
-        assert_eq!((&report["tame"]["aborts"], &report["aborts"]), (&0.into(), &0.into()), "{report}");
+        let counters = &report["counters"];
+        assert_eq!(counters["tame_commits"], report["commits"], "{report}");
+        assert_eq!((&counters["tame_aborts"], &report["aborts"]), (&0.into(), &0.into()), "{report}");
+        assert!(counters.get("stolen_operations").is_none(), "{report}");
     }
     let report = json_lines(&short(&[&run[..], &["occ"]].concat())).remove(0);
-    assert!(report.get("tame").is_none(), "{report}");
+    assert!(report.get("counters").is_none(), "{report}");
 }
 
 #[test]
@@ -212,14 +214,16 @@ fn stealable_operations_are_counted_under_stealing_protocols_only() {
     let run = ["bench", "tables32", "--hot-records", "1", "--threads", "2", "--protocol"];
     for protocol in ["steal", "steal-basic"] {
         let report = json_lines(&short(&[&run[..], &[protocol]].concat())).remove(0);
-        let drawn = &report["drawn_operations"];
-        assert!(drawn["own"].is_u64() && drawn["stolen"].is_u64(), "{report}");
+        let counters = &report["counters"];
+        for count in ["own_operations", "stolen_operations"] {
+            assert!(counters[count].is_u64(), "{report}");
+        }
         for figure in ["stolen_share", "own_mean_us", "stolen_mean_us"] {
-            assert!(drawn.get(figure).is_some_and(|value| value.is_null() || value.is_f64()), "{report}");
+            assert!(counters.get(figure).is_some_and(|value| value.is_null() || value.is_f64()), "{report}");
         }
     }
     let report = json_lines(&short(&[&run[..], &["2pl-mcs"]].concat())).remove(0);
-    assert!(report.get("drawn_operations").is_none(), "{report}");
+    assert!(report.get("counters").is_none(), "{report}");
 }
 
 #[test]

@@ -160,18 +160,21 @@ fn stolen_operations_are_counted_in_the_measured_time_only() {
     let shared = ["--protocol", "steal,2pl-mcs", "--cores", "8"];
     let reports = json_lines(&[&run[..], &time, &shared, &["--format", "json"]].concat());
     let number = |value: &Value| value.as_f64().unwrap();
-    let drawn = &reports[0]["drawn_operations"];
-    let (own, stolen) = (number(&drawn["own"]), number(&drawn["stolen"]));
-    assert!(own > 0.0 && stolen > 0.0, "{drawn}");
-    assert_eq!(number(&drawn["stolen_share"]), stolen / (own + stolen));
-    assert!(number(&drawn["own_mean_us"]) > 0.0 && number(&drawn["stolen_mean_us"]) > 0.0, "{drawn}");
+    let counters = &reports[0]["counters"];
+    let (own, stolen) = (number(&counters["own_operations"]), number(&counters["stolen_operations"]));
+    assert!(own > 0.0 && stolen > 0.0, "{counters}");
+    assert_eq!(number(&counters["stolen_share"]), stolen / (own + stolen));
+    assert!(
+        number(&counters["own_mean_us"]) > 0.0 && number(&counters["stolen_mean_us"]) > 0.0,
+        "{counters}"
+    );
     // If those of the warm-up were counted, there would be more than the measured transactions have.
     let attempts = number(&reports[0]["commits"]) + number(&reports[0]["aborts"]);
     assert!(own + stolen <= attempts * OPERATIONS, "{}", reports[0]);
-    assert!(reports[1].get("drawn_operations").is_none(), "{}", reports[1]);
+    assert!(reports[1].get("counters").is_none(), "{}", reports[1]);
 
     let table = printed(&[&run[..], &time, &shared].concat());
-    assert!(table.contains("stolen: ") && table.contains("stolen op µs"), "{table}");
+    assert!(table.contains("stolen share: ") && table.contains("stolen mean µs"), "{table}");
     let plain = printed(&[&run[..], &time, &["--protocol", "2pl-mcs", "--cores", "2"]].concat());
     assert!(!plain.contains("stolen"), "{plain}");
 }

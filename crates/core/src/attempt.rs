@@ -2,7 +2,9 @@
 
 use crate::abort::Reason;
 use crate::commit::{CommitStamp, Commits};
+use crate::counter::CounterPlace;
 use crate::deferred::Intentions;
+use crate::engine;
 use crate::graph::Graph;
 use crate::history::recorder::{Log, Named, Recorder, Slot};
 use crate::history::{Ended, ReadKind};
@@ -72,6 +74,8 @@ pub struct Attempt<P: Protocol> {
     /// True if any item has `Flags::CLEANUP`.
     pub(crate) wants_cleanup: bool,
     pub(crate) pin: Option<Pin>,
+    /// The worker's slot; `None` for a part that a thief runs.
+    slot: Option<Arc<engine::Slot<P>>>,
     /// The steps between the halves of its engine's commits.
     pub(crate) commits: Option<Arc<Commits<P>>>,
     /// The commit's stamp, once it is drawn.
@@ -94,8 +98,9 @@ pub struct Attempt<P: Protocol> {
 unsafe impl<P: Protocol> Send for Attempt<P> {}
 
 impl<P: Protocol> Attempt<P> {
-    pub(crate) fn new(worker: WorkerId, local: P::Local, commits: Option<Arc<Commits<P>>>) -> Self {
-        Self { commits, ..Self::with(Items::new(), StructureSet::new(), worker, local) }
+    pub(crate) fn new(slot: Arc<engine::Slot<P>>, local: P::Local, commits: Option<Arc<Commits<P>>>) -> Self {
+        let worker = WorkerId(slot.number);
+        Self { slot: Some(slot), commits, ..Self::with(Items::new(), StructureSet::new(), worker, local) }
     }
 
     /// Makes an attempt for very few items.
@@ -119,6 +124,7 @@ impl<P: Protocol> Attempt<P> {
             wait_budget: WaitBudget::default(),
             wants_cleanup: false,
             pin: None,
+            slot: None,
             commits: None,
             stamp: None,
             holder: &NOBODY,
@@ -133,6 +139,16 @@ impl<P: Protocol> Attempt<P> {
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn worker(&self) -> WorkerId {
         self.worker
+    }
+
+    /// Counts an event for a counter of the protocol's own ([`Variants::COUNTERS`](crate::Variants::COUNTERS)), which
+    /// is found by `const { COUNTER.place::<Self>() }`. Has no effect in a stolen operation: a worker's counters have
+    /// one writer.
+    #[inline]
+    pub fn count(&self, place: CounterPlace) {
+        if let Some(slot) = &self.slot {
+            slot.counters.named().count(place);
+        }
     }
 
     /// The number of earlier attempts of the same transaction.

@@ -2,6 +2,7 @@
 
 use crate::abort::{Abort, Error, Misuse};
 use crate::commit::{CommitSteps, Commits};
+use crate::counter::{self, NamedCounts};
 use crate::deferred::Deferred;
 use crate::graph::Stealing as _;
 use crate::history::Recording;
@@ -294,8 +295,10 @@ impl<P: Protocol> Engine<P> {
     /// Counts over all workers, past and present.
     pub fn statistics(&self) -> Statistics {
         let mut sum = Statistics::default();
+        let named = counter::named(&self.shared.protocol);
+        sum.counters = NamedCounts::of(&named);
         for slot in &lock(&self.shared.registry).slots {
-            sum.add(&slot.counters.read());
+            sum.add(&slot.counters.read(&named));
         }
         sum
     }

@@ -3,6 +3,7 @@
 use crate::abort::Reason;
 use crate::attempt::Attempt;
 use crate::commit::Prepared;
+use crate::counter::Counter;
 use crate::deferred::Deferral;
 use crate::graph::Stealing;
 use crate::item::ItemId;
@@ -54,6 +55,9 @@ pub trait Variants: Sized + 'static {
     /// True if aborted and unfinished attempts have seen one consistent state too (sto §3.6), in every variant:
     /// see [`is_opaque`](Self::is_opaque).
     const OPAQUE: bool;
+    /// The counters of the protocol's own, beside those of its capabilities. Statistics and reports show them. The
+    /// protocol counts with [`Attempt::count`].
+    const COUNTERS: &'static [Counter] = &[];
 
     /// The difference between one variant and another; `()` if there is only one.
     type Options: Clone + fmt::Debug + Send + Sync + 'static;

@@ -1,9 +1,9 @@
 //! Counts of commits and aborts, and the conflict report.
 
 use crate::abort::Reason;
+use crate::counter::{Counter, Named, NamedCounters, NamedCounts};
 use hotrow_sync::atomic::{AtomicU64, Ordering};
 use std::collections::BTreeMap;
-use std::ops::{AddAssign, Sub};
 
 /// Counts since an engine was made.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -18,111 +18,19 @@ pub struct Statistics {
     pub reasons: [u64; Reason::ALL.len()],
     /// The highest number of attempts of one transaction.
     pub attempts_max: u64,
-    /// The part of the commits and aborts whose attempts were tame.
-    pub tame: Tame,
-    /// Operations of attempts that had enqueued them for others to steal.
-    pub drawn: Drawn,
-}
-
-/// Counts of operations on rows that were enqueued for others to steal (stealdb §4), in attempts that committed or not.
-/// All are 0 where the protocol does not let others [steal](crate::Protocol::Stealing) operations.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Drawn {
-    /// Operations that their own worker ran.
-    pub own: OperationCounts,
-    /// Operations that workers waiting for it ran.
-    pub stolen: OperationCounts,
-}
-
-/// The number of operations, and the time that they took.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct OperationCounts {
-    /// All of them.
-    pub count: u64,
-    /// The number of those that were timed: one of several.
-    pub timed: u64,
-    /// Nanoseconds that the timed ones took, waits for locks included.
-    pub timed_ns: u64,
-}
-
-impl OperationCounts {
-    /// The mean duration of the timed operations, in nanoseconds.
-    pub fn mean_ns(&self) -> Option<f64> {
-        (self.timed != 0).then(|| self.timed_ns as f64 / self.timed as f64)
-    }
-}
-
-impl Drawn {
-    /// The share of stolen operations, from 0 to 1, if there were any operations.
-    pub fn stolen_share(&self) -> Option<f64> {
-        let all = self.own.count + self.stolen.count;
-        (all != 0).then(|| self.stolen.count as f64 / all as f64)
-    }
-}
-
-impl AddAssign for OperationCounts {
-    fn add_assign(&mut self, other: Self) {
-        self.count += other.count;
-        self.timed += other.timed;
-        self.timed_ns += other.timed_ns;
-    }
-}
-
-impl Sub for OperationCounts {
-    type Output = Self;
-    fn sub(self, earlier: Self) -> Self {
-        Self {
-            count: self.count - earlier.count,
-            timed: self.timed - earlier.timed,
-            timed_ns: self.timed_ns - earlier.timed_ns,
-        }
-    }
-}
-
-impl AddAssign for Drawn {
-    fn add_assign(&mut self, other: Self) {
-        self.own += other.own;
-        self.stolen += other.stolen;
-    }
-}
-
-impl Sub for Drawn {
-    type Output = Self;
-    fn sub(self, earlier: Self) -> Self {
-        Self { own: self.own - earlier.own, stolen: self.stolen - earlier.stolen }
-    }
-}
-
-/// Counts of attempts that were *tame* (drp §4): when their commit began, deferred operations were waiting for it, and
-/// nothing had been read. They never abort for a conflict. All are 0 where the protocol does not
-/// [defer](crate::Protocol::Deferral).
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Tame {
-    /// Tame transactions committed.
-    pub commits: u64,
-    /// Tame attempts that still lost: a deferred operation had to touch more than it had declared
-    /// ([`Reason::Undeclared`]), or its row had been deleted before its turn ([`Reason::ReadChanged`]).
-    pub aborts: u64,
-}
-
-impl AddAssign for Tame {
-    fn add_assign(&mut self, other: Self) {
-        self.commits += other.commits;
-        self.aborts += other.aborts;
-    }
-}
-
-impl Sub for Tame {
-    type Output = Self;
-    fn sub(self, earlier: Self) -> Self {
-        Self { commits: self.commits - earlier.commits, aborts: self.aborts - earlier.aborts }
-    }
+    /// The counters that the protocol and its capabilities name.
+    pub counters: NamedCounts,
 }
 
 impl Statistics {
     /// Aborts for one reason.
     pub fn aborts_for(&self, reason: Reason) -> u64 {
         self.reasons[reason as usize]
+    }
+
+    /// The number of events of a counter that the protocol names; 0 if it does not.
+    pub fn count(&self, counter: &Counter) -> u64 {
+        self.counters.count(counter)
     }
 
     /// Adds another's counts.
@@ -134,8 +42,7 @@ impl Statistics {
             *mine += others;
         }
         self.attempts_max = self.attempts_max.max(other.attempts_max);
-        self.tame += other.tame;
-        self.drawn += other.drawn;
+        self.counters += other.counters;
     }
 }
 
@@ -147,37 +54,17 @@ pub(crate) struct Counters {
     rollbacks: AtomicU64,
     reasons: [AtomicU64; Reason::ALL.len()],
     attempts_max: AtomicU64,
-    tame_commits: AtomicU64,
-    tame_aborts: AtomicU64,
-    own: OperationCounters,
-    stolen: OperationCounters,
-}
-
-#[derive(Debug, Default)]
-struct OperationCounters {
-    count: AtomicU64,
-    timed: AtomicU64,
-    timed_ns: AtomicU64,
-}
-
-impl OperationCounters {
-    fn read(&self) -> OperationCounts {
-        OperationCounts {
-            count: self.count.load(Ordering::Relaxed),
-            timed: self.timed.load(Ordering::Relaxed),
-            timed_ns: self.timed_ns.load(Ordering::Relaxed),
-        }
-    }
+    named: NamedCounters,
 }
 
 /// Adds one without a locked instruction, because there is only one writer.
 #[inline(always)]
-fn bump(counter: &AtomicU64) {
+pub(crate) fn bump(counter: &AtomicU64) {
     add(counter, 1);
 }
 
 #[inline(always)]
-fn add(counter: &AtomicU64, amount: u64) {
+pub(crate) fn add(counter: &AtomicU64, amount: u64) {
     // Relaxed: counts order nothing.
     counter.store(counter.load(Ordering::Relaxed) + amount, Ordering::Relaxed);
 }
@@ -191,25 +78,6 @@ impl Counters {
     pub(crate) fn abort(&self, reason: Reason) {
         bump(&self.aborts);
         bump(&self.reasons[reason as usize]);
-    }
-
-    #[inline]
-    pub(crate) fn tame_commit(&self) {
-        bump(&self.tame_commits);
-    }
-
-    pub(crate) fn tame_abort(&self) {
-        bump(&self.tame_aborts);
-    }
-
-    /// Counts an operation that was enqueued, and its duration, if it was timed.
-    pub(crate) fn operation(&self, stolen: bool, took_ns: Option<u64>) {
-        let counters = if stolen { &self.stolen } else { &self.own };
-        bump(&counters.count);
-        if let Some(took_ns) = took_ns {
-            bump(&counters.timed);
-            add(&counters.timed_ns, took_ns);
-        }
     }
 
     pub(crate) fn rollback(&self) {
@@ -228,19 +96,21 @@ impl Counters {
         self.aborts.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn read(&self) -> Statistics {
+    pub(crate) fn read(&self, named: &Named) -> Statistics {
         Statistics {
             commits: self.commits.load(Ordering::Relaxed),
             aborts: self.aborts.load(Ordering::Relaxed),
             rollbacks: self.rollbacks.load(Ordering::Relaxed),
             reasons: std::array::from_fn(|at| self.reasons[at].load(Ordering::Relaxed)),
             attempts_max: self.attempts_max.load(Ordering::Relaxed),
-            tame: Tame {
-                commits: self.tame_commits.load(Ordering::Relaxed),
-                aborts: self.tame_aborts.load(Ordering::Relaxed),
-            },
-            drawn: Drawn { own: self.own.read(), stolen: self.stolen.read() },
+            counters: self.named.read(named),
         }
+    }
+
+    /// The counters that the protocol and its capabilities name.
+    #[inline(always)]
+    pub(crate) fn named(&self) -> &NamedCounters {
+        &self.named
     }
 }
 

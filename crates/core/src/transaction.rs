@@ -2,6 +2,7 @@
 
 use crate::abort::{Abort, Misuse, Reason};
 use crate::attempt::{Attempt, WorkerId};
+use crate::counter::NamedCounters;
 use crate::deferred::Execution;
 use crate::engine::{EngineId, Slot};
 use crate::item::{Flags, ItemId};
@@ -158,9 +159,10 @@ impl<'w, P: Protocol> Transaction<'w, P> {
         NonNull::from(self.slot)
     }
 
-    /// Counts an enqueued operation that has run, and its duration, if it was timed.
-    pub(crate) fn count_operation(&self, stolen: bool, took_ns: Option<u64>) {
-        self.slot.counters.operation(stolen, took_ns);
+    /// The worker's counters that the protocol and its capabilities name.
+    #[inline(always)]
+    pub(crate) fn counters(&self) -> &NamedCounters {
+        self.slot.counters.named()
     }
 
     /// The number of the worker that runs the transaction.
@@ -573,9 +575,7 @@ impl<'w, P: Protocol> Transaction<'w, P> {
             )
         };
         self.slot.counters.abort(lost.reason);
-        if P::DEFERS && self.execution.is_tame && lost.reason != Reason::Undeclared {
-            self.slot.counters.tame_abort();
-        }
+        self.count_tame_abort(lost.reason);
         let number = object.meta().number();
         let counted = lock(&self.slot.conflicts).count(number, identity, lost.reason);
         if !counted {

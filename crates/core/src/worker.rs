@@ -2,6 +2,7 @@
 
 use crate::abort::{Abort, Conflict, Error, Misuse, Reason};
 use crate::attempt::{Attempt, WorkerId};
+use crate::counter;
 use crate::deferred::Deferred;
 use crate::engine::{EngineId, Shared, Slot};
 use crate::policy::{Elder, RetryPolicy};
@@ -72,7 +73,7 @@ impl<P: Protocol> Worker<P> {
         let id = WorkerId(slot.number);
         // The same for each engine, so that simulations are repeatable.
         let random = Random::stream(0, u64::from(slot.number));
-        let mut attempt = Attempt::new(id, local, shared.commits.clone());
+        let mut attempt = Attempt::new(slot.clone(), local, shared.commits.clone());
         let (worker, protocol) = (id, shared.name.clone());
         let kind = HolderKind::Transaction { worker, attempt: 0, protocol };
         attempt.holder = retained::register(shared.id, kind);
@@ -92,7 +93,7 @@ impl<P: Protocol> Worker<P> {
     /// This worker's counts, and those of earlier workers with the same number.
     #[inline]
     pub fn statistics(&self) -> Statistics {
-        self.slot.counters.read()
+        self.slot.counters.read(&counter::named(&self.shared.protocol))
     }
 
     /// The number of its attempts that lost a conflict: [`Statistics::aborts`], without reading the other counts.

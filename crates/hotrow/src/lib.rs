@@ -538,7 +538,7 @@
 //! The paper's example (drp §2, §6.2) moves money and counts the transfers:
 //!
 //! ```
-//! use hotrow::{Drp, Engine, Error, TArray, TCounter};
+//! use hotrow::{Counter, Drp, Engine, Error, TArray, TCounter};
 //!
 //! let engine = Engine::<Drp>::new(); // Under any other protocol the result is the same.
 //! let accounts = TArray::new(&engine, 10, |_| 100i64);
@@ -561,8 +561,7 @@
 //! assert!(matches!(transfer(1, 2, 70), Err(Error::Rollback(_))), "30 are left");
 //! assert_eq!(engine.run(|tx| Ok((accounts.get(tx, 1)?, transfers.get(tx)?)))?, (30, 1));
 //!
-//! let tame = engine.statistics().tame;
-//! assert_eq!((tame.commits, tame.aborts), (1, 0)); // Under `Drp`; others defer nothing.
+//! assert_eq!(engine.statistics().count(&Counter::TAME_COMMITS), 1); // Under `Drp`; others defer nothing.
 //! # Ok::<(), hotrow::Error>(())
 //! ```
 //!
@@ -704,10 +703,10 @@ pub use hotrow_core::deferred;
 pub use hotrow_core::history;
 #[doc(inline)]
 pub use hotrow_core::{
-    Abort, Access, CommitStamp, CommitSteps, Committing, Conflict, Deferred, Drawn, Engine, EngineId, Error,
-    Expression, HolderKind, HotKey, Input, Isolation, MemoryHolder, MemoryLimit, Misuse, OpenTransaction,
-    OperationCounts, Plain, Profile, Protocol, Reason, RetainedMemory, RetryPolicy, Statistics, Tame,
-    Transaction, Value, Variant, Variants, Worker, WorkerId, retained_bytes,
+    Abort, Access, CommitStamp, CommitSteps, Committing, Conflict, Counter, CounterPlace, CounterValue,
+    Deferred, Engine, EngineId, Error, Expression, HolderKind, HotKey, Input, Isolation, MemoryHolder,
+    MemoryLimit, Misuse, NamedCounts, OpenTransaction, Plain, Profile, Protocol, Reason, RetainedMemory,
+    RetryPolicy, Statistics, Transaction, Value, Variant, Variants, Worker, WorkerId, retained_bytes,
 };
 #[doc(inline)]
 pub use hotrow_derive::{Key, Value};

@@ -20,7 +20,7 @@ use hotrow::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use hotrow::sync::clock::{self, Instant};
 use hotrow::sync::event::Event;
 use hotrow::sync::{Mutex, lock, thread};
-use hotrow::{Drawn, Engine, Protocol, Reason, Statistics, Tame, Worker};
+use hotrow::{Engine, NamedCounts, Protocol, Reason, Statistics, Worker};
 use std::any::Any;
 use std::time::Duration;
 
@@ -70,10 +70,10 @@ pub struct Counts {
     pub reasons: [u64; Reason::ALL.len()],
     /// The most attempts that a transaction took.
     pub attempts_max: u64,
-    /// Tame transactions, and attempts, among them.
-    pub tame: Tame,
-    /// Operations that had been drawn for others to run, of their attempts.
-    pub drawn: Drawn,
+    /// The counters that the protocol names.
+    pub named: NamedCounts,
+    /// A worker's statistics before its first measured transaction.
+    before: Option<Statistics>,
 }
 
 impl Counts {
@@ -82,8 +82,8 @@ impl Counts {
             kinds: vec![KindCounts::default(); kinds],
             reasons: [0; Reason::ALL.len()],
             attempts_max: 0,
-            tame: Tame::default(),
-            drawn: Drawn::default(),
+            named: NamedCounts::default(),
+            before: None,
         }
     }
 
@@ -99,6 +99,9 @@ impl Counts {
         client: &mut W::Client,
         is_measured: bool,
     ) -> Result<(), (usize, String)> {
+        if is_measured && self.before.is_none() {
+            self.before = Some(worker.statistics());
+        }
         workload.prepare(client);
         let aborts_before = worker.aborts();
         let begin = clock::now();
@@ -122,16 +125,15 @@ impl Counts {
         Ok(())
     }
 
-    /// Counts what a worker's statistics say of all measured transactions: they were `before` the first.
-    fn count_since<P: Protocol>(&mut self, before: Option<Statistics>, worker: &Worker<P>) {
-        let Some(before) = before else { return };
+    /// Counts what a worker's statistics say of all measured transactions, when the last has ended.
+    fn count_measured<P: Protocol>(&mut self, worker: &Worker<P>) {
+        let Some(before) = self.before.take() else { return };
         let after = worker.statistics();
         for (count, (before, after)) in self.reasons.iter_mut().zip(before.reasons.iter().zip(after.reasons))
         {
             *count += after - before;
         }
-        self.tame += after.tame - before.tame;
-        self.drawn += after.drawn - before.drawn;
+        self.named += after.counters - before.counters;
     }
 
     fn add(&mut self, other: &Counts) {
@@ -145,8 +147,7 @@ impl Counts {
             *mine += others;
         }
         self.attempts_max = self.attempts_max.max(other.attempts_max);
-        self.tame += other.tame;
-        self.drawn += other.drawn;
+        self.named += other.named;
     }
 }
 
@@ -333,19 +334,15 @@ fn work<P: Protocol, W: Workload<P>>(
     let _end = EndIfPanicking(control);
     let mut counts = Counts::new(kinds.len());
     control.wait_for_start();
-    let mut before = None;
     while !control.is(Phase::Over) {
         let is_measured = control.is(Phase::Measured);
-        if is_measured && before.is_none() {
-            before = Some(worker.statistics());
-        }
         let ran = counts.run_one(workload, &mut worker, &mut client, is_measured);
         if let Err((kind, message)) = ran {
             control.fail(BenchError::Transaction { kind: kinds[kind], worker: number, message });
             break;
         }
     }
-    counts.count_since(before, &worker);
+    counts.count_measured(&worker);
     (worker, client, counts)
 }
 

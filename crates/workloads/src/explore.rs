@@ -24,7 +24,7 @@ use crate::workload::{End as Ended, Workload};
 use crate::ycsb::{Preset, YcsbOptions};
 use hotrow::sync::clock::Duration;
 use hotrow::sync::random::Random;
-use hotrow::{Engine, Isolation, Protocol, RetryPolicy};
+use hotrow::{Counter, Engine, Isolation, Protocol, RetryPolicy};
 use hotrow_sim::{Config, End, Faults, Machine, Order, Outcome, Simulation, Trace};
 use std::cell::RefCell;
 use std::fmt;
@@ -272,7 +272,7 @@ fn explore_workload<P: Protocol, W: WorkloadDefinition>(
         steps: outcome.steps,
         commits: statistics.commits,
         aborts: statistics.aborts,
-        stolen: statistics.drawn.stolen.count,
+        stolen: statistics.count(&Counter::STOLEN_OPERATIONS),
         hash: outcome.hash(),
     };
     let Outcome { end, results, trace, .. } = outcome;

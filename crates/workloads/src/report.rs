@@ -2,7 +2,7 @@
 
 use crate::latency::{LatencyDistribution, LatencySummary};
 use crate::workload::Check;
-use hotrow::{Drawn, OperationCounts, Reason};
+use hotrow::{Counter, CounterValue, Reason};
 use serde::ser::{Serialize, SerializeMap as _, Serializer};
 
 /// Results of one run.
@@ -43,13 +43,10 @@ pub struct RunReport {
     pub abort_reasons: Vec<(&'static str, u64)>,
     /// Largest number of attempts of one transaction.
     pub attempts_max: u64,
-    /// Commits and aborts of tame attempts; `None` under a protocol that does not defer operations.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub tame: Option<TameReport>,
-    /// Stealable operations (*drawn* for others to run) of the transactions that ended in the measured time, lost
-    /// attempts included; `None` under a protocol that does not share operations.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub drawn_operations: Option<DrawnReport>,
+    /// Counters that the protocol names, of the transactions that began in the measured time, lost attempts included;
+    /// an object in the JSON, left out if there are none.
+    #[serde(serialize_with = "counters_as_map", skip_serializing_if = "Vec::is_empty")]
+    pub counters: Vec<CounterReport>,
     /// Keys with the most conflicts, warm-up included.
     pub hot_rows: Vec<HotRow>,
     /// Results of the workload's own checks.
@@ -101,49 +98,13 @@ impl KindReport {
     }
 }
 
-/// Results of tame attempts: those that had deferred operations and read nothing when their commit began.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
-pub struct TameReport {
-    /// Tame transactions committed.
-    pub commits: u64,
-    /// Tame attempts that were lost.
-    pub aborts: u64,
-}
-
-/// Numbers and durations of stealable operations, by the worker that ran them (stealdb §4.2).
-#[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
-pub struct DrawnReport {
-    /// Operations that their owner ran.
-    pub own: u64,
-    /// Operations that other workers ran while they were waiting themselves.
-    pub stolen: u64,
-    /// Share of operations that other workers ran, from 0 to 1; `None` if there were no stealable operations.
-    pub stolen_share: Option<f64>,
-    /// Mean duration of an operation that its owner ran, in microseconds, waits for locks included; `None` if none
-    /// was timed.
-    pub own_mean_us: Option<f64>,
-    /// Mean duration of an operation that another worker ran, in microseconds, waits for locks included.
-    pub stolen_mean_us: Option<f64>,
-}
-
-impl DrawnReport {
-    /// Makes the report from the counts.
-    pub(crate) fn of(drawn: &Drawn) -> Self {
-        let Drawn { own, stolen } = drawn;
-        let mean_us = |counts: &OperationCounts| counts.mean_ns().map(|nanoseconds| nanoseconds / 1e3);
-        Self {
-            own: own.count,
-            stolen: stolen.count,
-            stolen_share: drawn.stolen_share(),
-            own_mean_us: mean_us(own),
-            stolen_mean_us: mean_us(stolen),
-        }
-    }
-
-    /// Returns the number of all stealable operations.
-    pub fn all(&self) -> u64 {
-        self.own + self.stolen
-    }
+/// A counter that the protocol names, and its value.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct CounterReport {
+    /// The counter.
+    pub counter: &'static Counter,
+    /// Its value.
+    pub value: CounterValue,
 }
 
 /// A key over which attempts were lost.
@@ -202,6 +163,22 @@ fn as_map<S: Serializer, V: Serialize>(
     map.end()
 }
 
+/// Serializes counters as an object, in their order. A value without events is `null`.
+fn counters_as_map<S: Serializer>(counters: &[CounterReport], serializer: S) -> Result<S::Ok, S::Error> {
+    let mut map = serializer.serialize_map(Some(counters.len()))?;
+    for CounterReport { counter, value } in counters {
+        match value {
+            CounterValue::Count(count) => map.serialize_entry(counter.name(), count)?,
+            CounterValue::MeanUs(figure) | CounterValue::Share(figure) => {
+                map.serialize_entry(counter.name(), figure)?;
+            }
+            // A kind that this version does not know.
+            _ => {}
+        }
+    }
+    map.end()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -214,17 +191,15 @@ mod tests {
     }
 
     #[test]
-    fn drawn_operations_have_a_share_and_means_of_those_that_were_timed() {
-        let own = OperationCounts { count: 7, timed: 2, timed_ns: 2_040 };
-        let stolen = OperationCounts { count: 25, timed: 4, timed_ns: 13_440 };
-        let report = DrawnReport::of(&Drawn { own, stolen });
-        assert_eq!((report.own, report.stolen, report.all()), (7, 25, 32));
-        let figures = [report.stolen_share, report.own_mean_us, report.stolen_mean_us];
-        assert_eq!(figures, [Some(25.0 / 32.0), Some(1.02), Some(3.36)]);
-        let none = DrawnReport::of(&Drawn::default());
-        assert_eq!(
-            (none.all(), none.stolen_share, none.own_mean_us, none.stolen_mean_us),
-            (0, None, None, None)
-        );
+    fn counters_are_an_object_and_have_null_for_what_was_not_measured() {
+        let counters = [
+            CounterReport { counter: &Counter::STOLEN_OPERATIONS, value: CounterValue::Count(3) },
+            CounterReport { counter: &Counter::STOLEN_SHARE, value: CounterValue::Share(Some(0.75)) },
+            CounterReport { counter: &Counter::STOLEN_MEAN_US, value: CounterValue::MeanUs(None) },
+        ];
+        let json = counters_as_map(&counters, serde_json::value::Serializer).expect("plain values");
+        let expected =
+            serde_json::json!({ "stolen_operations": 3, "stolen_share": 0.75, "stolen_mean_us": null });
+        assert_eq!(json, expected);
     }
 }

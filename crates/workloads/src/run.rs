@@ -8,7 +8,7 @@ use crate::error::BenchError;
 use crate::latency::Latencies;
 use crate::observer::{Host, Observer};
 use crate::options::OptionError;
-use crate::report::{DrawnReport, HotRow, KindReport, Machine, Memory, RunReport, TameReport, named_reasons};
+use crate::report::{CounterReport, HotRow, KindReport, Machine, Memory, RunReport, named_reasons};
 use crate::workload::Workload;
 use hotrow::history::{History, Recording};
 use hotrow::protocols::{Visitor, with_protocol};
@@ -175,7 +175,7 @@ impl<W: WorkloadDefinition> Runner<'_, W> {
             .collect();
 
         let Measurement { elapsed, counts, clients } = measurement;
-        let Counts { kinds, reasons, attempts_max, tame, drawn } = counts;
+        let Counts { kinds, reasons, attempts_max, named, .. } = counts;
         let checks = workload.checks(&mut worker, clients);
         let mut latencies = Latencies::new();
         for kind in &kinds {
@@ -211,8 +211,7 @@ impl<W: WorkloadDefinition> Runner<'_, W> {
                 .collect(),
             abort_reasons: named_reasons(&reasons),
             attempts_max,
-            tame: P::DEFERS.then_some(TameReport { commits: tame.commits, aborts: tame.aborts }),
-            drawn_operations: engine.allows_stealing().then(|| DrawnReport::of(&drawn)),
+            counters: named.iter().map(|(counter, value)| CounterReport { counter, value }).collect(),
             hot_rows,
             checks,
             memory_bytes: resident_bytes_end,

@@ -12,7 +12,7 @@ mod crew;
 
 use hotrow::protocols::McsLocking;
 use hotrow::sync::random::Random;
-use hotrow::{Context, Database, Direction, Engine, Error, IndexRef, Procedure, TableRef, Worker};
+use hotrow::{Context, Counter, Database, Direction, Engine, Error, IndexRef, Procedure, TableRef, Worker};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
@@ -361,7 +361,7 @@ fn compare(protocol: &str, among: &[What], count: u64, cores: usize, seed: u64) 
         "{protocol}, seed {seed}"
     );
     assert_eq!(statistics.commits, committed.len() as u64);
-    statistics.drawn.stolen.count
+    statistics.count(&Counter::STOLEN_OPERATIONS)
 }
 
 /// Compares in so many schedules. Some operations must have been stolen, or nothing is shown.

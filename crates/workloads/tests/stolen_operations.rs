@@ -9,7 +9,7 @@ mod crew;
 use hotrow::protocols::McsLocking;
 use hotrow::sync::Arc;
 use hotrow::sync::atomic::instrument::{AtomicU64, Ordering};
-use hotrow::{Context, Database, Engine, Error, Procedure, Reason, TableRef};
+use hotrow::{Context, Counter, Database, Engine, Error, Procedure, Reason, TableRef};
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -98,7 +98,7 @@ fn each_operation_of_an_attempt_that_commits_has_run_exactly_once() {
             let statistics = engine.statistics();
             assert_eq!(statistics.commits, cores as u64 * 3);
             assert_eq!(data.sums(&engine, KEYS).last(), Some(&statistics.commits));
-            stolen += statistics.drawn.stolen.count;
+            stolen += statistics.count(&Counter::STOLEN_OPERATIONS);
         }
         assert!(stolen > 1_000, "{protocol}: {stolen} operations were stolen");
     }
@@ -121,7 +121,7 @@ fn operations_that_are_more_than_a_board_has_run_exactly_once() {
                 assert!(runs.iter().all(|runs| runs.load(Ordering::Relaxed) == 1), "{protocol}, seed {seed}");
             });
             assert_eq!(data.sums(&engine, KEYS), [3; KEYS as usize + 1]);
-            stolen += engine.statistics().drawn.stolen.count;
+            stolen += engine.statistics().count(&Counter::STOLEN_OPERATIONS);
         }
         assert!(stolen > 500, "{protocol}: {stolen} operations were stolen");
     }
@@ -171,7 +171,7 @@ fn deadlocks_over_locks_that_others_took_for_an_attempt_are_found() {
             let statistics = engine.statistics();
             assert_eq!(data.sums(&engine, KEYS)[..2], [statistics.commits; 2], "{protocol}, seed {seed}");
             assert_eq!(statistics.commits, cores as u64 * 3);
-            stolen += statistics.drawn.stolen.count;
+            stolen += statistics.count(&Counter::STOLEN_OPERATIONS);
             deadlocks += statistics.aborts_for(Reason::Deadlock);
         }
         assert!(stolen > 200 && deadlocks > 200, "{protocol}: {stolen} stolen, {deadlocks} deadlocks");
@@ -307,7 +307,7 @@ fn what_goes_wrong_with_a_stolen_operation_is_its_owners_alone() {
                 if !adds(&sums[..ROWS as usize]) || sums.last() != Some(&committed) {
                     failed.push(format!("{protocol}, seed {seed}, {fault:?}: {committed} commits, {sums:?}"));
                 }
-                stolen += engine.statistics().drawn.stolen.count;
+                stolen += engine.statistics().count(&Counter::STOLEN_OPERATIONS);
             }
             if stolen < 100 {
                 failed.push(format!("{protocol}, {fault:?}: only {stolen} operations were stolen"));
@@ -376,7 +376,7 @@ fn an_operation_that_is_its_owners_alone_can_be_put_off_with_others_behind_it_or
                 data.database.secondary(by_row).scan_keys(tx, .., hotrow::Direction::Ascending, visit)
             });
             assert_eq!((scanned, found), (Ok(()), vec![12]), "{protocol}, seed {seed}");
-            stolen += engine.statistics().drawn.stolen.count;
+            stolen += engine.statistics().count(&Counter::STOLEN_OPERATIONS);
         }
         assert!(stolen > 100, "{protocol}: {stolen} operations were stolen");
     }
@@ -427,7 +427,7 @@ fn what_relies_on_a_condition_that_fails_is_never_heard_of() {
                 }
             });
             assert_eq!(data.sums(&engine, 8)[..4], [6; 4]);
-            stolen += engine.statistics().drawn.stolen.count;
+            stolen += engine.statistics().count(&Counter::STOLEN_OPERATIONS);
         }
         assert!(stolen > 100, "{protocol}: {stolen} operations were stolen");
     }

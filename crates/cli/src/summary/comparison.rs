@@ -3,7 +3,7 @@
 //! The first table covers all transactions; if there are several types of transactions, a table for each follows.
 //! Runs with the same number of threads stand together and are compared with each other.
 
-use super::drawn;
+use super::counters;
 use crate::arguments::BenchPlan;
 use crate::run::{Reports, rounds};
 use crate::text;
@@ -20,12 +20,12 @@ pub(crate) fn comparison(plan: &BenchPlan, reports: &Reports) -> String {
     } else {
         first.protocol.to_owned()
     };
-    let drawn = drawn::Columns::of(reports.iter().map(|(_, report)| report));
+    let counters = counters::Columns::of(reports.iter().map(|(_, report)| report));
     let mut words = format!(
         "{}: {}, ratios to {to}; latency in µs; attempts: the most of one transaction{}\n\n",
         first.workload,
         plan.method(),
-        drawn.legend(),
+        counters.legend(),
     );
     let mut header = vec![
         "protocol",
@@ -45,7 +45,8 @@ pub(crate) fn comparison(plan: &BenchPlan, reports: &Reports) -> String {
         "aborts/commit",
         "attempts",
     ];
-    header.extend(drawn.header());
+    let columns = counters.header();
+    header.extend(columns.iter().map(String::as_str));
     header.push("checks");
     words += &table(plan, &header, |run| {
         let (own, first) = (&measured[run], &measured[plan.compared_to(run)]);
@@ -55,7 +56,7 @@ pub(crate) fn comparison(plan: &BenchPlan, reports: &Reports) -> String {
         cells.push(text::quantity(own.aborts_per_commit));
         let rounds = rounds(reports, run);
         cells.push(rounds.iter().map(|run| run.attempts_max).max().map_or(String::new(), text::count));
-        cells.extend(drawn.cells(&rounds));
+        cells.extend(counters.cells(&rounds));
         cells.push(match rounds.iter().map(|run| run.failed_checks().count()).sum() {
             0 => "passed".to_owned(),
             failed => format!("{failed} FAILED"),

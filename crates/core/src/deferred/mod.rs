@@ -30,6 +30,7 @@
 //! place by number, and by a stamp that no other attempt has, so that one that outlives its transaction is refused and
 //! never followed.
 
+mod counters;
 mod expression;
 mod inputs;
 mod intention;
@@ -40,6 +41,7 @@ mod running;
 #[cfg(all(test, not(loom)))]
 mod tests;
 
+pub(crate) use counters::COUNTERS;
 pub use expression::{And, DividedBy, Minus, Or, Plus, Remainder, Times};
 pub use expression::{AtLeast, AtMost, Differs, Equals, GreaterThan, LessThan};
 pub use expression::{Binary, Constant, Expression, Map, Operand, Operator};

@@ -36,6 +36,7 @@
 //! earlier operations on rows; later ones wait for it. All others may run in any order: they commute, as each holds its
 //! locks until the attempt ends.
 
+mod counters;
 mod drawing;
 mod running;
 mod stealable_operations;
@@ -47,6 +48,7 @@ use crate::attempt::{Attempt, WorkerId};
 use crate::item::{Flags, Item, ItemId};
 use crate::protocol::{Absent, Protocol};
 
+pub(crate) use counters::COUNTERS;
 pub use drawing::By;
 pub(crate) use drawing::Graph;
 pub use stealable_operations::{BATCH_BITS, BATCH_LOW, Found, StealableOperations, Taken};

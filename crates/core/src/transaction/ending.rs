@@ -45,9 +45,7 @@ impl<P: Protocol> Transaction<'_, P> {
                 self.attempt.record_end(Ended::Committed);
             }
             self.slot.counters.commit();
-            if P::DEFERS && self.execution.is_tame {
-                self.slot.counters.tame_commit();
-            }
+            self.count_tame_commit();
             // Panics are contained from here on.
             let mut panics = Panics::default();
             self.attempt.cleanup(true, &mut panics);

@@ -4,7 +4,7 @@
 use crate::support;
 use crate::support::for_each_protocol;
 use hotrow::deferred::Constant;
-use hotrow::{Abort, Deferred, Engine, Input, Protocol, Table, Transaction};
+use hotrow::{Abort, Counter, Deferred, Engine, Input, Protocol, Table, Transaction};
 
 /// Tables in the order of their ranks. Operations are on a key of `rows`; the others give and take what is late.
 struct Stock<P: Protocol> {
@@ -55,7 +55,7 @@ impl<P: Protocol> Stock<P> {
     /// Whether the one transaction so far was tame and lost nothing; true where nothing is deferred.
     fn is_tame(&self) -> bool {
         let statistics = self.engine.statistics();
-        statistics.aborts == 0 && statistics.tame.commits == u64::from(P::DEFERS)
+        statistics.aborts == 0 && statistics.count(&Counter::TAME_COMMITS) == u64::from(P::DEFERS)
     }
 }
 

@@ -20,9 +20,9 @@ mod program;
 mod round;
 mod tables;
 
-use hotrow::Protocol;
 use hotrow::protocols::{PROTOCOLS, Visitor, for_each_protocol, with_protocol};
 use hotrow::sync::clock;
+use hotrow::{Counter, Protocol};
 use round::Round;
 
 /// Rounds until so many programs have committed.
@@ -46,8 +46,8 @@ impl Visitor for Rounds {
             let statistics = round.judge::<P>(name)?;
             commits += statistics.commits;
             aborts += statistics.aborts;
-            tame += statistics.tame.commits;
-            stolen += statistics.drawn.stolen.count;
+            tame += statistics.count(&Counter::TAME_COMMITS);
+            stolen += statistics.count(&Counter::STOLEN_OPERATIONS);
             seed += 1;
         }
         let rate = commits as f64 / begin.elapsed().as_secs_f64();

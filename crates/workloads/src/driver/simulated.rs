@@ -53,17 +53,13 @@ pub(crate) fn measure<P: Protocol, W: Workload<P>>(
     let outcome = simulation.try_run(|core| {
         let (mut worker, mut client) = crew[core].take().expect("each core has its own");
         let mut counts = Counts::new(kinds.len());
-        let mut before = None;
         while !hotrow_sim::should_stop() {
             let is_measured = *warmup <= Duration::from_nanos(hotrow_sim::now());
-            if is_measured && before.is_none() {
-                before = Some(worker.statistics());
-            }
             counts.run_one(workload, &mut worker, &mut client, is_measured).map_err(|(kind, message)| {
                 BenchError::Transaction { kind: kinds[kind], worker: core, message }
             })?;
         }
-        counts.count_since(before, &worker);
+        counts.count_measured(&worker);
         Ok::<_, BenchError>((worker, client, counts))
     });
     let Outcome { end, results, .. } = outcome;
