@@ -11,7 +11,6 @@ use hotrow_sync::atomic::{Ordering, unfollowed::AtomicU64};
 use std::any::Any;
 use std::fmt;
 use std::marker::PhantomData;
-use std::time::Duration;
 
 /// A reference to a table of a database: a number, with the types of its keys and rows. Procedures name tables by it.
 ///
@@ -58,6 +57,9 @@ impl<S, K, R> fmt::Debug for IndexRef<S, K, R> {
     }
 }
 
+/// A function called before operations.
+pub(crate) type OperationHook = dyn Fn() + Send + Sync;
+
 /// Tables and secondary indexes of one engine.
 ///
 /// Add all tables first; then share the database between the threads that run procedures on it.
@@ -65,7 +67,7 @@ pub struct Database<P: Protocol> {
     engine: Engine<P>,
     number: u64,
     parts: Vec<Box<dyn Any + Send + Sync>>,
-    think: Duration,
+    hook: Option<Box<OperationHook>>,
 }
 
 impl<P: Protocol> Database<P> {
@@ -74,7 +76,7 @@ impl<P: Protocol> Database<P> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         // Relaxed: only uniqueness matters.
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        Self { engine: engine.clone(), number, parts: Vec::new(), think: Duration::ZERO }
+        Self { engine: engine.clone(), number, parts: Vec::new(), hook: None }
     }
 
     /// The engine.
@@ -82,27 +84,20 @@ impl<P: Protocol> Database<P> {
         &self.engine
     }
 
-    /// Makes procedures interactive: each of their operations (a read, change, insertion, deletion or scan) begins
-    /// only after this delay, as if it arrived over a network. Zero, the default, has no measurable cost. Closures on
-    /// the tables are not delayed, and there is no delay before a commit.
+    /// Calls `hook` before each operation of a procedure (a read, change, insertion, deletion or scan), on the thread
+    /// that runs it: to delay the operations, or to count or stop them in tests. It is not called before operations of
+    /// closures on the tables, or before commits. Without a hook an operation pays for one comparison.
     ///
-    /// An attempt keeps all that it holds through the delays: locks, under a protocol that locks when it reads or
-    /// writes; under every protocol its own insertions, which lock their records, and the epoch, so that memory is
-    /// reclaimed later. plor §6.2.2 compares exactly this: protocols that lock early make others wait for whole round
-    /// trips, optimistic ones lose the round trips with each aborted attempt.
-    ///
-    /// (The think times of TPC-C, clause 5.2.5, are different: they lie between transactions.)
-    ///
-    /// The thread sleeps for the delay. Linux wakes it about 60 µs late at best (50 µs of timer slack, and the
-    /// context switch), and far later where threads wait for a core. In a simulation delays are exact.
-    pub fn set_think_time(&mut self, think: Duration) {
-        self.think = think;
+    /// The hook runs within the transaction, so it must not begin another one. A panic in it is a panic of the
+    /// procedure.
+    pub fn before_operations(&mut self, hook: impl Fn() + Send + Sync + 'static) {
+        self.hook = Some(Box::new(hook));
     }
 
-    /// The delay before each operation of a procedure.
+    /// The function to call before each operation of a procedure.
     #[inline(always)]
-    pub fn think_time(&self) -> Duration {
-        self.think
+    pub(crate) fn hook(&self) -> Option<&OperationHook> {
+        self.hook.as_deref()
     }
 
     /// Starts a builder for a table; pass the result of `build` to [`add_table`](Self::add_table).

@@ -21,6 +21,7 @@ mod report;
 mod run;
 pub mod stress;
 pub mod tables32;
+mod think;
 pub mod tpcc;
 mod workload;
 pub mod ycsb;

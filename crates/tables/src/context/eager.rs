@@ -1,23 +1,14 @@
 //! The eager context: each operation runs at once.
 
-use crate::database::{Database, IndexRef, TableRef};
+use crate::database::{Database, IndexRef, OperationHook, TableRef};
 use crate::index::Direction;
 use crate::key::Key;
 use crate::procedure::{Context, Data, KeyRange};
 use hotrow_core::{Abort, Protocol, Transaction, Value};
 use std::ops::ControlFlow;
-use std::time::Duration;
-
-#[cfg(any(not(test), loom))]
-use hotrow_sync::thread::sleep;
-// Tests count delays instead of sleeping.
-#[cfg(all(test, not(loom)))]
-use tests::sleep;
 
 /// Runs each operation at once, in one attempt at a transaction. Values are plain values, so a procedure compiles to
 /// the same code as one written by hand.
-///
-/// In an interactive database ([`Database::set_think_time`]) each operation arrives only after a delay.
 pub struct Eager<'a, 'w, P: Protocol> {
     database: &'a Database<P>,
     tx: &'a mut Transaction<'w, P>,
@@ -29,23 +20,22 @@ impl<'a, 'w, P: Protocol> Eager<'a, 'w, P> {
         Self { database, tx }
     }
 
-    /// Waits until the next operation arrives, and returns the database and the transaction. An operation can reach
-    /// its table in no other way, so every operation is delayed.
+    /// Calls the database's [hook](Database::before_operations), and returns the database and the transaction. An
+    /// operation can reach its table in no other way, so the hook hears of every operation.
     #[inline(always)]
     pub(super) fn arrival(&mut self) -> (&Database<P>, &mut Transaction<'w, P>) {
-        let think = self.database.think_time();
-        if !think.is_zero() {
-            delay(think);
+        if let Some(hook) = self.database.hook() {
+            call(hook);
         }
         (self.database, self.tx)
     }
 }
 
-/// Kept out of line, so that a database without delays pays for one comparison.
+/// Kept out of line, so that a database without a hook pays for one comparison.
 #[cold]
 #[inline(never)]
-fn delay(think: Duration) {
-    sleep(think);
+fn call(hook: &OperationHook) {
+    hook();
 }
 
 impl<P: Protocol> Context for Eager<'_, '_, P> {
@@ -240,59 +230,53 @@ mod tests {
     use super::*;
     use hotrow_core::Engine;
     use hotrow_protocols::Occ;
-    use std::cell::RefCell;
-
-    const THINK: Duration = Duration::from_secs(3_600);
+    use std::cell::Cell;
 
     thread_local! {
-        static SLEEPS: RefCell<Vec<Duration>> = const { RefCell::new(Vec::new()) };
+        static CALLS: Cell<u32> = const { Cell::new(0) };
     }
 
-    pub(super) fn sleep(duration: Duration) {
-        SLEEPS.with_borrow_mut(|sleeps| sleeps.push(duration));
-    }
-
-    /// Returns the result of an operation, and asserts that exactly one delay preceded it.
-    fn delayed<O>(operation: Result<O, Abort>) -> O {
-        assert_eq!(SLEEPS.take(), [THINK]);
+    /// Returns the result of an operation, and asserts that the hook was called once before it.
+    fn hooked<O>(operation: Result<O, Abort>) -> O {
+        assert_eq!(CALLS.take(), 1);
         operation.expect("no other transaction conflicts")
     }
 
     #[test]
-    fn every_operation_of_an_interactive_database_arrives_after_one_delay() {
+    fn the_hook_is_called_once_before_every_operation() {
         let engine = Engine::<Occ>::new();
         let mut database = Database::new(&engine);
         let mut builder = database.builder::<u64, u64>("numbers");
         let index = builder.secondary("halves", |_, row| row / 2);
         let table = builder.build();
         let (table, index) = (database.add_table(table), database.add_index(index));
-        database.set_think_time(THINK);
+        database.before_operations(|| CALLS.set(CALLS.get() + 1));
         let mut worker = engine.worker().unwrap();
         let committed = worker.run(|tx| {
             let cx = &mut Eager::new(&database, tx);
             cx.prefetch(table, [1, 2].into_iter());
-            assert!(SLEEPS.take().is_empty(), "a prefetch is only a hint");
-            assert!(delayed(cx.insert(table, 1, 10)));
-            assert!(delayed(cx.insert_grouped(table, 0, 2, 20)));
-            assert!(delayed(cx.replace(table, 1, 11)));
-            assert_eq!(delayed(cx.read(table, 1, |row| *row)), Some(11));
-            assert_eq!(delayed(cx.update(table, 1, 5, |row, more| *row += more)), Some(()));
-            delayed(cx.commute(table, 1, 4, |row, more| *row += more));
+            assert!(CALLS.take() == 0, "a prefetch is only a hint");
+            assert!(hooked(cx.insert(table, 1, 10)));
+            assert!(hooked(cx.insert_grouped(table, 0, 2, 20)));
+            assert!(hooked(cx.replace(table, 1, 11)));
+            assert_eq!(hooked(cx.read(table, 1, |row| *row)), Some(11));
+            assert_eq!(hooked(cx.update(table, 1, 5, |row, more| *row += more)), Some(()));
+            hooked(cx.commute(table, 1, 4, |row, more| *row += more));
             let all = KeyRange::from(0..=9);
             let sum = |sum: &mut u64, _: &u64, row: &u64| {
                 *sum += row;
                 ControlFlow::Continue(())
             };
-            assert_eq!(delayed(cx.scan(table, all, Direction::Ascending, 0, sum)), 40);
+            assert_eq!(hooked(cx.scan(table, all, Direction::Ascending, 0, sum)), 40);
             let tens = KeyRange::from(10..=10);
-            assert_eq!(delayed(cx.scan_index(index, tens, Direction::Ascending, 0, sum)), 3);
-            assert!(delayed(cx.delete(table, 2)));
+            assert_eq!(hooked(cx.scan_index(index, tens, Direction::Ascending, 0, sum)), 3);
+            assert!(hooked(cx.delete(table, 2)));
             let add = |sum: &mut u64, row: &mut u64, more: u64| *sum += *row + more;
-            assert_eq!(delayed(cx.update_each(table, Some(1), 5, 0, add)), 25);
-            assert_eq!(delayed(cx.take_first(table, 0, KeyRange::from(0..=9))), Some(1));
+            assert_eq!(hooked(cx.update_each(table, Some(1), 5, 0, add)), 25);
+            assert_eq!(hooked(cx.take_first(table, 0, KeyRange::from(0..=9))), Some(1));
             Ok(())
         });
         committed.expect("no other transaction conflicts");
-        assert!(SLEEPS.take().is_empty(), "no delay before the commit");
+        assert!(CALLS.take() == 0, "no call before the commit");
     }
 }
