@@ -49,7 +49,7 @@ pub use engine::{Engine, EngineId};
 pub use graph::Stealing;
 pub use item::{Flags, Item, ItemId, Items};
 pub use object::{Object, ObjectMeta};
-pub use pin::{EpochBox, Finger, Pin, Walk, retire_with};
+pub use pin::{EpochBox, Pin, Walk, retire_with};
 pub use policy::RetryPolicy;
 pub use profile::{Isolation, Profile};
 pub use protocol::{Absent, ConflictCause, ConflictTarget, Protocol, Variant, Variants};

@@ -9,15 +9,16 @@
 //! last one. A value is freed after the epoch has advanced twice, and a pinned thread lets it advance only once. So a
 //! thread that has retired many bytes collects several times, and pins anew each time.
 
+mod kept;
+
 use crate::object::ObjectMeta;
 use crate::retained::{self, Holder, HolderKind, MemoryLimit, count_freed, count_retired, freed_here};
-use crate::structure::Observed;
 use crate::users_code::contained;
 use crossbeam_epoch::{self as epoch, Guard};
 use hotrow_sync::local;
 use hotrow_sync::thread::{self, quietly};
+use kept::Kept;
 use std::cell::{Cell, RefCell};
-use std::ptr::NonNull;
 
 /// A pinned epoch: nothing retired after this moment is freed while the pin lives.
 #[derive(Debug)]
@@ -25,25 +26,9 @@ pub struct Pin {
     guard: Guard,
     retired: Cell<u32>,
     retired_bytes: Cell<usize>,
-    finger: Cell<Option<Finger>>,
+    kept: Cell<Option<Kept>>,
     /// True if it is the pin of an attempt, which holds no locks any more when it drops the pin.
     is_attempts: bool,
-}
-
-/// The place of an insertion in a tree. The next key may come right behind it, so that no new descent from the root is
-/// needed (a finger search). The nodes' versions tell if they have changed since.
-#[derive(Debug, Clone, Copy)]
-pub struct Finger {
-    /// The tree.
-    pub tree: NonNull<()>,
-    /// The leaf, as it was after the insertion.
-    pub leaf: Observed,
-    /// The node above it, as it was on the way down.
-    pub parent: Observed,
-    /// The position of the leaf among that node's children.
-    pub child: u32,
-    /// The position in the leaf behind the inserted key.
-    pub position: u32,
 }
 
 /// Number of retired values that a thread gathers before it asks for a collection.
@@ -80,7 +65,7 @@ impl Pin {
     #[inline]
     pub fn new() -> Self {
         let (retired, retired_bytes) = (Cell::new(0), Cell::new(0));
-        Self { guard: epoch::pin(), retired, retired_bytes, finger: Cell::new(None), is_attempts: false }
+        Self { guard: epoch::pin(), retired, retired_bytes, kept: Cell::new(None), is_attempts: false }
     }
 
     /// Pins the current thread for an attempt, which drops the pin last.
@@ -95,23 +80,6 @@ impl Pin {
     #[inline]
     pub fn guard(&self) -> &Guard {
         &self.guard
-    }
-
-    /// Returns the place of the last insertion under this pin, if it is known.
-    #[inline]
-    pub fn finger(&self) -> Option<Finger> {
-        self.finger.get()
-    }
-
-    /// Keeps the place of an insertion, or forgets it.
-    ///
-    /// # Safety
-    ///
-    /// The tree stays in memory, at its address, as long as this pin lives, because a tree that finds its own address
-    /// uses the nodes. The nodes were part of it at some moment since the pin was made.
-    #[inline]
-    pub unsafe fn keep_finger(&self, finger: Option<Finger>) {
-        self.finger.set(finger);
     }
 
     /// Frees a boxed value once no thread that pinned before now can still see it.

@@ -72,15 +72,16 @@ impl<K: Key, R: Value, P: Protocol> Index<K, R, P> {
         changed: &mut dyn FnMut(StructureChange),
         may_change: impl Fn(Observed) -> bool,
     ) -> Insertion<Record<K, R, P>> {
-        // SAFETY: the caller's promise. The table's index does not move, is freed through the epoch, and was reached
-        // under this pin. So a finger with its address is this index's, and was returned under this pin.
+        // SAFETY: the caller's promise. Only this function keeps fingers, so the one in the pin was returned under this
+        // pin. The table's index does not move, is freed through the epoch, and was reached under this pin. So a finger
+        // with its address is this index's.
         unsafe {
             match self {
                 Index::Hash(index) => index.insert(record, pin.guard(), changed, may_change),
                 Index::Ordered(index) => {
                     let (insertion, finger) =
-                        index.insert(record, pin.guard(), pin.finger(), changed, may_change);
-                    pin.keep_finger(finger);
+                        index.insert(record, pin.guard(), pin.kept(), changed, may_change);
+                    pin.keep(finger);
                     insertion
                 }
             }

@@ -1,12 +1,12 @@
 //! Insertion, and the splitting of full nodes.
 
 use super::node::{CHILDREN, Inner, LEAF_ENTRIES, Leaf, Node};
-use super::{ImageOf, Keyed, Landing, OrderedIndex, Step};
+use super::{Finger, ImageOf, Keyed, Landing, OrderedIndex, Step};
 use crate::index::Insertion;
 use crate::index::moment::moment;
 use crate::key::{Image, Key};
 use hotrow_core::epoch::Guard;
-use hotrow_core::{Finger, Observed, StructureChange};
+use hotrow_core::{Observed, StructureChange};
 use hotrow_sync::atomic::Ordering;
 use std::ptr::NonNull;
 

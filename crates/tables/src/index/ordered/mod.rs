@@ -41,7 +41,7 @@
 //! are as good as reads under the latch.
 //!
 //! Keys that one transaction inserts often follow each other, like the lines of an order. So an insertion leaves a
-//! *finger* in the transaction's pin: the leaf at its new version, the node above it, and the position of the next
+//! [*finger*](Finger) in the transaction's pin: the leaf at its new version, the node above it, and the position of the next
 //! key. The next insertion starts there. Its key belongs into this leaf if it comes right behind the last one, and
 //! below the next key of the leaf or, at its end, below the border from the unchanged node above. The latch checks
 //! the leaf's version as usual. There is no finger after a split. At the last child of a node it is of no use behind
@@ -64,6 +64,7 @@
 //! leaf. That costs a few cached lines for thirty entries, and splits and removals need not touch the neighbour.
 //! Underfull nodes are not merged: a leaf is removed when it is empty.
 
+mod finger;
 mod insert;
 mod node;
 mod remove;
@@ -71,6 +72,7 @@ mod scan;
 #[cfg(all(test, not(loom)))]
 mod tests;
 
+use finger::Finger;
 pub(crate) use scan::Cursor;
 pub use scan::Direction;
 
