@@ -70,6 +70,7 @@ struct State {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Window {
     number: u64,
+    since: Instant,
     until: Instant,
 }
 
@@ -131,7 +132,7 @@ impl StarvationGate {
             if state.is_turn_of(ticket) {
                 state.queue.pop_front();
                 state.windows += 1;
-                let window = Window { number: state.windows, until: now + length };
+                let window = Window { number: state.windows, since: now, until: now + length };
                 state.current = Some(window);
                 self.publish(state);
                 return Some(window);
@@ -232,7 +233,7 @@ impl Elder<'_> {
         let time_max = time_max.map(|time_max| time_max.saturating_sub(rest));
         self.window = self.elders.open(self.ticket, self.length, time_max);
         // From the begin of the window, even if the thread has slept since: the proof adds attempts up to its length.
-        self.began = self.window.map(|window| window.until - self.length);
+        self.began = self.window.map(|window| window.since);
         self.window.is_some()
     }
 
