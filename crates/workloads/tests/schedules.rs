@@ -96,6 +96,7 @@ found! {
     only_the_first_write_locked_is_found: Mutant, fault::FEW_LOCKED;
     reused_versions_are_found: Mutant, fault::VERSIONS_REUSED;
     unheeded_locks_are_found: Mutant, fault::LOCKS_UNHEEDED;
+    unchecked_rollbacks_are_found: Mutant, fault::ROLLBACKS_UNCHECKED;
     logical_time_without_a_place_for_absence_is_found: TimestampMutant, timestamp_fault::NO_FLOOR;
     insertions_at_any_logical_time_are_found: TimestampMutant, timestamp_fault::FLOOR_FOR_READERS_ONLY;
     reads_that_are_not_extended_are_found: TimestampMutant, timestamp_fault::NOT_EXTENDED;

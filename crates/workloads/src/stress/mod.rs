@@ -7,6 +7,7 @@
 //! - reads, blind writes, changes, inserts, deletes, and scans in both directions that stop early;
 //! - deferred operations on boxes, the array and rows, alone or among others, with keys from earlier operations,
 //!   forced values, requirements that fail, and intentions that panic;
+//! - pairs of objects that are always written together, and transactions that fail if they find them different;
 //! - transactions that roll back, bodies that panic, and threads that yield in the middle.
 //!
 //! `hotrow check` judges its recorded histories (`--record`). Its own checks examine the values, which a history
@@ -16,6 +17,7 @@ mod objects;
 mod operation;
 mod options;
 mod rows;
+mod twins;
 
 pub use options::StressOptions;
 
@@ -26,6 +28,7 @@ use hotrow::{Abort, Error, Protocol, Worker};
 use objects::{Objects, Seen};
 use operation::{Operation, PLANNED, Temper};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use twins::DIFFERENT;
 
 /// The objects under stress.
 pub struct Stress<P: Protocol> {
@@ -102,6 +105,7 @@ impl<P: Protocol> Workload<P> for Stress<P> {
         let ran = catch_unwind(AssertUnwindSafe(|| {
             worker.run(|tx| {
                 seen.sum = 0;
+                seen.different.set(false);
                 (seen.later, seen.source) = (None, None);
                 let end = |at: usize| match plan.end {
                     Some((place, Early::RollBack)) if place == at => Err(Abort::rollback()),
@@ -129,10 +133,16 @@ impl<P: Protocol> Workload<P> for Stress<P> {
                 }
                 End::Committed
             }
+            Ok(Err(Error::Rollback(_))) if seen.different.get() => {
+                End::Failed(String::from("twins were different, and the rollback was believed"))
+            }
             Ok(Err(Error::Rollback(_))) => End::RolledBack,
             Ok(Err(Error::Panicked { message })) if message == PLANNED => End::RolledBack,
             Ok(Err(error)) => End::Failed(error.to_string()),
             Err(panic) if panic.is::<Planned>() => End::RolledBack,
+            Err(panic) if panic.downcast_ref::<&str>() == Some(&DIFFERENT) => {
+                End::Failed(DIFFERENT.to_owned())
+            }
             Err(panic) => resume_unwind(panic),
         };
         Ran { kind: 0, end }

@@ -1,10 +1,13 @@
 //! The objects under stress.
 
+use super::twins::Twins;
 use hotrow::{
     Deferred, Direction, Engine, Error, Protocol, SecondaryIndex, TArray, TBox, TCounter, Table, Value,
     Worker,
 };
+use std::cell::Cell;
 use std::ops::ControlFlow;
+use std::rc::Rc;
 
 /// An inline value that shows a torn read: `complement` is computed from `value`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Value)]
@@ -21,6 +24,11 @@ impl Inline {
 
     fn is_whole(&self) -> bool {
         self.complement == [!self.value; 3]
+    }
+
+    /// Returns the value; `None` if it is torn.
+    pub(super) fn whole_or_torn(&self) -> Option<u64> {
+        self.is_whole().then_some(self.value)
     }
 
     /// Returns the value, for an intention. A panic in an intention becomes the transaction's error.
@@ -44,6 +52,11 @@ impl Boxed {
 
     fn is_whole(&self) -> bool {
         self.copies == [self.value; 2]
+    }
+
+    /// Returns the value; `None` if it is torn.
+    pub(super) fn whole_or_torn(&self) -> Option<u64> {
+        self.is_whole().then_some(self.value)
     }
 
     /// Returns the value, as [`Inline::whole`] does.
@@ -73,6 +86,8 @@ pub(super) struct Seen {
     /// Result of the last operation deferred on a box, an element or the queue; the keys of later operations come
     /// from it.
     pub(super) source: Option<Deferred<u64>>,
+    /// True if the attempt has found twins different, and asked for a rollback.
+    pub(super) different: Rc<Cell<bool>>,
 }
 
 impl Seen {
@@ -94,6 +109,7 @@ impl Seen {
 pub(super) struct Objects<P: Protocol> {
     pub(super) inline: Vec<TBox<Inline, P>>,
     pub(super) boxed: Vec<TBox<Boxed, P>>,
+    pub(super) twins: Vec<Twins<P>>,
     pub(super) array: TArray<u64, P>,
     /// Counters that are only incremented, so that their sums are known.
     pub(super) counters: Vec<TCounter<P>>,
@@ -113,6 +129,7 @@ impl<P: Protocol> Objects<P> {
         let inline =
             (0..keys).map(|key| TBox::named(engine, format!("inline{key}"), Inline::new(0))).collect();
         let boxed = (0..keys).map(|key| TBox::named(engine, format!("boxed{key}"), Boxed::new(0))).collect();
+        let twins = (0..keys).map(|key| Twins::new(engine, key)).collect();
         let array = TArray::named(engine, "array", keys as usize, |_| 0);
         let hash = Table::hash(engine, "hash", keys as usize);
         let queue = Table::builder(engine, "queue");
@@ -127,6 +144,7 @@ impl<P: Protocol> Objects<P> {
         Self {
             inline,
             boxed,
+            twins,
             array,
             counters: (0..keys).map(|key| TCounter::named(engine, format!("counter{key}"), 0)).collect(),
             gauges: (0..keys).map(|key| TCounter::named(engine, format!("gauge{key}"), 0)).collect(),
@@ -169,7 +187,7 @@ impl<P: Protocol> Objects<P> {
 
     pub(super) fn payload_bytes(&self) -> u64 {
         let keys = self.array.len();
-        let key = size_of::<Inline>() * 3 + size_of::<Boxed>() * 2 + size_of::<u64>() * 3;
+        let key = size_of::<Inline>() * 4 + size_of::<Boxed>() * 3 + size_of::<u64>() * 3;
         (keys * key) as u64
     }
 }

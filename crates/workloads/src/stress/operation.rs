@@ -2,6 +2,7 @@
 
 use super::objects::{Boxed, GROUPS, Inline, Objects, Seen};
 use super::rows::RowLater;
+use super::twins::OnTwins;
 use hotrow::sync::random::Random;
 use hotrow::sync::thread::label;
 use hotrow::{Abort, Deferred, Direction, Protocol, Transaction};
@@ -74,6 +75,8 @@ enum What {
     SetElementLater,
     ChangeElementLater,
     Later(RowLater),
+    Twins(OnTwins),
+    TwinsLater(OnTwins),
 }
 
 /// Choice of deferred and eager operations in a transaction.
@@ -123,6 +126,10 @@ impl Operation {
         if later && random.chance(0.5) {
             let (row, its_name) = RowLater::draw(random, writes);
             (what, name) = (What::Later(row), its_name);
+        }
+        if random.chance(0.1) {
+            let (twins, its_name) = OnTwins::draw(random, writes, later);
+            (what, name) = (if later { What::TwinsLater(twins) } else { What::Twins(twins) }, its_name);
         }
         let below = |random: &mut Random| random.below(keys.into()) as u32;
         Self { what, name, key: below(random), value: below(random) }
@@ -253,6 +260,7 @@ impl Operation {
             What::Unqueue => {
                 seen.number(on.queue.delete(tx, &(super::rows::group(key), value))?.into());
             }
+            What::Twins(what) => what.run(&on.twins[place], tx, seen, (new, value))?,
             _ => self.run_later(on, tx, seen)?,
         }
         Ok(())
@@ -275,6 +283,9 @@ impl Operation {
         let fails = move |sum: u64| sum.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 61 == new % 8;
         let read: Option<Deferred<u64>> = match self.what {
             What::Later(what) => Some(what.run(on, tx, seen, (self.key, self.value), before)?),
+            What::TwinsLater(what) => {
+                what.run_later(&on.twins[place], tx, seen, (new, self.value), before)?
+            }
             What::ReadInlineLater => Some(on.inline[place].defer_read(tx, Inline::whole)?),
             What::ReadBoxedLater => Some(on.boxed[place].defer_read(tx, Boxed::whole)?),
             What::ReadElementLater => Some(on.array.defer_read(tx, place, |value| *value)?),

@@ -32,8 +32,8 @@ impl Default for StressOptions {
     }
 }
 
-/// Memory in use per key, in bytes: two boxes, two counters, an element, three rows and their entries.
-const KEY_BYTES: u64 = 2_000;
+/// Memory in use per key, in bytes: two boxes, twins, two counters, an element, three rows and their entries.
+const KEY_BYTES: u64 = 2_300;
 
 impl WorkloadDefinition for StressOptions {
     type Loaded<P: Protocol> = Stress<P>;

@@ -42,6 +42,8 @@ pub(crate) mod fault {
     pub(crate) const VERSIONS_REUSED: u8 = 13;
     /// Locks of others are not heeded by the checks: only versions are compared.
     pub(crate) const LOCKS_UNHEEDED: u8 = 14;
+    /// Rollbacks and panics are believed whatever was read. The history does not show that, only what the body says.
+    pub(crate) const ROLLBACKS_UNCHECKED: u8 = 15;
 }
 
 pub(crate) struct Mutant<const FAULT: u8> {
@@ -303,6 +305,10 @@ unsafe impl<const FAULT: u8> Protocol for Mutant<FAULT> {
             }
             prepared.attempt().items.get(id).header().writer.store(0, Ordering::SeqCst);
         }
+    }
+
+    fn validate_before_rollback(&self, attempt: &mut Attempt<Self>) -> Result<(), ConflictCause> {
+        if FAULT == fault::ROLLBACKS_UNCHECKED { Ok(()) } else { self.prepare(attempt) }
     }
 
     fn abort(&self, attempt: &mut Attempt<Self>) {
