@@ -6,7 +6,7 @@ use super::progress::{RANK_MAX, WorkerProgress};
 use super::ticket_lock::{Ticket, TicketLock};
 use super::{Drp, DrpLocal};
 use crate::reads;
-use hotrow_core::{Attempt, ConflictCause, Flags, ItemId, Reason};
+use hotrow_core::{Attempt, ConflictCause, Flags, Item, ItemId, Reason};
 use hotrow_sync::thread::label;
 
 /// A ticket in a segment's line.
@@ -242,7 +242,12 @@ impl Drp {
         if item.is(Flags::LOCKED) {
             return true;
         }
-        let place = &mut local.places[item.mark.place as usize - 1];
+        self.take_turn_at(&mut local.places[item.mark.place as usize - 1], item, wait)
+    }
+
+    /// As [`take_turn`](Self::take_turn), for an item whose place in its line is known.
+    #[inline(always)]
+    fn take_turn_at(&self, place: &mut Place, item: &mut Item<Self>, wait: bool) -> bool {
         if !place.has_turn && !self.look_for_turn(place, item.header(), wait) {
             return false;
         }
@@ -331,11 +336,7 @@ impl Drp {
     pub(super) fn take_all_turns(&self, attempt: &mut Attempt<Self>) {
         let Attempt { items, local, .. } = attempt;
         for place in local.places.iter_mut().filter(|place| !place.has_left) {
-            let item = items.get_mut(place.item);
-            if !place.has_turn {
-                self.look_for_turn(place, item.header(), true);
-            }
-            item.set(Flags::LOCKED);
+            self.take_turn_at(place, items.get_mut(place.item), true);
         }
     }
 
