@@ -18,18 +18,20 @@ pub enum Reason {
     StructureChanged,
     /// A predicate no longer held at commit.
     PredicateFailed,
-    /// An older or more urgent transaction took the right to a value away; or the deadline passed while a transaction
-    /// that was aborted too often was let through first.
+    /// An older or more urgent transaction took the right to a value away.
     Wounded,
     /// A deferred operation had to touch more than it had declared. The next attempt defers nothing.
     Undeclared,
     /// Transactions waited for each other in a cycle, and this was the youngest of them.
     Deadlock,
+    /// The deadline passed before the first attempt, while a transaction that had been aborted too often was let
+    /// through. Counts of attempts have none of these.
+    GateClosed,
 }
 
 impl Reason {
     /// All reasons, in the order of their numbers.
-    pub const ALL: [Reason; 8] = [
+    pub const ALL: [Reason; 9] = [
         Reason::ReadLocked,
         Reason::ReadChanged,
         Reason::WriteLocked,
@@ -38,6 +40,7 @@ impl Reason {
         Reason::Wounded,
         Reason::Undeclared,
         Reason::Deadlock,
+        Reason::GateClosed,
     ];
 
     /// The name used in reports.
@@ -51,6 +54,7 @@ impl Reason {
             Reason::Wounded => "wounded",
             Reason::Undeclared => "undeclared",
             Reason::Deadlock => "deadlock",
+            Reason::GateClosed => "gate_closed",
         }
     }
 }
@@ -66,6 +70,7 @@ impl fmt::Display for Reason {
             Reason::Wounded => "an older transaction came first",
             Reason::Undeclared => "a deferred operation had to touch more than it had said",
             Reason::Deadlock => "transactions waited for each other in a circle, and this was the youngest",
+            Reason::GateClosed => "a transaction that had been aborted too often was let through",
         })
     }
 }

@@ -445,7 +445,7 @@ pub(crate) struct ConflictReport {
 impl ConflictReport {
     /// Reports a deadline that passed while an older transaction was let through.
     fn at_gate() -> Self {
-        Self { reason: Reason::Wounded, words: None }
+        Self { reason: Reason::GateClosed, words: None }
     }
 
     fn into_conflict(self, attempts: u32) -> Conflict {

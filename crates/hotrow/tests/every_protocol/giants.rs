@@ -225,7 +225,7 @@ fn waits_for_an_elder_until_its_deadline() -> bool {
         Ok(Some(support::elsewhere(|| engine.run(|tx| value.set(tx, 7)))))
     });
     let Ok(Some(Err(Error::Timeout(conflict)))) = met else { return false };
-    assert_eq!((conflict.reason, conflict.attempts), (Reason::Wounded, 0));
+    assert_eq!((conflict.reason, conflict.attempts), (Reason::GateClosed, 0));
     assert_eq!(engine.run(|tx| value.get(tx)), Ok(6));
     true
 }
