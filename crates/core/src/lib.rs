@@ -52,7 +52,7 @@ pub use object::{Object, ObjectMeta};
 pub use pin::{EpochBox, Pin, Walk, retire_with};
 pub use policy::RetryPolicy;
 pub use profile::{Isolation, Profile};
-pub use protocol::{Absent, ConflictCause, ConflictTarget, Protocol, Variant, Variants};
+pub use protocol::{Absent, Capabilities, ConflictCause, ConflictTarget, Protocol, Variant, Variants};
 pub use range::{RangeId, RangeLocks, RangeUse};
 pub use retained::{HolderKind, MemoryHolder, MemoryLimit, RetainedMemory, retained_bytes};
 pub use segment::Segment;

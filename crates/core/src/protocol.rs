@@ -86,6 +86,23 @@ pub trait Variants: Sized + 'static {
 #[derive(Debug, Clone, Copy)]
 pub enum Absent {}
 
+/// The presence of a protocol's capabilities, as constants. Every protocol has them: they follow from its associated
+/// types, and it cannot set them.
+pub trait Capabilities {
+    /// True if operations can be deferred until the commit: [`Protocol::Deferral`].
+    const DEFERS: bool;
+    /// True if waiting workers can run operations of the transaction that they wait for: [`Protocol::Stealing`].
+    const ALLOWS_STEALING: bool;
+    /// True if buckets and leaves are locked before they are observed or changed: [`Protocol::RangeLocks`].
+    const LOCKS_RANGES: bool;
+}
+
+impl<P: Protocol> Capabilities for P {
+    const DEFERS: bool = <P::Deferral as Deferral<P>>::PRESENT;
+    const ALLOWS_STEALING: bool = <P::Stealing as Stealing<P>>::PRESENT;
+    const LOCKS_RANGES: bool = <P::RangeLocks as RangeLocks<P>>::PRESENT;
+}
+
 /// A concurrency-control protocol.
 ///
 /// An engine's workers share one value of the type, which holds the protocol's shared state (a clock, the workers'
@@ -138,7 +155,7 @@ pub enum Absent {}
 /// struct Careless;
 /// impl hotrow_core::Protocol for Careless {}
 /// ```
-pub unsafe trait Protocol: Variants + Send + Sync {
+pub unsafe trait Protocol: Variants + Capabilities + Send + Sync {
     /// True if the serial order agrees with real time: a transaction comes before those that begin after it has ended.
     /// Without it, the committed transactions still have the effect of some serial order.
     ///
@@ -148,16 +165,6 @@ pub unsafe trait Protocol: Variants + Send + Sync {
     const WORKERS_MAX: u32;
     /// True if a read must leave an item. A protocol without concurrency control does not need them.
     const TRACKS_READS: bool = true;
-
-    /// True if operations can be deferred until the commit. Follows from [`Deferral`](Self::Deferral); implementations
-    /// must not set it.
-    const DEFERS: bool = <Self::Deferral as Deferral<Self>>::PRESENT;
-    /// True if waiting workers can run operations of the transaction that they wait for. Follows from
-    /// [`Stealing`](Self::Stealing); implementations must not set it.
-    const ALLOWS_STEALING: bool = <Self::Stealing as Stealing<Self>>::PRESENT;
-    /// True if buckets and leaves are locked before they are observed or changed. Follows from
-    /// [`RangeLocks`](Self::RangeLocks); implementations must not set it.
-    const LOCKS_RANGES: bool = <Self::RangeLocks as RangeLocks<Self>>::PRESENT;
 
     /// The state beside each value. The default is an unlocked segment that nobody has written.
     type Header: Default + Send + Sync + 'static;

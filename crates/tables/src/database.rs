@@ -157,7 +157,7 @@ impl<P: Protocol> Database<P> {
     }
 
     /// Runs a procedure as a transaction. Operations run at once, with two exceptions unless the procedure only
-    /// reads: under a protocol that [defers](Protocol::DEFERS), they run when the transaction commits; under one that
+    /// reads: under a protocol that [defers](Protocol::Deferral), they run when the transaction commits; under one that
     /// lets others [steal](Protocol::Stealing) operations, other workers may run them after the first conflict.
     ///
     /// # Errors

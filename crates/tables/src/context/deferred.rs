@@ -9,7 +9,7 @@ use hotrow_core::deferred::Results;
 use hotrow_core::{Abort, Deferred, Input, Protocol, Transaction, Value};
 use std::ops::ControlFlow;
 
-/// Defers each operation whose row is known, under a protocol that [defers](Protocol::DEFERS) (drp §5.1).
+/// Defers each operation whose row is known, under a protocol that [defers](Protocol::Deferral) (drp §5.1).
 ///
 /// An operation whose key is not known yet waits for it, and lines up later than the others. A scan and
 /// [`force`](Context::force) first run all operations recorded so far, which makes the transaction wild (drp §6.2). A
