@@ -467,29 +467,14 @@ impl<P: Protocol> Attempt<P> {
         holds
     }
 
-    /// Installs the pending write of an item.
+    /// Installs the pending write of an item, and calls `note` before. What that rules out by a panic the caller need
+    /// not promise.
     ///
     /// # Safety
     ///
     /// [`Protocol::prepare`] has returned `Ok`. The item is in [`Items::writes`], and its write has not been installed.
     #[cfg_attr(not(debug_assertions), inline(always))]
-    pub(crate) unsafe fn install(&mut self, id: ItemId) {
-        let note = |item: &mut Item<P>| {
-            if cfg!(debug_assertions) {
-                item.mark_as(Flags::INSTALLED);
-            }
-        };
-        // SAFETY: the caller's promise.
-        unsafe { self.install_noting(id, note) }
-    }
-
-    /// As [`install`](Self::install), with `note` called before. What it rules out by a panic the caller need not promise.
-    ///
-    /// # Safety
-    ///
-    /// As for [`install`](Self::install).
-    #[cfg_attr(not(debug_assertions), inline(always))]
-    pub(crate) unsafe fn install_noting(&mut self, id: ItemId, note: impl FnOnce(&mut Item<P>)) {
+    pub(crate) unsafe fn install(&mut self, id: ItemId, note: impl FnOnce(&mut Item<P>)) {
         let Self { items, pin, log, .. } = self;
         let item = items.get_mut(id);
         note(item);

@@ -165,12 +165,17 @@ impl<'a, P: Protocol> Prepared<'a, P> {
         mut before: impl FnMut(&Item<P>),
         mut after: impl FnMut(&Item<P>),
     ) -> &'a mut Attempt<P> {
+        let note = |item: &mut Item<P>| {
+            if cfg!(debug_assertions) {
+                item.mark_as(Flags::INSTALLED);
+            }
+        };
         for at in 0..self.attempt.items.writes().len() {
             let id = self.attempt.items.writes()[at];
             before(self.attempt.items.get(id));
             // SAFETY: prepared, so that the write is the attempt's alone; `self` is consumed, and each item is in the
             // list of writes once.
-            unsafe { self.attempt.install(id) };
+            unsafe { self.attempt.install(id, note) };
             after(self.attempt.items.get(id));
         }
         self.attempt
@@ -213,6 +218,6 @@ impl<'a, P: Protocol> OneByOne<'a, P> {
             item.mark_as(Flags::INSTALLED);
         };
         // SAFETY: prepared, so that the write is the attempt's alone; it has not been installed before, says `note`.
-        unsafe { self.attempt.install_noting(id, note) };
+        unsafe { self.attempt.install(id, note) };
     }
 }

@@ -61,6 +61,30 @@ impl Flags {
     const OF_PROTOCOLS: Flags = Flags(Self::READ.0 | Self::LOCKED.0);
 }
 
+/// The flags of all rooms have bits of their own.
+const _: () = {
+    let flags = [
+        Flags::READ,
+        Flags::WRITE,
+        Flags::PREDICATE,
+        Flags::LOCKED,
+        Flags::INSERTED,
+        Flags::CLEANUP,
+        Flags::RELEASE_AFTER_INSERTS,
+        Flags::INSTALLED,
+        Flags::DEFERRED,
+        Flags::DEFERRED_WRITE,
+        Flags::HELD_BACK,
+        Flags::ADOPTED,
+    ];
+    let (mut seen, mut at) = (0, 0);
+    while at < flags.len() {
+        assert!(flags[at].0.is_power_of_two() && seen & flags[at].0 == 0, "each flag is a bit of its own");
+        seen |= flags[at].0;
+        at += 1;
+    }
+};
+
 /// An attempt's state for one segment (sto §3.2, `TItem`).
 pub struct Item<P: Protocol> {
     pub(crate) segment: NonNull<P::Header>,
