@@ -50,6 +50,11 @@ fn crate_of(path: &Path) -> String {
     inside.iter().next().unwrap().to_string_lossy().into_owned()
 }
 
+/// Whether a file belongs to a crate's integration tests.
+fn is_in_tests(path: &Path) -> bool {
+    path.strip_prefix(crates()).unwrap().iter().nth(1).is_some_and(|part| part == "tests")
+}
+
 /// The code without comments and literals, and without white space except between words.
 fn code(text: &str) -> String {
     let mut code = String::new();
@@ -171,31 +176,85 @@ fn ordinary_tests_of_modelled_crates_are_left_out_of_the_build_for_loom() {
     assert!(found.is_empty(), "`#[cfg(all(test, not(loom)))]` belongs in these:\n{}", found.join("\n"));
 }
 
-/// A test file that begins with this attribute is empty in builds without the feature.
-const NEEDS_SIMULATOR: &str = "#![cfg(feature=\"\")]";
+/// The tests of a manifest that Cargo leaves out unless a feature is on: their names, and the features.
+fn tests_behind_features(manifest: &str) -> Vec<(String, String)> {
+    let value = |table: &str, key: &str| {
+        let line =
+            table.lines().find(|line| line.split('=').next().is_some_and(|name| name.trim() == key))?;
+        Some(line.split_once('=')?.1.trim().trim_matches(['"', '[', ']']).replace('"', ""))
+    };
+    let tables = manifest.split("\n[[test]]").skip(1).map(|rest| rest.split("\n[").next().unwrap_or(rest));
+    tables.filter_map(|table| Some((value(table, "name")?, value(table, "required-features")?))).collect()
+}
 
 #[test]
-fn ci_runs_every_test_file_that_is_empty_without_the_simulator() {
+fn ci_runs_every_test_binary_that_cargo_leaves_out_without_the_simulator() {
     let ci = fs::read_to_string(crates().parent().unwrap().join(".ci/run")).unwrap();
-    let named: Vec<&str> = ci
-        .split_whitespace()
-        .zip(ci.split_whitespace().skip(1))
-        .filter(|pair| pair.0 == "--test")
-        .map(|pair| pair.1)
-        .collect();
+    let calls = ci.replace("\\\n", " ");
     let mut simulated = 0;
     let mut forgotten = Vec::new();
-    for (path, text) in sources() {
-        if code(&text).contains(NEEDS_SIMULATOR) {
+    for (path, text) in files(&crates(), "Cargo.toml") {
+        for (name, features) in tests_behind_features(&text) {
             simulated += 1;
-            let name = path.file_stem().unwrap().to_string_lossy();
-            if !named.contains(&&*name) {
-                forgotten.push(path.display().to_string());
+            assert_eq!(features, "sim", "{}: CI has no build with another feature", path.display());
+            let package = format!("-p hotrow-{} ", crate_of(&path));
+            let runs_it = |call: &str| {
+                call.contains("cargo test")
+                    && call.contains(&package)
+                    && call.contains("hotrow-cli/sim")
+                    && call.split_whitespace().any(|word| word == name)
+            };
+            if !calls.lines().any(runs_it) {
+                forgotten.push(format!("{}: {name}", path.display()));
             }
         }
     }
-    assert!(simulated >= 6, "the test files are recognized");
-    assert!(forgotten.is_empty(), "`--test NAME` in .ci/run is missing for these:\n{}", forgotten.join("\n"));
+    assert!(simulated >= 2, "the tests of the simulator are recognized");
+    assert!(forgotten.is_empty(), "no `cargo test` of .ci/run names these:\n{}", forgotten.join("\n"));
+}
+
+#[test]
+fn no_test_file_is_empty_in_a_build() {
+    let mut empty = Vec::new();
+    for (path, text) in sources() {
+        if is_in_tests(&path) && code(&text).contains("#![cfg(") {
+            empty.push(path.display().to_string());
+        }
+    }
+    assert!(
+        empty.is_empty(),
+        "a binary without tests passes; write `required-features` in Cargo.toml instead:\n{}",
+        empty.join("\n")
+    );
+}
+
+#[test]
+fn every_file_beside_a_test_binary_is_a_part_of_one() {
+    let mut lost = Vec::new();
+    let sources = sources();
+    for (path, _) in &sources {
+        let Ok(inside) = path.strip_prefix(crates()) else { continue };
+        let parts: Vec<_> = inside.iter().map(|part| part.to_string_lossy()).collect();
+        // `tests/NAME.rs` and `tests/NAME/main.rs` are binaries; trybuild compiles what lies in `ui`.
+        let is_binary = parts.len() == 3 || parts.ends_with(&["main.rs".into()]);
+        if parts.get(1).is_none_or(|part| part != "tests")
+            || is_binary
+            || parts.iter().any(|part| part == "ui")
+        {
+            continue;
+        }
+        let module = if parts.ends_with(&["mod.rs".into()]) {
+            &parts[parts.len() - 2]
+        } else {
+            &parts[parts.len() - 1]
+        };
+        let declaration = format!("mod {};", module.trim_end_matches(".rs"));
+        let of_this_crate = |other: &Path| crate_of(other) == *parts[0] && is_in_tests(other);
+        if !sources.iter().any(|(other, text)| of_this_crate(other) && code(text).contains(&declaration)) {
+            lost.push(path.display().to_string());
+        }
+    }
+    assert!(lost.is_empty(), "no test binary has these modules:\n{}", lost.join("\n"));
 }
 
 #[test]

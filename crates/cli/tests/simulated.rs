@@ -1,7 +1,5 @@
 //! Tests of the simulator's subcommands as users call them. Only in builds with the simulator.
 
-#![cfg(feature = "sim")]
-
 mod support;
 
 use serde_json::Value;

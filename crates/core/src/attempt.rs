@@ -19,6 +19,7 @@ use crate::users_code::{Panics, contained};
 use bumpalo::Bump;
 use hotrow_sync::clock::{self, Duration, Instant};
 use hotrow_sync::{Arc, memory};
+use std::alloc::Layout;
 use std::ptr::NonNull;
 
 /// The number of a worker among those of its engine, from 0. A number is reused once its worker is gone.
@@ -346,7 +347,16 @@ impl<P: Protocol> Attempt<P> {
     /// Allocates memory that lives until the attempt ends. Nothing in it is dropped.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub(crate) fn allocate<T>(&self, value: T) -> *mut u8 {
-        std::ptr::from_mut(self.arena.alloc(value)).cast()
+        let place = self.allocate_layout(Layout::new::<T>());
+        // SAFETY: the arena has just returned the place, aligned and large enough for a `T`.
+        unsafe { place.cast::<T>().write(value) };
+        place
+    }
+
+    /// Is apart from [`allocate`](Self::allocate), because bumpalo inlines all of it even into unoptimized code.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    fn allocate_layout(&self, layout: Layout) -> *mut u8 {
+        self.arena.alloc_layout(layout).as_ptr()
     }
 
     #[inline]

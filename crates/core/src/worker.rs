@@ -188,17 +188,26 @@ impl<P: Protocol> Worker<P> {
         profile: Profile,
         mut body: impl FnMut(&mut Transaction<'_, P>) -> Result<B, E>,
     ) -> Result<B::Output, Error<E>> {
-        let inside = NestingGuard::enter()?;
-        self.attempt.begin_transaction(self.shared.policy.deadline);
-        if self.shared.elders.is_closed() && !self.wait_at_gate() {
-            return Err(Error::Timeout(ConflictReport::at_gate().into_conflict(0)));
-        }
-        self.may_begin(&profile)?;
+        let inside = self.admit(&profile)?;
         match self.one_attempt(0, inside.0, profile, &mut body) {
             Attempted::Committed(result) => Ok(result),
             Attempted::RolledBack(error) => Err(error),
             Attempted::Aborted(lost) => self.retry(lost, inside.0, profile, &mut body),
         }
+    }
+
+    /// Checks what can be checked before the first attempt, and waits until older transactions are through.
+    ///
+    /// Is apart from [`resolve`](Self::resolve), which is compiled for each body; a release build inlines it.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    fn admit<E>(&mut self, profile: &Profile) -> Result<NestingGuard, Error<E>> {
+        let inside = NestingGuard::enter()?;
+        self.attempt.begin_transaction(self.shared.policy.deadline);
+        if self.shared.elders.is_closed() && !self.wait_at_gate() {
+            return Err(Error::Timeout(ConflictReport::at_gate().into_conflict(0)));
+        }
+        self.may_begin(profile)?;
+        Ok(inside)
     }
 
     /// Waits while the gate is closed for another transaction. False if the deadline has passed meanwhile.
@@ -311,9 +320,7 @@ impl<P: Protocol> Worker<P> {
                 Ok(output) => Attempted::Committed(output),
                 Err(outcome) => Attempted::failed(outcome, None),
             },
-            Ok(Err(error)) => {
-                Attempted::failed(Panics::passing_on(|panics| transaction.give_up(panics)), Some(error))
-            }
+            Ok(Err(error)) => Attempted::failed(transaction.give_up_passing_on(), Some(error)),
             // Only the body's panic is passed on; panics of the roll-back after it are contained.
             Err(panic) => match transaction.give_up(&mut Panics::default()) {
                 Outcome::Lost(lost) => {

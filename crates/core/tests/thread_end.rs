@@ -1,7 +1,5 @@
 //! A thread that ends while much waits to be freed. A process of its own: nobody else is to be pinned.
 
-#![cfg(not(loom))]
-
 use hotrow_core::{EpochBox, Pin};
 use hotrow_sync::atomic::{AtomicUsize, Ordering};
 use hotrow_sync::event::Event;

@@ -28,7 +28,8 @@ pub use none::NoProtocol;
 pub use occ::{Occ, OccLocal};
 pub use plor::{Locker, Plor, PlorLocal, PlorOptions};
 pub use registry::{
-    PROTOCOLS, ProtocolInfo, UnknownProtocol, Visitor, find, for_each_protocol, names, with_protocol,
+    PROTOCOLS, ProtocolInfo, UnknownProtocol, Visitor, find, for_each_deferring_protocol, for_each_protocol,
+    for_each_recording_protocol, names, with_protocol,
 };
 pub use steal::{McsLocking, McsLockingLocal, McsLockingOptions, QueueLock, StealingMode};
 pub use tictoc::{TicToc, TicTocLocal, TimestampWord, Timestamps};

@@ -41,7 +41,37 @@ pub struct UnknownProtocol {
 }
 
 macro_rules! registry {
-    ($($protocol:ty),* $(,)?) => {
+    ($first:ty, $($other:ty),* $(,)?) => {
+        registry!(@all $first, $($other),*);
+
+        /// Calls the visitor with the protocol of this name if it is the first of the registry or defers operations.
+        /// The visit is compiled for these protocols only: the conditions are constants.
+        fn with_deferring_protocol<V: Visitor>(name: &str, visitor: V) -> Option<V::Output> {
+            if <$first>::options(name).is_some() {
+                return Some(visitor.visit::<$first>(name));
+            }
+            $(if const { <$other>::DEFERS } {
+                if <$other>::options(name).is_some() {
+                    return Some(visitor.visit::<$other>(name));
+                }
+            })*
+            None
+        }
+
+        /// As [`with_deferring_protocol`], and also for protocols that let waiting workers run operations.
+        fn with_recording_protocol<V: Visitor>(name: &str, visitor: V) -> Option<V::Output> {
+            if <$first>::options(name).is_some() {
+                return Some(visitor.visit::<$first>(name));
+            }
+            $(if const { <$other>::DEFERS || <$other>::ALLOWS_STEALING } {
+                if <$other>::options(name).is_some() {
+                    return Some(visitor.visit::<$other>(name));
+                }
+            })*
+            None
+        }
+    };
+    (@all $($protocol:ty),*) => {
         /// All protocols, the recommended one first, each in all its listed variants.
         pub static PROTOCOLS: LazyLock<Vec<ProtocolInfo>> = LazyLock::new(|| {
             let mut protocols = Vec::new();
@@ -107,15 +137,36 @@ pub fn names() -> Vec<&'static str> {
 }
 
 /// Calls a visitor once for every protocol that admits at least `workers` workers. Tests run over all protocols only
-/// through this function, so a protocol is tested as soon as it is registered.
+/// through this function and the next two, so a protocol is tested as soon as it is registered.
 pub fn for_each_protocol<V: Visitor + Copy>(workers: u32, visitor: V) -> Vec<(&'static str, V::Output)> {
+    for_each_found(workers, |name| {
+        Some(with_protocol(name, visitor).expect("the list comes from the registry"))
+    })
+}
+
+/// As [`for_each_protocol`], for the protocols that defer operations and one that runs them at once, the first of the
+/// registry. For tests of deferred operations: under all other protocols these are the operations that are not deferred.
+pub fn for_each_deferring_protocol<V: Visitor + Copy>(
+    workers: u32,
+    visitor: V,
+) -> Vec<(&'static str, V::Output)> {
+    for_each_found(workers, |name| with_deferring_protocol(name, visitor))
+}
+
+/// As [`for_each_deferring_protocol`], and for the protocols that let waiting workers run operations. For tests of
+/// procedures in the context that the protocol has for them: under all other protocols that is the eager one.
+pub fn for_each_recording_protocol<V: Visitor + Copy>(
+    workers: u32,
+    visitor: V,
+) -> Vec<(&'static str, V::Output)> {
+    for_each_found(workers, |name| with_recording_protocol(name, visitor))
+}
+
+fn for_each_found<R>(workers: u32, visit: impl Fn(&str) -> Option<R>) -> Vec<(&'static str, R)> {
     PROTOCOLS
         .iter()
         .filter(|protocol| protocol.workers_max >= workers)
-        .map(|protocol| {
-            let output = with_protocol(protocol.name, visitor).expect("the list comes from the registry");
-            (protocol.name, output)
-        })
+        .filter_map(|protocol| Some((protocol.name, visit(protocol.name)?)))
         .collect()
 }
 
@@ -141,6 +192,30 @@ mod tests {
         unique.sort_unstable();
         unique.dedup();
         assert_eq!(unique.len(), PROTOCOLS.len());
+    }
+
+    #[derive(Clone, Copy)]
+    struct Capabilities;
+    impl Visitor for Capabilities {
+        type Output = (bool, bool);
+        fn visit<P: Protocol>(self, _name: &str) -> (bool, bool) {
+            (P::DEFERS, P::ALLOWS_STEALING)
+        }
+    }
+
+    #[test]
+    fn protocols_are_chosen_by_what_they_can_do() {
+        let all = for_each_protocol(1, Capabilities);
+        let chosen = |condition: fn((bool, bool)) -> bool| {
+            let chosen = all.iter().filter(|(name, can)| *name == names()[0] || condition(*can));
+            chosen.copied().collect::<Vec<_>>()
+        };
+        let deferring = for_each_deferring_protocol(1, Capabilities);
+        assert_eq!(deferring, chosen(|(defers, _)| defers));
+        let recording = for_each_recording_protocol(1, Capabilities);
+        assert_eq!(recording, chosen(|(defers, steals)| defers || steals));
+        assert!(1 < deferring.len() && deferring.len() < recording.len() && recording.len() < all.len());
+        assert_eq!(deferring[0].1, (false, false), "the first one stands for those that can do neither");
     }
 
     #[test]

@@ -170,21 +170,21 @@ impl<P: Protocol> Workload<P> for Array<P> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::definition::WorkloadOptions;
-    use serde_json::{Value, json};
-
-    fn parse(given: &[(&str, &str)]) -> WorkloadOptions {
-        WorkloadOptions::parse_as::<ArrayOptions>(given).unwrap()
-    }
+    use crate::definition::{parsed, reported};
+    use serde_json::json;
 
     #[test]
     fn options_are_read_and_reported() {
-        let array = parse(&[("size", "7"), ("ops", "2"), ("increment-share", "0.25")]);
-        assert_eq!(Value::from(array.to_json()), json!({ "size": 7, "ops": 2, "increment_share": 0.25 }));
+        let array =
+            parsed::<ArrayOptions>(&[("size", "7"), ("ops", "2"), ("increment-share", "0.25")]).unwrap();
+        assert_eq!(reported(&array), json!({ "size": 7, "ops": 2, "increment_share": 0.25 }));
     }
 
     #[test]
     fn more_elements_are_expected_to_take_more_memory() {
-        assert!(parse(&[("size", "1000000000000")]).resident_bytes_estimate() > 16_000_000_000_000);
+        assert!(
+            parsed::<ArrayOptions>(&[("size", "1000000000000")]).unwrap().data_bytes_estimate()
+                >= 16_000_000_000_000
+        );
     }
 }

@@ -74,6 +74,21 @@ pub trait WorkloadDefinition: fmt::Debug + Serialize + Send + Sync + Sized + 'st
 #[derive(Clone)]
 pub struct WorkloadOptions(Arc<dyn AnyOptions>);
 
+/// Parses options, for tests of what a workload reads and reports.
+///
+/// Not as [`WorkloadOptions`]: that has the workload's run under every protocol in its table of functions, which the unit
+/// tests would compile once more.
+#[cfg(test)]
+pub(crate) fn parsed<W: WorkloadDefinition>(given: &[(&str, &str)]) -> Result<W, OptionError> {
+    W::parse(&OptionValues::new(W::INFO.name, W::INFO.options, given)?)
+}
+
+/// Returns the values of options as a report shows them, for tests.
+#[cfg(test)]
+pub(crate) fn reported<W: WorkloadDefinition>(options: &W) -> Value {
+    Value::from(options.to_json())
+}
+
 impl WorkloadOptions {
     /// Parses the options of the workload `W` from `given`: names without dashes, and values.
     ///

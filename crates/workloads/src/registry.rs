@@ -32,6 +32,7 @@ macro_rules! registry {
     };
 }
 
+// Its tests are in `tests/native`: in a unit test they would compile each workload for each protocol once more.
 registry! {
     TpccOptions,
     YcsbOptions,
@@ -43,34 +44,4 @@ registry! {
 /// Returns the names of all workloads.
 pub(crate) fn names() -> Vec<&'static str> {
     WORKLOADS.iter().map(|workload| workload.name).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_workload_can_be_had_with_its_defaults_and_reports_all_its_options() {
-        for workload in WORKLOADS {
-            let options = WorkloadOptions::parse(workload.name, &[]).unwrap();
-            assert_eq!(options.info(), workload);
-            let reported = options.to_json();
-            let names = workload.options.iter().map(|option| option.name.replace('-', "_"));
-            assert!(names.eq(reported.keys().cloned()), "{reported:?}");
-        }
-    }
-
-    #[test]
-    fn no_two_workloads_have_one_name() {
-        let mut names = names();
-        names.sort_unstable();
-        names.dedup();
-        assert_eq!(names.len(), WORKLOADS.len());
-    }
-
-    #[test]
-    fn an_unknown_workload_is_answered_with_those_there_are() {
-        let words = WorkloadOptions::parse("articles", &[]).unwrap_err().to_string();
-        assert_eq!(words, "unknown workload \"articles\"; there are: tpcc, ycsb, tables32, array, stress");
-    }
 }

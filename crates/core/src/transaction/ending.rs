@@ -20,6 +20,20 @@ impl<P: Protocol> Transaction<'_, P> {
     /// happened.
     #[inline]
     pub(crate) fn commit_and<R>(mut self, take: impl FnOnce(&mut Attempt<P>) -> R) -> Result<R, Outcome> {
+        if self.commit_until_closed() {
+            let taken = take(self.attempt);
+            self.attempt.close(&mut Panics::default());
+            return Ok(taken);
+        }
+        Err(self.give_up_passing_on())
+    }
+
+    /// Runs all steps of the commit but the last one, which closes the attempt. False if the attempt cannot commit; then
+    /// nothing has been installed.
+    ///
+    /// Is apart from [`commit_and`](Self::commit_and), which is compiled for each body; a release build inlines it.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    fn commit_until_closed(&mut self) -> bool {
         if self.is_told() && self.stop.is_none() {
             let _ = self.heed();
         }
@@ -47,14 +61,17 @@ impl<P: Protocol> Transaction<'_, P> {
             self.slot.counters.commit();
             self.count_tame_commit();
             // Panics are contained from here on.
-            let mut panics = Panics::default();
-            self.attempt.cleanup(true, &mut panics);
+            self.attempt.cleanup(true, &mut Panics::default());
             self.protocol.after_cleanup(self.attempt);
-            let taken = take(self.attempt);
-            self.attempt.close(&mut panics);
-            return Ok(taken);
+            return true;
         }
-        Err(Panics::passing_on(|panics| self.give_up(panics)))
+        false
+    }
+
+    /// [Gives up](Self::give_up), and passes a panic on when all is done.
+    #[cold]
+    pub(crate) fn give_up_passing_on(self) -> Outcome {
+        Panics::passing_on(|panics| self.give_up(panics))
     }
 
     /// Runs the first half of the commit. False if the attempt has lost.

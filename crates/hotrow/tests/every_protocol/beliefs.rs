@@ -5,7 +5,9 @@
 //! off.
 
 use crate::support;
-use crate::support::{for_each_protocol, impatient, overtake};
+use crate::support::{
+    for_each_deferring_protocol, for_each_protocol, impatient, overtake, whatever_time_it_takes,
+};
 use hotrow::{Abort, Deferred, Engine, Error, Protocol, TBox, TCounter, Table, Transaction};
 
 struct Twins<P: Protocol> {
@@ -103,8 +105,9 @@ fn an_error_of_a_body_that_saw_two_states_is_not_handed_out() {
     for_each_protocol!(3, |P| {
         for look in LOOKS {
             let twins = Twins::<P>::new();
-            let result =
-                twins.engine.try_run(|tx| if twins.agree(tx, look)? { Ok(()) } else { Err(Failed::Differ) });
+            let result = whatever_time_it_takes(|| {
+                twins.engine.try_run(|tx| if twins.agree(tx, look)? { Ok(()) } else { Err(Failed::Differ) })
+            });
             assert_eq!(result, Ok(()), "{look:?}");
         }
     });
@@ -115,10 +118,12 @@ fn a_panic_of_a_body_that_saw_two_states_does_not_pass_on() {
     for_each_protocol!(3, |P| {
         for look in LOOKS {
             let twins = Twins::<P>::new();
-            let result = twins.engine.run(|tx| {
-                let agree = twins.agree(tx, look)?;
-                assert!(agree, "they differ");
-                Ok(())
+            let result = whatever_time_it_takes(|| {
+                twins.engine.run(|tx| {
+                    let agree = twins.agree(tx, look)?;
+                    assert!(agree, "they differ");
+                    Ok(())
+                })
             });
             assert_eq!(result, Ok(()), "{look:?}");
         }
@@ -130,8 +135,9 @@ fn a_rollback_of_a_body_that_saw_two_states_is_not_done() {
     for_each_protocol!(3, |P| {
         for look in LOOKS {
             let twins = Twins::<P>::new();
-            let result =
-                twins.engine.run(|tx| if twins.agree(tx, look)? { Ok(()) } else { Err(Abort::rollback()) });
+            let result = whatever_time_it_takes(|| {
+                twins.engine.run(|tx| if twins.agree(tx, look)? { Ok(()) } else { Err(Abort::rollback()) })
+            });
             assert_eq!(result, Ok(()), "{look:?}");
         }
     });
@@ -142,24 +148,26 @@ type Condition<'c, P> = &'c dyn Fn(&mut Transaction<'_, P>, Deferred<bool>) -> R
 
 #[test]
 fn a_deferred_condition_or_panic_counts_only_if_what_was_read_is_one_state() {
-    for_each_protocol!(3, |P| {
+    for_each_deferring_protocol!(3, |P| {
         let conditions: [Condition<'_, P>; 2] = [&|tx, equal| tx.require(equal), &|tx, equal| {
             tx.compute(equal, |equal| assert!(equal, "they differ")).map(drop)
         }];
         for condition in conditions {
             for settled_by in [None, Some("force"), Some("a read")] {
                 let twins = Twins::<P>::new();
-                let result = twins.engine.run(|tx| {
-                    let first = twins.first.get(tx)?;
-                    twins.be_overtaken(tx);
-                    let second = twins.second.defer_read(tx, |second| *second)?;
-                    let equal = tx.compute(second, move |second| second == first)?;
-                    condition(tx, equal)?;
-                    match settled_by {
-                        None => Ok(()),
-                        Some("force") => tx.force(second).map(drop),
-                        Some(_) => twins.second.get(tx).map(drop),
-                    }
+                let result = whatever_time_it_takes(|| {
+                    twins.engine.run(|tx| {
+                        let first = twins.first.get(tx)?;
+                        twins.be_overtaken(tx);
+                        let second = twins.second.defer_read(tx, |second| *second)?;
+                        let equal = tx.compute(second, move |second| second == first)?;
+                        condition(tx, equal)?;
+                        match settled_by {
+                            None => Ok(()),
+                            Some("force") => tx.force(second).map(drop),
+                            Some(_) => twins.second.get(tx).map(drop),
+                        }
+                    })
                 });
                 assert_eq!(result, Ok(()), "settled by {settled_by:?}");
             }

@@ -102,12 +102,12 @@ fn until_contended(mut run: impl FnMut() -> bool) {
 
 #[test]
 fn a_long_transaction_gets_through_among_short_ones() {
-    for_each_protocol!(4, |P| { long_among_short::<P>(1, 3, 5) });
+    for_each_protocol!(4, |P| { long_among_short::<P>(1, 3, 3) });
 }
 
 #[test]
 fn long_transactions_get_through_among_each_other_and_short_ones() {
-    for_each_protocol!(6, |P| { long_among_short::<P>(3, 3, 3) });
+    for_each_protocol!(6, |P| { long_among_short::<P>(3, 3, 2) });
 }
 
 #[test]
@@ -126,7 +126,7 @@ fn long_reader_among_writers<P: Protocol>() -> bool {
             while running.load(Ordering::Acquire) < 4 {
                 thread::yield_now();
             }
-            for _ in 0..8 {
+            for _ in 0..4 {
                 let before = changes_met(worker);
                 let sum = worker
                     .run(|tx| {

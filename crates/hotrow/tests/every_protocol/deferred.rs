@@ -1,7 +1,7 @@
 //! Deferred operations as they read: what they give, in which order they are seen, what makes a transaction wild.
 
 use crate::support;
-use crate::support::for_each_protocol;
+use crate::support::for_each_deferring_protocol;
 use hotrow::deferred::Constant;
 use hotrow::{Abort, Counter, Engine, Error, Misuse, Profile, Protocol, TArray, TBox, TCounter};
 use std::cell::Cell;
@@ -44,7 +44,7 @@ fn tame<P: Protocol>(engine: &Engine<P>) -> (u64, u64) {
 
 #[test]
 fn a_result_is_there_when_its_transaction_has_committed() {
-    for_each_protocol!(1, |P| {
+    for_each_deferring_protocol!(1, |P| {
         let engine = support::engine::<P>();
         let account = TBox::new(&engine, 10i64);
         let runs = Runs::default();
@@ -75,7 +75,7 @@ fn a_result_is_there_when_its_transaction_has_committed() {
 
 #[test]
 fn nothing_runs_before_the_commit_where_the_protocol_defers() {
-    for_each_protocol!(1, |P| {
+    for_each_deferring_protocol!(1, |P| {
         let engine = support::engine::<P>();
         let number = TBox::new(&engine, 1);
         let runs = Runs::default();
@@ -98,7 +98,7 @@ fn nothing_runs_before_the_commit_where_the_protocol_defers() {
 
 #[test]
 fn deferred_code_reads_like_code_that_is_not() {
-    for_each_protocol!(1, |P| {
+    for_each_deferring_protocol!(1, |P| {
         let engine = support::engine::<P>();
         let accounts = TArray::new(&engine, 2, |_| 100i64);
         let (fees, log) = (TCounter::new(&engine, 0), TBox::new(&engine, String::new()));
@@ -128,7 +128,7 @@ fn deferred_code_reads_like_code_that_is_not() {
 
 #[test]
 fn results_are_inputs_of_what_is_deferred_later_on_whatever_object() {
-    for_each_protocol!(1, |P| {
+    for_each_deferring_protocol!(1, |P| {
         let engine = support::engine::<P>();
         // In the order of ranks the data flow backwards and forwards.
         let (mut first, mut last) = (TBox::new(&engine, 1u64), TBox::new(&engine, 1_000u64));
@@ -159,7 +159,7 @@ fn results_are_inputs_of_what_is_deferred_later_on_whatever_object() {
 
 #[test]
 fn own_changes_are_seen_whichever_of_them_were_deferred() {
-    for_each_protocol!(1, |P| {
+    for_each_deferring_protocol!(1, |P| {
         let engine = support::engine::<P>();
         let (left, right) = (TBox::new(&engine, 1), TBox::new(&engine, 10));
         engine
@@ -198,7 +198,7 @@ fn own_changes_are_seen_whichever_of_them_were_deferred() {
 
 #[test]
 fn reading_something_else_runs_nothing_that_was_deferred() {
-    for_each_protocol!(1, |P| {
+    for_each_deferring_protocol!(1, |P| {
         let engine = support::engine::<P>();
         let (left, right) = (TBox::new(&engine, 1), TBox::new(&engine, 10));
         let runs = Runs::default();
@@ -221,7 +221,7 @@ fn reading_something_else_runs_nothing_that_was_deferred() {
 
 #[test]
 fn operations_of_a_counter_see_what_was_deferred_on_it() {
-    for_each_protocol!(1, |P| {
+    for_each_deferring_protocol!(1, |P| {
         let engine = support::engine::<P>();
         let (counter, other) = (TCounter::new(&engine, 5), TBox::new(&engine, 100i64));
         engine
@@ -268,7 +268,7 @@ fn operations_of_a_counter_see_what_was_deferred_on_it() {
 
 #[test]
 fn a_value_that_is_forced_is_right_and_makes_the_transaction_wild() {
-    for_each_protocol!(1, |P| {
+    for_each_deferring_protocol!(1, |P| {
         let engine = support::engine::<P>();
         let cells = TArray::new(&engine, 10, |index| index);
         let doubled = engine.run(|tx| {
@@ -298,7 +298,7 @@ fn a_value_that_is_forced_is_right_and_makes_the_transaction_wild() {
 
 #[test]
 fn a_transaction_that_was_said_to_read_only_may_defer_reads() {
-    for_each_protocol!(1, |P| {
+    for_each_deferring_protocol!(1, |P| {
         let engine = support::engine::<P>();
         let number = TBox::named(&engine, "number", 1);
         let counter = TCounter::named(&engine, "counter", 1);

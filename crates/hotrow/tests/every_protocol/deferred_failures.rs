@@ -1,7 +1,7 @@
 //! Deferred operations that fail: rollbacks, panics, misuse, and what becomes of what they hold.
 
 use crate::support;
-use crate::support::{Census, Counted, for_each_protocol};
+use crate::support::{Census, Counted, for_each_deferring_protocol};
 use hotrow::deferred::Constant;
 use hotrow::sync::Arc;
 use hotrow::sync::atomic::{AtomicU64, Ordering};
@@ -57,7 +57,7 @@ type Body<'a, P> = &'a dyn Fn(&mut Transaction<'_, P>) -> Result<(), Abort>;
 
 #[test]
 fn a_condition_that_does_not_hold_rolls_everything_back() {
-    for_each_protocol!(1, |P| {
+    for_each_deferring_protocol!(1, |P| {
         let witness = Witness::<P>::new();
         let number = TBox::new(&witness.engine, 5);
         let failures: [Body<'_, P>; 5] = [
@@ -129,7 +129,7 @@ fn assert_panics<P: Protocol>(witness: &Witness<P>, message: &str, body: Body<'_
 
 #[test]
 fn a_panic_in_an_intention_ends_its_transaction_with_an_error() {
-    for_each_protocol!(1, |P| {
+    for_each_deferring_protocol!(1, |P| {
         let witness = Witness::<P>::new();
         let number = TBox::new(&witness.engine, 5);
         assert_panics(&witness, "update 5", &|tx| {
@@ -172,7 +172,7 @@ fn a_panic_in_an_intention_ends_its_transaction_with_an_error() {
 fn transactions_behind_one_that_panics_go_on() {
     const THREADS: u64 = 4;
     const ROUNDS: u64 = 200;
-    for_each_protocol!(THREADS as u32, |P| {
+    for_each_deferring_protocol!(THREADS as u32, |P| {
         let engine = support::engine::<P>();
         let (first, last) = (TBox::new(&engine, 0u64), TBox::new(&engine, 0u64));
         let panics = support::on_threads(&engine, THREADS, |thread, worker| {
@@ -221,7 +221,7 @@ impl Drop for Explosive {
 
 #[test]
 fn a_panic_in_the_drop_of_something_captured_is_one_of_the_intention() {
-    for_each_protocol!(1, |P| {
+    for_each_deferring_protocol!(1, |P| {
         let witness = Witness::<P>::new();
         let number = TBox::new(&witness.engine, 5);
         assert_panics(&witness, "dropped by a closure", &|tx| {
@@ -248,7 +248,7 @@ fn a_panic_in_the_drop_of_something_captured_is_one_of_the_intention() {
 
 #[test]
 fn a_panic_in_the_drop_of_what_has_not_run_passes_on_unless_the_transaction_has_committed() {
-    for_each_protocol!(1, |P| {
+    for_each_deferring_protocol!(1, |P| {
         let witness = Witness::<P>::new();
         let number = TBox::new(&witness.engine, 5);
         let defer_two = |tx: &mut Transaction<'_, P>| {
@@ -291,7 +291,7 @@ fn a_panic_in_the_drop_of_what_has_not_run_passes_on_unless_the_transaction_has_
 
 #[test]
 fn what_intentions_hold_is_dropped_once_however_the_transaction_ends() {
-    for_each_protocol!(1, |P| {
+    for_each_deferring_protocol!(1, |P| {
         let engine = support::engine::<P>();
         let number = TBox::new(&engine, 5u64);
         let census = Census::default();
@@ -339,7 +339,7 @@ fn what_intentions_hold_is_dropped_once_however_the_transaction_ends() {
 
 #[test]
 fn what_intentions_hold_is_dropped_when_an_attempt_is_aborted() {
-    for_each_protocol!(2, |P| {
+    for_each_deferring_protocol!(2, |P| {
         let engine = support::impatient::<P>();
         let (seen, changed) = (TBox::new(&engine, 0u64), TBox::new(&engine, 0u64));
         let census = Census::default();
@@ -366,7 +366,7 @@ fn what_intentions_hold_is_dropped_when_an_attempt_is_aborted() {
 
 #[test]
 fn a_handle_from_elsewhere_is_refused() {
-    for_each_protocol!(1, |P| {
+    for_each_deferring_protocol!(1, |P| {
         let engine = support::engine::<P>();
         let number = TBox::new(&engine, 5);
         let old = engine.run(|tx| number.defer_read(tx, |number| *number)).unwrap();
@@ -407,7 +407,7 @@ fn a_handle_from_elsewhere_is_refused() {
 
 #[test]
 fn a_transaction_within_an_intention_is_refused() {
-    for_each_protocol!(1, |P| {
+    for_each_deferring_protocol!(1, |P| {
         let engine = support::engine::<P>();
         let (number, ran) = (TBox::new(&engine, 5), Arc::new(AtomicU64::new(0)));
         for eager in [false, true] {

@@ -1,7 +1,7 @@
 //! One source of a procedure: deferred or at once, the same comes out.
 
 use crate::support;
-use crate::support::{for_each_protocol, steps};
+use crate::support::{for_each_recording_protocol, steps};
 use hotrow::sync::random::Random;
 use hotrow::{
     Context, Counter, Database, Direction, Engine, Error, IndexRef, Procedure, Profile, Protocol, TableRef,
@@ -187,7 +187,7 @@ fn shop<P: Protocol>(engine: &Engine<P>) -> (Database<P>, Shop) {
 
 #[test]
 fn a_procedure_gives_the_same_under_every_protocol_deferred_or_at_once() {
-    for_each_protocol!(1, |P| {
+    for_each_recording_protocol!(1, |P| {
         for how in [How::AsTheProtocolDoes, How::Eagerly] {
             let engine = support::engine::<P>();
             let (database, shop) = shop(&engine);
@@ -224,7 +224,7 @@ fn a_procedure_gives_the_same_under_every_protocol_deferred_or_at_once() {
 #[test]
 fn nothing_is_sold_twice_by_procedures_that_are_deferred_and_such_that_are_not() {
     const THREADS: u64 = 4;
-    for_each_protocol!(THREADS as u32, |P| {
+    for_each_recording_protocol!(THREADS as u32, |P| {
         let engine = support::engine::<P>();
         let (database, shop) = shop(&engine);
         let recording = engine.record_history(HISTORY_BYTES_MAX).unwrap();

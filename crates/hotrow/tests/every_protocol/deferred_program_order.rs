@@ -3,7 +3,7 @@
 //! nothing.
 
 use crate::support;
-use crate::support::for_each_protocol;
+use crate::support::for_each_deferring_protocol;
 use hotrow::{
     Context, Database, Direction, Engine, IndexRef, Occ, Procedure, Protocol, Reason, TableRef, Worker,
 };
@@ -371,7 +371,7 @@ const ALL: [Kind; 10] = [
 
 #[test]
 fn two_operations_on_one_key_keep_their_order_whatever_is_late_of_them() {
-    for_each_protocol!(1, |P| {
+    for_each_deferring_protocol!(1, |P| {
         let (first, second) = (steps(&ALL, true), steps(&ALL, false));
         let pairs = first.iter().flat_map(|first| second.iter().map(|second| [*first, *second]));
         compare::<P>(pairs.enumerate().flat_map(|(at, pair)| {
@@ -399,7 +399,7 @@ fn three_operations_on_one_key_keep_their_order_whatever_is_late_of_them() {
         Kind::TakeFirst,
         Kind::Force,
     ];
-    for_each_protocol!(1, |P| {
+    for_each_deferring_protocol!(1, |P| {
         // The others run everything at once.
         if P::DEFERS {
             let (first, later) = (steps(&KINDS, true), steps(&KINDS, false));

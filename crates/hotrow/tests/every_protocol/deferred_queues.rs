@@ -2,7 +2,7 @@
 //! several threads.
 
 use crate::support;
-use crate::support::{for_each_protocol, steps};
+use crate::support::{for_each_deferring_protocol, steps};
 use hotrow::deferred::Constant;
 use hotrow::sync::random::Random;
 use hotrow::{
@@ -156,7 +156,7 @@ fn assert_each_once(taken: Vec<Vec<(u64, u64)>>, left: &[Vec<u64>], is_fifo: boo
 
 #[test]
 fn rows_are_taken_in_the_order_of_their_keys_with_own_changes_seen() {
-    for_each_protocol!(1, |P| {
+    for_each_deferring_protocol!(1, |P| {
         let engine = support::engine::<P>();
         let jobs = Jobs::new(&engine, 3);
         let take = |group| engine.run_deferred(|tx| jobs.take(tx, group));
@@ -198,7 +198,7 @@ fn rows_are_taken_in_the_order_of_their_keys_with_own_changes_seen() {
 
 #[test]
 fn a_queue_that_is_refused_what_it_cannot_do() {
-    for_each_protocol!(1, |P| {
+    for_each_deferring_protocol!(1, |P| {
         let engine = support::engine::<P>();
         let jobs = Jobs::new(&engine, 1);
         engine.run(|tx| jobs.put(tx, 0, 1)).unwrap();
@@ -232,7 +232,7 @@ fn a_queue_that_is_refused_what_it_cannot_do() {
 
 #[test]
 fn what_is_forced_to_be_taken_first_stays_the_first_until_the_commit() {
-    for_each_protocol!(2, |P| {
+    for_each_deferring_protocol!(2, |P| {
         for number in [0, 1] {
             steps::Interleaving::<P>::new().run(|engine, [mut t1, mut t2]| {
                 let queue = Table::builder(engine, "queue").queues(|(group, _): &(u64, u64)| *group).build();
@@ -298,7 +298,7 @@ fn tame_producers_and_consumers_lose_no_conflict() {
 #[test]
 fn each_job_is_done_once_whoever_takes_it() {
     const GROUPS: u64 = 2;
-    for_each_protocol!(THREADS as u32, |P| {
+    for_each_deferring_protocol!(THREADS as u32, |P| {
         let engine = support::engine::<P>();
         let jobs = Jobs::new(&engine, GROUPS);
         let recording = engine.record_history(HISTORY_BYTES_MAX).unwrap();
@@ -364,7 +364,7 @@ fn each_job_is_done_once_whoever_takes_it() {
 
 #[test]
 fn rows_that_come_in_out_of_order_are_taken_once() {
-    for_each_protocol!(THREADS as u32, |P| {
+    for_each_deferring_protocol!(THREADS as u32, |P| {
         let engine = support::engine::<P>();
         let queue = Table::builder(&engine, "queue").queues(|(group, _): &(u64, u64)| *group).build();
         let recording = engine.record_history(HISTORY_BYTES_MAX).unwrap();
@@ -400,7 +400,7 @@ fn rows_that_come_in_out_of_order_are_taken_once() {
 
 #[test]
 fn an_insertion_knows_of_later_rows_however_they_came_in() {
-    for_each_protocol!(1, |P| {
+    for_each_deferring_protocol!(1, |P| {
         let engine = support::engine::<P>();
         let queue = Table::<(u64, u64), u64, P>::builder(&engine, "queue").queues(|key| key.0).build();
         // Whether the insertion had to be made again, at once.
@@ -430,7 +430,7 @@ fn an_insertion_knows_of_later_rows_however_they_came_in() {
 
 #[test]
 fn who_names_another_group_than_that_of_the_range_takes_the_first_row_all_the_same() {
-    for_each_protocol!(1, |P| {
+    for_each_deferring_protocol!(1, |P| {
         let engine = support::engine::<P>();
         let queue = Table::<(u64, u64), u64, P>::builder(&engine, "queue").queues(|key| key.0).build();
         assert!(queue.load((0, 0), 1) && queue.load((0, 1), 1));

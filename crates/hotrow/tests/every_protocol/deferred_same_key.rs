@@ -2,7 +2,7 @@
 //! are in `deferred_program_order.rs`.
 
 use crate::support;
-use crate::support::for_each_protocol;
+use crate::support::for_each_deferring_protocol;
 use hotrow::deferred::Constant;
 use hotrow::{Abort, Counter, Deferred, Engine, Input, Protocol, Table, Transaction};
 
@@ -61,7 +61,7 @@ impl<P: Protocol> Stock<P> {
 
 #[test]
 fn of_two_insertions_of_a_key_the_first_one_recorded_succeeds_though_it_waits() {
-    for_each_protocol!(1, |P| {
+    for_each_deferring_protocol!(1, |P| {
         for way in 0..8 {
             let (key_is_late, grouped) = (way & 1 != 0, [way & 2 != 0, way & 4 != 0]);
             Stock::<P>::each(|stock| {
@@ -86,7 +86,7 @@ fn of_two_insertions_of_a_key_the_first_one_recorded_succeeds_though_it_waits() 
 
 #[test]
 fn an_insertion_waits_for_an_earlier_one_only_if_the_keys_are_or_may_be_the_same() {
-    for_each_protocol!(1, |P| {
+    for_each_deferring_protocol!(1, |P| {
         // The other one's key, if it is known before its row is.
         for (other, waits) in [(Some(7), true), (Some(8), false), (None, true)] {
             for grouped in [false, true] {
@@ -116,7 +116,7 @@ fn an_insertion_waits_for_an_earlier_one_only_if_the_keys_are_or_may_be_the_same
 
 #[test]
 fn an_insertion_waits_for_an_earlier_deletion_and_loses_nothing() {
-    for_each_protocol!(1, |P| {
+    for_each_deferring_protocol!(1, |P| {
         Stock::<P>::each(|stock| {
             assert!(stock.rows.load(7, 1));
             let both = stock.engine.run_deferred(|tx| {
@@ -136,7 +136,7 @@ fn an_insertion_waits_for_an_earlier_deletion_and_loses_nothing() {
 
 #[test]
 fn operations_on_an_own_row_keep_their_order_in_a_stage() {
-    for_each_protocol!(1, |P| {
+    for_each_deferring_protocol!(1, |P| {
         Stock::<P>::each(|stock| {
             let seen = stock.engine.run_deferred(|tx| {
                 stock.rows.insert(tx, 1, 5)?;

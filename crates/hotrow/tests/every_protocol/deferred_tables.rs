@@ -2,7 +2,7 @@
 //! run, and what is left of them when the transaction fails.
 
 use crate::support;
-use crate::support::{for_each_protocol, steps};
+use crate::support::{for_each_deferring_protocol, steps, whatever_time_it_takes};
 use hotrow::deferred::Constant;
 use hotrow::{
     Abort, Counter, Direction, Engine, Error, Misuse, Protocol, SecondaryIndex, Table, Transaction, Value,
@@ -65,7 +65,7 @@ impl<P: Protocol> People<P> {
     }
 }
 
-/// Runs a test on a table under either index, for the protocol that `for_each_protocol!` has come to.
+/// Runs a test on a table under either index, for the protocol that `for_each_deferring_protocol!` has come to.
 fn for_each_index<P: Protocol>(test: impl Fn(&People<P>)) {
     for hash in [false, true] {
         test(&People::new(hash));
@@ -74,7 +74,7 @@ fn for_each_index<P: Protocol>(test: impl Fn(&People<P>)) {
 
 #[test]
 fn each_operation_gives_what_the_one_that_is_not_deferred_gives() {
-    for_each_protocol!(1, |P| {
+    for_each_deferring_protocol!(1, |P| {
         for_each_index::<P>(|people| {
             let People { engine, table, .. } = people;
             let age = |key: u64| engine.run_deferred(|tx| table.defer_read(tx, &key, |row| row.age));
@@ -110,7 +110,7 @@ fn each_operation_gives_what_the_one_that_is_not_deferred_gives() {
 
 #[test]
 fn keys_rows_and_conditions_may_depend_on_what_is_not_known_yet() {
-    for_each_protocol!(1, |P| {
+    for_each_deferring_protocol!(1, |P| {
         for_each_index::<P>(|people| {
             let People { engine, table, .. } = people;
             let next = Table::<u64, u64, P>::hash(engine, "next", 1);
@@ -144,7 +144,7 @@ fn keys_rows_and_conditions_may_depend_on_what_is_not_known_yet() {
 
 #[test]
 fn what_was_deferred_is_seen_by_what_is_not() {
-    for_each_protocol!(1, |P| {
+    for_each_deferring_protocol!(1, |P| {
         for_each_index::<P>(|people| {
             let People { engine, table, .. } = people;
             let name = |tx: &mut Transaction<'_, P>, key| table.read(tx, &key, |row| row.name.clone());
@@ -237,7 +237,7 @@ fn what_was_deferred_is_seen_by_what_is_not() {
 
 #[test]
 fn deferred_operations_on_one_key_follow_each_other() {
-    for_each_protocol!(1, |P| {
+    for_each_deferring_protocol!(1, |P| {
         for_each_index::<P>(|people| {
             let People { engine, table, .. } = people;
             let results = engine.run_deferred(|tx| {
@@ -267,7 +267,7 @@ fn deferred_operations_on_one_key_follow_each_other() {
 
 #[test]
 fn a_transaction_that_fails_after_a_deferred_insertion_leaves_no_row_and_no_entry() {
-    for_each_protocol!(1, |P| {
+    for_each_deferring_protocol!(1, |P| {
         for_each_index::<P>(|people| {
             let People { engine, table, .. } = people;
             let failures: [&dyn Fn(&mut Transaction<'_, P>) -> Result<(), Abort>; 5] = [
@@ -315,7 +315,7 @@ fn a_transaction_that_fails_after_a_deferred_insertion_leaves_no_row_and_no_entr
 
 #[test]
 fn a_row_that_is_missing_when_it_is_wanted_stays_missing_until_the_commit() {
-    for_each_protocol!(2, |P| {
+    for_each_deferring_protocol!(2, |P| {
         for hash in [false, true] {
             steps::Interleaving::<P>::new().run(|engine, [mut t1, mut t2]| {
                 let builder = Table::<u64, u64, P>::builder(engine, "rows");
@@ -341,7 +341,7 @@ fn a_row_that_is_missing_when_it_is_wanted_stays_missing_until_the_commit() {
 
 #[test]
 fn a_scan_sees_what_was_deferred_before_it() {
-    for_each_protocol!(1, |P| {
+    for_each_deferring_protocol!(1, |P| {
         let engine = support::engine::<P>();
         let table = Table::<u64, u64, P>::ordered(&engine, "rows");
         for key in 0..20 {
@@ -362,24 +362,26 @@ fn a_scan_sees_what_was_deferred_before_it() {
 
 #[test]
 fn a_row_that_others_delete_before_its_turn_is_looked_for_again() {
-    for_each_protocol!(2, |P| {
+    for_each_deferring_protocol!(2, |P| {
         for insert_again in [false, true] {
             let engine = support::impatient::<P>();
             let table = Table::<u64, u64, P>::hash(&engine, "rows", 4);
             assert!(table.load(1, 1));
             let (mut deleted, mut inserted) = (false, false);
-            let result = engine.run_deferred(|tx| {
-                let changed = table.defer_update(tx, &1, 10u64, |row, more| {
-                    *row += more;
-                    *row
-                })?;
-                if tx.attempt_number() == 0 {
-                    deleted = support::overtake(&engine, |tx| table.delete(tx, &1).map(|_| ()));
-                    inserted = deleted
-                        && insert_again
-                        && support::overtake(&engine, |tx| table.insert(tx, 1, 50).map(|_| ()));
-                }
-                Ok(changed)
+            let result = whatever_time_it_takes(|| {
+                engine.run_deferred(|tx| {
+                    let changed = table.defer_update(tx, &1, 10u64, |row, more| {
+                        *row += more;
+                        *row
+                    })?;
+                    if tx.attempt_number() == 0 {
+                        deleted = support::overtake(&engine, |tx| table.delete(tx, &1).map(|_| ()));
+                        inserted = deleted
+                            && insert_again
+                            && support::overtake(&engine, |tx| table.insert(tx, 1, 50).map(|_| ()));
+                    }
+                    Ok(changed)
+                })
             });
             let expected = match (deleted, inserted) {
                 (false, _) => Some(11),
@@ -395,7 +397,7 @@ fn a_row_that_others_delete_before_its_turn_is_looked_for_again() {
 
 #[test]
 fn a_fixed_secondary_index_is_scanned_without_tracking_and_refuses_what_would_change_it() {
-    for_each_protocol!(2, |P| {
+    for_each_deferring_protocol!(2, |P| {
         let engine = support::impatient::<P>();
         let mut builder = Table::<u64, Person, P>::builder(&engine, "people").hash(4);
         let by_age = builder.fixed_secondary("by_age", |_, person: &Person| person.age);

@@ -1,7 +1,7 @@
 //! Errors: one for each failure, of the right kind, and with names in it.
 
 use crate::support;
-use crate::support::{attempts, elsewhere, for_each_protocol, impatient, overtake};
+use crate::support::{attempts, elsewhere, for_each_protocol, impatient, overtake, whatever_time_it_takes};
 use hotrow::{
     Abort, Direction, Engine, Error, Misuse, Protocol, Reason, RetryPolicy, TArray, TBox, TCounter, Table,
     Transaction,
@@ -169,17 +169,22 @@ fn a_users_own_error_after_a_lost_conflict_is_a_retry() {
         let engine = impatient::<P>();
         let number = TBox::new(&engine, 0u64);
         let mut seen = Vec::new();
-        let result = engine.try_run(|tx| {
-            let first = number.get(tx)?;
-            if tx.attempt_number() == 0 && !overtake(&engine, |tx| number.set(tx, 1)) {
-                return Ok::<_, Refusal>(first);
-            }
-            let second = number.get(tx).map_err(|abort| {
-                seen.push(abort);
-                Refusal::TooLittle { missing: 99 }
-            })?;
-            assert_eq!(first, second);
-            Ok(second)
+        let result = whatever_time_it_takes(|| {
+            engine.try_run(|tx| {
+                if tx.attempt_number() == 0 {
+                    seen.clear();
+                }
+                let first = number.get(tx)?;
+                if tx.attempt_number() == 0 && !overtake(&engine, |tx| number.set(tx, 1)) {
+                    return Ok::<_, Refusal>(first);
+                }
+                let second = number.get(tx).map_err(|abort| {
+                    seen.push(abort);
+                    Refusal::TooLittle { missing: 99 }
+                })?;
+                assert_eq!(first, second);
+                Ok(second)
+            })
         });
         assert!(matches!(result, Ok(0 | 1)), "{result:?}");
         assert_eq!(
@@ -195,19 +200,21 @@ fn an_attempt_that_swallows_its_abort_cannot_commit() {
     for_each_protocol!(2, |P| {
         let engine = impatient::<P>();
         let (number, written) = (TBox::new(&engine, 0u64), TBox::new(&engine, 0u64));
-        let result = engine.run(|tx| {
-            let first = number.get(tx)?;
-            if tx.attempt_number() > 0 || !overtake(&engine, |tx| number.set(tx, 1)) {
-                return Ok(first);
-            }
-            if let Ok(second) = number.get(tx) {
-                // A protocol that shows the value as it was would be right, too.
-                assert_eq!(second, first);
-            } else {
-                assert!(written.get(tx).is_err() && number.set(tx, 5).is_err());
-            }
-            let _ = written.set(tx, 7);
-            Ok(100)
+        let result = whatever_time_it_takes(|| {
+            engine.run(|tx| {
+                let first = number.get(tx)?;
+                if tx.attempt_number() > 0 || !overtake(&engine, |tx| number.set(tx, 1)) {
+                    return Ok(first);
+                }
+                if let Ok(second) = number.get(tx) {
+                    // A protocol that shows the value as it was would be right, too.
+                    assert_eq!(second, first);
+                } else {
+                    assert!(written.get(tx).is_err() && number.set(tx, 5).is_err());
+                }
+                let _ = written.set(tx, 7);
+                Ok(100)
+            })
         });
         assert_ne!(result, Ok(100), "it had read what was no longer true");
         assert_eq!(engine.run(|tx| written.get(tx)), Ok(0));
@@ -349,7 +356,8 @@ fn conflicts_are_counted_by_reason_and_by_key() {
             return;
         }
         assert_eq!(statistics.aborts, lost.iter().sum::<u64>());
-        assert_eq!(statistics.attempts_max, 2);
+        // One, if the deadline has passed after each abort.
+        assert!((1..=2).contains(&statistics.attempts_max));
         let named: Vec<_> =
             hot.iter().map(|hot| (hot.object.as_str(), hot.key.as_str(), hot.conflicts)).collect();
         assert_eq!(named, [("rows", "3", lost[3]), ("rows", "5", lost[5])]);

@@ -1,7 +1,7 @@
 //! What a recorded history says.
 
 use crate::support;
-use crate::support::for_each_protocol;
+use crate::support::{for_each_deferring_protocol, for_each_protocol};
 use hotrow::history::{Ended, Event, History, ReadKind, WriteKind};
 use hotrow::{Abort, Direction, Error, Misuse, RetryPolicy, TArray, TBox, TCounter, Table};
 use std::ops::{Bound, ControlFlow};
@@ -142,7 +142,7 @@ fn each_operation_leaves_its_event() {
 
 #[test]
 fn the_place_of_a_deferred_operation_and_its_changes_are_recorded() {
-    for_each_protocol!(1, |P| {
+    for_each_deferring_protocol!(1, |P| {
         let engine = support::engine::<P>();
         let recording = engine.record_history(BOUND).unwrap();
         let table = Table::<u32, u64, P>::ordered(&engine, "table");

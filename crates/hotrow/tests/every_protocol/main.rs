@@ -1,4 +1,6 @@
-//! The facade under every protocol. One test binary: what is generic over the protocol is compiled once for it.
+//! The facade under every protocol, and what only one of them does. One test binary: what is generic over the protocol is
+//! compiled once for it. Only tests of what the whole process shares (its epoch, the memory that it retains, who drops what)
+//! have binaries of their own, and the replay, whose long run is built with optimization.
 
 #[path = "../support/mod.rs"]
 mod support;
@@ -9,6 +11,7 @@ mod churn;
 mod commit_steps;
 mod contention;
 mod copies;
+mod deadlocks;
 mod deferred;
 mod deferred_failures;
 mod deferred_late;
@@ -29,7 +32,9 @@ mod objects;
 mod own_changes;
 mod panics;
 mod phantoms;
+mod pipeline;
 mod profiles;
+mod range_locks;
 mod ranges;
 mod reclamation;
 mod replacements;

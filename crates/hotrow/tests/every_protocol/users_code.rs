@@ -9,6 +9,7 @@ use hotrow::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use hotrow::sync::{Arc, Mutex, lock};
 use hotrow::{Abort, Engine, Protocol, TBox, Table, Value};
 use std::hash::{Hash, Hasher};
+use std::ops::Range;
 
 type Hook = Arc<dyn Fn() + Send + Sync>;
 
@@ -66,8 +67,20 @@ impl Key for Hooked {
     }
 }
 
-fn tables<P: Protocol, R: Value>(engine: &Engine<P>) -> [Table<Hooked, R, P>; 2] {
-    [Table::hash(engine, "hash", 10), Table::ordered(engine, "ordered")]
+/// Runs a test on a table with each kind of index. All keys have the same hooks, and some have rows before:
+/// those that `row` gives.
+fn for_each_table<P: Protocol, R: Value>(
+    engine: &Engine<P>,
+    hooks: &'static Hooks,
+    keys: Range<u64>,
+    row: impl Fn(u64) -> R,
+    test: impl Fn(Table<Hooked, R, P>, &dyn Fn(u64) -> Hooked),
+) {
+    let key = |number| Hooked { number, hooks };
+    for table in [Table::hash(engine, "hash", 10), Table::ordered(engine, "ordered")] {
+        keys.clone().for_each(|number| assert!(table.load(key(number), row(number))));
+        test(table, &key);
+    }
 }
 
 /// Makes a transaction lose over a row.
@@ -81,20 +94,24 @@ fn a_key_may_ask_for_the_hot_keys_when_it_is_shown_at_a_conflict() {
     static HOOKS: Hooks = Hooks::new();
     for_each_protocol!(2, |P| {
         let engine = support::impatient::<P>();
-        for table in tables(&engine) {
-            let key = Hooked { number: 1, hooks: &HOOKS };
-            table.load(key, 0);
-            let asked = engine.clone();
-            HOOKS.set(move || {
-                asked.hot_keys(10);
-                asked.statistics();
-                drop(asked.worker());
-            });
-            conflict(&engine, &table, key);
-            let called = HOOKS.clear();
-            assert_eq!(called > 0, engine.statistics().aborts > 0);
-            assert!(engine.hot_keys(10).iter().all(|hot| hot.key == "1"));
-        }
+        for_each_table(
+            &engine,
+            &HOOKS,
+            1..2,
+            |_| 0,
+            |table, key| {
+                let asked = engine.clone();
+                HOOKS.set(move || {
+                    asked.hot_keys(10);
+                    asked.statistics();
+                    drop(asked.worker());
+                });
+                conflict(&engine, &table, key(1));
+                let called = HOOKS.clear();
+                assert_eq!(called > 0, engine.statistics().aborts > 0);
+                assert!(engine.hot_keys(10).iter().all(|hot| hot.key == "1"));
+            },
+        );
     });
 }
 
@@ -103,16 +120,20 @@ fn a_key_that_panics_when_it_is_shown_at_a_conflict_harms_nobody() {
     static HOOKS: Hooks = Hooks::new();
     for_each_protocol!(2, |P| {
         let engine = support::impatient::<P>();
-        for table in tables(&engine) {
-            let key = Hooked { number: 1, hooks: &HOOKS };
-            table.load(key, 0);
-            HOOKS.set(|| panic!("not to be shown"));
-            // The transaction that has lost tries again, and commits.
-            conflict(&engine, &table, key);
-            assert_eq!(HOOKS.clear() > 0, engine.statistics().aborts > 0);
-            assert!(engine.hot_keys(10).iter().all(|hot| hot.key == "a key that cannot be shown"));
-            assert!(engine.run(|tx| table.get(tx, &key)).unwrap() >= Some(1));
-        }
+        for_each_table(
+            &engine,
+            &HOOKS,
+            1..2,
+            |_| 0,
+            |table, key| {
+                HOOKS.set(|| panic!("not to be shown"));
+                // The transaction that has lost tries again, and commits.
+                conflict(&engine, &table, key(1));
+                assert_eq!(HOOKS.clear() > 0, engine.statistics().aborts > 0);
+                assert!(engine.hot_keys(10).iter().all(|hot| hot.key == "a key that cannot be shown"));
+                assert!(engine.run(|tx| table.get(tx, &key(1))).unwrap() >= Some(1));
+            },
+        );
     });
 }
 
@@ -122,21 +143,25 @@ fn a_key_may_run_a_recorded_transaction_of_its_own_when_a_history_asks_for_its_n
     for_each_protocol!(2, |P| {
         let engine = support::engine::<P>();
         let recording = engine.record_history(1 << 20).unwrap();
-        for table in tables(&engine) {
-            let key = Hooked { number: 1, hooks: &HOOKS };
-            table.load(key, 7);
-            let (asked, read, inside) = (engine.clone(), table.clone(), AtomicBool::new(false));
-            HOOKS.set(move || {
-                if !inside.swap(true, Ordering::SeqCst) {
-                    let mut worker = asked.worker().unwrap();
-                    let mut open = worker.begin();
-                    assert_eq!(read.get(&mut open, &Hooked { number: 1, hooks: &HOOKS }), Ok(Some(7)));
-                    open.commit().unwrap();
-                }
-            });
-            assert_eq!(engine.run(|tx| table.get(tx, &key)), Ok(Some(7)));
-            assert!(HOOKS.clear() > 0);
-        }
+        for_each_table(
+            &engine,
+            &HOOKS,
+            1..2,
+            |_| 7,
+            |table, key| {
+                let (asked, read, inside) = (engine.clone(), table.clone(), AtomicBool::new(false));
+                HOOKS.set(move || {
+                    if !inside.swap(true, Ordering::SeqCst) {
+                        let mut worker = asked.worker().unwrap();
+                        let mut open = worker.begin();
+                        assert_eq!(read.get(&mut open, &Hooked { number: 1, hooks: &HOOKS }), Ok(Some(7)));
+                        open.commit().unwrap();
+                    }
+                });
+                assert_eq!(engine.run(|tx| table.get(tx, &key(1))), Ok(Some(7)));
+                assert!(HOOKS.clear() > 0);
+            },
+        );
         assert!(hotrow_check::check(&recording.finish()).unwrap().serializable);
     });
 }
@@ -146,42 +171,46 @@ fn a_key_that_panics_while_an_insertion_is_taken_back_does_not_end_the_process()
     static HOOKS: Hooks = Hooks::new();
     for_each_protocol!(1, |P| {
         let engine = support::engine::<P>();
-        for table in tables(&engine) {
-            let census = Census::default();
-            let key = |number| Hooked { number, hooks: &HOOKS };
-            table.load(key(1), census.value(1));
-            // The body's panic passes on, and those that the roll-back meets do not.
-            let message = panic_of(|| {
-                engine.run(|tx| -> Result<(), Abort> {
-                    for number in 2..10 {
-                        table.insert(tx, key(number), census.value(number))?;
-                    }
-                    HOOKS.hash_panics.store(true, Ordering::SeqCst);
-                    panic!("the body's own");
-                })
-            });
-            assert_eq!(message, "the body's own");
-            HOOKS.hash_panics.store(false, Ordering::SeqCst);
-            // Where the body has none, those pass on.
-            let message = panic_of(|| {
-                engine.run(|tx| -> Result<(), Abort> {
-                    for number in 10..20 {
-                        table.insert(tx, key(number), census.value(number))?;
-                    }
-                    HOOKS.hash_panics.store(true, Ordering::SeqCst);
-                    Err(Abort::rollback())
-                })
-            });
-            assert_eq!(message, "a key that panics");
-            HOOKS.hash_panics.store(false, Ordering::SeqCst);
-            // What is left in the index is dead, and taken out by whoever meets it.
-            for number in 2..20 {
-                assert!(engine.run(|tx| table.get(tx, &key(number))).unwrap().is_none());
-                assert!(engine.run(|tx| table.insert(tx, key(number), census.value(0))).unwrap());
-            }
-            drop(table);
-            census.settle(&engine, 0);
-        }
+        let census = Census::default();
+        for_each_table(
+            &engine,
+            &HOOKS,
+            1..2,
+            |number| census.value(number),
+            |table, key| {
+                // The body's panic passes on, and those that the roll-back meets do not.
+                let message = panic_of(|| {
+                    engine.run(|tx| -> Result<(), Abort> {
+                        for number in 2..10 {
+                            table.insert(tx, key(number), census.value(number))?;
+                        }
+                        HOOKS.hash_panics.store(true, Ordering::SeqCst);
+                        panic!("the body's own");
+                    })
+                });
+                assert_eq!(message, "the body's own");
+                HOOKS.hash_panics.store(false, Ordering::SeqCst);
+                // Where the body has none, those pass on.
+                let message = panic_of(|| {
+                    engine.run(|tx| -> Result<(), Abort> {
+                        for number in 10..20 {
+                            table.insert(tx, key(number), census.value(number))?;
+                        }
+                        HOOKS.hash_panics.store(true, Ordering::SeqCst);
+                        Err(Abort::rollback())
+                    })
+                });
+                assert_eq!(message, "a key that panics");
+                HOOKS.hash_panics.store(false, Ordering::SeqCst);
+                // What is left in the index is dead, and taken out by whoever meets it.
+                for number in 2..20 {
+                    assert!(engine.run(|tx| table.get(tx, &key(number))).unwrap().is_none());
+                    assert!(engine.run(|tx| table.insert(tx, key(number), census.value(0))).unwrap());
+                }
+                drop(table);
+                census.settle(&engine, 0);
+            },
+        );
     });
 }
 
@@ -190,29 +219,31 @@ fn a_transaction_whose_keys_panic_after_it_has_committed_says_that_it_has() {
     static HOOKS: Hooks = Hooks::new();
     for_each_protocol!(1, |P| {
         let engine = support::engine::<P>();
-        for table in tables(&engine) {
-            let census = Census::default();
-            let key = |number| Hooked { number, hooks: &HOOKS };
-            for number in 0..4 {
-                table.load(key(number), census.value(number));
-            }
-            let deleted = engine.run(|tx| {
-                for number in 0..3 {
-                    assert!(table.delete(tx, &key(number))?);
+        let census = Census::default();
+        for_each_table(
+            &engine,
+            &HOOKS,
+            0..4,
+            |number| census.value(number),
+            |table, key| {
+                let deleted = engine.run(|tx| {
+                    for number in 0..3 {
+                        assert!(table.delete(tx, &key(number))?);
+                    }
+                    HOOKS.hash_panics.store(true, Ordering::SeqCst);
+                    Ok("deleted")
+                });
+                HOOKS.hash_panics.store(false, Ordering::SeqCst);
+                assert_eq!(deleted, Ok("deleted"));
+                for number in 0..4 {
+                    let found = engine.run(|tx| table.get(tx, &key(number))).unwrap();
+                    assert_eq!(found.is_some(), number == 3);
                 }
-                HOOKS.hash_panics.store(true, Ordering::SeqCst);
-                Ok("deleted")
-            });
-            HOOKS.hash_panics.store(false, Ordering::SeqCst);
-            assert_eq!(deleted, Ok("deleted"));
-            for number in 0..4 {
-                let found = engine.run(|tx| table.get(tx, &key(number))).unwrap();
-                assert_eq!(found.is_some(), number == 3);
-            }
-            assert!(engine.run(|tx| table.insert(tx, key(1), census.value(1))).unwrap());
-            drop(table);
-            census.settle(&engine, 0);
-        }
+                assert!(engine.run(|tx| table.insert(tx, key(1), census.value(1))).unwrap());
+                drop(table);
+                census.settle(&engine, 0);
+            },
+        );
     });
 }
 

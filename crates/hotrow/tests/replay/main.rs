@@ -10,6 +10,8 @@
 //! A program that rolls back or panics counts only if it runs alone: a body that reads an inconsistent state may do so
 //! for no good reason, under a protocol that is not opaque. One that has no reason at all to do so must commit.
 //!
+//! A binary of its own, because its long run is built with optimization, which takes minutes for all other tests.
+//!
 //! The seed of a failure draws the same programs; which transactions meet differs from run to run.
 
 mod closure;

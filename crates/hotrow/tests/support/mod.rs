@@ -8,14 +8,17 @@ pub(crate) mod steps;
 use hotrow::sync::Arc;
 use hotrow::sync::atomic::{AtomicU64, Ordering};
 use hotrow::sync::thread;
-use hotrow::{Abort, Engine, Protocol, RetryPolicy, Table, Transaction, Value, Worker};
+use hotrow::{Abort, Engine, Error, Protocol, RetryPolicy, Table, Transaction, Value, Worker};
 use std::cell::RefCell;
 use std::time::Duration;
 
 /// Runs a block once for every protocol that admits so many workers, with the protocol as a type:
 /// `for_each_protocol!(1, |P| { ... })`. A failure names the protocol.
 macro_rules! for_each_protocol {
-    ($workers:expr, |$protocol:ident| $body:block) => {{
+    ($workers:expr, |$protocol:ident| $body:block) => {
+        crate::support::for_each_protocol!(for_each_protocol, $workers, |$protocol| $body)
+    };
+    ($function:ident, $workers:expr, |$protocol:ident| $body:block) => {{
         #[derive(Clone, Copy)]
         struct EachProtocol;
         impl hotrow::protocols::Visitor for EachProtocol {
@@ -27,11 +30,27 @@ macro_rules! for_each_protocol {
                 $body
             }
         }
-        let ran = hotrow::protocols::for_each_protocol($workers, EachProtocol);
+        let ran = hotrow::protocols::$function($workers, EachProtocol);
         assert!(!ran.is_empty(), "no protocol admits so many workers");
     }};
 }
 pub(crate) use for_each_protocol;
+
+/// As [`for_each_protocol!`], for the protocols that defer operations and one that does not.
+macro_rules! for_each_deferring_protocol {
+    ($workers:expr, |$protocol:ident| $body:block) => {
+        crate::support::for_each_protocol!(for_each_deferring_protocol, $workers, |$protocol| $body)
+    };
+}
+pub(crate) use for_each_deferring_protocol;
+
+/// As [`for_each_protocol!`], for the protocols that defer or steal operations of procedures and one that does neither.
+macro_rules! for_each_recording_protocol {
+    ($workers:expr, |$protocol:ident| $body:block) => {
+        crate::support::for_each_protocol!(for_each_recording_protocol, $workers, |$protocol| $body)
+    };
+}
+pub(crate) use for_each_recording_protocol;
 
 /// Compares values of a type by their field `number`, whatever else they have.
 macro_rules! by_number {
@@ -113,6 +132,22 @@ pub(crate) fn overtake<P: Protocol>(
     }
 }
 
+/// Runs a transaction of an [`impatient`] engine in whose midst another one runs, and runs it again if the deadline has
+/// passed. The deadline is for the other one, which must not wait for ever; on a busy machine it may pass for this one,
+/// too, between the attempt that was overtaken and the next.
+pub(crate) fn whatever_time_it_takes<R, E: std::fmt::Debug>(
+    mut run: impl FnMut() -> Result<R, Error<E>>,
+) -> Result<R, Error<E>> {
+    let mut ran = run();
+    for _ in 0..50 {
+        if !matches!(ran, Err(Error::Timeout(_))) {
+            break;
+        }
+        ran = run();
+    }
+    ran
+}
+
 /// Runs a transaction whose first attempt is overtaken by another thread's when its body is at its end, and
 /// returns how many attempts it took; `None` if the other one was held off.
 pub(crate) fn attempts<P: Protocol>(
@@ -120,13 +155,16 @@ pub(crate) fn attempts<P: Protocol>(
     mut body: impl FnMut(&mut Transaction<'_, P>) -> Result<(), Abort>,
     other: impl Fn(&mut Transaction<'_, P>) -> Result<(), Abort> + Sync,
 ) -> Option<u32> {
-    let mut overtaken = false;
-    let attempts = engine.run(|tx| {
-        body(tx)?;
-        if tx.attempt_number() == 0 {
-            overtaken = overtake(engine, &other);
-        }
-        Ok(tx.attempt_number() + 1)
+    let (mut overtaken, mut begun) = (false, 0);
+    let attempts = whatever_time_it_takes(|| {
+        engine.run(|tx| {
+            begun += 1;
+            body(tx)?;
+            if begun == 1 {
+                overtaken = overtake(engine, &other);
+            }
+            Ok(begun)
+        })
     });
     let attempts = attempts.unwrap();
     assert!(overtaken || attempts == 1, "held off and yet in the way");

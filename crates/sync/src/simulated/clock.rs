@@ -55,6 +55,13 @@ impl Add<Duration> for Instant {
     }
 }
 
+impl Sub<Duration> for Instant {
+    type Output = Instant;
+    fn sub(self, duration: Duration) -> Instant {
+        Instant { since_beginning: self.since_beginning.saturating_sub(duration) }
+    }
+}
+
 impl Sub for Instant {
     type Output = Duration;
     fn sub(self, earlier: Instant) -> Duration {

@@ -117,18 +117,18 @@ impl WorkloadDefinition for StressOptions {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::definition::WorkloadOptions;
+    use crate::definition::{parsed, reported};
 
     #[test]
     fn the_options_of_the_command_have_the_defaults_of_the_type() {
-        let defaults = WorkloadOptions::parse_as::<StressOptions>(&[]).unwrap();
-        assert_eq!(defaults.to_json(), WorkloadOptions::from(StressOptions::default()).to_json());
+        let defaults = parsed::<StressOptions>(&[]).unwrap();
+        assert_eq!(reported(&defaults), reported(&StressOptions::default()));
     }
 
     #[test]
     fn a_share_is_at_most_all() {
         for name in ["write-share", "rollback-share", "panic-share", "yield-share"] {
-            let words = WorkloadOptions::parse_as::<StressOptions>(&[(name, "1.1")]).unwrap_err().to_string();
+            let words = parsed::<StressOptions>(&[(name, "1.1")]).unwrap_err().to_string();
             assert_eq!(words, format!("--{name} 1.1: expected a number from 0 to 1"));
         }
     }

@@ -87,22 +87,19 @@ impl WorkloadDefinition for Tables32Options {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::definition::WorkloadOptions;
-    use serde_json::{Value, json};
-
-    fn parse(given: &[(&str, &str)]) -> Result<WorkloadOptions, OptionError> {
-        WorkloadOptions::parse_as::<Tables32Options>(given)
-    }
+    use crate::definition::{parsed, reported};
+    use serde_json::json;
 
     #[test]
     fn hot_records_are_some_of_the_records_and_all_of_them_unless_said_otherwise() {
-        let given = |options: &[(&str, &str)]| Value::from(parse(options).unwrap().to_json());
+        let given = |options: &[(&str, &str)]| reported(&parsed::<Tables32Options>(options).unwrap());
         let all = json!({ "tables": 32, "records": 100_000, "hot_records": 100_000 });
         assert_eq!(given(&[]), all);
         let few = json!({ "tables": 3, "records": 7, "hot_records": 2 });
         assert_eq!(given(&[("tables", "3"), ("hot-records", "2"), ("records", "7")]), few);
         for (name, value) in [("hot-records", "8"), ("hot-records", "0"), ("hot-records", "few")] {
-            let words = parse(&[("records", "7"), (name, value)]).unwrap_err().to_string();
+            let words =
+                parsed::<Tables32Options>(&[("records", "7"), (name, value)]).unwrap_err().to_string();
             assert_eq!(words, format!("--{name} {value}: expected a number from 1 to 7"));
         }
     }

@@ -159,24 +159,25 @@ impl WorkloadDefinition for TpccOptions {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::definition::WorkloadOptions;
-    use serde_json::Value;
-
-    fn parse(given: &[(&str, &str)]) -> WorkloadOptions {
-        WorkloadOptions::parse_as::<TpccOptions>(given).unwrap()
-    }
+    use crate::definition::{parsed, reported};
 
     #[test]
     fn options_are_read_and_reported() {
-        let tpcc = parse(&[("warehouses", "3"), ("mix", "new-order"), ("scale", "small")]);
+        let tpcc =
+            parsed::<TpccOptions>(&[("warehouses", "3"), ("mix", "new-order"), ("scale", "small")]).unwrap();
         assert_eq!(
-            Value::from(tpcc.to_json()),
+            reported(&tpcc),
             json!({ "warehouses": 3, "mix": "new-order", "scale": "small", "stock_level": "serializable",
                 "tame_share": 1.0, "ranks": "tuned" })
         );
-        let tpcc = parse(&[("stock-level", "read-committed"), ("tame-share", "0.5"), ("ranks", "equal")]);
+        let tpcc = parsed::<TpccOptions>(&[
+            ("stock-level", "read-committed"),
+            ("tame-share", "0.5"),
+            ("ranks", "equal"),
+        ])
+        .unwrap();
         assert_eq!(
-            Value::from(tpcc.to_json()),
+            reported(&tpcc),
             json!({ "warehouses": 1, "mix": "full", "scale": "full", "stock_level": "read-committed",
                 "tame_share": 0.5, "ranks": "equal" })
         );
@@ -184,7 +185,7 @@ mod tests {
 
     #[test]
     fn more_warehouses_and_larger_ones_are_expected_to_take_more_memory() {
-        let estimate = |given: &[(&str, &str)]| parse(given).resident_bytes_estimate();
+        let estimate = |given: &[(&str, &str)]| parsed::<TpccOptions>(given).unwrap().data_bytes_estimate();
         assert!(estimate(&[("warehouses", "2")]) > estimate(&[]));
         assert!(estimate(&[("scale", "small")]) < estimate(&[]));
     }

@@ -234,16 +234,12 @@ impl WorkloadDefinition for YcsbOptions {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::definition::WorkloadOptions;
-
-    fn parse(given: &[(&str, &str)]) -> Result<WorkloadOptions, OptionError> {
-        WorkloadOptions::parse_as::<YcsbOptions>(given)
-    }
+    use crate::definition::{parsed, reported};
 
     #[test]
     fn a_preset_of_ycsb_holds_but_for_what_is_given() {
         let given = |options: &[(&str, &str)]| {
-            let options = parse(options).unwrap().to_json();
+            let options = reported(&parsed::<YcsbOptions>(options).unwrap());
             ["theta", "read_ratio", "rmw_share"].map(|name| options[name].as_f64().unwrap())
         };
         assert_eq!(given(&[]), [0.99, 0.5, 0.0]);
@@ -252,7 +248,7 @@ mod tests {
         assert_eq!(given(&[("preset", "f")]), [0.99, 0.5, 1.0]);
         assert_eq!(given(&[("theta", "1.2"), ("preset", "b"), ("rmw-share", "0.5")]), [1.2, 0.95, 0.5]);
         for (name, value) in [("theta", "1.5"), ("theta", "preset "), ("read-ratio", "2"), ("preset", "e")] {
-            let words = parse(&[(name, value)]).unwrap_err().to_string();
+            let words = parsed::<YcsbOptions>(&[(name, value)]).unwrap_err().to_string();
             assert!(words.starts_with(&format!("--{name} {value}: expected")), "{words}");
         }
     }
@@ -260,16 +256,17 @@ mod tests {
     #[test]
     fn a_preset_is_reported_by_its_word() {
         for (word, _) in Preset::NAMES {
-            assert_eq!(parse(&[("preset", word)]).unwrap().to_json()["preset"], word);
+            let options = parsed::<YcsbOptions>(&[("preset", word)]).unwrap();
+            assert_eq!(reported(&options)["preset"], word);
         }
     }
 
     #[test]
     fn a_transaction_of_ycsb_needs_as_many_records_as_it_has_operations() {
-        let words = parse(&[("records", "8")]).unwrap_err().to_string();
+        let words = parsed::<YcsbOptions>(&[("records", "8")]).unwrap_err().to_string();
         assert_eq!(words, "--big-ops 16: each operation is on another record, and there are 8");
-        assert!(parse(&[("records", "8"), ("big-share", "0")]).is_ok());
-        assert!(parse(&[("records", "8"), ("big-ops", "8")]).is_ok());
-        assert!(parse(&[("records", "3"), ("big-share", "0")]).is_err());
+        assert!(parsed::<YcsbOptions>(&[("records", "8"), ("big-share", "0")]).is_ok());
+        assert!(parsed::<YcsbOptions>(&[("records", "8"), ("big-ops", "8")]).is_ok());
+        assert!(parsed::<YcsbOptions>(&[("records", "3"), ("big-share", "0")]).is_err());
     }
 }

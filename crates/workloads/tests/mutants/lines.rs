@@ -10,22 +10,20 @@ use hotrow::sync::thread;
 use hotrow::{Protocol, Reason, Variant, Variants};
 use hotrow_core::{Absent, Attempt, ConflictCause, ConflictTarget, Deferral, Flags, Item, ItemId, Prepared};
 
-/// What a mutant does wrong.
-pub(crate) mod deferred_fault {
-    pub(crate) const NONE: u8 = 0;
+mutants! {
     /// What a wild attempt has seen is not certified.
-    pub(crate) const UNCERTIFIED: u8 = 1;
+    Uncertified = "uncertified-attempts",
     /// Reads are certified, buckets and leaves are not.
-    pub(crate) const STRUCTURES_UNCERTIFIED: u8 = 2;
+    StructuresUncertified = "uncertified-absence",
     /// A line is left when the last intention on its segment has run, before the value is installed.
-    pub(crate) const LEFT_EARLY: u8 = 3;
+    LeftEarly = "lines-left-before-their-values-are-installed",
     /// Deferred reads do not line up.
-    pub(crate) const READ_OUT_OF_LINE: u8 = 4;
+    ReadOutOfLine = "deferred-reads-out-of-line",
 }
 
-use deferred_fault as fault;
-
-pub(crate) struct DeferredMutant<const FAULT: u8>;
+pub(crate) struct DeferredMutant {
+    fault: Fault,
+}
 
 /// How many have joined, how many have left, and a count of beginnings and ends of installations.
 #[derive(Default)]
@@ -120,15 +118,15 @@ pub(crate) struct Local {
 
 type Result<T, E = ConflictCause> = std::result::Result<T, E>;
 
-impl<const FAULT: u8> DeferredMutant<FAULT> {
+impl DeferredMutant {
     fn is_wild(attempt: &Attempt<Self>) -> bool {
         attempt.local.has_read || attempt.has_structures() || attempt.items.has_predicates()
     }
 
     /// Whether an item is to be in line.
-    fn lines_up(attempt: &Attempt<Self>, id: ItemId) -> bool {
+    fn lines_up(&self, attempt: &Attempt<Self>, id: ItemId) -> bool {
         let item = attempt.items.get(id);
-        let reads = item.is(Flags::DEFERRED) && FAULT != fault::READ_OUT_OF_LINE;
+        let reads = item.is(Flags::DEFERRED) && self.fault != Fault::ReadOutOfLine;
         (reads || item.is_any(&[Flags::WRITE, Flags::DEFERRED_WRITE])) && !item.is(Flags::INSERTED)
     }
 
@@ -154,8 +152,8 @@ impl<const FAULT: u8> DeferredMutant<FAULT> {
         }
     }
 
-    fn certify(attempt: &mut Attempt<Self>) -> Result<()> {
-        if !Self::is_wild(attempt) || FAULT == fault::UNCERTIFIED {
+    fn certify(&self, attempt: &mut Attempt<Self>) -> Result<()> {
+        if !Self::is_wild(attempt) || self.fault == Fault::Uncertified {
             return Ok(());
         }
         attempt.check_predicates(|attempt, id| {
@@ -181,7 +179,7 @@ impl<const FAULT: u8> DeferredMutant<FAULT> {
                 return Err(ConflictCause::item(Reason::ReadChanged, id));
             }
         }
-        if FAULT == fault::STRUCTURES_UNCERTIFIED { Ok(()) } else { attempt.check_structures() }
+        if self.fault == Fault::StructuresUncertified { Ok(()) } else { attempt.check_structures() }
     }
 
     fn undeclared(attempt: &Attempt<Self>) -> ConflictCause {
@@ -194,24 +192,24 @@ impl<const FAULT: u8> DeferredMutant<FAULT> {
     }
 }
 
-impl<const FAULT: u8> Variants for DeferredMutant<FAULT> {
-    const VARIANTS: &'static [Variant] = &[Variant { name: "mutant", summary: "broken", source: "-" }];
+impl Variants for DeferredMutant {
+    const VARIANTS: &'static [Variant] = Fault::VARIANTS;
     const OPAQUE: bool = false;
 
-    type Options = ();
+    type Options = Fault;
 
-    fn options(name: &str) -> Option<()> {
-        (name == "mutant").then_some(())
+    fn options(name: &str) -> Option<Fault> {
+        Fault::named(name)
     }
 
-    fn new((): &()) -> Self {
-        Self
+    fn new(fault: &Fault) -> Self {
+        Self { fault: *fault }
     }
 }
 
 // SAFETY: loads are stable by the header, and each write is installed once, at the attempt's turn. The faults are in what is
 // checked, not in that.
-unsafe impl<const FAULT: u8> Protocol for DeferredMutant<FAULT> {
+unsafe impl Protocol for DeferredMutant {
     const WORKERS_MAX: u32 = 64;
     type Header = Line;
     type Mark = Mark;
@@ -231,7 +229,7 @@ unsafe impl<const FAULT: u8> Protocol for DeferredMutant<FAULT> {
         }
         let (version, value) =
             item.header().stable(load).map_err(|reason| ConflictCause::item(reason, id))?;
-        if attempt.local.has_begun && item.is(Flags::DEFERRED) && FAULT == fault::READ_OUT_OF_LINE {
+        if attempt.local.has_begun && item.is(Flags::DEFERRED) && self.fault == Fault::ReadOutOfLine {
             return Ok(value);
         }
         if item.is(Flags::READ) && item.mark.version != version {
@@ -281,7 +279,7 @@ unsafe impl<const FAULT: u8> Protocol for DeferredMutant<FAULT> {
     fn validate_before_rollback(&self, attempt: &mut Attempt<Self>) -> Result<()> {
         match (attempt.local.has_finished, Self::is_wild(attempt)) {
             (true, true) => Err(Self::undeclared(attempt)),
-            _ => Self::certify(attempt),
+            _ => self.certify(attempt),
         }
     }
 
@@ -291,7 +289,7 @@ unsafe impl<const FAULT: u8> Protocol for DeferredMutant<FAULT> {
     }
 }
 
-impl<const FAULT: u8> Deferral<Self> for DeferredMutant<FAULT> {
+impl Deferral<Self> for DeferredMutant {
     fn of(protocol: &Self) -> Option<&Self> {
         Some(protocol)
     }
@@ -303,7 +301,7 @@ impl<const FAULT: u8> Deferral<Self> for DeferredMutant<FAULT> {
         let mut plan = Vec::new();
         for id in attempt.items.ids() {
             let item = attempt.items.get(id);
-            if Self::lines_up(attempt, id) && item.mark.position.is_none() {
+            if self.lines_up(attempt, id) && item.mark.position.is_none() {
                 plan.push((item.rank(), item.segment().addr(), id));
             }
         }
@@ -322,11 +320,11 @@ impl<const FAULT: u8> Deferral<Self> for DeferredMutant<FAULT> {
     }
 
     fn acquire_in_order(&self, attempt: &mut Attempt<Self>, id: ItemId, _wait: bool) -> Result<bool> {
-        Ok(attempt.items.get(id).is(Flags::LOCKED) || !Self::lines_up(attempt, id))
+        Ok(attempt.items.get(id).is(Flags::LOCKED) || !self.lines_up(attempt, id))
     }
 
     fn segment_done(&self, attempt: &mut Attempt<Self>, id: ItemId) {
-        if FAULT == fault::LEFT_EARLY && attempt.local.has_finished {
+        if self.fault == Fault::LeftEarly && attempt.local.has_finished {
             Self::leave(attempt, id);
             thread::yield_now();
         }

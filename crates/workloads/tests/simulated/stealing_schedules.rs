@@ -1,8 +1,4 @@
 //! Explored schedules in which operations are stolen.
-//!
-//! Needs feature `sim`: `cargo test -p hotrow-workloads --features sim --test stealing_schedules`.
-#![cfg(feature = "sim")]
-
 use hotrow::protocols::McsLocking;
 use hotrow_workloads::explore::{Drawn, Explored, explore};
 

@@ -1,11 +1,4 @@
 //! Operations in other workers' hands: each runs once, fails for its owner alone, and waits for nobody for ever.
-//!
-//! Needs feature `sim`: `cargo test -p hotrow-workloads --features sim --test stolen_operations`.
-#![cfg(feature = "sim")]
-
-#[path = "stealing/crew.rs"]
-mod crew;
-
 use hotrow::protocols::McsLocking;
 use hotrow::sync::Arc;
 use hotrow::sync::atomic::instrument::{AtomicU64, Ordering};
@@ -81,10 +74,10 @@ fn each_operation_of_an_attempt_that_commits_has_run_exactly_once() {
     for protocol in VARIANTS {
         let mut stolen = 0;
         for seed in 0..400 {
-            let engine = crew::engine(protocol);
+            let engine = crate::crew::engine(protocol);
             let data = Data::new(&engine, KEYS);
             let cores = 3 + (seed % 2) as usize;
-            crew::run(&engine, cores, seed, |core, worker| {
+            crate::crew::run(&engine, cores, seed, |core, worker| {
                 for number in 0..3 {
                     let first = (core as u64 * 5 + number * 7) % KEYS;
                     let keys = [HOT].into_iter().chain((first..KEYS).chain(0..first).step_by(3)).collect();
@@ -110,9 +103,9 @@ fn operations_that_are_more_than_a_board_has_run_exactly_once() {
     for protocol in ["steal", "steal-basic"] {
         let mut stolen = 0;
         for seed in 0..6 {
-            let engine = crew::engine(protocol);
+            let engine = crate::crew::engine(protocol);
             let data = Data::new(&engine, KEYS);
-            crew::run(&engine, 3, seed, |core, worker| {
+            crate::crew::run(&engine, 3, seed, |core, worker| {
                 let first = core as u64 * 200;
                 let keys: Vec<u64> = [HOT].into_iter().chain((first..KEYS).chain(0..first)).collect();
                 let procedure = Counted { data: &data, keys, runs: RefCell::new(Arc::new([])) };
@@ -153,10 +146,10 @@ fn deadlocks_over_locks_that_others_took_for_an_attempt_are_found() {
     for protocol in VARIANTS {
         let (mut stolen, mut deadlocks) = (0, 0);
         for seed in 0..400 {
-            let engine = crew::engine(protocol);
+            let engine = crate::crew::engine(protocol);
             let data = Data::new(&engine, KEYS);
             let cores = 2 + (seed % 3) as usize;
-            crew::run(&engine, cores, seed, |core, worker| {
+            crate::crew::run(&engine, cores, seed, |core, worker| {
                 for number in 0..3 {
                     let first = 2 + (core + number) as u64 % 3;
                     let mut between: Vec<u64> = (first..KEYS).step_by(2).collect();
@@ -269,9 +262,9 @@ fn what_goes_wrong_with_a_stolen_operation_is_its_owners_alone() {
         for fault in FAULTS {
             let mut stolen = 0;
             for seed in 0..120 {
-                let engine = crew::engine(protocol);
+                let engine = crate::crew::engine(protocol);
                 let data = Data::new(&engine, 3 * ROWS);
-                let results = crew::run(&engine, 3, seed, |core, worker| {
+                let results = crate::crew::run(&engine, 3, seed, |core, worker| {
                     let mut run = |number: u64| {
                         let fails = (core as u64 + number + seed).is_multiple_of(3);
                         let fault = if fails { fault } else { Fault::Nothing };
@@ -347,7 +340,7 @@ fn an_operation_that_is_its_owners_alone_can_be_put_off_with_others_behind_it_or
     for protocol in VARIANTS {
         let mut stolen = 0;
         for seed in 0..100 {
-            let engine = crew::engine(protocol);
+            let engine = crate::crew::engine(protocol);
             let mut data = Data::new(&engine, KEYS);
             let mut members = data.database.builder("members");
             let by_row = members.secondary("by row", |_, row| *row);
@@ -355,7 +348,7 @@ fn an_operation_that_is_its_owners_alone_can_be_put_off_with_others_behind_it_or
             members.load(HOT, 0);
             let members = data.database.add_table(members);
             let by_row = data.database.add_index(by_row);
-            let results = crew::run(&engine, 3, seed, |core, worker| {
+            let results = crate::crew::run(&engine, 3, seed, |core, worker| {
                 let run = |number| {
                     let others = [0, KEYS][(core + number) % 2];
                     let procedure = Moving { members, rows: data.rows, others };
@@ -412,9 +405,9 @@ fn what_relies_on_a_condition_that_fails_is_never_heard_of() {
     for protocol in VARIANTS {
         let mut stolen = 0;
         for seed in 0..200 {
-            let engine = crew::engine(protocol);
+            let engine = crate::crew::engine(protocol);
             let data = Data::new(&engine, 8);
-            crew::run(&engine, 3, seed, |core, worker| {
+            crate::crew::run(&engine, 3, seed, |core, worker| {
                 for number in 0..4 {
                     let wanted = if (core + number) % 2 == 0 { 7 } else { 99 };
                     let result = data.database.execute(worker, &Relying { data: &data, wanted });

@@ -11,42 +11,41 @@ use hotrow::sync::thread;
 use hotrow::{Protocol, Reason, Variant, Variants};
 use hotrow_core::{Absent, Attempt, ConflictCause, Flags, ItemId, Prepared};
 
-/// What a mutant does wrong. `NONE` does nothing wrong, which shows that the others are caught for their faults.
-pub(crate) mod fault {
-    pub(crate) const NONE: u8 = 0;
+mutants! {
     /// Reads are not checked at commit.
-    pub(crate) const READS_UNCHECKED: u8 = 1;
+    ReadsUnchecked = "unchecked-reads",
     /// A new version is published, and the lock given back, before the value is installed.
-    pub(crate) const PUBLISHED_EARLY: u8 = 2;
+    PublishedEarly = "versions-published-before-their-values",
     /// Buckets and leaves are not checked at commit.
-    pub(crate) const PHANTOMS_UNCHECKED: u8 = 3;
+    PhantomsUnchecked = "unchecked-phantoms",
     /// An attempt reads a snapshot of when it began, and commits on it however old it is.
-    pub(crate) const STALE_SNAPSHOT: u8 = 4;
+    StaleSnapshot = "stale-snapshot",
     /// Only reads of what is also written are checked (snapshot isolation's first committer wins).
-    pub(crate) const READS_OF_OTHERS_UNCHECKED: u8 = 5;
+    ReadsOfOthersUnchecked = "snapshot-isolation",
     /// Reads are checked before writes are locked.
-    pub(crate) const CHECKED_BEFORE_LOCKED: u8 = 6;
+    CheckedBeforeLocked = "checks-before-locks",
     /// Predicates are not checked at commit.
-    pub(crate) const PREDICATES_UNCHECKED: u8 = 7;
+    PredicatesUnchecked = "unchecked-predicates",
     /// Attempts that wrote nothing are not checked.
-    pub(crate) const READERS_UNCHECKED: u8 = 8;
+    ReadersUnchecked = "unchecked-readers",
     /// Predicates are looked at before writes are locked, and what was seen then is not checked again.
-    pub(crate) const PREDICATES_BEFORE_LOCKS: u8 = 9;
+    PredicatesBeforeLocks = "predicates-before-locks",
     /// A segment that is read again counts with the version seen last, so an earlier one is not checked.
-    pub(crate) const LAST_READ_CHECKED: u8 = 10;
+    LastReadChecked = "only-the-last-read-checked",
     /// Each write is locked, installed and unlocked before the next one is locked, after all checks.
-    pub(crate) const LOCKED_ONE_BY_ONE: u8 = 11;
+    LockedOneByOne = "locks-taken-one-by-one",
     /// Only the first write is locked before the checks, the others after them.
-    pub(crate) const FEW_LOCKED: u8 = 12;
+    FewLocked = "only-the-first-write-locked",
     /// A commit does not change the versions of what it writes after its first write.
-    pub(crate) const VERSIONS_REUSED: u8 = 13;
+    VersionsReused = "reused-versions",
     /// Locks of others are not heeded by the checks: only versions are compared.
-    pub(crate) const LOCKS_UNHEEDED: u8 = 14;
-    /// Rollbacks and panics are believed whatever was read. The history does not show that, only what the body says.
-    pub(crate) const ROLLBACKS_UNCHECKED: u8 = 15;
+    LocksUnheeded = "unheeded-locks",
+    /// Rollbacks and panics are believed whatever was read.
+    RollbacksUnchecked = "unchecked-rollbacks",
 }
 
-pub(crate) struct Mutant<const FAULT: u8> {
+pub(crate) struct Mutant {
+    fault: Fault,
     clock: AtomicU64,
 }
 
@@ -117,7 +116,7 @@ fn stumble(attempt: u64) {
     }
 }
 
-impl<const FAULT: u8> Mutant<FAULT> {
+impl Mutant {
     /// Locks some of the writes, those from one number on and before another.
     fn lock(attempt: &mut Attempt<Self>, begin: usize, end: usize) -> Result<(), ConflictCause> {
         for at in begin..end.min(attempt.items.writes().len()) {
@@ -131,14 +130,14 @@ impl<const FAULT: u8> Mutant<FAULT> {
         Ok(())
     }
 
-    fn check(attempt: &Attempt<Self>) -> Result<(), ConflictCause> {
-        if FAULT == fault::READERS_UNCHECKED && attempt.items.writes().is_empty() {
+    fn check(&self, attempt: &Attempt<Self>) -> Result<(), ConflictCause> {
+        if self.fault == Fault::ReadersUnchecked && attempt.items.writes().is_empty() {
             return Ok(());
         }
         for (id, item) in attempt.items.entries() {
-            let skipped = match FAULT {
-                fault::READS_UNCHECKED | fault::STALE_SNAPSHOT => true,
-                fault::READS_OF_OTHERS_UNCHECKED => !item.is(Flags::WRITE),
+            let skipped = match self.fault {
+                Fault::ReadsUnchecked | Fault::StaleSnapshot => true,
+                Fault::ReadsOfOthersUnchecked => !item.is(Flags::WRITE),
                 _ => false,
             };
             if !item.is(Flags::READ) || skipped {
@@ -146,16 +145,16 @@ impl<const FAULT: u8> Mutant<FAULT> {
             }
             let now = item.header().version.load(Ordering::SeqCst);
             let mine = item.is(Flags::LOCKED);
-            let heeded = FAULT != fault::LOCKS_UNHEEDED;
+            let heeded = self.fault != Fault::LocksUnheeded;
             if now & !LOCKED != item.mark || (now & LOCKED != 0 && !mine && heeded) {
                 return Err(ConflictCause::item(Reason::ReadChanged, id));
             }
         }
-        if FAULT == fault::PHANTOMS_UNCHECKED { Ok(()) } else { attempt.check_structures() }
+        if self.fault == Fault::PhantomsUnchecked { Ok(()) } else { attempt.check_structures() }
     }
 
-    fn check_predicates(attempt: &mut Attempt<Self>) -> Result<(), ConflictCause> {
-        if !attempt.items.has_predicates() || FAULT == fault::PREDICATES_UNCHECKED {
+    fn check_predicates(&self, attempt: &mut Attempt<Self>) -> Result<(), ConflictCause> {
+        if !attempt.items.has_predicates() || self.fault == Fault::PredicatesUnchecked {
             return Ok(());
         }
         for id in attempt.items.ids() {
@@ -169,7 +168,7 @@ impl<const FAULT: u8> Mutant<FAULT> {
                 let stable = item.header().stable(|| attempt.predicate_holds(id));
                 let (version, holds) = stable.map_err(|reason| ConflictCause::item(reason, id))?;
                 let item = attempt.items.get_mut(id);
-                if !item.is(Flags::READ) && FAULT != fault::PREDICATES_BEFORE_LOCKS {
+                if !item.is(Flags::READ) && self.fault != Fault::PredicatesBeforeLocks {
                     item.mark = version;
                     item.set(Flags::READ);
                 }
@@ -183,24 +182,24 @@ impl<const FAULT: u8> Mutant<FAULT> {
     }
 }
 
-impl<const FAULT: u8> Variants for Mutant<FAULT> {
-    const VARIANTS: &'static [Variant] = &[Variant { name: "mutant", summary: "broken", source: "-" }];
+impl Variants for Mutant {
+    const VARIANTS: &'static [Variant] = Fault::VARIANTS;
     const OPAQUE: bool = false;
 
-    type Options = ();
+    type Options = Fault;
 
-    fn options(name: &str) -> Option<()> {
-        (name == "mutant").then_some(())
+    fn options(name: &str) -> Option<Fault> {
+        Fault::named(name)
     }
 
-    fn new((): &()) -> Self {
-        Self { clock: AtomicU64::new(0) }
+    fn new(fault: &Fault) -> Self {
+        Self { fault: *fault, clock: AtomicU64::new(0) }
     }
 }
 
 // SAFETY: each write is installed once, by who has the header's second word. With one fault, a `load` may count during which
 // something is installed; the workload's values are plain numbers, of which a mixture is a value, too.
-unsafe impl<const FAULT: u8> Protocol for Mutant<FAULT> {
+unsafe impl Protocol for Mutant {
     const WORKERS_MAX: u32 = 64;
     type Header = Word;
     type Mark = u64;
@@ -223,10 +222,10 @@ unsafe impl<const FAULT: u8> Protocol for Mutant<FAULT> {
         let item = attempt.items.get_mut(id);
         let (version, value) =
             item.header().stable(load).map_err(|reason| ConflictCause::item(reason, id))?;
-        if FAULT == fault::STALE_SNAPSHOT && version > bound {
+        if self.fault == Fault::StaleSnapshot && version > bound {
             return Err(ConflictCause::item(Reason::ReadChanged, id));
         }
-        if !item.is(Flags::READ) || FAULT == fault::LAST_READ_CHECKED {
+        if !item.is(Flags::READ) || self.fault == Fault::LastReadChecked {
             item.mark = version;
             item.set(Flags::READ);
         }
@@ -252,31 +251,31 @@ unsafe impl<const FAULT: u8> Protocol for Mutant<FAULT> {
     }
 
     fn prepare(&self, attempt: &mut Attempt<Self>) -> Result<(), ConflictCause> {
-        let locked_first = match FAULT {
-            fault::CHECKED_BEFORE_LOCKED | fault::LOCKED_ONE_BY_ONE => 0,
-            fault::FEW_LOCKED => 1,
+        let locked_first = match self.fault {
+            Fault::CheckedBeforeLocked | Fault::LockedOneByOne => 0,
+            Fault::FewLocked => 1,
             _ => usize::MAX,
         };
-        if FAULT == fault::PREDICATES_BEFORE_LOCKS {
-            Self::check_predicates(attempt)?;
+        if self.fault == Fault::PredicatesBeforeLocks {
+            self.check_predicates(attempt)?;
             stumble(attempt.local.bound);
         }
         Self::lock(attempt, 0, locked_first)?;
-        if FAULT == fault::LOCKS_UNHEEDED {
+        if self.fault == Fault::LocksUnheeded {
             // Two must be between lock and installation at a time, and check what the other has locked.
             thread::yield_now();
         }
-        if FAULT != fault::PREDICATES_BEFORE_LOCKS {
-            Self::check_predicates(attempt)?;
+        if self.fault != Fault::PredicatesBeforeLocks {
+            self.check_predicates(attempt)?;
         }
-        Self::check(attempt)?;
-        if FAULT == fault::LOCKS_UNHEEDED {
+        self.check(attempt)?;
+        if self.fault == Fault::LocksUnheeded {
             thread::yield_now();
         }
         if locked_first < usize::MAX {
             stumble(attempt.local.bound);
         }
-        if FAULT != fault::LOCKED_ONE_BY_ONE {
+        if self.fault != Fault::LockedOneByOne {
             Self::lock(attempt, locked_first, usize::MAX)?;
         }
         Ok(())
@@ -289,13 +288,13 @@ unsafe impl<const FAULT: u8> Protocol for Mutant<FAULT> {
             let id = prepared.attempt().items.writes()[at];
             // Something has been installed: from now on it cannot fail. Others hold one lock at a time, too, and
             // wait for none while they hold it.
-            while FAULT == fault::LOCKED_ONE_BY_ONE && Self::lock(prepared.attempt(), at, at + 1).is_err() {
+            while self.fault == Fault::LockedOneByOne && Self::lock(prepared.attempt(), at, at + 1).is_err() {
                 thread::yield_now();
             }
-            let reused = FAULT == fault::VERSIONS_REUSED && at > 0;
+            let reused = self.fault == Fault::VersionsReused && at > 0;
             let header = prepared.attempt().items.get(id).header();
             let version = if reused { header.version.load(Ordering::SeqCst) & !LOCKED } else { version };
-            if FAULT == fault::PUBLISHED_EARLY {
+            if self.fault == Fault::PublishedEarly {
                 header.publish(version);
                 stumble(version / 2);
                 prepared.install(id);
@@ -308,7 +307,7 @@ unsafe impl<const FAULT: u8> Protocol for Mutant<FAULT> {
     }
 
     fn validate_before_rollback(&self, attempt: &mut Attempt<Self>) -> Result<(), ConflictCause> {
-        if FAULT == fault::ROLLBACKS_UNCHECKED { Ok(()) } else { self.prepare(attempt) }
+        if self.fault == Fault::RollbacksUnchecked { Ok(()) } else { self.prepare(attempt) }
     }
 
     fn abort(&self, attempt: &mut Attempt<Self>) {

@@ -1,7 +1,5 @@
 //! Transactions of `drp` in line, in many schedules on virtual cores (drp §4.1, §4.2).
 
-#![cfg(feature = "sim")]
-
 use hotrow::deferred::Constant;
 use hotrow::protocols::Drp;
 use hotrow::sync::atomic::{AtomicU64, Ordering};

@@ -87,14 +87,14 @@ impl Visitor for Run {
 
 #[test]
 fn one_worker_leaves_a_consistent_database() {
-    for (protocol, failed) in for_each_protocol(1, Run { threads: 1, transactions: 2_000 }) {
+    for (protocol, failed) in for_each_protocol(1, Run { threads: 1, transactions: 1_000 }) {
         assert_eq!(failed, Vec::<String>::new(), "{protocol}");
     }
 }
 
 #[test]
 fn eight_workers_leave_a_consistent_database() {
-    for (protocol, failed) in for_each_protocol(8, Run { threads: 8, transactions: 1_500 }) {
+    for (protocol, failed) in for_each_protocol(8, Run { threads: 8, transactions: 500 }) {
         assert_eq!(failed, Vec::<String>::new(), "{protocol}");
     }
 }

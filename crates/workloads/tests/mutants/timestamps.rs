@@ -1,33 +1,30 @@
 //! Mutants of `tictoc`: what only a protocol with logical timestamps can do wrong.
 //!
-//! As those of `mutants`, with the same words: a version is two timestamps.
+//! As those of `versions`, with the same words: a version is two timestamps.
 
-use crate::mutants::{LOCKED, Word};
+use super::versions::{LOCKED, Word};
 use hotrow::sync::atomic::{AtomicU64, Ordering};
 use hotrow::sync::thread;
 use hotrow::{Protocol, Reason, Variants};
 use hotrow_core::{Absent, Attempt, ConflictCause, Flags, ItemId, Prepared, Variant};
 
-/// What a mutant does wrong.
-pub(crate) mod timestamp_fault {
-    pub(crate) const NONE: u8 = 0;
+mutants! {
     /// Absence has no place in logical time: buckets and leaves are checked, and that is all.
-    pub(crate) const NO_FLOOR: u8 = 1;
+    NoFloor = "absence-without-a-logical-time",
     /// Who inserts and deletes has no regard for the floor; who only observes has.
-    pub(crate) const FLOOR_FOR_READERS_ONLY: u8 = 2;
+    FloorForReadersOnly = "insertions-at-any-logical-time",
     /// A version that was read need not be valid at the commit's moment.
-    pub(crate) const NOT_EXTENDED: u8 = 3;
+    NotExtended = "reads-that-are-not-extended",
     /// A version is extended although a writer has locked it and knows its moment already.
-    pub(crate) const EXTENDED_UNDER_LOCKS: u8 = 4;
+    ExtendedUnderLocks = "extensions-under-locks",
     /// A write comes after the version that it replaces, but not after those who read it.
-    pub(crate) const READERS_UNHEEDED: u8 = 5;
+    ReadersUnheeded = "writes-in-the-midst-of-a-version",
     /// A segment read again counts with the version seen last.
-    pub(crate) const LAST_READ_COUNTS: u8 = 6;
+    LastReadCounts = "two-versions-of-one-segment",
 }
 
-use timestamp_fault as fault;
-
-pub(crate) struct TimestampMutant<const FAULT: u8> {
+pub(crate) struct TimestampMutant {
+    fault: Fault,
     floor: AtomicU64,
 }
 
@@ -44,32 +41,32 @@ fn read_of(word: u64) -> u64 {
     (word & 0xffff_ffff) >> 1
 }
 
-fn extend<const FAULT: u8>(header: &Word, mark: u64, moment: u64) -> Result<(), Reason> {
-    let mut seen = header.version.load(Ordering::SeqCst);
-    loop {
-        if write_of(seen) != write_of(mark) {
-            return Err(Reason::ReadChanged);
-        }
-        if read_of(seen) >= moment {
-            return Ok(());
-        }
-        if seen & LOCKED != 0 {
-            let heeded = FAULT != fault::EXTENDED_UNDER_LOCKS;
-            return if heeded { Err(Reason::ReadLocked) } else { Ok(()) };
-        }
-        let extended = word(write_of(seen), moment);
-        match header.version.compare_exchange(seen, extended, Ordering::SeqCst, Ordering::SeqCst) {
-            Ok(_) => return Ok(()),
-            Err(now) => seen = now,
+impl TimestampMutant {
+    fn extend(&self, header: &Word, mark: u64, moment: u64) -> Result<(), Reason> {
+        let mut seen = header.version.load(Ordering::SeqCst);
+        loop {
+            if write_of(seen) != write_of(mark) {
+                return Err(Reason::ReadChanged);
+            }
+            if read_of(seen) >= moment {
+                return Ok(());
+            }
+            if seen & LOCKED != 0 {
+                let heeded = self.fault != Fault::ExtendedUnderLocks;
+                return if heeded { Err(Reason::ReadLocked) } else { Ok(()) };
+            }
+            let extended = word(write_of(seen), moment);
+            match header.version.compare_exchange(seen, extended, Ordering::SeqCst, Ordering::SeqCst) {
+                Ok(_) => return Ok(()),
+                Err(now) => seen = now,
+            }
         }
     }
-}
 
-impl<const FAULT: u8> TimestampMutant<FAULT> {
-    fn keep(attempt: &mut Attempt<Self>, id: ItemId, stamps: u64) -> Result<(), ConflictCause> {
+    fn keep(&self, attempt: &mut Attempt<Self>, id: ItemId, stamps: u64) -> Result<(), ConflictCause> {
         let item = attempt.items.get_mut(id);
         let another = item.is(Flags::READ) && write_of(item.mark) != write_of(stamps);
-        if another && FAULT != fault::LAST_READ_COUNTS {
+        if another && self.fault != Fault::LastReadCounts {
             return Err(ConflictCause::item(Reason::ReadChanged, id));
         }
         item.mark = stamps;
@@ -78,7 +75,7 @@ impl<const FAULT: u8> TimestampMutant<FAULT> {
     }
 
     /// The earliest moment after what is overwritten.
-    fn lock_writes(attempt: &mut Attempt<Self>) -> Result<u64, ConflictCause> {
+    fn lock_writes(&self, attempt: &mut Attempt<Self>) -> Result<u64, ConflictCause> {
         let mut earliest = 0;
         for at in 0..attempt.items.writes().len() {
             let id = attempt.items.writes()[at];
@@ -91,13 +88,13 @@ impl<const FAULT: u8> TimestampMutant<FAULT> {
             if item.is(Flags::READ) && write_of(item.mark) != write_of(below) {
                 return Err(ConflictCause::item(Reason::ReadChanged, id));
             }
-            let after = if FAULT == fault::READERS_UNHEEDED { write_of(below) } else { read_of(below) };
+            let after = if self.fault == Fault::ReadersUnheeded { write_of(below) } else { read_of(below) };
             earliest = earliest.max(after + 1);
         }
         Ok(earliest)
     }
 
-    fn upgrade_predicates(attempt: &mut Attempt<Self>) -> Result<(), ConflictCause> {
+    fn upgrade_predicates(&self, attempt: &mut Attempt<Self>) -> Result<(), ConflictCause> {
         for id in attempt.items.ids() {
             let item = attempt.items.get(id);
             if !item.is(Flags::PREDICATE) {
@@ -108,7 +105,7 @@ impl<const FAULT: u8> TimestampMutant<FAULT> {
             } else {
                 let stable = item.header().stable(|| attempt.predicate_holds(id));
                 let (stamps, holds) = stable.map_err(|reason| ConflictCause::item(reason, id))?;
-                Self::keep(attempt, id, stamps)?;
+                self.keep(attempt, id, stamps)?;
                 holds
             };
             if !holds {
@@ -119,24 +116,24 @@ impl<const FAULT: u8> TimestampMutant<FAULT> {
     }
 }
 
-impl<const FAULT: u8> Variants for TimestampMutant<FAULT> {
-    const VARIANTS: &'static [Variant] = &[Variant { name: "mutant", summary: "broken", source: "-" }];
+impl Variants for TimestampMutant {
+    const VARIANTS: &'static [Variant] = Fault::VARIANTS;
     const OPAQUE: bool = false;
 
-    type Options = ();
+    type Options = Fault;
 
-    fn options(name: &str) -> Option<()> {
-        (name == "mutant").then_some(())
+    fn options(name: &str) -> Option<Fault> {
+        Fault::named(name)
     }
 
-    fn new((): &()) -> Self {
-        Self { floor: AtomicU64::new(0) }
+    fn new(fault: &Fault) -> Self {
+        Self { fault: *fault, floor: AtomicU64::new(0) }
     }
 }
 
 // SAFETY: loads are stable by the header, and each write is installed once, under the header's lock. The faults are in what
 // is checked, not in that.
-unsafe impl<const FAULT: u8> Protocol for TimestampMutant<FAULT> {
+unsafe impl Protocol for TimestampMutant {
     const STRICT: bool = false;
     const WORKERS_MAX: u32 = 64;
     type Header = Word;
@@ -157,7 +154,7 @@ unsafe impl<const FAULT: u8> Protocol for TimestampMutant<FAULT> {
     ) -> Result<V, ConflictCause> {
         let stable = attempt.items.get(id).header().stable(load);
         let (stamps, value) = stable.map_err(|reason| ConflictCause::item(reason, id))?;
-        Self::keep(attempt, id, stamps)?;
+        self.keep(attempt, id, stamps)?;
         Ok(value)
     }
 
@@ -180,18 +177,18 @@ unsafe impl<const FAULT: u8> Protocol for TimestampMutant<FAULT> {
     }
 
     fn prepare(&self, attempt: &mut Attempt<Self>) -> Result<(), ConflictCause> {
-        let mut moment = Self::lock_writes(attempt)?;
-        if FAULT == fault::EXTENDED_UNDER_LOCKS {
+        let mut moment = self.lock_writes(attempt)?;
+        if self.fault == Fault::ExtendedUnderLocks {
             // Two must be between lock and installation at a time, and check what the other has locked.
             thread::yield_now();
         }
-        Self::upgrade_predicates(attempt)?;
+        self.upgrade_predicates(attempt)?;
         for item in attempt.items.iter().filter(|item| item.is(Flags::READ)) {
             moment = moment.max(write_of(item.mark));
         }
-        let structural = match FAULT {
-            fault::NO_FLOOR => false,
-            fault::FLOOR_FOR_READERS_ONLY => !attempt.changes_structure() && attempt.has_structures(),
+        let structural = match self.fault {
+            Fault::NoFloor => false,
+            Fault::FloorForReadersOnly => !attempt.changes_structure() && attempt.has_structures(),
             _ => attempt.changes_structure() || attempt.has_structures(),
         };
         if structural {
@@ -199,8 +196,8 @@ unsafe impl<const FAULT: u8> Protocol for TimestampMutant<FAULT> {
         }
         for (id, item) in attempt.items.entries() {
             let unlocked = item.is(Flags::READ) && !item.is(Flags::LOCKED);
-            if unlocked && read_of(item.mark) < moment && FAULT != fault::NOT_EXTENDED {
-                let extended = extend::<FAULT>(item.header(), item.mark, moment);
+            if unlocked && read_of(item.mark) < moment && self.fault != Fault::NotExtended {
+                let extended = self.extend(item.header(), item.mark, moment);
                 extended.map_err(|reason| ConflictCause::item(reason, id))?;
             }
         }

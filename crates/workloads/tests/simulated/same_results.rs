@@ -3,13 +3,6 @@
 //!
 //! Each transaction first counts on a row that all want, which numbers the transactions in their serial order. Afterwards
 //! those that have committed are run again in that order, one after the other, on the same data under `2pl-mcs`.
-//!
-//! Needs feature `sim`: `cargo test -p hotrow-workloads --features sim --test same_results`.
-#![cfg(feature = "sim")]
-
-#[path = "stealing/crew.rs"]
-mod crew;
-
 use hotrow::protocols::McsLocking;
 use hotrow::sync::random::Random;
 use hotrow::{Context, Counter, Database, Direction, Engine, Error, IndexRef, Procedure, TableRef, Worker};
@@ -329,9 +322,9 @@ fn steps(random: &mut Random, among: &[What], count: u64) -> Vec<Step> {
 /// Runs transactions of such steps on some cores, in the schedule of this seed, and then one after the other. How many
 /// operations were stolen.
 fn compare(protocol: &str, among: &[What], count: u64, cores: usize, seed: u64) -> u64 {
-    let engine = crew::engine(protocol);
+    let engine = crate::crew::engine(protocol);
     let data = Data::new(&engine);
-    let results = crew::run(&engine, cores, seed, |core, worker| {
+    let results = crate::crew::run(&engine, cores, seed, |core, worker| {
         let mut random = Random::stream(seed, core as u64);
         let mut committed = Vec::new();
         for _ in 0..3 {
@@ -346,7 +339,7 @@ fn compare(protocol: &str, among: &[What], count: u64, cores: usize, seed: u64) 
     });
     let mut committed: Vec<_> = results.into_iter().flatten().collect();
     committed.sort_by_key(|(values, _)| values[0]);
-    let again = crew::engine("2pl-mcs");
+    let again = crate::crew::engine("2pl-mcs");
     let expected = Data::new(&again);
     let mut worker = again.worker().unwrap();
     for (values, steps) in &committed {

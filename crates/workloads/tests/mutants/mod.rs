@@ -1,0 +1,62 @@
+//! All mutants: small protocols, each broken in one way. A checker that finds nothing wrong with one of them is no
+//! checker, or what it looks at shows nothing. Two tests run over the list, [`for_each_mutant`]: each mutant is caught in
+//! recorded stress (`histories`), and found by exploring schedules (`schedules`).
+//!
+//! A fault is an option of a protocol, not a type, so that a new one costs no compile time.
+
+/// Declares the faults of a mutant, each with the name of its variant. The variant `mutant` has no fault, which shows that
+/// the others are caught for theirs.
+macro_rules! mutants {
+    ($($(#[$doc:meta])* $fault:ident = $name:literal,)*) => {
+        /// The fault of a mutant.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub(crate) enum Fault {
+            None,
+            $($(#[$doc])* $fault,)*
+        }
+
+        impl Fault {
+            const VARIANTS: &'static [hotrow::Variant] = &[
+                hotrow::Variant { name: crate::mutants::FAULTLESS, summary: "not broken", source: "-" },
+                $(hotrow::Variant { name: $name, summary: "broken", source: "-" },)*
+            ];
+
+            fn named(name: &str) -> Option<Self> {
+                match name {
+                    crate::mutants::FAULTLESS => Some(Self::None),
+                    $($name => Some(Self::$fault),)*
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+
+mod lines;
+mod timestamps;
+mod versions;
+
+use hotrow::Protocol;
+use hotrow::protocols::Visitor;
+
+/// The name of each mutant's variant without a fault.
+pub(crate) const FAULTLESS: &str = "mutant";
+/// The mutant whose fault no history shows, only what bodies say that they have seen. Exploring schedules finds it.
+pub(crate) const ONLY_SEEN_BY_BODIES: &str = "unchecked-rollbacks";
+
+/// Calls a visitor with each mutant that has a fault.
+pub(crate) fn for_each_mutant<V: Visitor + Copy>(visitor: V) -> Vec<(&'static str, V::Output)> {
+    fn each<P: Protocol, V: Visitor + Copy>(visitor: V) -> impl Iterator<Item = (&'static str, V::Output)> {
+        let broken = P::VARIANTS.iter().map(|variant| variant.name).filter(|name| *name != FAULTLESS);
+        broken.map(move |name| (name, visitor.visit::<P>(name)))
+    }
+    let visited = each::<versions::Mutant, V>(visitor).chain(each::<timestamps::TimestampMutant, V>(visitor));
+    visited.chain(each::<lines::DeferredMutant, V>(visitor)).collect()
+}
+
+/// Calls a visitor with each kind of mutant, without a fault.
+pub(crate) fn for_each_faultless_mutant<V: Visitor + Copy>(visitor: V) {
+    visitor.visit::<versions::Mutant>(FAULTLESS);
+    visitor.visit::<timestamps::TimestampMutant>(FAULTLESS);
+    visitor.visit::<lines::DeferredMutant>(FAULTLESS);
+}

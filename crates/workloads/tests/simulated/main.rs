@@ -1,0 +1,12 @@
+//! Protocols and workloads on the virtual cores of the simulator, in explored schedules.
+//!
+//! Needs feature `sim`: `cargo test -p hotrow-workloads --features sim --test simulated`.
+
+mod crew;
+#[path = "../mutants/mod.rs"]
+mod mutants;
+mod pipeline;
+mod same_results;
+mod schedules;
+mod stealing_schedules;
+mod stolen_operations;

@@ -1,0 +1,100 @@
+//! Explored schedules: the protocols pass, mutants are found, and a seed stands for one schedule.
+use crate::mutants::{for_each_faultless_mutant, for_each_mutant};
+use hotrow::protocols::{Visitor, for_each_protocol};
+use hotrow::{Occ, Protocol};
+use hotrow_workloads::explore::{Drawn, Explored, explore};
+
+/// One schedule in so many has a core that dies.
+const KILLS_ONE_IN: u64 = 100;
+
+#[derive(Clone, Copy)]
+struct Passes {
+    schedules: u64,
+}
+
+impl Visitor for Passes {
+    type Output = Explored;
+
+    fn visit<P: Protocol>(self, name: &str) -> Explored {
+        let mut sum = Explored::default();
+        for seed in 0..self.schedules {
+            match explore::<P>(&Drawn::new(seed, KILLS_ONE_IN), name, 100, |_| ()) {
+                Ok(explored) => sum.add(&explored),
+                Err(violation) => panic!("{}: {violation}\n{:#?}", name, violation.drawn),
+            }
+        }
+        sum
+    }
+}
+
+#[test]
+fn no_schedule_makes_a_protocol_break_its_promise() {
+    for (name, sum) in for_each_protocol(4, Passes { schedules: 500 }) {
+        // Where all wait until they have a lock, few lose it.
+        assert!(sum.aborts > 40, "{name}: schedules without conflicts show nothing: {sum:?}");
+        assert!(sum.commits > 1_200, "{name}: {sum:?}");
+    }
+}
+
+#[test]
+#[ignore = "long: run with -- --ignored"]
+fn no_schedule_of_a_hundred_thousand_makes_a_protocol_break_its_promise() {
+    for_each_protocol(4, Passes { schedules: 100_000 });
+}
+
+#[test]
+fn a_seed_stands_for_one_schedule_whatever_ran_before() {
+    let seeds: Vec<u64> = (0..300).collect();
+    let run = |seed: &u64| explore::<Occ>(&Drawn::new(*seed, 10), "occ", 10, |_| ()).unwrap();
+    let forwards: Vec<Explored> = seeds.iter().map(run).collect();
+    let mut backwards: Vec<Explored> = seeds.iter().rev().map(run).collect();
+    backwards.reverse();
+    for (seed, (first, second)) in forwards.iter().zip(&backwards).enumerate() {
+        assert_eq!(first, second, "seed {seed}");
+    }
+    assert!(forwards.windows(2).any(|pair| pair[0].hash != pair[1].hash));
+}
+
+/// The number of schedules after which a mutant has violated what it promises, or none if it has not in ten thousand.
+/// `explore` defers nothing, so what only deferred operations do wrong is left to recorded stress.
+#[derive(Clone, Copy)]
+struct Found;
+
+impl Visitor for Found {
+    type Output = Option<u64>;
+
+    fn visit<P: Protocol>(self, name: &str) -> Option<u64> {
+        if P::DEFERS {
+            return Some(0);
+        }
+        let violates = |seed: &u64| explore::<P>(&Drawn::new(*seed, 0), name, 10, |_| ()).is_err();
+        (0..10_000).find(violates).map(|seed| seed + 1)
+    }
+}
+
+#[test]
+fn every_mutant_is_found() {
+    let found = for_each_mutant(Found);
+    println!("schedules until a mutant was found: {found:?}");
+    let missed: Vec<_> = found.iter().filter(|(_, schedules)| schedules.is_none()).collect();
+    assert!(missed.is_empty(), "these were not found within ten thousand schedules: {missed:?}");
+}
+
+#[derive(Clone, Copy)]
+struct NotFound;
+
+impl Visitor for NotFound {
+    type Output = ();
+
+    fn visit<P: Protocol>(self, name: &str) {
+        for seed in 0..if P::DEFERS { 0 } else { 2_000 } {
+            let explored = explore::<P>(&Drawn::new(seed, 0), name, 10, |_| ());
+            assert!(explored.is_ok(), "{}", explored.unwrap_err());
+        }
+    }
+}
+
+#[test]
+fn the_mutants_without_a_fault_are_not_found() {
+    for_each_faultless_mutant(NotFound);
+}
