@@ -4,7 +4,7 @@
 //! [`walk`] decodes them again whenever they are needed. This costs less memory than a list of events, and little
 //! time.
 
-use crate::report::{Counts, Outcome, Transaction};
+use crate::report::{AttemptEnd, Counts, Transaction};
 use crate::{Malformed, graph};
 use hotrow_core::history::{Ended, Event, History};
 use std::collections::HashMap;
@@ -15,7 +15,7 @@ pub(crate) struct Attempts {
     pub(crate) begin: Vec<u64>,
     /// Stamp of the end; `u64::MAX` if the attempt has not ended.
     pub(crate) end: Vec<u64>,
-    pub(crate) outcome: Vec<Outcome>,
+    pub(crate) outcome: Vec<AttemptEnd>,
     /// True if the attempt's writes take effect: it committed, or it was committing when another attempt read its
     /// version.
     pub(crate) effective: Vec<bool>,
@@ -62,7 +62,7 @@ impl Attempts {
                 if let Event::Begin { stamp, .. } = event {
                     attempts.begin.push(stamp);
                     attempts.end.push(u64::MAX);
-                    attempts.outcome.push(Outcome::Unfinished);
+                    attempts.outcome.push(AttemptEnd::Unfinished);
                     attempts.ranged.push(false);
                     attempts.ranges_until = 0;
                     inside = true;
@@ -78,13 +78,14 @@ impl Attempts {
             }
             *position += attempts.begin.len() as u32 - first;
         }
-        attempts.effective = attempts.outcome.iter().map(|outcome| *outcome == Outcome::Committed).collect();
+        attempts.effective =
+            attempts.outcome.iter().map(|outcome| *outcome == AttemptEnd::Committed).collect();
         for outcome in &attempts.outcome {
             *match outcome {
-                Outcome::Committed => &mut counts.committed,
-                Outcome::Aborted => &mut counts.aborted,
-                Outcome::RolledBack => &mut counts.rolled_back,
-                Outcome::Unfinished => &mut counts.unfinished,
+                AttemptEnd::Committed => &mut counts.committed,
+                AttemptEnd::Aborted => &mut counts.aborted,
+                AttemptEnd::RolledBack => &mut counts.rolled_back,
+                AttemptEnd::Unfinished => &mut counts.unfinished,
             } += 1;
         }
         counts.attempts = attempts.begin.len() as u64;
@@ -142,9 +143,9 @@ impl Attempts {
                     return Err(Malformed::RangeBeyondEnd { transaction, to: self.ranges_until, end: stamp });
                 }
                 self.outcome[attempt] = match outcome {
-                    Ended::Committed => Outcome::Committed,
-                    Ended::Aborted(_) => Outcome::Aborted,
-                    Ended::RolledBack => Outcome::RolledBack,
+                    Ended::Committed => AttemptEnd::Committed,
+                    Ended::Aborted(_) => AttemptEnd::Aborted,
+                    Ended::RolledBack => AttemptEnd::RolledBack,
                 };
                 return Ok(false);
             }

@@ -62,11 +62,6 @@ impl HistoryBuilder {
         self.history.opaque = true;
     }
 
-    /// Declares that the protocol does not claim that its serial order agrees with real time.
-    pub fn disclaim_strictness(&mut self) {
-        self.history.strict = false;
-    }
-
     /// Adds an object and returns its number.
     pub fn object(&mut self, name: &str) -> u32 {
         self.history.objects.push(name.to_owned());

@@ -40,7 +40,7 @@
 //!
 //! - Predicates (`ReadKind::Predicate`) of attempts without effect are not recorded, so opacity is judged without
 //!   them. Those of committed attempts are reads of the version for which they held.
-//! - Immutable tables (declared fixed) are not recorded.
+//! - Immutable tables are not recorded.
 //! - Writes that an attempt without effect intended are not recorded. Its range reads are judged on the assumption
 //!   that it read each key before it wrote it, or declared the write, as Hotrow's tables do.
 //! - Values are not checked. A read is the version that it saw; other tests must check the content of versions.
@@ -92,4 +92,4 @@ mod versions;
 pub use builder::{AttemptInProgress, HistoryBuilder};
 pub use check::{Placed, check, serial_order};
 pub use malformed::Malformed;
-pub use report::{Anomaly, AnomalyKind, Counts, Dependency, Level, Outcome, Report, Step, Transaction};
+pub use report::{Anomaly, AnomalyKind, AttemptEnd, Counts, Dependency, Level, Report, Step, Transaction};

@@ -5,7 +5,7 @@ use std::fmt;
 
 /// End of an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outcome {
+pub enum AttemptEnd {
     /// It committed.
     Committed,
     /// It lost a conflict.
@@ -24,7 +24,7 @@ pub struct Transaction {
     /// Position among the worker's attempts, from 1.
     pub position: u32,
     /// End of the attempt.
-    pub outcome: Outcome,
+    pub outcome: AttemptEnd,
 }
 
 impl fmt::Display for Transaction {
@@ -43,10 +43,10 @@ impl Transaction {
             _ => "th",
         };
         let outcome = match self.outcome {
-            Outcome::Committed => "",
-            Outcome::Aborted => ", aborted",
-            Outcome::RolledBack => ", rolled back",
-            Outcome::Unfinished => ", unfinished",
+            AttemptEnd::Committed => "",
+            AttemptEnd::Aborted => ", aborted",
+            AttemptEnd::RolledBack => ", rolled back",
+            AttemptEnd::Unfinished => ", unfinished",
         };
         format!("{self} (worker {}, its {}{ending} attempt{outcome})", self.worker, self.position)
     }
@@ -282,10 +282,10 @@ impl fmt::Display for Step {
             }
             Dependency::AbortedRead { key, version } => {
                 let outcome = match first.outcome {
-                    Outcome::Committed => "committed",
-                    Outcome::Aborted => "aborted",
-                    Outcome::RolledBack => "was rolled back",
-                    Outcome::Unfinished => "never ended",
+                    AttemptEnd::Committed => "committed",
+                    AttemptEnd::Aborted => "aborted",
+                    AttemptEnd::RolledBack => "was rolled back",
+                    AttemptEnd::Unfinished => "never ended",
                 };
                 write!(f, "{second} read version {version} of {key}, and {first}, which wrote it, {outcome}")
             }

@@ -9,7 +9,7 @@
 
 use crate::Malformed;
 use crate::attempts::{Attempts, key_name, walk};
-use crate::report::Outcome;
+use crate::report::AttemptEnd;
 use crate::version_index::VersionIndex;
 use hotrow_core::history::{Event, History, WriteKind};
 use std::collections::HashMap;
@@ -130,7 +130,8 @@ impl Versions {
     /// Marks unfinished attempts as effective if another attempt has read one of their versions: they were
     /// committing.
     fn complete_seen_commits(&self, history: &History, attempts: &mut Attempts) {
-        let unfinished = |version: &Version| attempts.outcome[version.writer as usize] == Outcome::Unfinished;
+        let unfinished =
+            |version: &Version| attempts.outcome[version.writer as usize] == AttemptEnd::Unfinished;
         if !self.all.iter().any(unfinished) {
             return;
         }
@@ -138,7 +139,7 @@ impl Versions {
             let Event::Read { version, .. } = event else { return };
             let Some(rank) = self.index.rank(version) else { return };
             let writer = self.all[rank as usize].writer;
-            if writer != reader && attempts.outcome[writer as usize] == Outcome::Unfinished {
+            if writer != reader && attempts.outcome[writer as usize] == AttemptEnd::Unfinished {
                 attempts.effective[writer as usize] = true;
             }
         });

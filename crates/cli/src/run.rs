@@ -7,7 +7,7 @@ use crate::plot::{self, Curve, Plot, PlotRequest};
 use crate::progress::Progress;
 use crate::summary;
 use crate::whole_file::WholeFile;
-use hotrow_workloads::{BenchError, On, Outcome, RunReport, RunSpec, prepare_and_run};
+use hotrow_workloads::{BenchError, On, RunOutcome, RunReport, RunSpec, prepare_and_run};
 use std::fmt;
 use std::io::{self, Write as _};
 
@@ -149,7 +149,7 @@ fn run_all(
         let progress = Progress::new(label);
         // Opened before the run, which would be useless if the file cannot be opened.
         let history_file = plan.record.as_ref().map(history::HistoryFile::open).transpose()?;
-        let Outcome { report, history } = prepare_and_run(&spec, host, &progress)?;
+        let RunOutcome { report, history } = prepare_and_run(&spec, host, &progress)?;
         drop(progress);
         print(&match plan.format {
             Format::Table => in_words(&report),

@@ -48,7 +48,7 @@ mod with_simulator {
     use hotrow::protocols::ProtocolInfo;
     use hotrow_sim::Machine;
     use hotrow_workloads::{
-        On, Outcome, RunReport, RunSpec, VirtualSettings, WORKLOADS, WorkloadOptions, prepare_and_run,
+        On, RunOutcome, RunReport, RunSpec, VirtualSettings, WORKLOADS, WorkloadOptions, prepare_and_run,
     };
     use serde::Serialize;
     use std::io;
@@ -250,7 +250,7 @@ mod with_simulator {
             };
             let label = format!("{} {}, {cores} cores", self.workload.info().name, protocol.name);
             let progress = Progress::new(label);
-            let Outcome { report, .. } = prepare_and_run(&spec, host, &progress)?;
+            let RunOutcome { report, .. } = prepare_and_run(&spec, host, &progress)?;
             Ok(VirtualRun { factor, report })
         }
 

@@ -50,7 +50,7 @@ fn crate_of(path: &Path) -> String {
     inside.iter().next().unwrap().to_string_lossy().into_owned()
 }
 
-/// Whether a file belongs to a crate's integration tests.
+/// True if a file belongs to a crate's integration tests.
 fn is_in_tests(path: &Path) -> bool {
     path.strip_prefix(crates()).unwrap().iter().nth(1).is_some_and(|part| part == "tests")
 }

@@ -155,9 +155,9 @@ pub enum Misuse {
         /// The object's name.
         object: String,
     },
-    /// A table declared static was about to be changed.
-    #[error("table {table} is static: load it before use, do not change it")]
-    StaticTable {
+    /// An immutable table was about to be changed.
+    #[error("table {table} is immutable: fill it before use, do not change it")]
+    ImmutableTable {
         /// The table's name.
         table: String,
     },

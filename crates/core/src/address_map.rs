@@ -5,14 +5,14 @@
 //! clearing). It is cleared only when the 32-bit stamp wraps, and doubles when half full.
 
 #[derive(Debug, Clone, Copy, Default)]
-struct Slot {
+struct MapSlot {
     stamp: u32,
     index: u32,
 }
 
 #[derive(Debug)]
 pub(crate) struct AddressMap {
-    slots: Box<[Slot]>,
+    slots: Box<[MapSlot]>,
     stamp: u32,
     used: usize,
 }
@@ -21,7 +21,7 @@ impl AddressMap {
     /// `capacity` must be a power of two.
     pub(crate) fn new(capacity: usize) -> Self {
         debug_assert!(capacity.is_power_of_two());
-        Self { slots: vec![Slot::default(); capacity].into_boxed_slice(), stamp: 1, used: 0 }
+        Self { slots: vec![MapSlot::default(); capacity].into_boxed_slice(), stamp: 1, used: 0 }
     }
 
     #[inline]
@@ -29,7 +29,7 @@ impl AddressMap {
         self.used = 0;
         self.stamp = self.stamp.wrapping_add(1);
         if self.stamp == 0 {
-            self.slots.fill(Slot::default());
+            self.slots.fill(MapSlot::default());
             self.stamp = 1;
         }
     }
@@ -78,7 +78,7 @@ impl AddressMap {
                 let index = self.used as u32;
                 self.used += 1;
                 // SAFETY: `probe` returns numbers of slots.
-                *unsafe { self.slots.get_unchecked_mut(at) } = Slot { stamp: self.stamp, index };
+                *unsafe { self.slots.get_unchecked_mut(at) } = MapSlot { stamp: self.stamp, index };
                 if self.used * 2 > self.slots.len() {
                     self.grow(address, address_of);
                 }
@@ -90,7 +90,7 @@ impl AddressMap {
     /// Doubles the table; its last number is that of the address `newest`.
     #[cold]
     fn grow(&mut self, newest: usize, address_of: impl Fn(usize) -> usize) {
-        self.slots = vec![Slot::default(); self.slots.len() * 2].into_boxed_slice();
+        self.slots = vec![MapSlot::default(); self.slots.len() * 2].into_boxed_slice();
         self.stamp = 1;
         for index in 0..self.used {
             let address = if index + 1 == self.used { newest } else { address_of(index) };
@@ -98,7 +98,7 @@ impl AddressMap {
             while self.slots[at].stamp == self.stamp {
                 at = (at + 1) & (self.slots.len() - 1);
             }
-            self.slots[at] = Slot { stamp: self.stamp, index: index as u32 };
+            self.slots[at] = MapSlot { stamp: self.stamp, index: index as u32 };
         }
     }
 }

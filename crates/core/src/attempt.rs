@@ -6,7 +6,7 @@ use crate::counter::CounterPlace;
 use crate::deferred::Intentions;
 use crate::engine;
 use crate::graph::Graph;
-use crate::history::recorder::{Log, Named, Recorder, Slot};
+use crate::history::recorder::{Log, Named, RecordedKey, Recorder};
 use crate::history::{Ended, ReadKind};
 use crate::item::{Flags, Item, ItemId, Items};
 use crate::object::Object;
@@ -76,7 +76,7 @@ pub struct Attempt<P: Protocol> {
     pub(crate) wants_cleanup: bool,
     pub(crate) pin: Option<Pin>,
     /// The worker's slot; `None` for a part that a thief runs.
-    slot: Option<Arc<engine::Slot<P>>>,
+    slot: Option<Arc<engine::WorkerSlot<P>>>,
     /// The steps between the halves of its engine's commits.
     pub(crate) commits: Option<Arc<Commits<P>>>,
     /// The commit's stamp, once it is drawn.
@@ -99,7 +99,11 @@ pub struct Attempt<P: Protocol> {
 unsafe impl<P: Protocol> Send for Attempt<P> {}
 
 impl<P: Protocol> Attempt<P> {
-    pub(crate) fn new(slot: Arc<engine::Slot<P>>, local: P::Local, commits: Option<Arc<Commits<P>>>) -> Self {
+    pub(crate) fn new(
+        slot: Arc<engine::WorkerSlot<P>>,
+        local: P::Local,
+        commits: Option<Arc<Commits<P>>>,
+    ) -> Self {
         let worker = WorkerId(slot.number);
         Self { slot: Some(slot), commits, ..Self::with(Items::new(), StructureSet::new(), worker, local) }
     }
@@ -301,18 +305,18 @@ impl<P: Protocol> Attempt<P> {
         self.log.as_deref_mut()
     }
 
-    /// Returns the history's word of a segment's key, if the attempt is recorded.
+    /// Returns the recorder's entry of a segment's key, if the attempt is recorded.
     ///
     /// # Safety
     ///
     /// The segment is the object's and in memory.
-    pub(crate) unsafe fn slot(
+    pub(crate) unsafe fn recorded_key(
         &self,
         object: &dyn Object<P>,
         segment: NonNull<P::Header>,
-    ) -> Option<Arc<Slot>> {
+    ) -> Option<Arc<RecordedKey>> {
         // SAFETY: the caller's promise.
-        self.log.as_deref().map(|log| unsafe { slot_in(log, object, segment) })
+        self.log.as_deref().map(|log| unsafe { recorded_key_of(log, object, segment) })
     }
 
     /// Records the end of the attempt.
@@ -325,16 +329,16 @@ impl<P: Protocol> Attempt<P> {
     }
 
     /// Records the evaluation of a predicate. The transaction depends on the last one before its commit.
-    pub(crate) fn record_predicate(&self, id: ItemId, slot: &Slot, version: u64) {
+    pub(crate) fn record_predicate(&self, id: ItemId, recorded: &RecordedKey, version: u64) {
         if let Some(log) = &self.log {
-            log.predicate(id, slot, version);
+            log.predicate(id, recorded, version);
         }
     }
 
     /// Records a read.
-    pub(crate) fn record_read(&mut self, slot: &Slot, version: u64, kind: ReadKind) {
+    pub(crate) fn record_read(&mut self, recorded: &RecordedKey, version: u64, kind: ReadKind) {
         if let Some(log) = &mut self.log {
-            log.read(slot, version, kind);
+            log.read(recorded, version, kind);
         }
     }
 
@@ -471,8 +475,8 @@ impl<P: Protocol> Attempt<P> {
         // SAFETY: the item has a predicate of its object.
         let holds = unsafe { item.object().predicate_holds(item) };
         // SAFETY: the item's segment is its object's, and in memory until the attempt ends.
-        if let Some(slot) = unsafe { self.slot(item.object(), item.segment()) } {
-            self.record_predicate(id, &slot, slot.version());
+        if let Some(recorded) = unsafe { self.recorded_key(item.object(), item.segment()) } {
+            self.record_predicate(id, &recorded, recorded.version());
         }
         holds
     }
@@ -510,8 +514,8 @@ impl<P: Protocol> Attempt<P> {
             let item = items.get(*id);
             if let Some(effect) = item.object().effect(item) {
                 // SAFETY: the item's segment is its object's, and in memory until the attempt ends.
-                let slot = unsafe { slot_in(log, item.object(), item.segment()) };
-                log.will_write(*id, slot, effect);
+                let recorded = unsafe { recorded_key_of(log, item.object(), item.segment()) };
+                log.will_write(*id, recorded, effect);
             }
         }
         log.sort_writes();
@@ -566,7 +570,7 @@ struct NamedSegment<'o, P: Protocol> {
 
 impl<P: Protocol> Named for NamedSegment<'_, P> {
     fn bytes(&self, bytes: &mut Vec<u8>) {
-        // SAFETY: `slot_in`'s caller promised that the segment is the object's and in memory.
+        // SAFETY: `recorded_key_of`'s caller promised that the segment is the object's and in memory.
         unsafe { self.object.name(self.segment, bytes) };
     }
 
@@ -579,6 +583,10 @@ impl<P: Protocol> Named for NamedSegment<'_, P> {
 /// # Safety
 ///
 /// The segment is the object's and in memory.
-unsafe fn slot_in<P: Protocol>(log: &Log, object: &dyn Object<P>, segment: NonNull<P::Header>) -> Arc<Slot> {
-    log.slot(object.meta(), &NamedSegment { object, segment })
+unsafe fn recorded_key_of<P: Protocol>(
+    log: &Log,
+    object: &dyn Object<P>,
+    segment: NonNull<P::Header>,
+) -> Arc<RecordedKey> {
+    log.recorded_key(object.meta(), &NamedSegment { object, segment })
 }

@@ -21,7 +21,7 @@ pub struct Counter {
     kind: CounterKind,
 }
 
-/// What a counter shows.
+/// The meaning of a counter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum CounterKind {
     /// The number of events.
@@ -65,7 +65,7 @@ impl Counter {
         self.name
     }
 
-    /// What is counted, in one line.
+    /// A description of the events counted, in one line.
     pub const fn about(&self) -> &'static str {
         self.about
     }

@@ -56,7 +56,7 @@ pub(crate) struct Shared<P: Protocol> {
     pub(crate) name: String,
     opaque: bool,
     pub(crate) policy: RetryPolicy,
-    pub(crate) elders: StarvationGate,
+    pub(crate) gate: StarvationGate,
     pub(crate) limit: Limit,
     pub(crate) recorder: OnceLock<Arc<Recorder>>,
     /// The steps between the halves of commits.
@@ -66,12 +66,12 @@ pub(crate) struct Shared<P: Protocol> {
 
 /// All workers so far, as slots that new workers take over.
 struct Registry<P: Protocol> {
-    slots: Vec<Arc<Slot<P>>>,
+    slots: Vec<Arc<WorkerSlot<P>>>,
     free: Vec<u32>,
 }
 
 /// The part of a worker that outlives it: its number, its counts, its protocol state.
-pub(crate) struct Slot<P: Protocol> {
+pub(crate) struct WorkerSlot<P: Protocol> {
     pub(crate) number: u32,
     pub(crate) counters: Counters,
     pub(crate) conflicts: Mutex<ConflictTable>,
@@ -120,9 +120,8 @@ impl<P: Protocol> Engine<P> {
         let id = EngineId(number | u64::from(ObjectMeta::count() as u16) << 48);
         let registry = Mutex::new(Registry { slots: Vec::new(), free: Vec::new() });
         let (protocol, name, opaque) = (P::new(options), P::name(options), P::is_opaque(options));
-        let (elders, limit, recorder) = (StarvationGate::default(), Limit::new(id), OnceLock::new());
-        let shared =
-            Shared { id, protocol, name, opaque, policy, elders, limit, recorder, commits, registry };
+        let (gate, limit, recorder) = (StarvationGate::default(), Limit::new(id), OnceLock::new());
+        let shared = Shared { id, protocol, name, opaque, policy, gate, limit, recorder, commits, registry };
         Self { shared: Arc::new(shared) }
     }
 
@@ -171,7 +170,7 @@ impl<P: Protocol> Engine<P> {
                     let protocol = self.shared.name.clone();
                     return Err(Misuse::TooManyWorkers { protocol, workers_max: P::WORKERS_MAX });
                 }
-                let slot = Arc::new(Slot {
+                let slot = Arc::new(WorkerSlot {
                     number,
                     counters: Counters::default(),
                     conflicts: Mutex::default(),
@@ -338,7 +337,7 @@ impl<P: Protocol> Shared<P> {
         lock(&self.registry).slots.len() as u32
     }
 
-    pub(crate) fn give_back(&self, slot: &Slot<P>, local: P::Local) {
+    pub(crate) fn give_back(&self, slot: &WorkerSlot<P>, local: P::Local) {
         *lock(&slot.local) = Some(local);
         lock(&self.registry).free.push(slot.number);
     }

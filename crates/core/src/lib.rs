@@ -58,6 +58,6 @@ pub use retained::{HolderKind, MemoryHolder, MemoryLimit, RetainedMemory, retain
 pub use segment::Segment;
 pub use statistics::{HotKey, Statistics};
 pub use structure::{Observed, StructureChange, StructureVersion};
-pub use transaction::{Found, Transaction};
+pub use transaction::{ReadValue, Transaction};
 pub use users_code::contained;
 pub use worker::{OpenTransaction, Worker};

@@ -42,7 +42,7 @@ impl ObjectMeta {
     /// The object's rank. Protocols that acquire locks in order at commit take objects of a lower rank first (drp
     /// §6.3). The default is the highest.
     #[inline]
-    pub fn rank(&self) -> u16 {
+    pub(crate) fn rank(&self) -> u16 {
         // Relaxed: it is changed only while no transaction uses it.
         self.rank.load(Ordering::Relaxed) as u16
     }

@@ -402,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_retired_is_freed_after_a_while_and_not_before_the_pin_goes() {
+    fn retired_values_are_freed_after_a_while_and_not_before_the_pin_goes() {
         let freed = Arc::new(AtomicUsize::new(0));
         let pin = Pin::new();
         let value = EpochBox::new(Counted(freed.clone()));

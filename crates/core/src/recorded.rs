@@ -2,7 +2,7 @@
 
 use crate::abort::Abort;
 use crate::history::ReadKind;
-use crate::history::recorder::{Log, NamedKey, Slot};
+use crate::history::recorder::{Log, NamedKey, RecordedKey};
 use crate::item::ItemId;
 use crate::object::{Object, ObjectMeta};
 use crate::protocol::{ConflictCause, Protocol};
@@ -35,12 +35,12 @@ impl<P: Protocol> Transaction<'_, P> {
     ) -> Result<V, ConflictCause> {
         let item = self.attempt.items.get(id);
         // SAFETY: the item's segment is its object's, and in memory until the attempt ends.
-        let slot = unsafe { self.attempt.slot(item.object(), item.segment()) };
-        let slot = slot.expect("called for recorded attempts only");
+        let recorded = unsafe { self.attempt.recorded_key(item.object(), item.segment()) };
+        let recorded = recorded.expect("called for recorded attempts only");
         let mut version = 0;
         let load = || {
             let value = load();
-            version = slot.version();
+            version = recorded.version();
             value
         };
         self.record_place();
@@ -50,8 +50,8 @@ impl<P: Protocol> Transaction<'_, P> {
             Look::Peek => self.protocol.peek(self.attempt, id, load),
         }?;
         match look {
-            Look::Read | Look::ReadForUpdate => self.attempt.record_read(&slot, version, ReadKind::Value),
-            Look::Peek => self.attempt.record_predicate(id, &slot, version),
+            Look::Read | Look::ReadForUpdate => self.attempt.record_read(&recorded, version, ReadKind::Value),
+            Look::Peek => self.attempt.record_predicate(id, &recorded, version),
         }
         Ok(value)
     }
@@ -84,13 +84,13 @@ impl<P: Protocol> Transaction<'_, P> {
 
     #[cold]
     #[inline(never)]
-    fn record_own(&mut self, id: ItemId, record: fn(&mut Log, &Slot)) {
+    fn record_own(&mut self, id: ItemId, record: fn(&mut Log, &RecordedKey)) {
         self.record_place();
         let item = self.attempt.items.get(id);
         // SAFETY: the item's segment is its object's, and in memory until the attempt ends.
-        let slot = unsafe { self.attempt.slot(item.object(), item.segment()) };
-        if let (Some(log), Some(slot)) = (self.attempt.log(), slot) {
-            record(log, &slot);
+        let recorded = unsafe { self.attempt.recorded_key(item.object(), item.segment()) };
+        if let (Some(log), Some(recorded)) = (self.attempt.log(), recorded) {
+            record(log, &recorded);
         }
     }
 
@@ -109,8 +109,8 @@ impl<P: Protocol> Transaction<'_, P> {
     ) -> V {
         let value = load();
         // SAFETY: the caller's promise.
-        if let Some(slot) = unsafe { self.attempt.slot(object, segment) } {
-            self.attempt.record_read(&slot, slot.version(), ReadKind::Value);
+        if let Some(recorded) = unsafe { self.attempt.recorded_key(object, segment) } {
+            self.attempt.record_read(&recorded, recorded.version(), ReadKind::Value);
         }
         value
     }
@@ -154,20 +154,21 @@ impl<P: Protocol> Transaction<'_, P> {
         bytes: &dyn Fn(&mut Vec<u8>),
     ) -> Result<bool, Abort> {
         self.record_place();
-        let slot = self.attempt.log().map(|log| log.slot(object.meta(), &NamedKey { key, bytes }));
-        let version = slot.as_ref().map_or(0, |slot| slot.version());
+        let recorded =
+            self.attempt.log().map(|log| log.recorded_key(object.meta(), &NamedKey { key, bytes }));
+        let version = recorded.as_ref().map_or(0, |recorded| recorded.version());
         // SAFETY: observed under the attempt's pinned epoch, so it is in memory until the attempt ends.
         // An insertion of the key changes the node first and the key's version later, and a version that is seen makes
         // that change visible (acquire). So the version belongs to the absence.
-        if slot.is_some() && !unsafe { observed.node.as_ref() }.unchanged(observed.version) {
+        if recorded.is_some() && !unsafe { observed.node.as_ref() }.unchanged(observed.version) {
             return Ok(false);
         }
         // SAFETY: the caller's promise.
         if !unsafe { self.observe(object, observed) }? {
             return Ok(false);
         }
-        if let Some(slot) = slot {
-            self.attempt.record_read(&slot, version, ReadKind::Absent);
+        if let Some(recorded) = recorded {
+            self.attempt.record_read(&recorded, version, ReadKind::Absent);
         }
         Ok(true)
     }
@@ -176,11 +177,11 @@ impl<P: Protocol> Transaction<'_, P> {
     pub fn record_free_key(&mut self, meta: &ObjectMeta, key: &dyn Debug, bytes: &dyn Fn(&mut Vec<u8>)) {
         self.record_place();
         if let Some(log) = self.attempt.log() {
-            let slot = log.slot(meta, &NamedKey { key, bytes });
+            let recorded = log.recorded_key(meta, &NamedKey { key, bytes });
             // No other attempt installs a version of the key while its new record is locked.
-            log.read(&slot, slot.version(), ReadKind::Absent);
+            log.read(&recorded, recorded.version(), ReadKind::Absent);
             if P::DEFERS {
-                log.change(&slot);
+                log.change(&recorded);
             }
         }
     }
@@ -190,9 +191,9 @@ impl<P: Protocol> Transaction<'_, P> {
     pub fn record_intent(&mut self, id: ItemId) {
         let item = self.attempt.items.get(id);
         // SAFETY: the item's segment is its object's, and in memory until the attempt ends.
-        let slot = unsafe { self.attempt.slot(item.object(), item.segment()) };
-        if let (Some(log), Some(slot)) = (self.attempt.log(), slot) {
-            log.intend(&slot);
+        let recorded = unsafe { self.attempt.recorded_key(item.object(), item.segment()) };
+        if let (Some(log), Some(recorded)) = (self.attempt.log(), recorded) {
+            log.intend(&recorded);
         }
     }
 

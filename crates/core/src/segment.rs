@@ -7,7 +7,7 @@ use crate::item::Item;
 use crate::object::Object;
 use crate::pin::Pin;
 use crate::protocol::Protocol;
-use crate::transaction::{Found, Transaction};
+use crate::transaction::{ReadValue, Transaction};
 use hotrow_sync::prefetch::prefetch;
 use std::ptr::NonNull;
 
@@ -44,7 +44,7 @@ impl<T: Value, P: Protocol> Segment<T, P> {
     ///
     /// `address` comes from [`address`](Self::address) of a segment of this type that is still in memory.
     #[cfg_attr(not(debug_assertions), inline(always))]
-    pub unsafe fn from_address<'a>(address: NonNull<P::Header>) -> &'a Self {
+    pub(crate) unsafe fn from_address<'a>(address: NonNull<P::Header>) -> &'a Self {
         // SAFETY: the caller's promise.
         unsafe { address.cast::<Self>().as_ref() }
     }
@@ -65,9 +65,9 @@ impl<T: Value, P: Protocol> Segment<T, P> {
         // SAFETY: the caller's promise.
         match unsafe { tx.read(object, self.address(), || self.cell.load()) }? {
             // SAFETY: a pending write of a segment has a payload of this type (`write`, `update`).
-            Found::Own(id) => Ok(look(T::Cell::pending(unsafe { tx.payload::<Pending<T>>(id) }))),
+            ReadValue::Own(id) => Ok(look(T::Cell::pending(unsafe { tx.payload::<Pending<T>>(id) }))),
             // SAFETY: the protocol found the snapshot stable, and the attempt has been pinned since before the load.
-            Found::Shared(snapshot) => Ok(look(unsafe { T::Cell::view(&snapshot, tx.pin()) })),
+            ReadValue::Shared(snapshot) => Ok(look(unsafe { T::Cell::view(&snapshot, tx.pin()) })),
         }
     }
 

@@ -38,7 +38,8 @@ impl StructureVersion {
     }
 
     /// Makes a new word whose latch the caller holds.
-    pub fn new_locked() -> Self {
+    #[cfg(all(test, not(loom)))]
+    pub(crate) fn new_locked() -> Self {
         Self(AtomicU64::new(LOCKED))
     }
 

@@ -4,7 +4,7 @@ use crate::abort::{Abort, Misuse, Reason};
 use crate::attempt::{Attempt, WorkerId};
 use crate::counter::NamedCounters;
 use crate::deferred::Execution;
-use crate::engine::{EngineId, Slot};
+use crate::engine::{EngineId, WorkerSlot};
 use crate::item::{Flags, ItemId};
 use crate::object::{Object, ObjectMeta};
 use crate::pin::Pin;
@@ -29,7 +29,7 @@ mod pending;
 pub struct Transaction<'w, P: Protocol> {
     pub(crate) protocol: &'w P,
     pub(crate) attempt: &'w mut Attempt<P>,
-    slot: &'w Slot<P>,
+    slot: &'w WorkerSlot<P>,
     /// The engine while the attempt can commit; 0, which no object has, once it cannot. So one comparison at the start
     /// of each operation finds both a foreign object and a stopped attempt.
     engine: EngineId,
@@ -56,7 +56,7 @@ pub(crate) enum Stop {
 
 /// The outcome of an attempt.
 #[derive(Debug)]
-pub(crate) enum Outcome {
+pub(crate) enum AttemptOutcome {
     /// As the body wanted: committed, or rolled back.
     Done,
     /// It lost a conflict.
@@ -73,7 +73,7 @@ pub(crate) enum Outcome {
 
 /// The result of a read.
 #[derive(Debug)]
-pub enum Found<V> {
+pub enum ReadValue<V> {
     /// The attempt has a pending write of the segment: the value is in the item's payload.
     Own(ItemId),
     /// The result of `load`, stable.
@@ -103,7 +103,7 @@ impl<'w, P: Protocol> Transaction<'w, P> {
         protocol: &'w P,
         engine: EngineId,
         attempt: &'w mut Attempt<P>,
-        slot: &'w Slot<P>,
+        slot: &'w WorkerSlot<P>,
         describe: bool,
     ) -> Self {
         label("begin");
@@ -118,7 +118,7 @@ impl<'w, P: Protocol> Transaction<'w, P> {
         protocol: &'w P,
         engine: EngineId,
         attempt: &'w mut Attempt<P>,
-        slot: &'w Slot<P>,
+        slot: &'w WorkerSlot<P>,
     ) -> Self {
         Self::of(protocol, engine, attempt, slot, false, false)
     }
@@ -129,7 +129,7 @@ impl<'w, P: Protocol> Transaction<'w, P> {
         protocol: &'w P,
         engine: EngineId,
         attempt: &'w mut Attempt<P>,
-        slot: &'w Slot<P>,
+        slot: &'w WorkerSlot<P>,
         describe: bool,
         open: bool,
     ) -> Self {
@@ -155,7 +155,7 @@ impl<'w, P: Protocol> Transaction<'w, P> {
         self.engine
     }
 
-    pub(crate) fn slot(&self) -> NonNull<Slot<P>> {
+    pub(crate) fn slot(&self) -> NonNull<WorkerSlot<P>> {
         NonNull::from(self.slot)
     }
 
@@ -259,15 +259,15 @@ impl<'w, P: Protocol> Transaction<'w, P> {
         object: &O,
         segment: NonNull<P::Header>,
         mut load: impl FnMut() -> V,
-    ) -> Result<Found<V>, Abort> {
+    ) -> Result<ReadValue<V>, Abort> {
         let id = if !P::TRACKS_READS {
             return match self.own_write(segment) {
-                Some(id) => Ok(Found::Own(id)),
+                Some(id) => Ok(ReadValue::Own(id)),
                 None if self.attempt.is_recorded() => {
                     // SAFETY: the caller's promise.
-                    Ok(Found::Shared(unsafe { self.load_recorded(object, segment, load) }))
+                    Ok(ReadValue::Shared(unsafe { self.load_recorded(object, segment, load) }))
                 }
-                None => Ok(Found::Shared(load())),
+                None => Ok(ReadValue::Shared(load())),
             };
         } else {
             // SAFETY: the caller's promise.
@@ -277,7 +277,7 @@ impl<'w, P: Protocol> Transaction<'w, P> {
                 if P::DEFERS && self.attempt.is_recorded() {
                     self.record_own_read(id);
                 }
-                return Ok(Found::Own(id));
+                return Ok(ReadValue::Own(id));
             }
             self.note_read(id);
             id
@@ -290,7 +290,7 @@ impl<'w, P: Protocol> Transaction<'w, P> {
             self.protocol.read(self.attempt, id, load)
         };
         match result {
-            Ok(value) => Ok(Found::Shared(value)),
+            Ok(value) => Ok(ReadValue::Shared(value)),
             Err(lost) => Err(self.lose(lost)),
         }
     }

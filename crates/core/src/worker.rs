@@ -4,13 +4,13 @@ use crate::abort::{Abort, Conflict, Error, Misuse, Reason};
 use crate::attempt::{Attempt, WorkerId};
 use crate::counter;
 use crate::deferred::Deferred;
-use crate::engine::{EngineId, Shared, Slot};
+use crate::engine::{Shared, WorkerSlot};
 use crate::policy::{Elder, RetryPolicy};
 use crate::profile::Profile;
 use crate::protocol::Protocol;
 use crate::retained::{self, HolderKind};
 use crate::statistics::Statistics;
-use crate::transaction::{Outcome, Transaction};
+use crate::transaction::{AttemptOutcome, Transaction};
 use crate::users_code::{Panics, drop_payload};
 use hotrow_sync::backoff::Backoff;
 use hotrow_sync::clock::{self, Duration};
@@ -63,13 +63,13 @@ impl Drop for NestingGuard {
 /// allocates nothing once these have grown. Dropping it gives its number back.
 pub struct Worker<P: Protocol> {
     shared: Arc<Shared<P>>,
-    slot: Arc<Slot<P>>,
+    slot: Arc<WorkerSlot<P>>,
     attempt: Attempt<P>,
     random: Random,
 }
 
 impl<P: Protocol> Worker<P> {
-    pub(crate) fn new(shared: Arc<Shared<P>>, slot: Arc<Slot<P>>, local: P::Local) -> Self {
+    pub(crate) fn new(shared: Arc<Shared<P>>, slot: Arc<WorkerSlot<P>>, local: P::Local) -> Self {
         let id = WorkerId(slot.number);
         // The same for each engine, so that simulations are repeatable.
         let random = Random::stream(0, u64::from(slot.number));
@@ -83,11 +83,6 @@ impl<P: Protocol> Worker<P> {
     /// The worker's number.
     pub fn id(&self) -> WorkerId {
         self.attempt.worker()
-    }
-
-    /// The engine it works for.
-    pub fn engine_id(&self) -> EngineId {
-        self.shared.id
     }
 
     /// This worker's counts, and those of earlier workers with the same number.
@@ -203,7 +198,7 @@ impl<P: Protocol> Worker<P> {
     fn admit<E>(&mut self, profile: &Profile) -> Result<NestingGuard, Error<E>> {
         let inside = NestingGuard::enter()?;
         self.attempt.begin_transaction(self.shared.policy.deadline);
-        if self.shared.elders.is_closed() && !self.wait_at_gate() {
+        if self.shared.gate.is_closed() && !self.wait_at_gate() {
             return Err(Error::Timeout(ConflictReport::at_gate().into_conflict(0)));
         }
         self.may_begin(profile)?;
@@ -214,7 +209,7 @@ impl<P: Protocol> Worker<P> {
     #[cold]
     fn wait_at_gate(&mut self) -> bool {
         let time_max = self.attempt.wait_max();
-        self.shared.elders.wait(time_max)
+        self.shared.gate.wait(time_max)
     }
 
     /// Checks that the memory limit admits an attempt.
@@ -251,14 +246,14 @@ impl<P: Protocol> Worker<P> {
                 break Err(Error::Timeout(lost.into_conflict(attempts)));
             }
             if elder.is_none() && policy.escalates_after(attempts, lost_time) {
-                elder = Some(shared.elders.escalate());
+                elder = Some(shared.gate.escalate());
                 // No new attempt disturbs it from now on; those in progress end soon, if their threads run at all.
                 backoff = Backoff::new(policy.backoff_max);
             }
             backoff.wait(&mut self.random);
             let passes = match &mut elder {
                 Some(elder) => elder.pass(shared.workers(), time_max),
-                None => !shared.elders.is_closed() || shared.elders.wait(time_max),
+                None => !shared.gate.is_closed() || shared.gate.wait(time_max),
             };
             if !passes {
                 break Err(Error::Timeout(lost.into_conflict(attempts)));
@@ -323,7 +318,7 @@ impl<P: Protocol> Worker<P> {
             Ok(Err(error)) => Attempted::failed(transaction.give_up_passing_on(), Some(error)),
             // Only the body's panic is passed on; panics of the roll-back after it are contained.
             Err(panic) => match transaction.give_up(&mut Panics::default()) {
-                Outcome::Lost(lost) => {
+                AttemptOutcome::Lost(lost) => {
                     drop_payload(panic);
                     Attempted::Aborted(lost)
                 }
@@ -358,14 +353,14 @@ impl<P: Protocol> OpenTransaction<'_, P> {
         Self::result(Panics::passing_on(|panics| self.transaction.cancel(panics)))
     }
 
-    fn result(outcome: Outcome) -> Result<(), Error> {
+    fn result(outcome: AttemptOutcome) -> Result<(), Error> {
         match outcome {
-            Outcome::Done => Ok(()),
-            Outcome::Lost(loss) => Err(Error::Conflict(loss.into_conflict(1))),
-            Outcome::Misused(misuse) => Err(Error::Misuse(misuse)),
-            Outcome::RolledBack => Err(Error::Rollback(Abort::rollback())),
-            Outcome::Panicked(message) => Err(Error::Panicked { message }),
-            Outcome::Told(limit) => Err(Error::MemoryLimit(limit)),
+            AttemptOutcome::Done => Ok(()),
+            AttemptOutcome::Lost(loss) => Err(Error::Conflict(loss.into_conflict(1))),
+            AttemptOutcome::Misused(misuse) => Err(Error::Misuse(misuse)),
+            AttemptOutcome::RolledBack => Err(Error::Rollback(Abort::rollback())),
+            AttemptOutcome::Panicked(message) => Err(Error::Panicked { message }),
+            AttemptOutcome::Told(limit) => Err(Error::MemoryLimit(limit)),
         }
     }
 }
@@ -402,15 +397,15 @@ enum Attempted<R, E> {
 
 impl<R, E: From<Abort>> Attempted<R, E> {
     /// The outcome of an attempt that did not commit; `error` is the body's error if it returned one.
-    fn failed(outcome: Outcome, error: Option<E>) -> Self {
+    fn failed(outcome: AttemptOutcome, error: Option<E>) -> Self {
         match outcome {
-            Outcome::Lost(lost) => Attempted::Aborted(lost),
-            Outcome::Misused(misuse) => Attempted::RolledBack(Error::Misuse(misuse)),
-            Outcome::Panicked(message) => Attempted::RolledBack(Error::Panicked { message }),
-            Outcome::Told(limit) => Attempted::RolledBack(Error::MemoryLimit(limit)),
+            AttemptOutcome::Lost(lost) => Attempted::Aborted(lost),
+            AttemptOutcome::Misused(misuse) => Attempted::RolledBack(Error::Misuse(misuse)),
+            AttemptOutcome::Panicked(message) => Attempted::RolledBack(Error::Panicked { message }),
+            AttemptOutcome::Told(limit) => Attempted::RolledBack(Error::MemoryLimit(limit)),
             // Even if the body has turned the token into another error: the intention has decided.
-            Outcome::RolledBack => Attempted::RolledBack(Error::Rollback(Abort::rollback().into())),
-            Outcome::Done => {
+            AttemptOutcome::RolledBack => Attempted::RolledBack(Error::Rollback(Abort::rollback().into())),
+            AttemptOutcome::Done => {
                 Attempted::RolledBack(Error::Rollback(error.unwrap_or_else(|| Abort::rollback().into())))
             }
         }

@@ -55,7 +55,7 @@ impl Visitor for &Giant {
     fn visit<P: Protocol>(self, name: &str) {
         let engine = Engine::<P>::named(name, RetryPolicy::default()).expect("chosen by this name");
         let rows = Table::<u64, u64, P>::ordered(&engine, "rows");
-        (0..self.writes).for_each(|key| assert!(rows.load(key, 0)));
+        (0..self.writes).for_each(|key| assert!(rows.bulk_insert(key, 0)));
         let (other, stop) = (TBox::new(&engine, 0u64), AtomicBool::new(false));
         let (took, attempts, wait_max) = thread::scope(|scope| {
             let updater = scope.spawn(|| {

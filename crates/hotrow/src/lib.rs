@@ -7,7 +7,7 @@
 //!     let engine = Engine::<Occ>::new(); // The protocol is a type: `Tl2` would do as well.
 //!     let accounts = Table::<u32, i64, Occ>::hash(&engine, "accounts", 4);
 //!     for account in 0..4 {
-//!         accounts.load(account, 1_000);
+//!         accounts.bulk_insert(account, 1_000);
 //!     }
 //!     std::thread::scope(|scope| {
 //!         for payer in 1..4 {
@@ -233,8 +233,8 @@
 //! fetches them together; it changes no result.
 //!
 //! A *secondary index* finds rows by something other than their key. The transaction that changes a row also updates
-//! the index, and several rows may have the same secondary key. A table declared *fixed* (immutable) is loaded once
-//! and then read without any tracking. A transaction that tries to change it ends with [`Misuse::StaticTable`].
+//! the index, and several rows may have the same secondary key. A table declared *immutable* (immutable) is loaded once
+//! and then read without any tracking. A transaction that tries to change it ends with [`Misuse::ImmutableTable`].
 //!
 //! ```
 //! use hotrow::{Direction, Engine, Error, Misuse, Occ, Table, Text};
@@ -245,7 +245,7 @@
 //! let by_name = builder.secondary("by_name", |_number, name| *name);
 //! let people = builder.build();
 //! for (number, name) in [(1, "cole"), (2, "able"), (3, "cole")] {
-//!     people.load(number, Text::truncated(name)); // Outside of any transaction, to fill the table.
+//!     people.bulk_insert(number, Text::truncated(name)); // Outside of any transaction, to fill the table.
 //! }
 //! let coles = engine.run(|tx| {
 //!     let name = Text::truncated("cole");
@@ -258,11 +258,11 @@
 //! })?;
 //! assert_eq!(coles, [1, 3]);
 //!
-//! let prices = Table::<u32, u64, Occ>::builder(&engine, "prices").hash(10).fixed().build();
-//! prices.load(7, 99);
+//! let prices = Table::<u32, u64, Occ>::builder(&engine, "prices").hash(10).immutable().build();
+//! prices.bulk_insert(7, 99);
 //! assert_eq!(engine.run(|tx| prices.get(tx, &7))?, Some(99));
 //! let refused = engine.run(|tx| prices.insert(tx, 8, 100));
-//! assert!(matches!(refused, Err(Error::Misuse(Misuse::StaticTable { .. }))));
+//! assert!(matches!(refused, Err(Error::Misuse(Misuse::ImmutableTable { .. }))));
 //! # Ok::<(), hotrow::Error>(())
 //! ```
 //!
@@ -275,7 +275,7 @@
 //! one.
 //!
 //! *Eager*, the simplest context, runs each operation at once, as a closure would, and compiles to the same code;
-//! [`commute`](Context::commute) is an ordinary update there. *Recording* runs the procedure, rolls it back, and
+//! [`commute`](Context::commute) is an ordinary update there. *Tracing* runs the procedure, rolls it back, and
 //! returns its operations in order. For each it lists the table, the key, the kind, and the operations on whose
 //! results it depends. Under a protocol that defers or shares operations, [`Database::execute`] uses a context made
 //! for that ([`Deferring`](context::Deferring), [`Graph`](context::Graph)).
@@ -313,13 +313,13 @@
 //! let engine = Engine::<Occ>::new();
 //! let mut database = Database::new(&engine);
 //! let accounts = database.add_table(Table::hash(&engine, "accounts", 10));
-//! database.table(accounts).load(1, 100);
-//! database.table(accounts).load(2, 0);
+//! database.table(accounts).bulk_insert(1, 100);
+//! database.table(accounts).bulk_insert(2, 0);
 //!
 //! let mut worker = engine.worker()?;
 //! let transfer = Transfer { accounts, from: 1, to: 2, amount: 70 };
-//! let recorded = database.record(&mut worker, &transfer)?; // Changes nothing.
-//! assert_eq!(recorded.to_string(), "  0 Write accounts[1]\n  1 Commutative accounts[2] if 0\n");
+//! let trace = database.trace(&mut worker, &transfer)?; // Changes nothing.
+//! assert_eq!(trace.to_string(), "  0 Write accounts[1]\n  1 Commutative accounts[2] if 0\n");
 //! assert_eq!(database.execute(&mut worker, &transfer), Ok(true));
 //! assert!(database.execute(&mut worker, &transfer).is_err(), "30 are left");
 //! assert_eq!(engine.run(|tx| database.table(accounts).get(tx, &2))?, Some(70));
@@ -351,7 +351,7 @@
 //! | [`Error::Rollback`] | the body returned an error of its own, which is inside; or a [condition](Transaction::require) did not hold | no |
 //! | [`Error::Panicked`] | a deferred operation panicked | no |
 //! | [`Error::MemoryLimit`] | more memory is retained than the engine's limit, if it has one; names the transaction that retains it | yes, unless that was this transaction |
-//! | [`Error::Misuse`] | the transaction can never succeed: a nested transaction, an object of another engine, an index out of bounds, a change of a fixed table, a scan of a hash table, a write in a read-only transaction, too many workers, a deferred value of another transaction | no |
+//! | [`Error::Misuse`] | the transaction can never succeed: a nested transaction, an object of another engine, an index out of bounds, a change of an immutable table, a scan of a hash table, a write in a read-only transaction, too many workers, a deferred value of another transaction | no |
 //!
 //! A body with an error type of its own runs with [`try_run`](Engine::try_run). The type must implement
 //! `From<Abort>`, so that `?` works.
@@ -596,7 +596,7 @@
 //!
 //! let engine = Engine::<Occ>::new();
 //! let stock = Table::<(u16, u32), u64, Occ>::hash(&engine, "stock", 10);
-//! stock.load((1, 77), 0);
+//! stock.bulk_insert((1, 77), 0);
 //!
 //! // A transaction that another one overtakes once.
 //! let mut overtaken = false;
@@ -721,7 +721,7 @@ pub use hotrow_protocols::{Drp, McsLocking, Mocc, NoProtocol, Occ, Plor, TicToc,
 #[doc(inline)]
 pub use hotrow_tables::{
     Context, Data, Database, Direction, IndexRef, Key, KeyRange, Operation, OperationId, OperationKind,
-    Procedure, Recorded, SecondaryIndex, Table, TableBuilder, TableMemory, TableRef, Text, TextError,
+    Procedure, ProcedureTrace, SecondaryIndex, Table, TableBuilder, TableMemory, TableRef, Text, TextError,
 };
 
 /// The names that most programs use: `use hotrow::prelude::*;`.

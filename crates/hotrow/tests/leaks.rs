@@ -44,7 +44,7 @@ fn defer_with<P: Protocol>(open: &mut OpenTransaction<'_, P>, number: &TBox<u64,
 }
 
 #[test]
-fn what_a_leaked_transaction_had_deferred_is_never_dropped_by_another_thread() {
+fn operations_that_a_leaked_transaction_deferred_are_never_dropped_by_another_thread() {
     for_each_protocol!(1, |P| {
         let engine = support::engine::<P>();
         let shared = Rc::new(());
@@ -65,7 +65,7 @@ fn what_a_leaked_transaction_had_deferred_is_never_dropped_by_another_thread() {
             });
             assert_eq!(Rc::strong_count(&shared), held);
         }
-        // What is not leaked is dropped, here.
+        // Values that are not leaked are dropped, here.
         let held = Rc::strong_count(&shared);
         let other = TBox::new(&engine, 0u64);
         let mut worker = engine.worker().unwrap();
@@ -86,7 +86,7 @@ impl<P: Protocol> World<P> {
     fn new(engine: &Engine<P>, census: &Census) -> Self {
         let rows = [Table::hash(engine, "hash", 4), Table::ordered(engine, "ordered")];
         for table in &rows {
-            (0..10).for_each(|key| _ = table.load(key, census.value(key)));
+            (0..10).for_each(|key| _ = table.bulk_insert(key, census.value(key)));
         }
         Self { text: TBox::new(engine, String::from("text")), count: TCounter::new(engine, 0), rows }
     }
@@ -109,7 +109,7 @@ impl<P: Protocol> World<P> {
 
 /// A leaked transaction holds its locks for ever: who wants them may wait in vain, and nothing worse.
 #[test]
-fn what_a_leaked_transaction_holds_stays_as_it_was() {
+fn values_locked_by_a_leaked_transaction_stay_as_they_were() {
     for_each_protocol!(2, |P| {
         let policy = RetryPolicy {
             attempts_max: 3,

@@ -152,7 +152,7 @@ fn with_a_limit_writers_are_told_who_keeps_the_memory_and_that_one_is_told_to_en
                         assert_eq!(updates, 0);
                     }
                     assert_eq!(census.alive(), alive, "memory grows no more");
-                    // What only reads is not refused.
+                    // Read-only transactions are not refused.
                     let mut worker =
                         engine.worker().map_err(|misuse| matches!(misuse, Misuse::TooManyWorkers { .. }));
                     if let Ok(worker) = &mut worker {
@@ -238,7 +238,7 @@ fn a_walk_that_keeps_too_much_is_named_and_told_to_end() {
     engine.set_retained_bytes_max(Some(8 * MIB));
     let row = TBox::new(&engine, Row::new(&census));
     let table = Table::<u64, u64, Occ>::hash(&engine, "walked", 5_000);
-    (0..5_000).for_each(|key| assert!(table.load(key, key)));
+    (0..5_000).for_each(|key| assert!(table.bulk_insert(key, key)));
     let mut worker = engine.worker().unwrap();
     let mut visited = 0;
     let walked = table.for_each(&mut worker, |_, _| {

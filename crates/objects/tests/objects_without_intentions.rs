@@ -68,7 +68,7 @@ unsafe impl<P: Protocol> Object<P> for Shared<P> {
 const ROUNDS: u64 = 400;
 
 #[test]
-fn what_is_written_to_them_belongs_to_what_is_deferred_elsewhere() {
+fn their_writes_and_deferred_operations_elsewhere_commit_together() {
     for variant in Drp::VARIANTS {
         let engine = Engine::<Drp>::named(variant.name, RetryPolicy::default()).unwrap();
         let (register, boxed) = (Register::new(&engine), TBox::new(&engine, 0u64));

@@ -4,7 +4,7 @@
 //! the figures all go through this module.
 
 use crate::{Drp, McsLocking, Mocc, NoProtocol, Occ, Plor, TicToc, Tl2, TwoPhaseLocking};
-use hotrow_core::{Protocol, Variant, Variants as _};
+use hotrow_core::{Capabilities as _, Protocol, Variant, Variants as _};
 use hotrow_sync::LazyLock;
 
 /// Description of one variant of a protocol, available without choosing the protocol's type.

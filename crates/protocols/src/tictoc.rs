@@ -85,7 +85,7 @@ pub struct TicTocLocal {
     /// The latest write timestamp that its current attempt has read.
     latest: u64,
     /// The current commit's timestamp.
-    commit: u64,
+    commit_ts: u64,
 }
 
 impl TicToc {
@@ -96,14 +96,14 @@ impl TicToc {
         self.floor.load(Ordering::SeqCst)
     }
 
-    /// Raises the floor to `moment`, so that later structural commits take no earlier timestamp.
+    /// Raises the floor to `commit_ts`, so that later structural commits take no earlier timestamp.
     #[inline]
-    fn raise_floor(&self, moment: u64) {
+    fn raise_floor(&self, commit_ts: u64) {
         // The loads, too, must be in the total order: they stand for the update by which another commit raised the
         // floor.
         let mut seen = self.floor();
-        while seen < moment {
-            match self.floor.compare_exchange(seen, moment, Ordering::SeqCst, Ordering::SeqCst) {
+        while seen < commit_ts {
+            match self.floor.compare_exchange(seen, commit_ts, Ordering::SeqCst, Ordering::SeqCst) {
                 Ok(_) => return,
                 Err(now) => seen = now,
             }
@@ -165,26 +165,26 @@ impl TicToc {
     #[cfg_attr(not(debug_assertions), inline(always))]
     fn validate(&self, attempt: &mut Attempt<Self>, earliest: u64) -> Result<(), ConflictCause> {
         Self::upgrade_predicates(attempt)?;
-        let mut moment = earliest.max(attempt.local.latest);
+        let mut commit_ts = earliest.max(attempt.local.latest);
         if attempt.has_structures() || attempt.changes_structure() {
-            moment = moment.max(self.floor());
-            Self::extend_reads(attempt, moment)?;
-            self.raise_floor(moment);
+            commit_ts = commit_ts.max(self.floor());
+            Self::extend_reads(attempt, commit_ts)?;
+            self.raise_floor(commit_ts);
             attempt.check_structures()?;
         } else {
-            Self::extend_reads(attempt, moment)?;
+            Self::extend_reads(attempt, commit_ts)?;
         }
-        attempt.local.commit = moment;
+        attempt.local.commit_ts = commit_ts;
         Ok(())
     }
 
-    /// Phase 3: makes every version read valid at `moment`.
+    /// Phase 3: makes every version read valid at `commit_ts`.
     #[cfg_attr(not(debug_assertions), inline(always))]
-    fn extend_reads(attempt: &Attempt<Self>, moment: u64) -> Result<(), ConflictCause> {
+    fn extend_reads(attempt: &Attempt<Self>, commit_ts: u64) -> Result<(), ConflictCause> {
         for (id, item) in attempt.items.entries() {
             // A locked segment was locked in the version read.
-            if item.is(Flags::READ) && item.mark.read() < moment && !item.is(Flags::LOCKED) {
-                let extended = item.header().extend(item.mark, moment);
+            if item.is(Flags::READ) && item.mark.read() < commit_ts && !item.is(Flags::LOCKED) {
+                let extended = item.header().extend(item.mark, commit_ts);
                 extended.map_err(|reason| ConflictCause::item(reason, id))?;
             }
         }
@@ -273,7 +273,7 @@ unsafe impl Protocol for TicToc {
 
     #[inline]
     fn finish(&self, mut prepared: Prepared<'_, Self>) {
-        let timestamps = Timestamps::written_at(prepared.attempt().local.commit);
+        let timestamps = Timestamps::written_at(prepared.attempt().local.commit_ts);
         prepared.install_all(|_| (), |item| item.header().unlock_as(timestamps));
     }
 

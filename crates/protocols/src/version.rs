@@ -23,13 +23,13 @@ const LOCKED: u64 = 1;
 impl Version {
     /// Makes the version of a number and a worker.
     #[cfg_attr(not(debug_assertions), inline(always))]
-    pub fn new(number: u64, worker: WorkerId) -> Self {
+    pub(crate) fn new(number: u64, worker: WorkerId) -> Self {
         Self((number << (WORKER_BITS + 1)) | (u64::from(worker.number()) << 1))
     }
 
     /// Returns the number.
     #[cfg_attr(not(debug_assertions), inline(always))]
-    pub fn number(self) -> u64 {
+    pub(crate) fn number(self) -> u64 {
         self.0 >> (WORKER_BITS + 1)
     }
 

@@ -146,7 +146,7 @@ pub(crate) struct WorkerStates {
     states: PerWorker<WorkerState>,
     /// Number of workers that have begun a transaction.
     workers: AtomicU32,
-    looks: SpinPolicy,
+    spin: SpinPolicy,
 }
 
 /// How often a waiter checks its condition before it parks, where each worker has a processor: first between pauses,
@@ -174,8 +174,8 @@ impl SpinPolicy {
 }
 
 impl WorkerStates {
-    pub(crate) fn new(looks: SpinPolicy) -> Self {
-        Self { states: PerWorker::new(WORKERS_MAX), workers: AtomicU32::new(0), looks }
+    pub(crate) fn new(spin: SpinPolicy) -> Self {
+        Self { states: PerWorker::new(WORKERS_MAX), workers: AtomicU32::new(0), spin }
     }
 
     /// Returns the state of a worker.
@@ -396,15 +396,15 @@ impl WorkerStates {
     /// Spins within bounds until a wait is over. Most turns check only the hint, which disturbs nobody.
     fn spin(&self, mut hint: impl FnMut() -> bool, mut condition: impl FnMut() -> bool) -> bool {
         const HINTS: u32 = 16;
-        let mut looks = 0;
+        let mut checks = 0;
         let SpinPolicy { spinning, yielding } = match () {
             () if cfg!(loom) => SpinPolicy { spinning: 0, yielding: 0 },
             () if self.is_crowded() => SpinPolicy::CROWDED,
-            () => self.looks,
+            () => self.spin,
         };
         spin_until(spinning, || {
-            looks += 1;
-            hint() || looks % HINTS == 0 && condition()
+            checks += 1;
+            hint() || checks % HINTS == 0 && condition()
         }) && condition()
             || yielding > 0 && yield_until(yielding, condition)
     }
@@ -446,7 +446,7 @@ mod tests {
     }
 
     #[test]
-    fn who_began_earlier_is_older_and_ties_are_broken_by_the_worker() {
+    fn an_earlier_begin_is_older_and_ties_are_broken_by_the_worker() {
         let [first, second, later] = [stamp(0, 9, 7), stamp(1, 3, 7), stamp(0, 1, 8)];
         assert!(first.is_older_than(second) && second.is_older_than(later) && first.is_older_than(later));
         assert!(!first.is_older_than(first) && !later.is_older_than(first));

@@ -64,7 +64,7 @@ pub use operations::{
     access, cores, current_core, fence, is_active, label, now, park_if, park_on, pause, quietly, should_stop,
     sleep, unpark_all, unpark_one, work, yield_now,
 };
-pub use outcome::{End, Fate, Outcome, ParkedCore};
+pub use outcome::{End, Fate, ParkedCore, SimulationReport};
 pub use random::Random;
 pub use schedule::{Choice, Priorities, RandomSwitches, Schedule};
 pub use simulation::{Config, ConfigError, Ending, Order, Simulation, free_abandoned_stacks};

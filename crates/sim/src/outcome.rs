@@ -98,10 +98,10 @@ pub enum Fate {
     Ended,
 }
 
-/// The outcome of a simulation.
+/// The report on a simulation.
 #[derive(Debug)]
 #[non_exhaustive]
-pub struct Outcome<R> {
+pub struct SimulationReport<R> {
     /// The event that ended the simulation.
     pub end: End,
     /// The result of each core's body; `None` if the body did not return.
@@ -124,7 +124,7 @@ pub struct Outcome<R> {
     pub trace: Trace,
 }
 
-impl<R> Outcome<R> {
+impl<R> SimulationReport<R> {
     /// The latest of the cores' clocks, in virtual nanoseconds.
     pub fn virtual_ns(&self) -> u64 {
         self.clocks_ns.iter().copied().max().unwrap_or(0)

@@ -12,7 +12,7 @@ use crate::fault::Faults;
 use crate::machine::Machine;
 use crate::memory::Memory;
 use crate::operations::TIME_MAX_PS;
-use crate::outcome::{End, Fate, Outcome};
+use crate::outcome::{End, Fate, SimulationReport};
 use crate::regions::Htm;
 use crate::schedule::{Priorities, RandomSwitches, Schedule};
 use crate::trace::Trace;
@@ -208,11 +208,6 @@ impl Simulation {
         Ok(Self { config })
     }
 
-    /// The options.
-    pub fn config(&self) -> &Config {
-        &self.config
-    }
-
     /// Runs `body` once on each core, with the core's number, until all have returned.
     ///
     /// The bodies run on this thread, each on its own stack, and may switch at any step. If one of them holds a
@@ -226,7 +221,7 @@ impl Simulation {
     ///
     /// With the same payload if a core panics, after the other cores have ended. If called from inside a
     /// simulation. If there is no memory for the stacks.
-    pub fn run<R>(&self, body: impl Fn(usize) -> R) -> Outcome<R> {
+    pub fn run<R>(&self, body: impl Fn(usize) -> R) -> SimulationReport<R> {
         let mut outcome = self.try_run(body);
         if let End::Panicked { payload, .. } = &mut outcome.end {
             let payload = mem::replace(payload, Box::new(()));
@@ -236,7 +231,7 @@ impl Simulation {
     }
 
     /// As [`run`](Self::run), but a core's panic is returned as [`End::Panicked`].
-    pub fn try_run<R>(&self, body: impl Fn(usize) -> R) -> Outcome<R> {
+    pub fn try_run<R>(&self, body: impl Fn(usize) -> R) -> SimulationReport<R> {
         let Config { seed, cores, ref order, .. } = self.config;
         let schedule: Option<Box<dyn Schedule>> = match *order {
             Order::LeastClock => None,
@@ -249,11 +244,19 @@ impl Simulation {
     }
 
     /// As [`try_run`](Self::try_run), but with the caller's schedule instead of the order in the options.
-    pub fn try_run_with<R>(&self, schedule: Box<dyn Schedule>, body: impl Fn(usize) -> R) -> Outcome<R> {
+    pub fn try_run_with<R>(
+        &self,
+        schedule: Box<dyn Schedule>,
+        body: impl Fn(usize) -> R,
+    ) -> SimulationReport<R> {
         self.try_run_by(Some(schedule), body)
     }
 
-    fn try_run_by<R>(&self, schedule: Option<Box<dyn Schedule>>, body: impl Fn(usize) -> R) -> Outcome<R> {
+    fn try_run_by<R>(
+        &self,
+        schedule: Option<Box<dyn Schedule>>,
+        body: impl Fn(usize) -> R,
+    ) -> SimulationReport<R> {
         assert!(engine::active().is_null(), "a simulation cannot run inside another");
         let config = &self.config;
         let cores = config.cores;
@@ -335,7 +338,7 @@ impl Simulation {
             (None, end) => end.unwrap_or(End::Finished),
         };
         let fates: Vec<Fate> = (0..cores).map(|core| engine.fate(core)).collect();
-        Outcome {
+        SimulationReport {
             end,
             results: results.into_iter().map(Cell::into_inner).collect(),
             fates,

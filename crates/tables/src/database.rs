@@ -1,11 +1,11 @@
 //! Databases: tables that procedures name independently of the protocol.
 
-use crate::context::{Deferring, Eager, Graph, Recording};
+use crate::context::{Deferring, Eager, Graph, Tracing};
 use crate::key::Key;
 use crate::procedure::Procedure;
-use crate::recording::Recorded;
 use crate::secondary::SecondaryIndex;
 use crate::table::{Table, TableBuilder};
+use crate::trace::ProcedureTrace;
 use hotrow_core::{Abort, Engine, Error, Protocol, Value, Worker};
 use hotrow_sync::atomic::{Ordering, unfollowed::AtomicU64};
 use std::any::Any;
@@ -16,19 +16,19 @@ use std::marker::PhantomData;
 ///
 /// It does not depend on the protocol, so that one procedure works with every protocol.
 pub struct TableRef<K, R> {
-    place: Place,
+    part: PartId,
     /// Invariant: a reference must not become one to a table of a subtype or supertype.
     types: PhantomData<fn(K, R) -> (K, R)>,
 }
 
 /// A reference to a secondary index of a database, likewise.
 pub struct IndexRef<S, K, R> {
-    place: Place,
+    part: PartId,
     types: PhantomData<fn(S, K, R) -> (S, K, R)>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Place {
+struct PartId {
     database: u64,
     number: u32,
 }
@@ -41,7 +41,7 @@ impl<K, R> Clone for TableRef<K, R> {
 impl<K, R> Copy for TableRef<K, R> {}
 impl<K, R> fmt::Debug for TableRef<K, R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "TableRef({})", self.place.number)
+        write!(f, "TableRef({})", self.part.number)
     }
 }
 
@@ -53,7 +53,7 @@ impl<S, K, R> Clone for IndexRef<S, K, R> {
 impl<S, K, R> Copy for IndexRef<S, K, R> {}
 impl<S, K, R> fmt::Debug for IndexRef<S, K, R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "IndexRef({})", self.place.number)
+        write!(f, "IndexRef({})", self.part.number)
     }
 }
 
@@ -107,7 +107,7 @@ impl<P: Protocol> Database<P> {
 
     /// Adds a table.
     pub fn add_table<K: Key, R: Value>(&mut self, table: Table<K, R, P>) -> TableRef<K, R> {
-        TableRef { place: self.push(Box::new(table)), types: PhantomData }
+        TableRef { part: self.push(Box::new(table)), types: PhantomData }
     }
 
     /// Adds a secondary index of a table that was or will be added.
@@ -115,20 +115,20 @@ impl<P: Protocol> Database<P> {
         &mut self,
         index: SecondaryIndex<S, K, R, P>,
     ) -> IndexRef<S, K, R> {
-        IndexRef { place: self.push(Box::new(index)), types: PhantomData }
+        IndexRef { part: self.push(Box::new(index)), types: PhantomData }
     }
 
-    fn push(&mut self, part: Box<dyn Any + Send + Sync>) -> Place {
+    fn push(&mut self, part: Box<dyn Any + Send + Sync>) -> PartId {
         self.parts.push(part);
-        Place { database: self.number, number: self.parts.len() as u32 - 1 }
+        PartId { database: self.number, number: self.parts.len() as u32 - 1 }
     }
 
     #[inline(always)]
-    fn part<T: Any>(&self, place: Place) -> &T {
-        assert!(place.database == self.number, "the reference belongs to another database");
-        let part = &*self.parts[place.number as usize];
+    fn part<T: Any>(&self, id: PartId) -> &T {
+        assert!(id.database == self.number, "the reference belongs to another database");
+        let part = &*self.parts[id.number as usize];
         debug_assert!(part.is::<T>());
-        // SAFETY: only `add_table` and `add_index` make references, with the types of the part at this place, and the
+        // SAFETY: only `add_table` and `add_index` make references, with the types of the part with this number, and the
         // fields are private. The database's number shows that this database made the reference.
         unsafe { &*std::ptr::from_ref(part).cast::<T>() }
     }
@@ -140,7 +140,7 @@ impl<P: Protocol> Database<P> {
     /// If the reference is another database's.
     #[inline(always)]
     pub fn table<K: Key, R: Value>(&self, table: TableRef<K, R>) -> &Table<K, R, P> {
-        self.part(table.place)
+        self.part(table.part)
     }
 
     /// Returns a secondary index.
@@ -153,7 +153,7 @@ impl<P: Protocol> Database<P> {
         &self,
         index: IndexRef<S, K, R>,
     ) -> &SecondaryIndex<S, K, R, P> {
-        self.part(index.place)
+        self.part(index.part)
     }
 
     /// Runs a procedure as a transaction. Operations run at once, with two exceptions unless the procedure only
@@ -197,31 +197,35 @@ impl<P: Protocol> Database<P> {
         worker.try_run_as(procedure.profile(), |tx| procedure.run(&mut Eager::new(self, tx)))
     }
 
-    /// Runs a procedure on the current state, records its operations, and rolls everything back.
+    /// Runs a procedure on the current state, traces its operations, and rolls everything back.
     ///
-    /// The recording is valid for this input and this state. A procedure whose operations depend on forced values
-    /// must be recorded once for each of its paths.
+    /// The trace is valid for this input and this state. A procedure whose operations depend on forced values
+    /// must be traced once for each of its paths.
     ///
     /// # Errors
     ///
-    /// As [`Worker::run`], except that a rollback that the procedure requests only ends the recording
-    /// ([`Recorded::rolls_back`]).
-    pub fn record<T: Procedure>(&self, worker: &mut Worker<P>, procedure: &T) -> Result<Recorded, Error> {
-        let mut recorded = Recorded::default();
+    /// As [`Worker::run`], except that a rollback that the procedure requests only ends the trace
+    /// ([`ProcedureTrace::rolls_back`]).
+    pub fn trace<T: Procedure>(
+        &self,
+        worker: &mut Worker<P>,
+        procedure: &T,
+    ) -> Result<ProcedureTrace, Error> {
+        let mut trace = ProcedureTrace::default();
         let result = worker.run(|tx| {
-            let mut context = Recording::new(Eager::new(self, tx));
+            let mut context = Tracing::new(Eager::new(self, tx));
             let result = procedure.run(&mut context);
-            recorded = context.finish(result.as_ref().ok());
+            trace = context.finish(result.as_ref().ok());
             match result {
                 Ok(_) => Err(Abort::rollback()),
                 Err(abort) => {
-                    recorded.rolls_back = abort == Abort::rollback();
+                    trace.rolls_back = abort == Abort::rollback();
                     Err::<(), _>(abort)
                 }
             }
         });
         match result {
-            Ok(()) | Err(Error::Rollback(_)) => Ok(recorded),
+            Ok(()) | Err(Error::Rollback(_)) => Ok(trace),
             Err(error) => Err(error),
         }
     }

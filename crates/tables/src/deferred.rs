@@ -6,7 +6,7 @@
 
 use crate::index::Keyed;
 use crate::key::Key;
-use crate::operations::Seen;
+use crate::operations::RowView;
 use crate::record::{Record, State};
 use crate::secondary::MaintainedIndex;
 use crate::storage::{Shared, key_hash};
@@ -33,14 +33,14 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
             if unsafe { record.as_ref() }.state() == State::Present || tx.has_made(Record::address(record)) {
                 return Ok(Some(record));
             }
-            match self.see(tx, record)? {
-                Seen::Dead => self.unlink_dead(tx, record),
-                Seen::Present(_) => {
+            match self.read_record(tx, record)? {
+                RowView::Dead => self.unlink_dead(tx, record),
+                RowView::Present(_) => {
                     // The operation reads the row when it runs, in its place in program order.
                     tx.read_as_condition();
                     return Ok(Some(record));
                 }
-                Seen::Own(_) => return Ok(Some(record)),
+                RowView::Own(_) => return Ok(Some(record)),
             }
         }
     }
@@ -96,16 +96,16 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         look: impl FnOnce(&R) -> O + 'static,
     ) -> Result<Deferred<Option<O>>, Abort> {
         tx.enter(&self.meta)?;
-        if self.fixed {
+        if self.immutable {
             let output = self.read(tx, key, look)?;
             return Ok(tx.known(output));
         }
         self.defer(tx, key, Access::Read, (), None, move |table, tx, record, ()| {
-            match table.see(tx, record)? {
+            match table.read_record(tx, record)? {
                 // SAFETY: stable and present, loaded while the attempt was pinned.
-                Seen::Present(snapshot) => Ok(Some(look(unsafe { snapshot.row(tx.pin()) }))),
-                Seen::Own(id) => Ok(table.look_at_own(tx, record, id, look)),
-                Seen::Dead => Err(table.died(tx, record)),
+                RowView::Present(snapshot) => Ok(Some(look(unsafe { snapshot.row(tx.pin()) }))),
+                RowView::Own(id) => Ok(table.look_at_own(tx, record, id, look)),
+                RowView::Dead => Err(table.died(tx, record)),
             }
         })
     }
@@ -251,7 +251,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
             return Ok(deferred);
         }
         let record = record.expect("not called: the keys are not known");
-        for secondary in self.secondaries.iter().filter(|secondary| !secondary.is_fixed()) {
+        for secondary in self.secondaries.iter().filter(|secondary| !secondary.is_immutable()) {
             tx.leave_unsettled(secondary.meta());
         }
         let table = NonNull::from(self);
@@ -272,7 +272,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     }
 
     pub(crate) fn moving_secondaries(&self) -> impl Iterator<Item = &dyn MaintainedIndex<K, R, P>> {
-        self.secondaries.iter().map(|secondary| &**secondary).filter(|secondary| !secondary.is_fixed())
+        self.secondaries.iter().map(|secondary| &**secondary).filter(|secondary| !secondary.is_immutable())
     }
 
     fn defer_insert<A: Input<Value = K>, B: Input<Value = R>>(

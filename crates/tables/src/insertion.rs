@@ -2,7 +2,7 @@
 
 use crate::index::{Insertion, Keyed};
 use crate::key::{Image, Key};
-use crate::operations::{Changes, Seen};
+use crate::operations::{Changes, RowView};
 use crate::record::{Record, State};
 use crate::storage::{Shared, tag};
 use hotrow_core::{Abort, Cell, ItemId, Pin, Protocol, Transaction, Value};
@@ -56,10 +56,10 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
                     continue;
                 }
             };
-            match self.see(tx, existing)? {
-                Seen::Present(_) => return Ok(false),
-                Seen::Own(id) => return self.insert_again(tx, existing, id, fresh.row()),
-                Seen::Dead => self.unlink_dead(tx, existing),
+            match self.read_record(tx, existing)? {
+                RowView::Present(_) => return Ok(false),
+                RowView::Own(id) => return self.insert_again(tx, existing, id, fresh.row()),
+                RowView::Dead => self.unlink_dead(tx, existing),
             }
         }
     }
@@ -99,7 +99,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     }
 
     /// Inserts a row outside of any transaction. False if the key exists.
-    pub(crate) fn load(&self, key: K, row: R, pin: &Pin) -> bool {
+    pub(crate) fn bulk_insert(&self, key: K, row: R, pin: &Pin) -> bool {
         let entry = (!self.secondaries.is_empty()).then(|| (key.clone(), row.clone()));
         let fresh = Fresh::new(Record::boxed(P::Header::default(), State::Present, key, row));
         // SAFETY: as in `insert`.
@@ -112,7 +112,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         }
         if let Some((key, row)) = entry {
             for secondary in &self.secondaries {
-                secondary.load(&key, &row, pin);
+                secondary.bulk_insert(&key, &row, pin);
             }
         }
         true

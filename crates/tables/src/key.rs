@@ -42,7 +42,7 @@ mod sealed {
 /// impl Image for Mine {
 ///     const LEAST: Self = Mine;
 ///     const GREATEST: Self = Mine;
-///     type Slot = ();
+///     type Atomic = ();
 ///     fn load((): &()) -> Self {
 ///         Mine
 ///     }
@@ -59,12 +59,12 @@ pub trait Image: sealed::Sealed + Copy + Ord + Debug + Send + Sync + 'static {
     /// The greatest image.
     const GREATEST: Self;
     /// The image as atomic words.
-    type Slot: Default + Debug + Send + Sync;
+    type Atomic: Default + Debug + Send + Sync;
     /// Reads the words one by one. The result may be torn while another thread writes them; the caller excludes this
     /// by the node's version.
-    fn load(slot: &Self::Slot) -> Self;
+    fn load(slot: &Self::Atomic) -> Self;
     /// Writes the words one by one.
-    fn store(self, slot: &Self::Slot);
+    fn store(self, slot: &Self::Atomic);
     /// Appends the image as bytes, whose order is the order of images.
     fn put_bytes(&self, bytes: &mut Vec<u8>);
     /// Compares as `cmp` does, but is inlined into its caller, because a search does little else.
@@ -79,7 +79,7 @@ pub trait Image: sealed::Sealed + Copy + Ord + Debug + Send + Sync + 'static {
 impl Image for u64 {
     const LEAST: Self = 0;
     const GREATEST: Self = u64::MAX;
-    type Slot = AtomicU64;
+    type Atomic = AtomicU64;
     #[inline]
     fn load(slot: &AtomicU64) -> Self {
         // Relaxed: the version word of the node that holds the slot orders it (`StructureVersion`).
@@ -111,7 +111,7 @@ impl<const N: usize> Default for Words<N> {
 impl<const N: usize> Image for [u64; N] {
     const LEAST: Self = [0; N];
     const GREATEST: Self = [u64::MAX; N];
-    type Slot = Words<N>;
+    type Atomic = Words<N>;
     #[inline]
     fn load(slot: &Words<N>) -> Self {
         std::array::from_fn(|at| slot.0[at].load(Ordering::Relaxed))
@@ -139,13 +139,13 @@ impl<const N: usize> Image for [u64; N] {
 impl<A: Image, B: Image> Image for (A, B) {
     const LEAST: Self = (A::LEAST, B::LEAST);
     const GREATEST: Self = (A::GREATEST, B::GREATEST);
-    type Slot = (A::Slot, B::Slot);
+    type Atomic = (A::Atomic, B::Atomic);
     #[inline]
-    fn load(slot: &Self::Slot) -> Self {
+    fn load(slot: &Self::Atomic) -> Self {
         (A::load(&slot.0), B::load(&slot.1))
     }
     #[inline]
-    fn store(self, slot: &Self::Slot) {
+    fn store(self, slot: &Self::Atomic) {
         self.0.store(&slot.0);
         self.1.store(&slot.1);
     }
@@ -336,7 +336,7 @@ mod tests {
 
     #[test]
     fn an_image_survives_shared_memory() {
-        let slot = <(u64, [u64; 2]) as Image>::Slot::default();
+        let slot = <(u64, [u64; 2]) as Image>::Atomic::default();
         (7, [1, 2]).store(&slot);
         assert_eq!(<(u64, [u64; 2])>::load(&slot), (7, [1, 2]));
     }

@@ -5,14 +5,14 @@ use crate::key::{Image, Key};
 use crate::record::{Pending, Record, Snapshot, State};
 use crate::storage::{Index, Shared, tag};
 use hotrow_core::{
-    Abort, Cell, Found, ItemId, Misuse, Observed, Protocol, StructureChange, Transaction, Value,
+    Abort, Cell, ItemId, Misuse, Observed, Protocol, ReadValue, StructureChange, Transaction, Value,
 };
 use std::ptr::NonNull;
 
 type Tx<'w, P> = Transaction<'w, P>;
 
 /// A row as an attempt sees it.
-pub(crate) enum Seen<R: Value> {
+pub(crate) enum RowView<R: Value> {
     /// The attempt's own pending write, or a record that it made.
     Own(ItemId),
     /// A present row.
@@ -23,18 +23,22 @@ pub(crate) enum Seen<R: Value> {
 
 impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     #[cfg_attr(not(debug_assertions), inline(always))]
-    pub(crate) fn see(&self, tx: &mut Tx<'_, P>, record: NonNull<Record<K, R, P>>) -> Result<Seen<R>, Abort> {
+    pub(crate) fn read_record(
+        &self,
+        tx: &mut Tx<'_, P>,
+        record: NonNull<Record<K, R, P>>,
+    ) -> Result<RowView<R>, Abort> {
         // SAFETY: found in the index under the attempt's pinned epoch, so it is in memory until the attempt
         // ends, and it is this table's; the operation called `enter`.
         let found = unsafe { tx.read(self, Record::address(record), || record.as_ref().load()) }?;
         Ok(match found {
-            Found::Own(id) => Seen::Own(id),
-            Found::Shared(snapshot) if snapshot.state == State::Present => Seen::Present(snapshot),
-            Found::Shared(_) => {
+            ReadValue::Own(id) => RowView::Own(id),
+            ReadValue::Shared(snapshot) if snapshot.state == State::Present => RowView::Present(snapshot),
+            ReadValue::Shared(_) => {
                 // The key may have a new record by now. The attempt depends only on the absence that its next lookup,
                 // or its scan, observes.
                 tx.forget_read();
-                Seen::Dead
+                RowView::Dead
             }
         })
     }
@@ -136,25 +140,25 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         look: impl FnOnce(&R) -> O,
     ) -> Result<Option<O>, Abort> {
         tx.enter(&self.meta)?;
-        if self.fixed {
-            return Ok(self.read_fixed(tx, key, look));
+        if self.immutable {
+            return Ok(self.read_immutable(tx, key, look));
         }
         tx.settle_object(&self.meta)?;
         loop {
             let Some(record) = self.find(tx, key)? else { return Ok(None) };
-            match self.see(tx, record)? {
+            match self.read_record(tx, record)? {
                 // SAFETY: stable and present, loaded while the attempt was pinned.
-                Seen::Present(snapshot) => return Ok(Some(look(unsafe { snapshot.row(tx.pin()) }))),
-                Seen::Own(id) => return Ok(self.look_at_own(tx, record, id, look)),
-                Seen::Dead => self.unlink_dead(tx, record),
+                RowView::Present(snapshot) => return Ok(Some(look(unsafe { snapshot.row(tx.pin()) }))),
+                RowView::Own(id) => return Ok(self.look_at_own(tx, record, id, look)),
+                RowView::Dead => self.unlink_dead(tx, record),
             }
         }
     }
 
     #[inline]
-    fn read_fixed<O>(&self, tx: &Tx<'_, P>, key: &K, look: impl FnOnce(&R) -> O) -> Option<O> {
+    fn read_immutable<O>(&self, tx: &Tx<'_, P>, key: &K, look: impl FnOnce(&R) -> O) -> Option<O> {
         match self.index.get(key, tx.pin()) {
-            // SAFETY: rows of a fixed table are never installed again; the record lives as long as the table.
+            // SAFETY: rows of an immutable table are never installed again; the record lives as long as the table.
             Lookup::Found(record) => Some(look(unsafe { record.as_ref().row() })),
             Lookup::Absent(_) => None,
         }
@@ -171,8 +175,8 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     pub(crate) fn enter_to_change(&self, tx: &mut Tx<'_, P>) -> Result<(), Abort> {
         tx.enter(&self.meta)?;
         tx.may_write(&self.meta)?;
-        if self.fixed {
-            return Err(tx.misuse(Misuse::StaticTable { table: self.meta.name().to_owned() }));
+        if self.immutable {
+            return Err(tx.misuse(Misuse::ImmutableTable { table: self.meta.name().to_owned() }));
         }
         Ok(())
     }
@@ -205,7 +209,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         record: NonNull<Record<K, R, P>>,
         change: F,
     ) -> Result<Result<Option<O>, F>, Abort> {
-        // SAFETY: as in `see`.
+        // SAFETY: as in `read_record`.
         let (id, snapshot) = unsafe {
             let load = || record.as_ref().load();
             tx.read_for_update(self, Record::address(record), load)?
@@ -214,7 +218,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
             return self.update_own(tx, record, id, change).map(Ok);
         };
         if snapshot.state != State::Present {
-            // As in `see`.
+            // As in `read_record`.
             tx.forget_read();
             return Ok(Err(change));
         }
@@ -287,7 +291,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         self.enter_to_write(tx)?;
         loop {
             let Some(record) = self.find(tx, key)? else { return Ok(false) };
-            // SAFETY: as in `see`.
+            // SAFETY: as in `read_record`.
             let (id, pending) = unsafe { tx.write(self, Record::address(record)) }?;
             if pending {
                 return Ok(self.replace_own(tx, record, id, row));
@@ -348,7 +352,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         // Lock the range before the row. A scanner of the range may be waiting for the row, and must not wait for
         // this attempt.
         self.lock_to_remove(tx, record)?;
-        // SAFETY: as in `see`.
+        // SAFETY: as in `read_record`.
         let (id, snapshot) = unsafe {
             let load = || record.as_ref().load();
             tx.read_for_update(self, Record::address(record), load)?
@@ -368,7 +372,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
                 row
             }
             Some(snapshot) if snapshot.state != State::Present => {
-                // As in `see`.
+                // As in `read_record`.
                 tx.forget_read();
                 return Ok(None);
             }

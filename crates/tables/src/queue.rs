@@ -32,7 +32,7 @@ type Range<K> = (Bound<<K as Key>::Image>, Bound<<K as Key>::Image>);
 struct LastKey<I: Image> {
     /// The number of the group plus one; 0 if no key is known.
     group: AtomicU64,
-    image: I::Slot,
+    image: I::Atomic,
     /// The value of [`Groups::outsiders`] when the key was set.
     outsiders: AtomicU64,
 }
@@ -64,7 +64,7 @@ impl<K: Key> LastKeys<K> {
     fn of(&self, group: u64) -> &LastKey<K::Image> {
         let unknown = || LastKey {
             group: AtomicU64::new(0),
-            image: <K::Image as Image>::Slot::default(),
+            image: <K::Image as Image>::Atomic::default(),
             outsiders: AtomicU64::new(0),
         };
         let keys = self.0.get_or_init(|| (0..GROUPS).map(|_| CachePadded::new(unknown())).collect());

@@ -2,7 +2,7 @@
 
 use crate::index::{Direction, Keyed};
 use crate::key::{Image, Key};
-use crate::operations::Seen;
+use crate::operations::RowView;
 use crate::storage::Shared;
 use hotrow_core::{Abort, Misuse, Protocol, Transaction, Value};
 use std::ops::{Bound, ControlFlow};
@@ -20,7 +20,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         direction: Direction,
         visit: impl FnMut(&K, &R) -> ControlFlow<()>,
     ) -> Result<(), Abort> {
-        if tx.is_recorded() && !self.fixed {
+        if tx.is_recorded() && !self.immutable {
             self.scan_recorded(tx, low, high, direction, visit)
         } else {
             self.scan_leaves(tx, low, high, direction, visit)
@@ -113,29 +113,29 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
             return Err(tx.misuse(Misuse::Unsupported(format!("table {table} is unordered: no scans"))));
         };
         loop {
-            let place = P::LOCKS_RANGES.then(|| cursor.place());
+            let position = P::LOCKS_RANGES.then(|| cursor.position());
             let Some(leaf) = cursor.next(tx.pin().guard()) else { return Ok(()) };
             // SAFETY: the node is this table's.
-            if !self.fixed && !unsafe { tx.observe(self, leaf.observed) }? {
-                place.into_iter().for_each(|place| cursor.go_back(place));
+            if !self.immutable && !unsafe { tx.observe(self, leaf.observed) }? {
+                position.into_iter().for_each(|position| cursor.go_back(position));
                 continue;
             }
             for &record in leaf.records {
                 // SAFETY: found in the index under the attempt's pinned epoch.
                 let key = unsafe { record.as_ref() }.key();
-                let seen = if self.fixed {
-                    // SAFETY: rows of a fixed table are never installed again.
+                let flow = if self.immutable {
+                    // SAFETY: rows of an immutable table are never installed again.
                     Some(visit(key, unsafe { record.as_ref().row() }))
                 } else {
-                    match self.see(tx, record)? {
+                    match self.read_record(tx, record)? {
                         // SAFETY: stable and present.
-                        Seen::Present(snapshot) => Some(visit(key, unsafe { snapshot.row(tx.pin()) })),
-                        Seen::Own(id) => self.look_at_own(tx, record, id, |row| visit(key, row)),
+                        RowView::Present(snapshot) => Some(visit(key, unsafe { snapshot.row(tx.pin()) })),
+                        RowView::Own(id) => self.look_at_own(tx, record, id, |row| visit(key, row)),
                         // The observation of the leaf covers the absence of this row.
-                        Seen::Dead => None,
+                        RowView::Dead => None,
                     }
                 };
-                if seen.is_some_and(|flow| flow.is_break()) {
+                if flow.is_some_and(|flow| flow.is_break()) {
                     return Ok(());
                 }
             }

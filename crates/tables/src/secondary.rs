@@ -23,13 +23,13 @@ pub(crate) trait MaintainedIndex<K: Key, R: Value, P: Protocol>: Send + Sync {
 
     fn change(&self, tx: &mut Transaction<'_, P>, key: &K, before: &R, after: &R) -> Result<(), Abort>;
 
-    fn load(&self, key: &K, row: &R, pin: &Pin);
+    fn bulk_insert(&self, key: &K, row: &R, pin: &Pin);
 
     /// The label of the entries' table.
     fn meta(&self) -> &ObjectMeta;
 
     /// True if entries never change after loading.
-    fn is_fixed(&self) -> bool;
+    fn is_immutable(&self) -> bool;
 
     fn memory_bytes(&self) -> usize;
 }
@@ -59,11 +59,11 @@ impl<S: Key, K: Key, R: Value, P: Protocol> SecondaryIndex<S, K, R, P> {
     pub(crate) fn new(
         engine: hotrow_core::EngineId,
         name: String,
-        fixed: bool,
+        immutable: bool,
         key_of: Box<dyn Fn(&K, &R) -> S + Send + Sync>,
     ) -> Self {
         let index = Index::Ordered(crate::index::OrderedIndex::new());
-        let entries = EpochBox::new(Shared::new(engine, name, index, fixed, Vec::new(), None));
+        let entries = EpochBox::new(Shared::new(engine, name, index, immutable, Vec::new(), None));
         Self { kept: Arc::new(SecondaryInner { entries, key_of }) }
     }
 
@@ -174,16 +174,16 @@ impl<S: Key, K: Key, R: Value, P: Protocol> MaintainedIndex<K, R, P> for Arc<Sec
         Ok(())
     }
 
-    fn load(&self, key: &K, row: &R, pin: &Pin) {
-        self.entries.load(self.entry(key, row), (), pin);
+    fn bulk_insert(&self, key: &K, row: &R, pin: &Pin) {
+        self.entries.bulk_insert(self.entry(key, row), (), pin);
     }
 
     fn meta(&self) -> &ObjectMeta {
         &self.entries.meta
     }
 
-    fn is_fixed(&self) -> bool {
-        self.entries.fixed
+    fn is_immutable(&self) -> bool {
+        self.entries.immutable
     }
 
     fn memory_bytes(&self) -> usize {

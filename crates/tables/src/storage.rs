@@ -157,7 +157,7 @@ pub(crate) struct Shared<K: Key, R: Value, P: Protocol> {
     pub(crate) meta: ObjectMeta,
     pub(crate) index: Index<K, R, P>,
     /// True if rows never change after loading. Every protocol then reads them in place, without tracking.
-    pub(crate) fixed: bool,
+    pub(crate) immutable: bool,
     pub(crate) secondaries: Vec<Box<dyn MaintainedIndex<K, R, P>>>,
     pub(crate) groups: Groups<P>,
     /// The group of a row, if the groups are queues.
@@ -170,7 +170,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         engine: EngineId,
         name: String,
         index: Index<K, R, P>,
-        fixed: bool,
+        immutable: bool,
         secondaries: Vec<Box<dyn MaintainedIndex<K, R, P>>>,
         group_of: Option<GroupOf<K>>,
     ) -> Self {
@@ -180,7 +180,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         Self {
             meta: ObjectMeta::new(engine, name),
             index,
-            fixed,
+            immutable,
             secondaries,
             groups,
             group_of,

@@ -46,7 +46,7 @@ pub struct TableBuilder<'e, K: Key, R: Value, P: Protocol> {
     engine: &'e Engine<P>,
     name: String,
     capacity: Option<usize>,
-    fixed: bool,
+    immutable: bool,
     secondaries: Vec<Box<dyn MaintainedIndex<K, R, P>>>,
     rank: u16,
     group_of: Option<GroupOf<K>>,
@@ -63,10 +63,10 @@ impl<K: Key, R: Value, P: Protocol> TableBuilder<'_, K, R, P> {
     }
 
     /// Declares that rows never change after loading. Every protocol then reads them without tracking, and a
-    /// transaction that tries to change them ends with [`Misuse::StaticTable`](hotrow_core::Misuse::StaticTable).
+    /// transaction that tries to change them ends with [`Misuse::ImmutableTable`](hotrow_core::Misuse::ImmutableTable).
     #[must_use]
-    pub fn fixed(mut self) -> Self {
-        self.fixed = true;
+    pub fn immutable(mut self) -> Self {
+        self.immutable = true;
         self
     }
 
@@ -97,8 +97,8 @@ impl<K: Key, R: Value, P: Protocol> TableBuilder<'_, K, R, P> {
     /// As [`secondary`](Self::secondary), for an index whose entries never change after the table is loaded: no row
     /// is inserted or deleted any more, and no row's secondary key changes. Every protocol reads it without tracking.
     /// A transaction that tries to change an entry ends with
-    /// [`Misuse::StaticTable`](hotrow_core::Misuse::StaticTable).
-    pub fn fixed_secondary<S: Key>(
+    /// [`Misuse::ImmutableTable`](hotrow_core::Misuse::ImmutableTable).
+    pub fn immutable_secondary<S: Key>(
         &mut self,
         name: &str,
         key_of: impl Fn(&K, &R) -> S + Send + Sync + 'static,
@@ -119,11 +119,11 @@ impl<K: Key, R: Value, P: Protocol> TableBuilder<'_, K, R, P> {
     fn index_by<S: Key>(
         &mut self,
         name: &str,
-        fixed: bool,
+        immutable: bool,
         key_of: Box<dyn Fn(&K, &R) -> S + Send + Sync>,
     ) -> SecondaryIndex<S, K, R, P> {
         let name = format!("{}.{name}", self.name);
-        let index = SecondaryIndex::<S, K, R, P>::new(self.engine.id(), name, fixed, key_of);
+        let index = SecondaryIndex::<S, K, R, P>::new(self.engine.id(), name, immutable, key_of);
         self.secondaries.push(Box::new(index.kept.clone()));
         index
     }
@@ -135,7 +135,7 @@ impl<K: Key, R: Value, P: Protocol> TableBuilder<'_, K, R, P> {
             None => Index::Ordered(OrderedIndex::new()),
         };
         let shared =
-            Shared::new(self.engine.id(), self.name, index, self.fixed, self.secondaries, self.group_of);
+            Shared::new(self.engine.id(), self.name, index, self.immutable, self.secondaries, self.group_of);
         shared.meta.set_rank(self.rank);
         shared.groups.meta.set_rank(self.rank);
         Table { shared: Arc::new(EpochBox::bulky(shared)) }
@@ -174,7 +174,7 @@ impl<K: Key, R: Value, P: Protocol> Table<K, R, P> {
             engine,
             name: name.into(),
             capacity: None,
-            fixed: false,
+            immutable: false,
             secondaries: Vec::new(),
             rank: u16::MAX,
             group_of: None,
@@ -209,9 +209,9 @@ impl<K: Key, R: Value, P: Protocol> Table<K, R, P> {
         self.shared.when_known(tx, keys, record)
     }
 
-    /// True if the table was declared [fixed](TableBuilder::fixed).
-    pub fn is_fixed(&self) -> bool {
-        self.shared.fixed
+    /// True if the table was declared [immutable](TableBuilder::immutable).
+    pub fn is_immutable(&self) -> bool {
+        self.shared.immutable
     }
 
     /// Returns a copy of a row; `None` if there is none with this key (the transaction has then read its absence).
@@ -354,13 +354,13 @@ impl<K: Key, R: Value, P: Protocol> Table<K, R, P> {
         Ok(rows)
     }
 
-    /// Inserts a row outside of any transaction, to fill the table before transactions use it. Several threads may
-    /// load at once. False, and nothing changed, if the key exists.
+    /// Inserts a row outside of any transaction, to fill the table before transactions use it. Several threads may call
+    /// it at once. False, and nothing changed, if the key exists.
     ///
-    /// A row loaded while transactions run appears at once, as if it had always existed. Do not load a table with
-    /// secondary indexes at that time, because a row and its entries do not appear together.
-    pub fn load(&self, key: K, row: R) -> bool {
-        self.shared.load(key, row, &Pin::new())
+    /// A row inserted so while transactions run appears at once, as if it had always existed. Do not do that to a table
+    /// with secondary indexes, because a row and its entries do not appear together.
+    pub fn bulk_insert(&self, key: K, row: R) -> bool {
+        self.shared.bulk_insert(key, row, &Pin::new())
     }
 
     /// Visits all rows with transactions of `worker`, a few hundred rows each, and returns their number. Every batch

@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_an_error_that_says_why() {
+    fn a_text_that_does_not_fit_is_an_error_that_says_why() {
         let too_long = Text::<4>::try_from("12345").unwrap_err();
         assert_eq!(too_long, TextError::TooLong { length: 5, capacity: 4 });
         assert_eq!(too_long.to_string(), "a string of 5 bytes does not fit into a text of at most 4 bytes");

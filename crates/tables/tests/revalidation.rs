@@ -87,7 +87,7 @@ impl<P: Protocol> Scene<P> {
         let engine = Engine::named(protocol, RetryPolicy::default()).unwrap();
         let (rows, others) = (Table::ordered(&engine, "rows"), Table::ordered(&engine, "others"));
         for key in 0..ROWS {
-            assert!(rows.load(key, 0) && others.load(key, 0));
+            assert!(rows.bulk_insert(key, 0) && others.bulk_insert(key, 0));
         }
         let watch = Watch::new(&engine);
         Self { engine, rows, others, watch }

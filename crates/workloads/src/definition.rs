@@ -9,7 +9,7 @@
 use crate::error::BenchError;
 use crate::observer::{Host, Observer};
 use crate::options::{OptionError, OptionInfo, OptionValues};
-use crate::run::{Outcome, RunSpec, run_defined};
+use crate::run::{RunOutcome, RunSpec, run_defined};
 use crate::workload::Workload;
 use hotrow::{Engine, Protocol};
 use serde::Serialize;
@@ -120,7 +120,7 @@ impl WorkloadOptions {
         spec: &RunSpec,
         host: &dyn Host,
         observer: &dyn Observer,
-    ) -> Result<Outcome, BenchError> {
+    ) -> Result<RunOutcome, BenchError> {
         self.0.run(spec, host, observer)
     }
 }
@@ -146,7 +146,8 @@ trait AnyOptions: fmt::Debug + Send + Sync {
     fn info(&self) -> &'static WorkloadInfo;
     fn to_json(&self) -> Map<String, Value>;
     fn data_bytes_estimate(&self) -> u64;
-    fn run(&self, spec: &RunSpec, host: &dyn Host, observer: &dyn Observer) -> Result<Outcome, BenchError>;
+    fn run(&self, spec: &RunSpec, host: &dyn Host, observer: &dyn Observer)
+    -> Result<RunOutcome, BenchError>;
 }
 
 impl<W: WorkloadDefinition> AnyOptions for W {
@@ -167,7 +168,12 @@ impl<W: WorkloadDefinition> AnyOptions for W {
         WorkloadDefinition::data_bytes_estimate(self)
     }
 
-    fn run(&self, spec: &RunSpec, host: &dyn Host, observer: &dyn Observer) -> Result<Outcome, BenchError> {
+    fn run(
+        &self,
+        spec: &RunSpec,
+        host: &dyn Host,
+        observer: &dyn Observer,
+    ) -> Result<RunOutcome, BenchError> {
         run_defined(self, spec, host, observer)
     }
 }

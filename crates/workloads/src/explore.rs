@@ -25,7 +25,7 @@ use crate::ycsb::{Preset, YcsbOptions};
 use hotrow::sync::clock::Duration;
 use hotrow::sync::random::Random;
 use hotrow::{Counter, Engine, Isolation, Protocol, RetryPolicy};
-use hotrow_sim::{Config, End, Faults, Machine, Order, Outcome, Simulation, Trace};
+use hotrow_sim::{Config, End, Faults, Machine, Order, Simulation, SimulationReport, Trace};
 use std::cell::RefCell;
 use std::fmt;
 
@@ -275,7 +275,7 @@ fn explore_workload<P: Protocol, W: WorkloadDefinition>(
         stolen: statistics.count(&Counter::STOLEN_OPERATIONS),
         hash: outcome.hash(),
     };
-    let Outcome { end, results, trace, .. } = outcome;
+    let SimulationReport { end, results, trace, .. } = outcome;
     let violation =
         |what: String| Err(Box::new(Violation { drawn: drawn.clone(), what, trace: trace.to_string() }));
     if !end.is_finished() && !stalled {

@@ -24,19 +24,19 @@ impl Default for Latencies {
 
 impl Latencies {
     /// Makes an empty histogram and allocates all its memory (a quarter of a megabyte).
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let nanoseconds = Histogram::new_with_bounds(1, NANOSECONDS_MAX, DIGITS);
         Self { nanoseconds: nanoseconds.expect("the bounds are constants that fit") }
     }
 
     /// Adds the latency of one transaction.
     #[inline]
-    pub fn record(&mut self, latency: Duration) {
+    pub(crate) fn record(&mut self, latency: Duration) {
         self.nanoseconds.saturating_record(latency.as_nanos() as u64);
     }
 
     /// Adds all latencies of another histogram.
-    pub fn add(&mut self, other: &Latencies) {
+    pub(crate) fn add(&mut self, other: &Latencies) {
         self.nanoseconds.add(&other.nanoseconds).expect("all histograms have the same bounds");
     }
 
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn what_takes_longer_than_an_hour_counts_as_an_hour() {
+    fn latencies_above_an_hour_count_as_an_hour() {
         let mut latencies = Latencies::new();
         latencies.record(Duration::from_secs(100_000));
         latencies.record(Duration::ZERO);

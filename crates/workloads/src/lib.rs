@@ -14,6 +14,7 @@ mod error;
 #[cfg(feature = "sim")]
 pub mod explore;
 mod latency;
+mod loading;
 mod observer;
 mod options;
 mod registry;
@@ -37,5 +38,5 @@ pub use observer::{Host, Observer, Unobserved};
 pub use options::{OptionError, OptionInfo, OptionValues};
 pub use registry::WORKLOADS;
 pub use report::{CounterReport, HotRow, KindReport, Machine, Memory, RunReport};
-pub use run::{On, Outcome, RunSpec, prepare_and_run};
+pub use run::{On, RunOutcome, RunSpec, prepare_and_run};
 pub use workload::{Check, End, Ran, Workload};

@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_refused_in_words() {
+    fn impossible_options_are_refused_with_a_message() {
         let refused = |options: &[(&str, &str)]| {
             let values = OptionValues::new("toy", INFOS, options)?;
             values.number("size", 1..=20)?;

@@ -90,7 +90,7 @@ impl On {
 
 /// Result of a run.
 #[derive(Debug)]
-pub struct Outcome {
+pub struct RunOutcome {
     /// The report.
     pub report: RunReport,
     /// Reads and writes of each attempt after loading, if the run was recorded; warm-up included, checks not.
@@ -106,7 +106,7 @@ pub fn prepare_and_run(
     spec: &RunSpec,
     host: &dyn Host,
     observer: &dyn Observer,
-) -> Result<Outcome, BenchError> {
+) -> Result<RunOutcome, BenchError> {
     let info = spec.workload.info();
     if !spec.think.is_zero() && !info.runs_procedures {
         return Err(OptionError::NoProcedures { workload: info.name }.into());
@@ -120,7 +120,7 @@ pub(crate) fn run_defined<W: WorkloadDefinition>(
     spec: &RunSpec,
     host: &dyn Host,
     observer: &dyn Observer,
-) -> Result<Outcome, BenchError> {
+) -> Result<RunOutcome, BenchError> {
     with_protocol(&spec.protocol, Runner { options, spec, host, observer })?
 }
 
@@ -132,7 +132,7 @@ struct Runner<'a, W> {
 }
 
 impl<W: WorkloadDefinition> Visitor for Runner<'_, W> {
-    type Output = Result<Outcome, BenchError>;
+    type Output = Result<RunOutcome, BenchError>;
 
     fn visit<P: Protocol>(self, name: &str) -> Self::Output {
         let engine = Engine::<P>::named(name, RetryPolicy::default()).expect("chosen by this name");
@@ -148,7 +148,7 @@ impl<W: WorkloadDefinition> Runner<'_, W> {
         &self,
         engine: &Engine<P>,
         mut workload: W::Loaded<P>,
-    ) -> Result<Outcome, BenchError> {
+    ) -> Result<RunOutcome, BenchError> {
         let Self { spec, host, observer, .. } = self;
         if !spec.think.is_zero() {
             let none = OptionError::NoProcedures { workload: W::INFO.name };
@@ -227,7 +227,7 @@ impl<W: WorkloadDefinition> Runner<'_, W> {
             revision: host.revision().to_owned(),
             machine: spec.on.machine(*host),
         };
-        Ok(Outcome { report, history })
+        Ok(RunOutcome { report, history })
     }
 }
 

@@ -16,7 +16,7 @@ fn a_dirty_write_is_g0() {
 }
 
 #[test]
-fn what_an_aborted_attempt_wrote_must_not_be_read() {
+fn a_read_of_an_aborted_write_is_found() {
     for roll_back in [false, true] {
         let mut bench = Bench::new(1, 0);
         let [a, b] = bench.begin();

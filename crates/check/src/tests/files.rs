@@ -32,7 +32,7 @@ fn a_file_that_does_not_speak_of_strictness_claims_it() {
 }
 
 #[test]
-fn what_is_written_is_read_again() {
+fn written_data_is_read_again() {
     let mut large = sample();
     for n in 0..300_000u32 {
         large.keys.push(KeyName { object: 0, order: &n.to_be_bytes(), text: b"" });

@@ -77,7 +77,7 @@ fn an_unfinished_attempt_that_was_seen_was_committing() {
 }
 
 #[test]
-fn whether_the_protocol_claims_opacity_is_said() {
+fn the_report_says_if_the_protocol_claims_opacity() {
     let mut bench = torn(|bench, a| bench.history.abort(a));
     assert!(bench.report().to_string().contains("NO (and the protocol does not claim to be)"));
     bench = torn(|bench, a| bench.history.abort(a));

@@ -12,7 +12,7 @@ fn workers(bench: Bench) -> Option<Vec<u32>> {
 }
 
 #[test]
-fn who_read_what_another_replaced_comes_first_though_it_ends_last() {
+fn the_reader_of_a_replaced_version_comes_first_though_it_ends_last() {
     let mut bench = Bench::new(2, 0);
     let [a, b, c] = bench.begin();
     bench.history.read(a, bench.keys[0]);
@@ -24,7 +24,7 @@ fn who_read_what_another_replaced_comes_first_though_it_ends_last() {
 }
 
 #[test]
-fn who_did_not_find_a_key_comes_before_its_insertion_and_after_its_deletion() {
+fn a_reader_of_an_absence_comes_before_the_insertion_and_after_the_deletion() {
     let mut bench = Bench::new(1, 1);
     let [scanner, deleter, inserter] = bench.begin();
     bench.history.read(deleter, bench.keys[0]);
@@ -101,7 +101,7 @@ fn attempts_without_effect_are_in_no_order() {
 
 proptest! {
     #[test]
-    fn what_was_executed_one_after_the_other_is_ordered_so(bodies in prop::collection::vec(body(6), 1..40)) {
+    fn transactions_executed_one_after_the_other_are_ordered_so(bodies in prop::collection::vec(body(6), 1..40)) {
         let mut store = Store::new();
         let mut committed = Vec::new();
         for (worker, (actions, ending)) in bodies.into_iter().enumerate() {

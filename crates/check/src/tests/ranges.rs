@@ -108,7 +108,7 @@ fn a_window_leaves_both_orders_open() {
 }
 
 #[test]
-fn what_is_certain_within_a_window_is_used() {
+fn certain_facts_within_a_window_are_used() {
     // The insertion is within the window and was missed: the scan came before it.
     let mut bench = Bench::new(1, 1);
     let [a, b] = bench.begin();

@@ -20,7 +20,7 @@ fn blind_writes_commute() {
 }
 
 #[test]
-fn what_an_aborted_attempt_installed_is_passed_over() {
+fn versions_that_an_aborted_attempt_installed_are_passed_over() {
     // One protocol leaves the aborted version in the chain; the other removes it.
     for chained in [true, false] {
         let mut bench = Bench::new(1, 0);

@@ -12,7 +12,8 @@ use clap::{ArgMatches, Args, Command, FromArgMatches as _};
 use hotrow::protocols::ProtocolInfo;
 use hotrow_sim::Machine;
 use hotrow_workloads::{
-    Host as _, On, Outcome, RunReport, RunSpec, Settings, VirtualSettings, WorkloadOptions, prepare_and_run,
+    Host as _, On, RunOutcome, RunReport, RunSpec, Settings, VirtualSettings, WorkloadOptions,
+    prepare_and_run,
 };
 use std::fmt::Write as _;
 use std::io;
@@ -226,6 +227,6 @@ fn one(point: &PlannedPoint, host: &ThisHost, on: &On) -> Result<RunReport, Comm
         think: Duration::ZERO,
         record_bytes_max: None,
     };
-    let Outcome { report, .. } = prepare_and_run(&spec, host, &progress)?;
+    let RunOutcome { report, .. } = prepare_and_run(&spec, host, &progress)?;
     Ok(report)
 }

@@ -7,7 +7,7 @@ use super::word::{State, Word};
 use crate::abort::Abort;
 use crate::attempt::WorkerId;
 use crate::deferred::Results;
-use crate::engine::{EngineId, Slot};
+use crate::engine::{EngineId, WorkerSlot};
 use crate::history::recorder::Recorder;
 use crate::item::Item;
 use crate::profile::Profile;
@@ -77,7 +77,7 @@ pub(super) struct OwnerInfo<P: Protocol> {
     pub(super) protocol: NonNull<P>,
     pub(super) stealing: NonNull<P::Stealing>,
     pub(super) engine: EngineId,
-    pub(super) slot: NonNull<Slot<P>>,
+    pub(super) slot: NonNull<WorkerSlot<P>>,
     pub(super) results: NonNull<Results>,
     /// The attempt's stamp, which no other attempt has.
     pub(super) stamp: u64,

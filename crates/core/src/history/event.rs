@@ -221,7 +221,7 @@ pub struct Events<'a> {
 
 impl<'a> Events<'a> {
     /// Decodes the events in `bytes`.
-    pub fn new(bytes: &'a [u8]) -> Self {
+    pub(crate) fn new(bytes: &'a [u8]) -> Self {
         Self { bytes, at: 0 }
     }
 
@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_again() {
+    fn written_data_is_read_again() {
         let mut bytes = Vec::new();
         all().iter().for_each(|event| event.encode(&mut bytes));
         let read: Vec<_> = Events::new(&bytes).collect::<Result<_, _>>().unwrap();

@@ -14,9 +14,9 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt::Debug;
 use std::ops::Bound;
 
-/// The word that the recorder keeps beside a key.
+/// A key as the recorder knows it: its number in the history, and its installed version.
 #[derive(Debug)]
-pub(crate) struct Slot {
+pub(crate) struct RecordedKey {
     key: u32,
     /// The installed version. It is loaded in the same `load` as the value and stored in the same installation, so the
     /// ordering of the value's own words orders this one too. The accesses are also acquire and release, for
@@ -25,7 +25,7 @@ pub(crate) struct Slot {
     version: AtomicU64,
 }
 
-impl Slot {
+impl RecordedKey {
     pub(crate) fn version(&self) -> u64 {
         self.version.load(Ordering::Acquire)
     }
@@ -71,7 +71,7 @@ pub(crate) struct Recorder {
     bound: usize,
     /// Hashed without a random seed. The map's order is the order in which its entries are freed, and so decides the
     /// addresses of the process's later allocations. Runs of the simulator must be the same in each process.
-    shards: [Mutex<HashMap<Box<[u8]>, Arc<Slot>, FixedState>>; SHARDS],
+    shards: [Mutex<HashMap<Box<[u8]>, Arc<RecordedKey>, FixedState>>; SHARDS],
     names: Mutex<Names>,
     workers: Mutex<BTreeMap<u32, Arc<Mutex<Vec<u8>>>>>,
 }
@@ -131,20 +131,20 @@ impl Recorder {
         }
     }
 
-    fn slot(&self, meta: &ObjectMeta, bytes: &mut Vec<u8>, key: &dyn Named) -> Arc<Slot> {
+    fn recorded_key(&self, meta: &ObjectMeta, bytes: &mut Vec<u8>, key: &dyn Named) -> Arc<RecordedKey> {
         bytes.clear();
         bytes.extend_from_slice(&meta.number().to_be_bytes());
         key.bytes(bytes);
         // Keys differ most in their last bytes.
         let shard = bytes.iter().rev().take(4).fold(0, |sum, byte| sum * 31 + usize::from(*byte)) % SHARDS;
-        if let Some(slot) = lock(&self.shards[shard]).get(bytes.as_slice()) {
-            return slot.clone();
+        if let Some(recorded) = lock(&self.shards[shard]).get(bytes.as_slice()) {
+            return recorded.clone();
         }
         // Users' code runs here, so not under the lock.
         let text = key.text();
         let mut shard = lock(&self.shards[shard]);
-        if let Some(slot) = shard.get(bytes.as_slice()) {
-            return slot.clone();
+        if let Some(recorded) = shard.get(bytes.as_slice()) {
+            return recorded.clone();
         }
         let order = &bytes[4..];
         let mut names = lock(&self.names);
@@ -152,9 +152,9 @@ impl Recorder {
         let key = names.keys.push(KeyName { object, order, text: text.as_bytes() });
         drop(names);
         self.use_memory(KEY_BYTES + bytes.len() + order.len() + text.len());
-        let slot = Arc::new(Slot { key, version: AtomicU64::new(0) });
-        shard.insert(bytes.as_slice().into(), slot.clone());
-        slot
+        let recorded = Arc::new(RecordedKey { key, version: AtomicU64::new(0) });
+        shard.insert(bytes.as_slice().into(), recorded.clone());
+        recorded
     }
 
     fn worker(&self, worker: WorkerId) -> Arc<Mutex<Vec<u8>>> {
@@ -195,7 +195,7 @@ pub(crate) struct Log {
     /// `load`.
     predicates: RefCell<Vec<(ItemId, u32, u64)>>,
     /// Pending writes to be installed, sorted once the commit begins.
-    writes: Vec<(ItemId, Arc<Slot>, WriteKind)>,
+    writes: Vec<(ItemId, Arc<RecordedKey>, WriteKind)>,
     bytes: RefCell<Vec<u8>>,
 }
 
@@ -280,14 +280,14 @@ impl Log {
     }
 
     /// Returns the word of a key.
-    pub(crate) fn slot(&self, meta: &ObjectMeta, key: &dyn Named) -> Arc<Slot> {
-        self.recorder.slot(meta, &mut self.bytes.borrow_mut(), key)
+    pub(crate) fn recorded_key(&self, meta: &ObjectMeta, key: &dyn Named) -> Arc<RecordedKey> {
+        self.recorder.recorded_key(meta, &mut self.bytes.borrow_mut(), key)
     }
 
-    pub(crate) fn read(&mut self, slot: &Slot, version: u64, kind: ReadKind) {
-        self.last_found = (slot.key, version);
+    pub(crate) fn read(&mut self, recorded: &RecordedKey, version: u64, kind: ReadKind) {
+        self.last_found = (recorded.key, version);
         self.last_read = match self.reads_count {
-            true => self.add(Event::Read { key: slot.key, version, kind }),
+            true => self.add(Event::Read { key: recorded.key, version, kind }),
             false => 0,
         };
     }
@@ -308,9 +308,9 @@ impl Log {
         }
     }
 
-    pub(crate) fn predicate(&self, item: ItemId, slot: &Slot, version: u64) {
+    pub(crate) fn predicate(&self, item: ItemId, recorded: &RecordedKey, version: u64) {
         if self.reads_count {
-            self.predicates.borrow_mut().push((item, slot.key, version));
+            self.predicates.borrow_mut().push((item, recorded.key, version));
         }
     }
 
@@ -335,24 +335,24 @@ impl Log {
         }
     }
 
-    pub(crate) fn own_read(&mut self, slot: &Slot) {
+    pub(crate) fn own_read(&mut self, recorded: &RecordedKey) {
         self.last_read = 0;
-        self.add(Event::OwnRead { key: slot.key });
+        self.add(Event::OwnRead { key: recorded.key });
     }
 
     /// Records a change of a key.
-    pub(crate) fn change(&mut self, slot: &Slot) {
+    pub(crate) fn change(&mut self, recorded: &RecordedKey) {
         self.last_read = 0;
-        self.add(Event::Change { key: slot.key });
+        self.add(Event::Change { key: recorded.key });
     }
 
-    pub(crate) fn intend(&mut self, slot: &Slot) {
-        self.add(Event::Intend { key: slot.key });
+    pub(crate) fn intend(&mut self, recorded: &RecordedKey) {
+        self.add(Event::Intend { key: recorded.key });
     }
 
     /// Notes the key of a pending write and its effect on the key.
-    pub(crate) fn will_write(&mut self, item: ItemId, slot: Arc<Slot>, kind: WriteKind) {
-        self.writes.push((item, slot, kind));
+    pub(crate) fn will_write(&mut self, item: ItemId, recorded: Arc<RecordedKey>, kind: WriteKind) {
+        self.writes.push((item, recorded, kind));
     }
 
     /// Sorts the notes, when all pending writes have been noted.
@@ -363,10 +363,10 @@ impl Log {
     /// Gives a key a new version, right after its pending write was installed.
     pub(crate) fn installed(&mut self, item: ItemId) {
         let Ok(at) = self.writes.binary_search_by_key(&item, |(item, ..)| *item) else { return };
-        let (_, slot, kind) = &self.writes[at];
+        let (_, recorded, kind) = &self.writes[at];
         let version = self.recorder.next();
-        let replaced = slot.version.swap(version, Ordering::AcqRel);
-        let write = Event::Write { key: slot.key, replaced, version, kind: *kind };
+        let replaced = recorded.version.swap(version, Ordering::AcqRel);
+        let write = Event::Write { key: recorded.key, replaced, version, kind: *kind };
         self.add(write);
     }
 

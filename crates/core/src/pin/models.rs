@@ -61,7 +61,7 @@ fn settle(freed: &AtomicUsize) {
 }
 
 #[test]
-fn who_pinned_before_the_load_never_sees_a_freed_value_and_what_was_replaced_is_freed() {
+fn a_thread_pinned_before_the_load_sees_no_freed_value_and_replaced_values_are_freed() {
     Model::new().preemptions(2).needs(Part::LOADS).needs(Part::UPDATES).needs(Part::STEP).check(|| {
         let freed = Arc::new(AtomicUsize::new(0));
         let cell = Arc::new(Boxed::new(Row::new(1, &freed)));

@@ -107,7 +107,7 @@ impl StarvationGate {
         let mut state = lock(&self.state);
         state.tickets += 1;
         Elder {
-            elders: self,
+            gate: self,
             ticket: state.tickets,
             window: None,
             length: WINDOW_MIN,
@@ -193,7 +193,7 @@ impl State {
 /// A transaction that gets windows of its own.
 #[derive(Debug)]
 pub(crate) struct Elder<'a> {
-    elders: &'a StarvationGate,
+    gate: &'a StarvationGate,
     ticket: u64,
     /// The last window that it opened, until that is known to have been too short.
     window: Option<Window>,
@@ -216,11 +216,11 @@ impl Elder<'_> {
             self.longest = self.longest.max(now.saturating_duration_since(began));
         }
         if let Some(window) = self.window {
-            if now < window.until && self.elders.is_open(window) {
+            if now < window.until && self.gate.is_open(window) {
                 self.began = Some(now);
                 return true;
             }
-            self.elders.end(window);
+            self.gate.end(window);
             self.window = None;
             self.none_before = Some(window.until + self.length);
             self.grow(workers);
@@ -228,10 +228,10 @@ impl Elder<'_> {
         let pause = self.none_before.map_or(Duration::ZERO, |then| then.saturating_duration_since(now));
         let rest = time_max.map_or(pause, |time_max| time_max.min(pause));
         if !rest.is_zero() {
-            self.elders.event.wait_timeout(rest, || false);
+            self.gate.event.wait_timeout(rest, || false);
         }
         let time_max = time_max.map(|time_max| time_max.saturating_sub(rest));
-        self.window = self.elders.open(self.ticket, self.length, time_max);
+        self.window = self.gate.open(self.ticket, self.length, time_max);
         // From the begin of the window, even if the thread has slept since: the proof adds attempts up to its length.
         self.began = self.window.map(|window| window.since);
         self.window.is_some()
@@ -249,7 +249,7 @@ impl Elder<'_> {
 impl Drop for Elder<'_> {
     fn drop(&mut self) {
         if let Some(window) = self.window {
-            self.elders.end(window);
+            self.gate.end(window);
         }
     }
 }

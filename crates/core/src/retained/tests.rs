@@ -12,14 +12,14 @@ fn retire(bytes: usize) {
 }
 
 #[test]
-fn what_a_thread_has_retired_counts_when_the_thread_is_gone() {
+fn bytes_that_a_thread_has_retired_count_when_the_thread_is_gone() {
     let before = tally::totals().retired;
     thread::spawn(|| retire(1 << 30)).join().unwrap();
     assert!(tally::totals().retired - before >= 1 << 30);
 }
 
 #[test]
-fn what_is_freed_was_retired_before() {
+fn freed_bytes_were_retired_before() {
     let before = tally::totals();
     retire(1 << 20);
     while tally::totals().freed - before.freed < 1 << 20 {

@@ -51,7 +51,7 @@ fn a_reader_beside_a_writer() {
 }
 
 #[test]
-fn what_is_read_at_an_unchanged_version_is_what_the_node_held_at_it() {
+fn a_read_at_an_unchanged_version_returns_the_content_of_that_version() {
     Model::new()
         .needs(Part::LOADS)
         .needs(Part::STORES)
@@ -123,7 +123,7 @@ fn of_two_that_insert_what_they_did_not_find_one_finds_it() {
 }
 
 #[test]
-fn who_finds_a_node_retired_finds_its_heir_filled() {
+fn a_reader_that_finds_a_node_retired_finds_its_heir_filled() {
     Model::new().needs(Part::LOADS).needs(Part::STORES).check(|| {
         let nodes = Arc::new((StructureVersion::new(), UnsafeCell::new(0)));
         let heir = nodes.clone();

@@ -1,6 +1,6 @@
 //! The end of an attempt: the two halves of its commit, or its rollback.
 
-use super::{Outcome, Stop, Transaction, WORK_COMMIT};
+use super::{AttemptOutcome, Stop, Transaction, WORK_COMMIT};
 use crate::attempt::Attempt;
 use crate::commit::Prepared;
 use crate::history::Ended;
@@ -10,8 +10,8 @@ use hotrow_sync::thread::{label, work};
 
 impl<P: Protocol> Transaction<'_, P> {
     /// Tries to commit.
-    pub(crate) fn commit(self) -> Outcome {
-        self.commit_and(|_| ()).map_or_else(|outcome| outcome, |()| Outcome::Done)
+    pub(crate) fn commit(self) -> AttemptOutcome {
+        self.commit_and(|_| ()).map_or_else(|outcome| outcome, |()| AttemptOutcome::Done)
     }
 
     /// Tries to commit, and then takes a result from the attempt before that ends.
@@ -19,7 +19,10 @@ impl<P: Protocol> Transaction<'_, P> {
     /// After the protocol has committed, all panics are contained: a panic would make the caller think that nothing has
     /// happened.
     #[inline]
-    pub(crate) fn commit_and<R>(mut self, take: impl FnOnce(&mut Attempt<P>) -> R) -> Result<R, Outcome> {
+    pub(crate) fn commit_and<R>(
+        mut self,
+        take: impl FnOnce(&mut Attempt<P>) -> R,
+    ) -> Result<R, AttemptOutcome> {
         if self.commit_until_closed() {
             let taken = take(self.attempt);
             self.attempt.close(&mut Panics::default());
@@ -70,7 +73,7 @@ impl<P: Protocol> Transaction<'_, P> {
 
     /// [Gives up](Self::give_up), and passes a panic on when all is done.
     #[cold]
-    pub(crate) fn give_up_passing_on(self) -> Outcome {
+    pub(crate) fn give_up_passing_on(self) -> AttemptOutcome {
         Panics::passing_on(|panics| self.give_up(panics))
     }
 
@@ -93,7 +96,7 @@ impl<P: Protocol> Transaction<'_, P> {
     /// only if the attempt has seen one consistent state (drp §5.2 has the certification as an input of all
     /// intentions). Otherwise the attempt has lost, and another one follows.
     #[cold]
-    pub(crate) fn give_up(mut self, panics: &mut Panics) -> Outcome {
+    pub(crate) fn give_up(mut self, panics: &mut Panics) -> AttemptOutcome {
         if !P::OPAQUE && !matches!(self.stop, Some(Stop::Lost(_) | Stop::Told(_))) {
             self.validate_before_rollback();
         }
@@ -111,15 +114,15 @@ impl<P: Protocol> Transaction<'_, P> {
     }
 
     /// Rolls back without validating the attempt's reads. Everything is released, even if a panic occurs meanwhile.
-    pub(crate) fn cancel(mut self, panics: &mut Panics) -> Outcome {
+    pub(crate) fn cancel(mut self, panics: &mut Panics) -> AttemptOutcome {
         self.roll_back(panics);
         match self.stop.take() {
-            None => Outcome::Done,
-            Some(Stop::Lost(loss)) => Outcome::Lost(loss),
-            Some(Stop::Misuse(misuse)) => Outcome::Misused(misuse),
-            Some(Stop::RolledBack) => Outcome::RolledBack,
-            Some(Stop::Panicked(message)) => Outcome::Panicked(message),
-            Some(Stop::Told(limit)) => Outcome::Told(limit),
+            None => AttemptOutcome::Done,
+            Some(Stop::Lost(loss)) => AttemptOutcome::Lost(loss),
+            Some(Stop::Misuse(misuse)) => AttemptOutcome::Misused(misuse),
+            Some(Stop::RolledBack) => AttemptOutcome::RolledBack,
+            Some(Stop::Panicked(message)) => AttemptOutcome::Panicked(message),
+            Some(Stop::Told(limit)) => AttemptOutcome::Told(limit),
         }
     }
 

@@ -112,7 +112,7 @@ impl<P: Protocol> Transaction<'_, P> {
 
     /// True if an item is for a segment that this attempt made.
     #[inline]
-    pub fn is_inserted(&self, id: ItemId) -> bool {
+    pub(crate) fn is_inserted(&self, id: ItemId) -> bool {
         self.attempt.items.get(id).is(Flags::INSERTED)
     }
 

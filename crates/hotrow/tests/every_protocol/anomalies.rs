@@ -16,7 +16,7 @@ fn a_value_read_twice_is_the_same_or_the_second_read_aborts() {
         let engine = impatient::<P>();
         let number = TBox::new(&engine, 0u64);
         let table = Table::<u64, u64, P>::hash(&engine, "rows", 10);
-        table.load(1, 0);
+        table.bulk_insert(1, 0);
         let result = whatever_time_it_takes(|| {
             engine.run(|tx| {
                 let before = (number.get(tx)?, table.get(tx, &1)?, table.get(tx, &2)?);
@@ -43,14 +43,14 @@ fn a_value_read_twice_is_the_same_or_the_second_read_aborts() {
 }
 
 #[test]
-fn what_was_not_there_is_still_not_there_at_commit() {
+fn an_absence_that_was_read_still_holds_at_commit() {
     for_each_protocol!(2, |P| {
         let engine = impatient::<P>();
         let note = TBox::new(&engine, 0u64);
         for (hash, rows) in [0u64, 1, 40, 1_000].into_iter().flat_map(|rows| [(true, rows), (false, rows)]) {
             let table: Table<u64, u64, P> =
                 if hash { Table::hash(&engine, "hash", 1) } else { Table::ordered(&engine, "ordered") };
-            (0..rows).for_each(|key| assert!(table.load(key * 2, 0)));
+            (0..rows).for_each(|key| assert!(table.bulk_insert(key * 2, 0)));
             for key in [1, 17, rows * 2 + 1, u64::MAX] {
                 type Look<P> = fn(&Table<u64, u64, P>, &mut Tx<'_, P>, u64) -> Result<bool, Abort>;
                 let looks: [Look<P>; 4] = [
@@ -107,7 +107,7 @@ fn a_range_that_was_scanned_is_the_same_at_commit() {
         let note = TBox::new(&engine, 0u64);
         for rows in [0u64, 3, 31, 32, 700] {
             let table = Table::<u64, u64, P>::ordered(&engine, "ordered");
-            (0..rows).for_each(|key| assert!(table.load(key * 2, 0)));
+            (0..rows).for_each(|key| assert!(table.bulk_insert(key * 2, 0)));
             let last = rows * 2;
             for range in [(0, last + 10), (3, 9), (last / 2, last / 2 + 40), (last, last + 5)] {
                 for key in [range.0, range.0 + 1, ((range.0 + range.1) / 2) | 1, range.1 - 1] {
@@ -147,7 +147,7 @@ fn a_leaf_observed_before_it_covered_a_key_does_not_vouch_for_the_keys_absence()
         // Ascending keys fill leaves, so that for some number of rows the last one has a leaf of its own.
         for rows in 2..140u64 {
             let table = Table::<u64, u64, P>::ordered(&engine, "ordered");
-            (0..rows).for_each(|key| assert!(table.load(key, 0)));
+            (0..rows).for_each(|key| assert!(table.bulk_insert(key, 0)));
             engine.run(|tx| table.delete(tx, &(rows - 2))).unwrap();
             let before = engine.run(|tx| number.get(tx)).unwrap();
             let mut is_first = true;
@@ -182,7 +182,7 @@ fn an_insertion_that_succeeds_is_a_look_at_what_was_not_there() {
         let engine = impatient::<P>();
         for table in [Table::hash(&engine, "hash", 10), Table::<u64, u64, P>::ordered(&engine, "ordered")] {
             let number = TBox::new(&engine, 0u64);
-            table.load(1, 0);
+            table.bulk_insert(1, 0);
             let committed = whatever_time_it_takes(|| {
                 engine.run(|tx| {
                     let seen = number.get(tx)?;
@@ -207,7 +207,7 @@ fn a_scan_that_stops_early_depends_on_nothing_far_beyond() {
     for_each_protocol!(2, |P| {
         let engine = impatient::<P>();
         let table = Table::<u64, u64, P>::ordered(&engine, "ordered");
-        (0..2_000).for_each(|key| assert!(table.load(key * 2, 0)));
+        (0..2_000).for_each(|key| assert!(table.bulk_insert(key * 2, 0)));
         let note = TBox::new(&engine, 0u64);
         let first = |tx: &mut Tx<'_, P>| {
             let found = table.collect(tx, 100.., Direction::Ascending, 3)?;
@@ -229,7 +229,7 @@ fn a_range_of_a_secondary_index_is_the_same_at_commit() {
         let mut builder = Table::<u64, u64, P>::builder(&engine, "rows");
         let by_row = builder.secondary("by_row", |_, row| *row / 10);
         let table = builder.hash(10).build();
-        (0..50).for_each(|key| assert!(table.load(key, key)));
+        (0..50).for_each(|key| assert!(table.bulk_insert(key, key)));
         let note = TBox::new(&engine, 0u64);
         let body = |tx: &mut Tx<'_, P>| {
             let mut count = 0;
@@ -272,7 +272,7 @@ fn the_first_row_by_a_secondary_index_does_not_depend_on_the_last() {
         let mut builder = Table::<u64, u64, P>::builder(&engine, "rows");
         let by_row = builder.secondary("by_row", |_, row| *row);
         let table = builder.build();
-        (0..1_000).for_each(|key| assert!(table.load(key, key * 2)));
+        (0..1_000).for_each(|key| assert!(table.bulk_insert(key, key * 2)));
         let note = TBox::new(&engine, 0u64);
         for direction in [Direction::Ascending, Direction::Descending] {
             let first = |tx: &mut Tx<'_, P>| {
@@ -283,7 +283,7 @@ fn the_first_row_by_a_secondary_index_does_not_depend_on_the_last() {
                 })?;
                 note.set(tx, found)
             };
-            // What comes before the first row found, and what is at the other end.
+            // A row before the first one found, and one at the other end.
             let (before, far) =
                 if direction == Direction::Ascending { ((3, 10), 1_899) } else { ((2_000, 1_900), 11) };
             let unmoved = attempts(&engine, first, |tx| table.insert(tx, 5_000 + far, far).map(drop));
@@ -300,7 +300,7 @@ fn a_row_deleted_and_inserted_again_by_others_is_not_the_row_that_was_read() {
     for_each_protocol!(2, |P| {
         let engine = impatient::<P>();
         for table in [Table::hash(&engine, "hash", 10), Table::<u64, u64, P>::ordered(&engine, "ordered")] {
-            table.load(1, 1);
+            table.bulk_insert(1, 1);
             let mut overtaken = false;
             let committed = whatever_time_it_takes(|| {
                 engine.run(|tx| {

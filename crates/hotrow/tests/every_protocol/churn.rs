@@ -174,7 +174,9 @@ fn tear<P: Protocol>(threads: u64, rounds: u64) {
     let wide = Table::<u64, Wide, P>::hash(&engine, "wide", 4);
     for row in 0..ROWS {
         assert!(
-            hash.load(row, [0; 32]) && narrow.load(row, [0; 32]) && wide.load(row, Wide { words: [0; 128] })
+            hash.bulk_insert(row, [0; 32])
+                && narrow.bulk_insert(row, [0; 32])
+                && wide.bulk_insert(row, Wide { words: [0; 128] })
         );
     }
     on_threads(&engine, threads, |number, worker| {

@@ -88,7 +88,7 @@ fn nothing_is_installed_before_the_steps_have_run() {
     for_each_protocol!(2, |P| {
         let engine = engine::<P>(Exploding);
         let (number, rows) = (TBox::new(&engine, 1), Table::<u64, u64, P>::ordered(&engine, "rows"));
-        rows.load(1, 1);
+        rows.bulk_insert(1, 1);
         for _ in 0..2 {
             let words = support::panic_of(|| {
                 engine.run(|tx| {

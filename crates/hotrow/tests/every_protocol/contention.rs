@@ -47,7 +47,7 @@ fn long_among_short_once<P: Protocol>(long: u64, short: u64, transactions: u64) 
     let engine = support::engine::<P>();
     let rows = TArray::new(&engine, ROWS, |_| 0u64);
     let table = Table::<u64, u64, P>::hash(&engine, "rows", ROWS);
-    (0..ROWS as u64).for_each(|key| assert!(table.load(key, 0)));
+    (0..ROWS as u64).for_each(|key| assert!(table.bulk_insert(key, 0)));
     let (running, done) = (AtomicU64::new(0), AtomicU64::new(0));
     on_threads(&engine, long + short, |number, worker| {
         if number < long {
@@ -89,7 +89,7 @@ fn long_among_short_once<P: Protocol>(long: u64, short: u64, transactions: u64) 
     was_contended(&engine)
 }
 
-/// Whether transactions were in each other's way. Under a protocol that has everybody queue, none need have lost.
+/// True if transactions were in each other's way. Under a protocol that has everybody queue, none need have lost.
 fn was_contended<P: Protocol>(engine: &Engine<P>) -> bool {
     support::chosen() == "2pl-mcs" || engine.statistics().attempts_max > 1
 }
@@ -118,7 +118,7 @@ fn a_long_reader_gets_through_among_writers() {
 fn long_reader_among_writers<P: Protocol>() -> bool {
     let engine = support::engine::<P>();
     let table = Table::<u64, u64, P>::ordered(&engine, "rows");
-    (0..500).for_each(|key| assert!(table.load(key, 0)));
+    (0..500).for_each(|key| assert!(table.bulk_insert(key, 0)));
     let (running, done) = (AtomicU64::new(0), AtomicU64::new(0));
     on_threads(&engine, 5, |number, worker| {
         if number == 0 {
@@ -169,7 +169,7 @@ fn eight_threads_that_want_the_same_row_all_get_it() {
     for_each_protocol!(8, |P| {
         let engine = support::engine::<P>();
         let table = Table::<u64, u64, P>::hash(&engine, "hot", 1);
-        table.load(1, 0);
+        table.bulk_insert(1, 0);
         on_threads(&engine, 8, |_, worker| {
             for _ in 0..2_000 {
                 worker.run(|tx| table.update(tx, &1, |row| *row += 1)).unwrap();

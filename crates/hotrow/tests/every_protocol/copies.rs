@@ -37,7 +37,7 @@ fn reading_large_rows_copies_nothing_and_changing_one_copies_it_once() {
         let array = TArray::new(&engine, 10, |_| Large::new(&copies));
         let tables = [Table::<u64, Large, P>::hash(&engine, "hash", 10), Table::ordered(&engine, "ordered")];
         for table in &tables {
-            (0..10).for_each(|key| assert!(table.load(key, Large::new(&copies))));
+            (0..10).for_each(|key| assert!(table.bulk_insert(key, Large::new(&copies))));
         }
         copied();
         for _ in 0..3 {
@@ -71,7 +71,7 @@ fn reading_large_rows_beside_a_writer_copies_nothing() {
         let engine = support::engine::<P>();
         let (copies, changes) = (Arc::new(AtomicU64::new(0)), AtomicU64::new(0));
         let table = Table::<u64, Large, P>::hash(&engine, "rows", 4);
-        (0..4).for_each(|key| assert!(table.load(key, Large::new(&copies))));
+        (0..4).for_each(|key| assert!(table.bulk_insert(key, Large::new(&copies))));
         assert_eq!(copies.load(Ordering::Relaxed), 0);
         on_threads(&engine, 3, |number, worker| {
             for round in 0..1_000 {

@@ -282,7 +282,7 @@ fn a_value_that_is_forced_is_right_and_makes_the_transaction_wild() {
         assert_eq!(doubled, Ok(8));
         assert_eq!(tame(&engine), (0, 0));
         assert_eq!(engine.run(|tx| cells.get(tx, 4)), Ok(404));
-        // What was known all along depends on nobody.
+        // A value that was known all along depends on nobody.
         engine
             .run(|tx| {
                 let one = tx.known(1);

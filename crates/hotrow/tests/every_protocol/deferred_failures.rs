@@ -9,7 +9,7 @@ use hotrow::{
     Abort, Counter, Deferred, Engine, Error, Misuse, Profile, Protocol, TBox, TCounter, Transaction,
 };
 
-/// What a transaction has to leave as it was.
+/// Objects that a failed transaction has to leave as they were.
 struct Witness<P: Protocol> {
     engine: Engine<P>,
     eager: TBox<u64, P>,
@@ -290,7 +290,7 @@ fn a_panic_in_the_drop_of_what_has_not_run_passes_on_unless_the_transaction_has_
 }
 
 #[test]
-fn what_intentions_hold_is_dropped_once_however_the_transaction_ends() {
+fn values_held_by_intentions_are_dropped_once_however_the_transaction_ends() {
     for_each_deferring_protocol!(1, |P| {
         let engine = support::engine::<P>();
         let number = TBox::new(&engine, 5u64);
@@ -338,7 +338,7 @@ fn what_intentions_hold_is_dropped_once_however_the_transaction_ends() {
 }
 
 #[test]
-fn what_intentions_hold_is_dropped_when_an_attempt_is_aborted() {
+fn values_held_by_intentions_are_dropped_when_an_attempt_is_aborted() {
     for_each_deferring_protocol!(2, |P| {
         let engine = support::impatient::<P>();
         let (seen, changed) = (TBox::new(&engine, 0u64), TBox::new(&engine, 0u64));

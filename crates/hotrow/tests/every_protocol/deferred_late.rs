@@ -20,7 +20,11 @@ impl<P: Protocol> Chain<P> {
         let table = |name, rank| Table::builder(engine, name).rank(rank).build();
         let [low, middle, high] = [table("low", 1), table("middle", 2), table("high", 3)];
         for key in 0..4 {
-            assert!(low.load(key, key + 1) && middle.load(key, key + 1) && high.load(key, key + 1));
+            assert!(
+                low.bulk_insert(key, key + 1)
+                    && middle.bulk_insert(key, key + 1)
+                    && high.bulk_insert(key, key + 1)
+            );
         }
         Self { low, middle, high }
     }
@@ -282,8 +286,10 @@ fn a_panic_in_the_code_of_a_key_undoes_everything() {
             };
             let queue = Table::<Touchy, u64, P>::builder(&engine, "queue").rank(2).queues(group).build();
             let hash = Table::<Touchy, u64, P>::builder(&engine, "hash").hash(4).rank(3).build();
-            assert!(number.load(0, 7) && hash.load(Touchy(7), 1) && hash.load(Touchy(3), 1));
-            assert!(queue.load(Touchy(3), 1) && queue.load(Touchy(12), 1));
+            assert!(
+                number.bulk_insert(0, 7) && hash.bulk_insert(Touchy(7), 1) && hash.bulk_insert(Touchy(3), 1)
+            );
+            assert!(queue.bulk_insert(Touchy(3), 1) && queue.bulk_insert(Touchy(12), 1));
             let run = || {
                 engine.run(|tx| {
                     have(Some(patience));
@@ -331,12 +337,12 @@ fn a_table_whose_last_handle_is_dropped_in_the_body_serves_what_was_deferred() {
     for_each_deferring_protocol!(1, |P| {
         let engine = support::engine::<P>();
         let number = Table::<u64, u64, P>::builder(&engine, "number").rank(1).build();
-        assert!(number.load(0, 7));
+        assert!(number.bulk_insert(0, 7));
         let census = Census::default();
         let rows = Table::<u64, support::Counted, P>::builder(&engine, "rows").rank(3).build();
         let queue = Table::<u64, u64, P>::builder(&engine, "queue").rank(2).queues(|_| 0).build();
         for key in 7..9 {
-            assert!(rows.load(key, census.value(key)) && queue.load(key, key));
+            assert!(rows.bulk_insert(key, census.value(key)) && queue.bulk_insert(key, key));
         }
         let mut handles = Some((rows, queue));
         let found = engine.run_deferred(|tx| {

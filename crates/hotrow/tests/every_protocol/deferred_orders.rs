@@ -23,13 +23,13 @@ struct Shop<P: Protocol> {
 }
 
 /// An order as a reader finds it: its number, how many lines it says it has, and how many there are.
-type Found = Vec<(u64, u64, u64)>;
+type OrderLines = Vec<(u64, u64, u64)>;
 
 impl<P: Protocol> Shop<P> {
     fn new(engine: &Engine<P>, districts: u64) -> Self {
         let next = Table::builder(engine, "next").hash(4).rank(10).build();
         for district in 0..districts {
-            assert!(next.load(district, 0));
+            assert!(next.bulk_insert(district, 0));
         }
         let orders = Table::builder(engine, "orders").rank(30).build();
         Self { next, orders, lines: Table::builder(engine, "lines").rank(20).build() }
@@ -68,7 +68,12 @@ impl<P: Protocol> Shop<P> {
     }
 
     /// All orders of a district and all its lines, in either order.
-    fn scan(&self, tx: &mut Transaction<'_, P>, district: u64, lines_first: bool) -> Result<Found, Abort> {
+    fn scan(
+        &self,
+        tx: &mut Transaction<'_, P>,
+        district: u64,
+        lines_first: bool,
+    ) -> Result<OrderLines, Abort> {
         let mut orders = Vec::new();
         let mut lines = Vec::new();
         for lines_now in [lines_first, !lines_first] {
@@ -90,7 +95,7 @@ impl<P: Protocol> Shop<P> {
             let there = lines.iter().filter(|line| **line == (order, true)).count() as u64;
             (order, count, there)
         });
-        let found: Found = found.collect();
+        let found: OrderLines = found.collect();
         let counted: u64 = found.iter().map(|(_, _, there)| there).sum();
         // A line without its order makes a number that no order has.
         Ok(if counted == lines.len() as u64 { found } else { vec![(u64::MAX, 0, 1)] })
@@ -112,7 +117,7 @@ impl<P: Protocol> Shop<P> {
     }
 }
 
-fn assert_whole(found: &Found) {
+fn assert_whole(found: &OrderLines) {
     for (order, count, there) in found {
         assert_eq!(count, there, "lines of order {order}");
     }
@@ -255,7 +260,7 @@ fn nobody_deletes_a_row_between_a_deferred_look_at_it_and_a_deferred_insertion_o
         let engine = Engine::<Drp>::named(name, RetryPolicy::default()).unwrap();
         let rows = Table::builder(&engine, "rows").hash(4).rank(1).build();
         let last = Table::builder(&engine, "last").hash(4).rank(2).build();
-        assert!(rows.load(0u64, 1u64) && last.load(0u64, 1u64));
+        assert!(rows.bulk_insert(0u64, 1u64) && last.bulk_insert(0u64, 1u64));
         // How far it has come: the last row is held, the look at it waits, the deletion is over.
         let stage = hotrow::sync::Arc::new(AtomicU64::new(0));
         let wait = |until: u64, turns: u64| {

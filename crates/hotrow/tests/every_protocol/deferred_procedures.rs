@@ -15,7 +15,7 @@ const HISTORY_BYTES_MAX: usize = 1 << 26;
 /// The tables of a shop, as its procedures name them.
 #[derive(Clone, Copy)]
 struct Shop {
-    /// What there is of each product.
+    /// The stock of each product.
     stock: TableRef<u64, u64>,
     /// The number of the next sale of each till.
     next: TableRef<u64, u64>,
@@ -39,14 +39,14 @@ impl Shop {
         let sales = sales.rank(2).build();
         let sales = database.add_table(sales);
         let by_product = database.add_index(by_product);
-        let prices = database.builder("prices").hash(8).fixed().build();
+        let prices = database.builder("prices").hash(8).immutable().build();
         let prices = database.add_table(prices);
         for product in 0..4 {
-            assert!(database.table(stock).load(product, 50));
-            assert!(database.table(prices).load(product, product + 1));
+            assert!(database.table(stock).bulk_insert(product, 50));
+            assert!(database.table(prices).bulk_insert(product, product + 1));
         }
         for till in 0..2 {
-            assert!(database.table(next).load(till, 0));
+            assert!(database.table(next).bulk_insert(till, 0));
         }
         Self { stock, next, sales, by_product, prices }
     }
@@ -58,7 +58,7 @@ struct Sell {
     till: u64,
     product: u64,
     amount: u64,
-    /// Whether it waits to see what is left, and orders more if that is little.
+    /// True if it waits to see what is left, and orders more if that is little.
     restocks: bool,
 }
 
@@ -119,7 +119,7 @@ impl Procedure for TakeBack {
     }
 }
 
-/// What was sold of a product, and what there is of it. It says that it only reads.
+/// Counts how much of a product was sold, and how much is left. It says that it only reads.
 struct Count {
     shop: Shop,
     product: u64,

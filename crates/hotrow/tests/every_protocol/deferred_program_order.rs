@@ -102,7 +102,7 @@ impl Tables {
         let low = database.builder("low").hash(4).rank(2).build();
         let high = [8, 9].map(|rank| database.builder("high").rank(rank).build());
         let queue = database.builder("queue").rank(1).queues(group).build();
-        assert!(low.load(0, NUMBER) && high.iter().all(|high| high.load(0, NUMBER)));
+        assert!(low.bulk_insert(0, NUMBER) && high.iter().all(|high| high.bulk_insert(0, NUMBER)));
         let mut entries = [None; TABLES];
         let rows = std::array::from_fn(|number| {
             let mut builder = database.builder("rows").rank(5);
@@ -270,7 +270,7 @@ impl Procedure for Program<'_> {
 }
 
 /// The result of each operation, the row, and the entries of the secondary index.
-type Outcome = (Vec<u64>, Option<u64>, Vec<(EntryKey, RowKey)>);
+type ProgramResult = (Vec<u64>, Option<u64>, Vec<(EntryKey, RowKey)>);
 
 struct Runner<P: Protocol> {
     worker: Worker<P>,
@@ -287,16 +287,16 @@ impl<P: Protocol> Runner<P> {
         Self { worker: engine.worker().unwrap(), engine, database, tables, programs: 0 }
     }
 
-    fn run(&mut self, case: &Case) -> Outcome {
+    fn run(&mut self, case: &Case) -> ProgramResult {
         let Self { worker, database, tables, .. } = self;
         let Case { table, before, source, ref steps } = *case;
         let tables = *tables;
         let group = self.programs;
         self.programs += 1;
-        assert!(database.table(tables.queue).load((group, NUMBER), 0));
+        assert!(database.table(tables.queue).bulk_insert((group, NUMBER), 0));
         let (row, key) = (tables.rows[table], (group, KEY));
         let is_loaded = matches!(before, Before::Row | Before::NoRowAnyMore);
-        assert!(!is_loaded || database.table(row).load(key, 1));
+        assert!(!is_loaded || database.table(row).bulk_insert(key, 1));
         let program = Program { tables, group, table, before, source, steps };
         let given = database.execute(worker, &program).unwrap();
         let entries = tables.entries[table];

@@ -21,7 +21,7 @@ struct Jobs<P: Protocol> {
     queue: Table<(u64, u64), u64, P>,
     /// By group and number: how often each job was done.
     done: Table<(u64, u64), u64, P>,
-    /// What jobs are worth that have been done, by number modulo 4.
+    /// The worth of the jobs done, by number modulo 4.
     worth: Table<u64, u64, P>,
 }
 
@@ -34,10 +34,10 @@ impl<P: Protocol> Jobs<P> {
         let done = Table::builder(engine, "done").rank(3).build();
         let worth = Table::builder(engine, "worth").hash(4).rank(4).build();
         for group in 0..groups {
-            assert!(next.load(group, 0));
+            assert!(next.bulk_insert(group, 0));
         }
         for number in 0..4 {
-            assert!(worth.load(number, 0));
+            assert!(worth.bulk_insert(number, 0));
         }
         Self { next, queue, done, worth }
     }
@@ -64,7 +64,7 @@ impl<P: Protocol> Jobs<P> {
             *next - 1
         })?;
         let number = number.expect("groups stay");
-        // What they return is checked at the end: an attempt that is lost may see two states.
+        // Results are checked at the end: an attempt that is lost may see two states.
         self.queue.insert(tx, (group, number), number)?;
         self.done.insert(tx, (group, number), 0)?;
         Ok(())
@@ -108,7 +108,7 @@ impl<P: Protocol> Jobs<P> {
         Ok(taken)
     }
 
-    /// What is left of a group, in order, after a check that all others were done once and are worth what was booked.
+    /// The jobs left of each group, in order, after a check that all others were done once and are worth what was booked.
     fn left(&self, engine: &Engine<P>, groups: u64) -> Vec<Vec<u64>> {
         let found = engine.run(|tx| {
             let mut left = vec![Vec::new(); groups as usize];
@@ -231,13 +231,13 @@ fn a_queue_that_is_refused_what_it_cannot_do() {
 }
 
 #[test]
-fn what_is_forced_to_be_taken_first_stays_the_first_until_the_commit() {
+fn a_row_that_is_forced_to_be_taken_stays_the_first_until_the_commit() {
     for_each_deferring_protocol!(2, |P| {
         for number in [0, 1] {
             steps::Interleaving::<P>::new().run(|engine, [mut t1, mut t2]| {
                 let queue = Table::builder(engine, "queue").queues(|(group, _): &(u64, u64)| *group).build();
                 let seen = TBox::new(engine, 0u64);
-                assert!(number == 0 || queue.load((0, 5), 5));
+                assert!(number == 0 || queue.bulk_insert((0, 5), 5));
                 let first = t1.step(|tx| {
                     let taken = queue.defer_take_first(tx, 0, (0, 0)..(1, 0))?;
                     tx.force(taken)
@@ -403,7 +403,7 @@ fn an_insertion_knows_of_later_rows_however_they_came_in() {
     for_each_deferring_protocol!(1, |P| {
         let engine = support::engine::<P>();
         let queue = Table::<(u64, u64), u64, P>::builder(&engine, "queue").queues(|key| key.0).build();
-        // Whether the insertion had to be made again, at once.
+        // True if the insertion had to be made again, at once.
         let is_out_of_order = |group, number| {
             let aborts = engine.statistics().aborts;
             let key = move |one: Deferred<u64>| one.map(move |_| (group, number));
@@ -420,7 +420,7 @@ fn an_insertion_knows_of_later_rows_however_they_came_in() {
             assert_eq!(engine.run(|tx| queue.insert(tx, (group, 100), 1)), Ok(true));
             assert_eq!(is_out_of_order(group, 50), P::DEFERS, "behind one that was not deferred");
             assert!(!is_out_of_order(group, 101));
-            assert!(queue.load((group, 200), 1));
+            assert!(queue.bulk_insert((group, 200), 1));
             assert_eq!(is_out_of_order(group, 150), P::DEFERS, "behind one that was loaded");
             assert!(!is_out_of_order(group, 201) && !is_out_of_order(group, 202));
         }
@@ -429,11 +429,11 @@ fn an_insertion_knows_of_later_rows_however_they_came_in() {
 }
 
 #[test]
-fn who_names_another_group_than_that_of_the_range_takes_the_first_row_all_the_same() {
+fn an_attempt_that_names_another_group_than_the_ranges_still_takes_the_first_row() {
     for_each_deferring_protocol!(1, |P| {
         let engine = support::engine::<P>();
         let queue = Table::<(u64, u64), u64, P>::builder(&engine, "queue").queues(|key| key.0).build();
-        assert!(queue.load((0, 0), 1) && queue.load((0, 1), 1));
+        assert!(queue.bulk_insert((0, 0), 1) && queue.bulk_insert((0, 1), 1));
         let taken = engine.run_deferred(|tx| {
             queue.defer_delete(tx, &(0, 0))?;
             queue.defer_take_first(tx, 7, (0, 0)..(1, 0))

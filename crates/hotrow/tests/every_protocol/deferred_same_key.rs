@@ -22,13 +22,13 @@ impl<P: Protocol> Stock<P> {
         let engine = support::engine::<P>();
         let table = |name, rank| {
             let table = Table::builder(&engine, name).rank(rank).build();
-            assert!(table.load(1, 1));
+            assert!(table.bulk_insert(1, 1));
             table
         };
         let [low, middle, high, highest] =
             [("low", 1), ("middle", 3), ("high", 7), ("highest", 9)].map(|(name, rank)| table(name, rank));
         let queue = Table::builder(&engine, "queue").rank(2).queues(|_| 0).build();
-        assert!(queue.load(7, 7));
+        assert!(queue.bulk_insert(7, 7));
         let rows = Table::builder(&engine, "rows").rank(5);
         let rows = if is_hash { rows.hash(4) } else { rows }.build();
         Self { rows, low, queue, middle, high, highest, engine }
@@ -52,7 +52,7 @@ impl<P: Protocol> Stock<P> {
         }
     }
 
-    /// Whether the one transaction so far was tame and lost nothing; true where nothing is deferred.
+    /// True if the one transaction so far was tame and lost nothing, and where nothing is deferred.
     fn is_tame(&self) -> bool {
         let statistics = self.engine.statistics();
         statistics.aborts == 0 && statistics.count(&Counter::TAME_COMMITS) == u64::from(P::DEFERS)
@@ -118,7 +118,7 @@ fn an_insertion_waits_for_an_earlier_one_only_if_the_keys_are_or_may_be_the_same
 fn an_insertion_waits_for_an_earlier_deletion_and_loses_nothing() {
     for_each_deferring_protocol!(1, |P| {
         Stock::<P>::each(|stock| {
-            assert!(stock.rows.load(7, 1));
+            assert!(stock.rows.bulk_insert(7, 1));
             let both = stock.engine.run_deferred(|tx| {
                 let deleted = stock.rows.defer_delete(tx, &7)?;
                 let inserted = stock.insert(tx, false, Constant(7), Constant(2))?;

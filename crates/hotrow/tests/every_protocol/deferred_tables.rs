@@ -33,7 +33,7 @@ impl<P: Protocol> People<P> {
         let mut builder = Table::builder(&engine, "people");
         let by_age = builder.secondary("by_age", |_, person: &Person| person.age);
         let table = if hash { builder.hash(4) } else { builder }.build();
-        assert!(table.load(1, person("anna", 30)) && table.load(2, person("ben", 40)));
+        assert!(table.bulk_insert(1, person("anna", 30)) && table.bulk_insert(2, person("ben", 40)));
         Self { engine, table, by_age }
     }
 
@@ -114,7 +114,7 @@ fn keys_rows_and_conditions_may_depend_on_what_is_not_known_yet() {
         for_each_index::<P>(|people| {
             let People { engine, table, .. } = people;
             let next = Table::<u64, u64, P>::hash(engine, "next", 1);
-            assert!(next.load(0, 3));
+            assert!(next.bulk_insert(0, 3));
             let join = |name: &'static str, years: u64| {
                 engine.run_deferred(|tx| {
                     let ben = table.defer_read(tx, &2, |row| row.age)?;
@@ -143,7 +143,7 @@ fn keys_rows_and_conditions_may_depend_on_what_is_not_known_yet() {
 }
 
 #[test]
-fn what_was_deferred_is_seen_by_what_is_not() {
+fn deferred_operations_are_seen_by_operations_that_are_not() {
     for_each_deferring_protocol!(1, |P| {
         for_each_index::<P>(|people| {
             let People { engine, table, .. } = people;
@@ -320,7 +320,7 @@ fn a_row_that_is_missing_when_it_is_wanted_stays_missing_until_the_commit() {
             steps::Interleaving::<P>::new().run(|engine, [mut t1, mut t2]| {
                 let builder = Table::<u64, u64, P>::builder(engine, "rows");
                 let table = if hash { builder.hash(4) } else { builder }.build();
-                assert!(table.load(1, 1));
+                assert!(table.bulk_insert(1, 1));
                 let found = t1.step(|tx| {
                     let missing = table.defer_read(tx, &7, |row| *row)?;
                     table.defer_update(tx, &1, missing, |row, missing| *row = missing.unwrap_or(100))?;
@@ -345,7 +345,7 @@ fn a_scan_sees_what_was_deferred_before_it() {
         let engine = support::engine::<P>();
         let table = Table::<u64, u64, P>::ordered(&engine, "rows");
         for key in 0..20 {
-            assert!(table.load(key * 10, key));
+            assert!(table.bulk_insert(key * 10, key));
         }
         let scanned = engine.run(|tx| {
             let two = table.defer_read(tx, &20, |row| *row)?;
@@ -366,7 +366,7 @@ fn a_row_that_others_delete_before_its_turn_is_looked_for_again() {
         for insert_again in [false, true] {
             let engine = support::impatient::<P>();
             let table = Table::<u64, u64, P>::hash(&engine, "rows", 4);
-            assert!(table.load(1, 1));
+            assert!(table.bulk_insert(1, 1));
             let (mut deleted, mut inserted) = (false, false);
             let result = whatever_time_it_takes(|| {
                 engine.run_deferred(|tx| {
@@ -400,9 +400,9 @@ fn a_fixed_secondary_index_is_scanned_without_tracking_and_refuses_what_would_ch
     for_each_deferring_protocol!(2, |P| {
         let engine = support::impatient::<P>();
         let mut builder = Table::<u64, Person, P>::builder(&engine, "people").hash(4);
-        let by_age = builder.fixed_secondary("by_age", |_, person: &Person| person.age);
+        let by_age = builder.immutable_secondary("by_age", |_, person: &Person| person.age);
         let table = builder.build();
-        assert!(table.load(1, person("anna", 30)) && table.load(2, person("ben", 40)));
+        assert!(table.bulk_insert(1, person("anna", 30)) && table.bulk_insert(2, person("ben", 40)));
         let refusals: [&dyn Fn(&mut Transaction<'_, P>) -> Result<(), Abort>; 6] = [
             &|tx| table.insert(tx, 3, person("cleo", 35)).map(|_| ()),
             &|tx| table.defer_insert(tx, 3u64, Constant(person("cleo", 35))).map(|_| ()),
@@ -416,7 +416,10 @@ fn a_fixed_secondary_index_is_scanned_without_tracking_and_refuses_what_would_ch
                 table.update(tx, &2, |row| row.name = String::from("bernard"))?;
                 refused(tx)
             });
-            assert_eq!(result, Err(Error::Misuse(Misuse::StaticTable { table: "people.by_age".to_owned() })));
+            assert_eq!(
+                result,
+                Err(Error::Misuse(Misuse::ImmutableTable { table: "people.by_age".to_owned() }))
+            );
         }
         let keys = |tx: &mut Transaction<'_, P>| {
             let mut keys = Vec::new();

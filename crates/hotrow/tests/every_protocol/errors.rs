@@ -43,7 +43,7 @@ fn an_object_of_another_engine_is_refused_by_name() {
         let kept = TBox::named(&other, "flag", false);
         let counter = TCounter::named(&other, "hits", 0);
         let table = Table::<u64, u64, P>::ordered(&other, "rows");
-        let fixed = Table::<u64, u64, P>::builder(&other, "prices").fixed().build();
+        let immutable = Table::<u64, u64, P>::builder(&other, "prices").immutable().build();
         let mut builder = Table::<u64, u64, P>::builder(&other, "people");
         let index = builder.secondary("by_age", |_, row| *row);
         type Body<'a, P> = Box<dyn Fn(&mut Transaction<'_, P>) -> Result<(), Abort> + 'a>;
@@ -59,7 +59,7 @@ fn an_object_of_another_engine_is_refused_by_name() {
             ("rows", Box::new(|tx| table.delete(tx, &1).map(drop))),
             ("rows", Box::new(|tx| table.upsert(tx, 1, 1).map(drop))),
             ("rows", Box::new(|tx| table.collect(tx, .., Direction::Ascending, 1).map(drop))),
-            ("prices", Box::new(|tx| fixed.get(tx, &1).map(drop))),
+            ("prices", Box::new(|tx| immutable.get(tx, &1).map(drop))),
             (
                 "people.by_age",
                 Box::new(|tx| {
@@ -262,7 +262,7 @@ fn when_attempts_are_used_up_the_conflict_names_object_and_key() {
                 RetryPolicy { attempts_max, deadline: Some(LONG), escalate_after, ..RetryPolicy::default() };
             let error = always_overtaken::<P>(policy, |engine| {
                 let table = Table::<(u8, u32), u64, P>::hash(engine, "stock", 10);
-                table.load((7, 1_234), 0);
+                table.bulk_insert((7, 1_234), 0);
                 let other = table.clone();
                 let change = |table: Table<(u8, u32), u64, P>| -> Body<P> {
                     Box::new(move |tx| table.update(tx, &(7, 1_234), |row| *row += 1).map(drop))
@@ -336,7 +336,7 @@ fn conflicts_are_counted_by_reason_and_by_key() {
     for_each_protocol!(2, |P| {
         let engine = impatient::<P>();
         let table = Table::<u64, u64, P>::ordered(&engine, "rows");
-        (0..10).for_each(|key| assert!(table.load(key, 0)));
+        (0..10).for_each(|key| assert!(table.bulk_insert(key, 0)));
         let mut lost = [0; 10];
         let mut held_off = 0;
         for key in [3, 3, 3, 5] {

@@ -22,7 +22,7 @@ const ESCALATE_AFTER: u32 = 2;
 const ATTEMPTS_MAX: u32 = ESCALATE_AFTER + 4 * WORKERS;
 const WORKERS: u32 = 3;
 
-/// What a giant does to the rows.
+/// The work of a giant on the rows.
 #[derive(Debug, Clone, Copy)]
 enum Work {
     Update,
@@ -44,7 +44,7 @@ impl<P: Protocol> Scene<P> {
         let policy = RetryPolicy { escalate_after: ESCALATE_AFTER, ..RetryPolicy::default() };
         let engine = support::engine_with::<P>(policy);
         let rows = Table::ordered(&engine, "rows");
-        (0..ROWS).for_each(|key| assert!(rows.load(key, 0)));
+        (0..ROWS).for_each(|key| assert!(rows.bulk_insert(key, 0)));
         Self { engine, rows, updates: AtomicU64::new(0), updated: Event::new(), stop: AtomicBool::new(false) }
     }
 

@@ -1,4 +1,4 @@
-//! What a recorded history says.
+//! The contents of recorded histories.
 
 use crate::support;
 use crate::support::{for_each_deferring_protocol, for_each_protocol};
@@ -77,7 +77,7 @@ fn each_operation_leaves_its_event() {
                 .run(|tx| {
                     assert_eq!(table.get(tx, &4)?, None);
                     assert!(table.insert(tx, 4, 40)?);
-                    // What an attempt has written itself, it learns nothing from.
+                    // An attempt learns nothing from its own writes.
                     table.get(tx, &4)
                 })
                 .unwrap();
@@ -125,7 +125,7 @@ fn each_operation_leaves_its_event() {
                 expected.extend(transaction.split('/').map(|event| event.replace('T', table)));
             }
         }
-        // Whether changes and looks at them are recorded depends on whether the protocol defers.
+        // Changes, and reads of them, are recorded only if the protocol defers.
         let is_own = |word: &String| ["operation", "own ", "change "].iter().any(|own| word.starts_with(own));
         let (own, words): (Vec<_>, Vec<_>) = words(&history).into_iter().partition(is_own);
         assert_eq!(own.is_empty(), !P::DEFERS);
@@ -214,7 +214,7 @@ fn a_scan_leaves_the_bounds_that_it_has_covered() {
         let engine = support::engine::<P>();
         let table = Table::<u64, u64, P>::ordered(&engine, "table");
         for key in [10u64, 20, 30, 40] {
-            table.load(key, key);
+            table.bulk_insert(key, key);
         }
         let recording = engine.record_history(BOUND).unwrap();
         for direction in [Direction::Ascending, Direction::Descending] {
@@ -245,7 +245,7 @@ fn a_scan_leaves_the_bounds_that_it_has_covered() {
 }
 
 #[test]
-fn what_exceeds_the_bound_is_left_out_and_the_history_says_so() {
+fn attempts_beyond_the_bound_are_left_out_and_the_history_says_so() {
     for_each_protocol!(1, |P| {
         let engine = support::engine::<P>();
         let recording = engine.record_history(2_000).unwrap();

@@ -7,7 +7,7 @@ use hotrow::{Abort, Deferred, Error, Input, Misuse, Protocol, TBox, Table, Trans
 use hotrow_core::ObjectMeta;
 use std::cell::Cell;
 
-/// What an input says, whatever is so.
+/// An input that claims to be known or not, whatever is so.
 #[derive(Debug, Clone, Copy)]
 struct Says {
     known: bool,
@@ -84,7 +84,7 @@ fn an_input_without_a_value_is_misuse_and_no_panic() {
             for known in [false, true] {
                 let engine = support::engine::<P>();
                 let world = World { number: TBox::new(&engine, 1), table: Table::ordered(&engine, "rows") };
-                world.table.load(1, 1);
+                world.table.bulk_insert(1, 1);
                 let says = Says { known, value: None };
                 let refused = engine.run(|tx| misuse(&world, tx, says));
                 assert_eq!(refused, Err(Error::Misuse(Misuse::UnknownInput)), "{name}, known: {known}");
@@ -105,7 +105,7 @@ fn a_late_operation_that_gives_a_handle_of_another_attempt_is_misuse() {
     for_each_deferring_protocol!(1, |P| {
         let engine = support::engine::<P>();
         let table = Table::<u64, u64, P>::ordered(&engine, "rows");
-        table.load(1, 1);
+        table.bulk_insert(1, 1);
         let old: Deferred<u64> = engine.run(|tx| Ok(tx.known(7))).unwrap();
         let label = ObjectMeta::new(engine.id(), "late");
         let refused = engine.run(|tx| {
@@ -116,9 +116,9 @@ fn a_late_operation_that_gives_a_handle_of_another_attempt_is_misuse() {
     });
 }
 
-/// What an intention defers is done by the time of the commit, whatever the protocol.
+/// Operations that an intention defers are done by the time of the commit, whatever the protocol.
 #[test]
-fn what_a_deferred_operation_defers_itself_is_done() {
+fn operations_that_a_deferred_operation_defers_are_done() {
     for_each_deferring_protocol!(1, |P| {
         let engine = support::engine::<P>();
         let (first, second) = (TBox::new(&engine, 1u64), TBox::new(&engine, 1u64));

@@ -40,7 +40,7 @@ fn of_two_that_write_the_same_values_blindly_one_has_the_last_word_on_all() {
 }
 
 #[test]
-fn who_commits_has_read_nothing_that_was_not_committed() {
+fn a_committed_transaction_has_read_nothing_uncommitted() {
     for_each_protocol!(3, |P| {
         Numbers::<P>::interleave_each(&[0, 0], |engine, numbers, [mut t1, mut t2]| {
             t1.step(|tx| numbers.set(tx, 0, 1));
@@ -81,7 +81,7 @@ fn nobody_commits_who_has_read_what_was_rolled_back() {
 }
 
 #[test]
-fn who_commits_has_read_no_value_between_two_writes_of_one_transaction() {
+fn a_committed_transaction_has_read_no_value_between_two_writes_of_another() {
     for_each_protocol!(3, |P| {
         Numbers::<P>::interleave_each(&[0, 0], |_, numbers, [mut t1, mut t2]| {
             t1.step(|tx| numbers.set(tx, 0, 1));
@@ -122,7 +122,7 @@ fn of_two_that_commit_not_each_has_seen_the_others_write_nor_missed_it() {
 #[test]
 fn no_update_is_lost() {
     for_each_protocol!(3, |P| {
-        // Whether the first and the second of them change the number in place.
+        // True for the first and the second of them if it changes the number in place.
         for (in_place, too) in [(false, false), (false, true), (true, false), (true, true)] {
             Numbers::<P>::interleave_each(&[0], |engine, numbers, [mut t1, mut t2]| {
                 let seen = [&mut t1, &mut t2].map(|t| t.step(|tx| numbers.get(tx, 0)));
@@ -156,7 +156,7 @@ fn increments_in_place_add_up() {
 }
 
 #[test]
-fn who_commits_has_read_one_state() {
+fn a_committed_transaction_has_read_one_state() {
     for_each_protocol!(3, |P| {
         Numbers::<P>::interleave_each(&[0, 0], |_, numbers, [mut t1, mut t2]| {
             let first = t1.step(|tx| numbers.get(tx, 0));
@@ -249,7 +249,7 @@ fn a_change_of_what_meets_a_condition_comes_before_or_after_a_change_of_all() {
 }
 
 #[test]
-fn what_one_transaction_wrote_does_not_vanish_in_part_under_another_ones_writes() {
+fn one_transactions_writes_do_not_vanish_in_part_under_anothers() {
     for_each_protocol!(4, |P| {
         Numbers::<P>::interleave_each(&[0, 0], |_, numbers, [mut t1, mut t2, mut t3]| {
             t1.step(|tx| numbers.set(tx, 0, 1));

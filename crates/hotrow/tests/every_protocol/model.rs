@@ -11,7 +11,7 @@ type Model<K, R> = BTreeMap<K, R>;
 
 struct Compared<K: Key, R: Value, P: Protocol> {
     table: Table<K, R, P>,
-    /// Whether it can be scanned.
+    /// True if it can be scanned.
     ordered: bool,
     key: fn(u64) -> K,
     row: fn(u64) -> R,

@@ -1,4 +1,4 @@
-//! What a transaction makes of rows, stepped by hand, seen by itself and by others in the midst of it.
+//! A transaction's changes of rows, stepped by hand, as seen by itself and by others in the midst of it.
 
 use crate::support::for_each_protocol;
 use crate::support::steps::{Interleaving, Stepped};
@@ -23,7 +23,7 @@ impl<P: Protocol> Rows<P> {
         let mut builder = Table::builder(engine, "rows");
         let by_value = builder.secondary("by_value", |_, row| *row);
         let table = if hash { builder.hash(10).build() } else { builder.build() };
-        loaded.iter().for_each(|(key, row)| assert!(table.load(*key, *row)));
+        loaded.iter().for_each(|(key, row)| assert!(table.bulk_insert(*key, *row)));
         Self { table, by_value, hash }
     }
 
@@ -300,7 +300,7 @@ fn a_row_that_one_updates_and_another_deletes_is_updated_first_or_not_at_all() {
 }
 
 #[test]
-fn what_an_aborted_transaction_inserted_is_gone() {
+fn rows_that_an_aborted_transaction_inserted_are_gone() {
     for_each_protocol!(4, |P| {
         Rows::<P>::interleave(&odd(), |engine, rows, [mut t1, mut t2, mut t3]| {
             let one = t1.step(|tx| rows.table.get(tx, &3));

@@ -59,9 +59,9 @@ impl<P: Protocol> World<P> {
             engine,
         };
         for key in 0..10 {
-            world.hash.load(key, format!("row {key}"));
-            world.ordered.load(key, key);
-            world.brittle.load(key, Brittle { number: key, breaks });
+            world.hash.bulk_insert(key, format!("row {key}"));
+            world.ordered.bulk_insert(key, key);
+            world.brittle.bulk_insert(key, Brittle { number: key, breaks });
         }
         world
     }
@@ -230,7 +230,7 @@ fn rows_half_changed_by_a_panic_that_the_body_catches_are_the_bodys_own_business
     for_each_protocol!(1, |P| {
         let engine = support::engine::<P>();
         let table = Table::<u64, Vec<u64>, P>::ordered(&engine, "rows");
-        table.load(1, vec![1]);
+        table.bulk_insert(1, vec![1]);
         let committed = engine.run(|tx| {
             let caught = panic_of(|| {
                 table.update(tx, &1, |row| -> u64 {
@@ -294,11 +294,11 @@ fn a_panic_in_a_procedure_leaves_nothing_to_the_workers_next_transaction() {
         let rows = database.builder("rows").build();
         let rows = database.add_table(rows);
         let table = database.table(rows);
-        assert!(table.load(1, 0) && table.load(2, 0));
+        assert!(table.bulk_insert(1, 0) && table.bulk_insert(2, 0));
         let (mut worker, mut other) = (engine.worker().unwrap(), engine.worker().unwrap());
         for _ in 0..2 {
             panic_or_error(|| database.execute(&mut worker, &ChangeTwice(rows)).map(drop));
-            // What the next transaction wants is locked, or not: it gets through, or waits until it gives up.
+            // The row that the next transaction wants is locked, or not: it gets through, or waits until it gives up.
             let mut holder = other.begin();
             table.update(&mut holder, &2, |row| *row += 1).unwrap();
             let result = worker.run(|tx| table.update(tx, &2, |row| *row += 1));

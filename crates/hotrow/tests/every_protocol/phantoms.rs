@@ -23,7 +23,7 @@ impl<P: Protocol> Accounts<P> {
         let mut builder = Table::builder(engine, "accounts");
         let by_balance = builder.secondary("by_balance", |_, balance| *balance);
         let table = if hash { builder.hash(10).build() } else { builder.build() };
-        (0..5u64).for_each(|number| assert!(table.load(number * 10, number.cast_signed() * 10)));
+        (0..5u64).for_each(|number| assert!(table.bulk_insert(number * 10, number.cast_signed() * 10)));
         Self { table, by_balance }
     }
 
@@ -77,7 +77,7 @@ fn a_change_is_counted_or_comes_later<P: Protocol>(
     change: impl Fn(&Accounts<P>, &mut Tx<'_, P>) -> Result<(), Abort>,
 ) {
     for (number, (hash, count)) in Accounts::<P>::COUNTS.into_iter().enumerate() {
-        // Whether the change is made before the count or after; it is committed after it either way.
+        // `change_first`: the change is made before the count, not after. It is committed after it either way.
         for (change_first, twice) in [(false, false), (false, true), (true, false), (true, true)] {
             Interleaving::<P>::new().run(|engine, [mut t1, mut t2]| {
                 let accounts = Accounts::new(engine, hash);
@@ -150,7 +150,7 @@ fn a_row_that_leaves_and_another_that_comes_do_not_hide_each_other() {
 fn two_that_each_insert_what_both_have_found_missing_do_not_both_commit() {
     for_each_protocol!(3, |P| {
         for (number, (hash, count)) in Accounts::<P>::COUNTS.into_iter().enumerate() {
-            // Whether the first has committed before the second one inserts.
+            // `apart`: the first has committed before the second one inserts.
             for apart in [true, false] {
                 Interleaving::<P>::new().run(|engine, [mut t1, mut t2]| {
                     let accounts = Accounts::new(engine, hash);
@@ -191,7 +191,7 @@ fn a_change_of_two_tables_is_seen_in_both_or_in_neither() {
             Interleaving::<P>::new().run(|engine, [mut t1, mut t2]| {
                 let mut tables = [Table::hash(engine, "hash", 10), Table::ordered(engine, "ordered")];
                 for table in &tables {
-                    assert!(table.load(1, 0) && table.load(3, 0));
+                    assert!(table.bulk_insert(1, 0) && table.bulk_insert(3, 0));
                 }
                 if !hash_first {
                     tables.reverse();

@@ -88,7 +88,7 @@ fn a_wild_transaction_that_fails_certification_harms_no_tame_one_before_it_or_be
             before.open();
             wild.await_arrival();
             let behind = scope.spawn(|| engine.run(|tx| add(&changed, tx, 10)));
-            // What the wild one has read changes while it is in line.
+            // The value that the wild one has read changes while it is in line.
             engine.run(|tx| add(&read, tx, 1)).unwrap();
             wild.open();
             assert_eq!(first.join().unwrap(), Ok(()));
@@ -102,7 +102,7 @@ fn a_wild_transaction_that_fails_certification_harms_no_tame_one_before_it_or_be
 }
 
 #[test]
-fn who_is_behind_a_transaction_that_panics_or_rolls_back_finds_no_trace_of_it() {
+fn a_transaction_behind_one_that_panics_or_rolls_back_finds_no_trace_of_it() {
     each_variant(|engine| {
         for panics in [true, false] {
             let engine = engine(u32::MAX);
@@ -174,7 +174,7 @@ fn a_row_that_the_transaction_has_inserted_itself_is_read_and_changed_later() {
 }
 
 #[test]
-fn who_comes_after_a_transaction_that_inserts_finds_what_it_has_inserted() {
+fn a_transaction_after_one_that_inserts_finds_the_inserted_row() {
     each_variant(|engine| {
         let engine = engine(1);
         let value = TBox::new(&engine, 0);
@@ -196,7 +196,7 @@ fn who_comes_after_a_transaction_that_inserts_finds_what_it_has_inserted() {
             });
             gate.await_arrival();
             let overwrites = scope.spawn(|| engine.run(|tx| add(&value, tx, 1)));
-            // Who reads may have to wait until the row is there.
+            // The reader may have to wait until the row is there.
             let reads = scope.spawn({
                 let (begun, engine, value, rows) = (&begun, &engine, &value, &rows);
                 move || {
@@ -269,7 +269,7 @@ fn insertions_of_one_key_keep_their_order_whoever_is_waited_for_and_others_do_no
 struct DeleteNamed {
     names: TableRef<u64, u64>,
     queue: TableRef<(u64, u64), u64>,
-    /// Whether the procedure waits to see what was named.
+    /// True if the procedure waits to see which row was named.
     forces: bool,
 }
 
@@ -296,12 +296,12 @@ fn the_first_row_stays_until_it_is_taken_though_another_deletes_it_with_a_key_kn
             let mut database = Database::new(&engine);
             let names = database.builder("names").rank(ranks[0]).build();
             let queue = database.builder("queue").rank(ranks[1]).queues(|(group, _)| *group).build();
-            assert!(names.load(0, 0) && queue.load((0, 0), 5) && queue.load((0, 1), 6));
+            assert!(names.bulk_insert(0, 0) && queue.bulk_insert((0, 0), 5) && queue.bulk_insert((0, 1), 6));
             let procedure =
                 DeleteNamed { names: database.add_table(names), queue: database.add_table(queue), forces };
             let queue = database.table(procedure.queue);
             let first = Table::<u64, u64, Drp>::builder(&engine, "first").rank(0).build();
-            assert!(first.load(0, 0));
+            assert!(first.bulk_insert(0, 0));
             let (gate, has_deleted) = (Gate::default(), AtomicBool::new(false));
             let (taken, deleted) = thread::scope(|scope| {
                 let takes = scope.spawn(|| {

@@ -1,4 +1,4 @@
-//! What transactions say of themselves: that they write nothing, that anything committed will do.
+//! Profiles of transactions: they write nothing, or read committed is enough for them.
 
 use crate::support;
 use crate::support::{elsewhere, for_each_protocol, on_threads, overtake, steps, whatever_time_it_takes};
@@ -29,7 +29,7 @@ impl<P: Protocol> Objects<P> {
             hash: Table::hash(engine, "a hash table", 4),
             ordered: Table::ordered(engine, "an ordered table"),
         };
-        assert!(objects.hash.load(1, 1) && objects.ordered.load(1, 1));
+        assert!(objects.hash.bulk_insert(1, 1) && objects.ordered.bulk_insert(1, 1));
         objects
     }
 
@@ -45,7 +45,7 @@ impl<P: Protocol> Objects<P> {
 type Write<P> = fn(&Objects<P>, &mut Transaction<'_, P>) -> Result<(), Abort>;
 
 #[test]
-fn who_said_that_it_writes_nothing_and_writes_is_told_where() {
+fn a_write_in_a_transaction_declared_read_only_is_an_error_that_names_the_object() {
     for_each_protocol!(1, |P| {
         let engine = support::engine::<P>();
         let objects = Objects::new(&engine);
@@ -169,7 +169,7 @@ fn read_only_transactions_get_through_among_writers_and_see_one_state() {
 
 /// The one that has inserted the row has yet to lock the others that it changes, and may have to wait for the reader there.
 #[test]
-fn who_only_reads_does_not_wait_for_ever_for_a_row_that_another_transaction_has_just_inserted() {
+fn a_read_only_transaction_does_not_wait_for_ever_for_a_row_just_inserted_by_another() {
     for_each_protocol!(2, |P| {
         let engine = support::impatient::<P>();
         let table = Table::<u64, u64, P>::ordered(&engine, "rows");
@@ -193,7 +193,7 @@ fn a_read_committed_transaction_is_in_nobodys_way_and_is_not_aborted_by_what_com
         let recording = engine.record_history(1 << 20).unwrap();
         let boxes = [0, 0].map(|value| TBox::new(&engine, value));
         let table = Table::<u64, u64, P>::ordered(&engine, "rows");
-        assert!(table.load(1, 0) && table.load(9, 0));
+        assert!(table.bulk_insert(1, 0) && table.bulk_insert(9, 0));
         let mut worker = engine.worker().unwrap();
         let seen = worker.try_run_as(READ_COMMITTED, |tx| {
             let first: u64 = boxes[0].get(tx)?;
@@ -220,7 +220,7 @@ fn a_read_committed_transaction_sees_nothing_that_is_not_committed() {
         let engine = support::impatient::<P>();
         let number = TBox::new(&engine, 1u64);
         let table = Table::<u64, u64, P>::hash(&engine, "rows", 4);
-        assert!(table.load(1, 1));
+        assert!(table.bulk_insert(1, 1));
         let look = || {
             elsewhere(|| {
                 let mut worker = engine.worker().unwrap();
@@ -246,7 +246,7 @@ fn a_read_committed_transaction_sees_nothing_that_is_not_committed() {
 }
 
 #[test]
-fn what_a_read_committed_transaction_reads_to_change_it_is_protected() {
+fn updates_of_a_read_committed_transaction_are_not_lost() {
     for_each_protocol!(3, |P| {
         let engine = support::engine::<P>();
         let objects = Objects::new(&engine);
@@ -294,7 +294,7 @@ fn a_procedure_runs_as_what_it_says_of_itself() {
         let mut database = Database::new(&engine);
         let rows = database.builder("rows").hash(4).build();
         let rows = database.add_table(rows);
-        assert!(database.table(rows).load(1, 1));
+        assert!(database.table(rows).bulk_insert(1, 1));
         let mut worker = engine.worker().unwrap();
         let refused = database.execute(&mut worker, &Writes { rows, profile: Profile::READ_ONLY });
         assert_eq!(refused, Err(Error::Misuse(Misuse::ReadOnly { object: "rows".to_owned() })));

@@ -13,7 +13,7 @@ type Rows = Table<u64, u64, McsLocking>;
 /// Rows 0, 10, 20 and so on to 990, in leaves of an ordered index.
 fn rows(engine: &Engine<McsLocking>, name: &str) -> Rows {
     let rows = Table::ordered(engine, name);
-    (0..100).for_each(|number| assert!(rows.load(number * 10, 1)));
+    (0..100).for_each(|number| assert!(rows.bulk_insert(number * 10, 1)));
     rows
 }
 
@@ -176,7 +176,7 @@ fn insertions_into_one_leaf_do_not_wait_for_each_other_and_neither_do_scans() {
 }
 
 #[test]
-fn who_deletes_a_row_keeps_its_leaf_until_the_row_has_left_it() {
+fn a_deleter_keeps_the_leaf_until_the_row_has_left_it() {
     let engine = without_waits();
     let rows = rows(&engine, "rows");
     let (mut one, mut two) = (engine.worker().unwrap(), engine.worker().unwrap());

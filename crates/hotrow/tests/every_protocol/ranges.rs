@@ -19,7 +19,7 @@ struct Counted<P: Protocol> {
 impl<P: Protocol> Counted<P> {
     fn new(engine: &Engine<P>) -> Self {
         let counts = Table::hash(engine, "counts", 10);
-        (0..RANGES).for_each(|range| assert!(counts.load(range, 0)));
+        (0..RANGES).for_each(|range| assert!(counts.bulk_insert(range, 0)));
         Self { rows: Table::ordered(engine, "rows"), counts, opaque: engine.is_opaque() }
     }
 
@@ -246,7 +246,7 @@ fn queue<P: Protocol>(pairs: u64, items: u64) {
     let mut all: Vec<_> = taken.into_iter().flatten().collect();
     all.sort_unstable();
     assert!(all.iter().map(|(key, _)| *key).eq(1..=pairs * items), "each item is taken once");
-    // What one thread appended comes in its order.
+    // The items of one thread come in the order in which it appended them.
     for producer in (0..pairs * 2).step_by(2) {
         let items = all.iter().map(|(_, item)| *item).filter(|item| item / items == producer);
         assert!(items.is_sorted());

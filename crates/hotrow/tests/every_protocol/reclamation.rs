@@ -136,7 +136,7 @@ fn objects_may_be_dropped_in_a_transaction_that_has_touched_them() {
             let mut builder = Table::<u64, Counted, P>::builder(&engine, "rows");
             let mut index = Some(builder.secondary("by_number", |_, row: &Counted| row.number));
             let mut table = Some(builder.build());
-            (0..5).for_each(|key| assert!(table.as_ref().unwrap().load(key, census.value(key))));
+            (0..5).for_each(|key| assert!(table.as_ref().unwrap().bulk_insert(key, census.value(key))));
             let result = engine.run(|tx| {
                 if let (Some(kept), Some(array), Some(table), Some(index)) =
                     (kept.take(), array.take(), table.take(), index.take())
@@ -168,7 +168,7 @@ fn a_value_stays_while_a_transaction_that_has_seen_it_goes_on() {
         let engine = crate::support::impatient::<P>();
         let census = Census::default();
         let table = Table::<u64, Counted, P>::hash(&engine, "rows", 10);
-        table.load(1, census.value(1));
+        table.bulk_insert(1, census.value(1));
         let (others, other) = (support::engine::<P>(), Census::default());
         let result = engine.run(|tx| {
             table.read(tx, &1, |row| {

@@ -38,7 +38,7 @@ fn a_transaction_sees_its_own_replacements_and_replaces_its_own_changes() {
     for_each_protocol!(1, |P| {
         let engine = support::engine::<P>();
         let table = Table::<u64, String, P>::hash(&engine, "rows", 4);
-        table.load(1, "old".into());
+        table.bulk_insert(1, "old".into());
         let row = |text: &str| text.to_owned();
         let result = engine.run(|tx| {
             // Over the value as it was, over a replacement, over an update.
@@ -71,7 +71,7 @@ fn a_row_that_was_read_can_be_replaced_and_then_counts_as_read() {
     for_each_protocol!(2, |P| {
         let engine = impatient::<P>();
         let table = Table::<u64, u64, P>::hash(&engine, "rows", 4);
-        table.load(1, 10);
+        table.bulk_insert(1, 10);
         let body = |tx: &mut hotrow::Transaction<'_, P>| {
             let old = table.get(tx, &1)?.unwrap_or_default();
             table.replace(tx, &1, old + 1).map(drop)
@@ -88,7 +88,7 @@ fn a_rolled_back_replacement_leaves_the_row_and_drops_the_new_one() {
         let engine = support::engine::<P>();
         let census = Census::default();
         let table = Table::hash(&engine, "rows", 4);
-        table.load(1, census.value(10));
+        table.bulk_insert(1, census.value(10));
         let refused = engine.run(|tx| {
             assert!(table.replace(tx, &1, census.value(11))? && table.replace(tx, &1, census.value(12))?);
             Err::<(), _>(hotrow::Abort::rollback())
@@ -106,7 +106,7 @@ fn a_replacement_copies_nothing() {
     for_each_protocol!(1, |P| {
         let engine = support::engine::<P>();
         let table = Table::hash(&engine, "rows", 4);
-        table.load(1, Precious(10));
+        table.bulk_insert(1, Precious(10));
         let twice =
             engine.run(|tx| Ok(table.replace(tx, &1, Precious(11))? && table.replace(tx, &1, Precious(12))?));
         assert_eq!(twice, Ok(true));
@@ -115,11 +115,11 @@ fn a_replacement_copies_nothing() {
 }
 
 #[test]
-fn who_replaces_a_row_is_not_aborted_by_another_who_wrote_it_meanwhile() {
+fn a_replacement_is_not_aborted_by_another_write_of_the_row_meanwhile() {
     for_each_protocol!(2, |P| {
         let engine = impatient::<P>();
         let table = Table::<u64, u64, P>::hash(&engine, "rows", 4);
-        table.load(1, 10);
+        table.bulk_insert(1, 10);
         let replaced = attempts(
             &engine,
             |tx| table.replace(tx, &1, 11).map(drop),
@@ -135,7 +135,7 @@ fn a_row_that_goes_meanwhile_is_not_replaced() {
     for_each_protocol!(2, |P| {
         let engine = impatient::<P>();
         for table in [Table::<u64, u64, P>::hash(&engine, "hash", 4), Table::ordered(&engine, "ordered")] {
-            table.load(1, 10);
+            table.bulk_insert(1, 10);
             let mut there = Vec::new();
             let replaced = attempts(
                 &engine,
@@ -193,7 +193,7 @@ fn a_scan_that_finds_a_replacement_has_lost_no_key_though_its_transaction_has_no
     for_each_protocol!(2, |P| {
         Interleaving::<P>::new().run(|engine, [mut first, mut second]| {
             let table = Table::<u64, u64, P>::ordered(engine, "rows");
-            table.load(1, 10);
+            table.bulk_insert(1, 10);
             first.step(|tx| table.replace(tx, &1, 11));
             let found = first.step(|tx| table.collect(tx, .., hotrow::Direction::Ascending, 9));
             assert_eq!(found, Some(vec![(1, 11)]));
@@ -212,7 +212,7 @@ fn entries_of_secondary_indexes_follow_a_replacement() {
         let mut builder = Table::<u64, u64, P>::builder(&engine, "rows");
         let by_tens = builder.secondary("by_tens", |_, row: &u64| row / 10);
         let table = builder.build();
-        table.load(1, 15);
+        table.bulk_insert(1, 15);
         let replaced = engine.run(|tx| {
             let keys = |tx: &mut _, tens: u64| {
                 let mut keys = Vec::new();
@@ -250,10 +250,10 @@ fn procedures_replace_rows_and_their_recordings_say_so() {
         let mut database = Database::new(&engine);
         let table = database.builder("rows").hash(4).build();
         let table = database.add_table(table);
-        database.table(table).load(1, 10);
+        database.table(table).bulk_insert(1, 10);
         let mut worker = engine.worker().unwrap();
-        let recorded = database.record(&mut worker, &ReplaceTwo(table)).unwrap();
-        let kinds: Vec<_> = recorded.operations.iter().map(|operation| operation.kind).collect();
+        let trace = database.trace(&mut worker, &ReplaceTwo(table)).unwrap();
+        let kinds: Vec<_> = trace.operations.iter().map(|operation| operation.kind).collect();
         assert_eq!(kinds, [OperationKind::Replace; 2]);
         assert_eq!(database.execute(&mut worker, &ReplaceTwo(table)), Ok((true, false)));
         assert_eq!(worker.run(|tx| database.table(table).get(tx, &1)), Ok(Some(11)));

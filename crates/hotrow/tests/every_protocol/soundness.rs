@@ -33,7 +33,7 @@ fn a_transaction_cannot_be_sent_to_another_thread() {
     assert!(Probe::<hotrow::Worker<Occ>>(PhantomData).is_send());
 }
 
-/// What the keys of one test see beside their number.
+/// The state that the keys of one test depend on beside their number.
 #[derive(Debug)]
 struct Mood {
     salt: AtomicU64,

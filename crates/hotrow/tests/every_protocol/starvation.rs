@@ -62,7 +62,7 @@ fn two_rows<P: Protocol>(
     Ok(())
 }
 
-/// What the long transactions went through.
+/// The worst that happened to the long transactions.
 #[derive(Debug, Clone, Copy, Default)]
 struct Worst {
     attempts: u32,
@@ -88,7 +88,7 @@ impl Drop for Stops<'_> {
 /// Runs long transactions on some threads, each from another row on, among short ones on others.
 fn long_among_short<P: Protocol>(engine: &Engine<P>) -> Worst {
     let table = Table::<u64, u64, P>::hash(engine, "rows", ROWS as usize);
-    (0..ROWS).for_each(|key| assert!(table.load(key, 0)));
+    (0..ROWS).for_each(|key| assert!(table.bulk_insert(key, 0)));
     // How many transactions each of the threads has ended.
     let ended: [AtomicU64; THREADS] = Default::default();
     let now = || ended.each_ref().map(|count| count.load(Ordering::SeqCst));

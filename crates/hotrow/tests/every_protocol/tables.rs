@@ -229,7 +229,7 @@ fn a_scan_sees_own_changes_and_a_rollback_leaves_none() {
         let table = Table::<u64, u64, P>::ordered(&engine, "ordered");
         let all = |tx: &mut Tx<'_, P>| table.collect(tx, .., Direction::Ascending, usize::MAX);
         for key in 0..200 {
-            table.load(key * 2, key);
+            table.bulk_insert(key * 2, key);
         }
         let before = engine.run(all).unwrap();
         let rolled_back = engine.try_run(|tx| {
@@ -269,8 +269,8 @@ fn scans_keep_bounds_limits_and_directions() {
         let table = Table::<u64, u64, P>::ordered(&engine, "ordered");
         let keys: Vec<u64> = (0..400).map(|n| n * 3 + 1).collect();
         for key in &keys {
-            assert!(table.load(*key, key * 10));
-            assert!(!table.load(*key, 0), "loaded twice");
+            assert!(table.bulk_insert(*key, key * 10));
+            assert!(!table.bulk_insert(*key, 0), "loaded twice");
         }
         let ends = [0, 1, 2, 91, 92, 93, 94, 700, 1_198, 1_199, u64::MAX];
         for (low, high) in ends.iter().flat_map(|low| ends.iter().map(move |high| (*low, *high))) {
@@ -301,7 +301,7 @@ fn a_scan_ends_where_its_visitor_breaks() {
         let engine = support::engine::<P>();
         let table = Table::<i32, String, P>::ordered(&engine, "ordered");
         for key in -50..50 {
-            table.load(key, key.to_string());
+            table.bulk_insert(key, key.to_string());
         }
         for (direction, expected) in
             [(Direction::Ascending, ["-10", "-9", "-8"]), (Direction::Descending, ["10", "9", "8"])]
@@ -324,7 +324,7 @@ fn a_hash_table_has_no_order_to_scan_in() {
     for_each_protocol!(1, |P| {
         let engine = support::engine::<P>();
         let table = Table::<u64, u64, P>::hash(&engine, "hash", 10);
-        table.load(1, 1);
+        table.bulk_insert(1, 1);
         let scanned = engine.run(|tx| table.collect(tx, .., Direction::Ascending, 10));
         assert!(matches!(scanned, Err(Error::Misuse(Misuse::Unsupported(_)))), "{scanned:?}");
         assert!(scanned.unwrap_err().to_string().contains("hash"));
@@ -333,20 +333,20 @@ fn a_hash_table_has_no_order_to_scan_in() {
 }
 
 #[test]
-fn a_static_table_is_loaded_and_then_only_read() {
+fn an_immutable_table_is_loaded_and_then_only_read() {
     for_each_protocol!(1, |P| {
         let engine = support::engine::<P>();
-        let fixed = [
-            Table::<u64, String, P>::builder(&engine, "prices").fixed().build(),
-            Table::<u64, String, P>::builder(&engine, "prices").fixed().hash(10).build(),
+        let immutable = [
+            Table::<u64, String, P>::builder(&engine, "prices").immutable().build(),
+            Table::<u64, String, P>::builder(&engine, "prices").immutable().hash(10).build(),
         ];
-        for table in fixed {
-            assert!(table.is_fixed());
+        for table in immutable {
+            assert!(table.is_immutable());
             for key in 0..100 {
-                assert!(table.load(key, format!("price {key}")));
+                assert!(table.bulk_insert(key, format!("price {key}")));
             }
-            assert!(!table.load(5, String::new()));
-            let refused = Error::Misuse(Misuse::StaticTable { table: "prices".to_owned() });
+            assert!(!table.bulk_insert(5, String::new()));
+            let refused = Error::Misuse(Misuse::ImmutableTable { table: "prices".to_owned() });
             assert_eq!(engine.run(|tx| table.insert(tx, 200, String::new())), Err(refused.clone()));
             assert_eq!(engine.run(|tx| table.upsert(tx, 1, String::new())), Err(refused.clone()));
             assert_eq!(engine.run(|tx| table.update(tx, &1, String::clear)), Err(refused.clone()));
@@ -363,11 +363,11 @@ fn a_static_table_is_loaded_and_then_only_read() {
 }
 
 #[test]
-fn a_static_table_is_scanned() {
+fn an_immutable_table_is_scanned() {
     for_each_protocol!(1, |P| {
         let engine = support::engine::<P>();
-        let table = Table::<u64, u64, P>::builder(&engine, "prices").fixed().build();
-        (0..500).for_each(|key| assert!(table.load(key, key * 2)));
+        let table = Table::<u64, u64, P>::builder(&engine, "prices").immutable().build();
+        (0..500).for_each(|key| assert!(table.bulk_insert(key, key * 2)));
         let rows = engine.run(|tx| table.collect(tx, 100..200, Direction::Descending, 50)).unwrap();
         assert_eq!(rows, (150..200).rev().map(|key| (key, key * 2)).collect::<Vec<_>>());
     });
@@ -380,7 +380,8 @@ fn all_rows_are_visited_once_and_counted() {
             let engine = support::engine::<P>();
             let mut worker = engine.worker().unwrap();
             for table in tables::<[u64; 2], P>(&engine) {
-                (0..rows).for_each(|key| assert!(table.load(key.wrapping_mul(0x9e37_79b9), [key, key])));
+                (0..rows)
+                    .for_each(|key| assert!(table.bulk_insert(key.wrapping_mul(0x9e37_79b9), [key, key])));
                 let mut keys = Vec::new();
                 let visited = table.for_each(&mut worker, |key, row| {
                     assert_eq!(row[0], row[1]);

@@ -23,8 +23,9 @@ impl<P: Protocol> Bank<P> {
     fn all(engine: &Engine<P>) -> Vec<Self> {
         let hash = Table::hash(engine, "hash", 4);
         let ordered = Table::ordered(engine, "ordered");
-        (0..ACCOUNTS)
-            .for_each(|account| assert!(hash.load(account, BALANCE) && ordered.load(account, BALANCE)));
+        (0..ACCOUNTS).for_each(|account| {
+            assert!(hash.bulk_insert(account, BALANCE) && ordered.bulk_insert(account, BALANCE))
+        });
         vec![
             Bank::Boxes((0..ACCOUNTS).map(|_| TBox::new(engine, BALANCE)).collect()),
             Bank::Array(TArray::new(engine, ACCOUNTS as usize, |_| BALANCE)),

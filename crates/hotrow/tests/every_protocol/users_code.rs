@@ -13,7 +13,7 @@ use std::ops::Range;
 
 type Hook = Arc<dyn Fn() + Send + Sync>;
 
-/// What the keys of one test do when they are shown.
+/// The actions of one test's keys when they are shown or hashed.
 #[derive(Default)]
 struct Hooks {
     shown: Mutex<Option<Hook>>,
@@ -78,7 +78,7 @@ fn for_each_table<P: Protocol, R: Value>(
 ) {
     let key = |number| Hooked { number, hooks };
     for table in [Table::hash(engine, "hash", 10), Table::ordered(engine, "ordered")] {
-        keys.clone().for_each(|number| assert!(table.load(key(number), row(number))));
+        keys.clone().for_each(|number| assert!(table.bulk_insert(key(number), row(number))));
         test(table, &key);
     }
 }
@@ -202,7 +202,7 @@ fn a_key_that_panics_while_an_insertion_is_taken_back_does_not_end_the_process()
                 });
                 assert_eq!(message, "a key that panics");
                 HOOKS.hash_panics.store(false, Ordering::SeqCst);
-                // What is left in the index is dead, and taken out by whoever meets it.
+                // Records left in the index are dead, and taken out by the next operation that meets them.
                 for number in 2..20 {
                     assert!(engine.run(|tx| table.get(tx, &key(number))).unwrap().is_none());
                     assert!(engine.run(|tx| table.insert(tx, key(number), census.value(0))).unwrap());
@@ -280,7 +280,7 @@ fn a_result_is_handed_out_although_its_copies_panic() {
 }
 
 #[test]
-fn what_deferred_operations_hold_is_all_dropped_although_one_drop_panics() {
+fn all_values_held_by_deferred_operations_are_dropped_although_one_drop_panics() {
     static BREAKS: AtomicBool = AtomicBool::new(false);
     for_each_protocol!(1, |P| {
         for commits in [true, false] {
@@ -331,7 +331,7 @@ fn a_row_that_panics_when_it_is_measured_is_installed_and_freed_once() {
         let row = |number| Sizeless(census.value(number));
         let value = TBox::new(&engine, row(1));
         let table = Table::<u64, Sizeless, P>::ordered(&engine, "rows");
-        table.load(1, row(1));
+        table.bulk_insert(1, row(1));
         for number in 2..5 {
             // Several writes: one that is installed already must not be undone because of the next one.
             let committed = engine.run(|tx| {

@@ -9,7 +9,7 @@ use hotrow::sync::thread;
 use hotrow::{Abort, Conflict, Error, Protocol, Reason, RetryPolicy, TArray, Table, Transaction};
 use std::time::Duration;
 
-/// What is said of an attempt that lost over row 7: where, and for a reason that has to do with it.
+/// Checks the report on an attempt that lost over row 7: the row, and a reason that has to do with it.
 fn lost_over_row_7(conflict: &Conflict) {
     assert_eq!((conflict.object.as_str(), conflict.key.as_str()), ("rows", "7"));
     assert!(!matches!(conflict.reason, Reason::StructureChanged | Reason::PredicateFailed), "{conflict}");
@@ -20,7 +20,7 @@ fn a_wait_ends_with_the_deadline_and_the_error_names_what_was_waited_for() {
     for_each_protocol!(2, |P| {
         let engine = impatient::<P>();
         let table = Table::<u64, u64, P>::hash(&engine, "rows", 10);
-        (0..10).for_each(|key| assert!(table.load(key, 0)));
+        (0..10).for_each(|key| assert!(table.bulk_insert(key, 0)));
         let mut worker = engine.worker().unwrap();
         for changes in [false, true] {
             let mut holder = worker.begin();
@@ -45,7 +45,7 @@ fn a_wait_ends_with_the_deadline_and_the_error_names_what_was_waited_for() {
             }
             let ended = holder.commit();
             assert!(ended.is_ok() || younger.is_ok(), "both lost: {ended:?}, {younger:?}");
-            // What was given up is not held, nor waited for.
+            // The row is neither held nor waited for by the loser.
             engine.run(|tx| table.update(tx, &7, |row| *row = 0)).unwrap();
         }
     });
@@ -58,7 +58,7 @@ fn an_older_transaction_that_meets_a_younger_one_waits_wounds_it_or_loses_over_t
             let policy = RetryPolicy { deadline: Some(Duration::ZERO), ..RetryPolicy::default() };
             let engine = support::engine_with::<P>(policy);
             let table = Table::<u64, u64, P>::hash(&engine, "rows", 10);
-            (0..10).for_each(|key| assert!(table.load(key, 0)));
+            (0..10).for_each(|key| assert!(table.bulk_insert(key, 0)));
             let touch = |tx: &mut Transaction<'_, P>, changes: bool| match changes {
                 true => table.update(tx, &7, |row| *row += 1).map(drop),
                 false => table.get(tx, &7).map(drop),
@@ -148,12 +148,12 @@ fn hand_over<P: Protocol>(gives_up: impl Fn() -> Result<(), Abort> + Sync) {
 }
 
 #[test]
-fn who_waits_for_a_transaction_that_rolls_back_gets_what_it_held() {
+fn a_waiter_gets_the_locks_of_a_transaction_that_rolls_back() {
     for_each_protocol!(2, |P| { hand_over::<P>(|| Err(Abort::rollback())) });
 }
 
 #[test]
-fn who_waits_for_a_thread_that_dies_in_a_transaction_gets_what_it_held() {
+fn a_waiter_gets_the_locks_of_a_thread_that_dies_in_a_transaction() {
     for_each_protocol!(2, |P| {
         hand_over::<P>(|| std::panic::resume_unwind(Box::new("the thread dies")));
     });
@@ -167,7 +167,7 @@ fn very_many_workers_on_a_few_rows_are_strictly_serializable() {
     for_each_protocol!(VERY_MANY as u32 + 1, |P| {
         let engine = support::engine::<P>();
         let table = Table::<u64, u64, P>::hash(&engine, "rows", 3);
-        (0..3).for_each(|key| assert!(table.load(key, 0)));
+        (0..3).for_each(|key| assert!(table.bulk_insert(key, 0)));
         let recording = engine.record_history(1 << 26).unwrap();
         let there = AtomicU64::new(0);
         let added: Vec<u64> = on_threads(&engine, VERY_MANY, |number, worker| {

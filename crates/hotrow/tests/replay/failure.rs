@@ -1,8 +1,8 @@
-//! What is said when a replay differs: enough to run it again, and a smaller program if one fails alone.
+//! The report on a replay that differs: enough to run it again, and a smaller program if one fails alone.
 
 use super::model::Model;
 use super::program::{Program, Shape, TABLES};
-use super::round::{Ended, Execution, Place, Round, engine, execute};
+use super::round::{AttemptId, Ended, Execution, Round, engine, execute};
 use super::tables::Tables;
 use hotrow::Protocol;
 use hotrow::history::{Event, History};
@@ -19,7 +19,7 @@ pub(crate) struct Failure<'a> {
     pub(crate) protocol: &'a str,
     pub(crate) shape: Shape,
     /// All executions in their serial order.
-    pub(crate) serial: &'a [(Place, Execution)],
+    pub(crate) serial: &'a [(AttemptId, Execution)],
     /// The one that differs, or the end.
     pub(crate) at: usize,
 }
@@ -32,11 +32,11 @@ impl Failure<'_> {
         expected: Option<&[u64]>,
         history: &History,
     ) -> String {
-        let (place, Execution { program, ended }) = &self.serial[self.at];
+        let (id, Execution { program, ended }) = &self.serial[self.at];
         let mut text = self.head("an execution differs from its replay");
         let _ = writeln!(text, "state before: {state:?}\nprogram: {program:?}");
         let _ = writeln!(text, "expected {expected:?}\ngot      {ended:?}");
-        tell_events(&mut text, history, *place);
+        tell_events(&mut text, history, *id);
         match self.smaller::<P>(state, program) {
             Some((state, program, got)) => {
                 let expected = state.clone().run(&program);
@@ -63,14 +63,14 @@ impl Failure<'_> {
         let mut text = self.head("the history is not what the protocol claims");
         let _ = writeln!(text, "{report}");
         let first = report.anomalies.iter().flat_map(|anomaly| &anomaly.steps).take(3);
-        let places = first
+        let ids = first
             .flat_map(|step| [step.first, step.second])
-            .map(|transaction| Place { worker: transaction.worker, position: transaction.position });
-        for place in places.collect::<BTreeSet<_>>() {
-            if let Some((_, Execution { program, ended })) = self.serial.iter().find(|one| one.0 == place) {
-                let _ = writeln!(text, "{place}: {program:?}\n  gave {ended:?}");
+            .map(|transaction| AttemptId { worker: transaction.worker, position: transaction.position });
+        for id in ids.collect::<BTreeSet<_>>() {
+            if let Some((_, Execution { program, ended })) = self.serial.iter().find(|one| one.0 == id) {
+                let _ = writeln!(text, "{id}: {program:?}\n  gave {ended:?}");
             }
-            tell_events(&mut text, history, place);
+            tell_events(&mut text, history, id);
         }
         text
     }
@@ -82,8 +82,8 @@ impl Failure<'_> {
     fn tail(&self, mut text: String) -> String {
         let first = self.at.saturating_sub(SHOWN);
         let _ = writeln!(text, "before it, in the serial order:");
-        for (place, Execution { program, ended }) in &self.serial[first..self.at] {
-            let _ = writeln!(text, "  {place}: {program:?}\n    gave {ended:?}");
+        for (id, Execution { program, ended }) in &self.serial[first..self.at] {
+            let _ = writeln!(text, "  {id}: {program:?}\n    gave {ended:?}");
         }
         text
     }
@@ -122,21 +122,21 @@ impl Failure<'_> {
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for AttemptId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "transaction {}.{}", self.worker, self.position)
     }
 }
 
-fn tell_events(text: &mut String, history: &History, place: Place) {
-    let _ = writeln!(text, "events of {place}:");
-    for event in events(history, place) {
+fn tell_events(text: &mut String, history: &History, id: AttemptId) {
+    let _ = writeln!(text, "events of {id}:");
+    for event in events(history, id) {
         let _ = writeln!(text, "  {}", words(history, event));
     }
 }
 
 /// The events of an attempt.
-fn events(history: &History, Place { worker, position }: Place) -> Vec<Event<'_>> {
+fn events(history: &History, AttemptId { worker, position }: AttemptId) -> Vec<Event<'_>> {
     let mut attempts = 0;
     let worker = history.workers.iter().find(|events| events.worker == worker);
     let events = worker.into_iter().flat_map(|worker| worker.events()).map_while(Result::ok);

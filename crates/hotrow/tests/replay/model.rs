@@ -1,4 +1,4 @@
-//! What programs do, in plain maps: the reference, with nothing of the library in it.
+//! The model of programs, in plain maps: the reference, with nothing of the library in it.
 
 use super::program::{
     ELEMENTS, GROUPS, MISSING, NUMBERS_IN_QUEUE, Program, Source, TABLES, What, added, changed, holds, mix,
@@ -55,7 +55,7 @@ impl Model {
         entries
     }
 
-    /// What each operation gives; `None` if one fails, and then nothing has changed.
+    /// Runs a program and returns the result of each operation; `None` if one fails, and then nothing has changed.
     pub(crate) fn run(&mut self, program: &Program) -> Option<Vec<u64>> {
         let before = program.may_fail().then(|| self.clone());
         let mut so_far = Vec::with_capacity(program.steps.len());
@@ -184,7 +184,7 @@ impl Model {
     }
 }
 
-/// What is found, as a number.
+/// The row found, as a number.
 pub(crate) fn row(found: Option<u64>) -> u64 {
     found.unwrap_or(MISSING)
 }

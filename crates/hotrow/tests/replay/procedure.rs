@@ -7,7 +7,7 @@ use hotrow::sync::thread;
 use hotrow::{Context, Data, Procedure, TableRef};
 use std::ops::ControlFlow;
 
-/// What programs panic with. No message is printed for a panic that is resumed.
+/// The payload with which programs panic. No message is printed for a panic that is resumed.
 pub(crate) const PLANNED: &str = "planned";
 
 pub(crate) fn planned_panic() -> ! {
@@ -225,7 +225,7 @@ impl Run<'_> {
 }
 
 impl Procedure for Run<'_> {
-    /// What each operation gave.
+    /// The result of each operation.
     type Output = Vec<u64>;
 
     fn run<C: Context>(&self, cx: &mut C) -> Result<C::Val<Vec<u64>>, C::Stop> {

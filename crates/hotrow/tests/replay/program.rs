@@ -20,7 +20,7 @@ pub(crate) const GROUPS: u64 = 2;
 pub(crate) const NUMBERS_IN_QUEUE: u64 = 32;
 /// Elements of the array.
 pub(crate) const ELEMENTS: u64 = 3;
-/// What a missing row counts as.
+/// The number as which a missing row counts.
 pub(crate) const MISSING: u64 = 1_000;
 
 /// A number that is known beforehand, or what an earlier operation gave, by its position from 0.
@@ -165,7 +165,7 @@ pub(crate) enum What {
     },
 }
 
-/// What runs a program.
+/// The way in which a program is run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
     /// `Database::execute`: the context is the protocol's.
@@ -179,14 +179,14 @@ pub(crate) enum Form {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Step {
     pub(crate) what: What,
-    /// In a closure: whether it is deferred.
+    /// True if it is deferred, in a closure.
     pub(crate) later: bool,
 }
 
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Program {
     pub(crate) form: Form,
-    /// Whether it lets other threads run in the midst of it.
+    /// True if it lets other threads run in the midst of it.
     pub(crate) yields: bool,
     pub(crate) steps: Vec<Step>,
 }
@@ -202,7 +202,7 @@ impl fmt::Debug for Program {
     }
 }
 
-/// What the programs of a round have in common.
+/// The properties that the programs of a round have in common.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Shape {
     pub(crate) keys: u64,
@@ -221,7 +221,7 @@ impl Shape {
     }
 }
 
-/// Whether a condition holds of a number.
+/// True if the condition holds of a number.
 pub(crate) fn holds(number: u64) -> bool {
     number % 8 != 5
 }
@@ -245,7 +245,7 @@ pub(crate) fn signed(number: u64) -> i64 {
     (number % 7).cast_signed() - 3
 }
 
-/// What the counter holds, as a number.
+/// The counter's value, as a number.
 pub(crate) fn unsigned(value: i64) -> u64 {
     value.rem_euclid(1_000).cast_unsigned()
 }
@@ -261,9 +261,9 @@ impl Program {
         // Most programs force nothing and scan nothing, so that all that can be deferred is.
         let may_look = random.chance(0.3);
         let later_share = [0.0, 0.5, 1.0, 1.0][random.below(4) as usize];
-        // Whether operations go from lower ranks to higher ones, as those do whose keys come from others.
+        // True if operations go from lower ranks to higher ones, as those do whose keys come from others.
         let ascends = random.chance(0.6);
-        // Whether all are on one key.
+        // The key that all are on, if they are on one.
         let focus = random.chance(0.4).then(|| random.below(shape.keys));
         let tables = if form == Form::Closure { TABLES } else { NUMBERS } as u64;
         let focus_table = random.chance(0.3).then(|| random.below(tables) as usize);
@@ -294,7 +294,7 @@ impl Program {
         Self { form, yields: random.chance(shape.yield_share), steps }
     }
 
-    /// Whether it may end otherwise than by its commit.
+    /// True if it may end otherwise than by its commit.
     pub(crate) fn may_fail(&self) -> bool {
         let fails = |step: &Step| {
             matches!(step.what, What::Require { .. } | What::Panic { .. } | What::PanicInChange { .. })
@@ -317,7 +317,7 @@ impl Program {
     }
 }
 
-/// What operations are drawn from.
+/// The choices from which operations are drawn.
 struct Draw<'a> {
     random: &'a mut Random,
     keys: u64,

@@ -10,7 +10,7 @@ use hotrow::history::{self, Event, History};
 use hotrow::sync::random::Random;
 use hotrow::sync::thread;
 use hotrow::{Engine, Error, Protocol, Reason, RetryPolicy, Statistics, Worker};
-use hotrow_check::{Outcome, serial_order};
+use hotrow_check::{AttemptEnd, serial_order};
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
@@ -45,7 +45,7 @@ pub(crate) enum Failing {
 }
 
 impl Ended {
-    /// What its operations gave, if it has committed.
+    /// The results of its operations, if it has committed.
     pub(crate) fn committed(&self) -> Option<&Vec<u64>> {
         match self {
             Ended::Committed(numbers) => Some(numbers),
@@ -96,7 +96,7 @@ impl Round {
     ///
     /// # Errors
     ///
-    /// What is wrong, at length.
+    /// A description of the difference, at length.
     pub(crate) fn judge<P: Protocol>(self, protocol: &str) -> Result<Statistics, String> {
         let shape = Shape::draw(&mut Random::seeded(self.seed));
         let before = Model::new(shape.keys);
@@ -122,7 +122,7 @@ impl Round {
                 failure::Failure { round: self, protocol, shape, serial: &serial, at: serial.len() };
             return Err(failure.tell_of_history(&report, &history));
         };
-        let (serial, earliest): (Vec<Placed>, Vec<usize>) = if self.threads == 1 {
+        let (serial, earliest): (Vec<IdentifiedExecution>, Vec<usize>) = if self.threads == 1 {
             // Alone, the order is known, and failures are a part of it.
             executed.into_values().flatten().zip(0..).collect()
         } else {
@@ -199,18 +199,18 @@ impl Round {
 
 /// Which of its worker's attempts, counted from 1, committed an execution, or was the one that failed last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Place {
+pub(crate) struct AttemptId {
     pub(crate) worker: u32,
     pub(crate) position: u32,
 }
 
-type Placed = (Place, Execution);
+type IdentifiedExecution = (AttemptId, Execution);
 
-/// The executions with their places, by worker.
+/// The executions with their identities, by worker.
 fn in_history(
     executed: BTreeMap<u32, Vec<Execution>>,
     history: &History,
-) -> Result<BTreeMap<u32, Vec<Placed>>, String> {
+) -> Result<BTreeMap<u32, Vec<IdentifiedExecution>>, String> {
     let mut placed = BTreeMap::new();
     for (worker, executions) in executed {
         let events = history.workers.iter().find(|events| events.worker == worker);
@@ -233,8 +233,8 @@ fn in_history(
                 "worker {worker}: its results are not the commits and rollbacks of its history"
             ));
         }
-        let places = ends.into_iter().map(|(position, _)| Place { worker, position });
-        placed.insert(worker, places.zip(executions).collect());
+        let ids = ends.into_iter().map(|(position, _)| AttemptId { worker, position });
+        placed.insert(worker, ids.zip(executions).collect());
     }
     Ok(placed)
 }
@@ -242,7 +242,7 @@ fn in_history(
 /// The state after all executions but the last one, if that one changes nothing and gives, somewhere behind the first
 /// `earliest` of them, what it has given. The history allows it to stand there: of a key that came and went while a scan was
 /// under way, it does not say which absence the scan has missed (a reader of `tl2` sees the state of its beginning).
-fn at_an_earlier_moment(before: &Model, serial: &[Placed], earliest: usize) -> Option<Model> {
+fn at_an_earlier_moment(before: &Model, serial: &[IdentifiedExecution], earliest: usize) -> Option<Model> {
     let ((_, last), others) = serial.split_last()?;
     let mut state = before.clone();
     let mut is_explained = false;
@@ -260,15 +260,15 @@ fn at_an_earlier_moment(before: &Model, serial: &[Placed], earliest: usize) -> O
 /// The committed executions in the order of their transactions, and how many at its beginning each of them cannot come
 /// before.
 fn in_order(
-    executed: BTreeMap<u32, Vec<Placed>>,
+    executed: BTreeMap<u32, Vec<IdentifiedExecution>>,
     order: &[hotrow_check::Placed],
-) -> (Vec<Placed>, Vec<usize>) {
-    let mut executed: BTreeMap<Place, Execution> = executed.into_values().flatten().collect();
+) -> (Vec<IdentifiedExecution>, Vec<usize>) {
+    let mut executed: BTreeMap<AttemptId, Execution> = executed.into_values().flatten().collect();
     let mut take = |placed: &hotrow_check::Placed| {
         let transaction = &placed.transaction;
-        assert_eq!(transaction.outcome, Outcome::Committed, "no attempt is left unfinished");
-        let place = Place { worker: transaction.worker, position: transaction.position };
-        ((place, executed.remove(&place).expect("each commit has an execution")), placed.earliest)
+        assert_eq!(transaction.outcome, AttemptEnd::Committed, "no attempt is left unfinished");
+        let id = AttemptId { worker: transaction.worker, position: transaction.position };
+        ((id, executed.remove(&id).expect("each commit has an execution")), placed.earliest)
     };
     order.iter().map(&mut take).unzip()
 }
@@ -279,8 +279,8 @@ fn only_what_changes_nothing_is_explained_by_an_earlier_state_and_only_by_one_th
     let execution = |what, gave| {
         let steps = vec![Step { what, later: false }];
         let program = Program { form: Form::Closure, yields: false, steps };
-        let place = Place { worker: 0, position: 0 };
-        (place, Execution { program, ended: Ended::Committed(vec![gave]) })
+        let id = AttemptId { worker: 0, position: 0 };
+        (id, Execution { program, ended: Ended::Committed(vec![gave]) })
     };
     let writes = |row| execution(What::Upsert { table, key, row: Source::Known(row) }, 0);
     let with = |last| [writes(10), writes(20), writes(30), last];

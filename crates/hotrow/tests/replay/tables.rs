@@ -12,7 +12,7 @@ use std::ops::ControlFlow;
 #[derive(Debug, Clone, PartialEq, Eq, Value)]
 pub(crate) struct Boxed(String);
 
-/// What a row holds, as a number.
+/// A row that stands for a number.
 pub(crate) trait Row: Value {
     fn from_number(number: u64) -> Self;
     fn number(&self) -> u64;
@@ -79,14 +79,16 @@ impl<P: Protocol> Tables<P> {
                 indexes.push(builder.secondary("by_last_digit", |_, row: &u64| row % 10));
             }
             let table = builder.build();
-            model.rows[at].iter().for_each(|(key, row)| assert!(table.load(*key, *row)));
+            model.rows[at].iter().for_each(|(key, row)| assert!(table.bulk_insert(*key, *row)));
             database.add_table(table)
         });
         let boxed = database.builder("boxed").rank(ranks[BOXED]).build();
-        model.rows[BOXED].iter().for_each(|(key, row)| assert!(boxed.load(*key, Boxed::from_number(*row))));
+        model.rows[BOXED]
+            .iter()
+            .for_each(|(key, row)| assert!(boxed.bulk_insert(*key, Boxed::from_number(*row))));
         let queue = database.builder("queue").rank(ranks[TABLES]);
         let queue = queue.queues(|(group, _): &(u64, u64)| *group).build();
-        model.queue.iter().for_each(|(key, row)| assert!(queue.load(*key, *row)));
+        model.queue.iter().for_each(|(key, row)| assert!(queue.bulk_insert(*key, *row)));
         let [second, first] = [indexes.pop(), indexes.pop()].map(|index| index.expect("two have one"));
         let indexes = [first, second].map(|index| database.add_index(index));
         let refs =
@@ -100,7 +102,7 @@ impl<P: Protocol> Tables<P> {
         }
     }
 
-    /// What differs from the model: rows, entries of secondary indexes, objects.
+    /// The differences from the model: rows, entries of secondary indexes, objects.
     pub(crate) fn differences(&self, worker: &mut Worker<P>, model: &Model) -> Vec<String> {
         let mut differences = Vec::new();
         let mut compare = |name: &str, expected: String, got: String| {

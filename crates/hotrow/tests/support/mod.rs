@@ -1,4 +1,4 @@
-//! What the tests of the facade share: every protocol, other threads, and rows that are counted.
+//! Helpers that the tests of the facade share: every protocol, other threads, and rows that are counted.
 
 #![allow(dead_code, unused_macros, unused_imports, reason = "each test binary uses a part of it")]
 
@@ -89,7 +89,7 @@ pub(crate) fn chosen() -> String {
     CHOSEN.with(|chosen| chosen.borrow().clone())
 }
 
-/// Whether the variant that `for_each_protocol!` has come to is opaque.
+/// True if the variant that `for_each_protocol!` has come to is opaque.
 pub(crate) fn is_opaque<P: Protocol>() -> bool {
     P::is_opaque(&P::options(&chosen()).expect("called inside for_each_protocol!"))
 }

@@ -15,7 +15,7 @@ fn stepped() -> RetryPolicy {
     RetryPolicy { deadline: Some(Duration::ZERO), ..RetryPolicy::default() }
 }
 
-/// What is said of every interleaving's history, whatever the test says of its outcome.
+/// Checks every interleaving's history, whatever the test says of its outcome.
 pub(crate) fn judge(history: &History) {
     assert!(history.complete, "the bound on the history was reached");
     let report = hotrow_check::check(history).unwrap();
@@ -80,7 +80,7 @@ impl<P: Protocol, const N: usize> Series<P, N> {
 
 /// How a stepped transaction ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Outcome {
+pub(crate) enum SteppedEnd {
     Committed,
     RolledBack,
     /// The protocol gave up on it.
@@ -90,7 +90,7 @@ pub(crate) enum Outcome {
 enum State<'w, P: Protocol> {
     NotBegun(&'w mut Worker<P>),
     Open(OpenTransaction<'w, P>),
-    Ended(Outcome),
+    Ended(SteppedEnd),
 }
 
 /// A transaction of an interleaving: one attempt, which begins with its first step.
@@ -106,7 +106,7 @@ pub(crate) struct Stepped<'w, P: Protocol> {
 impl<'w, P: Protocol> Stepped<'w, P> {
     /// Begins, without doing anything yet.
     pub(crate) fn begin(&mut self) {
-        self.state = match std::mem::replace(&mut self.state, State::Ended(Outcome::Aborted)) {
+        self.state = match std::mem::replace(&mut self.state, State::Ended(SteppedEnd::Aborted)) {
             State::NotBegun(worker) => State::Open(worker.begin()),
             state => state,
         };
@@ -121,14 +121,14 @@ impl<'w, P: Protocol> Stepped<'w, P> {
         self.steps += 1;
         let open = match &mut self.state {
             State::Open(open) => open,
-            State::Ended(Outcome::Aborted) => return None,
+            State::Ended(SteppedEnd::Aborted) => return None,
             _ => panic!("T{} has ended", self.number),
         };
         match work(open) {
             Ok(result) => Some(result),
             Err(_) => {
-                self.end(OpenTransaction::roll_back, Outcome::RolledBack);
-                assert_eq!(self.outcome(), Some(Outcome::Aborted), "a step does not roll back");
+                self.end(OpenTransaction::roll_back, SteppedEnd::RolledBack);
+                assert_eq!(self.outcome(), Some(SteppedEnd::Aborted), "a step does not roll back");
                 None
             }
         }
@@ -137,14 +137,14 @@ impl<'w, P: Protocol> Stepped<'w, P> {
     /// Tries to commit. Whether it did.
     pub(crate) fn commit(&mut self) -> bool {
         self.begin();
-        self.end(OpenTransaction::commit, Outcome::Committed);
+        self.end(OpenTransaction::commit, SteppedEnd::Committed);
         self.committed()
     }
 
     /// Rolls back, if it has not been aborted.
     pub(crate) fn roll_back(&mut self) {
         self.begin();
-        self.end(OpenTransaction::roll_back, Outcome::RolledBack);
+        self.end(OpenTransaction::roll_back, SteppedEnd::RolledBack);
     }
 
     /// A whole transaction of one step, before this one begins; any number of them. `None` if it did not commit.
@@ -163,16 +163,16 @@ impl<'w, P: Protocol> Stepped<'w, P> {
         }
     }
 
-    fn end(&mut self, how: impl FnOnce(OpenTransaction<'w, P>) -> Result<(), Error>, outcome: Outcome) {
-        self.state = match std::mem::replace(&mut self.state, State::Ended(Outcome::Aborted)) {
-            State::Open(open) => State::Ended(if ended(how(open)) { outcome } else { Outcome::Aborted }),
-            State::Ended(Outcome::Aborted) => State::Ended(Outcome::Aborted),
+    fn end(&mut self, how: impl FnOnce(OpenTransaction<'w, P>) -> Result<(), Error>, outcome: SteppedEnd) {
+        self.state = match std::mem::replace(&mut self.state, State::Ended(SteppedEnd::Aborted)) {
+            State::Open(open) => State::Ended(if ended(how(open)) { outcome } else { SteppedEnd::Aborted }),
+            State::Ended(SteppedEnd::Aborted) => State::Ended(SteppedEnd::Aborted),
             _ => panic!("T{} has ended", self.number),
         };
     }
 
     /// How it ended, if it has.
-    pub(crate) fn outcome(&self) -> Option<Outcome> {
+    pub(crate) fn outcome(&self) -> Option<SteppedEnd> {
         match self.state {
             State::Ended(outcome) => Some(outcome),
             _ => None,
@@ -180,11 +180,11 @@ impl<'w, P: Protocol> Stepped<'w, P> {
     }
 
     pub(crate) fn committed(&self) -> bool {
-        self.outcome() == Some(Outcome::Committed)
+        self.outcome() == Some(SteppedEnd::Committed)
     }
 }
 
-/// Whether an attempt ended as it was meant to. False if it was aborted.
+/// True if an attempt ended as it was meant to, false if it was aborted.
 fn ended(result: Result<(), Error>) -> bool {
     match result {
         Ok(()) => true,

@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_said_to_be_before_a_bound_is_so_however_long_ago() {
+    fn a_commit_called_earlier_than_a_bound_is_earlier_however_long_ago() {
         let moments = [2, 3, 100, 131_070, 131_073, 140_000, 262_143, 262_144, 300_001];
         for commit in moments {
             for bound in moments {

@@ -11,9 +11,9 @@ use hotrow_sync::thread::label;
 
 /// A ticket in a segment's line.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Place {
+pub(super) struct HeldTicket {
     pub(super) rank: u64,
-    pub(super) position: Ticket,
+    pub(super) ticket: Ticket,
     pub(super) item: ItemId,
     pub(super) writes: bool,
     /// True if its turn is known to have come. The turn lasts until the line is left.
@@ -21,13 +21,13 @@ pub(super) struct Place {
     pub(super) has_left: bool,
 }
 
-impl Place {
+impl HeldTicket {
     /// Leaves the line at its turn.
     #[inline]
     pub(super) fn leave(&mut self, line: &TicketLock, clock_block: ClockBlock) {
         self.has_left = true;
         if self.writes {
-            line.leave_writing(self.position, clock_block);
+            line.leave_writing(self.ticket, clock_block);
         } else {
             line.leave_reading();
         }
@@ -45,7 +45,7 @@ impl Drp {
     /// deferred operations are planned already.
     fn plan(attempt: &mut Attempt<Self>) {
         let Attempt { items, local, .. } = attempt;
-        local.places.clear();
+        local.tickets.clear();
         local.behind.clear();
         local.behind_readers.clear();
         for id in items.writes() {
@@ -81,7 +81,7 @@ impl Drp {
         }
         let below = below.map(|below| below.min(RANK_MAX));
         let next_after = |attempt: &Attempt<Self>| {
-            let next = attempt.local.plan.get(attempt.local.places.len());
+            let next = attempt.local.plan.get(attempt.local.tickets.len());
             next.filter(|next| below.is_none_or(|below| next.rank < below))
         };
         let bound_of = |next: Option<Planned>| next.map(|next| next.rank).or(below);
@@ -92,14 +92,14 @@ impl Drp {
             if !attempt.local.behind.is_empty() || !attempt.local.behind_readers.is_empty() {
                 self.wait_for_predecessors_below(attempt, commit, planned.rank);
             }
-            let at = attempt.local.places.len();
+            let at = attempt.local.tickets.len();
             self.join(attempt, planned, worker);
             next = next_after(attempt);
             self.advance(attempt, commit, bound_of(next));
             let item = attempt.items.get(planned.item);
             // An attempt that has read another version will not be certified.
             if item.is(Flags::READ)
-                && item.mark.version != TicketLock::version_at(attempt.local.places[at].position)
+                && item.mark.version != TicketLock::version_at(attempt.local.tickets[at].ticket)
             {
                 return Err(ConflictCause::item(Reason::ReadChanged, planned.item));
             }
@@ -123,7 +123,7 @@ impl Drp {
         let rank = items.get(id).rank().min(RANK_MAX);
         let goes_on = local.reads_in_line;
         let is_in_body = local.has_begun == goes_on && local.plan.is_empty();
-        let ranks_highest = !goes_on || local.places.last().is_some_and(|place| place.rank < rank);
+        let ranks_highest = !goes_on || local.tickets.last().is_some_and(|held| held.rank < rank);
         if !attempt.profile().read_only || !is_in_body || !ranks_highest || items.get(id).is(Flags::READ) {
             return false;
         }
@@ -171,7 +171,7 @@ impl Drp {
     /// Waits for the readers before this attempt. Readers leave only when they have finished.
     fn wait_for_readers(&self, attempt: &mut Attempt<Self>) {
         while let Some(readers) = attempt.local.behind_readers.pop() {
-            let id = attempt.local.places[readers as usize].item;
+            let id = attempt.local.tickets[readers as usize].item;
             self.take_turn(attempt, id, true);
         }
     }
@@ -205,11 +205,11 @@ impl Drp {
         let item = items.get_mut(planned.item);
         let writes = self.options.exclusive || item.is_any(&[Flags::WRITE, Flags::DEFERRED_WRITE]);
         let line = item.header();
-        let (position, last_writer) = if writes { line.join_writing(worker) } else { line.join_reading() };
-        let has_turn = line.is_turn(position, writes);
+        let (ticket, last_writer) = if writes { line.join_writing(worker) } else { line.join_reading() };
+        let has_turn = line.is_turn(ticket, writes);
         let Planned { rank, item: id } = planned;
-        local.places.push(Place { rank, position, item: id, writes, has_turn, has_left: false });
-        item.mark.place = local.places.len() as u32;
+        local.tickets.push(HeldTicket { rank, ticket, item: id, writes, has_turn, has_left: false });
+        item.mark.ticket = local.tickets.len() as u32;
         if !has_turn && !self.options.two_phase {
             self.note_predecessors(attempt, last_writer);
         }
@@ -219,16 +219,16 @@ impl Drp {
     #[cold]
     fn note_predecessors(&self, attempt: &mut Attempt<Self>, last_writer: Option<u32>) {
         let Attempt { items, local, .. } = attempt;
-        let at = local.places.len() - 1;
-        let Place { item: id, position, writes, .. } = local.places[at];
+        let at = local.tickets.len() - 1;
+        let HeldTicket { item: id, ticket, writes, .. } = local.tickets[at];
         let line = items.get(id).header();
         // Behind readers the attempt must wait for its turn, which comes after that of all attempts before them.
-        if writes && line.has_readers_before(position) {
+        if writes && line.has_readers_before(ticket) {
             local.behind_readers.push(at as u32);
         } else if let Some(last_writer) = last_writer {
             let predecessor = self.progress.current(last_writer);
             // Checked again after the load of its serial number: see `Progress::current`.
-            if line.has_writers_before(position) && !local.behind.contains(&predecessor) {
+            if line.has_writers_before(ticket) && !local.behind.contains(&predecessor) {
                 local.behind.push(predecessor);
             }
         }
@@ -242,13 +242,13 @@ impl Drp {
         if item.is(Flags::LOCKED) {
             return true;
         }
-        self.take_turn_at(&mut local.places[item.mark.place as usize - 1], item, wait)
+        self.take_turn_at(&mut local.tickets[item.mark.ticket as usize - 1], item, wait)
     }
 
     /// As [`take_turn`](Self::take_turn), for an item whose place in its line is known.
     #[inline(always)]
-    fn take_turn_at(&self, place: &mut Place, item: &mut Item<Self>, wait: bool) -> bool {
-        if !place.has_turn && !self.look_for_turn(place, item.header(), wait) {
+    fn take_turn_at(&self, held: &mut HeldTicket, item: &mut Item<Self>, wait: bool) -> bool {
+        if !held.has_turn && !self.look_for_turn(held, item.header(), wait) {
             return false;
         }
         item.set(Flags::LOCKED);
@@ -256,14 +256,14 @@ impl Drp {
     }
 
     #[cold]
-    pub(super) fn look_for_turn(&self, place: &mut Place, line: &TicketLock, wait: bool) -> bool {
-        let Place { rank, position, writes, .. } = *place;
-        place.has_turn = line.is_turn(position, writes);
-        if !place.has_turn && wait {
-            self.progress.wait(rank, || line.is_turn(position, writes));
-            place.has_turn = true;
+    pub(super) fn look_for_turn(&self, held: &mut HeldTicket, line: &TicketLock, wait: bool) -> bool {
+        let HeldTicket { rank, ticket, writes, .. } = *held;
+        held.has_turn = line.is_turn(ticket, writes);
+        if !held.has_turn && wait {
+            self.progress.wait(rank, || line.is_turn(ticket, writes));
+            held.has_turn = true;
         }
-        place.has_turn
+        held.has_turn
     }
 
     /// Waits for all predecessors and publishes that the attempt has finished (drp §4.1, step 6), which fixes its
@@ -321,8 +321,8 @@ impl Drp {
             self.take_all_turns(attempt);
         }
         if attempt.items.has_predicates() {
-            for at in 0..attempt.local.places.len() {
-                let id = attempt.local.places[at].item;
+            for at in 0..attempt.local.tickets.len() {
+                let id = attempt.local.tickets[at].item;
                 if attempt.items.get(id).is(Flags::PREDICATE) {
                     self.take_turn(attempt, id, true);
                 }
@@ -335,8 +335,8 @@ impl Drp {
     /// Waits for the attempt's turn in all lines that it has not left.
     pub(super) fn take_all_turns(&self, attempt: &mut Attempt<Self>) {
         let Attempt { items, local, .. } = attempt;
-        for place in local.places.iter_mut().filter(|place| !place.has_left) {
-            self.take_turn_at(place, items.get_mut(place.item), true);
+        for held in local.tickets.iter_mut().filter(|held| !held.has_left) {
+            self.take_turn_at(held, items.get_mut(held.item), true);
         }
     }
 
@@ -369,9 +369,9 @@ impl Drp {
             if !item.is(Flags::READ) {
                 continue;
             }
-            let version = match item.mark.place {
-                place if has_begun && place != 0 => {
-                    Some(TicketLock::version_at(attempt.local.places[place as usize - 1].position))
+            let version = match item.mark.ticket {
+                ticket if has_begun && ticket != 0 => {
+                    Some(TicketLock::version_at(attempt.local.tickets[ticket as usize - 1].ticket))
                 }
                 _ => item.header().version(),
             };

@@ -2,7 +2,7 @@
 
 use super::Drp;
 use super::clock_block::ClockBlock;
-use super::commit::Place;
+use super::commit::HeldTicket;
 use super::progress::RANK_MAX;
 use hotrow_core::{Attempt, Flags, Item, ItemId, OneByOne, Prepared};
 use hotrow_sync::atomic::{Ordering, fence};
@@ -29,8 +29,8 @@ impl Drp {
         // before any of their lines is left, and before a line is left where the next attempt relies on finding
         // them.
         let mut rows_are_there = !inserts;
-        for at in (0..prepared.attempt().local.places.len()).rev() {
-            let Place { item: id, has_left, .. } = prepared.attempt().local.places[at];
+        for at in (0..prepared.attempt().local.tickets.len()).rev() {
+            let HeldTicket { item: id, has_left, .. } = prepared.attempt().local.tickets[at];
             let item = prepared.attempt().items.get(id);
             let (writes, is_after_inserts) = (item.is(Flags::WRITE), item.is(Flags::RELEASE_AFTER_INSERTS));
             if !rows_are_there && is_after_inserts {
@@ -77,27 +77,27 @@ impl Drp {
     pub(super) fn leave_read(attempt: &mut Attempt<Self>, id: ItemId) {
         let Attempt { items, local, .. } = attempt;
         let item = items.get_mut(id);
-        if item.mark.place == 0 {
+        if item.mark.ticket == 0 {
             // The attempt has made the segment.
             return;
         }
         item.clear(Flags::LOCKED);
-        local.places[item.mark.place as usize - 1].leave(item.header(), local.clock_block);
+        local.tickets[item.mark.ticket as usize - 1].leave(item.header(), local.clock_block);
     }
 
     /// Leaves a line at its turn, unless it has left already.
     #[inline]
     fn leave(&self, attempt: &mut Attempt<Self>, at: usize) {
         let Attempt { items, local, .. } = attempt;
-        let place = &mut local.places[at];
-        if place.has_left {
+        let held = &mut local.tickets[at];
+        if held.has_left {
             return;
         }
-        let line = items.get(place.item).header();
-        if !place.has_turn {
-            self.look_for_turn(place, line, true);
+        let line = items.get(held.item).header();
+        if !held.has_turn {
+            self.look_for_turn(held, line, true);
         }
-        place.leave(line, local.clock_block);
+        held.leave(line, local.clock_block);
     }
 
     /// Leaves every line, each at its turn, and tells the waiters. An attempt that aborts does the same: its
@@ -112,9 +112,9 @@ impl Drp {
             // Attempts behind this one must not overtake those before it.
             self.finish_in_order(attempt);
         }
-        for at in 0..attempt.local.places.len() {
-            if self.options.opaque && !attempt.local.places[at].has_left {
-                self.take_turn(attempt, attempt.local.places[at].item, true);
+        for at in 0..attempt.local.tickets.len() {
+            if self.options.opaque && !attempt.local.tickets[at].has_left {
+                self.take_turn(attempt, attempt.local.tickets[at].item, true);
                 // Nothing was written, but attempts before it may have written. Relaxed: its turn makes their clock
                 // values visible.
                 attempt.local.clock_block = ClockBlock::of(self.clock.load(Ordering::Relaxed));
@@ -128,10 +128,10 @@ impl Drp {
     #[inline]
     fn tell(&self, attempt: &Attempt<Self>) {
         let worker = u64::from(attempt.worker().number());
-        let places = attempt.local.places.iter().map(|place| place.rank);
+        let ranks = attempt.local.tickets.iter().map(|held| held.rank);
         // An attempt that has found an inserted row may have joined its line before the row's maker had left.
         let items = &attempt.items;
         let inserted = items.writes().iter().map(|id| items.get(*id)).filter(|item| item.is(Flags::INSERTED));
-        self.progress.tell(places.chain(inserted.map(|item| item.rank().min(RANK_MAX))).chain([worker]));
+        self.progress.tell(ranks.chain(inserted.map(|item| item.rank().min(RANK_MAX))).chain([worker]));
     }
 }

@@ -90,7 +90,7 @@ mod ticket_lock;
 use crate::reads::{self, KeepsVersions};
 use crate::removals::Removals;
 use clock_block::ClockBlock;
-use commit::Place;
+use commit::HeldTicket;
 use crossbeam_utils::CachePadded;
 use hotrow_core::{
     Absent, Attempt, ConflictCause, ConflictTarget, Deferral, Flags, ItemId, ObjectMeta, Prepared, Protocol,
@@ -118,7 +118,7 @@ pub struct DrpMark {
     /// The version read.
     version: u32,
     /// One more than the index of its ticket; 0 if it has none.
-    place: u32,
+    ticket: u32,
 }
 
 /// State that a worker keeps.
@@ -127,7 +127,7 @@ pub struct DrpLocal {
     /// The lines that the attempt is going to join.
     plan: Plan,
     /// The tickets of the lines that it has joined, left ones included, in the order of ranks.
-    places: Vec<Place>,
+    tickets: Vec<HeldTicket>,
     /// Commits that must finish first.
     behind: Vec<Predecessor>,
     /// Indexes of tickets behind readers.
@@ -299,7 +299,7 @@ unsafe impl Protocol for Drp {
             return self.load_at_turn(attempt, id, load);
         }
         let DrpLocal { has_begun, has_finished, .. } = attempt.local;
-        if has_begun && (item.mark.place != 0 || has_finished) {
+        if has_begun && (item.mark.ticket != 0 || has_finished) {
             // An intention reads another intention's segment, or one whose line the attempt has not joined. This is
             // too late, if others have come behind the attempt.
             return Err(ConflictCause::item(Reason::Undeclared, id));
@@ -429,10 +429,10 @@ impl Deferral<Self> for Drp {
 
     fn line_up(&self, attempt: &mut Attempt<Self>, below: Option<u64>) -> Result<(), ConflictCause> {
         if attempt.local.reads_in_line
-            && let Some(place) = attempt.local.places.last()
+            && let Some(held) = attempt.local.tickets.last()
         {
             // Deferred operations may rank lower.
-            return Err(ConflictCause::item(Reason::Undeclared, place.item));
+            return Err(ConflictCause::item(Reason::Undeclared, held.item));
         }
         self.join_all(attempt, below)?;
         if below.is_some() {
@@ -452,7 +452,7 @@ impl Deferral<Self> for Drp {
         id: ItemId,
         wait: bool,
     ) -> Result<bool, ConflictCause> {
-        if attempt.items.get(id).mark.place == 0 && !attempt.items.get(id).is(Flags::LOCKED) {
+        if attempt.items.get(id).mark.ticket == 0 && !attempt.items.get(id).is(Flags::LOCKED) {
             return Ok(false);
         }
         Ok(self.take_turn(attempt, id, wait))

@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_lost_a_lock_does_not_release_the_next_holders() {
+    fn an_attempt_that_has_lost_a_lock_does_not_release_the_next_holders() {
         let lock = LockWord::new_locked(1);
         lock.close();
         lock.revoke(1);

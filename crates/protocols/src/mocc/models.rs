@@ -115,7 +115,7 @@ fn of_two_commits_that_each_check_what_the_other_locks_one_at_least_fails() {
 
 /// The same, but one of the two has read under a lock, which it holds until it has written.
 #[test]
-fn who_checks_what_a_holder_of_a_readers_lock_has_written_finds_it() {
+fn a_check_finds_the_write_of_an_attempt_that_read_under_a_lock() {
     Model::new().needs(Part::UPDATES).check(|| {
         let segments = Arc::new([Segment::default(), Segment::default()]);
         let holder = segments.clone();

@@ -180,7 +180,7 @@ fn a_reader_without_a_bit_is_found() {
 
 /// A reader that only checks versions runs against an installation.
 #[test]
-fn what_an_optimistic_reader_sees_is_whole_and_settled() {
+fn an_optimistic_reader_sees_whole_and_settled_values() {
     Model::new().preemptions(3).needs(Part::ACQUIRE_FENCES).needs(Part::RELEASE_FENCES).check(|| {
         let segment = Segment::new();
         let writer = segment.states().begin_at(1, 1);

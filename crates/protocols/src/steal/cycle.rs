@@ -61,8 +61,8 @@ pub(super) struct Waiting {
     pub(super) helps: bool,
 }
 
-/// A transaction found in the search.
-struct Found {
+/// A transaction that the search has visited.
+struct Visited {
     waiting: Waiting,
     /// Index of the entry that waits for it.
     from: usize,
@@ -85,20 +85,20 @@ impl Queues {
     /// Returns the youngest in a cycle that contains the attempt.
     fn youngest_in_cycle(&self, me: AttemptStamp, states: &WorkerStates) -> Option<AttemptStamp> {
         let node = self.nodes.waits_in(me.worker())?;
-        let mut found = vec![Found { waiting: Waiting { node, stamp: me, helps: true }, from: 0 }];
+        let mut visited = vec![Visited { waiting: Waiting { node, stamp: me, helps: true }, from: 0 }];
         let mut at = 0;
-        while at < found.len() {
+        while at < visited.len() {
             let mut closes = None;
-            self.waited_for(found[at].waiting.node, states, |waiting| {
+            self.waited_for(visited[at].waiting.node, states, |waiting| {
                 if waiting.stamp.worker() == me.worker() {
                     closes = Some(waiting.helps);
-                } else if !found.iter().any(|other| other.waiting.node == waiting.node) {
-                    found.push(Found { waiting, from: at });
+                } else if !visited.iter().any(|other| other.waiting.node == waiting.node) {
+                    visited.push(Visited { waiting, from: at });
                 }
             });
             if let Some(helps) = closes {
-                found[0].waiting.helps = helps;
-                return Some(youngest(&found, at));
+                visited[0].waiting.helps = helps;
+                return Some(youngest(&visited, at));
             }
             at += 1;
         }
@@ -148,10 +148,10 @@ impl Queues {
 }
 
 /// Returns the youngest on the path to `at` whose death helps.
-fn youngest(found: &[Found], mut at: usize) -> AttemptStamp {
+fn youngest(visited: &[Visited], mut at: usize) -> AttemptStamp {
     let mut youngest: Option<AttemptStamp> = None;
     loop {
-        let Found { waiting: Waiting { stamp, helps, .. }, from } = found[at];
+        let Visited { waiting: Waiting { stamp, helps, .. }, from } = visited[at];
         if helps && youngest.is_none_or(|other| other.is_older_than(stamp)) {
             youngest = Some(stamp);
         }

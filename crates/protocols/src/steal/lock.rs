@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn who_comes_to_a_queue_waits_behind_it_even_for_a_lock_that_could_be_shared() {
+    fn a_newcomer_waits_behind_the_queue_even_for_a_lock_that_could_be_shared() {
         let lock = QueueLock::default();
         assert_eq!(lock.try_shared(), Ok(()));
         let mut before = Vec::new();
@@ -379,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn who_counts_itself_too_late_is_in_the_way_until_it_has_gone() {
+    fn a_reader_counted_too_late_is_in_the_way_until_it_has_gone() {
         let lock = QueueLock::default();
         assert!(lock.try_exclusive(1, false));
         assert_eq!(lock.join(node(2), true, |_| ()), Joined::Behind(None));

@@ -114,7 +114,7 @@ pub(super) struct Node {
 
 /// The contents of a node, as another worker loads them.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Seen {
+pub(super) struct NodeSnapshot {
     pub(super) state: u32,
     pub(super) previous: Option<NodeId>,
     pub(super) blocked_by: BlockedBy,
@@ -136,7 +136,7 @@ impl Node {
 
 /// The nodes and notes of one worker.
 #[derive(Debug, Default)]
-struct Place {
+struct WorkerNodes {
     nodes: [CachePadded<Node>; SLOTS],
     serial: AtomicU64,
     /// The node in which the worker waits; 0 if it does not wait.
@@ -168,14 +168,14 @@ impl Default for Addresses {
 /// All workers' nodes.
 #[derive(Debug)]
 pub(super) struct Nodes {
-    places: PerWorker<Place>,
+    workers: PerWorker<WorkerNodes>,
     /// One more than the highest number of a worker that has begun a transaction.
     workers_end: AtomicU32,
 }
 
 impl Nodes {
     pub(super) fn new() -> Self {
-        Self { places: PerWorker::new(WORKERS_MAX), workers_end: AtomicU32::new(0) }
+        Self { workers: PerWorker::new(WORKERS_MAX), workers_end: AtomicU32::new(0) }
     }
 
     /// Counts a worker that begins its first transaction.
@@ -185,18 +185,18 @@ impl Nodes {
     }
 
     pub(super) fn of(&self, id: NodeId) -> &Node {
-        &self.places.of(id.worker()).nodes[id.slot()]
+        &self.workers.of(id.worker()).nodes[id.slot()]
     }
 
     /// Takes a free node of a worker and publishes that the worker waits in it. `None` if all are still in queues.
     pub(super) fn open(&self, worker: u32, address: usize, state: u32) -> Option<NodeId> {
-        let place = self.places.of(worker);
+        let own = self.workers.of(worker);
         // Acquire: pairs with `free`; the worker that freed the node no longer uses it.
-        let slot = place.nodes.iter().position(|node| node.id.load(Ordering::Acquire) == 0)?;
+        let slot = own.nodes.iter().position(|node| node.id.load(Ordering::Acquire) == 0)?;
         // Relaxed, like the stores to come: the store of the identity and the later ones make them visible.
-        let serial = place.serial.load(Ordering::Relaxed);
-        place.serial.store(serial + 1, Ordering::Relaxed);
-        let (id, node) = (NodeId::new(worker, slot, serial), &place.nodes[slot]);
+        let serial = own.serial.load(Ordering::Relaxed);
+        own.serial.store(serial + 1, Ordering::Relaxed);
+        let (id, node) = (NodeId::new(worker, slot, serial), &own.nodes[slot]);
         node.state.store(state, Ordering::Relaxed);
         node.next.store(0, Ordering::Relaxed);
         node.previous.store(0, Ordering::Relaxed);
@@ -204,14 +204,14 @@ impl Nodes {
         node.address.store(address, Ordering::Relaxed);
         // Sequentially consistent, both: before the search for cycles that follows (`cycle`).
         node.id.store(id.word(), Ordering::SeqCst);
-        place.waits_in.store(id.word(), Ordering::SeqCst);
+        own.waits_in.store(id.word(), Ordering::SeqCst);
         Some(id)
     }
 
     /// Publishes that a worker does not wait any more.
     pub(super) fn wait_is_over(&self, worker: u32) {
         // Release: pairs with the load in `waits_in`.
-        self.places.of(worker).waits_in.store(0, Ordering::Release);
+        self.workers.of(worker).waits_in.store(0, Ordering::Release);
     }
 
     /// Frees a node that is in no queue any more.
@@ -223,13 +223,13 @@ impl Nodes {
     /// Returns the node in which a worker waits.
     pub(super) fn waits_in(&self, worker: u32) -> Option<NodeId> {
         // Sequentially consistent, like all loads in `look`: see `cycle`.
-        NodeId::from_word(self.places.of(worker).waits_in.load(Ordering::SeqCst))
+        NodeId::from_word(self.workers.of(worker).waits_in.load(Ordering::SeqCst))
     }
 
     /// Loads the contents of a node. `None` if the node is not in this use any more.
-    pub(super) fn look(&self, id: NodeId) -> Option<Seen> {
+    pub(super) fn look(&self, id: NodeId) -> Option<NodeSnapshot> {
         let node = self.of(id);
-        let seen = Seen {
+        let seen = NodeSnapshot {
             state: node.state.load(Ordering::SeqCst),
             previous: NodeId::from_word(node.previous.load(Ordering::SeqCst)),
             blocked_by: BlockedBy::from_word(node.blocked_by.load(Ordering::SeqCst)),
@@ -241,54 +241,54 @@ impl Nodes {
     /// Notes that a worker shares the lock of a segment.
     #[inline(always)]
     pub(super) fn note_shared(&self, worker: u32, address: usize) {
-        let place = self.places.of(worker);
+        let own = self.workers.of(worker);
         // Relaxed, all: others load them only after they have seen that the worker waits, which it publishes later.
-        let at = place.shared.load(Ordering::Relaxed);
-        if let Some(noted) = place.addresses.0.get(at) {
+        let at = own.shared.load(Ordering::Relaxed);
+        if let Some(noted) = own.addresses.0.get(at) {
             noted.store(address, Ordering::Relaxed);
         }
-        place.shared.store(at + 1, Ordering::Relaxed);
+        own.shared.store(at + 1, Ordering::Relaxed);
     }
 
     /// Notes that a worker shares no lock any more.
     #[inline(always)]
     pub(super) fn forget_shared(&self, worker: u32) {
-        let place = self.places.of(worker);
-        place.shared.store(0, Ordering::Relaxed);
-        if place.lent.load(Ordering::Relaxed) != 0 {
-            place.lent.store(0, Ordering::Relaxed);
+        let own = self.workers.of(worker);
+        own.shared.store(0, Ordering::Relaxed);
+        if own.lent.load(Ordering::Relaxed) != 0 {
+            own.lent.store(0, Ordering::Relaxed);
         }
     }
 
     /// Notes that a thief is about to share the lock of a segment for a worker. It does so before it tries, because
     /// the worker may be waiting already, and will not look again. `None` if no more can be noted.
     pub(super) fn note_lent(&self, worker: u32, address: usize) -> Option<usize> {
-        let place = self.places.of(worker);
+        let own = self.workers.of(worker);
         // Sequentially consistent, both: before the lock's word, by which others find that it is shared (`cycle`).
-        let at = place.lent.fetch_add(1, Ordering::SeqCst);
-        place.lent_addresses.0.get(at)?.store(address, Ordering::SeqCst);
+        let at = own.lent.fetch_add(1, Ordering::SeqCst);
+        own.lent_addresses.0.get(at)?.store(address, Ordering::SeqCst);
         Some(at)
     }
 
     /// Removes the note, because the lock was not free.
     pub(super) fn forget_lent(&self, worker: u32, at: usize) {
-        self.places.of(worker).lent_addresses.0[at].store(0, Ordering::SeqCst);
+        self.workers.of(worker).lent_addresses.0[at].store(0, Ordering::SeqCst);
     }
 
     /// True if a thief shares the lock of a segment for a worker.
     pub(super) fn thief_shares(&self, worker: u32, address: usize) -> bool {
-        let place = self.places.of(worker);
-        place.lent_addresses.contain(place.lent.load(Ordering::SeqCst), address, Ordering::SeqCst)
+        let own = self.workers.of(worker);
+        own.lent_addresses.contain(own.lent.load(Ordering::SeqCst), address, Ordering::SeqCst)
     }
 
     /// Returns the first few workers that have noted that they share the lock of a segment.
     pub(super) fn some_readers(&self, address: usize, me: u32) -> impl Iterator<Item = u32> {
         const SOME: usize = 8;
         let shares = move |worker: &u32| {
-            let place = self.places.of(*worker);
+            let own = self.workers.of(*worker);
             // Relaxed: it only serves waiters that want to run their operations.
-            let shared = place.shared.load(Ordering::Relaxed);
-            *worker != me && place.addresses.contain(shared, address, Ordering::Relaxed)
+            let shared = own.shared.load(Ordering::Relaxed);
+            *worker != me && own.addresses.contain(shared, address, Ordering::Relaxed)
         };
         (0..self.workers_end.load(Ordering::Relaxed)).filter(shares).take(SOME)
     }
@@ -297,14 +297,14 @@ impl Nodes {
     /// note may be among them wrongly.
     pub(super) fn readers_that_wait(&self, address: usize) -> impl Iterator<Item = u32> {
         (0..self.workers_end.load(Ordering::Relaxed)).filter(move |worker| {
-            let place = self.places.of(*worker);
-            if place.waits_in.load(Ordering::SeqCst) == 0 {
+            let own = self.workers.of(*worker);
+            if own.waits_in.load(Ordering::SeqCst) == 0 {
                 return false;
             }
             // Relaxed: see `note_shared`.
-            let shared = place.shared.load(Ordering::Relaxed);
+            let shared = own.shared.load(Ordering::Relaxed);
             shared > NOTED
-                || place.addresses.contain(shared, address, Ordering::Relaxed)
+                || own.addresses.contain(shared, address, Ordering::Relaxed)
                 || self.thief_shares(*worker, address)
         })
     }

@@ -103,8 +103,9 @@ impl Awaited {
     }
 }
 
+/// The operations that one worker offers to thieves, and the note that others wait for it.
 #[derive(Debug, Default)]
-struct Place {
+struct StealState {
     /// The [`StealContext`]; 0 if there is nothing to steal.
     context: CachePadded<AtomicU64>,
     awaited: Arc<Awaited>,
@@ -117,7 +118,7 @@ struct Place {
 /// The steal contexts and stealable operations of all workers.
 #[derive(Debug)]
 pub(super) struct Thieves {
-    places: PerWorker<Place>,
+    states: PerWorker<StealState>,
     boards: PerWorker<StealableOperations<McsLocking>>,
     stealing: StealingMode,
 }
@@ -125,7 +126,7 @@ pub(super) struct Thieves {
 impl Thieves {
     pub(super) fn new(stealing: StealingMode) -> Self {
         let boards = if stealing == StealingMode::Never { 0 } else { WORKERS_MAX };
-        Self { places: PerWorker::new(WORKERS_MAX), boards: PerWorker::new(boards), stealing }
+        Self { states: PerWorker::new(WORKERS_MAX), boards: PerWorker::new(boards), stealing }
     }
 
     pub(super) fn stealing(&self) -> StealingMode {
@@ -138,12 +139,12 @@ impl Thieves {
 
     /// Records that others wait for an attempt of a worker.
     pub(super) fn await_attempt(&self, id: u64, worker: u32) {
-        self.places.of(worker).awaited.set(id);
+        self.states.of(worker).awaited.set(id);
     }
 
     /// Returns the place where others record that they wait for a worker's attempt.
     pub(super) fn awaited(&self, worker: u32) -> Arc<Awaited> {
-        Arc::clone(&self.places.of(worker).awaited)
+        Arc::clone(&self.states.of(worker).awaited)
     }
 
     /// Offers a worker's operations to thieves.
@@ -151,14 +152,14 @@ impl Thieves {
         if let Some(context) = StealContext::of_batch(owner, batch, stealable) {
             // Release: pairs with the acquire in `steal`; a thief that loads the word sees the operations as
             // published.
-            self.places.of(owner).context.store(context.word(), Ordering::Release);
+            self.states.of(owner).context.store(context.word(), Ordering::Release);
         }
     }
 
     /// Offers a worker's operations to the worker itself.
     pub(super) fn offer_ahead(&self, owner: u32, batch: u64, stealable: u32) {
         let context = StealContext::of_batch(owner, batch, stealable);
-        let Place { own, ran_ahead, .. } = self.places.of(owner);
+        let StealState { own, ran_ahead, .. } = self.states.of(owner);
         // Relaxed, as in `run_ahead`: no other worker loads it.
         own.store(StealContext::word_of(context), Ordering::Relaxed);
         ran_ahead.store(false, Ordering::Relaxed);
@@ -166,12 +167,12 @@ impl Thieves {
 
     /// True if a waiting worker holds locks for operations that it has run meanwhile.
     pub(super) fn has_run_ahead(&self, me: u32) -> bool {
-        self.stealing != StealingMode::Never && self.places.of(me).ran_ahead.load(Ordering::Relaxed)
+        self.stealing != StealingMode::Never && self.states.of(me).ran_ahead.load(Ordering::Relaxed)
     }
 
     /// Runs one of a waiting worker's own operations, if its turn `is_near`. False if there is none.
     pub(super) fn run_ahead(&self, me: u32, is_near: impl Fn() -> bool) -> bool {
-        let Place { own, ran_ahead, .. } = self.places.of(me);
+        let StealState { own, ran_ahead, .. } = self.states.of(me);
         while let Some(context) = StealContext::from_word(own.load(Ordering::Relaxed)) {
             if !is_near() {
                 return false;
@@ -193,7 +194,7 @@ impl Thieves {
     /// Forgets the steal contexts that a worker has left for those behind it.
     #[inline]
     pub(super) fn clear(&self, worker: u32) {
-        let Place { context, own, ran_ahead, .. } = self.places.of(worker);
+        let StealState { context, own, ran_ahead, .. } = self.states.of(worker);
         ran_ahead.store(false, Ordering::Relaxed);
         for word in [&**context, own] {
             if word.load(Ordering::Relaxed) != 0 {
@@ -205,7 +206,7 @@ impl Thieves {
     /// Runs an operation that the worker ahead, or the holder, offers, for a worker that waits. `last` is the word
     /// found there before, and `is_last` is true if nobody waits behind the worker. False if there is nothing new.
     pub(super) fn steal(&self, me: u32, ahead: u32, last: &mut u64, is_last: impl Fn() -> bool) -> bool {
-        let context = &self.places.of(ahead).context;
+        let context = &self.states.of(ahead).context;
         // Acquire: pairs with the release in `offer` and below.
         let seen = context.load(Ordering::Acquire);
         if seen == 0 || seen == *last {
@@ -230,7 +231,7 @@ impl Thieves {
         let left = StealContext::word_of(StealContext { hops, ..context }.after(count));
         // Stored before the operations run, so that the next worker need not wait. Release: pairs with the acquire
         // in `steal`, so that the next worker sees of the operations what this one has seen.
-        self.places.of(to).context.store(left, Ordering::Release);
+        self.states.of(to).context.store(left, Ordering::Release);
         let board = self.boards.of(context.owner);
         for place in (0..=context.place).rev().take(count as usize) {
             match board.take(place, context.batch) {

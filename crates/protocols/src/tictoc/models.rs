@@ -19,9 +19,9 @@ impl Segment {
         self.word.stable(|| self.value.each_ref().map(|word| word.load(Ordering::Relaxed)))
     }
 
-    fn install(&self, moment: u64) {
-        self.value.iter().for_each(|word| word.store(moment, Ordering::Relaxed));
-        self.word.unlock_as(Timestamps::written_at(moment));
+    fn install(&self, commit_ts: u64) {
+        self.value.iter().for_each(|word| word.store(commit_ts, Ordering::Relaxed));
+        self.word.unlock_as(Timestamps::written_at(commit_ts));
     }
 }
 
@@ -78,7 +78,7 @@ fn lock_holders_exclude_one_another_and_see_what_the_last_one_installed() {
 
 /// The step under test takes the write's timestamp from the word below the lock, not from one loaded earlier.
 #[test]
-fn a_write_is_after_all_moments_at_which_the_version_before_it_was_read() {
+fn a_write_is_after_all_timestamps_at_which_the_version_before_it_was_read() {
     Model::new().needs(Part::STEP).check(|| {
         let segment = Arc::new(Segment::default());
         let writer = segment.clone();
@@ -86,9 +86,9 @@ fn a_write_is_after_all_moments_at_which_the_version_before_it_was_read() {
             let (seen, ()) = writer.word.stable(|| ()).unwrap();
             // Without turns to spin, an extension is enough to make the lock fail.
             let below = writer.word.lock(None).ok()?;
-            let moment = if step_is_left_out() { seen.read() } else { below.read() } + 1;
-            writer.install(moment);
-            Some(moment)
+            let commit_ts = if step_is_left_out() { seen.read() } else { below.read() } + 1;
+            writer.install(commit_ts);
+            Some(commit_ts)
         });
         let read = segment.read();
         let extended = read.is_ok_and(|(version, value)| {
@@ -102,7 +102,7 @@ fn a_write_is_after_all_moments_at_which_the_version_before_it_was_read() {
 
 /// There are two observers, because one may find that the other has raised the floor.
 #[test]
-fn who_ends_an_absence_is_not_before_those_who_have_observed_it() {
+fn an_insertion_is_not_before_those_that_have_observed_the_absence() {
     Model::totally_ordered().preemptions(3).needs(Part::TOTAL_ORDER).check(|| {
         let shared = Arc::new((TicToc::new(&()), StructureVersion::new()));
         let observe = |(protocol, node): &(TicToc, StructureVersion)| {
@@ -120,14 +120,14 @@ fn who_ends_an_absence_is_not_before_those_who_have_observed_it() {
         });
         let mine = observe(&shared);
         let absent = other.join().unwrap() | mine;
-        let moment = inserter.join().unwrap();
-        assert!(!absent || moment >= 5, "absent at 5, inserted at {moment}");
+        let commit_ts = inserter.join().unwrap();
+        assert!(!absent || commit_ts >= 5, "absent at 5, inserted at {commit_ts}");
     });
 }
 
 /// A deletion: the floor is raised first, then the record is taken out.
 #[test]
-fn who_finds_a_key_gone_is_not_before_who_deleted_it() {
+fn a_lookup_that_finds_a_key_gone_is_not_before_its_deletion() {
     Model::new().needs(Part::LOADS | Part::ACQUIRE_FENCES).needs(Part::STORES | Part::RELEASE_FENCES).check(
         || {
             let shared = Arc::new((TicToc::new(&()), StructureVersion::new()));

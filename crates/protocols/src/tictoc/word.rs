@@ -20,21 +20,21 @@ const WRITE_SHIFT: u32 = DELTA_BITS + 1;
 pub struct Timestamps(u64);
 
 impl Timestamps {
-    /// Makes the timestamps of a version that was written at `moment` and has not been read later.
+    /// Makes the timestamps of a version that was written at `commit_ts` and has not been read later.
     #[cfg_attr(not(debug_assertions), inline(always))]
-    pub(super) fn written_at(moment: u64) -> Self {
-        Self(moment << WRITE_SHIFT)
+    pub(super) fn written_at(commit_ts: u64) -> Self {
+        Self(commit_ts << WRITE_SHIFT)
     }
 
     /// Returns the write timestamp.
     #[cfg_attr(not(debug_assertions), inline(always))]
-    pub fn write(self) -> u64 {
+    pub(crate) fn write(self) -> u64 {
         self.0 >> WRITE_SHIFT
     }
 
     /// Returns the read timestamp.
     #[cfg_attr(not(debug_assertions), inline(always))]
-    pub fn read(self) -> u64 {
+    pub(crate) fn read(self) -> u64 {
         self.write() + ((self.0 >> 1) & DELTA_MAX)
     }
 
@@ -59,8 +59,8 @@ impl Timestamps {
     /// If the distance no longer fits, the write timestamp goes up until the distance's bits suffice, as if the
     /// value had been written once more (TicToc §3.6).
     #[cfg_attr(not(debug_assertions), inline(always))]
-    fn read_at(self, moment: u64) -> Self {
-        let distance = moment - self.write();
+    fn read_at(self, commit_ts: u64) -> Self {
+        let distance = commit_ts - self.write();
         let kept = distance & DELTA_MAX;
         Self(((self.write() + (distance - kept)) << WRITE_SHIFT) | (kept << 1))
     }
@@ -140,23 +140,23 @@ impl TimestampWord {
         locked
     }
 
-    /// Makes the version read valid at `moment`, so that no other version is ever valid then.
+    /// Makes the version read valid at `commit_ts`, so that no other version is ever valid then.
     #[cfg_attr(not(debug_assertions), inline(always))]
-    pub(super) fn extend(&self, version: Timestamps, moment: u64) -> Result<(), Reason> {
+    pub(super) fn extend(&self, version: Timestamps, commit_ts: u64) -> Result<(), Reason> {
         // Relaxed: the value has been read, and only timestamps are compared from now on.
         let mut seen = Timestamps(self.0.load(Ordering::Relaxed));
         loop {
             if !seen.same_version(version) {
                 return Err(Reason::ReadChanged);
             }
-            if seen.read() >= moment {
+            if seen.read() >= commit_ts {
                 return Ok(());
             }
             if seen.is_locked() {
                 return Err(Reason::ReadLocked);
             }
             // No bound on the turns: whoever came first has locked the word or extended it.
-            let extended = seen.read_at(moment).0;
+            let extended = seen.read_at(commit_ts).0;
             match self.0.compare_exchange(seen.0, extended, Ordering::Relaxed, Ordering::Relaxed) {
                 Ok(_) => return Ok(()),
                 Err(now) => seen = Timestamps(now),

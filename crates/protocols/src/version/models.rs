@@ -135,7 +135,7 @@ fn two_readers_agree_on_the_order_of_two_independent_commits() {
 /// The phantom argument for a reader: the key goes into the node first. The record's row and the attempt's other
 /// writes are installed later.
 #[test]
-fn who_observed_the_absence_of_a_key_and_read_what_its_inserter_wrote_fails_the_check() {
+fn a_reader_of_a_keys_absence_and_of_its_inserters_write_fails_the_check() {
     Model::new().needs(Part::LOADS | Part::ACQUIRE_FENCES).needs(Part::STORES | Part::RELEASE_FENCES).check(
         || {
             let shared = Arc::new((StructureVersion::new(), Segment::default()));

@@ -58,7 +58,7 @@ fn a_wounded_transaction_installs_nothing_and_one_that_commits_is_waited_for() {
 
 /// One transaction wounds, takes a lock and releases it again; then the next holder installs.
 #[test]
-fn what_a_transaction_finds_itself_unwounded_after_seeing_is_whole() {
+fn an_attempt_that_finds_itself_unwounded_has_seen_whole_values() {
     Model::new().needs(Part::ACQUIRE_FENCES).needs(Part::RELEASE_FENCES).check(|| {
         let shared =
             Arc::new((WorkerStates::modelled(), Mutex::new(false), [(); 2].map(|()| AtomicU64::new(0))));
@@ -103,7 +103,7 @@ fn a_wound_wakes_its_victim_wherever_it_waits() {
 
 /// A look at an attempt that is alive returns the age of its transaction, not the next one's.
 #[test]
-fn who_looks_at_an_attempt_that_is_alive_finds_its_age() {
+fn a_look_at_an_attempt_that_is_alive_finds_its_age() {
     Model::new().needs(Part::ACQUIRE_FENCES | Part::STORES).needs(Part::RELEASE_FENCES | Part::STORES).check(
         || {
             let states = Arc::new(WorkerStates::modelled());

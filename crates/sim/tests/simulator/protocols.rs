@@ -80,14 +80,15 @@ fn a_custom_schedule_steps_an_interleaving_by_hand() {
 /// Returns true if a lost update happened: both cores read before either wrote.
 fn lost_update(order: Order, seed: u64) -> bool {
     let word = Word::default();
-    let _: Outcome<()> = simulation(Config { order, seed, caches: false, ..config(2) }).run(|core| {
-        if core == 1 {
-            // Far apart in time, so that by the clocks the two cores never overlap.
-            work(100_000);
-        }
-        let seen = word.load();
-        word.store(seen + 1);
-    });
+    let _: SimulationReport<()> =
+        simulation(Config { order, seed, caches: false, ..config(2) }).run(|core| {
+            if core == 1 {
+                // Far apart in time, so that by the clocks the two cores never overlap.
+                work(100_000);
+            }
+            let seen = word.load();
+            word.store(seen + 1);
+        });
     word.0.get() != 2
 }
 

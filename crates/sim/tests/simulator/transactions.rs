@@ -2,8 +2,8 @@
 
 use hotrow_sim::htm::{self, AbortCause};
 use hotrow_sim::{
-    AccessKind, Config, Ending, Fate, Faults, Machine, Order, Outcome, Random, Simulation, Woken, pause,
-    sleep, work, yield_now,
+    AccessKind, Config, Ending, Fate, Faults, Machine, Order, Random, Simulation, SimulationReport, Woken,
+    pause, sleep, work, yield_now,
 };
 
 use crate::word::{Word, words};
@@ -159,7 +159,7 @@ fn a_run_that_ends_inside_a_region_undoes_the_region() {
     for ending in [Ending::Abandon, Ending::Unwind] {
         let word = Word::default();
         let options = Config { ending, steps_max: Some(100), grace_steps: 100, ..calm(2) };
-        let _: Outcome<()> = Simulation::new(options).unwrap().run(|core| {
+        let _: SimulationReport<()> = Simulation::new(options).unwrap().run(|core| {
             let own = Word::default();
             let _ = htm::run(|| {
                 loop {

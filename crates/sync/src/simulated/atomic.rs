@@ -72,12 +72,6 @@ macro_rules! word {
                 self.compare_exchange(current, new, success, failure)
             }
 
-            /// The value, to which the caller has exclusive access.
-            #[inline]
-            pub fn get_mut(&mut self) -> &mut $value {
-                self.0.get_mut()
-            }
-
             /// Consumes the word and returns its value.
             #[inline]
             pub fn into_inner(self) -> $value {

@@ -37,11 +37,6 @@ impl Instant {
         self.since_beginning.saturating_sub(earlier.since_beginning)
     }
 
-    /// As [`saturating_duration_since`](Self::saturating_duration_since).
-    pub fn duration_since(&self, earlier: Instant) -> Duration {
-        self.saturating_duration_since(earlier)
-    }
-
     /// Nanoseconds since the simulation, or the process, began.
     pub(crate) fn nanoseconds(&self) -> u64 {
         self.since_beginning.as_nanos() as u64

@@ -75,15 +75,6 @@ impl<T: ?Sized> Mutex<T> {
             }
         }
     }
-
-    /// The value, to which the caller has exclusive access.
-    ///
-    /// # Errors
-    ///
-    /// As the standard library's.
-    pub fn get_mut(&mut self) -> LockResult<&mut T> {
-        self.0.get_mut()
-    }
 }
 
 impl<T: ?Sized> Deref for MutexGuard<'_, T> {

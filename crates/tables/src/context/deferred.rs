@@ -98,7 +98,7 @@ impl<P: Protocol> Context for Deferring<'_, '_, P> {
         key: Later<K>,
         look: impl FnOnce(&R) -> O + Send + 'static,
     ) -> Result<Later<Option<O>>, Abort> {
-        if self.eager.is_fixed(table) {
+        if self.eager.is_immutable(table) {
             let key = self.force(key)?;
             return self.eager.read(table, key, look).map(Later::Known);
         }

@@ -220,8 +220,8 @@ impl<'w, P: Protocol> Eager<'_, 'w, P> {
         self.database.secondary(index).name().to_owned()
     }
 
-    pub(crate) fn is_fixed<K: Key, R: Value>(&self, table: TableRef<K, R>) -> bool {
-        self.database.table(table).is_fixed()
+    pub(crate) fn is_immutable<K: Key, R: Value>(&self, table: TableRef<K, R>) -> bool {
+        self.database.table(table).is_immutable()
     }
 }
 

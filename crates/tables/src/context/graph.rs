@@ -63,7 +63,7 @@ impl<P: Protocol> Context for Graph<'_, '_, P> {
         look: impl FnOnce(&R) -> O + Send + 'static,
     ) -> Result<Later<Option<O>>, Abort> {
         let key = self.force(key)?;
-        if self.eager.is_fixed(table) {
+        if self.eager.is_immutable(table) {
             return self.eager.read(table, key, look).map(Later::Known);
         }
         let (database, tx) = self.eager.arrival();

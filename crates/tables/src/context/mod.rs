@@ -3,9 +3,9 @@
 mod deferred;
 mod eager;
 mod graph;
-mod recording;
+mod tracing;
 
 pub use deferred::{Deferring, Later};
 pub use eager::Eager;
 pub use graph::Graph;
-pub use recording::Recording;
+pub use tracing::Tracing;

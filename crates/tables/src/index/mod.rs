@@ -8,7 +8,7 @@
 //! has removed them.
 
 mod hash;
-mod moment;
+mod interleaving;
 mod ordered;
 #[cfg(all(test, not(loom)))]
 mod testing;

@@ -32,7 +32,7 @@ impl Census {
 
 /// A record: a key, and a mark that shows that the record has not been freed.
 #[derive(Debug)]
-pub(super) struct Record<K> {
+pub(super) struct CountedRecord<K> {
     key: K,
     mark: u64,
     census: Census,
@@ -40,21 +40,21 @@ pub(super) struct Record<K> {
 
 const ALIVE: u64 = 0xa11_5e11;
 
-impl<K> Record<K> {
+impl<K> CountedRecord<K> {
     pub(super) fn new(key: K, census: &Census) -> NonNull<Self> {
         census.0.fetch_add(1, Ordering::SeqCst);
         NonNull::from(Box::leak(Box::new(Self { key, mark: ALIVE, census: census.clone() })))
     }
 }
 
-impl<K> Drop for Record<K> {
+impl<K> Drop for CountedRecord<K> {
     fn drop(&mut self) {
         assert_eq!(std::mem::replace(&mut self.mark, 0), ALIVE, "freed twice");
         self.census.0.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
-impl<K: Send + Sync + 'static> Keyed for Record<K> {
+impl<K: Send + Sync + 'static> Keyed for CountedRecord<K> {
     type Key = K;
     fn key(&self) -> &K {
         &self.key
@@ -62,7 +62,7 @@ impl<K: Send + Sync + 'static> Keyed for Record<K> {
 }
 
 /// The key of a record that a lookup or scan has just returned.
-pub(super) fn key_of<K: Clone>(record: NonNull<Record<K>>, _guard: &Guard) -> K {
+pub(super) fn key_of<K: Clone>(record: NonNull<CountedRecord<K>>, _guard: &Guard) -> K {
     // SAFETY: returned under the pinned epoch.
     let record = unsafe { record.as_ref() };
     assert_eq!(record.mark, ALIVE, "a freed record");
@@ -74,13 +74,13 @@ pub(super) fn key_of<K: Clone>(record: NonNull<Record<K>>, _guard: &Guard) -> K 
 /// # Safety
 ///
 /// No thread can reach it any more.
-pub(super) unsafe fn free<K>(record: NonNull<Record<K>>) {
-    // SAFETY: made by `Record::new`; the caller's promise.
+pub(super) unsafe fn free<K>(record: NonNull<CountedRecord<K>>) {
+    // SAFETY: made by `CountedRecord::new`; the caller's promise.
     drop(unsafe { Box::from_raw(record.as_ptr()) });
 }
 
 /// Frees a record that has been removed, once no reader can have it.
-pub(super) fn retire<K>(record: NonNull<Record<K>>, guard: &Guard) {
+pub(super) fn retire<K>(record: NonNull<CountedRecord<K>>, guard: &Guard) {
     // SAFETY: the tests call it once, after the removal.
     unsafe { guard.defer_unchecked(move || free(record)) };
 }
@@ -121,14 +121,14 @@ impl Observer {
     }
 }
 
-/// The action of "another thread", and the number of moments before it.
+/// The action of "another thread", and the number of interleaving points before it.
 type Deed = (usize, Box<dyn FnOnce()>);
 
 thread_local! {
     static DEED: RefCell<Option<Deed>> = const { RefCell::new(None) };
 }
 
-/// Runs `operation`, and `deed` at the operation's moment number `at`. The flag is false if there were fewer moments;
+/// Runs `operation`, and `deed` at the operation's interleaving point number `at`. The flag is false if there were fewer;
 /// `deed` is then dropped.
 pub(super) fn meanwhile<R>(
     at: usize,
@@ -140,8 +140,8 @@ pub(super) fn meanwhile<R>(
     (result, DEED.take().is_none())
 }
 
-/// Runs the pending action if its moment has come.
-pub(super) fn moment() {
+/// Runs the pending action if its point has come.
+pub(super) fn interleaving_point() {
     let due = DEED.with_borrow_mut(|deed| match deed {
         Some((0, _)) => deed.take(),
         Some((left, _)) => {

@@ -8,7 +8,7 @@ use crate::error::BenchError;
 use crate::workload::Workload;
 use hotrow::sync::clock::Duration;
 use hotrow::{Engine, Protocol, Worker};
-use hotrow_sim::{Config, End, Machine, Outcome, Simulation};
+use hotrow_sim::{Config, End, Machine, Simulation, SimulationReport};
 use std::cell::RefCell;
 
 /// Settings of a run on virtual cores.
@@ -62,7 +62,7 @@ pub(crate) fn measure<P: Protocol, W: Workload<P>>(
         counts.count_measured(&worker);
         Ok::<_, BenchError>((worker, client, counts))
     });
-    let Outcome { end, results, .. } = outcome;
+    let SimulationReport { end, results, .. } = outcome;
     if let End::Panicked { core, .. } = end {
         return Err(BenchError::Panicked { worker: core, message: end.to_string() });
     }

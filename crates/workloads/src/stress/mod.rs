@@ -25,7 +25,7 @@ use crate::workload::{Check, End, Ran, Workload};
 use hotrow::sync::random::Random;
 use hotrow::sync::thread;
 use hotrow::{Abort, Error, Protocol, Worker};
-use objects::{Objects, Seen};
+use objects::{Objects, ReadDigest};
 use operation::{Operation, PLANNED, Temper};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use twins::DIFFERENT;
@@ -101,7 +101,7 @@ impl<P: Protocol> Workload<P> for Stress<P> {
 
     fn run_one(&self, worker: &mut Worker<P>, client: &mut StressClient) -> Ran {
         let StressClient { plan, added, torn, .. } = client;
-        let mut seen = Seen::default();
+        let mut seen = ReadDigest::default();
         let ran = catch_unwind(AssertUnwindSafe(|| {
             worker.run(|tx| {
                 seen.sum = 0;

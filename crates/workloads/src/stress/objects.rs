@@ -76,7 +76,7 @@ pub(super) const GROUPS: u32 = 3;
 
 /// State of one transaction: its reads, and the deferred results that later operations use.
 #[derive(Debug, Default)]
-pub(super) struct Seen {
+pub(super) struct ReadDigest {
     /// Digest of all reads; later writes of the transaction are computed from it.
     pub(super) sum: u64,
     /// Number of torn values, in all attempts.
@@ -90,7 +90,7 @@ pub(super) struct Seen {
     pub(super) different: Rc<Cell<bool>>,
 }
 
-impl Seen {
+impl ReadDigest {
     pub(super) fn inline(&mut self, value: &Inline) {
         self.number(value.value);
         self.torn += u64::from(!value.is_whole());
@@ -138,8 +138,8 @@ impl<P: Protocol> Objects<P> {
         let by_group = builder.secondary("by_group", |_, row: &Boxed| row.group());
         let ordered = builder.build();
         for key in (0..keys).step_by(2) {
-            hash.load(key, Inline::new(key.into()));
-            ordered.load(key, Boxed::new(key.into()));
+            hash.bulk_insert(key, Inline::new(key.into()));
+            ordered.bulk_insert(key, Boxed::new(key.into()));
         }
         Self {
             inline,

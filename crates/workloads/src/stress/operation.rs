@@ -1,6 +1,6 @@
 //! Operations of stress.
 
-use super::objects::{Boxed, GROUPS, Inline, Objects, Seen};
+use super::objects::{Boxed, GROUPS, Inline, Objects, ReadDigest};
 use super::rows::RowLater;
 use super::twins::OnTwins;
 use hotrow::sync::random::Random;
@@ -148,7 +148,7 @@ impl Operation {
         &self,
         on: &Objects<P>,
         tx: &mut Transaction<'_, P>,
-        seen: &mut Seen,
+        seen: &mut ReadDigest,
     ) -> Result<(), Abort> {
         let Self { what, name, key, value } = *self;
         label(name);
@@ -271,7 +271,7 @@ impl Operation {
         &self,
         on: &Objects<P>,
         tx: &mut Transaction<'_, P>,
-        seen: &mut Seen,
+        seen: &mut ReadDigest,
     ) -> Result<(), Abort> {
         let place = self.key as usize;
         let before = match seen.later {

@@ -1,6 +1,6 @@
 //! Deferred operations on rows. Some of their keys come from earlier operations.
 
-use super::objects::{Boxed, Inline, Objects, Seen};
+use super::objects::{Boxed, Inline, Objects, ReadDigest};
 use hotrow::sync::random::Random;
 use hotrow::{Abort, Deferred, Protocol, Transaction};
 
@@ -63,7 +63,7 @@ impl RowLater {
         self,
         on: &Objects<P>,
         tx: &mut Transaction<'_, P>,
-        seen: &Seen,
+        seen: &ReadDigest,
         (key, value): (u32, u32),
         before: Deferred<u64>,
     ) -> Result<Deferred<u64>, Abort> {

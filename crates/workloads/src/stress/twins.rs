@@ -2,7 +2,7 @@
 //! different asks for a rollback or panics. No protocol may report that, whatever an attempt has seen: the core
 //! validates what was read before it believes a rollback or a panic.
 
-use super::objects::{Boxed, Inline, Seen};
+use super::objects::{Boxed, Inline, ReadDigest};
 use hotrow::sync::random::Random;
 use hotrow::{Abort, Deferred, Engine, Protocol, TBox, Transaction};
 use std::panic::resume_unwind;
@@ -25,8 +25,8 @@ const WRITES: &[(OnTwins, &str, &str)] =
 /// Message of a panic over different twins.
 pub(super) const DIFFERENT: &str = "twins were different, and the panic was believed";
 
-/// What an attempt does that finds twins different.
-fn fail(seen: &Seen, panics: bool) -> Abort {
+/// The ending of an attempt that finds twins different.
+fn fail(seen: &ReadDigest, panics: bool) -> Abort {
     if panics {
         // A resumed panic prints no message.
         resume_unwind(Box::new(DIFFERENT));
@@ -62,7 +62,7 @@ impl OnTwins {
         self,
         on: &Twins<P>,
         tx: &mut Transaction<'_, P>,
-        seen: &mut Seen,
+        seen: &mut ReadDigest,
         (new, value): (u64, u32),
     ) -> Result<(), Abort> {
         if self != OnTwins::Set {
@@ -93,7 +93,7 @@ impl OnTwins {
         self,
         on: &Twins<P>,
         tx: &mut Transaction<'_, P>,
-        seen: &Seen,
+        seen: &ReadDigest,
         (new, value): (u64, u32),
         before: Deferred<u64>,
     ) -> Result<Option<Deferred<u64>>, Abort> {

@@ -14,11 +14,10 @@ pub mod procedure;
 pub use options::Tables32Options;
 
 use crate::error::BenchError;
+use crate::loading::load_parts;
 use crate::observer::Observer;
 use crate::workload::{Check, End, Ran, Workload};
-use hotrow::sync::atomic::{AtomicU64, Ordering};
 use hotrow::sync::random::Random;
-use hotrow::sync::thread;
 use hotrow::{Database, Error, Protocol, Worker};
 use procedure::{IncrementProcedure, Integers};
 
@@ -94,25 +93,9 @@ fn fill<P: Protocol>(
     threads: usize,
     observer: &dyn Observer,
 ) -> Result<(), BenchError> {
-    let (next, done) = (AtomicU64::new(0), AtomicU64::new(0));
-    let total = tables.len() as u64;
-    observer.loading(0, total);
-    let work = || {
-        loop {
-            // Relaxed, both: the counters hand out numbers; joining the threads orders the data.
-            let Some(table) = tables.get(next.fetch_add(1, Ordering::Relaxed) as usize) else { return };
-            let table = database.table(*table);
-            for key in 0..records {
-                table.load(key, 0);
-            }
-            observer.loading(done.fetch_add(1, Ordering::Relaxed) + 1, total);
-        }
-    };
-    thread::scope(|scope| {
-        let threads: Vec<_> = (0..threads.max(1)).map(|_| scope.spawn(work)).collect();
-        for thread in threads {
-            thread.join().map_err(|_| BenchError::Load(String::from("a loading thread panicked")))?;
-        }
+    load_parts(tables, threads, observer, |table| {
+        let table = database.table(*table);
+        (0..records).for_each(|key| _ = table.bulk_insert(key, 0));
         Ok(())
     })
 }

@@ -4,7 +4,7 @@
 use hotrow::{Context, Procedure, Profile, TableRef};
 
 /// A table of integers under integer keys.
-pub type Integers = TableRef<u64, u64>;
+pub(crate) type Integers = TableRef<u64, u64>;
 
 /// A transaction that increments one record of each table.
 #[derive(Debug, Clone, Copy)]

@@ -14,7 +14,7 @@ use hotrow::sync::random::Random;
 ///
 /// It stands for the terminals that the worker serves, all of one warehouse.
 #[derive(Debug, Clone)]
-pub struct Client {
+pub(crate) struct Client {
     random: Random,
     mix: Mix,
     scale: Scale,
@@ -30,7 +30,7 @@ impl Client {
     /// The number of its home warehouse is the worker's number modulo `warehouses`, plus 1. The workers of one
     /// warehouse look at the stock of different districts (clause 2.8.1.1). `constants` must be the ones the
     /// database was loaded with.
-    pub fn new(
+    pub(crate) fn new(
         worker: usize,
         warehouses: u16,
         scale: Scale,
@@ -54,20 +54,15 @@ impl Client {
         }
     }
 
-    /// Returns the client's home warehouse.
-    pub fn home(&self) -> u16 {
-        self.home
-    }
-
     /// Draws the next transaction. `now`, in microseconds, is its date if it has one. A `now` of 0, the null date,
     /// counts as 1.
-    pub fn next_input(&mut self, now: i64) -> Input {
+    pub(crate) fn next_input(&mut self, now: i64) -> Input {
         let kind = self.mix.draw(&mut self.random);
         self.input(kind, now)
     }
 
     /// Draws an input for the given transaction.
-    pub fn input(&mut self, kind: TransactionKind, now: i64) -> Input {
+    pub(crate) fn input(&mut self, kind: TransactionKind, now: i64) -> Input {
         let now = if now == NOT_DELIVERED { 1 } else { now };
         match kind {
             TransactionKind::NewOrder => Input::NewOrder(self.new_order(now)),
@@ -254,7 +249,7 @@ mod tests {
     #[test]
     fn a_single_warehouse_has_no_remote_customers_and_no_remote_lines() {
         let mut client = client(7, 1);
-        assert_eq!(client.home(), 1);
+        assert_eq!(client.home, 1);
         for _ in 0..1_000 {
             assert!(client.new_order(NOW).all_local());
             assert_eq!(client.payment(NOW).customer_district.warehouse, 1);

@@ -25,30 +25,30 @@ use std::collections::BTreeMap;
 /// The workload counts them from the transactions' results, not from the tables, because condition 11 compares the
 /// two.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct DeliveredCounts {
+pub(crate) struct DeliveredCounts {
     by_district: BTreeMap<DistrictKey, u64>,
 }
 
 impl DeliveredCounts {
     /// Returns empty counts.
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self::default()
     }
 
     /// Counts one order that was delivered in a district.
-    pub fn count(&mut self, district: DistrictKey) {
+    pub(crate) fn count(&mut self, district: DistrictKey) {
         *self.by_district.entry(district).or_default() += 1;
     }
 
     /// Adds the counts of another worker.
-    pub fn merge(&mut self, other: &Self) {
+    pub(crate) fn merge(&mut self, other: &Self) {
         for (district, count) in &other.by_district {
             *self.by_district.entry(*district).or_default() += count;
         }
     }
 
     /// Returns the number of orders delivered in a district.
-    pub fn of(&self, district: &DistrictKey) -> u64 {
+    pub(crate) fn of(&self, district: &DistrictKey) -> u64 {
         self.by_district.get(district).copied().unwrap_or_default()
     }
 }
@@ -128,7 +128,7 @@ struct OrderColumns {
 ///
 /// It takes some hundred bytes for each customer and each order.
 #[derive(Debug)]
-pub struct Audit {
+pub(crate) struct Audit {
     scale: Scale,
     warehouses: BTreeMap<u16, WarehouseTally>,
     districts: BTreeMap<DistrictKey, DistrictTally>,
@@ -136,23 +136,23 @@ pub struct Audit {
 
 impl Audit {
     /// Makes the audit of a database that was loaded at the given scale.
-    pub fn new(scale: Scale) -> Self {
+    pub(crate) fn new(scale: Scale) -> Self {
         Self { scale, warehouses: BTreeMap::new(), districts: BTreeMap::new() }
     }
 
     /// Takes a row of WAREHOUSE.
-    pub fn warehouse(&mut self, key: &WarehouseKey, row: &Warehouse) {
+    pub(crate) fn warehouse(&mut self, key: &WarehouseKey, row: &Warehouse) {
         self.warehouses.entry(key.warehouse).or_default().year_to_date = Some(row.year_to_date);
     }
 
     /// Takes a row of DISTRICT.
-    pub fn district(&mut self, key: &DistrictKey, row: &District) {
+    pub(crate) fn district(&mut self, key: &DistrictKey, row: &District) {
         let columns = DistrictColumns { year_to_date: row.year_to_date, next_order: row.next_order };
         self.tally(key.warehouse, key.district).row = Some(columns);
     }
 
     /// Takes a row of CUSTOMER.
-    pub fn customer(&mut self, key: &CustomerKey, row: &Customer) {
+    pub(crate) fn customer(&mut self, key: &CustomerKey, row: &Customer) {
         let district = self.tally(key.warehouse, key.district);
         let columns =
             CustomerColumns { balance: row.balance, year_to_date_payment: row.year_to_date_payment };
@@ -160,7 +160,7 @@ impl Audit {
     }
 
     /// Takes a row of HISTORY.
-    pub fn history(&mut self, _key: &HistoryKey, row: &History) {
+    pub(crate) fn history(&mut self, _key: &HistoryKey, row: &History) {
         let warehouse = self.warehouses.entry(row.warehouse).or_default();
         warehouse.paid = warehouse.paid.saturating_add(row.amount);
         let district = self.tally(row.warehouse, row.district);
@@ -171,14 +171,14 @@ impl Audit {
     }
 
     /// Takes a row of NEW-ORDER.
-    pub fn new_order(&mut self, key: &NewOrderKey, _row: &NewOrder) {
+    pub(crate) fn new_order(&mut self, key: &NewOrderKey, _row: &NewOrder) {
         let district = self.tally(key.warehouse, key.district);
         district.new_order_rows += 1;
         district.orders.entry(key.order).or_default().waits = true;
     }
 
     /// Takes a row of ORDER.
-    pub fn order(&mut self, key: &OrderKey, row: &Order) {
+    pub(crate) fn order(&mut self, key: &OrderKey, row: &Order) {
         let district = self.tally(key.warehouse, key.district);
         district.order_rows += 1;
         district.line_counts += u64::from(row.line_count);
@@ -188,7 +188,7 @@ impl Audit {
     }
 
     /// Takes a row of ORDER-LINE.
-    pub fn order_line(&mut self, key: &OrderLineKey, row: &OrderLine) {
+    pub(crate) fn order_line(&mut self, key: &OrderLineKey, row: &OrderLine) {
         let district = self.tally(key.warehouse, key.district);
         district.order_line_rows += 1;
         let order = district.orders.entry(key.order).or_default();
@@ -205,7 +205,7 @@ impl Audit {
     ///
     /// The specification's condition 11 holds only before the first transaction; after a run, the audit adds the
     /// orders delivered in the run.
-    pub fn finish(self, delivered_in_run: &DeliveredCounts) -> Vec<(String, Result<(), String>)> {
+    pub(crate) fn finish(self, delivered_in_run: &DeliveredCounts) -> Vec<(String, Result<(), String>)> {
         conditions::check(&self, delivered_in_run)
     }
 

@@ -1,7 +1,7 @@
 //! Inputs of the five transactions of TPC-C, revision 5.11, clauses 2.4.1 to 2.8.1, and their mix.
 //!
 //! An input is complete: running it draws nothing more, so that a retry repeats the same transaction. A
-//! [`Client`](super::client::Client) draws inputs.
+//! `Client` draws inputs.
 
 use super::schema::{CustomerKey, DistrictKey, LINES_MAX, WarehouseKey};
 use hotrow::Text;
@@ -69,12 +69,12 @@ pub struct NewOrderInput {
 
 impl NewOrderInput {
     /// Returns the district that takes the order.
-    pub fn district(&self) -> DistrictKey {
+    pub(crate) fn district(&self) -> DistrictKey {
         DistrictKey { warehouse: self.customer.warehouse, district: self.customer.district }
     }
 
     /// True if the order's own warehouse supplies all lines (`O_ALL_LOCAL`).
-    pub fn all_local(&self) -> bool {
+    pub(crate) fn all_local(&self) -> bool {
         self.lines.iter().all(|line| line.supply_warehouse == self.customer.warehouse)
     }
 }
@@ -135,7 +135,7 @@ pub struct StockLevelInput {
 
 /// Type of transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum TransactionKind {
+pub(crate) enum TransactionKind {
     /// New-Order (clause 2.4).
     NewOrder,
     /// Payment (clause 2.5).
@@ -150,24 +150,13 @@ pub enum TransactionKind {
 
 impl TransactionKind {
     /// All types, in the specification's order.
-    pub const ALL: [Self; 5] =
+    pub(crate) const ALL: [Self; 5] =
         [Self::NewOrder, Self::Payment, Self::OrderStatus, Self::Delivery, Self::StockLevel];
-
-    /// Returns the name in results: `new_order` and so on.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::NewOrder => "new_order",
-            Self::Payment => "payment",
-            Self::OrderStatus => "order_status",
-            Self::Delivery => "delivery",
-            Self::StockLevel => "stock_level",
-        }
-    }
 }
 
 /// A transaction to run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Input {
+pub(crate) enum Input {
     /// New-Order.
     NewOrder(NewOrderInput),
     /// Payment.
@@ -182,7 +171,7 @@ pub enum Input {
 
 impl Input {
     /// Returns the type of the transaction.
-    pub fn kind(&self) -> TransactionKind {
+    pub(crate) fn kind(&self) -> TransactionKind {
         match self {
             Self::NewOrder(_) => TransactionKind::NewOrder,
             Self::Payment(_) => TransactionKind::Payment,
@@ -215,10 +204,10 @@ pub struct UnknownMix {
 
 impl Mix {
     /// All mixes.
-    pub const ALL: [Self; 3] = [Self::Full, Self::NewOrder, Self::NewOrderAndPayment];
+    pub(crate) const ALL: [Self; 3] = [Self::Full, Self::NewOrder, Self::NewOrderAndPayment];
 
     /// Returns the name in options and results.
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Full => "full",
             Self::NewOrder => "new-order",
@@ -227,7 +216,7 @@ impl Mix {
     }
 
     /// Returns the relative frequency of each type, in the order of [`TransactionKind::ALL`].
-    pub fn weights(self) -> [u64; 5] {
+    pub(crate) fn weights(self) -> [u64; 5] {
         match self {
             Self::Full => [45, 43, 4, 4, 4],
             Self::NewOrder => [1, 0, 0, 0, 0],
@@ -236,7 +225,7 @@ impl Mix {
     }
 
     /// Draws the type of the next transaction.
-    pub fn draw(self, random: &mut Random) -> TransactionKind {
+    pub(crate) fn draw(self, random: &mut Random) -> TransactionKind {
         let weights = self.weights();
         let mut drawn = random.below(weights.iter().sum());
         for (kind, weight) in TransactionKind::ALL.into_iter().zip(weights) {

@@ -5,15 +5,15 @@
 //! terminals: keying and think times (clause 5.2.5; workers run one transaction after the other), the deferred
 //! queue of Delivery (clause 2.7.2; it runs like the others) and durability.
 
-pub mod client;
-pub mod consistency;
+pub(crate) mod client;
+pub(crate) mod consistency;
 pub mod input;
 mod options;
 pub mod population;
 pub mod procedures;
-pub mod random;
+pub(crate) mod random;
 pub mod schema;
-pub mod tables;
+pub(crate) mod tables;
 
 pub use options::{Ranks, TpccOptions};
 

@@ -150,8 +150,7 @@ impl WorkloadDefinition for TpccOptions {
         // The command's option admits only as many warehouses as the keys have room for.
         let warehouses = u16::try_from(self.warehouses)
             .map_err(|_| BenchError::Load(format!("{} warehouses are too many", self.warehouses)))?;
-        tables::load(&database, &tables, population, warehouses, threads, observer)
-            .map_err(BenchError::Load)?;
+        tables::load(&database, &tables, population, warehouses, threads, observer)?;
         Ok(Tpcc { database, tables, options: *self, population, begin: clock::now() })
     }
 }

@@ -1,6 +1,6 @@
 //! Initial population of TPC-C, revision 5.11, clause 4.3.3.1.
 //!
-//! [`Population`] yields the rows of one warehouse or one district at a time, in ascending order of their keys.
+//! `Population` yields the rows of one warehouse or one district at a time, in ascending order of their keys.
 //! Every table of every district draws from a random stream of its own, so that the rows depend only on the seed
 //! and the scale. Any number of threads may load different districts, in any order, and the database is the same.
 
@@ -40,7 +40,7 @@ impl Scale {
 
     /// Returns the number of a district's orders that are delivered when loaded, the oldest ones: seven tenths
     /// (2,100 of 3,000). The others are in NEW-ORDER.
-    pub fn delivered_orders(&self) -> u32 {
+    pub(crate) fn delivered_orders(&self) -> u32 {
         (u64::from(self.orders_per_district) * 7 / 10) as u32
     }
 }
@@ -87,7 +87,7 @@ impl Address {
 
 /// The initial population of a database.
 #[derive(Debug, Clone, Copy)]
-pub struct Population {
+pub(crate) struct Population {
     scale: Scale,
     seed: u64,
     constants: Constants,
@@ -97,18 +97,13 @@ pub struct Population {
 impl Population {
     /// Makes the population of a scale and a seed. `loaded_at`, in microseconds, is the date of every loaded row
     /// that has one. A `loaded_at` of 0 would mean null, so it counts as 1.
-    pub fn new(scale: Scale, seed: u64, loaded_at: i64) -> Self {
+    pub(crate) fn new(scale: Scale, seed: u64, loaded_at: i64) -> Self {
         let loaded_at = if loaded_at == NOT_DELIVERED { 1 } else { loaded_at };
         Self { scale, seed, constants: Constants::seeded(seed), loaded_at }
     }
 
-    /// The scale.
-    pub fn scale(&self) -> Scale {
-        self.scale
-    }
-
     /// The constants of the non-uniform distribution, which the run on this database must use too.
-    pub fn constants(&self) -> Constants {
+    pub(crate) fn constants(&self) -> Constants {
         self.constants
     }
 
@@ -117,7 +112,7 @@ impl Population {
     }
 
     /// The rows of ITEM.
-    pub fn items(&self) -> impl Iterator<Item = (ItemKey, Item)> + use<> {
+    pub(crate) fn items(&self) -> impl Iterator<Item = (ItemKey, Item)> + use<> {
         let mut random = self.random(Stream::Item, 0, 0);
         let mut original = ExactChoice::tenth_of(u64::from(self.scale.items));
         (1..=self.scale.items).map(move |item| {
@@ -137,7 +132,7 @@ impl Population {
     }
 
     /// The row of WAREHOUSE.
-    pub fn warehouse(&self, warehouse: u16) -> (WarehouseKey, Warehouse) {
+    pub(crate) fn warehouse(&self, warehouse: u16) -> (WarehouseKey, Warehouse) {
         let random = &mut self.random(Stream::Warehouse, warehouse, 0);
         let name = letters(random, 6, 10);
         let Address { street_1, street_2, city, state, zip } = Address::draw(random);
@@ -155,7 +150,7 @@ impl Population {
     }
 
     /// The rows of STOCK of a warehouse.
-    pub fn stock(&self, warehouse: u16) -> impl Iterator<Item = (StockKey, Stock)> + use<> {
+    pub(crate) fn stock(&self, warehouse: u16) -> impl Iterator<Item = (StockKey, Stock)> + use<> {
         let mut random = self.random(Stream::Stock, warehouse, 0);
         let mut original = ExactChoice::tenth_of(u64::from(self.scale.items));
         (1..=self.scale.items).map(move |item| {
@@ -176,7 +171,7 @@ impl Population {
     }
 
     /// The rows of DISTRICT of a warehouse.
-    pub fn districts(&self, warehouse: u16) -> impl Iterator<Item = (DistrictKey, District)> + use<> {
+    pub(crate) fn districts(&self, warehouse: u16) -> impl Iterator<Item = (DistrictKey, District)> + use<> {
         let population = *self;
         (1..=DISTRICTS_PER_WAREHOUSE).map(move |district| {
             let random = &mut population.random(Stream::District, warehouse, district);
@@ -199,7 +194,10 @@ impl Population {
 
     /// The rows of CUSTOMER of a district. Each of the first thousand customers has its own last name; the others'
     /// names are drawn with the non-uniform distribution.
-    pub fn customers(&self, district: DistrictKey) -> impl Iterator<Item = (CustomerKey, Customer)> + use<> {
+    pub(crate) fn customers(
+        &self,
+        district: DistrictKey,
+    ) -> impl Iterator<Item = (CustomerKey, Customer)> + use<> {
         let DistrictKey { warehouse, district } = district;
         let Self { constants, loaded_at, .. } = *self;
         let customers = self.scale.customers_per_district;
@@ -238,7 +236,10 @@ impl Population {
     }
 
     /// The rows of HISTORY of a district: one payment for each customer.
-    pub fn history(&self, district: DistrictKey) -> impl Iterator<Item = (HistoryKey, History)> + use<> {
+    pub(crate) fn history(
+        &self,
+        district: DistrictKey,
+    ) -> impl Iterator<Item = (HistoryKey, History)> + use<> {
         let DistrictKey { warehouse, district } = district;
         let loaded_at = self.loaded_at;
         let mut random = self.random(Stream::History, warehouse, district);
@@ -258,7 +259,7 @@ impl Population {
     }
 
     /// The rows of ORDER of a district. The customers follow a random permutation.
-    pub fn orders(&self, district: DistrictKey) -> impl Iterator<Item = (OrderKey, Order)> + use<> {
+    pub(crate) fn orders(&self, district: DistrictKey) -> impl Iterator<Item = (OrderKey, Order)> + use<> {
         let DistrictKey { warehouse, district } = district;
         let Self { scale, loaded_at, .. } = *self;
         let mut random = self.random(Stream::Order, warehouse, district);
@@ -278,7 +279,7 @@ impl Population {
     }
 
     /// The rows of ORDER-LINE of a district.
-    pub fn order_lines(
+    pub(crate) fn order_lines(
         &self,
         district: DistrictKey,
     ) -> impl Iterator<Item = (OrderLineKey, OrderLine)> + use<> {
@@ -309,7 +310,10 @@ impl Population {
     }
 
     /// The rows of NEW-ORDER of a district: its latest orders, which are not delivered.
-    pub fn new_orders(&self, district: DistrictKey) -> impl Iterator<Item = (NewOrderKey, NewOrder)> + use<> {
+    pub(crate) fn new_orders(
+        &self,
+        district: DistrictKey,
+    ) -> impl Iterator<Item = (NewOrderKey, NewOrder)> + use<> {
         let DistrictKey { warehouse, district } = district;
         (self.scale.delivered_orders() + 1..=self.scale.orders_per_district)
             .map(move |order| (NewOrderKey { warehouse, district, order }, NewOrder {}))

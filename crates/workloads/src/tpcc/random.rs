@@ -12,11 +12,11 @@ const CUSTOMER_SPREAD: u64 = 1_023;
 const ITEM_SPREAD: u64 = 8_191;
 
 /// Number of last names: 0 to 999 (clause 4.3.2.3).
-pub const LAST_NAMES: u16 = 1_000;
+pub(crate) const LAST_NAMES: u16 = 1_000;
 
 /// Draws a number in `low..=high` that favours some numbers: `NURand(spread, low, high)` with the constant `C`
 /// (clause 2.1.6). Returns `low` if the range is empty.
-pub fn non_uniform(random: &mut Random, constant: u64, spread: u64, low: u64, high: u64) -> u64 {
+pub(crate) fn non_uniform(random: &mut Random, constant: u64, spread: u64, low: u64, high: u64) -> u64 {
     if high <= low {
         return low;
     }
@@ -30,7 +30,7 @@ pub fn non_uniform(random: &mut Random, constant: u64, spread: u64, low: u64, hi
 /// limits of clause 2.1.6.1, so that the names that are frequent in the database are not the names that the run
 /// asks for most.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Constants {
+pub(crate) struct Constants {
     /// `C-Load` of `C_LAST`.
     last_name_load: u64,
     /// `C-Run` of `C_LAST`.
@@ -43,7 +43,7 @@ pub struct Constants {
 
 impl Constants {
     /// Draws the constants, the same ones for the same seed.
-    pub fn seeded(seed: u64) -> Self {
+    pub(crate) fn seeded(seed: u64) -> Self {
         // The stream is separate from those of the population and the inputs.
         let random = &mut Random::stream(seed, u64::MAX);
         let last_name_load = random.between(0, LAST_NAME_SPREAD);
@@ -68,12 +68,12 @@ impl Constants {
     }
 
     /// Draws the last name of a customer to be loaded, in a district of `customers` customers.
-    pub fn load_last_name(&self, random: &mut Random, customers: u16) -> Text<16> {
+    pub(crate) fn load_last_name(&self, random: &mut Random, customers: u16) -> Text<16> {
         Self::draw_last_name(random, self.last_name_load, customers)
     }
 
     /// Draws the last name that a transaction asks for, in a district of `customers` customers.
-    pub fn run_last_name(&self, random: &mut Random, customers: u16) -> Text<16> {
+    pub(crate) fn run_last_name(&self, random: &mut Random, customers: u16) -> Text<16> {
         Self::draw_last_name(random, self.last_name_run, customers)
     }
 
@@ -85,19 +85,19 @@ impl Constants {
     }
 
     /// Draws a customer's number: `C_ID`, in `1..=customers`.
-    pub fn customer(&self, random: &mut Random, customers: u16) -> u16 {
+    pub(crate) fn customer(&self, random: &mut Random, customers: u16) -> u16 {
         non_uniform(random, self.customer, CUSTOMER_SPREAD, 1, u64::from(customers)) as u16
     }
 
     /// Draws an item's number: `OL_I_ID`, in `1..=items`.
-    pub fn item(&self, random: &mut Random, items: u32) -> u32 {
+    pub(crate) fn item(&self, random: &mut Random, items: u32) -> u32 {
         non_uniform(random, self.item, ITEM_SPREAD, 1, u64::from(items)) as u32
     }
 }
 
 /// Returns the last name with a number from 0 to 999: a syllable for each of the three digits (clause 4.3.2.3). Of
 /// a larger number only the last three digits count.
-pub fn last_name(number: u64) -> Text<16> {
+pub(crate) fn last_name(number: u64) -> Text<16> {
     const SYLLABLES: [&str; 10] =
         ["BAR", "OUGHT", "ABLE", "PRI", "PRES", "ESE", "ANTI", "CALLY", "ATION", "EING"];
     let syllable = |unit: u64| SYLLABLES[(number / unit % 10) as usize];
@@ -132,7 +132,7 @@ fn ascii<const N: usize>(bytes: &[u8]) -> Text<N> {
 }
 
 /// Draws an a-string: `low..=high` letters and digits (clause 4.3.2.2), at most `N`.
-pub fn letters<const N: usize>(random: &mut Random, low: usize, high: usize) -> Text<N> {
+pub(crate) fn letters<const N: usize>(random: &mut Random, low: usize, high: usize) -> Text<N> {
     let mut bytes = [0; N];
     let length = (random.between(low as u64, high as u64) as usize).min(N);
     fill_with_letters(random, &mut bytes[..length]);
@@ -140,7 +140,7 @@ pub fn letters<const N: usize>(random: &mut Random, low: usize, high: usize) -> 
 }
 
 /// Draws an n-string of `length` digits (clause 4.3.2.2), at most `N`.
-pub fn digits<const N: usize>(random: &mut Random, length: usize) -> Text<N> {
+pub(crate) fn digits<const N: usize>(random: &mut Random, length: usize) -> Text<N> {
     let mut bytes = [0; N];
     let length = length.min(N);
     bytes[..length].fill_with(|| b'0' + random.below(10) as u8);
@@ -148,18 +148,18 @@ pub fn digits<const N: usize>(random: &mut Random, length: usize) -> Text<N> {
 }
 
 /// Draws a zip code: four random digits, then `11111` (clause 4.3.2.7).
-pub fn zip(random: &mut Random) -> Text<10> {
+pub(crate) fn zip(random: &mut Random) -> Text<10> {
     let mut bytes = *b"000011111";
     bytes[..4].fill_with(|| b'0' + random.below(10) as u8);
     ascii(&bytes)
 }
 
 /// Text that `I_DATA` and `S_DATA` may hold; a new order's output reports it with a `B` (clause 2.4.2.2).
-pub const ORIGINAL: &str = "ORIGINAL";
+pub(crate) const ORIGINAL: &str = "ORIGINAL";
 
 /// Draws `I_DATA` or `S_DATA`: an a-string of 26 to 50 characters, with [`ORIGINAL`] at a random position if
 /// `original` is true (clause 4.3.3.1).
-pub fn data(random: &mut Random, original: bool) -> Text<52> {
+pub(crate) fn data(random: &mut Random, original: bool) -> Text<52> {
     let mut bytes = [0; 50];
     let length = random.between(26, 50) as usize;
     fill_with_letters(random, &mut bytes[..length]);
@@ -175,19 +175,19 @@ pub fn data(random: &mut Random, original: bool) -> Text<52> {
 /// The probability of a row is the number of choices left divided by the number of rows left, which makes all sets
 /// of this size equally likely (Knuth, The Art of Computer Programming, volume 2, algorithm 3.4.2 S).
 #[derive(Debug, Clone)]
-pub struct ExactChoice {
+pub(crate) struct ExactChoice {
     choices_left: u64,
     rows_left: u64,
 }
 
 impl ExactChoice {
     /// Makes a choice of a tenth of `rows` rows, rounded down.
-    pub fn tenth_of(rows: u64) -> Self {
+    pub(crate) fn tenth_of(rows: u64) -> Self {
         Self { choices_left: rows / 10, rows_left: rows }
     }
 
     /// True if the next row is chosen; false after the last row.
-    pub fn takes_next(&mut self, random: &mut Random) -> bool {
+    pub(crate) fn takes_next(&mut self, random: &mut Random) -> bool {
         let chosen = random.below(self.rows_left) < self.choices_left;
         self.choices_left -= u64::from(chosen);
         self.rows_left = self.rows_left.saturating_sub(1);

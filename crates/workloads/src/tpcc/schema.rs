@@ -28,10 +28,10 @@ use hotrow::{Text, Value};
 pub const DOLLAR: i64 = 100;
 
 /// Number of districts of a warehouse (clause 1.2.1).
-pub const DISTRICTS_PER_WAREHOUSE: u8 = 10;
+pub(crate) const DISTRICTS_PER_WAREHOUSE: u8 = 10;
 
 /// Largest number of lines of an order (clause 2.4.1.3).
-pub const LINES_MAX: usize = 15;
+pub(crate) const LINES_MAX: usize = 15;
 
 /// The null of [`OrderLine::delivery_date`]: the order has not been delivered.
 pub const NOT_DELIVERED: i64 = 0;
@@ -40,7 +40,7 @@ pub const NOT_DELIVERED: i64 = 0;
 pub const NO_CARRIER: u32 = 0;
 
 /// Length to which `C_DATA` is cut when a payment is noted in it (clause 2.5.2.2).
-pub const CUSTOMER_DATA_MAX: usize = 500;
+pub(crate) const CUSTOMER_DATA_MAX: usize = 500;
 
 /// A row of WAREHOUSE.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Value)]
@@ -182,7 +182,7 @@ pub struct Order {
 
 impl Order {
     /// True if the order has a carrier; Delivery sets it.
-    pub fn is_delivered(&self) -> bool {
+    pub(crate) fn is_delivered(&self) -> bool {
         self.carrier != NO_CARRIER
     }
 }
@@ -207,7 +207,7 @@ pub struct OrderLine {
 
 impl OrderLine {
     /// True if the line has a delivery date.
-    pub fn is_delivered(&self) -> bool {
+    pub(crate) fn is_delivered(&self) -> bool {
         self.delivery_date != NOT_DELIVERED
     }
 }

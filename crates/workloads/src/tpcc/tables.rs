@@ -7,9 +7,9 @@ use super::schema::{
     OrderLineKey, Stock, StockKey, Warehouse, WarehouseKey,
 };
 use super::{Ranks, TpccOptions};
+use crate::error::BenchError;
+use crate::loading::load_parts;
 use crate::observer::Observer;
-use hotrow::sync::atomic::{AtomicU64, Ordering};
-use hotrow::sync::thread;
 use hotrow::{Database, Engine, IndexRef, Key, Protocol, TableRef, Value};
 
 /// The tables and secondary indexes, by their references in procedures.
@@ -65,10 +65,10 @@ pub(super) fn create<P: Protocol>(engine: &Engine<P>, options: &TpccOptions) -> 
     let order = order.build();
     let order_line = database.builder("ORDER-LINE").rank(rank(4)).build();
     let mut customer = database.builder("CUSTOMER").hash(customers).rank(rank(5));
-    let by_name = customer.fixed_secondary("by_name", CustomerByNameKey::of);
+    let by_name = customer.immutable_secondary("by_name", CustomerByNameKey::of);
     let customer = customer.build();
     let history = database.builder("HISTORY").hash(customers).build();
-    let item = database.builder("ITEM").hash(items as usize).fixed().build();
+    let item = database.builder("ITEM").hash(items as usize).immutable().build();
     let stock = database.builder("STOCK").hash(warehouses * items as usize).rank(rank(1)).build();
 
     let tables = Tables {
@@ -103,7 +103,7 @@ pub(super) fn load<P: Protocol>(
     warehouses: u16,
     threads: usize,
     observer: &dyn Observer,
-) -> Result<(), String> {
+) -> Result<(), BenchError> {
     let mut parts = vec![Part::Items];
     for warehouse in 1..=warehouses {
         parts.push(Part::Stock(warehouse));
@@ -111,25 +111,7 @@ pub(super) fn load<P: Protocol>(
             parts.push(Part::District(DistrictKey { warehouse, district }));
         }
     }
-    let (next, done) = (AtomicU64::new(0), AtomicU64::new(0));
-    let total = parts.len() as u64;
-    observer.loading(0, total);
-    let work = || -> Result<(), String> {
-        loop {
-            // Relaxed, both: the counters hand out numbers; joining the threads orders the data.
-            let number = next.fetch_add(1, Ordering::Relaxed);
-            let Some(part) = parts.get(number as usize) else { return Ok(()) };
-            load_part(database, tables, &population, *part)?;
-            observer.loading(done.fetch_add(1, Ordering::Relaxed) + 1, total);
-        }
-    };
-    thread::scope(|scope| {
-        let threads: Vec<_> = (0..threads.max(1)).map(|_| scope.spawn(work)).collect();
-        for thread in threads {
-            thread.join().map_err(|_| String::from("a loading thread panicked"))??;
-        }
-        Ok(())
-    })
+    load_parts(&parts, threads, observer, |part| load_part(database, tables, &population, *part))
 }
 
 fn load_part<P: Protocol>(
@@ -162,9 +144,9 @@ fn fill<K: Key, R: Value, P: Protocol>(
 ) -> Result<(), String> {
     let table = database.table(table);
     for (key, row) in rows {
-        let place = key.clone();
-        if !table.load(key, row) {
-            return Err(format!("{}[{place:?}] exists twice", table.name()));
+        let name = key.clone();
+        if !table.bulk_insert(key, row) {
+            return Err(format!("{}[{name:?}] exists twice", table.name()));
         }
     }
     Ok(())

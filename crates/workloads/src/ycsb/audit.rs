@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_clients_say_and_what_is_there_agree() {
+    fn correct_results_pass_all_checks() {
         let clients = [client([3, 0, 9, 0], 3, 0), client([2, 0, 10, 0], 2, 0)];
         let values = [(stamp(0, 3), 2), (0, 0), (stamp(1, 10), 3), (0, 0)];
         assert_eq!(verdicts(&clients, &values), [None, None, None]);

@@ -6,19 +6,19 @@ use super::procedure::{Action, Operation};
 use hotrow::sync::random::Random;
 
 /// Number of the hottest ranks whose last write a client remembers: most conflicts are over these.
-pub const REMEMBERED: u64 = 1_024;
+pub(crate) const REMEMBERED: u64 = 1_024;
 
 /// Bits of a stamp that hold the number of the client's transaction.
 const SEQUENCE_BITS: u32 = 40;
 
 /// Makes the stamp of the values that a client's transaction writes. No two transactions have the same stamp, and
 /// none has 0, the stamp of values as they were loaded.
-pub fn stamp(client: usize, sequence: u64) -> u64 {
+pub(crate) fn stamp(client: usize, sequence: u64) -> u64 {
     ((client as u64 + 1) << SEQUENCE_BITS) | sequence
 }
 
 /// Returns the client and its transaction's number; `None` for a value as it was loaded.
-pub fn writer(stamp: u64) -> Option<(usize, u64)> {
+pub(crate) fn writer(stamp: u64) -> Option<(usize, u64)> {
     let client = (stamp >> SEQUENCE_BITS).checked_sub(1)?;
     Some((client as usize, stamp & ((1 << SEQUENCE_BITS) - 1)))
 }
@@ -39,7 +39,7 @@ pub struct YcsbClient {
 
 /// Summary of a client's committed transactions.
 #[derive(Debug, Clone)]
-pub struct Committed {
+pub(crate) struct Committed {
     /// Number of read-modify-writes.
     pub read_modify_writes: u64,
     /// Number of blind writes.
@@ -50,7 +50,7 @@ pub struct Committed {
 
 impl YcsbClient {
     /// Makes the client of a worker.
-    pub fn new(worker: usize, options: &YcsbOptions, seed: u64) -> Self {
+    pub(crate) fn new(worker: usize, options: &YcsbOptions, seed: u64) -> Self {
         let remembered = options.records.min(REMEMBERED) as usize;
         let most = options.ops.max(options.big_ops) as usize;
         Self {
@@ -71,7 +71,7 @@ impl YcsbClient {
     }
 
     /// Draws the next transaction.
-    pub fn draw(&mut self, options: &YcsbOptions) {
+    pub(crate) fn draw(&mut self, options: &YcsbOptions) {
         self.sequence += 1;
         self.is_big = options.big_share > 0.0 && self.random.chance(options.big_share);
         let count = if self.is_big { options.big_ops } else { options.ops };
@@ -108,7 +108,7 @@ impl YcsbClient {
     }
 
     /// Returns the operations of the drawn transaction, in the order in which they were drawn.
-    pub fn operations(&self) -> &[Operation] {
+    pub(crate) fn operations(&self) -> &[Operation] {
         &self.operations
     }
 
@@ -118,12 +118,12 @@ impl YcsbClient {
     }
 
     /// Returns the stamp of the values that the drawn transaction writes.
-    pub fn stamp(&self) -> u64 {
+    pub(crate) fn stamp(&self) -> u64 {
         stamp(self.number, self.sequence)
     }
 
     /// Records that the drawn transaction has committed.
-    pub fn commit(&mut self) {
+    pub(crate) fn commit(&mut self) {
         let Committed { read_modify_writes, blind_writes, last_writes } = &mut self.committed;
         for (rank, Operation { action, .. }) in self.ranks.iter().zip(&self.operations) {
             match action {

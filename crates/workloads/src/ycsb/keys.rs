@@ -18,7 +18,7 @@ use hotrow::sync::random::Random;
 
 /// Draws ranks from 0, the hottest, to the number of records less one.
 #[derive(Debug, Clone, Copy)]
-pub struct Zipfian {
+pub(crate) struct Zipfian {
     records: u64,
     theta: f64,
     /// Exponent of the integral: `1 - theta`.
@@ -34,7 +34,7 @@ pub struct Zipfian {
 impl Zipfian {
     /// The distribution over `records` records (0 counts as 1). A theta of 0 is uniform; a negative one counts as
     /// 0.
-    pub fn new(records: u64, theta: f64) -> Self {
+    pub(crate) fn new(records: u64, theta: f64) -> Self {
         let records = records.max(1);
         let theta = theta.max(0.0);
         let exponent = 1.0 - theta;
@@ -75,7 +75,7 @@ impl Zipfian {
 
     /// Draws a rank.
     #[inline]
-    pub fn rank(&self, random: &mut Random) -> u64 {
+    pub(crate) fn rank(&self, random: &mut Random) -> u64 {
         if self.theta == 0.0 {
             return random.below(self.records);
         }
@@ -94,7 +94,7 @@ impl Zipfian {
 
 /// Maps ranks to keys: a permutation of `0..records`.
 #[derive(Debug, Clone, Copy)]
-pub struct Scramble {
+pub(crate) struct Scramble {
     records: u64,
     /// All bits that a number below `records` may have.
     mask: u64,
@@ -103,14 +103,14 @@ pub struct Scramble {
 
 impl Scramble {
     /// Makes the permutation of `records` keys, always the same one.
-    pub fn new(records: u64) -> Self {
+    pub(crate) fn new(records: u64) -> Self {
         let bits = u64::BITS - records.saturating_sub(1).leading_zeros();
         Self { records, mask: records.max(1).next_power_of_two() - 1, shift: (bits / 2).max(1) }
     }
 
     /// Returns the key of a rank.
     #[inline]
-    pub fn key(&self, rank: u64) -> u64 {
+    pub(crate) fn key(&self, rank: u64) -> u64 {
         let mut number = rank;
         loop {
             number = self.mix(number);

@@ -10,7 +10,7 @@
 //! missing.
 
 mod audit;
-pub mod client;
+pub(crate) mod client;
 pub mod keys;
 pub mod options;
 pub mod procedure;
@@ -19,14 +19,13 @@ pub mod rows;
 pub use options::{Preset, YcsbOptions};
 
 use crate::error::BenchError;
+use crate::loading::load_parts;
 use crate::observer::Observer;
 use crate::workload::{Check, End, Ran, Workload};
 use audit::Audit;
 use client::YcsbClient;
-use hotrow::sync::atomic::{AtomicU64, Ordering};
-use hotrow::sync::thread;
 use hotrow::{Database, Error, Protocol, TableRef, Worker};
-use procedure::{Seen, YcsbProcedure};
+use procedure::{ReadSum, YcsbProcedure};
 use rows::{Long, Row, Short};
 
 /// The loaded table of records and its options.
@@ -66,7 +65,7 @@ impl<P: Protocol> Ycsb<P> {
         worker: &mut Worker<P>,
         client: &YcsbClient,
         table: TableRef<u64, R>,
-    ) -> Result<Seen, Error> {
+    ) -> Result<ReadSum, Error> {
         let procedure = YcsbProcedure {
             table,
             operations: client.operations(),
@@ -113,29 +112,13 @@ fn fill<R: Row, P: Protocol>(
     let made = database.builder("records").hash(records as usize).build();
     let made = database.add_table(made);
     let table = database.table(made);
-    let (next, done) = (AtomicU64::new(0), AtomicU64::new(0));
-    observer.loading(0, records);
-    let work = || {
-        loop {
-            // Relaxed, both: the counters hand out numbers; joining the threads orders the data.
-            let begin = next.fetch_add(CHUNK, Ordering::Relaxed);
-            if begin >= records {
-                return;
-            }
-            let end = (begin + CHUNK).min(records);
-            for key in begin..end {
-                table.load(key, R::filled(value_bytes, 0));
-            }
-            observer.loading(done.fetch_add(end - begin, Ordering::Relaxed) + end - begin, records);
-        }
-    };
-    thread::scope(|scope| {
-        let threads: Vec<_> = (0..threads.max(1)).map(|_| scope.spawn(work)).collect();
-        for thread in threads {
-            thread.join().map_err(|_| BenchError::Load(String::from("a loading thread panicked")))?;
-        }
-        Ok(made)
-    })
+    let chunks: Vec<_> =
+        (0..records).step_by(CHUNK as usize).map(|begin| begin..(begin + CHUNK).min(records)).collect();
+    load_parts(&chunks, threads, observer, |chunk| {
+        chunk.clone().for_each(|key| _ = table.bulk_insert(key, R::filled(value_bytes, 0)));
+        Ok(())
+    })?;
+    Ok(made)
 }
 
 impl<P: Protocol> Workload<P> for Ycsb<P> {
@@ -165,13 +148,13 @@ impl<P: Protocol> Workload<P> for Ycsb<P> {
             Records::Long(table) => self.execute(worker, client, table),
         };
         let end = match ended {
-            Ok(Seen { sum, missing: 0 }) => {
+            Ok(ReadSum { sum, missing: 0 }) => {
                 // The sum is discarded; without `black_box` the compiler could remove the reads.
                 std::hint::black_box(sum);
                 client.commit();
                 End::Committed
             }
-            Ok(Seen { missing, .. }) => End::Failed(format!("{missing} records are missing")),
+            Ok(ReadSum { missing, .. }) => End::Failed(format!("{missing} records are missing")),
             Err(error) => End::Failed(error.to_string()),
         };
         Ran { kind: client.is_big().into(), end }

@@ -24,7 +24,7 @@ pub enum Preset {
 
 impl Preset {
     /// All presets, with their names.
-    pub const NAMES: [(&'static str, Preset); 4] =
+    pub(crate) const NAMES: [(&'static str, Preset); 4] =
         [Self::A.named(), Self::B.named(), Self::C.named(), Self::F.named()];
 
     const fn named(self) -> (&'static str, Preset) {
@@ -32,7 +32,7 @@ impl Preset {
     }
 
     /// Returns the preset's name.
-    pub const fn name(self) -> &'static str {
+    pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::A => "a",
             Self::B => "b",
@@ -42,12 +42,12 @@ impl Preset {
     }
 
     /// Returns the skew of the preset's distribution: its theta.
-    pub fn theta(self) -> f64 {
+    pub(crate) fn theta(self) -> f64 {
         if self == Self::B { 0.5 } else { 0.99 }
     }
 
     /// Returns the share of operations that read.
-    pub fn read_ratio(self) -> f64 {
+    pub(crate) fn read_ratio(self) -> f64 {
         match self {
             Self::A | Self::F => 0.5,
             Self::B => 0.95,
@@ -56,7 +56,7 @@ impl Preset {
     }
 
     /// Returns the share of writes that are read-modify-writes; the others are blind.
-    pub fn rmw_share(self) -> f64 {
+    pub(crate) fn rmw_share(self) -> f64 {
         if self == Self::F { 1.0 } else { 0.0 }
     }
 }

@@ -38,14 +38,14 @@ pub struct YcsbProcedure<'a, R> {
 
 /// Result of a transaction.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Seen {
+pub struct ReadSum {
     /// Number that depends on every record that was read.
     pub sum: u64,
     /// Number of records that were not found.
     pub missing: u32,
 }
 
-impl Seen {
+impl ReadSum {
     fn and(self, found: Option<u64>) -> Self {
         match found {
             Some(number) => Self { sum: self.sum.wrapping_add(number), ..self },
@@ -55,16 +55,16 @@ impl Seen {
 }
 
 impl<R: Row> Procedure for YcsbProcedure<'_, R> {
-    type Output = Seen;
+    type Output = ReadSum;
 
     fn profile(&self) -> Profile {
         let read_only = self.operations.iter().all(|operation| operation.action == Action::Read);
         Profile { read_only, records: self.operations.len() as u32, ..Profile::UNKNOWN }
     }
 
-    fn run<C: Context>(&self, cx: &mut C) -> Result<C::Val<Seen>, C::Stop> {
+    fn run<C: Context>(&self, cx: &mut C) -> Result<C::Val<ReadSum>, C::Stop> {
         let Self { table, operations, value_bytes, stamp } = *self;
-        let mut seen = cx.value(Seen::default());
+        let mut seen = cx.value(ReadSum::default());
         for Operation { key, action } in operations {
             let key = cx.value(*key);
             let found = match action {

@@ -11,7 +11,7 @@ use hotrow::{Protocol, Reason, Variant, Variants};
 use hotrow_core::{Absent, Attempt, ConflictCause, ConflictTarget, Deferral, Flags, Item, ItemId, Prepared};
 
 mutants! {
-    /// What a wild attempt has seen is not certified.
+    /// The reads of a wild attempt are not certified.
     Uncertified = "uncertified-attempts",
     /// Reads are certified, buckets and leaves are not.
     StructuresUncertified = "uncertified-absence",
@@ -123,7 +123,7 @@ impl DeferredMutant {
         attempt.local.has_read || attempt.has_structures() || attempt.items.has_predicates()
     }
 
-    /// Whether an item is to be in line.
+    /// True if an item is to be in line.
     fn lines_up(&self, attempt: &Attempt<Self>, id: ItemId) -> bool {
         let item = attempt.items.get(id);
         let reads = item.is(Flags::DEFERRED) && self.fault != Fault::ReadOutOfLine;

@@ -41,8 +41,6 @@ use hotrow::protocols::Visitor;
 
 /// The name of each mutant's variant without a fault.
 pub(crate) const FAULTLESS: &str = "mutant";
-/// The mutant whose fault no history shows, only what bodies say that they have seen. Exploring schedules finds it.
-pub(crate) const ONLY_SEEN_BY_BODIES: &str = "unchecked-rollbacks";
 
 /// Calls a visitor with each mutant that has a fault.
 pub(crate) fn for_each_mutant<V: Visitor + Copy>(visitor: V) -> Vec<(&'static str, V::Output)> {

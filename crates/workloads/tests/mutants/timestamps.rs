@@ -11,11 +11,11 @@ use hotrow_core::{Absent, Attempt, ConflictCause, Flags, ItemId, Prepared, Varia
 mutants! {
     /// Absence has no place in logical time: buckets and leaves are checked, and that is all.
     NoFloor = "absence-without-a-logical-time",
-    /// Who inserts and deletes has no regard for the floor; who only observes has.
+    /// Attempts that insert or delete ignore the floor; those that only observe heed it.
     FloorForReadersOnly = "insertions-at-any-logical-time",
-    /// A version that was read need not be valid at the commit's moment.
+    /// A version that was read need not be valid at the commit timestamp.
     NotExtended = "reads-that-are-not-extended",
-    /// A version is extended although a writer has locked it and knows its moment already.
+    /// A version is extended although a writer has locked it and knows its commit timestamp already.
     ExtendedUnderLocks = "extensions-under-locks",
     /// A write comes after the version that it replaces, but not after those who read it.
     ReadersUnheeded = "writes-in-the-midst-of-a-version",
@@ -42,20 +42,20 @@ fn read_of(word: u64) -> u64 {
 }
 
 impl TimestampMutant {
-    fn extend(&self, header: &Word, mark: u64, moment: u64) -> Result<(), Reason> {
+    fn extend(&self, header: &Word, mark: u64, commit_ts: u64) -> Result<(), Reason> {
         let mut seen = header.version.load(Ordering::SeqCst);
         loop {
             if write_of(seen) != write_of(mark) {
                 return Err(Reason::ReadChanged);
             }
-            if read_of(seen) >= moment {
+            if read_of(seen) >= commit_ts {
                 return Ok(());
             }
             if seen & LOCKED != 0 {
                 let heeded = self.fault != Fault::ExtendedUnderLocks;
                 return if heeded { Err(Reason::ReadLocked) } else { Ok(()) };
             }
-            let extended = word(write_of(seen), moment);
+            let extended = word(write_of(seen), commit_ts);
             match header.version.compare_exchange(seen, extended, Ordering::SeqCst, Ordering::SeqCst) {
                 Ok(_) => return Ok(()),
                 Err(now) => seen = now,
@@ -74,7 +74,7 @@ impl TimestampMutant {
         Ok(())
     }
 
-    /// The earliest moment after what is overwritten.
+    /// The earliest timestamp after what is overwritten.
     fn lock_writes(&self, attempt: &mut Attempt<Self>) -> Result<u64, ConflictCause> {
         let mut earliest = 0;
         for at in 0..attempt.items.writes().len() {
@@ -138,7 +138,7 @@ unsafe impl Protocol for TimestampMutant {
     const WORKERS_MAX: u32 = 64;
     type Header = Word;
     type Mark = u64;
-    /// The moment of the current commit.
+    /// The timestamp of the current commit.
     type Local = u64;
     type Deferral = Absent;
     type Stealing = Absent;
@@ -177,14 +177,14 @@ unsafe impl Protocol for TimestampMutant {
     }
 
     fn prepare(&self, attempt: &mut Attempt<Self>) -> Result<(), ConflictCause> {
-        let mut moment = self.lock_writes(attempt)?;
+        let mut commit_ts = self.lock_writes(attempt)?;
         if self.fault == Fault::ExtendedUnderLocks {
             // Two must be between lock and installation at a time, and check what the other has locked.
             thread::yield_now();
         }
         self.upgrade_predicates(attempt)?;
         for item in attempt.items.iter().filter(|item| item.is(Flags::READ)) {
-            moment = moment.max(write_of(item.mark));
+            commit_ts = commit_ts.max(write_of(item.mark));
         }
         let structural = match self.fault {
             Fault::NoFloor => false,
@@ -192,34 +192,34 @@ unsafe impl Protocol for TimestampMutant {
             _ => attempt.changes_structure() || attempt.has_structures(),
         };
         if structural {
-            moment = moment.max(self.floor.load(Ordering::SeqCst));
+            commit_ts = commit_ts.max(self.floor.load(Ordering::SeqCst));
         }
         for (id, item) in attempt.items.entries() {
             let unlocked = item.is(Flags::READ) && !item.is(Flags::LOCKED);
-            if unlocked && read_of(item.mark) < moment && self.fault != Fault::NotExtended {
-                let extended = self.extend(item.header(), item.mark, moment);
+            if unlocked && read_of(item.mark) < commit_ts && self.fault != Fault::NotExtended {
+                let extended = self.extend(item.header(), item.mark, commit_ts);
                 extended.map_err(|reason| ConflictCause::item(reason, id))?;
             }
         }
         if structural {
             let mut floor = self.floor.load(Ordering::SeqCst);
             while let Err(now) =
-                self.floor.compare_exchange(floor, floor.max(moment), Ordering::SeqCst, Ordering::SeqCst)
+                self.floor.compare_exchange(floor, floor.max(commit_ts), Ordering::SeqCst, Ordering::SeqCst)
             {
                 floor = now;
             }
         }
         attempt.check_structures()?;
-        attempt.local = moment;
+        attempt.local = commit_ts;
         Ok(())
     }
 
     fn finish(&self, mut prepared: Prepared<'_, Self>) {
-        let moment = prepared.attempt().local;
+        let commit_ts = prepared.attempt().local;
         prepared.install_all(
             |_| (),
             |item| {
-                item.header().publish(word(moment, moment));
+                item.header().publish(word(commit_ts, commit_ts));
                 item.header().writer.store(0, Ordering::SeqCst);
             },
         );

@@ -4,8 +4,8 @@ use hotrow::protocols::PROTOCOLS;
 use hotrow::sync::random::Random;
 use hotrow::{Engine, Protocol, TArray, Worker};
 use hotrow_workloads::{
-    BenchError, Check, End, Host, Machine, Observer, On, OptionError, OptionInfo, OptionValues, Outcome, Ran,
-    RunSpec, Settings, Unobserved, Workload, WorkloadDefinition, WorkloadInfo, WorkloadOptions,
+    BenchError, Check, End, Host, Machine, Observer, On, OptionError, OptionInfo, OptionValues, Ran,
+    RunOutcome, RunSpec, Settings, Unobserved, Workload, WorkloadDefinition, WorkloadInfo, WorkloadOptions,
     prepare_and_run,
 };
 use serde::Serialize;
@@ -143,7 +143,7 @@ fn a_workload_from_outside_runs_from_its_options_to_its_report_under_every_proto
     for protocol in PROTOCOLS.iter() {
         let threads = protocol.workers_max.min(2) as usize;
         let spec = spec(workload.clone(), protocol.name, threads);
-        let Outcome { report, .. } = prepare_and_run(&spec, &Nowhere, &Unobserved).unwrap();
+        let RunOutcome { report, .. } = prepare_and_run(&spec, &Nowhere, &Unobserved).unwrap();
         let names = (report.workload, report.protocol.as_str(), report.threads);
         assert_eq!(names, ("transfers", protocol.name, threads));
         assert_eq!(Value::from(report.options), json!({ "accounts": 8, "first_balance": 5 }));

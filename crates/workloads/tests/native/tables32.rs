@@ -106,7 +106,7 @@ impl Visitor for Damage {
 
 #[test]
 fn the_checks_fail_on_damaged_records() {
-    // Whether the three checks pass: all there, sums, only hot records of the first table.
+    // True for each of the three checks that passes: all there, sums, only hot records of the first table.
     for (damage, passed) in [
         (Damage::None, [true, true, true]),
         (Damage::Delete, [false, true, true]),
@@ -120,9 +120,9 @@ fn the_checks_fail_on_damaged_records() {
 }
 
 #[derive(Clone, Copy)]
-struct Record;
+struct TraceOperations;
 
-impl Visitor for Record {
+impl Visitor for TraceOperations {
     type Output = ();
 
     fn visit<P: Protocol>(self, name: &str) {
@@ -131,8 +131,8 @@ impl Visitor for Record {
         let workload = options.load(&engine, 1, 7, &Unobserved).expect("records can be loaded");
         let procedure = IncrementProcedure { tables: workload.tables(), keys: &[7, 3, 5] };
         let mut worker = engine.worker().expect("the first");
-        let recorded = workload.database().record(&mut worker, &procedure).expect("nobody else is there");
-        let done: Vec<_> = recorded
+        let trace = workload.database().trace(&mut worker, &procedure).expect("nobody else is there");
+        let done: Vec<_> = trace
             .operations
             .iter()
             .map(|operation| {
@@ -140,14 +140,14 @@ impl Visitor for Record {
             })
             .collect();
         let expected = ["7", "3", "5"].map(|key| (key, OperationKind::Write, 0));
-        assert_eq!(done, expected, "{recorded}");
-        assert!(recorded.is_tame(), "which records are touched is known beforehand\n{recorded}");
+        assert_eq!(done, expected, "{trace}");
+        assert!(trace.is_tame(), "which records are touched is known beforehand\n{trace}");
     }
 }
 
 #[test]
 fn a_recording_has_one_independent_increment_for_each_table() {
-    for_each_protocol(1, Record);
+    for_each_protocol(1, TraceOperations);
 }
 
 #[derive(Clone, Copy)]

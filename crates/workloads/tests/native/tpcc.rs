@@ -2,7 +2,7 @@
 
 use hotrow::protocols::{Visitor, for_each_protocol};
 use hotrow::sync::thread;
-use hotrow::{Engine, Isolation, OperationKind, Protocol, Recorded, RetryPolicy};
+use hotrow::{Engine, Isolation, OperationKind, ProcedureTrace, Protocol, RetryPolicy};
 use hotrow_workloads::tpcc::input::{
     CustomerChoice, DeliveryInput, LineInput, Mix, NewOrderInput, PaymentInput, StockLevelInput,
 };
@@ -107,8 +107,8 @@ fn sixteen_workers_leave_a_consistent_database_for_long() {
     }
 }
 
-fn kinds(recorded: &Recorded) -> Vec<(&str, OperationKind)> {
-    recorded.operations.iter().map(|operation| (operation.table.as_str(), operation.kind)).collect()
+fn kinds(trace: &ProcedureTrace) -> Vec<(&str, OperationKind)> {
+    trace.operations.iter().map(|operation| (operation.table.as_str(), operation.kind)).collect()
 }
 
 fn new_order(items: &[u32]) -> NewOrderInput {
@@ -121,9 +121,9 @@ fn new_order(items: &[u32]) -> NewOrderInput {
 }
 
 #[derive(Clone, Copy)]
-struct Record;
+struct TraceOperations;
 
-impl Visitor for Record {
+impl Visitor for TraceOperations {
     type Output = ();
 
     fn visit<P: Protocol>(self, name: &str) {
@@ -132,11 +132,11 @@ impl Visitor for Record {
         let tpcc = load(&engine);
         let tables = *tpcc.tables();
         let mut worker = engine.worker().expect("the first worker");
-        let mut record = |procedure: &NewOrderProcedure| {
-            tpcc.database().record(&mut worker, procedure).expect("nobody else is there")
+        let mut trace_of = |procedure: &NewOrderProcedure| {
+            tpcc.database().trace(&mut worker, procedure).expect("nobody else is there")
         };
 
-        let recorded = record(&NewOrderProcedure { tables, input: new_order(&[4, 9]) });
+        let trace = trace_of(&NewOrderProcedure { tables, input: new_order(&[4, 9]) });
         let expected = [
             ("WAREHOUSE", Read),
             ("DISTRICT", Write),
@@ -150,27 +150,27 @@ impl Visitor for Record {
             ("STOCK", Write),
             ("ORDER-LINE", Insert),
         ];
-        assert_eq!(kinds(&recorded), expected, "\n{recorded}");
-        let operation = |at: usize| &recorded.operations[at];
+        assert_eq!(kinds(&trace), expected, "\n{trace}");
+        let operation = |at: usize| &trace.operations[at];
         let sources = |at: usize| operation(at).data.iter().map(|id| id.0).collect::<Vec<_>>();
         // The order's number comes from the district; a line also needs the price and the stock's text.
         assert_eq!(sources(3), [1]);
         assert_eq!(sources(7), [1, 5, 6]);
         assert_eq!(sources(6), [0u32; 0]);
-        assert!(operation(5).fixed && !operation(6).fixed);
+        assert!(operation(5).immutable && !operation(6).immutable);
         assert_eq!(operation(3).group, Some(12));
         assert_eq!(operation(6).key, "StockKey { warehouse: 1, item: 4 }");
-        // What comes after a line depends on the item's existence.
+        // Later operations of a line depend on the item's existence.
         assert!(operation(5).control.is_empty());
         assert_eq!(operation(8).control.iter().map(|id| id.0).collect::<Vec<_>>(), [5]);
-        assert_eq!(recorded.output.iter().map(|id| id.0).collect::<Vec<_>>(), [0, 1, 2, 5, 8]);
-        assert!(!recorded.rolls_back);
+        assert_eq!(trace.output.iter().map(|id| id.0).collect::<Vec<_>>(), [0, 1, 2, 5, 8]);
+        assert!(!trace.rolls_back);
 
-        // Recording left nothing behind: the same order number is given out again.
-        let again = record(&NewOrderProcedure { tables, input: new_order(&[4]) });
-        assert_eq!(again.operations[3].key, recorded.operations[3].key);
+        // Tracing left nothing behind: the same order number is given out again.
+        let again = trace_of(&NewOrderProcedure { tables, input: new_order(&[4]) });
+        assert_eq!(again.operations[3].key, trace.operations[3].key);
 
-        let missing = record(&NewOrderProcedure { tables, input: new_order(&[4, u32::MAX]) });
+        let missing = trace_of(&NewOrderProcedure { tables, input: new_order(&[4, u32::MAX]) });
         assert!(missing.rolls_back);
         assert_eq!(missing.operations.last().map(|operation| operation.table.as_str()), Some("ITEM"));
 
@@ -183,27 +183,27 @@ impl Visitor for Record {
         };
         let history = HistoryKey { worker: 0, sequence: 0 };
         let payment = PaymentProcedure { tables, input, history };
-        let recorded = tpcc.database().record(&mut worker, &payment).expect("nobody else is there");
+        let trace = tpcc.database().trace(&mut worker, &payment).expect("nobody else is there");
         let expected = [("WAREHOUSE", Write), ("DISTRICT", Write), ("CUSTOMER", Write), ("HISTORY", Insert)];
-        assert_eq!(kinds(&recorded), expected);
-        assert!(recorded.is_tame(), "a payment by number forces nothing\n{recorded}");
+        assert_eq!(kinds(&trace), expected);
+        assert!(trace.is_tame(), "a payment by number forces nothing\n{trace}");
 
         let input = DeliveryInput { warehouse: WarehouseKey { warehouse: 1 }, carrier: 3, delivery_date: 9 };
         let delivery = DeliveryProcedure { tables, input };
-        let recorded = tpcc.database().record(&mut worker, &delivery).expect("nobody else is there");
-        assert!(recorded.is_tame(), "what is delivered comes out of operations\n{recorded}");
+        let trace = tpcc.database().trace(&mut worker, &delivery).expect("nobody else is there");
+        assert!(trace.is_tame(), "what is delivered comes out of operations\n{trace}");
         for kind in [Scan, Delete, Write, Commutative] {
-            assert!(kinds(&recorded).iter().any(|(_, found)| *found == kind), "{kind:?}");
+            assert!(kinds(&trace).iter().any(|(_, found)| *found == kind), "{kind:?}");
         }
 
         let input = StockLevelInput { district: DistrictKey { warehouse: 1, district: 1 }, threshold: 15 };
         let stock_level = StockLevelProcedure { tables, input, isolation: Isolation::Serializable };
-        let recorded = tpcc.database().record(&mut worker, &stock_level).expect("nobody else is there");
-        assert!(kinds(&recorded).iter().all(|(_, kind)| matches!(kind, Read | Scan)));
+        let trace = tpcc.database().trace(&mut worker, &stock_level).expect("nobody else is there");
+        assert!(kinds(&trace).iter().all(|(_, kind)| matches!(kind, Read | Scan)));
     }
 }
 
 #[test]
 fn recordings_name_tables_kinds_and_dependencies() {
-    for_each_protocol(1, Record);
+    for_each_protocol(1, TraceOperations);
 }

@@ -113,7 +113,7 @@ impl Visitor for Damage {
 
 #[test]
 fn the_checks_fail_on_damaged_records() {
-    // Whether the three checks pass: all there and whole, last writes, counts of changes.
+    // True for each of the three checks that passes: all there and whole, last writes, counts of changes.
     for (damage, passed) in [
         (Damage::None, [true, true, true]),
         (Damage::Delete, [false, true, false]),
@@ -128,9 +128,9 @@ fn the_checks_fail_on_damaged_records() {
 }
 
 #[derive(Clone, Copy)]
-struct Record;
+struct TraceOperations;
 
-impl Visitor for Record {
+impl Visitor for TraceOperations {
     type Output = ();
 
     fn visit<P: Protocol>(self, name: &str) {
@@ -142,17 +142,17 @@ impl Visitor for Record {
             .map(|(key, action)| Operation { key, action });
         let procedure = YcsbProcedure { table, operations: &operations, value_bytes: 8, stamp: 1 };
         let mut worker = engine.worker().expect("the first");
-        let recorded = ycsb.database().record(&mut worker, &procedure).expect("nobody else is there");
+        let trace = ycsb.database().trace(&mut worker, &procedure).expect("nobody else is there");
         let done: Vec<_> =
-            recorded.operations.iter().map(|operation| (operation.key.as_str(), operation.kind)).collect();
+            trace.operations.iter().map(|operation| (operation.key.as_str(), operation.kind)).collect();
         let expected =
             [("7", OperationKind::Write), ("3", OperationKind::Read), ("5", OperationKind::Replace)];
         assert_eq!(done, expected);
-        assert!(recorded.is_tame(), "which records are touched is known beforehand\n{recorded}");
+        assert!(trace.is_tame(), "which records are touched is known beforehand\n{trace}");
     }
 }
 
 #[test]
 fn a_recording_has_the_operations_in_the_order_drawn_and_forces_nothing() {
-    for_each_protocol(1, Record);
+    for_each_protocol(1, TraceOperations);
 }

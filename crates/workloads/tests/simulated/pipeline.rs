@@ -5,7 +5,7 @@ use hotrow::protocols::Drp;
 use hotrow::sync::atomic::{AtomicU64, Ordering};
 use hotrow::sync::random::Random;
 use hotrow::{Abort, Engine, Profile, RetryPolicy, TArray, TBox, Table, Transaction, Variants as _, Worker};
-use hotrow_sim::{Config, Faults, Machine, Order, Outcome, Simulation};
+use hotrow_sim::{Config, Faults, Machine, Order, Simulation, SimulationReport};
 use hotrow_workloads::explore::{Drawn, explore};
 use std::cell::{Cell, RefCell};
 
@@ -53,7 +53,7 @@ fn simulate(
     config.steps_max = Some(200_000);
     config.faults = Faults { stops: 2, stop_ns_max, kills: 0, within_steps: 100 };
     let workers: Vec<_> = (0..cores).map(|_| RefCell::new(Some(engine.worker().unwrap()))).collect();
-    let Outcome { end, results, .. } =
+    let SimulationReport { end, results, .. } =
         Simulation::new(config).expect("options that can be").try_run(|core| {
             let mut worker = workers[core].take().expect("each core has its own");
             work(core, &mut worker);
@@ -183,10 +183,10 @@ fn a_wild_reader_never_sees_half_of_a_tame_transaction() {
     }
 }
 
-/// Who is behind an insertion must not let others in front of it before the key is there: the first inserts a key, the
+/// A transaction behind an insertion must not let others in front of it before the key is there: the first inserts a key, the
 /// second reads what the first writes and what the third overwrites, the third finds no key.
 #[test]
-fn who_finds_no_key_is_before_all_who_are_behind_its_insertion() {
+fn a_transaction_that_finds_no_key_is_before_all_that_are_behind_its_insertion() {
     for variant in Drp::VARIANTS {
         for seed in 0..SCHEDULES {
             let engine = engine(variant.name);
@@ -235,7 +235,7 @@ fn very_many_schedules_of_stress_are_what_each_variant_claims() {
 }
 
 #[test]
-fn who_only_reads_sees_one_state_among_writers_that_are_always_in_line() {
+fn a_read_only_transaction_sees_one_state_among_writers_that_are_always_in_line() {
     for variant in Drp::VARIANTS {
         for seed in 0..SCHEDULES / 6 {
             let engine = engine(variant.name);
@@ -284,7 +284,7 @@ fn who_only_reads_sees_one_state_among_writers_that_are_always_in_line() {
 }
 
 #[test]
-fn who_lines_up_for_a_new_row_before_its_maker_has_left_it_is_woken() {
+fn a_transaction_that_queues_for_a_new_row_before_its_maker_has_left_it_is_woken() {
     for variant in Drp::VARIANTS {
         for seed in 0..SCHEDULES {
             let engine = engine(variant.name);

@@ -1,5 +1,4 @@
-//! What procedures return and leave behind when others run their operations is what they would have returned one after the
-//! other.
+//! Procedures whose operations others run return and leave behind the results of a serial execution.
 //!
 //! Each transaction first counts on a row that all want, which numbers the transactions in their serial order. Afterwards
 //! those that have committed are run again in that order, one after the other, on the same data under `2pl-mcs`.
@@ -37,11 +36,11 @@ impl Data {
         let groups = members.secondary("groups", |_, row| row % 4);
         let members = database.add_table(members.build());
         let groups = database.add_index(groups);
-        database.table(numbers).load(HOT, 0);
+        database.table(numbers).bulk_insert(HOT, 0);
         for key in (0..KEYS).filter(|key| key % 3 != 2) {
-            database.table(numbers).load(key, key);
-            database.table(words).load(key, key.to_string());
-            database.table(members).load(key, key);
+            database.table(numbers).bulk_insert(key, key);
+            database.table(words).bulk_insert(key, key.to_string());
+            database.table(members).bulk_insert(key, key);
         }
         Self { database, numbers, words, members, groups }
     }

@@ -21,12 +21,12 @@ impl Data {
         let mut database = Database::new(engine);
         let rows = database.builder("rows").hash(keys as usize + 1).build();
         let rows = database.add_table(rows);
-        database.table(rows).load(HOT, 0);
-        (0..keys).for_each(|key| _ = database.table(rows).load(key, 0));
+        database.table(rows).bulk_insert(HOT, 0);
+        (0..keys).for_each(|key| _ = database.table(rows).bulk_insert(key, 0));
         Self { database, rows }
     }
 
-    /// What the rows hold, in the order of their keys; [`HOT`] is the last. Each can be locked: nobody else is there.
+    /// The rows' values, in the order of their keys; [`HOT`] is the last. Each can be locked: nobody else is there.
     fn sums(&self, engine: &Engine<McsLocking>, keys: u64) -> Vec<u64> {
         let table = self.database.table(self.rows);
         let mut update = |key: u64| {
@@ -171,7 +171,7 @@ fn deadlocks_over_locks_that_others_took_for_an_attempt_are_found() {
     }
 }
 
-/// What goes wrong in a transaction.
+/// The fault that a transaction has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fault {
     Nothing,
@@ -223,7 +223,7 @@ impl Procedure for Failing<'_> {
         cx.update(rows, hot, one, |row, one: u64| *row += one)?;
         for key in 0..self.rows {
             let fault = if key == self.at { self.fault } else { Fault::Nothing };
-            // What is read is not what is changed, so that both can be stolen.
+            // The row read is not the row changed, so that both operations can be stolen.
             let looked = cx.value(self.rows + key);
             let looked = cx.read(rows, looked, move |row| {
                 may_panic(fault == Fault::PanicInRead);
@@ -255,7 +255,7 @@ impl Procedure for Failing<'_> {
 }
 
 #[test]
-fn what_goes_wrong_with_a_stolen_operation_is_its_owners_alone() {
+fn a_failure_of_a_stolen_operation_ends_its_owners_transaction_alone() {
     const ROWS: u64 = 5;
     let mut failed = Vec::new();
     for protocol in VARIANTS {
@@ -345,7 +345,7 @@ fn an_operation_that_is_its_owners_alone_can_be_put_off_with_others_behind_it_or
             let mut members = data.database.builder("members");
             let by_row = members.secondary("by row", |_, row| *row);
             let members = members.build();
-            members.load(HOT, 0);
+            members.bulk_insert(HOT, 0);
             let members = data.database.add_table(members);
             let by_row = data.database.add_index(by_row);
             let results = crate::crew::run(&engine, 3, seed, |core, worker| {
@@ -401,7 +401,7 @@ impl Procedure for Relying<'_> {
 }
 
 #[test]
-fn what_relies_on_a_condition_that_fails_is_never_heard_of() {
+fn operations_behind_a_failed_condition_have_no_effect() {
     for protocol in VARIANTS {
         let mut stolen = 0;
         for seed in 0..200 {

@@ -10,36 +10,36 @@ use hotrow_sync::thread::spawn;
 const WORKERS: u32 = 2;
 
 #[test]
-fn who_waits_at_the_gate_passes_when_the_elder_leaves() {
+fn a_waiter_at_the_gate_passes_when_the_elder_leaves() {
     Model::new().needs(Part::TOTAL_ORDER).check(|| {
-        let elders = Arc::new(StarvationGate::default());
-        let elder = elders.clone();
+        let gate = Arc::new(StarvationGate::default());
+        let elder = gate.clone();
         let elder = spawn(move || {
             let mut elder = elder.escalate();
             assert!(elder.pass(WORKERS, None));
         });
-        if elders.is_closed() {
-            assert!(elders.wait(None));
+        if gate.is_closed() {
+            assert!(gate.wait(None));
         }
         elder.join().unwrap();
-        assert!(!elders.is_closed());
+        assert!(!gate.is_closed());
     });
 }
 
 #[test]
-fn who_waits_for_one_elder_does_not_wait_for_the_next_one() {
+fn a_waiter_for_one_elder_does_not_wait_for_the_next_one() {
     Model::new().needs(Part::TOTAL_ORDER).check(|| {
-        let elders = Arc::new(StarvationGate::default());
-        let mut first = elders.escalate();
+        let gate = Arc::new(StarvationGate::default());
+        let mut first = gate.escalate();
         assert!(first.pass(WORKERS, None));
-        let window = lock(&elders.state).current.unwrap();
-        let other = elders.clone();
+        let window = lock(&gate.state).current.unwrap();
+        let other = gate.clone();
         let other = spawn(move || assert!(other.wait_for(window, None)));
         drop(first);
-        let mut second = elders.escalate();
+        let mut second = gate.escalate();
         assert!(second.pass(WORKERS, None));
         other.join().unwrap();
-        assert!(elders.is_closed());
+        assert!(gate.is_closed());
     });
 }
 
@@ -47,21 +47,21 @@ fn who_waits_for_one_elder_does_not_wait_for_the_next_one() {
 fn two_elders_pass_one_after_the_other() {
     // Elders check their conditions under the mutex under which these change, which would be order enough.
     Model::new().needs(Part::STEP).check(|| {
-        let elders = Arc::new(StarvationGate::default());
-        let through = |elders: &StarvationGate| {
-            let mut elder = elders.escalate();
+        let gate = Arc::new(StarvationGate::default());
+        let through = |gate: &StarvationGate| {
+            let mut elder = gate.escalate();
             assert!(elder.pass(WORKERS, None));
-            assert!(elders.is_open(elder.window.unwrap()), "no other elder's window is open beside it");
+            assert!(gate.is_open(elder.window.unwrap()), "no other elder's window is open beside it");
             if step_is_left_out() {
                 // The window would stay open for ever.
                 std::mem::forget(elder);
             }
         };
-        let other = elders.clone();
+        let other = gate.clone();
         let other = spawn(move || through(&other));
-        through(&elders);
+        through(&gate);
         other.join().unwrap();
-        assert!(!elders.is_closed());
-        assert!(lock(&elders.state).queue.is_empty());
+        assert!(!gate.is_closed());
+        assert!(lock(&gate.state).queue.is_empty());
     });
 }

@@ -18,30 +18,30 @@ fn outlast(elder: &mut Elder<'_>) {
 
 #[test]
 fn the_gate_is_closed_while_an_elder_has_a_window_and_open_before_and_after() {
-    let elders = StarvationGate::default();
-    let mut elder = elders.escalate();
-    assert!(!elders.is_closed(), "it has not begun an attempt");
+    let gate = StarvationGate::default();
+    let mut elder = gate.escalate();
+    assert!(!gate.is_closed(), "it has not begun an attempt");
     assert!(elder.pass(WORKERS, None));
-    assert!(elders.is_closed());
+    assert!(gate.is_closed());
     drop(elder);
-    assert!(!elders.is_closed());
-    assert!(elders.wait(None));
+    assert!(!gate.is_closed());
+    assert!(gate.wait(None));
 }
 
 #[test]
 fn a_wait_at_the_gate_ends_even_if_the_elder_stays_and_nobody_else_waits_again() {
-    let elders = StarvationGate::default();
-    let mut elder = elders.escalate();
+    let gate = StarvationGate::default();
+    let mut elder = gate.escalate();
     assert!(elder.pass(WORKERS, None));
-    assert!(elders.wait(None));
-    assert!(!elders.is_closed(), "it sleeps on, and its window is over");
+    assert!(gate.wait(None));
+    assert!(!gate.is_closed(), "it sleeps on, and its window is over");
     drop(elder);
 }
 
 #[test]
 fn an_elder_keeps_its_window_from_one_attempt_to_the_next() {
-    let elders = StarvationGate::default();
-    let mut elder = elders.escalate();
+    let gate = StarvationGate::default();
+    let mut elder = gate.escalate();
     elder.length = Duration::from_secs(1_000);
     assert!(elder.pass(WORKERS, None));
     let window = elder.window;
@@ -51,23 +51,23 @@ fn an_elder_keeps_its_window_from_one_attempt_to_the_next() {
 
 #[test]
 fn a_deadline_that_passes_at_the_gate_ends_the_wait_and_not_the_window() {
-    let elders = StarvationGate::default();
-    let mut elder = elders.escalate();
+    let gate = StarvationGate::default();
+    let mut elder = gate.escalate();
     elder.length = Duration::from_secs(1_000);
     assert!(elder.pass(WORKERS, None));
-    assert!(!elders.wait(Some(Duration::ZERO)));
-    let mut other = elders.escalate();
+    assert!(!gate.wait(Some(Duration::ZERO)));
+    let mut other = gate.escalate();
     assert!(!other.pass(WORKERS, Some(Duration::from_millis(1))));
-    assert!(elders.is_open(elder.window.unwrap()));
+    assert!(gate.is_open(elder.window.unwrap()));
     drop(elder);
-    let mut third = elders.escalate();
+    let mut third = gate.escalate();
     assert!(third.pass(WORKERS, None), "who has given up is in nobody's way");
 }
 
 #[test]
 fn after_a_window_that_was_too_short_the_gate_is_open_and_then_comes_a_longer_one() {
-    let elders = StarvationGate::default();
-    let mut elder = elders.escalate();
+    let gate = StarvationGate::default();
+    let mut elder = gate.escalate();
     assert!(elder.pass(WORKERS, None));
     let first = elder.window.unwrap();
     outlast(&mut elder);
@@ -80,8 +80,8 @@ fn after_a_window_that_was_too_short_the_gate_is_open_and_then_comes_a_longer_on
 
 #[test]
 fn windows_grow_until_the_longest_attempt_fits_and_no_further() {
-    let elders = StarvationGate::default();
-    let mut elder = elders.escalate();
+    let gate = StarvationGate::default();
+    let mut elder = gate.escalate();
     elder.longest = Duration::from_secs(1);
     let lengths: Vec<_> = (0..10)
         .map(|_| {
@@ -92,7 +92,7 @@ fn windows_grow_until_the_longest_attempt_fits_and_no_further() {
     assert_eq!(lengths[0], WINDOW_MIN * GROWTH);
     assert!(lengths.is_sorted());
     assert_eq!(lengths[9], Duration::from_secs(6), "twice for each of three workers");
-    let mut short = elders.escalate();
+    let mut short = gate.escalate();
     short.longest = Duration::from_nanos(1);
     short.grow(3);
     assert_eq!(short.length, WINDOW_MIN, "who loses at once does not stop others for longer and longer");
@@ -100,15 +100,15 @@ fn windows_grow_until_the_longest_attempt_fits_and_no_further() {
 
 #[test]
 fn elders_get_their_windows_in_turns() {
-    let elders = StarvationGate::default();
-    let mut first = elders.escalate();
+    let gate = StarvationGate::default();
+    let mut first = gate.escalate();
     assert!(first.pass(WORKERS, None));
     thread::scope(|scope| {
         let second = scope.spawn(|| {
-            let mut second = elders.escalate();
+            let mut second = gate.escalate();
             assert!(second.pass(WORKERS, None));
         });
-        while lock(&elders.state).queue.is_empty() && lock(&elders.state).windows == 1 {
+        while lock(&gate.state).queue.is_empty() && lock(&gate.state).windows == 1 {
             thread::yield_now();
         }
         // It loses again and again, and comes to the gate all the time.
@@ -116,20 +116,20 @@ fn elders_get_their_windows_in_turns() {
             assert!(first.pass(WORKERS, None));
         }
     });
-    assert!(lock(&elders.state).queue.is_empty());
+    assert!(lock(&gate.state).queue.is_empty());
 }
 
 #[test]
 fn an_elder_that_stops_in_the_queue_does_not_stop_those_behind_it() {
-    let elders = StarvationGate::default();
-    lock(&elders.state).queue.push_back(1_000);
-    let mut elder = elders.escalate();
+    let gate = StarvationGate::default();
+    lock(&gate.state).queue.push_back(1_000);
+    let mut elder = gate.escalate();
     assert!(elder.pass(WORKERS, None));
-    assert!(lock(&elders.state).queue.is_empty());
+    assert!(lock(&gate.state).queue.is_empty());
 }
 
 #[test]
-fn who_was_never_to_escalate_does_not() {
+fn a_policy_without_escalation_never_escalates() {
     let policy = super::super::RetryPolicy { escalate_after: u32::MAX, ..Default::default() };
     assert!(!policy.escalates_after(1_000_000, Duration::from_secs(1_000)));
     let policy = super::super::RetryPolicy::default();

@@ -8,7 +8,7 @@ use std::ops::ControlFlow;
 
 type Tx<'w, P> = Transaction<'w, P>;
 
-/// What one operation of a transaction does with two keys.
+/// One operation of a transaction on two keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Operation {
     Get(usize),
@@ -23,18 +23,18 @@ pub(super) enum Operation {
 /// The values of both keys; also what an operation has learned, which is never more.
 pub(super) type State = [Option<u64>; 2];
 
-/// What transaction number `who` (from 1 on) makes of a value.
+/// The value that transaction number `who` (from 1 on) makes of another one.
 fn added(value: u64, who: u64) -> u64 {
     value * 4 + who
 }
 
-/// What transaction number `who` sets or inserts.
+/// The value that transaction number `who` sets or inserts.
 pub(super) fn fresh(who: u64) -> u64 {
     who * 10_000
 }
 
 impl Operation {
-    /// What the operation does and learns if nobody else is there.
+    /// Applies the operation to `state` and returns what it learns if nobody else is there.
     fn model(self, who: u64, state: &mut State) -> State {
         let of_one = |learned| [learned, None];
         match self {
@@ -62,9 +62,9 @@ impl Operation {
 /// How many schedules share an engine.
 const SERIES: usize = 64;
 
-/// Where the keys are.
+/// The objects that hold the keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum Container {
     Boxes,
     Hash,
     Ordered,
@@ -79,18 +79,20 @@ enum Keys<P: Protocol> {
 }
 
 impl<P: Protocol> Keys<P> {
-    fn new(engine: &Engine<P>, place: Place, state: State) -> Self {
+    fn new(engine: &Engine<P>, container: Container, state: State) -> Self {
         let load = |table: Table<u64, u64, P>| {
             for (key, value) in (0..).zip(state) {
-                assert!(value.is_none_or(|value| table.load(key, value)));
+                assert!(value.is_none_or(|value| table.bulk_insert(key, value)));
             }
             table
         };
-        match place {
-            Place::Boxes => Self::Boxes(state.map(|value| TBox::new(engine, value.expect("boxes are full")))),
-            Place::Hash => Self::Table(load(Table::hash(engine, "hash", 4))),
-            Place::Ordered => Self::Table(load(Table::ordered(engine, "ordered"))),
-            Place::Secondary => {
+        match container {
+            Container::Boxes => {
+                Self::Boxes(state.map(|value| TBox::new(engine, value.expect("boxes are full"))))
+            }
+            Container::Hash => Self::Table(load(Table::hash(engine, "hash", 4))),
+            Container::Ordered => Self::Table(load(Table::ordered(engine, "ordered"))),
+            Container::Secondary => {
                 let mut builder = Table::builder(engine, "rows");
                 let by_row = builder.secondary("by_row", |_, row| *row);
                 Self::Secondary(load(builder.hash(4).build()), by_row)
@@ -163,10 +165,10 @@ impl<P: Protocol> Keys<P> {
     }
 }
 
-/// What became of one transaction.
+/// The course of one transaction.
 #[derive(Debug, Default)]
 pub(super) struct Trace {
-    /// What its operations learned, as far as it got.
+    /// The values that its operations learned, as far as it got.
     pub(super) learned: Vec<State>,
     pub(super) committed: bool,
     /// The positions in the schedule of its first step and its last one.
@@ -176,7 +178,7 @@ pub(super) struct Trace {
 
 /// Transactions, by their operations, and the state in which they find the keys.
 pub(super) struct Combination<'a, const N: usize> {
-    pub(super) place: Place,
+    pub(super) container: Container,
     pub(super) before: State,
     pub(super) programs: [&'a [Operation]; N],
     /// Which of them rolls back at its end, if one does.
@@ -188,7 +190,7 @@ impl<const N: usize> Combination<'_, N> {
     /// end.
     fn run<P: Protocol>(&self, series: &mut Series<P, N>, schedule: &[usize]) -> ([Trace; N], State) {
         series.run(|engine, mut transactions| {
-            let keys = Keys::new(engine, self.place, self.before);
+            let keys = Keys::new(engine, self.container, self.before);
             let mut traces: [Trace; N] = std::array::from_fn(|_| Trace::default());
             let mut steps = [0; N];
             for (position, &turn) in schedule.iter().enumerate() {
@@ -214,7 +216,7 @@ impl<const N: usize> Combination<'_, N> {
         })
     }
 
-    /// Whether the transactions in `left`, one after the other in some order that keeps to the order of those that
+    /// True if the transactions in `left`, one after the other in some order that keeps to the order of those that
     /// did not overlap, would have learned what they did and left the keys as they are. Those that were aborted
     /// leave no effect, but what they have learned must be true.
     pub(super) fn is_serial(&self, traces: &[Trace; N], left: &[usize], state: State, after: State) -> bool {
@@ -249,9 +251,9 @@ impl<const N: usize> Combination<'_, N> {
             }
             let (traces, after) = self.run(&mut series, schedule);
             let describe = || {
-                let Self { place, before, programs, rolls_back } = self;
+                let Self { container, before, programs, rolls_back } = self;
                 format!(
-                    "{place:?} {before:?} {programs:?} {rolls_back:?} in turns {schedule:?}: {traces:?}, left {after:?}"
+                    "{container:?} {before:?} {programs:?} {rolls_back:?} in turns {schedule:?}: {traces:?}, left {after:?}"
                 )
             };
             let committed: Vec<_> = (0..N).filter(|number| traces[*number].committed).collect();

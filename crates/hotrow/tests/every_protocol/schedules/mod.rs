@@ -4,7 +4,7 @@ mod combination;
 
 use crate::support::for_each_protocol;
 use Operation::{Add, Delete, Get, Insert, Scan, Set};
-use combination::{Combination, Operation, Place, State, Trace, each_schedule, fresh};
+use combination::{Combination, Container, Operation, State, Trace, each_schedule, fresh};
 use hotrow::{Direction, Protocol};
 
 const UP: Operation = Scan(Direction::Ascending);
@@ -13,18 +13,18 @@ const DOWN: Operation = Scan(Direction::Descending);
 /// States in which a table's rows are found.
 const STATES: [State; 3] = [[None, None], [Some(1), None], [Some(1), Some(2)]];
 
-const TABLES: [Place; 3] = [Place::Hash, Place::Ordered, Place::Secondary];
+const TABLES: [Container; 3] = [Container::Hash, Container::Ordered, Container::Secondary];
 
 /// Checks transactions in a table of one kind, or in an ordered one if they scan and that kind has no order.
 fn check_rows<P: Protocol, const N: usize>(
-    place: Place,
+    container: Container,
     before: State,
     programs: [&[Operation]; N],
     rolls_back: Option<usize>,
 ) -> usize {
     let scans = programs.concat().iter().any(|operation| matches!(operation, Scan(_)));
-    let place = if scans && place == Place::Hash { Place::Ordered } else { place };
-    Combination { place, before, programs, rolls_back }.check::<P>()
+    let container = if scans && container == Container::Hash { Container::Ordered } else { container };
+    Combination { container, before, programs, rolls_back }.check::<P>()
 }
 
 /// Calls `visit` with all pairs of transactions of two operations on rows, numbered.
@@ -53,9 +53,9 @@ fn schedules_are_all_orders_of_the_steps() {
 }
 
 #[test]
-fn what_no_serial_order_explains_is_found() {
+fn results_that_no_serial_order_explains_are_found() {
     let combination = Combination {
-        place: Place::Boxes,
+        container: Container::Boxes,
         before: [Some(1), Some(1)],
         programs: [&[Get(0), Set(1)], &[Get(1), Set(0)]],
         rolls_back: None,
@@ -95,8 +95,9 @@ fn two_transactions_on_boxes_are_serial_in_every_schedule() {
     for_each_protocol!(3, |P| {
         for first in PROGRAMS {
             for second in PROGRAMS {
-                let (place, before) = (Place::Boxes, [Some(1), Some(2)]);
-                let combination = Combination { place, before, programs: [first, second], rolls_back: None };
+                let (container, before) = (Container::Boxes, [Some(1), Some(2)]);
+                let combination =
+                    Combination { container, before, programs: [first, second], rolls_back: None };
                 combination.check::<P>();
             }
         }
@@ -110,8 +111,8 @@ fn two_transactions_on_rows_are_serial_in_every_schedule() {
         each_pair_on_rows(|number, programs| {
             // A part of them, in each kind of table and each state by turns; the long test has all.
             if number % 8 == 0 {
-                let (place, before) = (TABLES[number / 8 % 3], STATES[number / 24 % 3]);
-                schedules += check_rows::<P, 2>(place, before, programs, None);
+                let (container, before) = (TABLES[number / 8 % 3], STATES[number / 24 % 3]);
+                schedules += check_rows::<P, 2>(container, before, programs, None);
             }
         });
         assert!(schedules > 10_000, "{schedules}");
@@ -123,9 +124,11 @@ fn two_transactions_on_rows_are_serial_in_every_schedule() {
 fn any_two_transactions_on_rows_are_serial_in_every_schedule() {
     for_each_protocol!(3, |P| {
         each_pair_on_rows(|_, programs| {
-            for (place, before) in TABLES.into_iter().flat_map(|place| STATES.map(|state| (place, state))) {
+            for (container, before) in
+                TABLES.into_iter().flat_map(|container| STATES.map(|state| (container, state)))
+            {
                 for rolls_back in [None, Some(0), Some(1)] {
-                    check_rows::<P, 2>(place, before, programs, rolls_back);
+                    check_rows::<P, 2>(container, before, programs, rolls_back);
                 }
             }
         });
@@ -143,11 +146,13 @@ fn longer_transactions_on_rows_are_serial_in_every_schedule() {
         [&[Set(0), Set(1), UP], &[Delete(1), Delete(0), UP]],
     ];
     for_each_protocol!(3, |P| {
-        for (place, before) in TABLES.into_iter().flat_map(|place| STATES.map(|state| (place, state))) {
+        for (container, before) in
+            TABLES.into_iter().flat_map(|container| STATES.map(|state| (container, state)))
+        {
             for (programs, rolls_back) in
                 PAIRS.into_iter().zip([None, None, Some(0), None, Some(1)].into_iter().cycle())
             {
-                check_rows::<P, 2>(place, before, programs, rolls_back);
+                check_rows::<P, 2>(container, before, programs, rolls_back);
             }
         }
     });
@@ -169,8 +174,8 @@ fn three_transactions_are_serial_in_every_schedule() {
     ];
     for_each_protocol!(4, |P| {
         for programs in ON_BOXES {
-            let (place, before) = (Place::Boxes, [Some(1), Some(2)]);
-            assert_eq!(Combination { place, before, programs, rolls_back: None }.check::<P>(), 1_680);
+            let (container, before) = (Container::Boxes, [Some(1), Some(2)]);
+            assert_eq!(Combination { container, before, programs, rolls_back: None }.check::<P>(), 1_680);
         }
         for (number, programs) in ON_ROWS.into_iter().enumerate() {
             check_rows::<P, 3>(TABLES[(number + 1) % 3], STATES[number % 3], programs, None);

@@ -71,7 +71,7 @@ fn a_predecessor_is_the_commit_that_is_in_line() {
 
 /// An attempt that has passed a rank is in line there, for everybody who knows that it has passed.
 #[test]
-fn who_has_passed_a_rank_is_in_line_there() {
+fn an_attempt_that_has_passed_a_rank_is_in_line_there() {
     Model::new().needs(Part::LOADS).needs(Part::STORES).check(|| {
         let shared = Arc::new((Progress::modelled(), TicketLock::default()));
         shared.0.begin(0, Some(1));

@@ -129,7 +129,7 @@ fn of_two_that_do_not_wait_one_gets_the_lock() {
 }
 
 #[test]
-fn who_gives_up_waiting_leaves_nothing_behind() {
+fn a_waiter_that_gives_up_leaves_nothing_behind() {
     two_attempts(Policy::WaitDie, Some(Duration::ZERO), |older, younger| assert!(older || younger));
 }
 

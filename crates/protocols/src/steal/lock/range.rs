@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_for_the_holders_is_told_by_the_last_and_overtaken_by_nobody() {
+    fn a_waiter_for_the_holders_is_told_by_the_last_and_overtaken_by_nobody() {
         for change in [SCAN, CHANGE] {
             let lock = RangeLock::default();
             let (same, other) = (Wanted { lock: &lock, change }, Wanted { lock: &lock, change: !change });
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn who_wants_both_waits_for_the_other_holders_before_those_in_the_queue() {
+    fn an_upgrade_waits_for_the_other_holders_and_goes_before_the_queue() {
         let lock = RangeLock::default();
         let (scan, change) = (Wanted { lock: &lock, change: SCAN }, Wanted { lock: &lock, change: CHANGE });
         assert!(lock.try_hold(SCAN) && lock.try_hold(SCAN));

@@ -135,7 +135,7 @@ fn of_three_each_follows_the_one_ahead() {
 }
 
 #[test]
-fn who_gives_up_waiting_leaves_nothing_behind() {
+fn a_waiter_that_gives_up_leaves_nothing_behind() {
     adders(3, 2, Some(Duration::ZERO), &[]);
 }
 

@@ -4,7 +4,7 @@ use super::array::Array;
 use super::bucket::{Bucket, Entry, Pushed, free_chain};
 use super::hashing::Hash64;
 use super::{HashIndex, Keyed};
-use crate::index::moment::moment;
+use crate::index::interleaving::interleaving_point;
 use hotrow_core::epoch::Guard;
 use hotrow_core::retire_with;
 use hotrow_sync::atomic::Ordering;
@@ -112,7 +112,7 @@ where
                 array.overflow_added(child);
             }
             // Latches are held here, so that an action at this moment must not wait for the parent or the children.
-            moment();
+            interleaving_point();
         }
         for child in children {
             child.make_ready();

@@ -52,7 +52,7 @@ mod models;
 #[cfg(all(test, not(loom)))]
 mod tests;
 
-use super::moment::moment;
+use super::interleaving::interleaving_point;
 use super::{Insertion, Keyed, Lookup};
 use array::Array;
 use bucket::{Bucket, Entry, Pushed, Taken, free_chain};
@@ -129,13 +129,13 @@ where
         let hash = Hash64::of(key);
         loop {
             let (_, _, bucket) = self.bucket_of(hash, guard);
-            moment();
+            interleaving_point();
             let Some(version) = bucket.version.stable() else { continue };
-            moment();
+            interleaving_point();
             if let Some(record) = Self::find(bucket, hash, key, guard) {
                 return Lookup::Found(record);
             }
-            moment();
+            interleaving_point();
             if bucket.version.unchanged(version) {
                 return Lookup::Absent(Observed { node: bucket.word(), version });
             }
@@ -188,7 +188,7 @@ where
         self.help_to_grow(guard);
         loop {
             let (array, at, bucket) = self.bucket_of(hash, guard);
-            moment();
+            interleaving_point();
             let Some(before) = bucket.version.stable() else { continue };
             if let Some(existing) = Self::find(bucket, hash, key, guard) {
                 return Insertion::Exists(existing);
@@ -197,7 +197,7 @@ where
             if !may_change(observed) {
                 return Insertion::Refused(observed);
             }
-            moment();
+            interleaving_point();
             let entry = Entry::new(record, hash);
             if !bucket.version.try_lock_at(before) {
                 continue;
@@ -225,7 +225,7 @@ where
         let hash = Hash64::of(unsafe { record.as_ref() }.key());
         loop {
             let (array, at, bucket) = self.bucket_of(hash, guard);
-            moment();
+            interleaving_point();
             let Some(before) = bucket.version.lock() else { continue };
             let emptied = match bucket.take(record) {
                 Taken::Nothing => {

@@ -21,12 +21,12 @@ impl Hash for Same {
 
 /// A record whose key is written without atomics when the record is made. A thread that reads the key of an
 /// unpublished record races with that write.
-struct Record(UnsafeCell<Same>);
+struct ModelRecord(UnsafeCell<Same>);
 
 // SAFETY: the key never changes.
-unsafe impl Sync for Record {}
+unsafe impl Sync for ModelRecord {}
 
-impl Keyed for Record {
+impl Keyed for ModelRecord {
     type Key = Same;
     fn key(&self) -> &Same {
         // SAFETY: the key never changes, and models free their records last.
@@ -34,11 +34,11 @@ impl Keyed for Record {
     }
 }
 
-fn record(key: u64) -> NonNull<Record> {
-    NonNull::from(Box::leak(Box::new(Record(UnsafeCell::new(Same(key))))))
+fn record(key: u64) -> NonNull<ModelRecord> {
+    NonNull::from(Box::leak(Box::new(ModelRecord(UnsafeCell::new(Same(key))))))
 }
 
-type Index = HashIndex<Record>;
+type Index = HashIndex<ModelRecord>;
 
 fn guard() -> &'static Guard {
     // SAFETY: no model makes the index retire anything while several threads are in it.
@@ -47,7 +47,7 @@ fn guard() -> &'static Guard {
 
 /// An index of four buckets, of which one has these keys, and their records. (An insertion migrates two buckets
 /// besides its own, so no model migrates the last bucket, which would retire the old array.)
-fn index(keys: &[u64]) -> (Arc<Index>, Vec<NonNull<Record>>) {
+fn index(keys: &[u64]) -> (Arc<Index>, Vec<NonNull<ModelRecord>>) {
     let index = Arc::new(Index::with_capacity(4 * AIM));
     let records: Vec<_> = keys.iter().map(|&key| record(key)).collect();
     assert!(records.iter().all(|&record| insert(&index, record)));
@@ -55,7 +55,7 @@ fn index(keys: &[u64]) -> (Arc<Index>, Vec<NonNull<Record>>) {
 }
 
 /// Inserts a record. True if it is in the index.
-fn insert(index: &Index, record: NonNull<Record>) -> bool {
+fn insert(index: &Index, record: NonNull<ModelRecord>) -> bool {
     // SAFETY: models free their records last.
     match unsafe { index.insert(record, guard(), &mut |_| (), |_| true) } {
         Insertion::Inserted => true,
@@ -68,19 +68,19 @@ fn insert(index: &Index, record: NonNull<Record>) -> bool {
 }
 
 /// As [`get`], for models in which the index retires memory meanwhile.
-fn get_pinned(index: &Index, key: u64) -> Result<NonNull<Record>, Observed> {
+fn get_pinned(index: &Index, key: u64) -> Result<NonNull<ModelRecord>, Observed> {
     match index.get(&Same(key), &epoch::pin()) {
         Lookup::Found(record) => Ok(record),
         Lookup::Absent(observed) => Err(observed),
     }
 }
 
-fn remove(index: &Index, record: NonNull<Record>) {
+fn remove(index: &Index, record: NonNull<ModelRecord>) {
     assert!(index.remove(record, guard(), &mut |_| ()));
 }
 
 /// Looks up the record of a key, and asserts that its content is visible.
-fn get(index: &Index, key: u64) -> Result<NonNull<Record>, Observed> {
+fn get(index: &Index, key: u64) -> Result<NonNull<ModelRecord>, Observed> {
     match index.get(&Same(key), guard()) {
         Lookup::Found(record) => {
             // SAFETY: models free their records last.
@@ -96,7 +96,7 @@ fn is_unchanged(observed: Observed) -> bool {
     unsafe { observed.node.as_ref() }.unchanged(observed.version)
 }
 
-fn free(index: Arc<Index>, records: impl IntoIterator<Item = NonNull<Record>>) {
+fn free(index: Arc<Index>, records: impl IntoIterator<Item = NonNull<ModelRecord>>) {
     drop(index);
     for record in records {
         // SAFETY: made by `record`; the other threads have ended.
@@ -105,7 +105,7 @@ fn free(index: Arc<Index>, records: impl IntoIterator<Item = NonNull<Record>>) {
 }
 
 #[test]
-fn who_finds_a_record_finds_its_content_and_who_finds_none_notices_the_insertion() {
+fn a_lookup_finds_a_record_with_its_content_or_notices_its_insertion() {
     Model::new()
         .preemptions(3)
         .needs(Part::LOADS | Part::ACQUIRE_FENCES)
@@ -158,7 +158,7 @@ fn of_two_that_insert_one_key_one_finds_the_record_of_the_other() {
 }
 
 #[test]
-fn who_comes_upon_an_overflow_bucket_finds_it_filled() {
+fn a_lookup_that_reaches_an_overflow_bucket_finds_it_filled() {
     Model::new().preemptions(3).needs(Part::LOADS).needs(Part::STORES).check(|| {
         let (index, mut records) = index(&[1, 2]);
         let other = index.clone();
@@ -231,7 +231,7 @@ fn a_record_is_found_while_a_chain_is_migrated() {
 }
 
 #[test]
-fn who_observed_absence_in_the_old_array_notices_an_insertion_into_the_new_one() {
+fn an_absence_observed_in_the_old_array_ends_with_an_insertion_into_the_new_one() {
     Model::new()
         .preemptions(3)
         .needs(Part::LOADS | Part::ACQUIRE_FENCES)

@@ -3,7 +3,7 @@
 use super::node::{CHILDREN, Inner, LEAF_ENTRIES, Leaf, Node};
 use super::{Finger, ImageOf, Keyed, Landing, OrderedIndex, Step};
 use crate::index::Insertion;
-use crate::index::moment::moment;
+use crate::index::interleaving::interleaving_point;
 use crate::key::{Image, Key};
 use hotrow_core::epoch::Guard;
 use hotrow_core::{Observed, StructureChange};
@@ -11,7 +11,7 @@ use hotrow_sync::atomic::Ordering;
 use std::ptr::NonNull;
 
 /// The position of an image in a leaf, present or absent. It is valid only if the leaf's version turns out unchanged.
-pub(super) struct Found<'g, T>
+pub(super) struct LeafPosition<'g, T>
 where
     T: Keyed,
     T::Key: Key,
@@ -60,11 +60,11 @@ where
             // SAFETY: the caller's promise.
             let behind = near.take().and_then(|near| unsafe { self.behind(near, &image, guard) });
             let Some(found) = behind.or_else(|| self.find(&image, guard)) else { continue };
-            let Found { leaf, version, parent, position, existing } = found;
+            let LeafPosition { leaf, version, parent, position, existing } = found;
             let full = leaf.is_full();
             let observed = Observed { node: leaf.word(), version };
             let refused = existing.is_none() && !may_change(observed);
-            moment();
+            interleaving_point();
             if existing.is_none() && !full && !refused {
                 // The latch is taken at the version read, so earlier reads are as good as reads under the latch.
                 if leaf.node.version.try_lock_at(version) {
@@ -99,7 +99,7 @@ where
 
     /// Finds the position of an image by a descent from the root. `None`: start over.
     #[cfg_attr(not(debug_assertions), inline(always))]
-    fn find<'g>(&self, image: &ImageOf<T>, guard: &'g Guard) -> Option<Found<'g, T>> {
+    fn find<'g>(&self, image: &ImageOf<T>, guard: &'g Guard) -> Option<LeafPosition<'g, T>> {
         let mut parent = None;
         let choose = |inner: &Inner<ImageOf<T>>| inner.child_of(image);
         let Landing { leaf, version, .. } = self.descend(guard, choose, |step| {
@@ -107,7 +107,7 @@ where
             parent = Some((Observed { node, version: step.version }, step.child as u32));
         })?;
         let (position, existing) = leaf.search(image);
-        Some(Found { leaf, version, parent, position, existing })
+        Some(LeafPosition { leaf, version, parent, position, existing })
     }
 
     /// Finds the position of an image if that is right behind the previous insertion.
@@ -124,24 +124,24 @@ where
         near: Finger,
         image: &ImageOf<T>,
         _guard: &'g Guard,
-    ) -> Option<Found<'g, T>> {
+    ) -> Option<LeafPosition<'g, T>> {
         // SAFETY: the caller's promise: the nodes are in memory while the epoch is pinned, and have these types.
         let (leaf, parent) = unsafe {
             let leaf: &'g Leaf<ImageOf<T>, T> = near.leaf.node.cast().as_ref();
             let parent: &'g Inner<ImageOf<T>> = near.parent.node.cast().as_ref();
             (leaf, parent)
         };
-        moment();
+        interleaving_point();
         let position = near.position as usize;
         let is_below = match position < leaf.node.count() {
             true => image.is_below(&leaf.image(position)),
             false => parent.borders(near.child as usize).1.is_some_and(|border| image.is_below(&border)),
         };
-        moment();
+        interleaving_point();
         let is_behind = is_below
             && leaf.image(position - 1).is_below(image)
             && parent.node.version.unchanged(near.parent.version);
-        is_behind.then_some(Found {
+        is_behind.then_some(LeafPosition {
             leaf,
             version: near.leaf.version,
             parent: Some((near.parent, near.child)),
@@ -176,7 +176,7 @@ where
             },
         );
         let Some(Landing { leaf, pointer, version }) = found else { return false };
-        moment();
+        interleaving_point();
         if full_inner {
             if let Some(step) = below {
                 self.split_inner(above.as_ref(), &step);
@@ -184,7 +184,7 @@ where
             return false;
         }
         let (position, existing) = leaf.search(&image);
-        moment();
+        interleaving_point();
         // The latches are taken at the versions read, so earlier reads are as good as reads under them. So the parent
         // has room.
         let observed = Observed { node: leaf.word(), version };

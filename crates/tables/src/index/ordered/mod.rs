@@ -76,7 +76,7 @@ use finger::Finger;
 pub(crate) use scan::Cursor;
 pub use scan::Direction;
 
-use super::moment::moment;
+use super::interleaving::interleaving_point;
 use super::{Keyed, Lookup};
 use crate::key::{Image, Key};
 use crossbeam_utils::CachePadded;
@@ -165,9 +165,9 @@ where
         mut passing: impl FnMut(Step<'g, ImageOf<T>>),
     ) -> Option<Landing<'g, T>> {
         let mut here = self.root(guard);
-        moment();
+        interleaving_point();
         let mut version = here.node().version.stable()?;
-        moment();
+        interleaving_point();
         // Relaxed: ordered after the acquire in `stable`.
         if self.root.load(Ordering::Relaxed) != here.pointer().as_ptr() {
             return None;
@@ -179,16 +179,16 @@ where
                     let at = choose(inner);
                     let child = inner.child(at);
                     node::prefetch_node::<ImageOf<T>>(child);
-                    moment();
+                    interleaving_point();
                     passing(Step { inner, pointer: here.pointer(), version, child: at });
                     if !inner.node.version.unchanged(version) {
                         return None;
                     }
                     // SAFETY: unchanged, so it was a child of a node of the tree while the epoch was pinned.
                     here = unsafe { Reached::new(NonNull::new_unchecked(child), guard) };
-                    moment();
+                    interleaving_point();
                     let child_version = here.node().version.stable()?;
-                    moment();
+                    interleaving_point();
                     if !inner.node.version.unchanged(version) {
                         return None;
                     }
@@ -221,7 +221,7 @@ where
         loop {
             let Some(Landing { leaf, version, .. }) = self.leaf_of(&image, guard) else { continue };
             let (_, record) = leaf.search(&image);
-            moment();
+            interleaving_point();
             if leaf.node.version.unchanged(version) {
                 return match record {
                     Some(record) => Lookup::Found(record),

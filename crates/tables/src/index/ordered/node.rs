@@ -57,7 +57,7 @@ impl Node {
 #[repr(C, align(64))]
 pub(super) struct Leaf<I: Image, T> {
     pub(super) node: Node,
-    images: [I::Slot; LEAF_ENTRIES],
+    images: [I::Atomic; LEAF_ENTRIES],
     records: [AtomicPtr<T>; LEAF_ENTRIES],
 }
 
@@ -65,7 +65,7 @@ pub(super) struct Leaf<I: Image, T> {
 #[repr(C, align(64))]
 pub(super) struct Inner<I: Image> {
     pub(super) node: Node,
-    separators: [I::Slot; CHILDREN - 1],
+    separators: [I::Atomic; CHILDREN - 1],
     children: [AtomicPtr<Node>; CHILDREN],
 }
 
@@ -73,7 +73,7 @@ pub(super) struct Inner<I: Image> {
 ///
 /// The comparisons do not branch, because their outcomes cannot be predicted.
 #[cfg_attr(not(debug_assertions), inline(always))]
-fn partition_point<I: Image>(slots: &[I::Slot], before: impl Fn(I) -> bool) -> usize {
+fn partition_point<I: Image>(slots: &[I::Atomic], before: impl Fn(I) -> bool) -> usize {
     let mut base = 0;
     let mut len = slots.len();
     if len == 0 {
@@ -101,7 +101,7 @@ fn shift_down<S>(slots: &[S], at: usize, count: usize, copy: impl Fn(&S, &S)) {
     }
 }
 
-fn copy_image<I: Image>(from: &I::Slot, to: &I::Slot) {
+fn copy_image<I: Image>(from: &I::Atomic, to: &I::Atomic) {
     I::load(from).store(to);
 }
 
@@ -114,7 +114,7 @@ impl<I: Image, T> Leaf<I, T> {
     pub(super) fn allocate(number: usize) -> NonNull<Self> {
         let leaf = Self {
             node: Node::new(true, number),
-            images: std::array::from_fn(|_| I::Slot::default()),
+            images: std::array::from_fn(|_| I::Atomic::default()),
             records: std::array::from_fn(|_| AtomicPtr::default()),
         };
         NonNull::from(Box::leak(Box::new(leaf)))
@@ -128,7 +128,7 @@ impl<I: Image, T> Leaf<I, T> {
     }
 
     #[cfg_attr(not(debug_assertions), inline(always))]
-    fn images(&self) -> &[I::Slot] {
+    fn images(&self) -> &[I::Atomic] {
         &self.images[..self.node.count()]
     }
 
@@ -220,7 +220,7 @@ impl<I: Image> Inner<I> {
     pub(super) fn allocate(child: NonNull<Node>) -> NonNull<Self> {
         let inner = Self {
             node: Node::new(false, 0),
-            separators: std::array::from_fn(|_| I::Slot::default()),
+            separators: std::array::from_fn(|_| I::Atomic::default()),
             children: std::array::from_fn(|_| AtomicPtr::default()),
         };
         inner.children[0].store(child.as_ptr(), Ordering::Relaxed);
@@ -229,7 +229,7 @@ impl<I: Image> Inner<I> {
     }
 
     #[cfg_attr(not(debug_assertions), inline(always))]
-    fn separators(&self) -> &[I::Slot] {
+    fn separators(&self) -> &[I::Atomic] {
         // The subtraction saturates only for the compiler: no reader sees a count of zero.
         &self.separators[..self.node.count().saturating_sub(1)]
     }
@@ -391,7 +391,7 @@ pub(super) unsafe fn retire_node<I: Image, T>(node: NonNull<Node>, guard: &Guard
 #[cfg_attr(not(debug_assertions), inline(always))]
 pub(super) fn prefetch_node<I: Image>(node: *mut Node) {
     // The images of a leaf and the separators of an inner node begin at the same place.
-    let bytes = (size_of::<Node>() + LEAF_ENTRIES * (8 + size_of::<I::Slot>())).min(16 * 64);
+    let bytes = (size_of::<Node>() + LEAF_ENTRIES * (8 + size_of::<I::Atomic>())).min(16 * 64);
     for line in 0..bytes.div_ceil(64) {
         prefetch(node.cast::<u8>().wrapping_add(64 * line));
     }

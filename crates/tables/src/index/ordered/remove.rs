@@ -18,7 +18,7 @@
 use super::insert::bumped;
 use super::node::{Kind, Node, retire_node};
 use super::{ImageOf, Keyed, Landing, OrderedIndex, Step};
-use crate::index::moment::moment;
+use crate::index::interleaving::interleaving_point;
 use crate::key::Key;
 use hotrow_core::epoch::Guard;
 use hotrow_core::{StructureChange, StructureVersion};
@@ -46,7 +46,7 @@ where
         loop {
             let Some(Landing { leaf, version, .. }) = self.leaf_of(&image, guard) else { continue };
             let (position, existing) = leaf.search(&image);
-            moment();
+            interleaving_point();
             if existing != Some(record) {
                 if leaf.node.version.unchanged(version) {
                     return false;
@@ -62,7 +62,7 @@ where
             let after = leaf.node.version.unlock_changed();
             changed(bumped(leaf, version, after));
             if emptied {
-                moment();
+                interleaving_point();
                 self.unlink_empty(&image, guard);
             }
             return true;

@@ -6,7 +6,7 @@
 
 use super::node::{Inner, LEAF_ENTRIES, Leaf};
 use super::{ImageOf, Keyed, Landing, OrderedIndex};
-use crate::index::moment::moment;
+use crate::index::interleaving::interleaving_point;
 use crate::key::{Image, Key};
 use hotrow_core::Observed;
 use hotrow_core::epoch::Guard;
@@ -44,7 +44,7 @@ where
 
 /// The rest of a scan, to which a cursor can return.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Place<I: Image> {
+pub(crate) struct CursorPosition<I: Image> {
     low: Bound<I>,
     high: Bound<I>,
     done: bool,
@@ -104,14 +104,14 @@ where
         Some(ScannedLeaf { observed, records })
     }
 
-    /// Returns the cursor's place.
-    pub(crate) fn place(&self) -> Place<ImageOf<T>> {
-        Place { low: self.low, high: self.high, done: self.done }
+    /// Returns the position of the cursor.
+    pub(crate) fn position(&self) -> CursorPosition<ImageOf<T>> {
+        CursorPosition { low: self.low, high: self.high, done: self.done }
     }
 
-    /// Returns to an earlier place.
-    pub(crate) fn go_back(&mut self, place: Place<ImageOf<T>>) {
-        Place { low: self.low, high: self.high, done: self.done } = place;
+    /// Returns to an earlier position.
+    pub(crate) fn go_back(&mut self, position: CursorPosition<ImageOf<T>>) {
+        CursorPosition { low: self.low, high: self.high, done: self.done } = position;
     }
 
     fn ascend(&mut self, guard: &Guard) -> (Observed, usize) {
@@ -133,11 +133,11 @@ where
             while border.is_some_and(|border| from < to && !leaf.image(to - 1).is_below(&border)) {
                 to -= 1;
             }
-            moment();
+            interleaving_point();
             for at in from..to {
                 self.records[at - from] = leaf.record_pointer(at);
             }
-            moment();
+            interleaving_point();
             if !leaf.node.version.unchanged(version) {
                 continue;
             }
@@ -168,11 +168,11 @@ where
             while border.is_some_and(|border| from < to && leaf.image(from).is_below(&border)) {
                 from += 1;
             }
-            moment();
+            interleaving_point();
             for at in from..to {
                 self.records[to - 1 - at] = leaf.record_pointer(at);
             }
-            moment();
+            interleaving_point();
             if !leaf.node.version.unchanged(version) {
                 continue;
             }

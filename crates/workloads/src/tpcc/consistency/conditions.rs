@@ -69,9 +69,9 @@ impl fmt::Display for Money {
 }
 
 /// A district, displayed with its warehouse.
-struct Place<'a>(&'a DistrictKey);
+struct DistrictLabel<'a>(&'a DistrictKey);
 
-impl fmt::Display for Place<'_> {
+impl fmt::Display for DistrictLabel<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "warehouse {}, district {}", self.0.warehouse, self.0.district)
     }
@@ -121,7 +121,7 @@ fn next_order_follows_the_last(audit: &Audit, _: &DeliveredCounts, violations: &
             violations.add(format_args!(
                 "{}: with max(O_ID) = {last_order}, D_NEXT_O_ID should be {} and max(NO_O_ID) {last_order}, \
                  if there is any, but they are {} and {}",
-                Place(key),
+                DistrictLabel(key),
                 u64::from(last_order) + 1,
                 Known(next),
                 Known(last_new_order)
@@ -139,7 +139,7 @@ fn new_orders_have_no_gap(audit: &Audit, _: &DeliveredCounts, violations: &mut V
         if district.new_order_rows != expected {
             violations.add(format_args!(
                 "{}: NEW-ORDER, from order {first} to order {last}, should have {expected} rows, but has {}",
-                Place(key),
+                DistrictLabel(key),
                 district.new_order_rows
             ));
         }
@@ -151,7 +151,7 @@ fn districts_have_all_lines(audit: &Audit, _: &DeliveredCounts, violations: &mut
         if district.line_counts != district.order_line_rows {
             violations.add(format_args!(
                 "{}: ORDER-LINE should have {} rows, the sum of O_OL_CNT, but has {}",
-                Place(key),
+                DistrictLabel(key),
                 district.line_counts,
                 district.order_line_rows
             ));
@@ -170,14 +170,14 @@ fn orders_wait_or_have_a_carrier(audit: &Audit, _: &DeliveredCounts, violations:
                 violations.add(format_args!(
                     "{}, order {number}: O_CARRIER_ID should be null, because the order is in \
                      NEW-ORDER, but is {}",
-                    Place(key),
+                    DistrictLabel(key),
                     row.carrier
                 ));
                 continue;
             }
             _ => continue,
         };
-        violations.add(format_args!("{}, order {number}: {what}", Place(key)));
+        violations.add(format_args!("{}, order {number}: {what}", DistrictLabel(key)));
     }
 }
 
@@ -187,7 +187,7 @@ fn orders_have_all_lines(audit: &Audit, _: &DeliveredCounts, violations: &mut Vi
         if order.lines != expected {
             violations.add(format_args!(
                 "{}, order {number}: ORDER-LINE should have {expected} rows of it, by O_OL_CNT, but has {}",
-                Place(key),
+                DistrictLabel(key),
                 order.lines
             ));
         }
@@ -199,7 +199,7 @@ fn lines_are_delivered_with_the_order(audit: &Audit, _: &DeliveredCounts, violat
         match &order.row {
             None if order.lines > 0 => violations.add(format_args!(
                 "{}, order {number}: has {} rows in ORDER-LINE, but none in ORDER",
-                Place(key),
+                DistrictLabel(key),
                 order.lines
             )),
             None => {}
@@ -209,7 +209,7 @@ fn lines_are_delivered_with_the_order(audit: &Audit, _: &DeliveredCounts, violat
                     violations.add(format_args!(
                         "{}, order {number}: OL_DELIVERY_D should be set in {expected} of its {} lines, \
                          because O_CARRIER_ID is {}, but is set in {}",
-                        Place(key),
+                        DistrictLabel(key),
                         order.lines,
                         if row.carrier == NO_CARRIER { "null" } else { "set" },
                         order.delivered_lines
@@ -238,7 +238,7 @@ fn district_balance_is_that_of_history(audit: &Audit, _: &DeliveredCounts, viola
         if found != Some(district.paid) {
             violations.add(format_args!(
                 "{}: D_YTD should be {}, the sum of H_AMOUNT, but is {}",
-                Place(key),
+                DistrictLabel(key),
                 Money(district.paid),
                 Known(found.map(Money))
             ));
@@ -257,7 +257,7 @@ fn customer_balance_is_that_of_history(audit: &Audit, _: &DeliveredCounts, viola
                 violations.add(format_args!(
                     "{}, customer {number}: C_BALANCE should be {}, which is {} delivered less {} paid, \
                      but is {}",
-                    Place(key),
+                    DistrictLabel(key),
                     Money(expected),
                     Money(delivered),
                     Money(customer.paid),
@@ -279,14 +279,17 @@ fn delivered_orders_are_counted(audit: &Audit, delivered: &DeliveredCounts, viol
             violations.add(format_args!(
                 "{}: ORDER should have {expected} rows, which are {} in NEW-ORDER, {loaded} delivered when \
                  loaded and {in_run} delivered since, but has {}",
-                Place(key),
+                DistrictLabel(key),
                 district.new_order_rows,
                 district.order_rows
             ));
         }
     }
     for key in delivered.by_district.keys().filter(|key| !audit.districts.contains_key(*key)) {
-        violations.add(format_args!("{}: orders were delivered, but there is no such district", Place(key)));
+        violations.add(format_args!(
+            "{}: orders were delivered, but there is no such district",
+            DistrictLabel(key)
+        ));
     }
 }
 
@@ -300,7 +303,7 @@ fn customer_columns_agree(audit: &Audit, _: &DeliveredCounts, violations: &mut V
                 violations.add(format_args!(
                     "{}, customer {number}: C_BALANCE + C_YTD_PAYMENT should be {}, the amount \
                      delivered, but is {}",
-                    Place(key),
+                    DistrictLabel(key),
                     Money(expected),
                     Known(found.map(Money))
                 ));
@@ -337,7 +340,7 @@ fn add_orders_without_customer(key: &DistrictKey, district: &DistrictTally, viol
         {
             violations.add(format_args!(
                 "{}, order {number}: is of customer {}, who is missing",
-                Place(key),
+                DistrictLabel(key),
                 row.customer
             ));
         }

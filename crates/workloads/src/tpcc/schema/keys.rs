@@ -22,7 +22,7 @@ pub struct DistrictKey {
 
 impl DistrictKey {
     /// Returns the number of the group of a district's orders. Numbers are dense, so that few groups share a lock.
-    pub fn group(&self) -> u64 {
+    pub(crate) fn group(&self) -> u64 {
         u64::from(self.warehouse) * u64::from(DISTRICTS_PER_WAREHOUSE) + u64::from(self.district)
     }
 }
@@ -55,12 +55,12 @@ pub struct CustomerByNameKey {
 
 impl CustomerByNameKey {
     /// Returns the secondary key of a customer.
-    pub fn of(key: &CustomerKey, row: &Customer) -> Self {
+    pub(crate) fn of(key: &CustomerKey, row: &Customer) -> Self {
         Self { warehouse: key.warehouse, district: key.district, last: row.last, first: row.first }
     }
 
     /// Returns the range of keys of one last name in one district, in the order of first names.
-    pub fn named(warehouse: u16, district: u8, last: Text<16>) -> RangeInclusive<Self> {
+    pub(crate) fn named(warehouse: u16, district: u8, last: Text<16>) -> RangeInclusive<Self> {
         let lowest = Self { warehouse, district, last, first: Text::EMPTY };
         lowest..=Self { first: Text::MAX, ..lowest }
     }
@@ -81,7 +81,7 @@ impl HistoryKey {
     pub const LOADERS: u32 = 1 << 31;
 
     /// Returns the key of a customer's row in the initial population (clause 4.3.3.1).
-    pub fn loaded(customer: &CustomerKey) -> Self {
+    pub(crate) fn loaded(customer: &CustomerKey) -> Self {
         Self {
             worker: Self::LOADERS + u32::from(customer.warehouse),
             sequence: u32::from(customer.district) << 16 | u32::from(customer.customer),
@@ -103,7 +103,7 @@ pub struct NewOrderKey {
 impl NewOrderKey {
     /// Returns the range of a district's keys. The first key present is the oldest order to deliver (clause
     /// 2.7.4.2).
-    pub fn of_district(district: &DistrictKey) -> RangeInclusive<Self> {
+    pub(crate) fn of_district(district: &DistrictKey) -> RangeInclusive<Self> {
         let lowest = Self { warehouse: district.warehouse, district: district.district, order: 0 };
         lowest..=Self { order: u32::MAX, ..lowest }
     }
@@ -133,12 +133,12 @@ pub struct OrderByCustomerKey {
 
 impl OrderByCustomerKey {
     /// Returns the secondary key of an order.
-    pub fn of(key: &OrderKey, row: &Order) -> Self {
+    pub(crate) fn of(key: &OrderKey, row: &Order) -> Self {
         Self { warehouse: key.warehouse, district: key.district, customer: row.customer }
     }
 
     /// Returns the key of a customer's orders; the latest of them has the greatest primary key.
-    pub fn of_customer(customer: &CustomerKey) -> Self {
+    pub(crate) fn of_customer(customer: &CustomerKey) -> Self {
         let CustomerKey { warehouse, district, customer } = *customer;
         Self { warehouse, district, customer }
     }
@@ -159,7 +159,7 @@ pub struct OrderLineKey {
 
 impl OrderLineKey {
     /// Returns the range of keys of an order's lines, in the order of their numbers.
-    pub fn of_order(order: &OrderKey) -> RangeInclusive<Self> {
+    pub(crate) fn of_order(order: &OrderKey) -> RangeInclusive<Self> {
         Self::of_orders(
             &DistrictKey { warehouse: order.warehouse, district: order.district },
             order.order..=order.order,
@@ -168,7 +168,7 @@ impl OrderLineKey {
 
     /// Returns the range of keys of the lines of a district's orders with these numbers, in order (clause 2.8.2.2
     /// wants the last 20 orders).
-    pub fn of_orders(district: &DistrictKey, orders: RangeInclusive<u32>) -> RangeInclusive<Self> {
+    pub(crate) fn of_orders(district: &DistrictKey, orders: RangeInclusive<u32>) -> RangeInclusive<Self> {
         let DistrictKey { warehouse, district } = *district;
         let lowest = Self { warehouse, district, order: *orders.start(), line: 0 };
         lowest..=Self { order: *orders.end(), line: u8::MAX, ..lowest }

@@ -1,4 +1,4 @@
-//! What opacity is, by example: an attempt that must abort may have seen a state that never was.
+//! Opacity, by example: an attempt that must abort may have seen a state that never was.
 
 use hotrow::history::History;
 use hotrow::{Engine, Protocol, TBox};

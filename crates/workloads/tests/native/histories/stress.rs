@@ -1,6 +1,6 @@
 //! The same stress for protocols and mutants.
 
-use crate::mutants::{ONLY_SEEN_BY_BODIES, for_each_faultless_mutant, for_each_mutant};
+use crate::mutants::{for_each_faultless_mutant, for_each_mutant};
 use hotrow::protocols::{Visitor, for_each_protocol};
 use hotrow::sync::clock;
 use hotrow::sync::random::Random;
@@ -108,6 +108,9 @@ fn very_many_random_transactions_are_what_their_protocol_claims() {
     let transactions = transactions.map_or(1_000_000, |number| number.parse().expect("a number"));
     for_each_protocol(8, Passes { transactions });
 }
+
+/// The mutant whose fault no history shows, only what bodies say that they have seen. Exploring schedules finds it.
+const ONLY_SEEN_BY_BODIES: &str = "unchecked-rollbacks";
 
 /// Runs a mutant until its history is not serializable. What was said then.
 #[derive(Clone, Copy)]

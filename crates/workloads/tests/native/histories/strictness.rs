@@ -1,11 +1,12 @@
-//! What strictness is, by example: transactions may take effect in an order that is not that of real time. And where
-//! a protocol that lets them must not: what is absent has no timestamps, so two orders could contradict each other.
+//! Strictness, by example: transactions may take effect in an order that is not that of real time. And the case in which
+//! even a protocol that allows this must keep to real time: absence has no timestamps, so two orders could contradict
+//! each other.
 
 use hotrow::history::History;
 use hotrow::{Abort, Engine, Occ, Protocol, RetryPolicy, TBox, Table, TicToc, Tl2, Transaction, Worker};
 use hotrow_check::{Level, Report, check};
 
-/// Who would have to wait for another transaction of this thread gives up instead.
+/// An engine whose transactions give up where they would have to wait for another transaction of this thread.
 fn engine<P: Protocol>() -> Engine<P> {
     Engine::with_policy(RetryPolicy { attempts_max: 1, ..RetryPolicy::default() })
 }
@@ -90,7 +91,7 @@ enum Absence {
 fn absence_between<P: Protocol>(ordered: bool, absence: Absence) -> (bool, bool) {
     let engine = engine::<P>();
     let table = if ordered { Table::ordered(&engine, "rows") } else { Table::hash(&engine, "rows", 10) };
-    assert!(absence == Absence::Observed || table.load(7u64, 0u64));
+    assert!(absence == Absence::Observed || table.bulk_insert(7u64, 0u64));
     let x = TBox::named(&engine, "x", 0u64);
     let (mut reader, mut writer) = (engine.worker().unwrap(), engine.worker().unwrap());
     prolong(&engine, &mut writer, &x);
@@ -112,7 +113,7 @@ fn absence_between<P: Protocol>(ordered: bool, absence: Absence) -> (bool, bool)
 }
 
 #[test]
-fn what_follows_an_observed_absence_is_later_in_every_order() {
+fn an_insertion_after_an_observed_absence_is_later_in_every_order() {
     for ordered in [false, true] {
         assert_eq!(absence_between::<TicToc>(ordered, Absence::Observed), (true, false));
         assert_eq!(absence_between::<Occ>(ordered, Absence::Observed), (true, false));
@@ -120,7 +121,7 @@ fn what_follows_an_observed_absence_is_later_in_every_order() {
 }
 
 #[test]
-fn what_follows_a_deletion_is_later_in_every_order() {
+fn an_insertion_after_a_deletion_is_later_in_every_order() {
     for ordered in [false, true] {
         assert_eq!(absence_between::<TicToc>(ordered, Absence::Deletion), (true, false));
         assert_eq!(absence_between::<Occ>(ordered, Absence::Deletion), (true, false));

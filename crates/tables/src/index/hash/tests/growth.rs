@@ -14,7 +14,7 @@ fn insertions_finish_a_migration() {
     // The same key again and again touches one bucket only.
     let mut insertions = 0;
     while !array.parent.load(Ordering::Relaxed).is_null() {
-        let record = Record::new(1u64, &census);
+        let record = CountedRecord::new(1u64, &census);
         assert!(insert(&index, record, &pin, &mut |_| ()));
         assert!(index.remove(record, &pin, &mut |_| ()));
         retire(record, &pin);
@@ -32,7 +32,7 @@ fn an_estimate_that_is_far_too_large_costs_a_bounded_reservation() {
         let index = Index::with_capacity(expected);
         let pin = epoch::pin();
         assert_eq!(index.current(&pin).buckets().len(), RESERVED_MAX / AIM);
-        assert!(insert(&index, Record::new(1u64, &census), &pin, &mut |_| ()));
+        assert!(insert(&index, CountedRecord::new(1u64, &census), &pin, &mut |_| ()));
         empty(index, pin, &census);
     }
 }
@@ -48,7 +48,7 @@ fn growth_retires_what_was_observed_before_and_loses_nothing() {
     for key in 0..5_000u64 {
         let Lookup::Absent(observed) = index.get(&(1_000_000 + key), guard) else { panic!("never inserted") };
         absent.push((1_000_000 + key, observed));
-        assert!(insert(&index, Record::new(key, &census), guard, &mut |_| ()));
+        assert!(insert(&index, CountedRecord::new(key, &census), guard, &mut |_| ()));
     }
     assert!(index.memory_bytes() - bytes > 5_000 / 6 * 64);
     assert!(index.memory_bytes() < 5_000 * 50, "{} bytes", index.memory_bytes());
@@ -71,7 +71,8 @@ fn a_drain_during_growth_finds_the_records_of_both_arrays() {
     for count in 0..200u64 {
         let index = Index::with_capacity(1);
         let guard = &epoch::pin();
-        (0..count).for_each(|key| assert!(insert(&index, Record::new(key, &census), guard, &mut |_| ())));
+        (0..count)
+            .for_each(|key| assert!(insert(&index, CountedRecord::new(key, &census), guard, &mut |_| ())));
         assert!(census.alive() >= count as usize);
         let mut index = index;
         let mut drained = 0;

@@ -1,19 +1,19 @@
 //! The tests of the hash index.
 
 mod growth;
+mod interleavings;
 mod model;
-mod moments;
 mod threads;
 mod versions;
 
 use super::*;
-use crate::index::testing::{Census, Observer, Record, free, key_of, meanwhile, retire};
+use crate::index::testing::{Census, CountedRecord, Observer, free, key_of, meanwhile, retire};
 
-type Index<K> = HashIndex<Record<K>>;
+type Index<K> = HashIndex<CountedRecord<K>>;
 
 fn insert<K: Hash + Eq + Send + Sync + 'static>(
     index: &Index<K>,
-    record: NonNull<Record<K>>,
+    record: NonNull<CountedRecord<K>>,
     guard: &Guard,
     changed: &mut dyn FnMut(StructureChange),
 ) -> bool {

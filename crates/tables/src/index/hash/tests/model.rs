@@ -11,14 +11,14 @@ fn compare<K: Hash + Eq + Clone + Send + Sync + std::fmt::Debug + 'static>(
 ) {
     let census = Census::default();
     let index = Index::<K>::with_capacity(1);
-    let mut model: HashMap<K, NonNull<Record<K>>> = HashMap::new();
+    let mut model: HashMap<K, NonNull<CountedRecord<K>>> = HashMap::new();
     let mut random = Random::seeded(seed);
     for round in 0..6_000u64 {
         let guard = &epoch::pin();
         let key = key(random.below(if round < 3_000 { 2_000 } else { 300 }));
         match random.below(4) {
             0 | 1 if round % 3_000 < 2_000 => {
-                let record = Record::new(key.clone(), &census);
+                let record = CountedRecord::new(key.clone(), &census);
                 let inserted = insert(&index, record, guard, &mut |_| ());
                 assert_eq!(inserted, !model.contains_key(&key));
                 if inserted {
@@ -62,7 +62,7 @@ fn keys_of_one_hash_are_told_apart_along_the_chain() {
     let index = Index::with_capacity(100);
     let pin = epoch::pin();
     let guard = &pin;
-    let records: Vec<_> = (0..40).map(|n| Record::new(Same(n), &census)).collect();
+    let records: Vec<_> = (0..40).map(|n| CountedRecord::new(Same(n), &census)).collect();
     for &record in &records {
         assert!(insert(&index, record, guard, &mut |_| ()));
     }
@@ -87,7 +87,7 @@ fn keys_at_any_distance_spread_over_the_buckets() {
         let index = Index::with_capacity(4_096);
         let pin = epoch::pin();
         for n in 0..4_096u64 {
-            assert!(insert(&index, Record::new(n << shift, &census), &pin, &mut |_| ()));
+            assert!(insert(&index, CountedRecord::new(n << shift, &census), &pin, &mut |_| ()));
         }
         let per_entry = index.memory_bytes() as f64 / 4_096.0;
         assert!(per_entry < 22.0, "{per_entry} bytes for keys {} apart", 1u64 << shift);
@@ -102,7 +102,7 @@ fn emptied_overflow_buckets_are_given_back() {
     let before = index.memory_bytes();
     for _ in 0..20 {
         let guard = &epoch::pin();
-        let records: Vec<_> = (0..20).map(|n| Record::new(Same(n), &census)).collect();
+        let records: Vec<_> = (0..20).map(|n| CountedRecord::new(Same(n), &census)).collect();
         records.iter().for_each(|&record| assert!(insert(&index, record, guard, &mut |_| ())));
         assert_eq!(index.memory_bytes(), before + 3 * 64);
         for record in records {

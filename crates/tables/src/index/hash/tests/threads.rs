@@ -23,7 +23,7 @@ fn long_chains_are_found_while_they_migrate() {
     let pin = epoch::pin();
     let index = Index::with_capacity(1);
     for n in 0..13 * 64 {
-        assert!(insert(&index, Record::new(Grouped(n), &census), &pin, &mut |_| ()));
+        assert!(insert(&index, CountedRecord::new(Grouped(n), &census), &pin, &mut |_| ()));
     }
     thread::scope(|scope| {
         for thread in 0..2 {
@@ -65,7 +65,7 @@ fn growth_while_four_threads_insert_remove_and_look_up() {
                             let Lookup::Absent(observed) = index.get(&key, guard) else { panic!("mine") };
                             let mut observer = Observer::default();
                             observer.observe(observed);
-                            let record = Record::new(key, census);
+                            let record = CountedRecord::new(key, census);
                             assert!(insert(index, record, guard, &mut |_| ()));
                             assert!(!observer.unchanged(guard), "the insertion of {key} went unnoticed");
                             mine.insert(key, record);
@@ -105,7 +105,9 @@ fn two_threads_that_insert_the_same_key_do_not_both_succeed() {
                 let (index, census) = (&index, &census);
                 scope.spawn(move || {
                     (0..3_000u64)
-                        .filter(|&key| insert(index, Record::new(key, census), &epoch::pin(), &mut |_| ()))
+                        .filter(|&key| {
+                            insert(index, CountedRecord::new(key, census), &epoch::pin(), &mut |_| ())
+                        })
                         .count() as u64
                 })
             })

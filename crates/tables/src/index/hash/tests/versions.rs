@@ -7,7 +7,7 @@ fn an_observed_bucket_is_described_by_a_record_of_its() {
     let census = Census::default();
     let index = Index::with_capacity(1_000);
     let pin = epoch::pin();
-    let record = Record::new(Same(1), &census);
+    let record = CountedRecord::new(Same(1), &census);
     let Lookup::Absent(observed) = index.get(&Same(2), &pin) else { panic!("never inserted") };
     // SAFETY: observed under the pin.
     let described = || unsafe { index.record_at(observed.node, &pin) };
@@ -38,7 +38,7 @@ fn an_insertion_changes_the_absence_that_was_observed_of_its_key_only() {
         unsafe { observed.node.as_ref() }.unchanged(observed.version)
     };
     assert!(observers.iter().all(unchanged));
-    let record = Record::new(77, &census);
+    let record = CountedRecord::new(77, &census);
     assert!(insert(&index, record, guard, &mut |_| ()));
     let changed = observers[77].node;
     assert!(!unchanged(&observers[77]));
@@ -64,14 +64,16 @@ fn an_observer_follows_its_own_changes_and_notices_those_of_others() {
         let Lookup::Absent(observed) = index.get(&key, guard) else { panic!("not inserted yet") };
         observer.observe(observed);
         others.observe(observed);
-        assert!(insert(&index, Record::new(key, &census), guard, &mut |change| observer.follow(change)));
+        assert!(
+            insert(&index, CountedRecord::new(key, &census), guard, &mut |change| observer.follow(change))
+        );
         assert!(observer.unchanged(guard));
         assert!(!others.unchanged(guard));
     }
     // This insertion is not followed, as if another thread made it.
     let Lookup::Absent(observed) = index.get(&500, guard) else { panic!("never inserted") };
     observer.observe(observed);
-    assert!(insert(&index, Record::new(500, &census), guard, &mut |_| ()));
+    assert!(insert(&index, CountedRecord::new(500, &census), guard, &mut |_| ()));
     assert!(!observer.unchanged(guard));
     empty(index, pin, &census);
 }
@@ -87,7 +89,7 @@ fn a_bucket_that_must_not_be_changed_is_named_and_stays_as_it_is() {
         let named = index.node_of(&key, &pin);
         let Lookup::Absent(absent) = index.get(&key, &pin) else { panic!("never inserted") };
         assert_eq!(absent, named);
-        let record = Record::new(key, &census);
+        let record = CountedRecord::new(key, &census);
         // SAFETY: the tests free records only after they have removed them.
         let try_insert =
             |may: &dyn Fn(Observed) -> bool| unsafe { index.insert(record, &pin, &mut |_| (), may) };

@@ -1,21 +1,21 @@
 //! The tests of the ordered index. Nodes hold four entries in test builds, so that they are split and unlinked all
 //! the time.
 
+mod interleavings;
 mod model;
-mod moments;
 mod shape;
 mod threads;
 mod versions;
 
 use super::*;
 use crate::index::Insertion;
-use crate::index::testing::{Census, Record, free, key_of, retire};
+use crate::index::testing::{Census, CountedRecord, free, key_of, retire};
 use hotrow_core::StructureChange;
 use hotrow_core::epoch;
 use std::ops::Bound;
 
-type Index<K> = OrderedIndex<Record<K>>;
-type Pointer<K> = NonNull<Record<K>>;
+type Index<K> = OrderedIndex<CountedRecord<K>>;
+type Pointer<K> = NonNull<CountedRecord<K>>;
 
 fn ignore(_: StructureChange) {}
 

@@ -25,7 +25,7 @@ fn compare<K: Key>(seed: u64, keys: u64, key: impl Fn(u64) -> K) {
         let inserts = if round / 1_000 % 2 == 0 { 5 } else { 1 };
         match random.below(10) {
             at if at < inserts => {
-                let record = Record::new(key(n), &census);
+                let record = CountedRecord::new(key(n), &census);
                 let inserted = insert(&index, record, guard, &mut ignore);
                 assert_eq!(inserted, !model.contains_key(&n));
                 if inserted {
@@ -107,7 +107,7 @@ fn a_range_turned_around_is_empty() {
     let census = Census::default();
     let index = Index::new();
     let guard = epoch::pin();
-    (0..50u64).for_each(|key| assert!(insert(&index, Record::new(key, &census), &guard, &mut ignore)));
+    (0..50u64).for_each(|key| assert!(insert(&index, CountedRecord::new(key, &census), &guard, &mut ignore)));
     for direction in [Direction::Ascending, Direction::Descending] {
         for (low, high) in [
             (Bound::Included(30), Bound::Included(20)),

@@ -25,7 +25,7 @@ pub(super) fn check<K: Key>(index: &Index<K>, guard: &Guard) -> Shape {
 }
 
 fn check_below<K: Key>(
-    node: Reached<'_, K::Image, Record<K>>,
+    node: Reached<'_, K::Image, CountedRecord<K>>,
     (low, high): (Option<K::Image>, Option<K::Image>),
     is_root: bool,
     guard: &Guard,
@@ -77,7 +77,7 @@ fn a_queue_does_not_grow() {
     let mut bytes_max = 0;
     for key in 0..20_000u64 {
         let guard = &epoch::pin();
-        let record = Record::new(key, &census);
+        let record = CountedRecord::new(key, &census);
         assert!(insert(&index, record, guard, &mut ignore));
         queue.push_back(record);
         if queue.len() > 50 {
@@ -103,7 +103,7 @@ fn a_queue_that_runs_down_does_not_grow() {
     let mut queue = std::collections::VecDeque::new();
     for key in (0..20_000u64).rev() {
         let guard = &epoch::pin();
-        let record = Record::new(key, &census);
+        let record = CountedRecord::new(key, &census);
         assert!(insert(&index, record, guard, &mut ignore));
         queue.push_back(record);
         if queue.len() > 50 {
@@ -125,7 +125,7 @@ fn ascending_runs_leave_full_leaves_behind() {
     // Ten districts whose orders ascend side by side.
     for order in 0..400 {
         for district in 0..10 {
-            assert!(insert(&index, Record::new((district, order), &census), &guard, &mut ignore));
+            assert!(insert(&index, CountedRecord::new((district, order), &census), &guard, &mut ignore));
         }
     }
     let shape = check(&index, &guard);
@@ -139,7 +139,8 @@ fn ascending_keys_leave_full_nodes_behind_on_every_level() {
     let census = Census::default();
     let index = Index::new();
     let guard = epoch::pin();
-    (0..4_000u64).for_each(|key| assert!(insert(&index, Record::new(key, &census), &guard, &mut ignore)));
+    (0..4_000u64)
+        .for_each(|key| assert!(insert(&index, CountedRecord::new(key, &census), &guard, &mut ignore)));
     let shape = check(&index, &guard);
     assert!(shape.leaves <= 4_000 / LEAF_ENTRIES + 1, "{shape:?}");
     // An inner node keeps one child fewer than its capacity, as it is split before its last child is.
@@ -159,7 +160,7 @@ fn emptying_in_any_order_leaves_one_empty_leaf() {
     for seed in 0..20 {
         let mut random = hotrow_sync::random::Random::seeded(seed);
         let index = Index::new();
-        let mut records: Vec<_> = (0..300u64).map(|key| Record::new(key, &census)).collect();
+        let mut records: Vec<_> = (0..300u64).map(|key| CountedRecord::new(key, &census)).collect();
         random.shuffle(&mut records);
         let guard = &epoch::pin();
         records.iter().for_each(|&record| assert!(insert(&index, record, guard, &mut ignore)));
@@ -182,7 +183,7 @@ fn emptying_in_any_order_leaves_one_empty_leaf() {
 fn a_drop_frees_the_nodes_and_leaves_the_records() {
     let census = Census::default();
     let index = Index::new();
-    let records: Vec<_> = (0..100u64).map(|key| Record::new(key, &census)).collect();
+    let records: Vec<_> = (0..100u64).map(|key| CountedRecord::new(key, &census)).collect();
     records.iter().for_each(|&record| assert!(insert(&index, record, &epoch::pin(), &mut ignore)));
     drop(index);
     assert_eq!(census.alive(), 100);

@@ -29,7 +29,7 @@ impl Worker<'_> {
                     Lookup::Absent(observed) => observer.observe(observed),
                     Lookup::Found(_) => panic!("{key} is mine, and not there"),
                 }
-                let record = Record::new(key, self.census);
+                let record = CountedRecord::new(key, self.census);
                 assert!(insert(self.index, record, guard, &mut ignore));
                 assert!(!observer.unchanged(guard), "the insertion of {key} went unnoticed");
                 self.mine.insert(key, record);
@@ -120,7 +120,7 @@ fn four_queues_side_by_side_do_not_grow() {
                 let mut queue = std::collections::VecDeque::new();
                 for order in 0..8_000u32 {
                     let guard = &epoch::pin();
-                    let record = Record::new((number, order), census);
+                    let record = CountedRecord::new((number, order), census);
                     assert!(insert(index, record, guard, &mut ignore));
                     queue.push_back(record);
                     if queue.len() > 10 {
@@ -163,7 +163,9 @@ fn threads_that_insert_the_same_key_do_not_both_succeed() {
                 let (index, census) = (&index, &census);
                 scope.spawn(move || {
                     (0..3_000)
-                        .filter(|&key| insert(index, Record::new(key, census), &epoch::pin(), &mut ignore))
+                        .filter(|&key| {
+                            insert(index, CountedRecord::new(key, census), &epoch::pin(), &mut ignore)
+                        })
                         .count()
                 })
             })

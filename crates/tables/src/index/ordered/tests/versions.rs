@@ -39,7 +39,7 @@ fn even_keys(count: u64, census: &Census, guard: &Guard) -> (Index<u64>, BTreeMa
     let index = Index::new();
     let mut records = BTreeMap::new();
     for key in (0..count).map(|n| 2 * n) {
-        let record = Record::new(key, census);
+        let record = CountedRecord::new(key, census);
         assert!(insert(&index, record, guard, &mut ignore));
         records.insert(key, record);
     }
@@ -54,7 +54,7 @@ fn an_insertion_is_noticed_by_whoever_observed_the_absence_of_its_key() {
     for key in (0..100).map(|n| 2 * n + 1) {
         let observer = observe_absence(&index, key, &guard);
         assert!(observer.unchanged(&guard));
-        assert!(insert(&index, Record::new(key, &census), &guard, &mut ignore));
+        assert!(insert(&index, CountedRecord::new(key, &census), &guard, &mut ignore));
         assert!(!observer.unchanged(&guard), "{key}");
     }
     empty(index, guard, &census);
@@ -87,7 +87,7 @@ fn a_change_far_away_is_not_noticed() {
     let absent = observe_absence(&index, 31, &guard);
     // Splits, and removals of leaves.
     for key in (301..400).step_by(2) {
-        assert!(insert(&index, Record::new(key, &census), &guard, &mut ignore));
+        assert!(insert(&index, CountedRecord::new(key, &census), &guard, &mut ignore));
     }
     for key in (100..200).step_by(2) {
         remove(&index, records[&key], &guard);
@@ -136,7 +136,7 @@ fn a_scan_notices_every_insertion_and_removal_in_its_range() {
                         true
                     }
                     None if !shrinks => {
-                        let record = Record::new(key, &census);
+                        let record = CountedRecord::new(key, &census);
                         model.insert(key, record);
                         insert(&index, record, guard, &mut ignore)
                     }
@@ -172,7 +172,7 @@ fn an_emptied_range_is_still_observed() {
             let (observer, found) =
                 observe_scan(&index, Bound::Included(60), Bound::Excluded(140), direction, 1, &guard);
             assert_eq!(found, []);
-            let record = Record::new(key, &census);
+            let record = CountedRecord::new(key, &census);
             assert!(insert(&index, record, &guard, &mut ignore));
             assert!(!observer.unchanged(&guard), "{key}");
             let (observer, found) =
@@ -196,7 +196,7 @@ fn an_observer_follows_its_own_insertions_across_splits() {
             observe_scan(&index, Bound::Unbounded, Bound::Unbounded, Direction::Ascending, 1, &guard);
         for _ in 0..200 {
             let key = random.below(10_000);
-            let record = Record::new(key, &census);
+            let record = CountedRecord::new(key, &census);
             insert(&index, record, &guard, &mut |change| observer.follow(change));
             assert!(observer.unchanged(&guard), "a transaction that aborts itself");
         }
@@ -204,7 +204,7 @@ fn an_observer_follows_its_own_insertions_across_splits() {
         let key = 10_000 + random.below(10) * 5_000;
         let key =
             if random.chance(0.5) { key } else { (0..).find(|key| is_absent(&index, *key, &guard)).unwrap() };
-        assert!(insert(&index, Record::new(key, &census), &guard, &mut ignore));
+        assert!(insert(&index, CountedRecord::new(key, &census), &guard, &mut ignore));
         assert!(!observer.unchanged(&guard));
         empty(index, guard, &census);
     }
@@ -223,10 +223,11 @@ fn following_covers_every_part_of_a_split_range() {
         let (mut observer, _) =
             observe_scan(&index, Bound::Unbounded, Bound::Unbounded, Direction::Descending, 1, &guard);
         for key in [50u64, 20, 22, 24, 26, 28, 30, 80, 78, 76, 74, 72, 2, 4, 6, 90, 92, 94, 96] {
-            assert!(insert(&index, Record::new(key, &census), &guard, &mut |change| observer.follow(change)));
+            assert!(insert(&index, CountedRecord::new(key, &census), &guard, &mut |change| observer
+                .follow(change)));
             assert!(observer.unchanged(&guard));
         }
-        assert!(insert(&index, Record::new(other, &census), &guard, &mut ignore));
+        assert!(insert(&index, CountedRecord::new(other, &census), &guard, &mut ignore));
         assert!(!observer.unchanged(&guard), "{other}");
         empty(index, guard, &census);
     }
@@ -238,9 +239,11 @@ fn a_change_by_another_thread_is_not_followed() {
     let guard = epoch::pin();
     let (index, _) = even_keys(10, &census, &guard);
     let mut observer = observe_absence(&index, 101, &guard);
-    assert!(insert(&index, Record::new(101, &census), &guard, &mut ignore));
+    assert!(insert(&index, CountedRecord::new(101, &census), &guard, &mut ignore));
     for key in (103..200).step_by(2) {
-        assert!(insert(&index, Record::new(key, &census), &guard, &mut |change| observer.follow(change)));
+        assert!(
+            insert(&index, CountedRecord::new(key, &census), &guard, &mut |change| observer.follow(change))
+        );
     }
     assert!(!observer.unchanged(&guard));
     empty(index, guard, &census);
@@ -274,7 +277,7 @@ fn a_leaf_that_must_not_be_changed_is_named_and_stays_as_it_is() {
         // Some leaves are full and would be split.
         let (all, _) =
             observe_scan(&index, Bound::Unbounded, Bound::Unbounded, Direction::Ascending, 999, &guard);
-        let record = Record::new(key, &census);
+        let record = CountedRecord::new(key, &census);
         // SAFETY: the tests free records only after they have removed them.
         let try_insert = |may: &dyn Fn(Observed) -> bool| unsafe {
             index.insert(record, &guard, None, &mut ignore, may).0
@@ -301,14 +304,14 @@ fn a_cursor_that_goes_back_delivers_the_leaf_as_it_is_by_then() {
         let mut cursor = index.cursor(Bound::Included(10), Bound::Excluded(50), direction);
         let (mut keys, mut inserted) = (Vec::new(), 11);
         loop {
-            let place = cursor.place();
+            let position = cursor.position();
             let Some(leaf) = cursor.next(&guard) else { break };
             let observed = leaf.observed;
             // Every leaf changes once before it counts.
             if inserted < 50 && index.node_of(&inserted, &guard).node == observed.node {
-                assert!(insert(&index, Record::new(inserted, &census), &guard, &mut ignore));
+                assert!(insert(&index, CountedRecord::new(inserted, &census), &guard, &mut ignore));
                 inserted += 2;
-                cursor.go_back(place);
+                cursor.go_back(position);
                 continue;
             }
             keys.extend(leaf.records.iter().map(|&record| key_of(record, &guard)));

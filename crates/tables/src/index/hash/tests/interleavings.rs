@@ -45,7 +45,12 @@ fn chain(count: u64) -> (Arc<Index<Meddling>>, Census) {
     let census = Census::default();
     let index = Index::with_capacity(100);
     for n in 0..count {
-        assert!(insert(&index, Record::new(Meddling::harmless(n), &census), &epoch::pin(), &mut |_| ()));
+        assert!(insert(
+            &index,
+            CountedRecord::new(Meddling::harmless(n), &census),
+            &epoch::pin(),
+            &mut |_| ()
+        ));
     }
     (Arc::new(index), census)
 }
@@ -75,7 +80,12 @@ fn a_key_inserted_behind_a_lookups_back_is_found() {
     let (index, census) = chain(5);
     let (other, deeds) = (Arc::clone(&index), census.clone());
     let key = Meddling::with(77, move || {
-        assert!(insert(&other, Record::new(Meddling::harmless(77), &deeds), &epoch::pin(), &mut |_| ()));
+        assert!(insert(
+            &other,
+            CountedRecord::new(Meddling::harmless(77), &deeds),
+            &epoch::pin(),
+            &mut |_| ()
+        ));
     });
     assert!(matches!(index.get(&key, &epoch::pin()), Lookup::Found(_)));
     end(index, &census);
@@ -86,9 +96,14 @@ fn a_key_inserted_behind_an_insertions_back_is_not_inserted_twice() {
     let (index, census) = chain(5);
     let (other, deeds) = (Arc::clone(&index), census.clone());
     let key = Meddling::with(77, move || {
-        assert!(insert(&other, Record::new(Meddling::harmless(77), &deeds), &epoch::pin(), &mut |_| ()));
+        assert!(insert(
+            &other,
+            CountedRecord::new(Meddling::harmless(77), &deeds),
+            &epoch::pin(),
+            &mut |_| ()
+        ));
     });
-    assert!(!insert(&index, Record::new(key, &census), &epoch::pin(), &mut |_| ()));
+    assert!(!insert(&index, CountedRecord::new(key, &census), &epoch::pin(), &mut |_| ()));
     end(index, &census);
 }
 
@@ -100,7 +115,7 @@ fn a_key_inserted_into_the_larger_array_behind_a_lookups_back_is_found() {
         let guard = &epoch::pin();
         let array = other.current(guard);
         other.grow(array);
-        assert!(insert(&other, Record::new(Meddling::harmless(77), &deeds), guard, &mut |_| ()));
+        assert!(insert(&other, CountedRecord::new(Meddling::harmless(77), &deeds), guard, &mut |_| ()));
         let at = array.position(Hash64::of(&Meddling::harmless(77)));
         assert_eq!(array.buckets()[at].version.stable(), None, "retired");
     });
@@ -116,7 +131,7 @@ fn a_bucket_is_latched_while_it_is_being_filled() {
         let index = Rc::new(Index::with_capacity(1));
         let pin = epoch::pin();
         for n in 0..41 {
-            assert!(insert(&index, Record::new(Same(n), &census), &pin, &mut |_| ()));
+            assert!(insert(&index, CountedRecord::new(Same(n), &census), &pin, &mut |_| ()));
         }
         index.grow(index.current(&pin));
         let array = index.current(&pin);

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// The number of an operation in its recording.
+/// The number of an operation in its trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct OperationId(pub u32);
 
@@ -35,8 +35,8 @@ pub struct Operation {
     pub key: String,
     /// The kind of the operation.
     pub kind: OperationKind,
-    /// True if the table is declared fixed (immutable), so that the operation conflicts with nothing.
-    pub fixed: bool,
+    /// True if the table is declared immutable, so that the operation conflicts with nothing.
+    pub immutable: bool,
     /// The group, for an insert that names one.
     pub group: Option<u64>,
     /// The operations whose results are inputs of this one: its key, its row, the input of its change.
@@ -48,7 +48,7 @@ pub struct Operation {
 
 /// The operations of one execution of a procedure, in order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Recorded {
+pub struct ProcedureTrace {
     /// The operations. An [`OperationId`] is a position here.
     pub operations: Vec<Operation>,
     /// The operations on which the procedure's output depends.
@@ -57,21 +57,21 @@ pub struct Recorded {
     pub rolls_back: bool,
 }
 
-impl Recorded {
+impl ProcedureTrace {
     /// True if nothing was forced, so that the rows to be touched are known before any is read.
     pub fn is_tame(&self) -> bool {
         self.operations.iter().all(|operation| operation.control.is_empty())
     }
 }
 
-impl fmt::Display for Recorded {
+impl fmt::Display for ProcedureTrace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let list = |ids: &[OperationId]| ids.iter().map(|id| id.0.to_string()).collect::<Vec<_>>().join(" ");
         for (number, operation) in self.operations.iter().enumerate() {
-            let Operation { table, key, kind, fixed, group, data, control } = operation;
+            let Operation { table, key, kind, immutable, group, data, control } = operation;
             write!(f, "{number:3} {kind:?} {table}[{key}]")?;
-            if *fixed {
-                write!(f, " static")?;
+            if *immutable {
+                write!(f, " immutable")?;
             }
             if let Some(group) = group {
                 write!(f, " group {group}")?;

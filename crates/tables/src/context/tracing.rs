@@ -1,22 +1,22 @@
-//! The recording context: runs operations, and records them with their dependencies.
+//! The tracing context: runs operations, and traces them with their dependencies.
 
 use crate::context::Eager;
 use crate::database::{IndexRef, TableRef};
 use crate::index::Direction;
 use crate::key::Key;
 use crate::procedure::{Context, Data, KeyRange};
-use crate::recording::{Operation, OperationId, OperationKind, Recorded};
+use crate::trace::{Operation, OperationId, OperationKind, ProcedureTrace};
 use hotrow_core::{Abort, Protocol, Value};
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
-/// Runs each operation and records it: table, key, kind, and the operations on whose results it depends. Chopping
-/// (dbx-tc §3.1) and dependency graphs (stealdb §3.1) are made from such recordings.
+/// Runs each operation and traces it: table, key, kind, and the operations on whose results it depends. Chopping
+/// (dbx-tc §3.1) and dependency graphs (stealdb §3.1) are made from such traces.
 ///
 /// The operations really run, in a transaction that is then rolled back, so that forced values are real ones.
-pub struct Recording<'a, 'w, P: Protocol> {
+pub struct Tracing<'a, 'w, P: Protocol> {
     eager: Eager<'a, 'w, P>,
-    recorded: Recorded,
+    trace: ProcedureTrace,
     /// The operations whose results the procedure has forced so far.
     forced: BTreeSet<OperationId>,
 }
@@ -28,33 +28,33 @@ pub struct Traced<T> {
     sources: BTreeSet<OperationId>,
 }
 
-impl<'a, 'w, P: Protocol> Recording<'a, 'w, P> {
+impl<'a, 'w, P: Protocol> Tracing<'a, 'w, P> {
     pub(crate) fn new(eager: Eager<'a, 'w, P>) -> Self {
-        Self { eager, recorded: Recorded::default(), forced: BTreeSet::new() }
+        Self { eager, trace: ProcedureTrace::default(), forced: BTreeSet::new() }
     }
 
-    pub(crate) fn finish<T>(self, output: Option<&Traced<T>>) -> Recorded {
-        let mut recorded = self.recorded;
-        recorded.output = output.map_or_else(Vec::new, |output| output.sources.iter().copied().collect());
-        recorded
+    pub(crate) fn finish<T>(self, output: Option<&Traced<T>>) -> ProcedureTrace {
+        let mut trace = self.trace;
+        trace.output = output.map_or_else(Vec::new, |output| output.sources.iter().copied().collect());
+        trace
     }
 
-    /// Records an operation and returns its result as a traced value.
+    /// Traces an operation and returns its result as a traced value.
     fn note<T>(
         &mut self,
         table: String,
         key: String,
         kind: OperationKind,
-        fixed: bool,
+        immutable: bool,
         data: BTreeSet<OperationId>,
         value: T,
     ) -> Traced<T> {
-        let id = OperationId(self.recorded.operations.len() as u32);
-        self.recorded.operations.push(Operation {
+        let id = OperationId(self.trace.operations.len() as u32);
+        self.trace.operations.push(Operation {
             table,
             key,
             kind,
-            fixed,
+            immutable,
             group: None,
             data: data.into_iter().collect(),
             control: self.forced.iter().copied().collect(),
@@ -67,7 +67,7 @@ fn union(first: &BTreeSet<OperationId>, second: &BTreeSet<OperationId>) -> BTree
     first.union(second).copied().collect()
 }
 
-impl<P: Protocol> Context for Recording<'_, '_, P> {
+impl<P: Protocol> Context for Tracing<'_, '_, P> {
     type Val<T: Data> = Traced<T>;
     type Stop = Abort;
 
@@ -81,10 +81,10 @@ impl<P: Protocol> Context for Recording<'_, '_, P> {
         key: Traced<K>,
         look: impl FnOnce(&R) -> O + Send + 'static,
     ) -> Result<Traced<Option<O>>, Abort> {
-        let (name, fixed, text) =
-            (self.eager.table_name(table), self.eager.is_fixed(table), format!("{:?}", key.value));
+        let (name, immutable, text) =
+            (self.eager.table_name(table), self.eager.is_immutable(table), format!("{:?}", key.value));
         let value = self.eager.read(table, key.value, look)?;
-        Ok(self.note(name, text, OperationKind::Read, fixed, key.sources, value))
+        Ok(self.note(name, text, OperationKind::Read, immutable, key.sources, value))
     }
 
     fn update<K: Key, R: Value, I: Data, O: Data>(
@@ -146,7 +146,7 @@ impl<P: Protocol> Context for Recording<'_, '_, P> {
         row: Traced<R>,
     ) -> Result<Traced<bool>, Abort> {
         let value = self.insert(table, key, row)?;
-        if let Some(operation) = self.recorded.operations.last_mut() {
+        if let Some(operation) = self.trace.operations.last_mut() {
             operation.group = Some(group);
         }
         Ok(value)
@@ -174,7 +174,7 @@ impl<P: Protocol> Context for Recording<'_, '_, P> {
         let Some(key) = value else { return Ok(Traced { value: None, sources: found.sources }) };
         let taken =
             self.note(name, format!("{key:?}"), OperationKind::Delete, false, found.sources, Some(key));
-        if let Some(operation) = self.recorded.operations.last_mut() {
+        if let Some(operation) = self.trace.operations.last_mut() {
             operation.group = Some(group);
         }
         Ok(taken)
@@ -228,10 +228,10 @@ impl<P: Protocol> Context for Recording<'_, '_, P> {
         initial: A,
         fold: impl FnMut(&mut A, &K, &R) -> ControlFlow<()> + Send + 'static,
     ) -> Result<Traced<A>, Abort> {
-        let (name, fixed, text) =
-            (self.eager.table_name(table), self.eager.is_fixed(table), range.value.to_string());
+        let (name, immutable, text) =
+            (self.eager.table_name(table), self.eager.is_immutable(table), range.value.to_string());
         let value = self.eager.scan(table, range.value, direction, initial, fold)?;
-        Ok(self.note(name, text, OperationKind::Scan, fixed, range.sources, value))
+        Ok(self.note(name, text, OperationKind::Scan, immutable, range.sources, value))
     }
 
     fn scan_index<S: Key, K: Key, R: Value, A: Data>(

@@ -1,5 +1,5 @@
 //! Every interleaving of an optimistic operation with a change by "another thread", stepped on one thread: the
-//! change happens at the first moment at which it can, then at the second, and so on.
+//! change happens at the first point at which it can, then at the second, and so on.
 
 use super::*;
 use crate::index::testing::{Observer, meanwhile};
@@ -27,7 +27,7 @@ impl World {
     }
 
     fn insert(&self, key: u64) -> bool {
-        let record = Record::new(key, &self.census);
+        let record = CountedRecord::new(key, &self.census);
         let inserted = insert(&self.index, record, &epoch::pin(), &mut ignore);
         if inserted {
             assert!(self.model.borrow_mut().insert(key, record).is_none(), "{key} is in the tree twice");
@@ -91,7 +91,7 @@ const REMOVALS: &[Deed] = &[
     },
 ];
 
-/// Tries `operation` on small trees, with each action at each of the operation's moments. The operation gets the
+/// Tries `operation` on small trees, with each action at each of the operation's interleaving points. The operation gets the
 /// tree, the keys before the action, and a function that runs a closure together with the action.
 fn for_each_interleaving(
     deeds: &[Deed],
@@ -185,7 +185,7 @@ fn an_insertion_is_right_whatever_happens_meanwhile() {
     for key in 0..20 {
         for_each_interleaving(&all_deeds(), |world, _, with_deed| {
             let guard = &epoch::pin();
-            let record = Record::new(key, &world.census);
+            let record = CountedRecord::new(key, &world.census);
             let mut inserted = false;
             with_deed(&mut || inserted = insert(&world.index, record, guard, &mut ignore));
             let mut model = world.model.borrow_mut();
@@ -220,7 +220,7 @@ fn an_insertion_near_an_earlier_one_is_right_whatever_happens_meanwhile() {
                 [12, 14].into_iter().for_each(|key| world.remove(key));
                 let guard = &epoch::pin();
                 let insert = |key, near| {
-                    let record = Record::new(key, &world.census);
+                    let record = CountedRecord::new(key, &world.census);
                     // SAFETY: the tests free records only after they have removed them. The finger is this tree's.
                     let (insertion, finger) =
                         unsafe { world.index.insert(record, guard, near, &mut ignore, |_| true) };
@@ -250,7 +250,7 @@ fn an_insertion_right_behind_an_earlier_one_does_not_go_down_the_tree() {
     [12, 14].into_iter().for_each(|key| world.remove(key));
     {
         let guard = &epoch::pin();
-        let record = Record::new(9, &census);
+        let record = CountedRecord::new(9, &census);
         world.model.borrow_mut().insert(9, record);
         // SAFETY: the tests free records only after they have removed them.
         let (_, finger) = unsafe { world.index.insert(record, guard, None, &mut ignore, |_| true) };

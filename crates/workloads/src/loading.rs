@@ -1,0 +1,39 @@
+//! Loading of the initial data by several threads.
+
+use crate::error::BenchError;
+use crate::observer::Observer;
+use hotrow::sync::atomic::{AtomicU64, Ordering};
+use hotrow::sync::thread;
+
+/// Loads the data part by part: several threads take the parts in order, and each passes its own to `load`.
+///
+/// # Errors
+///
+/// [`BenchError::Load`] with the message of a `load` that fails, or if one panics. The other threads go on until no
+/// part is left.
+pub(crate) fn load_parts<T: Sync>(
+    parts: &[T],
+    threads: usize,
+    observer: &dyn Observer,
+    load: impl Fn(&T) -> Result<(), String> + Sync,
+) -> Result<(), BenchError> {
+    let (next, done) = (AtomicU64::new(0), AtomicU64::new(0));
+    let total = parts.len() as u64;
+    observer.loading(0, total);
+    let work = || -> Result<(), String> {
+        // Relaxed, both: the counters hand out numbers; joining the threads orders the data.
+        while let Some(part) = parts.get(next.fetch_add(1, Ordering::Relaxed) as usize) {
+            load(part)?;
+            observer.loading(done.fetch_add(1, Ordering::Relaxed) + 1, total);
+        }
+        Ok(())
+    };
+    thread::scope(|scope| {
+        let threads: Vec<_> = (0..threads.max(1)).map(|_| scope.spawn(work)).collect();
+        for thread in threads {
+            let loaded = thread.join().unwrap_or_else(|_| Err(String::from("a loading thread panicked")));
+            loaded.map_err(BenchError::Load)?;
+        }
+        Ok(())
+    })
+}
