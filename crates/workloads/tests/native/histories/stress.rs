@@ -8,7 +8,7 @@ use hotrow::sync::thread;
 use hotrow::{Engine, Protocol, RetryPolicy};
 use hotrow_check::Report;
 use hotrow_workloads::stress::StressOptions;
-use hotrow_workloads::{Check, End, Unobserved, Workload, WorkloadDefinition as _};
+use hotrow_workloads::{End, Unobserved, Workload, WorkloadDefinition as _};
 use std::time::Duration;
 
 /// Memory for a history: never reached here.
@@ -39,8 +39,9 @@ impl Batch {
         Self { options, threads: [2, 3, 4, 8][random.below(4) as usize], transactions, seed }
     }
 
-    /// Runs it and judges it: the workload's own checks that failed, and the verdict on the history.
-    fn run<P: Protocol>(self, protocol: &str) -> (Vec<Check>, Report) {
+    /// Runs it and judges it: the messages of failed transactions and of the workload's own failed checks, and the verdict
+    /// on the history.
+    fn run<P: Protocol>(self, protocol: &str) -> (Vec<String>, Report) {
         let Self { options, threads, transactions, seed } = self;
         let engine = Engine::<P>::named(protocol, RetryPolicy::default()).unwrap();
         let stress = options.load(&engine, threads, seed, &Unobserved).unwrap();
@@ -51,23 +52,25 @@ impl Batch {
                     let (stress, engine) = (&stress, &engine);
                     scope.spawn(move || {
                         let mut worker = engine.worker().unwrap();
-                        let mut client = stress.client(number, threads, seed);
+                        let (mut client, mut said) = (stress.client(number, threads, seed), Vec::new());
                         for _ in 0..transactions {
                             stress.prepare(&mut client);
                             if let End::Failed(message) = stress.run_one(&mut worker, &mut client).end {
-                                panic!("{message}");
+                                said.push(message);
                             }
                         }
-                        client
+                        (client, said)
                     })
                 })
                 .collect();
-            started.into_iter().map(|thread| thread.join().unwrap()).collect()
+            started.into_iter().map(|thread| thread.join().unwrap()).collect::<Vec<_>>()
         });
+        let (clients, said): (Vec<_>, Vec<_>) = clients.into_iter().unzip();
         let history = recording.finish();
         assert!(history.complete);
         let failed = stress.checks(&mut engine.worker().unwrap(), clients);
-        let failed = failed.into_iter().filter(|check| !check.passed).collect();
+        let failed = failed.into_iter().filter(|check| !check.passed).map(|check| format!("{check:?}"));
+        let failed = said.into_iter().flatten().chain(failed).collect();
         (failed, hotrow_check::check(&history).unwrap())
     }
 }
@@ -130,7 +133,7 @@ impl Visitor for Caught {
             seed += 1;
             let (failed, report) = Batch::drawn(seed, 400).run::<P>(name);
             if !report.serializable {
-                return Some(format!("{seed} histories: {failed:?}\n{report}"));
+                return Some(format!("{seed} histories: {:?}\n{report}", failed.first()));
             }
         }
         None
