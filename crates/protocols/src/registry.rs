@@ -44,26 +44,23 @@ macro_rules! registry {
     ($first:ty, $($other:ty),* $(,)?) => {
         registry!(@all $first, $($other),*);
 
-        /// Calls the visitor with the protocol of this name if it is the first of the registry or defers operations.
-        /// The visit is compiled for these protocols only: the conditions are constants.
-        fn with_deferring_protocol<V: Visitor>(name: &str, visitor: V) -> Option<V::Output> {
-            if <$first>::options(name).is_some() {
-                return Some(visitor.visit::<$first>(name));
-            }
-            $(if const { <$other>::DEFERS } {
-                if <$other>::options(name).is_some() {
-                    return Some(visitor.visit::<$other>(name));
-                }
-            })*
-            None
+        registry! {
+            /// Calls the visitor with the protocol of this name if it is the first of the registry or defers operations.
+            with_deferring_protocol: [DEFERS] $first, $($other),*
         }
-
-        /// As [`with_deferring_protocol`], and also for protocols that let waiting workers run operations.
-        fn with_recording_protocol<V: Visitor>(name: &str, visitor: V) -> Option<V::Output> {
+        registry! {
+            /// As [`with_deferring_protocol`], and also for protocols that let waiting workers run operations.
+            with_recording_protocol: [DEFERS ALLOWS_STEALING] $first, $($other),*
+        }
+    };
+    // The visit is compiled for the first protocol and those with one of the abilities only: the conditions are constants.
+    ($(#[$doc:meta])* $function:ident: $abilities:tt $first:ty, $($other:ty),*) => {
+        $(#[$doc])*
+        fn $function<V: Visitor>(name: &str, visitor: V) -> Option<V::Output> {
             if <$first>::options(name).is_some() {
                 return Some(visitor.visit::<$first>(name));
             }
-            $(if const { <$other>::DEFERS || <$other>::ALLOWS_STEALING } {
+            $(if const { registry!(@any $abilities of $other) } {
                 if <$other>::options(name).is_some() {
                     return Some(visitor.visit::<$other>(name));
                 }
@@ -71,6 +68,7 @@ macro_rules! registry {
             None
         }
     };
+    (@any [$($ability:ident)*] of $protocol:ty) => { false $(|| <$protocol>::$ability)* };
     (@all $($protocol:ty),*) => {
         /// All protocols, the recommended one first, each in all its listed variants.
         pub static PROTOCOLS: LazyLock<Vec<ProtocolInfo>> = LazyLock::new(|| {

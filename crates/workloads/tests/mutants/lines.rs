@@ -7,10 +7,10 @@
 use hotrow::sync::atomic::{AtomicU64, Ordering};
 use hotrow::sync::spin::Spin;
 use hotrow::sync::thread;
-use hotrow::{Protocol, Reason, Variant, Variants};
+use hotrow::{Protocol, Reason};
 use hotrow_core::{Absent, Attempt, ConflictCause, ConflictTarget, Deferral, Flags, Item, ItemId, Prepared};
 
-mutants! {
+mutants! { DeferredMutant:
     /// The reads of a wild attempt are not certified.
     Uncertified = "uncertified-attempts",
     /// Reads are certified, buckets and leaves are not.
@@ -119,6 +119,10 @@ pub(crate) struct Local {
 type Result<T, E = ConflictCause> = std::result::Result<T, E>;
 
 impl DeferredMutant {
+    fn with(fault: Fault) -> Self {
+        Self { fault }
+    }
+
     fn is_wild(attempt: &Attempt<Self>) -> bool {
         attempt.local.has_read || attempt.has_structures() || attempt.items.has_predicates()
     }
@@ -189,21 +193,6 @@ impl DeferredMutant {
             Some(item) => ConflictCause::item(Reason::Undeclared, item),
             None => ConflictCause { reason: Reason::Undeclared, target: ConflictTarget::Structure(0) },
         }
-    }
-}
-
-impl Variants for DeferredMutant {
-    const VARIANTS: &'static [Variant] = Fault::VARIANTS;
-    const OPAQUE: bool = false;
-
-    type Options = Fault;
-
-    fn options(name: &str) -> Option<Fault> {
-        Fault::named(name)
-    }
-
-    fn new(fault: &Fault) -> Self {
-        Self { fault: *fault }
     }
 }
 

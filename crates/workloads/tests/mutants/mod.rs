@@ -4,10 +4,10 @@
 //!
 //! A fault is an option of a protocol, not a type, so that a new one costs no compile time.
 
-/// Declares the faults of a mutant, each with the name of its variant. The variant `mutant` has no fault, which shows that
-/// the others are caught for theirs.
+/// Declares the faults of a mutant, each with the name of its variant, and makes these the mutant's options. The variant
+/// `mutant` has no fault, which shows that the others are caught for theirs.
 macro_rules! mutants {
-    ($($(#[$doc:meta])* $fault:ident = $name:literal,)*) => {
+    ($mutant:ident: $($(#[$doc:meta])* $fault:ident = $name:literal,)*) => {
         /// The fault of a mutant.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub(crate) enum Fault {
@@ -27,6 +27,21 @@ macro_rules! mutants {
                     $($name => Some(Self::$fault),)*
                     _ => None,
                 }
+            }
+        }
+
+        impl hotrow::Variants for $mutant {
+            const VARIANTS: &'static [hotrow::Variant] = Fault::VARIANTS;
+            const OPAQUE: bool = false;
+
+            type Options = Fault;
+
+            fn options(name: &str) -> Option<Fault> {
+                Fault::named(name)
+            }
+
+            fn new(fault: &Fault) -> Self {
+                Self::with(*fault)
             }
         }
     };

@@ -5,10 +5,10 @@
 use super::versions::{LOCKED, Word};
 use hotrow::sync::atomic::{AtomicU64, Ordering};
 use hotrow::sync::thread;
-use hotrow::{Protocol, Reason, Variants};
-use hotrow_core::{Absent, Attempt, ConflictCause, Flags, ItemId, Prepared, Variant};
+use hotrow::{Protocol, Reason};
+use hotrow_core::{Absent, Attempt, ConflictCause, Flags, ItemId, Prepared};
 
-mutants! {
+mutants! { TimestampMutant:
     /// Absence has no place in logical time: buckets and leaves are checked, and that is all.
     NoFloor = "absence-without-a-logical-time",
     /// Attempts that insert or delete ignore the floor; those that only observe heed it.
@@ -42,6 +42,10 @@ fn read_of(word: u64) -> u64 {
 }
 
 impl TimestampMutant {
+    fn with(fault: Fault) -> Self {
+        Self { fault, floor: AtomicU64::new(0) }
+    }
+
     fn extend(&self, header: &Word, mark: u64, commit_ts: u64) -> Result<(), Reason> {
         let mut seen = header.version.load(Ordering::SeqCst);
         loop {
@@ -113,21 +117,6 @@ impl TimestampMutant {
             }
         }
         Ok(())
-    }
-}
-
-impl Variants for TimestampMutant {
-    const VARIANTS: &'static [Variant] = Fault::VARIANTS;
-    const OPAQUE: bool = false;
-
-    type Options = Fault;
-
-    fn options(name: &str) -> Option<Fault> {
-        Fault::named(name)
-    }
-
-    fn new(fault: &Fault) -> Self {
-        Self { fault: *fault, floor: AtomicU64::new(0) }
     }
 }
 

@@ -8,10 +8,10 @@
 use hotrow::sync::atomic::{AtomicU64, Ordering, fence};
 use hotrow::sync::spin::Spin;
 use hotrow::sync::thread;
-use hotrow::{Protocol, Reason, Variant, Variants};
+use hotrow::{Protocol, Reason};
 use hotrow_core::{Absent, Attempt, ConflictCause, Flags, ItemId, Prepared};
 
-mutants! {
+mutants! { Mutant:
     /// Reads are not checked at commit.
     ReadsUnchecked = "unchecked-reads",
     /// A new version is published, and the lock given back, before the value is installed.
@@ -117,6 +117,10 @@ fn stumble(attempt: u64) {
 }
 
 impl Mutant {
+    fn with(fault: Fault) -> Self {
+        Self { fault, clock: AtomicU64::new(0) }
+    }
+
     /// Locks some of the writes, those from one number on and before another.
     fn lock(attempt: &mut Attempt<Self>, begin: usize, end: usize) -> Result<(), ConflictCause> {
         for at in begin..end.min(attempt.items.writes().len()) {
@@ -179,21 +183,6 @@ impl Mutant {
             }
         }
         Ok(())
-    }
-}
-
-impl Variants for Mutant {
-    const VARIANTS: &'static [Variant] = Fault::VARIANTS;
-    const OPAQUE: bool = false;
-
-    type Options = Fault;
-
-    fn options(name: &str) -> Option<Fault> {
-        Fault::named(name)
-    }
-
-    fn new(fault: &Fault) -> Self {
-        Self { fault: *fault, clock: AtomicU64::new(0) }
     }
 }
 

@@ -18,6 +18,12 @@ impl Meddling {
     fn with(number: u64, deed: impl FnOnce() + Send + 'static) -> Self {
         Self { number, deed: Mutex::new(Some(Box::new(deed))) }
     }
+
+    /// A key that another thread inserts during the first comparison.
+    fn inserted_meanwhile(number: u64, index: &Arc<Index<Self>>, census: &Census) -> Self {
+        let (index, census) = (Arc::clone(index), census.clone());
+        Self::with(number, move || insert_harmless(&index, number, &census))
+    }
 }
 
 impl PartialEq for Meddling {
@@ -40,18 +46,17 @@ impl Hash for Meddling {
     }
 }
 
+/// Inserts a key whose comparisons do nothing else.
+fn insert_harmless(index: &Index<Meddling>, number: u64, census: &Census) {
+    let record = CountedRecord::new(Meddling::harmless(number), census);
+    assert!(insert(index, record, &epoch::pin(), &mut |_| ()));
+}
+
 /// An index of `count` keys in one chain.
 fn chain(count: u64) -> (Arc<Index<Meddling>>, Census) {
     let census = Census::default();
     let index = Index::with_capacity(100);
-    for n in 0..count {
-        assert!(insert(
-            &index,
-            CountedRecord::new(Meddling::harmless(n), &census),
-            &epoch::pin(),
-            &mut |_| ()
-        ));
-    }
+    (0..count).for_each(|number| insert_harmless(&index, number, &census));
     (Arc::new(index), census)
 }
 
@@ -78,15 +83,7 @@ fn an_entry_that_is_moved_behind_a_readers_back_is_found() {
 #[test]
 fn a_key_inserted_behind_a_lookups_back_is_found() {
     let (index, census) = chain(5);
-    let (other, deeds) = (Arc::clone(&index), census.clone());
-    let key = Meddling::with(77, move || {
-        assert!(insert(
-            &other,
-            CountedRecord::new(Meddling::harmless(77), &deeds),
-            &epoch::pin(),
-            &mut |_| ()
-        ));
-    });
+    let key = Meddling::inserted_meanwhile(77, &index, &census);
     assert!(matches!(index.get(&key, &epoch::pin()), Lookup::Found(_)));
     end(index, &census);
 }
@@ -94,15 +91,7 @@ fn a_key_inserted_behind_a_lookups_back_is_found() {
 #[test]
 fn a_key_inserted_behind_an_insertions_back_is_not_inserted_twice() {
     let (index, census) = chain(5);
-    let (other, deeds) = (Arc::clone(&index), census.clone());
-    let key = Meddling::with(77, move || {
-        assert!(insert(
-            &other,
-            CountedRecord::new(Meddling::harmless(77), &deeds),
-            &epoch::pin(),
-            &mut |_| ()
-        ));
-    });
+    let key = Meddling::inserted_meanwhile(77, &index, &census);
     assert!(!insert(&index, CountedRecord::new(key, &census), &epoch::pin(), &mut |_| ()));
     end(index, &census);
 }
