@@ -22,7 +22,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
             // (its item's cleanup sees to that), or when the table is dropped.
             let inserted = unsafe {
                 let changed = &mut |change| changes.add(change);
-                self.index.insert(record, tx.pin(), changed, |node| tx.may_change(self, node))
+                self.index.insert(record, tx.pin(), changed, &|node| tx.may_change(self, node))
             };
             let existing = match inserted {
                 Insertion::Inserted => {
@@ -103,7 +103,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         let entry = (!self.secondaries.is_empty()).then(|| (key.clone(), row.clone()));
         let fresh = Fresh::new(Record::boxed(P::Header::default(), State::Present, key, row));
         // SAFETY: as in `insert`.
-        let Insertion::Inserted = (unsafe { self.index.insert(fresh.0, pin, &mut |_| (), |_| true) }) else {
+        let Insertion::Inserted = (unsafe { self.index.insert(fresh.0, pin, &mut |_| (), &|_| true) }) else {
             return false;
         };
         std::mem::forget(fresh);

@@ -3,7 +3,7 @@
 use crate::index::{Keyed, Lookup};
 use crate::key::{Image, Key};
 use crate::record::{Pending, Record, Snapshot, State};
-use crate::storage::{Index, Shared, tag};
+use crate::storage::{Shared, tag};
 use hotrow_core::{
     Abort, Cell, ItemId, Misuse, Observed, Protocol, ReadValue, StructureChange, Transaction, Value,
 };
@@ -309,7 +309,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
                 tx.set_write(id, R::Cell::pend(row));
                 tx.set_predicate::<()>(id, None);
             }
-            if tx.is_recorded() && matches!(self.index, Index::Ordered(_)) {
+            if tx.is_recorded() && self.index.is_ordered() {
                 tx.record_intent(id);
             }
             return Ok(true);

@@ -279,9 +279,11 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         let mut cursor = self.index.cursor(low, high, Direction::Ascending)?;
         let mut has_passed = false;
         while let Some(leaf) = cursor.next(tx.pin().guard()) {
-            for record in leaf.records {
-                let address = Record::address(*record);
-                // SAFETY: found in the index under the attempt's pinned epoch.
+            for &key in leaf.records {
+                // SAFETY: the table's index holds keys of its records; found under the attempt's pinned epoch.
+                let record = unsafe { Record::<K, R, P>::of_key(key) };
+                let address = Record::address(record);
+                // SAFETY: as above.
                 let record = unsafe { record.as_ref() };
                 let is_present = match tx.own_write(address) {
                     Some(id) => matches!(tx.tag(id), tag::UPDATE | tag::INSERTED),

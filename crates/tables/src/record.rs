@@ -20,6 +20,7 @@ use foldhash::fast::FixedState;
 use hotrow_core::{Cell, Pin, Protocol, Value};
 use hotrow_sync::atomic::{AtomicU8, Ordering};
 use std::hash::BuildHasher;
+use std::mem::offset_of;
 use std::ptr::NonNull;
 
 #[repr(C)]
@@ -32,13 +33,18 @@ pub(crate) struct Record<K: Key, R: Value, P: Protocol> {
 /// needs first.
 #[repr(C)]
 struct Body<K: Key, R: Value> {
-    key: K,
+    key: RecordKey<K>,
     state: AtomicU8,
     /// A part of the key's hash that distinguishes records in the order in which commits lock them. It uses bytes
     /// that are padding otherwise, before a cell that is aligned to eight.
     place: [u8; 3],
     cell: R::Cell,
 }
+
+/// The key of a record. Indexes hold pointers to it, so that they are compiled once for each type of key, and not
+/// for each type of row and each protocol as well.
+#[repr(transparent)]
+pub(crate) struct RecordKey<K: Key>(K);
 
 /// The state of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,7 +69,8 @@ impl<K: Key, R: Value, P: Protocol> Record<K, R, P> {
         // inconsistent.
         let [place @ .., _, _, _, _, _] =
             if P::DEFERS { FixedState::default().hash_one(&key).to_le_bytes() } else { [0; 8] };
-        let body = Body { key, cell: R::Cell::new(row), state: AtomicU8::new(state as u8), place };
+        let body =
+            Body { key: RecordKey(key), cell: R::Cell::new(row), state: AtomicU8::new(state as u8), place };
         Box::new(Self { header, body })
     }
 
@@ -82,6 +89,24 @@ impl<K: Key, R: Value, P: Protocol> Record<K, R, P> {
     pub(crate) unsafe fn at<'a>(address: NonNull<P::Header>) -> &'a Self {
         // SAFETY: the caller's promise.
         unsafe { address.cast::<Self>().as_ref() }
+    }
+
+    /// Returns the pointer to the record's key that indexes hold. It may be used for the whole record.
+    #[inline(always)]
+    pub(crate) fn key_of(record: NonNull<Self>) -> NonNull<RecordKey<K>> {
+        // SAFETY: the key lies within the record.
+        unsafe { record.byte_add(offset_of!(Self, body.key)).cast() }
+    }
+
+    /// Returns the record to which a key belongs.
+    ///
+    /// # Safety
+    ///
+    /// `key` comes from [`key_of`](Self::key_of), and the record is still in memory.
+    #[inline(always)]
+    pub(crate) unsafe fn of_key(key: NonNull<RecordKey<K>>) -> NonNull<Self> {
+        // SAFETY: the caller's promise.
+        unsafe { key.byte_sub(offset_of!(Self, body.key)).cast() }
     }
 
     #[inline(always)]
@@ -164,6 +189,15 @@ impl<K: Key, R: Value, P: Protocol> Keyed for Record<K, R, P> {
 
     #[inline(always)]
     fn key(&self) -> &K {
-        &self.body.key
+        &self.body.key.0
+    }
+}
+
+impl<K: Key> Keyed for RecordKey<K> {
+    type Key = K;
+
+    #[inline(always)]
+    fn key(&self) -> &K {
+        &self.0
     }
 }

@@ -3,6 +3,7 @@
 use crate::index::{Direction, Keyed};
 use crate::key::{Image, Key};
 use crate::operations::RowView;
+use crate::record::Record;
 use crate::storage::Shared;
 use hotrow_core::{Abort, Misuse, Protocol, Transaction, Value};
 use std::ops::{Bound, ControlFlow};
@@ -56,7 +57,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         // The last key visited, and a flag that the visitor has stopped the scan.
         let mut last = None;
         let mut enough = false;
-        let result = self.scan_leaves(tx, low, high, direction, |key, row| {
+        let result = self.scan_leaves_by(tx, low, high, direction, &mut |key, row| {
             last = Some(key.image());
             let flow = visit(key, row);
             enough = flow.is_break();
@@ -75,6 +76,35 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
             self.record_covered(tx, low, high, from);
         }
         result
+    }
+
+    /// As [`scan_images`](Self::scan_images), with a visitor that is called through a pointer. Compiled once for all
+    /// visitors, for scans that need not be fast.
+    pub(crate) fn scan_images_by(
+        &self,
+        tx: &mut Tx<'_, P>,
+        low: Bound<K::Image>,
+        high: Bound<K::Image>,
+        direction: Direction,
+        visit: &mut dyn FnMut(&K, &R) -> ControlFlow<()>,
+    ) -> Result<(), Abort> {
+        if tx.is_recorded() && !self.immutable {
+            self.scan_recorded_by(tx, low, high, direction, visit)
+        } else {
+            self.scan_leaves_by(tx, low, high, direction, visit)
+        }
+    }
+
+    #[inline(never)]
+    fn scan_leaves_by(
+        &self,
+        tx: &mut Tx<'_, P>,
+        low: Bound<K::Image>,
+        high: Bound<K::Image>,
+        direction: Direction,
+        visit: &mut dyn FnMut(&K, &R) -> ControlFlow<()>,
+    ) -> Result<(), Abort> {
+        self.scan_leaves(tx, low, high, direction, visit)
     }
 
     /// Records that a scan that began at `from` has covered a range.
@@ -120,7 +150,9 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
                 position.into_iter().for_each(|position| cursor.go_back(position));
                 continue;
             }
-            for &record in leaf.records {
+            for &key in leaf.records {
+                // SAFETY: the table's index holds keys of its records; found under the attempt's pinned epoch.
+                let record = unsafe { Record::<K, R, P>::of_key(key) };
                 // SAFETY: found in the index under the attempt's pinned epoch.
                 let key = unsafe { record.as_ref() }.key();
                 let flow = if self.immutable {

@@ -62,7 +62,7 @@ impl<S: Key, K: Key, R: Value, P: Protocol> SecondaryIndex<S, K, R, P> {
         immutable: bool,
         key_of: Box<dyn Fn(&K, &R) -> S + Send + Sync>,
     ) -> Self {
-        let index = Index::Ordered(crate::index::OrderedIndex::new());
+        let index = Index::ordered();
         let entries = EpochBox::new(Shared::new(engine, name, index, immutable, Vec::new(), None));
         Self { kept: Arc::new(SecondaryInner { entries, key_of }) }
     }

@@ -22,7 +22,7 @@ use crate::groups::Groups;
 use crate::index::{Cursor, Direction, HashIndex, Insertion, Keyed, Lookup, OrderedIndex};
 use crate::key::{Image, Key};
 use crate::queue::{GroupOf, LastKeys};
-use crate::record::{Pending, Record, State};
+use crate::record::{Pending, Record, RecordKey, State};
 use crate::secondary::MaintainedIndex;
 use foldhash::fast::FixedState;
 use hotrow_core::history::WriteKind;
@@ -31,6 +31,7 @@ use hotrow_core::{
     Value, contained,
 };
 use std::hash::BuildHasher;
+use std::marker::PhantomData;
 use std::ops::Bound;
 use std::ptr::NonNull;
 
@@ -46,21 +47,65 @@ pub(crate) mod tag {
     pub(crate) const INSERTED_DELETED: u16 = 4;
 }
 
+/// The index of a table: it maps keys to records of these types.
+pub(crate) struct Index<K: Key, R: Value, P: Protocol> {
+    /// Every pointer in it was made with [`Record::key_of`] from a record of these types.
+    keys: KeyIndex<K>,
+    _records: PhantomData<Record<K, R, P>>,
+}
+
+/// An index of the keys of records, compiled once for each type of key.
 #[expect(clippy::large_enum_variant, reason = "one per table, behind a pointer; both are padded")]
-pub(crate) enum Index<K: Key, R: Value, P: Protocol> {
-    Hash(HashIndex<Record<K, R, P>>),
-    Ordered(OrderedIndex<Record<K, R, P>>),
+pub(crate) enum KeyIndex<K: Key> {
+    Hash(HashIndex<RecordKey<K>>),
+    Ordered(OrderedIndex<RecordKey<K>>),
+}
+
+/// The condition of an insertion under a protocol that does not lock ranges.
+///
+/// It is a function without type parameters, so that insertions under all these protocols are one function.
+#[inline(always)]
+fn always(_: Observed) -> bool {
+    true
 }
 
 impl<K: Key, R: Value, P: Protocol> Index<K, R, P> {
+    /// An unordered index with room for `expected` rows.
+    pub(crate) fn hash(expected: usize) -> Self {
+        Self { keys: KeyIndex::Hash(HashIndex::with_capacity(expected)), _records: PhantomData }
+    }
+
+    /// An ordered index.
+    pub(crate) fn ordered() -> Self {
+        Self { keys: KeyIndex::Ordered(OrderedIndex::new()), _records: PhantomData }
+    }
+
+    /// The index itself, which leads to the keys of the records.
+    pub(crate) fn keys(&self) -> &KeyIndex<K> {
+        &self.keys
+    }
+
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    pub(crate) fn is_ordered(&self) -> bool {
+        matches!(self.keys, KeyIndex::Ordered(_))
+    }
+
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub(crate) fn get(&self, key: &K, pin: &Pin) -> Lookup<Record<K, R, P>> {
-        match self {
-            Index::Hash(index) => index.get(key, pin.guard()),
-            Index::Ordered(index) => index.get(key, pin.guard()),
+        let found = match &self.keys {
+            KeyIndex::Hash(index) => index.get(key, pin.guard()),
+            KeyIndex::Ordered(index) => index.get(key, pin.guard()),
+        };
+        match found {
+            // SAFETY: the index holds keys of records of these types, and frees them through the epoch.
+            Lookup::Found(key) => Lookup::Found(unsafe { Record::of_key(key) }),
+            Lookup::Absent(observed) => Lookup::Absent(observed),
         }
     }
 
+    /// Adds a record under its key, unless there is one with this key, or `may_change` is false for the bucket or leaf.
+    /// `may_change` is asked only under a protocol that locks ranges.
+    ///
     /// # Safety
     ///
     /// The record is valid and is freed only through the epoch after its removal.
@@ -70,29 +115,30 @@ impl<K: Key, R: Value, P: Protocol> Index<K, R, P> {
         record: NonNull<Record<K, R, P>>,
         pin: &Pin,
         changed: &mut dyn FnMut(StructureChange),
-        may_change: impl Fn(Observed) -> bool,
+        may_change: &dyn Fn(Observed) -> bool,
     ) -> Insertion<Record<K, R, P>> {
-        // SAFETY: the caller's promise. Only this function keeps fingers, so the one in the pin was returned under this
-        // pin. The table's index does not move, is freed through the epoch, and was reached under this pin. So a finger
-        // with its address is this index's.
-        unsafe {
-            match self {
-                Index::Hash(index) => index.insert(record, pin.guard(), changed, may_change),
-                Index::Ordered(index) => {
-                    let (insertion, finger) =
-                        index.insert(record, pin.guard(), pin.kept(), changed, may_change);
-                    pin.keep(finger);
-                    insertion
-                }
+        let key = Record::key_of(record);
+        // SAFETY: the caller's promise.
+        let insertion = unsafe {
+            if P::LOCKS_RANGES {
+                self.keys.insert(key, pin, changed, may_change)
+            } else {
+                self.keys.insert(key, pin, changed, always)
             }
+        };
+        match insertion {
+            Insertion::Inserted => Insertion::Inserted,
+            // SAFETY: as in `get`.
+            Insertion::Exists(key) => Insertion::Exists(unsafe { Record::of_key(key) }),
+            Insertion::Refused(observed) => Insertion::Refused(observed),
         }
     }
 
     /// The bucket or leaf that stands for a key's absence.
     pub(crate) fn node_of(&self, key: &K, pin: &Pin) -> Observed {
-        match self {
-            Index::Hash(index) => index.node_of(key, pin.guard()),
-            Index::Ordered(index) => index.node_of(key, pin.guard()),
+        match &self.keys {
+            KeyIndex::Hash(index) => index.node_of(key, pin.guard()),
+            KeyIndex::Ordered(index) => index.node_of(key, pin.guard()),
         }
     }
 
@@ -102,22 +148,23 @@ impl<K: Key, R: Value, P: Protocol> Index<K, R, P> {
         pin: &Pin,
         changed: &mut dyn FnMut(StructureChange),
     ) -> bool {
-        match self {
-            Index::Hash(index) => index.remove(record, pin.guard(), changed),
-            Index::Ordered(index) => index.remove(record, pin.guard(), changed),
+        let key = Record::key_of(record);
+        match &self.keys {
+            KeyIndex::Hash(index) => index.remove(key, pin.guard(), changed),
+            KeyIndex::Ordered(index) => index.remove(key, pin.guard(), changed),
         }
     }
 
-    /// Begins a scan; `None` if the index has no order.
+    /// Begins a scan of the keys of records; `None` if the index has no order.
     pub(crate) fn cursor(
         &self,
         low: Bound<K::Image>,
         high: Bound<K::Image>,
         direction: Direction,
-    ) -> Option<Cursor<'_, Record<K, R, P>>> {
-        match self {
-            Index::Hash(_) => None,
-            Index::Ordered(index) => Some(index.cursor(low, high, direction)),
+    ) -> Option<Cursor<'_, RecordKey<K>>> {
+        match &self.keys {
+            KeyIndex::Hash(_) => None,
+            KeyIndex::Ordered(index) => Some(index.cursor(low, high, direction)),
         }
     }
 
@@ -126,23 +173,74 @@ impl<K: Key, R: Value, P: Protocol> Index<K, R, P> {
     pub(crate) fn prefetch(&self, keys: impl Iterator<Item = K> + Clone, pin: &Pin) {
         // The ordered index cannot help: its inner nodes are in the cache already, and it cannot find a key's leaf
         // without waiting for them.
-        if let Index::Hash(index) = self {
+        if let KeyIndex::Hash(index) = &self.keys {
             keys.clone().for_each(|key| index.prefetch_bucket(&key, pin.guard()));
             keys.for_each(|key| index.prefetch_record(&key, pin.guard()));
         }
     }
 
-    fn memory_bytes(&self) -> usize {
-        match self {
-            Index::Hash(index) => index.memory_bytes(),
-            Index::Ordered(index) => index.memory_bytes(),
+    fn drain(&mut self, visit: &mut dyn FnMut(NonNull<Record<K, R, P>>)) {
+        // SAFETY: as in `get`.
+        let visit = &mut |key| visit(unsafe { Record::of_key(key) });
+        match &mut self.keys {
+            KeyIndex::Hash(index) => index.drain(visit),
+            KeyIndex::Ordered(index) => index.drain(visit),
+        }
+    }
+}
+
+impl<K: Key> KeyIndex<K> {
+    /// # Safety
+    ///
+    /// As for [`Index::insert`].
+    #[inline]
+    unsafe fn insert(
+        &self,
+        key: NonNull<RecordKey<K>>,
+        pin: &Pin,
+        changed: &mut dyn FnMut(StructureChange),
+        may_change: impl Fn(Observed) -> bool,
+    ) -> Insertion<RecordKey<K>> {
+        // SAFETY: the caller's promise. Only this function keeps fingers, so the one in the pin was returned under this
+        // pin. The table's index does not move, is freed through the epoch, and was reached under this pin. So a finger
+        // with its address is this index's.
+        unsafe {
+            match self {
+                KeyIndex::Hash(index) => index.insert(key, pin.guard(), changed, may_change),
+                KeyIndex::Ordered(index) => {
+                    let (insertion, finger) = index.insert(key, pin.guard(), pin.kept(), changed, may_change);
+                    pin.keep(finger);
+                    insertion
+                }
+            }
         }
     }
 
-    fn drain(&mut self, visit: &mut dyn FnMut(NonNull<Record<K, R, P>>)) {
+    /// The name of an observed bucket or leaf, for messages.
+    ///
+    /// # Safety
+    ///
+    /// The node is a bucket or leaf of this index, observed under the pin.
+    #[cold]
+    unsafe fn describe(&self, node: NonNull<StructureVersion>, pin: &Pin) -> String {
+        // SAFETY: the caller's promise.
+        let (key, place) = unsafe {
+            match self {
+                KeyIndex::Hash(index) => (index.record_at(node, pin.guard()), "absence in the bucket of"),
+                KeyIndex::Ordered(index) => (index.record_at(node, pin.guard()), "range from"),
+            }
+        };
+        match key {
+            // SAFETY: found in the index under the pin.
+            Some(key) => format!("{place} {:?}", unsafe { key.as_ref() }.key()),
+            None => String::from("range or absence"),
+        }
+    }
+
+    fn memory_bytes(&self) -> usize {
         match self {
-            Index::Hash(index) => index.drain(visit),
-            Index::Ordered(index) => index.drain(visit),
+            KeyIndex::Hash(index) => index.memory_bytes(),
+            KeyIndex::Ordered(index) => index.memory_bytes(),
         }
     }
 }
@@ -211,7 +309,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
 
     pub(crate) fn memory_bytes(&self) -> usize {
         let secondaries: usize = self.secondaries.iter().map(|index| index.memory_bytes()).sum();
-        self.index.memory_bytes() + secondaries
+        self.index.keys.memory_bytes() + secondaries
     }
 }
 
@@ -241,17 +339,7 @@ unsafe impl<K: Key, R: Value, P: Protocol> Object<P> for Shared<K, R, P> {
 
     unsafe fn describe_structure(&self, node: NonNull<StructureVersion>, pin: &Pin) -> String {
         // SAFETY: the caller's promise: this table's bucket or leaf, observed under the pin.
-        let (record, place) = unsafe {
-            match &self.index {
-                Index::Hash(index) => (index.record_at(node, pin.guard()), "absence in the bucket of"),
-                Index::Ordered(index) => (index.record_at(node, pin.guard()), "range from"),
-            }
-        };
-        match record {
-            // SAFETY: found in the index under the pin.
-            Some(record) => format!("{place} {:?}", unsafe { record.as_ref() }.key()),
-            None => String::from("range or absence"),
-        }
+        unsafe { self.index.keys.describe(node, pin) }
     }
 
     unsafe fn identify(&self, segment: NonNull<P::Header>) -> u64 {

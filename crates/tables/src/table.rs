@@ -1,10 +1,10 @@
 //! The table as users see it.
 
-use crate::index::{Direction, HashIndex, Keyed, OrderedIndex};
+use crate::index::{Direction, Keyed};
 use crate::key::Key;
 use crate::queue::GroupOf;
 use crate::secondary::{MaintainedIndex, SecondaryIndex};
-use crate::storage::{Index, Shared};
+use crate::storage::{Index, KeyIndex, Shared};
 use hotrow_core::{
     Abort, Deferred, Engine, EpochBox, Error, Input, Pin, Protocol, Transaction, Value, Walk, Worker,
 };
@@ -131,8 +131,8 @@ impl<K: Key, R: Value, P: Protocol> TableBuilder<'_, K, R, P> {
     /// Builds the table, which is empty.
     pub fn build(self) -> Table<K, R, P> {
         let index = match self.capacity {
-            Some(expected) => Index::Hash(HashIndex::with_capacity(expected)),
-            None => Index::Ordered(OrderedIndex::new()),
+            Some(expected) => Index::hash(expected),
+            None => Index::ordered(),
         };
         let shared =
             Shared::new(self.engine.id(), self.name, index, self.immutable, self.secondaries, self.group_of);
@@ -373,36 +373,58 @@ impl<K: Key, R: Value, P: Protocol> Table<K, R, P> {
     ///
     /// As [`Worker::run`]; [`Error::MemoryLimit`] if the walk keeps too much memory.
     pub fn for_each(&self, worker: &mut Worker<P>, mut visit: impl FnMut(&K, &R)) -> Result<u64, Error> {
+        self.for_each_row(worker, &mut visit)
+    }
+
+    /// Does the work of [`for_each`](Self::for_each), compiled once for all visitors.
+    fn for_each_row(&self, worker: &mut Worker<P>, visit: &mut dyn FnMut(&K, &R)) -> Result<u64, Error> {
         let mut rows: u64 = 0;
-        match &self.shared.index {
-            Index::Ordered(_) => {
-                let mut next = Bound::Unbounded;
+        match self.shared.index.keys() {
+            KeyIndex::Ordered(_) => {
+                let mut low = Bound::Unbounded;
                 loop {
-                    let range = (next, Bound::Unbounded);
-                    let batch =
-                        worker.run(|tx| self.collect(tx, range.clone(), Direction::Ascending, BATCH))?;
+                    let mut batch = Vec::new();
+                    run_erased(worker, &mut |tx| {
+                        batch.clear();
+                        let shared = &self.shared;
+                        shared.scan_images_by(
+                            tx,
+                            low,
+                            Bound::Unbounded,
+                            Direction::Ascending,
+                            &mut |key, row| {
+                                batch.push((key.clone(), row.clone()));
+                                if batch.len() < BATCH {
+                                    ControlFlow::Continue(())
+                                } else {
+                                    ControlFlow::Break(())
+                                }
+                            },
+                        )
+                    })?;
                     batch.iter().for_each(|(key, row)| visit(key, row));
                     rows += batch.len() as u64;
                     match batch.last() {
-                        Some((key, _)) if batch.len() == BATCH => next = Bound::Excluded(key.clone()),
+                        Some((key, _)) if batch.len() == BATCH => low = Bound::Excluded(key.image()),
                         _ => return Ok(rows),
                     }
                 }
             }
-            Index::Hash(index) => {
+            KeyIndex::Hash(index) => {
                 let walk = Walk::new(&self.shared.meta);
                 let mut failed = None;
                 let mut keys: Vec<K> = Vec::new();
                 let mut flush = |keys: &mut Vec<K>| -> Result<(), Error> {
                     walk.may_go_on().map_err(Error::MemoryLimit)?;
-                    let batch = worker.run(|tx| {
-                        let mut batch = Vec::with_capacity(keys.len());
+                    let mut batch = Vec::with_capacity(keys.len());
+                    run_erased(worker, &mut |tx| {
+                        batch.clear();
                         for key in keys.iter() {
                             if let Some(row) = self.get(tx, key)? {
                                 batch.push((key.clone(), row));
                             }
                         }
-                        Ok(batch)
+                        Ok(())
                     })?;
                     rows += batch.len() as u64;
                     batch.iter().for_each(|(key, row)| visit(key, row));
@@ -410,9 +432,9 @@ impl<K: Key, R: Value, P: Protocol> Table<K, R, P> {
                     Ok(())
                 };
                 index.for_each_bucket(walk.pin().guard(), &mut |records| {
-                    for record in records {
+                    for key in records {
                         // SAFETY: found in the index under a pinned epoch.
-                        keys.push(unsafe { record.as_ref() }.key().clone());
+                        keys.push(unsafe { key.as_ref() }.key().clone());
                     }
                     if keys.len() >= BATCH && failed.is_none() {
                         failed = flush(&mut keys).err();
@@ -440,4 +462,13 @@ impl<K: Key, R: Value, P: Protocol> Table<K, R, P> {
             index_bytes: self.shared.memory_bytes() as u64,
         })
     }
+}
+
+/// Runs a transaction through a pointer, so that all that makes attempts is compiled once for each protocol, and not for
+/// each table.
+fn run_erased<P: Protocol>(
+    worker: &mut Worker<P>,
+    body: &mut dyn FnMut(&mut Transaction<'_, P>) -> Result<(), Abort>,
+) -> Result<(), Error> {
+    worker.run(body)
 }
