@@ -173,7 +173,8 @@ impl<P: Protocol> Database<P> {
                 Ok(context.defer(output))
             });
         }
-        if self.engine.allows_stealing() && !procedure.profile().read_only {
+        // The constant comes first, so that other protocols do not compile the procedure for this context.
+        if P::ALLOWS_STEALING && self.engine.allows_stealing() && !procedure.profile().read_only {
             return worker.try_run_deferred(procedure.profile(), |tx| {
                 let mut context = Graph::new(self, tx);
                 let output = procedure.run(&mut context)?;
