@@ -243,15 +243,46 @@ pub fn measure<P: Protocol, W: Workload<P>>(
     }
     let mut crew = Vec::with_capacity(threads);
     for number in 0..threads {
-        crew.push((engine.worker()?, workload.client(number, threads, settings.seed)));
+        let client = workload.client(number, threads, settings.seed);
+        crew.push(Mutex::new(Some((engine.worker()?, client))));
     }
-    let control = Control::new();
     let kinds = workload.kinds();
+    let run = |control: &Control, number: usize| {
+        let (worker, client) = lock(&crew[number]).take().expect("each thread has its own");
+        let (worker, client, counts) = work(control, workload, kinds, number, worker, client);
+        *lock(&crew[number]) = Some((worker, client));
+        counts
+    };
+    let (elapsed, counts) =
+        run_threads(settings, kinds.len(), &run, &|| engine.statistics().commits, observer)?;
+    let mut clients = Vec::with_capacity(threads);
+    let mut first = None;
+    for member in crew {
+        let (worker, client) = lock(&member).take().expect("without an error, every thread gave both back");
+        clients.push(client);
+        first.get_or_insert(worker);
+    }
+    let worker = first.expect("there is at least one thread");
+    Ok((Measurement { elapsed, counts, clients }, worker))
+}
+
+/// Starts the threads, each with `run` and its number, and advances the phases. Returns how long was measured, and the
+/// sum of the threads' counts.
+///
+/// It knows neither the protocol nor the workload, so it is compiled once.
+fn run_threads(
+    settings: &Settings,
+    kinds: usize,
+    run: &(dyn Fn(&Control, usize) -> Counts + Sync),
+    commits: &dyn Fn() -> u64,
+    observer: &dyn Observer,
+) -> Result<(Duration, Counts), BenchError> {
+    let control = Control::new();
     let (elapsed, ended) = thread::scope(|scope| {
-        let mut handles = Vec::with_capacity(threads);
-        for (number, (worker, client)) in crew.into_iter().enumerate() {
+        let mut handles = Vec::with_capacity(settings.threads);
+        for number in 0..settings.threads {
             let control = &control;
-            let run = move || work(control, workload, kinds, number, worker, client);
+            let run = move || run(control, number);
             match thread::Builder::new().name(format!("worker {number}")).spawn_scoped(scope, run) {
                 Ok(handle) => handles.push(handle),
                 Err(reason) => {
@@ -260,22 +291,16 @@ pub fn measure<P: Protocol, W: Workload<P>>(
                 }
             }
         }
-        control.wait_until_ready(threads);
-        let elapsed = conduct(&control, engine, settings, observer);
+        control.wait_until_ready(settings.threads);
+        let elapsed = conduct(&control, commits, settings, observer);
         let ended: Vec<_> = handles.into_iter().map(thread::ScopedJoinHandle::join).collect();
         (elapsed, ended)
     });
 
-    let mut sum = Counts::new(kinds.len());
-    let mut clients = Vec::with_capacity(threads);
-    let mut first = None;
+    let mut sum = Counts::new(kinds);
     for (number, ended) in ended.into_iter().enumerate() {
         match ended {
-            Ok((worker, client, counts)) => {
-                sum.add(&counts);
-                clients.push(client);
-                first.get_or_insert(worker);
-            }
+            Ok(counts) => sum.add(&counts),
             Err(panic) => {
                 let message = panic_message(&*panic);
                 lock(&control.failure).get_or_insert(BenchError::Panicked { worker: number, message });
@@ -285,18 +310,17 @@ pub fn measure<P: Protocol, W: Workload<P>>(
     if let Some(error) = lock(&control.failure).take() {
         return Err(error);
     }
-    let worker = first.expect("without an error, every thread gave its worker back");
-    Ok((Measurement { elapsed, counts: sum, clients }, worker))
+    Ok((elapsed, sum))
 }
 
 /// Advances the phases in time. Returns how long was measured.
-fn conduct<P: Protocol>(
+fn conduct(
     control: &Control,
-    engine: &Engine<P>,
+    commits: &dyn Fn() -> u64,
     settings: &Settings,
     observer: &dyn Observer,
 ) -> Duration {
-    let commits_before = engine.statistics().commits;
+    let commits_before = commits();
     let begin = clock::now();
     let total = settings.warmup + settings.measured;
     let pass = |from: Instant, duration: Duration| {
@@ -306,8 +330,7 @@ fn conduct<P: Protocol>(
                 return;
             }
             control.event.wait_timeout(left.min(REPORT_EVERY), || control.is(Phase::Over));
-            let commits = engine.statistics().commits - commits_before;
-            observer.running(begin.elapsed().min(total), total, commits);
+            observer.running(begin.elapsed().min(total), total, commits() - commits_before);
             if let Some(reason) = observer.must_end() {
                 control.fail(BenchError::Ended { after: begin.elapsed(), reason });
             }

@@ -17,16 +17,28 @@ pub(crate) fn load_parts<T: Sync>(
     observer: &dyn Observer,
     load: impl Fn(&T) -> Result<(), String> + Sync,
 ) -> Result<(), BenchError> {
+    load_numbered(parts.len() as u64, threads, observer, &|number| load(&parts[number as usize]))
+}
+
+/// Loads parts that are known by their numbers. Apart from [`load_parts`], so that it is compiled once.
+fn load_numbered(
+    total: u64,
+    threads: usize,
+    observer: &dyn Observer,
+    load: &(dyn Fn(u64) -> Result<(), String> + Sync),
+) -> Result<(), BenchError> {
     let (next, done) = (AtomicU64::new(0), AtomicU64::new(0));
-    let total = parts.len() as u64;
     observer.loading(0, total);
     let work = || -> Result<(), String> {
         // Relaxed, both: the counters hand out numbers; joining the threads orders the data.
-        while let Some(part) = parts.get(next.fetch_add(1, Ordering::Relaxed) as usize) {
-            load(part)?;
+        loop {
+            let number = next.fetch_add(1, Ordering::Relaxed);
+            if number >= total {
+                return Ok(());
+            }
+            load(number)?;
             observer.loading(done.fetch_add(1, Ordering::Relaxed) + 1, total);
         }
-        Ok(())
     };
     thread::scope(|scope| {
         let threads: Vec<_> = (0..threads.max(1)).map(|_| scope.spawn(work)).collect();

@@ -10,7 +10,7 @@ use crate::observer::{Host, Observer};
 use crate::options::OptionError;
 use crate::report::{CounterReport, HotRow, KindReport, Machine, Memory, RunReport, named_reasons};
 use crate::think::delay_operations;
-use crate::workload::Workload;
+use crate::workload::{Check, Workload};
 use hotrow::history::{History, Recording};
 use hotrow::protocols::{Visitor, with_protocol};
 use hotrow::{Engine, Protocol, RetryPolicy};
@@ -174,10 +174,44 @@ impl<W: WorkloadDefinition> Runner<'_, W> {
         let hot_rows = hot_rows
             .map(|hot| HotRow { table: hot.object, key: hot.key, conflicts: hot.conflicts })
             .collect();
-
         let Measurement { elapsed, counts, clients } = measurement;
+        let results = Results {
+            workload: W::INFO.name,
+            protocol: engine.protocol().to_owned(),
+            kinds: workload.kinds(),
+            elapsed,
+            counts,
+            hot_rows,
+            checks: workload.checks(&mut worker, clients),
+            memory: Memory {
+                payload_bytes_loaded,
+                resident_bytes_loaded,
+                payload_bytes_end,
+                resident_bytes_end,
+                retained_bytes_end,
+            },
+        };
+        Ok(RunOutcome { report: results.report(spec, *host), history })
+    }
+}
+
+/// Results of a run, of which a report is made. They depend neither on the protocol's type nor on the workload's, so
+/// that the making of a report is compiled once.
+struct Results {
+    workload: &'static str,
+    protocol: String,
+    kinds: &'static [&'static str],
+    elapsed: Duration,
+    counts: Counts,
+    hot_rows: Vec<HotRow>,
+    checks: Vec<Check>,
+    memory: Memory,
+}
+
+impl Results {
+    fn report(self, spec: &RunSpec, host: &dyn Host) -> RunReport {
+        let Self { workload, protocol, kinds: names, elapsed, counts, hot_rows, checks, memory } = self;
         let Counts { kinds, reasons, attempts_max, named, .. } = counts;
-        let checks = workload.checks(&mut worker, clients);
         let mut latencies = Latencies::new();
         for kind in &kinds {
             latencies.add(&kind.latencies);
@@ -188,9 +222,9 @@ impl<W: WorkloadDefinition> Runner<'_, W> {
         }
         let commits: u64 = kinds.iter().map(|kind| kind.commits).sum();
         let seconds = elapsed.as_secs_f64();
-        let report = RunReport {
-            workload: W::INFO.name,
-            protocol: engine.protocol().to_owned(),
+        RunReport {
+            workload,
+            protocol,
             threads: spec.on.workers(),
             seconds,
             seed: spec.on.seed(),
@@ -201,8 +235,7 @@ impl<W: WorkloadDefinition> Runner<'_, W> {
             throughput_per_s: if commits == 0 { 0.0 } else { commits as f64 / seconds },
             latency_us: latencies.summary(),
             latency_distribution: latencies.distribution(),
-            by_transaction: workload
-                .kinds()
+            by_transaction: names
                 .iter()
                 .zip(&kinds)
                 .map(|(name, kind)| {
@@ -215,19 +248,12 @@ impl<W: WorkloadDefinition> Runner<'_, W> {
             counters: named.iter().map(|(counter, value)| CounterReport { counter, value }).collect(),
             hot_rows,
             checks,
-            memory_bytes: resident_bytes_end,
-            memory: Memory {
-                payload_bytes_loaded,
-                resident_bytes_loaded,
-                payload_bytes_end,
-                resident_bytes_end,
-                retained_bytes_end,
-            },
+            memory_bytes: memory.resident_bytes_end,
+            memory,
             options,
             revision: host.revision().to_owned(),
-            machine: spec.on.machine(*host),
-        };
-        Ok(RunOutcome { report, history })
+            machine: spec.on.machine(host),
+        }
     }
 }
 

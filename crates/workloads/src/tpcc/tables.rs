@@ -10,7 +10,7 @@ use super::{Ranks, TpccOptions};
 use crate::error::BenchError;
 use crate::loading::load_parts;
 use crate::observer::Observer;
-use hotrow::{Database, Engine, IndexRef, Key, Protocol, TableRef, Value};
+use hotrow::{Database, Engine, IndexRef, Key, Protocol, Table, TableRef, Value};
 
 /// The tables and secondary indexes, by their references in procedures.
 #[derive(Debug, Clone, Copy)]
@@ -142,7 +142,14 @@ fn fill<K: Key, R: Value, P: Protocol>(
     table: TableRef<K, R>,
     rows: impl IntoIterator<Item = (K, R)>,
 ) -> Result<(), String> {
-    let table = database.table(table);
+    fill_from(database.table(table), &mut rows.into_iter())
+}
+
+/// Fills a table. Takes the rows through a pointer, so that what makes them is compiled once for all protocols.
+fn fill_from<K: Key, R: Value, P: Protocol>(
+    table: &Table<K, R, P>,
+    rows: &mut dyn Iterator<Item = (K, R)>,
+) -> Result<(), String> {
     for (key, row) in rows {
         let name = key.clone();
         if !table.bulk_insert(key, row) {
