@@ -5,11 +5,12 @@ use crate::commit::{CommitStamp, Commits};
 use crate::counter::CounterPlace;
 use crate::deferred::Intentions;
 use crate::engine;
-use crate::graph::Graph;
+use crate::graph::EnqueuedOperations;
 use crate::history::recorder::{Log, Named, RecordedKey, Recorder};
 use crate::history::{Ended, ReadKind};
 use crate::item::{Flags, Item, ItemId, Items};
 use crate::object::Object;
+use crate::operations::Operations;
 use crate::pin::Pin;
 use crate::profile::{Isolation, Profile};
 use crate::protocol::{ConflictCause, ConflictTarget, Protocol};
@@ -60,11 +61,11 @@ pub struct Attempt<P: Protocol> {
     /// The protocol's own state for this worker.
     pub local: P::Local,
     /// The deferred operations.
+    /// The memory of recorded operations.
+    pub(crate) operations: Operations,
     pub(crate) intentions: Intentions<P>,
-    /// True if deferred operations run at once, because an attempt of the transaction that deferred them has failed.
-    pub(crate) runs_at_once: bool,
     /// The operations enqueued for waiting workers to steal.
-    pub(crate) graph: Graph<P>,
+    pub(crate) graph: EnqueuedOperations<P>,
     structures: StructureSet,
     observers: Vec<NonNull<dyn Object<P>>>,
     arena: Bump,
@@ -117,9 +118,9 @@ impl<P: Protocol> Attempt<P> {
         Self {
             items,
             local,
+            operations: Operations::new(),
             intentions: Intentions::new(),
-            runs_at_once: false,
-            graph: Graph::new(),
+            graph: EnqueuedOperations::new(),
             structures,
             observers: Vec::new(),
             arena: Bump::new(),
@@ -183,7 +184,7 @@ impl<P: Protocol> Attempt<P> {
     #[inline]
     pub(crate) fn begin_transaction(&mut self, deadline: Option<Duration>) {
         self.wait_budget = WaitBudget { limit: deadline, since: None };
-        self.runs_at_once = false;
+        self.operations.run_at_once = false;
     }
 
     #[inline]
@@ -224,7 +225,7 @@ impl<P: Protocol> Attempt<P> {
         std::mem::forget(self.pin.take());
         self.holder = retained::replace(self.holder);
         self.thread = 0;
-        self.intentions.leak();
+        self.operations.leak();
         self.forget(&mut Panics::default());
         self.log = None;
     }
@@ -271,7 +272,8 @@ impl<P: Protocol> Attempt<P> {
     #[inline]
     fn forget(&mut self, panics: &mut Panics) {
         self.forget_items();
-        self.intentions.clear(panics);
+        self.intentions.clear();
+        self.operations.clear(panics);
         self.arena.reset();
     }
 

@@ -3,11 +3,11 @@
 use crate::abort::{Abort, Error, Misuse};
 use crate::commit::{CommitSteps, Commits};
 use crate::counter::{self, NamedCounts};
-use crate::deferred::Deferred;
 use crate::graph::Stealing as _;
 use crate::history::Recording;
 use crate::history::recorder::Recorder;
 use crate::object::ObjectMeta;
+use crate::operations::Deferred;
 use crate::policy::{RetryPolicy, StarvationGate};
 use crate::profile::Profile;
 use crate::protocol::Protocol;

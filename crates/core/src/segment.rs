@@ -2,9 +2,10 @@
 
 use crate::abort::Abort;
 use crate::cell::{Cell, Value};
-use crate::deferred::{Access, Deferred, Input};
+use crate::deferred::Access;
 use crate::item::Item;
 use crate::object::Object;
+use crate::operations::{Deferred, Input};
 use crate::pin::Pin;
 use crate::protocol::Protocol;
 use crate::transaction::{ReadValue, Transaction};

@@ -114,7 +114,7 @@ impl<'w, P: Protocol> Transaction<'w, P> {
     }
 
     /// Makes a transaction for a thief, which runs one operation for its owner. It must not be dropped.
-    pub(crate) fn of_share(
+    pub(crate) fn of_stolen_work(
         protocol: &'w P,
         engine: EngineId,
         attempt: &'w mut Attempt<P>,
@@ -541,7 +541,7 @@ impl<'w, P: Protocol> Transaction<'w, P> {
             // The owner counts it and reports it.
             return self.stop(Stop::Lost(ConflictReport { reason: lost.reason, words: None }));
         }
-        self.attempt.runs_at_once |= lost.reason == Reason::Undeclared;
+        self.attempt.operations.run_at_once |= lost.reason == Reason::Undeclared;
         let loss = self.report(lost);
         self.stop(Stop::Lost(loss))
     }

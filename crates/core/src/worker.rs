@@ -3,8 +3,8 @@
 use crate::abort::{Abort, Conflict, Error, Misuse, Reason};
 use crate::attempt::{Attempt, WorkerId};
 use crate::counter;
-use crate::deferred::Deferred;
 use crate::engine::{Shared, WorkerSlot};
+use crate::operations::Deferred;
 use crate::policy::{Elder, RetryPolicy};
 use crate::profile::Profile;
 use crate::protocol::Protocol;
@@ -432,7 +432,7 @@ impl<P: Protocol, R> Resolve<P> for Known<R> {
 impl<P: Protocol, T: Clone + 'static> Resolve<P> for Deferred<T> {
     type Output = T;
     fn resolve(self, attempt: &mut Attempt<P>) -> T {
-        attempt.intentions.take_result(&self).expect("its intention has run, as all have")
+        attempt.operations.take_result(&self).expect("its intention has run, as all have")
     }
 }
 

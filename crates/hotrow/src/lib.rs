@@ -699,12 +699,12 @@ pub use hotrow_tables::context;
 /// The parts of keys: order-preserving images, and the packing of structs into them.
 pub use hotrow_tables::key;
 
-/// Deferred operations: inputs, and the expressions that operators on deferred values make.
-#[doc(inline)]
-pub use hotrow_core::deferred;
 /// The history of a run: the versions that each attempt read and wrote.
 #[doc(inline)]
 pub use hotrow_core::history;
+/// Recorded operations: deferred values, inputs, and the expressions that operators on deferred values make.
+#[doc(inline)]
+pub use hotrow_core::operations;
 #[doc(inline)]
 pub use hotrow_core::{
     Abort, Access, CommitStamp, CommitSteps, Committing, Conflict, Counter, CounterPlace, CounterValue,

@@ -4,7 +4,7 @@
 
 mod support;
 
-use hotrow::deferred::Constant;
+use hotrow::operations::Constant;
 use hotrow::sync::thread;
 use hotrow::{Engine, Error, Misuse, OpenTransaction, Protocol, RetryPolicy, TBox, TCounter, Table, Worker};
 use std::rc::Rc;

@@ -1,6 +1,6 @@
 //! A fixed-size array: one segment per element (sto §4.2, `TArray`).
 
-use hotrow_core::deferred::Operand;
+use hotrow_core::operations::Operand;
 use hotrow_core::{
     Abort, Deferred, Engine, EpochBox, Input, Item, Misuse, Object, ObjectMeta, Pin, Protocol, Segment,
     Transaction, Value, contained,

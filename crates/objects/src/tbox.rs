@@ -7,7 +7,7 @@
 //! 2. operations, each of which enters the transaction and then works on a segment;
 //! 3. an [`Object`] implementation that installs or drops pending writes and names keys.
 
-use hotrow_core::deferred::Operand;
+use hotrow_core::operations::Operand;
 use hotrow_core::{
     Abort, Deferred, Engine, EpochBox, Input, Item, Object, ObjectMeta, Pin, Protocol, Segment, Transaction,
     Value,

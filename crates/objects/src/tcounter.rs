@@ -19,7 +19,7 @@
 //! all that the attempt knows of the counter. So an immediate operation first runs the deferred ones
 //! ([`Transaction::settle_before`]), and then reads the item.
 
-use hotrow_core::deferred::Operand;
+use hotrow_core::operations::Operand;
 use hotrow_core::{
     Abort, Access, Deferred, Engine, EpochBox, Input, Item, ItemId, Object, ObjectMeta, Pin, Protocol,
     Reason, Transaction,

@@ -176,7 +176,7 @@ impl<P: Protocol> Database<P> {
         // The constant comes first, so that other protocols do not compile the procedure for this context.
         if P::ALLOWS_STEALING && self.engine.allows_stealing() && !procedure.profile().read_only {
             return worker.try_run_deferred(procedure.profile(), |tx| {
-                let mut context = Graph::new(self, tx);
+                let mut context = Graph::sole_user(self, tx);
                 let output = procedure.run(&mut context)?;
                 Ok(context.defer(output))
             });

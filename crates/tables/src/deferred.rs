@@ -11,7 +11,7 @@ use crate::record::{Record, State};
 use crate::secondary::MaintainedIndex;
 use crate::storage::{Shared, key_hash};
 use crate::table::Table;
-use hotrow_core::deferred::Results;
+use hotrow_core::operations::Results;
 use hotrow_core::{Abort, Access, Deferred, Input, Protocol, Reason, Transaction, Value};
 use std::ptr::NonNull;
 
@@ -275,7 +275,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         self.secondaries.iter().map(|secondary| &**secondary).filter(|secondary| !secondary.is_immutable())
     }
 
-    fn defer_insert<A: Input<Value = K>, B: Input<Value = R>>(
+    pub(crate) fn defer_insert<A: Input<Value = K>, B: Input<Value = R>>(
         &self,
         tx: &mut Tx<'_, P>,
         group: Option<u64>,

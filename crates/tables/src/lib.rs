@@ -6,7 +6,7 @@
 pub mod context;
 mod database;
 mod deferred;
-mod drawing;
+mod enqueue;
 mod groups;
 mod index;
 mod insertion;

@@ -6,12 +6,12 @@
 //! meanwhile (drp §4.1), so the order of queues is kept. The paper calls it tuning ranks to the data flow (drp §7.2)
 //! and leaves it to others.
 
-use super::intention::{Intention, Intentions, Late};
+use super::intention::{Intention, Late};
 use super::running::Phase;
-use super::{Deferred, Input, Results};
 use crate::abort::Abort;
 use crate::deferred::Deferral as _;
 use crate::object::ObjectMeta;
+use crate::operations::{Deferred, Input, Results};
 use crate::protocol::Protocol;
 use crate::transaction::Transaction;
 
@@ -127,14 +127,13 @@ impl<P: Protocol> Transaction<'_, P> {
 
     /// Lets an operation find its segment, as soon as its inputs are known.
     fn resolve(&mut self, late: &Late<P>) -> Result<(), Abort> {
-        let is_ready = |tx: &Self| late.intention.is_ready(&tx.attempt.intentions.results);
+        let is_ready = |tx: &Self| tx.is_ready(&late.intention);
         while !is_ready(self) {
             if self.advance(true, is_ready)? {
                 continue;
             }
             // It depends on one of a higher rank. If that one finds no segment, no order is broken.
-            let Intentions { results, .. } = &self.attempt.intentions;
-            let other = |other: &Late<P>| other.rank > late.rank && other.intention.is_ready(results);
+            let other = |other: &Late<P>| other.rank > late.rank && self.is_ready(&other.intention);
             match self.attempt.intentions.find_late(other) {
                 Some(other) => self.find_segments(&other)?,
                 None => return Err(self.out_of_order()),
@@ -145,7 +144,7 @@ impl<P: Protocol> Transaction<'_, P> {
 
     fn find_segments(&mut self, late: &Late<P>) -> Result<(), Abort> {
         let intentions = &mut self.attempt.intentions;
-        intentions.late.retain(|one| one.intention.slot != late.intention.slot);
+        intentions.late.retain(|one| one.intention.operation.slot != late.intention.operation.slot);
         intentions.resolving = Some(*late);
         intentions.is_out_of_order = true;
         self.run_one(&late.intention)?;
@@ -156,8 +155,9 @@ impl<P: Protocol> Transaction<'_, P> {
     /// Ends an attempt in which an operation needs a result of a segment that ranks no lower.
     #[cold]
     fn out_of_order(&mut self) -> Abort {
-        let Intentions { waiting, results, .. } = &self.attempt.intentions;
-        let item = waiting.iter().filter(|one| !results.is_known(one.slot)).find_map(|one| one.item);
+        let results = &self.attempt.operations.results;
+        let waiting = self.attempt.intentions.waiting.iter();
+        let item = waiting.filter(|one| !results.is_known(one.operation.slot)).find_map(|one| one.item);
         // The first one that has not run waits for nothing else, unless an input claims never to be known.
         self.start_over(item)
     }
@@ -177,12 +177,10 @@ impl<P: Protocol> Transaction<'_, P> {
     pub(super) fn comes_too_late(&self, rank: u64) -> bool {
         self.attempt.intentions.resolving.is_some_and(|late| rank < late.rank)
     }
-}
 
-impl<P: Protocol> Intention<P> {
-    /// True if all inputs are known.
-    pub(super) fn is_ready(&self, results: &Results) -> bool {
-        // SAFETY: `node` is of the type that the function knows; the arena is not reset while the attempt runs.
-        unsafe { (self.functions.is_ready)(self.node, results) }
+    /// True if all inputs of an intention are known.
+    pub(super) fn is_ready(&self, intention: &Intention<P>) -> bool {
+        // SAFETY: the attempt is in progress, and it is the only user of its operations.
+        unsafe { intention.operation.is_ready(&self.attempt.operations.results) }
     }
 }

@@ -23,37 +23,21 @@
 //!   protocol. The transaction then has no effect.
 //! - An intention never sees the transaction: it gets values and returns one. It must not start another transaction,
 //!   like any code of a body.
-//!
-//! # Memory
-//!
-//! Closures, inputs and results are in the attempt's arena, so that none needs a heap call. A [`Deferred`] names its
-//! place by number, and by a stamp that no other attempt has, so that one that outlives its transaction is refused and
-//! never followed.
 
 mod counters;
-mod expression;
-mod inputs;
 mod intention;
 mod late;
 mod order;
 mod recording;
 mod running;
-#[cfg(all(test, not(loom)))]
-mod tests;
 
 pub(crate) use counters::COUNTERS;
-pub use expression::{And, DividedBy, Minus, Or, Plus, Remainder, Times};
-pub use expression::{AtLeast, AtMost, Differs, Equals, GreaterThan, LessThan};
-pub use expression::{Binary, Constant, Expression, Map, Operand, Operator};
-pub use inputs::{Input, Results};
 pub(crate) use intention::Intentions;
 pub(crate) use running::Execution;
 
 use crate::attempt::Attempt;
 use crate::item::{Flags, ItemId};
 use crate::protocol::{Absent, ConflictCause, Protocol};
-use std::fmt;
-use std::marker::PhantomData;
 
 /// Bits 64 to 256 of an item's flags are those of deferred operations.
 impl Flags {
@@ -127,28 +111,4 @@ pub enum Access {
     Read,
     /// It changes the segment.
     Write,
-}
-
-/// A value that is known when the transaction has committed, or as soon as it is forced.
-///
-/// It belongs to the attempt that made it; in any other it is
-/// [`Misuse::ForeignDeferred`](crate::Misuse::ForeignDeferred).
-pub struct Deferred<T> {
-    stamp: u64,
-    slot: u32,
-    value: PhantomData<fn() -> T>,
-}
-
-impl<T> Clone for Deferred<T> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<T> Copy for Deferred<T> {}
-
-impl<T> fmt::Debug for Deferred<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Deferred").field("number", &self.slot).finish_non_exhaustive()
-    }
 }

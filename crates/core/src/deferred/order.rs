@@ -31,7 +31,7 @@ use crate::transaction::Transaction;
 impl<P: Protocol> Transaction<'_, P> {
     /// Notes that the last recorded intention finds its segment of this object, or makes it, only when it runs, and may
     /// change the object's index. It runs after all operations on this object that were recorded earlier, except those
-    /// whose [keys](super::Input::key_hash) are known to differ from its own.
+    /// whose [keys](crate::Input::key_hash) are known to differ from its own.
     pub fn finds_segment(&mut self, meta: &ObjectMeta) {
         self.will_change_structure(meta);
         if self.defers()
@@ -91,10 +91,8 @@ impl<P: Protocol> Transaction<'_, P> {
         match self.own_item(intention) {
             // SAFETY: the item's segment is its object's, and in memory until the attempt ends.
             Some(item) => Some(unsafe { item.object().identify(item.segment()) }),
-            // SAFETY: `node` is of the type that the function knows; the arena is not reset while the attempt runs.
-            None => unsafe {
-                (intention.functions.key_hash)(intention.node, &self.attempt.intentions.results)
-            },
+            // SAFETY: the attempt is in progress, and it is the only user of its operations.
+            None => unsafe { intention.operation.key_hash(&self.attempt.operations.results) },
         }
     }
 }

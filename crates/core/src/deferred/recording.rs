@@ -1,97 +1,19 @@
 //! Recording intentions: a transaction announces its operations.
 
-use super::intention::{Intention, NO_OBJECT, NodeFunctions};
+use super::Access;
+use super::intention::{Intention, NO_OBJECT};
 use super::running::Phase;
-use super::{Access, Deferred, Input};
 use crate::abort::{Abort, Misuse, Reason};
 use crate::deferred::Deferral as _;
 use crate::item::{Flags, ItemId};
 use crate::object::Object;
+use crate::operations::{Deferred, Input, Once};
 use crate::protocol::{ConflictCause, Protocol};
 use crate::transaction::Transaction;
 use hotrow_sync::prefetch::prefetch;
-use std::marker::PhantomData;
 use std::ptr::NonNull;
 
-/// An intention's node: its work and inputs until it runs, its result afterwards.
-struct Node<W, I, O> {
-    todo: Option<(W, I)>,
-    result: Option<O>,
-}
-
-impl<W, I: Input, O> Node<W, I, O> {
-    /// # Safety
-    ///
-    /// `node` points to a node of this type.
-    unsafe fn run<P: Protocol>(node: *mut u8, tx: &mut Transaction<'_, P>) -> Result<(), Abort>
-    where
-        W: FnOnce(&mut Transaction<'_, P>, I::Value) -> Result<O, Abort>,
-    {
-        let node = node.cast::<Self>();
-        // SAFETY: the caller's promise. The references end before the work runs. The work may look at other results,
-        // but not at this node's, which is not known yet.
-        let (work, inputs) = unsafe { &mut *node }.todo.take().expect("an intention runs once");
-        let Some(value) = inputs.get(&tx.attempt.intentions.results) else {
-            return Err(tx.misuse(Misuse::UnknownInput));
-        };
-        let attempt = &raw const *tx.attempt;
-        let output = work(tx, value)?;
-        if attempt != &raw const *tx.attempt {
-            // `tx` is another transaction now, because the work has swapped the two (`std::mem::swap`). The attempt
-            // that the node belongs to may be over, and the node gone.
-            return Err(tx.misuse(Misuse::Nested));
-        }
-        // SAFETY: as above; the attempt goes on.
-        unsafe { &mut *node }.result = Some(output);
-        Ok(())
-    }
-
-    /// # Safety
-    ///
-    /// As for [`run`](Self::run).
-    unsafe fn is_ready(node: *const u8, results: &super::Results) -> bool {
-        // SAFETY: the caller's promise.
-        let todo = unsafe { &(*node.cast::<Self>()).todo };
-        todo.as_ref().is_some_and(|(_, inputs)| inputs.is_known(results))
-    }
-
-    /// # Safety
-    ///
-    /// As for [`run`](Self::run).
-    unsafe fn key_hash(node: *const u8, results: &super::Results) -> Option<u64> {
-        // SAFETY: the caller's promise.
-        let todo = unsafe { &(*node.cast::<Self>()).todo };
-        todo.as_ref().and_then(|(_, inputs)| inputs.key_hash(results))
-    }
-}
-
-/// The functions of one type of node.
-struct FunctionsOf<W, I, O, P>(PhantomData<(W, I, O, P)>);
-
-impl<W, I: Input, O, P: Protocol> FunctionsOf<W, I, O, P>
-where
-    W: FnOnce(&mut Transaction<'_, P>, I::Value) -> Result<O, Abort>,
-{
-    const FUNCTIONS: &'static NodeFunctions<P> = &NodeFunctions {
-        run: Node::<W, I, O>::run::<P>,
-        is_ready: Node::<W, I, O>::is_ready,
-        key_hash: Node::<W, I, O>::key_hash,
-    };
-}
-
 impl<P: Protocol> Transaction<'_, P> {
-    /// Makes a deferred value of one that is known now.
-    pub fn known<T: 'static>(&mut self, value: T) -> Deferred<T> {
-        let node = self.attempt.allocate(Some(value)).cast::<Option<T>>();
-        let intentions = &mut self.attempt.intentions;
-        // SAFETY: allocated just now, and nobody else drops it; it stays in place until the arena is reset, after
-        // the results have been cleared.
-        unsafe {
-            intentions.drop_later(node);
-            intentions.results.add(node, true)
-        }
-    }
-
     /// Computes a value from others, when they are known.
     ///
     /// # Errors
@@ -106,20 +28,6 @@ impl<P: Protocol> Transaction<'_, P> {
         self.record(None, inputs, move |_, values| Ok(compute(values)))
     }
 
-    /// As [`compute`](Self::compute). If the attempt cannot go on, the value is never known, and the attempt's next
-    /// operation fails.
-    #[inline]
-    pub fn compute_later<I: Input, O: 'static>(
-        &mut self,
-        inputs: I,
-        compute: impl FnOnce(I::Value) -> O + 'static,
-    ) -> Deferred<O> {
-        match self.compute(inputs, compute) {
-            Ok(deferred) => deferred,
-            Err(_) => self.attempt.intentions.results.unknown(),
-        }
-    }
-
     /// Rolls back unless the condition holds. It is tested before the transaction has any effect.
     ///
     /// # Errors
@@ -128,42 +36,6 @@ impl<P: Protocol> Transaction<'_, P> {
     pub fn require<I: Input<Value = bool>>(&mut self, condition: I) -> Result<(), Abort> {
         self.record(None, condition, |_, holds| if holds { Ok(()) } else { Err(Abort::rollback()) })?;
         Ok(())
-    }
-
-    /// Returns a deferred value now. All operations that have been recorded or [enqueued](crate::graph) so far run, and
-    /// the attempt depends on their reads (it is *wild*, drp §4).
-    ///
-    /// # Errors
-    ///
-    /// As [`compute`](Self::compute); [`Misuse::ForeignDeferred`] for a value of another attempt.
-    pub fn force<T: Clone + 'static>(&mut self, deferred: Deferred<T>) -> Result<T, Abort> {
-        if self.is_stopped() {
-            return Err(Abort::INTERNAL);
-        }
-        self.own(deferred)?;
-        if self.attempt.intentions.results.get(&deferred).is_none() {
-            self.settle()?;
-            self.run_graph()?;
-        }
-        match self.attempt.intentions.results.get(&deferred) {
-            Some(value) => Ok(value.clone()),
-            // An intention has forced it that runs before the one whose result it is.
-            None => Err(self.misuse(Misuse::UnknownInput)),
-        }
-    }
-
-    /// Returns the value of an input, if it is known.
-    pub fn value_of<I: Input>(&self, input: &I) -> Option<I::Value> {
-        input.get(&self.attempt.intentions.results)
-    }
-
-    /// Ends the attempt if a handle is not its own.
-    pub(crate) fn own<T>(&mut self, deferred: Deferred<T>) -> Result<(), Abort> {
-        if self.attempt.intentions.results.owns(&deferred) {
-            Ok(())
-        } else {
-            Err(self.misuse(Misuse::ForeignDeferred))
-        }
     }
 
     /// Records work on a segment, or runs it at once if the protocol defers nothing.
@@ -297,36 +169,14 @@ impl<P: Protocol> Transaction<'_, P> {
     where
         W: FnOnce(&mut Transaction<'_, P>, I::Value) -> Result<O, Abort> + 'static,
     {
-        if self.is_stopped() {
-            return Err(Abort::INTERNAL);
-        }
-        if !inputs.belongs_to(&self.attempt.intentions.results) {
-            return Err(self.misuse(Misuse::ForeignDeferred));
-        }
-        let was_ready = inputs.is_known(&self.attempt.intentions.results);
-        let node = self.attempt.allocate(Node { todo: Some((work, inputs)), result: None::<O> });
-        let intentions = &mut self.attempt.intentions;
-        let typed = node.cast::<Node<W, I, O>>();
-        // SAFETY: as in `known`; the result is `Some` once the intention has run.
-        let deferred = unsafe {
-            intentions.drop_later(typed);
-            intentions.results.add(&raw const (*typed).result, false)
-        };
-        let slot = deferred.slot;
+        let was_ready = inputs.is_known(&self.attempt.operations.results);
+        let (operation, deferred) = self.operation(inputs, Once(work))?;
         let order = match self.execution.phase {
             // An intention that runs early, within another one, has that one's place.
             Phase::Settling => self.execution.running_place,
-            _ => intentions.resolving.map_or(slot, |late| late.intention.order),
+            _ => self.attempt.intentions.resolving.map_or(operation.slot, |late| late.intention.order),
         };
-        let intention = Intention {
-            node,
-            functions: FunctionsOf::<W, I, O, P>::FUNCTIONS,
-            item,
-            slot,
-            order,
-            was_ready,
-            finds_segment_of: NO_OBJECT,
-        };
+        let intention = Intention { operation, item, order, was_ready, finds_segment_of: NO_OBJECT };
         Ok((intention, deferred))
     }
 }

@@ -154,7 +154,7 @@ impl<P: Protocol> Transaction<'_, P> {
     /// True if deferred operations wait for the commit.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn defers(&self) -> bool {
-        P::DEFERS && !self.attempt.runs_at_once && self.execution.phase != Phase::Settling
+        P::DEFERS && !self.attempt.operations.run_at_once && self.execution.phase != Phase::Settling
     }
 
     /// The place of the running operation in the attempt's program: places ascend in the program, and an intention has
@@ -162,7 +162,7 @@ impl<P: Protocol> Transaction<'_, P> {
     pub(crate) fn place(&self) -> u32 {
         match self.execution.phase {
             Phase::Settling | Phase::CarryingOut => self.execution.running_place,
-            Phase::Body => self.attempt.intentions.results.count(),
+            Phase::Body => self.attempt.operations.results.count(),
         }
     }
 
@@ -207,9 +207,10 @@ impl<P: Protocol> Transaction<'_, P> {
         if let Some(id) = intention.item {
             self.execution.latest = id;
         }
-        // SAFETY: `record` made the node and the function for it; the arena is not reset while the attempt runs.
-        unsafe { (intention.functions.run)(intention.node, self) }?;
-        self.attempt.intentions.results.learn(intention.slot);
+        let results = self.attempt.operations.results.shared();
+        // SAFETY: the attempt is in progress, and it is the only user of its operations. The results are its own.
+        unsafe { intention.operation.run(results, self) }?;
+        self.attempt.operations.results.learn(intention.operation.slot);
         if let Some(id) = intention.item {
             self.attempt.items.get_mut(id).intentions -= 1;
         }
@@ -274,7 +275,7 @@ impl<P: Protocol> Transaction<'_, P> {
         self.attempt.intentions.held_back.clear();
         let mut has_run = false;
         for (at, intention) in waiting.iter().enumerate() {
-            if self.attempt.intentions.results.is_known(intention.slot) {
+            if self.attempt.operations.results.is_known(intention.operation.slot) {
                 continue;
             }
             if self.try_one(intention, waiting, wait)? {
@@ -298,7 +299,7 @@ impl<P: Protocol> Transaction<'_, P> {
         waiting: &[Intention<P>],
         wait: bool,
     ) -> Result<bool, Abort> {
-        let ready = intention.was_ready || intention.is_ready(&self.attempt.intentions.results);
+        let ready = intention.was_ready || self.is_ready(intention);
         if let Some(id) = intention.item {
             let is_held_back = !ready
                 || self.attempt.items.get(id).is(Flags::HELD_BACK)

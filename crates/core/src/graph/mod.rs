@@ -37,7 +37,7 @@
 //! locks until the attempt ends.
 
 mod counters;
-mod drawing;
+mod enqueue;
 mod running;
 mod stealable_operations;
 mod stolen_work;
@@ -49,9 +49,9 @@ use crate::item::{Flags, Item, ItemId};
 use crate::protocol::{Absent, Protocol};
 
 pub(crate) use counters::COUNTERS;
-pub use drawing::By;
-pub(crate) use drawing::Graph;
-pub use stealable_operations::{BATCH_BITS, BATCH_LOW, Found, StealableOperations, Taken};
+pub use enqueue::By;
+pub(crate) use enqueue::EnqueuedOperations;
+pub use stealable_operations::{BATCH_BITS, BATCH_LOW, StealableOperations, TakeResult, TakenOperation};
 
 /// Bit 1024 of an item's flags is that of stolen operations.
 impl Flags {
@@ -89,7 +89,7 @@ pub trait Stealing<P: Protocol>: Sized {
     fn of(protocol: &P) -> Option<&Self>;
 
     /// Returns the board of a worker, from which others steal its operations.
-    fn board(&self, worker: WorkerId) -> &StealableOperations<P>;
+    fn stealable_operations(&self, worker: WorkerId) -> &StealableOperations<P>;
 
     /// True if a worker waits for the attempt, so that it could steal operations.
     fn has_waiters(&self, attempt: &Attempt<P>) -> bool;
@@ -119,7 +119,7 @@ impl<P: Protocol> Stealing<P> for Absent {
         None
     }
 
-    fn board(&self, _: WorkerId) -> &StealableOperations<P> {
+    fn stealable_operations(&self, _: WorkerId) -> &StealableOperations<P> {
         match *self {}
     }
 

@@ -1,8 +1,8 @@
 //! Running enqueued operations: the owner from the front, thieves from the back (stealdb, Algorithms 1 and 2).
 
-use super::drawing::Own;
+use super::enqueue::Own;
 use super::stealable_operations::{OwnerInfo, StealableOperations};
-use super::stolen_work::Outcome;
+use super::stolen_work::StolenEnd;
 use super::word::State;
 use crate::abort::{Abort, Reason};
 use crate::graph::Stealing as _;
@@ -23,22 +23,22 @@ impl<P: Protocol> StealableOperations<P> {
     pub(super) fn run_taken(&self, at: usize, batch: u64, ready: &mut Ready) {
         let operation = self.operation(at);
         // SAFETY: the caller has taken the operation.
-        let (plan, share, owner) = unsafe { (operation.plan(), operation.share_mut(), self.owner()) };
+        let (plan, stolen, owner) = unsafe { (operation.plan(), operation.stolen_work_mut(), self.owner()) };
         let timed = (batch + at as u64).is_multiple_of(TIMED_ONE_IN) && plan.on_rows;
         let began_ns = if timed { clock::nanoseconds() } else { 0 };
         // SAFETY: as above.
-        unsafe { share.run(plan, owner) };
+        unsafe { stolen.run(plan, owner) };
         if timed {
-            share.took_ns = Some(clock::nanoseconds().saturating_sub(began_ns));
+            stolen.took_ns = Some(clock::nanoseconds().saturating_sub(began_ns));
         }
         // SAFETY: as above. The owner reads no more of the stolen work if the item is there.
-        *unsafe { operation.item_mut() } = if timed { None } else { share.take_only_item() };
-        let state = match share.outcome {
-            Outcome::WouldBlock => State::GivenBack,
-            Outcome::Lost(_) | Outcome::Stopped(_) => State::Done,
-            Outcome::Done => {
+        *unsafe { operation.item_mut() } = if timed { None } else { stolen.take_only_item() };
+        let state = match stolen.end {
+            StolenEnd::WouldBlock => State::GivenBack,
+            StolenEnd::Lost(_) | StolenEnd::Stopped(_) => State::Done,
+            StolenEnd::Done => {
                 // SAFETY: the owner keeps the results until the operation is done. The slot is this operation's.
-                unsafe { owner.results.as_ref() }.learn(plan.slot);
+                unsafe { owner.results.as_ref() }.learn(plan.operation.slot);
                 self.follow(at, batch, true, ready);
                 State::Done
             }
@@ -142,14 +142,14 @@ impl<P: Protocol> Transaction<'_, P> {
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn run_graph(&mut self) -> Result<(), Abort> {
         match P::Stealing::of(self.protocol) {
-            Some(stealing) if !self.attempt.graph.is_empty() => self.run_drawn(stealing),
+            Some(stealing) if !self.attempt.graph.is_empty() => self.run_enqueued(stealing),
             _ => Ok(()),
         }
     }
 
     #[inline(never)]
-    fn run_drawn(&mut self, stealing: &P::Stealing) -> Result<(), Abort> {
-        let board = stealing.board(self.attempt.worker());
+    fn run_enqueued(&mut self, stealing: &P::Stealing) -> Result<(), Abort> {
+        let board = stealing.stealable_operations(self.attempt.worker());
         let result = if self.is_stopped() {
             Err(Abort::INTERNAL)
         } else {
@@ -160,7 +160,7 @@ impl<P: Protocol> Transaction<'_, P> {
         }
         board.end_batch();
         self.attempt.graph.clear();
-        self.attempt.graph.first_slot = self.attempt.intentions.results.count();
+        self.attempt.graph.first_slot = self.attempt.operations.results.count();
         result
     }
 
@@ -170,8 +170,8 @@ impl<P: Protocol> Transaction<'_, P> {
             stealing: NonNull::from(stealing),
             engine: self.engine(),
             slot: self.slot(),
-            results: self.attempt.intentions.results.shared(),
-            stamp: self.attempt.intentions.results.stamp(),
+            results: self.attempt.operations.results.shared(),
+            stamp: self.attempt.operations.results.stamp(),
             profile: *self.attempt.profile(),
             worker: self.attempt.worker(),
             recorder: self.attempt.recorder(),
@@ -190,7 +190,7 @@ impl<P: Protocol> Transaction<'_, P> {
                 ahead_of = Some(stealable);
             }
             self.run_own(board, 0, Turn::Due)?;
-        } else if self.attempt.graph.first_was_put_off {
+        } else if self.attempt.graph.first_would_block {
             self.run_own_parts(0)?;
         }
         self.attempt.graph.is_published = true;
@@ -230,21 +230,21 @@ impl<P: Protocol> Transaction<'_, P> {
     /// Runs the owner's own operations that were enqueued before operation `at` of the board; all before `at` are
     /// finished.
     fn run_own_parts(&mut self, at: usize) -> Result<(), Abort> {
-        let results = self.attempt.intentions.results.shared();
+        let results = self.attempt.operations.results.shared();
         while let Some(own) = self.attempt.graph.own.get(self.attempt.graph.own_run)
             && own.after <= at
             // SAFETY: the results are the attempt's.
             && self.attempt.graph.is_its_turn(own, unsafe { results.as_ref() }, at)
         {
-            let Own { node, run, slot, on_rows, was_moved, .. } = *own;
+            let Own { operation, on_rows, was_moved, .. } = *own;
             self.attempt.graph.own_run += 1;
             if was_moved {
                 continue;
             }
-            // SAFETY: enqueued with this function; all its inputs are known. The slot is its own.
+            // SAFETY: the attempt is in progress, and the operation and the results are its own.
             unsafe {
-                run(node, results.as_ref(), self)?;
-                results.as_ref().learn(slot);
+                operation.run(results, self)?;
+                results.as_ref().learn(operation.slot);
             }
             if on_rows {
                 self.count_operation(false, None);
@@ -331,29 +331,28 @@ impl<P: Protocol> Transaction<'_, P> {
         ready: &mut Ready,
     ) -> Result<(), Abort> {
         let (batch, operation) = (board.batch(), board.operation(at));
-        let results = self.attempt.intentions.results.shared();
+        let results = self.attempt.operations.results.shared();
         // SAFETY: taken, or nobody else can take it.
         let plan = unsafe { operation.plan() };
         let timed = (batch + at as u64).is_multiple_of(TIMED_ONE_IN) && plan.on_rows && at != 0;
         let began_ns = if timed { clock::nanoseconds() } else { 0 };
         // Set before it runs, because it may panic. Nobody but the owner waits for it.
         operation.word.set(State::Finished, batch);
-        // SAFETY: the plan's function knows its node, which nobody else uses; its inputs are known. The results are the
-        // attempt's.
-        let run = || unsafe { (plan.run)(plan.node, results.as_ref(), self) };
+        // SAFETY: the attempt is in progress, nobody else uses the operation, and the results are the attempt's.
+        let run = || unsafe { plan.operation.run(results, self) };
         match catch_unwind(AssertUnwindSafe(run)) {
             Ok(result) => result?,
             Err(panic) if turn == Turn::Early => {
                 // SAFETY: the owner has taken it, and has never given it up.
-                unsafe { operation.share_mut() }.outcome =
-                    Outcome::Stopped(Stop::Panicked(panic_message(panic)));
+                unsafe { operation.stolen_work_mut() }.end =
+                    StolenEnd::Stopped(Stop::Panicked(panic_message(panic)));
                 operation.word.set(State::Done, batch);
                 return Ok(());
             }
             Err(panic) => return Err(self.panicked(panic_message(panic))),
         }
         // SAFETY: as above. The slot is this operation's.
-        unsafe { results.as_ref() }.learn(plan.slot);
+        unsafe { results.as_ref() }.learn(plan.operation.slot);
         if plan.on_rows {
             let took_ns = timed.then(|| clock::nanoseconds().saturating_sub(began_ns));
             self.count_operation(false, took_ns);
@@ -373,27 +372,27 @@ impl<P: Protocol> Transaction<'_, P> {
             return Ok(());
         }
         // SAFETY: as above.
-        let (plan, share) = unsafe { (operation.plan(), operation.share_mut()) };
-        let outcome = std::mem::replace(&mut share.outcome, Outcome::Done);
-        let took_ns = share.took_ns.take();
+        let (plan, stolen) = unsafe { (operation.plan(), operation.stolen_work_mut()) };
+        let end = std::mem::replace(&mut stolen.end, StolenEnd::Done);
+        let took_ns = stolen.took_ns.take();
         let (mut last, mut adopted) = (None, Ok(()));
-        if let Some(attempt) = share.attempt_mut() {
+        if let Some(attempt) = stolen.attempt_mut() {
             (last, adopted) = self.attempt.adopt(stealing, attempt);
         }
-        match outcome {
+        match end {
             _ if !is_done => {}
-            Outcome::WouldBlock => {}
-            Outcome::Done if plan.on_rows => self.count_operation(true, took_ns),
-            Outcome::Done => {}
-            Outcome::Lost(reason) => {
+            StolenEnd::WouldBlock => {}
+            StolenEnd::Done if plan.on_rows => self.count_operation(true, took_ns),
+            StolenEnd::Done => {}
+            StolenEnd::Lost(reason) => {
                 let target = last.unwrap_or(ItemId::FIRST);
                 return Err(self.lose(ConflictCause::item(reason, target)));
             }
-            Outcome::Stopped(stop) => return Err(self.stop(stop)),
+            StolenEnd::Stopped(stop) => return Err(self.stop(stop)),
         }
         adopted.map_err(|lost| {
             // The next attempt meets no changes but its own.
-            self.attempt.runs_at_once |= lost.reason == Reason::StructureChanged;
+            self.attempt.operations.run_at_once |= lost.reason == Reason::StructureChanged;
             self.lose(lost)
         })
     }

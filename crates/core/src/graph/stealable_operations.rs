@@ -1,18 +1,16 @@
 //! The board: an attempt's stealable operations.
 
-use super::drawing::By;
+use super::enqueue::By;
 use super::running::Ready;
 use super::stolen_work::StolenWork;
 use super::word::{State, Word};
-use crate::abort::Abort;
 use crate::attempt::WorkerId;
-use crate::deferred::Results;
 use crate::engine::{EngineId, WorkerSlot};
 use crate::history::recorder::Recorder;
 use crate::item::Item;
+use crate::operations::{Operation, Results};
 use crate::profile::Profile;
 use crate::protocol::Protocol;
-use crate::transaction::Transaction;
 use crossbeam_utils::CachePadded;
 use hotrow_sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use hotrow_sync::event::Event;
@@ -32,7 +30,7 @@ pub const BATCH_BITS: u32 = 26;
 pub const BATCH_LOW: u64 = (1 << BATCH_BITS) - 1;
 
 /// Number of times that the owner looks at an operation before it yields, and again before it parks.
-const LOOKS: u32 = if cfg!(loom) { 0 } else { 64 };
+const CHECKS: u32 = if cfg!(loom) { 0 } else { 64 };
 
 /// An operation that waits for another one's result; in the owner's arena.
 pub(super) struct Edge {
@@ -40,16 +38,10 @@ pub(super) struct Edge {
     pub(super) next: *const Edge,
 }
 
-/// A function that runs an operation: of its node, the results, and the owner's or a thief's transaction.
-pub(super) type Run<P> = unsafe fn(*mut u8, &Results, &mut Transaction<'_, P>) -> Result<(), Abort>;
-
 /// An operation as its owner describes it before any worker can take it.
 pub(super) struct Plan<P: Protocol> {
-    /// In the owner's arena, of the type that `run` knows.
-    pub(super) node: *mut u8,
-    pub(super) run: Run<P>,
-    /// The number of its result.
-    pub(super) slot: u32,
+    /// Its node is in the owner's arena.
+    pub(super) operation: Operation<P>,
     /// The operations that wait for its result.
     pub(super) followers: *const Edge,
     /// True if it works on rows. Otherwise it is a computation for which one on rows waits.
@@ -60,7 +52,7 @@ pub(super) struct Plan<P: Protocol> {
 
 /// One operation. The first 64 bytes hold the parts that its owner usually looks at afterwards.
 #[repr(C)]
-pub(super) struct Operation<P: Protocol> {
+pub(super) struct StealableOperation<P: Protocol> {
     pub(super) word: Word,
     /// Number of inputs that are not known yet.
     inputs_left: AtomicU32,
@@ -69,7 +61,7 @@ pub(super) struct Operation<P: Protocol> {
     /// Written by the owner while nobody can take the operation.
     plan: UnsafeCell<Option<Plan<P>>>,
     /// Written by the worker that has taken the operation, and by the owner when it is done.
-    share: UnsafeCell<StolenWork<P>>,
+    stolen_work: UnsafeCell<StolenWork<P>>,
 }
 
 /// The common part of a batch's operations: the owner, as far as thieves must know it.
@@ -88,7 +80,7 @@ pub(super) struct OwnerInfo<P: Protocol> {
 
 /// A worker's operations that others may steal.
 pub struct StealableOperations<P: Protocol> {
-    chunks: [OnceLock<Box<[CachePadded<Operation<P>>]>>; OPERATIONS_MAX / CHUNK],
+    chunks: [OnceLock<Box<[CachePadded<StealableOperation<P>>]>>; OPERATIONS_MAX / CHUNK],
     /// Operations on rows of the current batch that could be run when it began, by their places in `chunks`.
     queue: [AtomicU32; OPERATIONS_MAX],
     /// The current batch. Only the owner changes it.
@@ -102,7 +94,7 @@ pub struct StealableOperations<P: Protocol> {
 // operation's word say that it may be taken (release), and the worker that has taken it reads them (acquire); the owner
 // changes them only when no operation of the batch is taken. The stolen work: the worker that has taken the operation
 // writes it until the word says that it is done (release), and then the owner does (acquire). The pointers lead to
-// memory that the owner keeps until then. Any thread may use what a plan's node holds: `Transaction::draw` demands that
+// memory that the owner keeps until then. Any thread may use what a plan's node holds: `Transaction::enqueue` demands that
 // of its caller.
 unsafe impl<P: Protocol> Sync for StealableOperations<P> {}
 // SAFETY: as above; the pointers are only followed while the owner waits.
@@ -128,9 +120,9 @@ impl<P: Protocol> std::fmt::Debug for StealableOperations<P> {
 
 /// The result of trying to take an operation.
 #[derive(Debug)]
-pub enum Found<'b, P: Protocol> {
+pub enum TakeResult<'b, P: Protocol> {
     /// The caller has taken it.
-    Taken(Taken<'b, P>),
+    Taken(TakenOperation<'b, P>),
     /// Another worker has taken it, or its inputs are not known.
     Busy,
     /// Its batch is over.
@@ -140,20 +132,20 @@ pub enum Found<'b, P: Protocol> {
 /// An operation that the caller has taken and must run.
 #[must_use = "its owner waits until it has been run"]
 #[derive(Debug)]
-pub struct Taken<'b, P: Protocol> {
+pub struct TakenOperation<'b, P: Protocol> {
     board: &'b StealableOperations<P>,
     at: usize,
     batch: u64,
 }
 
-impl<P: Protocol> Operation<P> {
+impl<P: Protocol> StealableOperation<P> {
     fn new() -> Self {
         Self {
             word: Word::default(),
             inputs_left: AtomicU32::new(0),
             item: UnsafeCell::new(None),
             plan: UnsafeCell::new(None),
-            share: UnsafeCell::new(StolenWork::new()),
+            stolen_work: UnsafeCell::new(StolenWork::new()),
         }
     }
 
@@ -178,7 +170,7 @@ impl<P: Protocol> Operation<P> {
     /// The operation is of the current batch, and the caller has taken one of that batch or is the owner.
     pub(super) unsafe fn plan(&self) -> &Plan<P> {
         // SAFETY: the caller's promise: nobody writes it.
-        unsafe { &*self.plan.get() }.as_ref().expect("the operation was drawn")
+        unsafe { &*self.plan.get() }.as_ref().expect("the operation was enqueued")
     }
 
     /// # Safety
@@ -192,7 +184,7 @@ impl<P: Protocol> Operation<P> {
 
     /// # Safety
     ///
-    /// As for [`share_mut`](Self::share_mut).
+    /// As for [`stolen_work_mut`](Self::stolen_work_mut).
     #[allow(clippy::mut_from_ref)]
     pub(super) unsafe fn item_mut(&self) -> &mut Option<Item<P>> {
         // SAFETY: the caller's promise.
@@ -204,15 +196,15 @@ impl<P: Protocol> Operation<P> {
     /// Either the caller has taken the operation and has not given it up, or it is the owner and the operation is done,
     /// given back or finished. No other reference to the stolen work is in use.
     #[allow(clippy::mut_from_ref)]
-    pub(super) unsafe fn share_mut(&self) -> &mut StolenWork<P> {
+    pub(super) unsafe fn stolen_work_mut(&self) -> &mut StolenWork<P> {
         // SAFETY: the caller's promise.
-        unsafe { &mut *self.share.get() }
+        unsafe { &mut *self.stolen_work.get() }
     }
 }
 
 impl<P: Protocol> StealableOperations<P> {
-    pub(super) fn operation(&self, at: usize) -> &Operation<P> {
-        let make = || (0..CHUNK).map(|_| CachePadded::new(Operation::new())).collect();
+    pub(super) fn operation(&self, at: usize) -> &StealableOperation<P> {
+        let make = || (0..CHUNK).map(|_| CachePadded::new(StealableOperation::new())).collect();
         &self.chunks[at / CHUNK].get_or_init(make)[at % CHUNK]
     }
 
@@ -274,27 +266,27 @@ impl<P: Protocol> StealableOperations<P> {
 
     /// Takes an operation, by its place among those that were runnable when the batch began, if it is still runnable
     /// and the low bits of its batch are [these](BATCH_LOW).
-    pub fn take(&self, place: u32, batch_low: u64) -> Found<'_, P> {
+    pub fn take(&self, place: u32, batch_low: u64) -> TakeResult<'_, P> {
         // Relaxed: if it is of another batch, so is the operation's word.
-        let Some(at) = self.queue.get(place as usize) else { return Found::Ended };
+        let Some(at) = self.queue.get(place as usize) else { return TakeResult::Ended };
         let at = at.load(Ordering::Relaxed) as usize;
-        let Some(chunk) = self.chunks[at / CHUNK].get() else { return Found::Ended };
+        let Some(chunk) = self.chunks[at / CHUNK].get() else { return TakeResult::Ended };
         let operation = &chunk[at % CHUNK];
         let batch = operation.word.batch();
         match () {
-            () if batch & BATCH_LOW != batch_low => Found::Ended,
+            () if batch & BATCH_LOW != batch_low => TakeResult::Ended,
             () if operation.word.take(State::Runnable, batch) => {
-                Found::Taken(Taken { board: self, at, batch })
+                TakeResult::Taken(TakenOperation { board: self, at, batch })
             }
-            () => Found::Busy,
+            () => TakeResult::Busy,
         }
     }
 
     /// Waits until an operation is no longer taken.
-    pub(super) fn await_done(&self, operation: &Operation<P>) {
+    pub(super) fn await_done(&self, operation: &StealableOperation<P>) {
         let is_done = || operation.word.state() != State::Taken;
         // Operations are short, so spinning comes first.
-        if !spin_until(LOOKS, is_done) && !yield_until(LOOKS, is_done) {
+        if !spin_until(CHECKS, is_done) && !yield_until(CHECKS, is_done) {
             self.done.wait_until(is_done);
         }
     }
@@ -304,10 +296,10 @@ impl<P: Protocol> StealableOperations<P> {
     }
 }
 
-impl<P: Protocol> Taken<'_, P> {
+impl<P: Protocol> TakenOperation<'_, P> {
     /// Runs the operation in its owner's name, and then those that have waited only for its result.
     pub fn run(self) {
-        let Taken { board, at, batch } = self;
+        let TakenOperation { board, at, batch } = self;
         let mut ready = Ready::default();
         board.run_taken(at, batch, &mut ready);
         while let Some(at) = ready.next() {

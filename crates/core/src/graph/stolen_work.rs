@@ -17,7 +17,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// The result of an operation in a thief's hands.
 #[derive(Debug)]
-pub(super) enum Outcome {
+pub(super) enum StolenEnd {
     /// It has run, and its result is known.
     Done,
     /// A lock was not free. The operation has had no effect; locks that it has already got are the owner's.
@@ -34,14 +34,14 @@ pub(super) struct StolenWork<P: Protocol> {
     attempt: Option<Box<Attempt<P>>>,
     /// The owner's attempt whose payloads are in this memory.
     stamp: u64,
-    pub(super) outcome: Outcome,
+    pub(super) end: StolenEnd,
     /// Duration of the operation, if it was timed.
     pub(super) took_ns: Option<u64>,
 }
 
 impl<P: Protocol> StolenWork<P> {
     pub(super) fn new() -> Self {
-        Self { attempt: None, stamp: 0, outcome: Outcome::Done, took_ns: None }
+        Self { attempt: None, stamp: 0, end: StolenEnd::Done, took_ns: None }
     }
 
     /// Runs an operation for its owner.
@@ -55,40 +55,41 @@ impl<P: Protocol> StolenWork<P> {
         // memory.
         let (protocol, stealing) = unsafe { (owner.protocol.as_ref(), owner.stealing.as_ref()) };
         // SAFETY: as above.
-        let (slot, results) = unsafe { (owner.slot.as_ref(), owner.results.as_ref()) };
+        let slot = unsafe { owner.slot.as_ref() };
         if self.stamp != owner.stamp {
             // Payloads of an earlier batch of the same attempt are still in use.
             self.stamp = owner.stamp;
             attempt.forget_payloads();
         }
-        attempt.open_share(stealing, owner);
+        attempt.begin_stolen_work(stealing, owner);
         // Never dropped: that would end the attempt. Its own parts are taken out below.
-        let mut tx = ManuallyDrop::new(Transaction::of_share(protocol, owner.engine, attempt, slot));
-        // SAFETY: the caller's promise; the plan's function knows the node's type.
-        let result = catch_unwind(AssertUnwindSafe(|| unsafe { (plan.run)(plan.node, results, &mut tx) }));
+        let mut tx = ManuallyDrop::new(Transaction::of_stolen_work(protocol, owner.engine, attempt, slot));
+        // SAFETY: the caller's promise: the owner's attempt is in progress, and the operation is the caller's.
+        let run = || unsafe { plan.operation.run(owner.results, &mut tx) };
+        let result = catch_unwind(AssertUnwindSafe(run));
         let stop = tx.take_stop();
-        let put_off = std::mem::take(&mut attempt.graph.has_blocked);
-        self.outcome = match result {
-            Ok(Ok(())) => Outcome::Done,
-            Ok(Err(_)) if put_off && attempt.items.writes().is_empty() => Outcome::WouldBlock,
+        let would_block = std::mem::take(&mut attempt.graph.has_blocked);
+        self.end = match result {
+            Ok(Ok(())) => StolenEnd::Done,
+            Ok(Err(_)) if would_block && attempt.items.writes().is_empty() => StolenEnd::WouldBlock,
             // The next attempt enqueues nothing.
-            Ok(Err(_)) if put_off => Outcome::Lost(Reason::Undeclared),
+            Ok(Err(_)) if would_block => StolenEnd::Lost(Reason::Undeclared),
             Ok(Err(abort)) => match stop {
-                Some(Stop::Lost(loss)) => Outcome::Lost(loss.reason),
-                Some(stop) => Outcome::Stopped(stop),
-                None if abort == Abort::rollback() => Outcome::Stopped(Stop::RolledBack),
-                None => Outcome::Lost(Reason::Undeclared),
+                Some(Stop::Lost(loss)) => StolenEnd::Lost(loss.reason),
+                Some(stop) => StolenEnd::Stopped(stop),
+                None if abort == Abort::rollback() => StolenEnd::Stopped(Stop::RolledBack),
+                None => StolenEnd::Lost(Reason::Undeclared),
             },
-            Err(panic) => Outcome::Stopped(Stop::Panicked(panic_message(panic))),
+            Err(panic) => StolenEnd::Stopped(Stop::Panicked(panic_message(panic))),
         };
-        attempt.leave_share(matches!(self.outcome, Outcome::WouldBlock));
+        attempt.end_stolen_work(matches!(self.end, StolenEnd::WouldBlock));
     }
 
     /// Takes the only item out, if nothing else is to be adopted. The tracking set is empty then, so that no later use
     /// adopts the item twice.
     pub(super) fn take_only_item(&mut self) -> Option<Item<P>> {
         let attempt = self.attempt.as_deref_mut()?;
-        let is_simple = matches!(self.outcome, Outcome::Done)
+        let is_simple = matches!(self.end, StolenEnd::Done)
             && attempt.items.len() == 1
             && attempt.observations() == 0
             && !(attempt.wants_cleanup || attempt.items.has_predicates() || attempt.is_recorded());
@@ -107,7 +108,7 @@ impl<P: Protocol> StolenWork<P> {
 
 impl<P: Protocol> Attempt<P> {
     /// Begins to run an operation in another worker's name.
-    fn open_share(&mut self, stealing: &P::Stealing, owner: &OwnerInfo<P>) {
+    fn begin_stolen_work(&mut self, stealing: &P::Stealing, owner: &OwnerInfo<P>) {
         self.forget_items();
         (self.worker, self.profile) = (owner.worker, owner.profile);
         self.local = stealing.thief_state(self.worker());
@@ -123,11 +124,11 @@ impl<P: Protocol> Attempt<P> {
     }
 
     /// Ends the thief's part. Discards its notes for a history if the operation had no effect.
-    fn leave_share(&mut self, put_off: bool) {
+    fn end_stolen_work(&mut self, would_block: bool) {
         let pin = self.pin.take();
         // Objects freed here belong to others; the owner waits.
         contained(|| drop(pin));
-        if put_off && let Some(log) = &mut self.log {
+        if would_block && let Some(log) = &mut self.log {
             log.clear();
         }
         // The owner reads these next.
@@ -173,30 +174,30 @@ impl<P: Protocol> Attempt<P> {
     pub(super) fn adopt(
         &mut self,
         stealing: &P::Stealing,
-        share: &mut Attempt<P>,
+        stolen: &mut Attempt<P>,
     ) -> (Option<ItemId>, Result<(), ConflictCause>) {
         let mut last = None;
-        for id in share.items.ids() {
-            let detached = share.items.get(id);
+        for id in stolen.items.ids() {
+            let detached = stolen.items.get(id);
             memory::read(std::ptr::from_ref(detached));
             let mine = self.adopt_item(stealing, detached);
             last = Some(mine);
         }
         // In the order in which they were written, because cleanups go by that order.
-        for id in share.items.writes() {
-            let mine = self.items.find(share.items.get(*id).segment).expect("adopted just now");
+        for id in stolen.items.writes() {
+            let mine = self.items.find(stolen.items.get(*id).segment).expect("adopted just now");
             self.items.mark_write(mine);
         }
-        self.wants_cleanup |= share.wants_cleanup;
-        if let (Some(log), Some(theirs)) = (&mut self.log, &mut share.log) {
+        self.wants_cleanup |= stolen.wants_cleanup;
+        if let (Some(log), Some(theirs)) = (&mut self.log, &mut stolen.log) {
             log.absorb(theirs);
         }
         let mut result = Ok(());
-        for number in 0..share.observations() {
-            let (observed, observer) = share.observation_at(number);
+        for number in 0..stolen.observations() {
+            let (observed, observer) = stolen.observation_at(number);
             result = result.and(self.observe(observed, observer));
         }
-        share.forget_items();
+        stolen.forget_items();
         (last, result)
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::support;
 use crate::support::for_each_deferring_protocol;
-use hotrow::deferred::Constant;
+use hotrow::operations::Constant;
 use hotrow::{Abort, Counter, Engine, Error, Misuse, Profile, Protocol, TArray, TBox, TCounter};
 use std::cell::Cell;
 use std::rc::Rc;

@@ -2,7 +2,7 @@
 
 use crate::support;
 use crate::support::{Census, Counted, for_each_deferring_protocol};
-use hotrow::deferred::Constant;
+use hotrow::operations::Constant;
 use hotrow::sync::Arc;
 use hotrow::sync::atomic::{AtomicU64, Ordering};
 use hotrow::{

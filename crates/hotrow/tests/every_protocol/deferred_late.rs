@@ -3,7 +3,7 @@
 
 use crate::support;
 use crate::support::{Census, for_each_deferring_protocol};
-use hotrow::deferred::Constant;
+use hotrow::operations::Constant;
 use hotrow::{Abort, Counter, Deferred, Engine, Error, Key, Protocol, Table, Transaction};
 use std::cell::Cell;
 use std::hash::{Hash, Hasher};

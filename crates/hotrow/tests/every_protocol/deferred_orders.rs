@@ -2,7 +2,7 @@
 
 use crate::support;
 use crate::support::{for_each_deferring_protocol, steps};
-use hotrow::deferred::Constant;
+use hotrow::operations::Constant;
 use hotrow::sync::atomic::{AtomicU64, Ordering};
 use hotrow::sync::random::Random;
 use hotrow::sync::thread;

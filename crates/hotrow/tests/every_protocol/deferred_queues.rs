@@ -3,7 +3,7 @@
 
 use crate::support;
 use crate::support::{for_each_deferring_protocol, steps};
-use hotrow::deferred::Constant;
+use hotrow::operations::Constant;
 use hotrow::sync::random::Random;
 use hotrow::{
     Abort, Counter, Deferred, Direction, Drp, Engine, Error, Misuse, Profile, Protocol, RetryPolicy, TBox,

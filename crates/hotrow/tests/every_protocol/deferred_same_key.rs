@@ -3,7 +3,7 @@
 
 use crate::support;
 use crate::support::for_each_deferring_protocol;
-use hotrow::deferred::Constant;
+use hotrow::operations::Constant;
 use hotrow::{Abort, Counter, Deferred, Engine, Input, Protocol, Table, Transaction};
 
 /// Tables in the order of their ranks. Operations are on a key of `rows`; the others give and take what is late.

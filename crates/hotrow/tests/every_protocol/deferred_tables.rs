@@ -3,7 +3,7 @@
 
 use crate::support;
 use crate::support::{for_each_deferring_protocol, steps, whatever_time_it_takes};
-use hotrow::deferred::Constant;
+use hotrow::operations::Constant;
 use hotrow::{
     Abort, Counter, Direction, Engine, Error, Misuse, Protocol, SecondaryIndex, Table, Transaction, Value,
 };

@@ -2,7 +2,7 @@
 
 use crate::support;
 use crate::support::for_each_deferring_protocol;
-use hotrow::deferred::Results;
+use hotrow::operations::Results;
 use hotrow::{Abort, Deferred, Error, Input, Misuse, Protocol, TBox, Table, Transaction};
 use hotrow_core::ObjectMeta;
 use std::cell::Cell;
@@ -47,7 +47,7 @@ fn uses<P: Protocol>() -> Vec<Use<P>> {
         ("insert grouped", |world, tx, says| world.table.defer_insert_grouped(tx, 3, says, says).map(|_| ())),
         ("replace", |world, tx, says| world.table.defer_replace(tx, &1, says).map(|_| ())),
         ("keys", |world, tx, says| {
-            let keys = tx.compute_later(says, |key| [key]);
+            let keys = tx.compute(says, |key| [key])?;
             world.table.defer_update_each(tx, keys, (), (), |_, row, ()| *row += 1).map(|_| ())
         }),
         ("late", |world, tx, says| {

@@ -1,6 +1,6 @@
 //! `drp`, stepped by hand: an intention that waits keeps its transaction in line while others come (drp §4.2, §5.2).
 
-use hotrow::deferred::Constant;
+use hotrow::operations::Constant;
 use hotrow::protocols::Drp;
 use hotrow::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use hotrow::sync::{Arc, Mutex, lock, thread};

@@ -415,8 +415,8 @@ impl Stealing<Self> for McsLocking {
         (protocol.queues.thieves.stealing() != StealingMode::Never).then_some(protocol)
     }
 
-    fn board(&self, worker: WorkerId) -> &StealableOperations<Self> {
-        self.queues.thieves.board(worker)
+    fn stealable_operations(&self, worker: WorkerId) -> &StealableOperations<Self> {
+        self.queues.thieves.stealable_operations(worker)
     }
 
     #[inline(always)]

@@ -24,7 +24,7 @@ use crate::per_worker::PerWorker;
 use crate::worker_states::{AttemptStamp, WORKERS_MAX};
 use crossbeam_utils::CachePadded;
 use hotrow_core::WorkerId;
-use hotrow_core::graph::{BATCH_BITS, BATCH_LOW, Found, StealableOperations};
+use hotrow_core::graph::{BATCH_BITS, BATCH_LOW, StealableOperations, TakeResult};
 use hotrow_sync::Arc;
 use hotrow_sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -133,7 +133,7 @@ impl Thieves {
         self.stealing
     }
 
-    pub(super) fn board(&self, worker: WorkerId) -> &StealableOperations<McsLocking> {
+    pub(super) fn stealable_operations(&self, worker: WorkerId) -> &StealableOperations<McsLocking> {
         self.boards.of(worker.number())
     }
 
@@ -179,13 +179,13 @@ impl Thieves {
             }
             own.store(StealContext::word_of(context.after(1)), Ordering::Relaxed);
             match self.boards.of(me).take(context.place, context.batch) {
-                Found::Taken(taken) => {
+                TakeResult::Taken(taken) => {
                     ran_ahead.store(true, Ordering::Relaxed);
                     taken.run();
                     return true;
                 }
-                Found::Busy => {}
-                Found::Ended => own.store(0, Ordering::Relaxed),
+                TakeResult::Busy => {}
+                TakeResult::Ended => own.store(0, Ordering::Relaxed),
             }
         }
         false
@@ -235,9 +235,9 @@ impl Thieves {
         let board = self.boards.of(context.owner);
         for place in (0..=context.place).rev().take(count as usize) {
             match board.take(place, context.batch) {
-                Found::Taken(taken) => taken.run(),
+                TakeResult::Taken(taken) => taken.run(),
                 // This worker has met the owner, or the batch is over.
-                Found::Busy | Found::Ended => return place != context.place,
+                TakeResult::Busy | TakeResult::Ended => return place != context.place,
             }
         }
         true
@@ -254,12 +254,12 @@ impl Thieves {
                 continue;
             }
             match self.boards.of(context.owner).take(context.place, context.batch) {
-                Found::Taken(taken) => {
+                TakeResult::Taken(taken) => {
                     taken.run();
                     return true;
                 }
-                Found::Busy => seen = left,
-                Found::Ended => return false,
+                TakeResult::Busy => seen = left,
+                TakeResult::Ended => return false,
             }
         }
         false

@@ -1,6 +1,6 @@
 //! Transactions of `drp` in line, in many schedules on virtual cores (drp §4.1, §4.2).
 
-use hotrow::deferred::Constant;
+use hotrow::operations::Constant;
 use hotrow::protocols::Drp;
 use hotrow::sync::atomic::{AtomicU64, Ordering};
 use hotrow::sync::random::Random;

@@ -1,32 +1,64 @@
-//! The deferred context: records operations and runs them when the transaction commits.
+//! The recording contexts: values may be known later, and an executor decides when operations run.
 
-use super::Eager;
+use super::executor::Executor;
+use super::{Eager, InOrder, Stealable};
 use crate::database::{Database, IndexRef, TableRef};
 use crate::index::Direction;
 use crate::key::Key;
 use crate::procedure::{Context, Data, KeyRange};
-use hotrow_core::deferred::Results;
+use hotrow_core::operations::Results;
 use hotrow_core::{Abort, Deferred, Input, Protocol, Transaction, Value};
+use std::marker::PhantomData;
 use std::ops::ControlFlow;
 
-/// Defers each operation whose row is known, under a protocol that [defers](Protocol::Deferral) (drp §5.1).
+/// Records operations as a graph ([`hotrow_core::operations`]), which its executor runs: [`InOrder`] or [`Stealable`].
 ///
-/// An operation whose key is not known yet waits for it, and lines up later than the others. A scan and
-/// [`force`](Context::force) first run all operations recorded so far, which makes the transaction wild (drp §6.2). A
-/// value known now stays a plain value, so that computing with it records nothing.
-pub struct Deferring<'a, 'w, P: Protocol> {
+/// A value known now stays a plain value, so that computing with it records nothing.
+pub struct Recording<'a, 'w, P: Protocol, E> {
     eager: Eager<'a, 'w, P>,
+    executor: PhantomData<E>,
 }
+
+/// The context of protocols that [defer](Protocol::Deferral) operations.
+pub type Deferring<'a, 'w, P> = Recording<'a, 'w, P, InOrder>;
+
+/// The context of protocols that let others [steal](Protocol::Stealing) operations.
+pub type Graph<'a, 'w, P> = Recording<'a, 'w, P, Stealable>;
 
 impl<'a, 'w, P: Protocol> Deferring<'a, 'w, P> {
     /// A context for an attempt in progress.
     pub fn new(database: &'a Database<P>, tx: &'a mut Transaction<'w, P>) -> Self {
-        Self { eager: Eager::new(database, tx) }
+        Self::sole_user(database, tx)
+    }
+}
+
+impl<'a, 'w, P: Protocol, E: Executor<P>> Recording<'a, 'w, P, E> {
+    /// A context for an attempt in progress. It must be the attempt's only user, if operations are stealable: they run
+    /// by the commit at the latest, and closures do not wait for them.
+    pub(crate) fn sole_user(database: &'a Database<P>, tx: &'a mut Transaction<'w, P>) -> Self {
+        Self { eager: Eager::new(database, tx), executor: PhantomData }
     }
 
     /// Converts a value into a deferred one, whether it is known now or not.
     pub(crate) fn defer<T: Data>(&mut self, value: Later<T>) -> Deferred<T> {
-        value.into_deferred(self.eager.transaction())
+        match value {
+            Later::Known(value) => self.eager.transaction().known(value),
+            Later::Deferred(deferred) => deferred,
+        }
+    }
+
+    /// Computes a value that is not known now. If the attempt cannot go on, it never is, and the next operation fails.
+    #[inline]
+    fn compute_later<I: Input<Value: Data> + Send, O: Data>(
+        &mut self,
+        inputs: I,
+        compute: impl FnOnce(I::Value) -> O + Send + 'static,
+    ) -> Later<O> {
+        let tx = self.eager.transaction();
+        Later::Deferred(match E::compute(tx, inputs, move |values| Ok(compute(values))) {
+            Ok(deferred) => deferred,
+            Err(_) => tx.unknown(),
+        })
     }
 }
 
@@ -40,11 +72,12 @@ pub enum Later<T> {
 }
 
 impl<T: Data> Later<T> {
-    /// Converts the value into a deferred one, whether it is known now or not.
-    pub(super) fn into_deferred<P: Protocol>(self, tx: &mut Transaction<'_, P>) -> Deferred<T> {
+    /// Returns the value now, running recorded operations if necessary.
+    #[inline(always)]
+    pub(super) fn force<P: Protocol>(self, tx: &mut Transaction<'_, P>) -> Result<T, Abort> {
         match self {
-            Later::Known(value) => tx.known(value),
-            Later::Deferred(deferred) => deferred,
+            Later::Known(value) => Ok(value),
+            Later::Deferred(deferred) => tx.force(deferred),
         }
     }
 }
@@ -80,18 +113,21 @@ impl<T: Data> Input for Later<T> {
     }
 }
 
-impl<P: Protocol> Context for Deferring<'_, '_, P> {
+impl<P: Protocol, E: Executor<P>> Context for Recording<'_, '_, P, E> {
     type Val<T: Data> = Later<T>;
     type Stop = Abort;
 
+    #[inline(always)]
     fn value<T: Data>(&mut self, value: T) -> Later<T> {
         Later::Known(value)
     }
 
+    #[inline(always)]
     fn prefetch<K: Key, R: Value>(&mut self, table: TableRef<K, R>, keys: impl Iterator<Item = K> + Clone) {
         self.eager.prefetch(table, keys);
     }
 
+    #[inline]
     fn read<K: Key, R: Value, O: Data>(
         &mut self,
         table: TableRef<K, R>,
@@ -102,12 +138,10 @@ impl<P: Protocol> Context for Deferring<'_, '_, P> {
             let key = self.force(key)?;
             return self.eager.read(table, key, look).map(Later::Known);
         }
-        let (database, tx) = self.eager.arrival();
-        let read =
-            database.table(table).when_known(tx, key, |table, tx, key| table.defer_read(tx, &key, look));
-        read.map(Later::Deferred)
+        E::read(&mut self.eager, table, key, look)
     }
 
+    #[inline]
     fn update<K: Key, R: Value, I: Data, O: Data>(
         &mut self,
         table: TableRef<K, R>,
@@ -115,11 +149,7 @@ impl<P: Protocol> Context for Deferring<'_, '_, P> {
         input: Later<I>,
         change: impl FnOnce(&mut R, I) -> O + Send + 'static,
     ) -> Result<Later<Option<O>>, Abort> {
-        let (database, tx) = self.eager.arrival();
-        let updated = database
-            .table(table)
-            .when_known(tx, key, |table, tx, key| table.defer_update(tx, &key, input, change));
-        updated.map(Later::Deferred)
+        E::update(&mut self.eager, table, key, input, change)
     }
 
     fn replace<K: Key, R: Value>(
@@ -128,12 +158,11 @@ impl<P: Protocol> Context for Deferring<'_, '_, P> {
         key: Later<K>,
         row: Later<R>,
     ) -> Result<Later<bool>, Abort> {
-        let (database, tx) = self.eager.arrival();
-        let replaced =
-            database.table(table).when_known(tx, key, |table, tx, key| table.defer_replace(tx, &key, row));
-        replaced.map(Later::Deferred)
+        let replaced = self.update(table, key, row, |old, row| *old = row)?;
+        Ok(self.map(replaced, |replaced| replaced.is_some()))
     }
 
+    #[inline]
     fn commute<K: Key, R: Value, I: Data>(
         &mut self,
         table: TableRef<K, R>,
@@ -144,16 +173,17 @@ impl<P: Protocol> Context for Deferring<'_, '_, P> {
         self.update(table, key, input, change).map(|_| ())
     }
 
+    #[inline]
     fn insert<K: Key, R: Value>(
         &mut self,
         table: TableRef<K, R>,
         key: Later<K>,
         row: Later<R>,
     ) -> Result<Later<bool>, Abort> {
-        let (database, tx) = self.eager.arrival();
-        database.table(table).defer_insert(tx, key, row).map(Later::Deferred)
+        E::insert(&mut self.eager, table, None, key, row)
     }
 
+    #[inline]
     fn insert_grouped<K: Key, R: Value>(
         &mut self,
         table: TableRef<K, R>,
@@ -161,8 +191,7 @@ impl<P: Protocol> Context for Deferring<'_, '_, P> {
         key: Later<K>,
         row: Later<R>,
     ) -> Result<Later<bool>, Abort> {
-        let (database, tx) = self.eager.arrival();
-        database.table(table).defer_insert_grouped(tx, group, key, row).map(Later::Deferred)
+        E::insert(&mut self.eager, table, Some(group), key, row)
     }
 
     fn delete<K: Key, R: Value>(
@@ -170,10 +199,7 @@ impl<P: Protocol> Context for Deferring<'_, '_, P> {
         table: TableRef<K, R>,
         key: Later<K>,
     ) -> Result<Later<bool>, Abort> {
-        let (database, tx) = self.eager.arrival();
-        let deleted =
-            database.table(table).when_known(tx, key, |table, tx, key| table.defer_delete(tx, &key));
-        deleted.map(Later::Deferred)
+        E::delete(&mut self.eager, table, key)
     }
 
     fn take_first<K: Key, R: Value>(
@@ -182,9 +208,8 @@ impl<P: Protocol> Context for Deferring<'_, '_, P> {
         group: u64,
         range: Later<KeyRange<K>>,
     ) -> Result<Later<Option<K>>, Abort> {
-        let KeyRange { low, high } = self.force(range)?;
-        let (database, tx) = self.eager.arrival();
-        database.table(table).defer_take_first(tx, group, (low, high)).map(Later::Deferred)
+        let range = self.force(range)?;
+        E::take_first(&mut self.eager, table, group, range)
     }
 
     fn update_each<Keys, K: Key, R: Value, I: Data, A: Data>(
@@ -198,8 +223,7 @@ impl<P: Protocol> Context for Deferring<'_, '_, P> {
     where
         Keys: Data + IntoIterator<Item = K>,
     {
-        let (database, tx) = self.eager.arrival();
-        database.table(table).defer_update_each(tx, keys, input, initial, change).map(Later::Deferred)
+        E::update_each(&mut self.eager, table, keys, input, initial, change)
     }
 
     fn scan<K: Key, R: Value, A: Data>(
@@ -211,6 +235,7 @@ impl<P: Protocol> Context for Deferring<'_, '_, P> {
         fold: impl FnMut(&mut A, &K, &R) -> ControlFlow<()> + Send + 'static,
     ) -> Result<Later<A>, Abort> {
         let range = self.force(range)?;
+        E::settle(self.eager.transaction())?;
         self.eager.scan(table, range, direction, initial, fold).map(Later::Known)
     }
 
@@ -223,9 +248,11 @@ impl<P: Protocol> Context for Deferring<'_, '_, P> {
         fold: impl FnMut(&mut A, &S, &K) -> ControlFlow<()> + Send + 'static,
     ) -> Result<Later<A>, Abort> {
         let range = self.force(range)?;
+        E::settle(self.eager.transaction())?;
         self.eager.scan_index(index, range, direction, initial, fold).map(Later::Known)
     }
 
+    #[inline(always)]
     fn map<A: Data, B: Data>(
         &mut self,
         value: Later<A>,
@@ -233,30 +260,36 @@ impl<P: Protocol> Context for Deferring<'_, '_, P> {
     ) -> Later<B> {
         match value {
             Later::Known(value) => Later::Known(compute(value)),
-            Later::Deferred(deferred) => {
-                Later::Deferred(self.eager.transaction().compute_later(deferred, compute))
-            }
+            Later::Deferred(deferred) => self.compute_later(deferred, compute),
         }
     }
 
+    #[inline(always)]
     fn zip<A: Data, B: Data>(&mut self, first: Later<A>, second: Later<B>) -> Later<(A, B)> {
-        match (first, second) {
-            (Later::Known(first), Later::Known(second)) => Later::Known((first, second)),
-            both => Later::Deferred(self.eager.transaction().compute_later(both, |both| both)),
-        }
+        // Match one after the other: making a pair of both before the match cost fifteen instructions an operation.
+        let both = match first {
+            Later::Known(first) => match second {
+                Later::Known(second) => return Later::Known((first, second)),
+                second => (Later::Known(first), second),
+            },
+            first => (first, second),
+        };
+        self.compute_later(both, |both| both)
     }
 
+    #[inline(always)]
     fn force<T: Data>(&mut self, value: Later<T>) -> Result<T, Abort> {
-        match value {
-            Later::Known(value) => Ok(value),
-            Later::Deferred(deferred) => self.eager.transaction().force(deferred),
-        }
+        value.force(self.eager.transaction())
     }
 
+    #[inline]
     fn require(&mut self, holds: Later<bool>) -> Result<(), Abort> {
         match holds {
             Later::Known(holds) => self.eager.require(holds),
-            Later::Deferred(holds) => self.eager.transaction().require(holds),
+            Later::Deferred(holds) => {
+                let check = |holds| if holds { Ok(()) } else { Err(Abort::rollback()) };
+                E::compute(self.eager.transaction(), holds, check).map(|_| ())
+            }
         }
     }
 

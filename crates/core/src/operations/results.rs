@@ -1,4 +1,4 @@
-//! Inputs of intentions: earlier results, and values computed from them.
+//! Results of operations, and inputs: earlier results, and values computed from them.
 
 use super::Deferred;
 use hotrow_sync::atomic::{Ordering, unfollowed::AtomicU64};
@@ -7,21 +7,21 @@ use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 
-/// The place of an intention's result.
-struct Slot {
+/// The place of an operation's result.
+struct ResultSlot {
     /// An `Option` of the result's type.
     result: *const u8,
-    /// The operation of the graph that makes the result; [`NO_OPERATION`] if none does.
-    operation: u32,
+    /// The number that an executor gives to the operation that makes the result; [`NO_MAKER`] if it needs none.
+    maker: u32,
     /// Set by the worker that makes the result, before any operation that needs it runs.
     known: Cell<bool>,
 }
 
-const NO_OPERATION: u32 = u32::MAX;
+const NO_MAKER: u32 = u32::MAX;
 
-/// The results of an attempt's intentions, as far as they are known.
+/// The results of an attempt's operations, as far as they are known.
 pub struct Results {
-    slots: Vec<Slot>,
+    slots: Vec<ResultSlot>,
     stamp: u64,
 }
 
@@ -108,25 +108,13 @@ impl Results {
     /// moment at which [`learn`](Self::learn) is called for it. The pointer may be written through.
     pub(super) unsafe fn add<T>(&mut self, result: *const Option<T>, known: bool) -> Deferred<T> {
         let slot = self.slots.len() as u32;
-        self.slots.push(Slot { result: result.cast(), operation: NO_OPERATION, known: Cell::new(known) });
+        self.slots.push(ResultSlot { result: result.cast(), maker: NO_MAKER, known: Cell::new(known) });
         Deferred { stamp: self.stamp, slot, value: PhantomData }
     }
 
-    /// Adds a place for the result of an operation of the graph.
-    ///
-    /// # Safety
-    ///
-    /// As for [`add`](Self::add).
-    pub(crate) unsafe fn add_of<T>(&mut self, result: *const Option<T>, operation: u32) -> Deferred<T> {
-        // SAFETY: the caller's promise.
-        let deferred = unsafe { self.add(result, false) };
-        self.slots[deferred.slot as usize].operation = operation;
-        deferred
-    }
-
-    /// Notes that another place of the graph makes a result.
-    pub(crate) fn move_operation(&mut self, slot: u32, operation: u32) {
-        self.slots[slot as usize].operation = operation;
+    /// Sets the number of the operation that makes a result.
+    pub(crate) fn set_maker(&mut self, slot: u32, maker: u32) {
+        self.slots[slot as usize].maker = maker;
     }
 
     /// Returns the stamp, which distinguishes the attempt from all others.
@@ -139,16 +127,15 @@ impl Results {
         self.slots.len() as u32
     }
 
-    /// Returns the place in the graph of the operation that makes a result.
-    pub(crate) fn place_of(&self, slot: u32) -> Option<u32> {
-        let operation = self.slots[slot as usize].operation;
-        (operation != NO_OPERATION).then_some(operation)
+    /// Returns the number of the operation that makes a result.
+    pub(crate) fn maker(&self, slot: u32) -> Option<u32> {
+        let maker = self.slots[slot as usize].maker;
+        (maker != NO_MAKER).then_some(maker)
     }
 
-    /// Returns the place in the graph of the operation that makes a result, if the result is not known yet.
-    pub(crate) fn operation_of(&self, slot: u32) -> Option<u32> {
-        let slot = &self.slots[slot as usize];
-        (!slot.known.get() && slot.operation != NO_OPERATION).then_some(slot.operation)
+    /// Returns the number of the operation that makes a result, if the result is not known yet.
+    pub(crate) fn unknown_maker(&self, slot: u32) -> Option<u32> {
+        if self.is_known(slot) { None } else { self.maker(slot) }
     }
 
     /// Returns a handle to a result that will never be known.
@@ -163,7 +150,7 @@ impl Results {
         self.slots[slot as usize].known.set(true);
     }
 
-    pub(super) fn is_known(&self, slot: u32) -> bool {
+    pub(crate) fn is_known(&self, slot: u32) -> bool {
         self.slots[slot as usize].known.get()
     }
 
@@ -195,9 +182,9 @@ impl Results {
     }
 }
 
-/// An input of an intention: a [`Deferred`] value, an [`Expression`](super::Expression), a tuple of inputs, or nothing.
+/// An input of an operation: a [`Deferred`] value, an [`Expression`](super::Expression), a tuple of inputs, or nothing.
 pub trait Input: 'static {
-    /// The type of value that the intention gets.
+    /// The type of value that the operation gets.
     type Value: 'static;
 
     /// Returns the value; `None` as long as a result that it needs is not known.
@@ -217,13 +204,6 @@ pub trait Input: 'static {
     /// [`Object::identify`](crate::Object::identify) of that segment. `None` as long as the key is not known.
     fn key_hash(&self, _results: &Results) -> Option<u64> {
         None
-    }
-}
-
-impl<T> Deferred<T> {
-    /// The number of its result's place.
-    pub(crate) fn slot(&self) -> u32 {
-        self.slot
     }
 }
 

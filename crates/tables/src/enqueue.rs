@@ -1,4 +1,4 @@
-//! Operations on rows that are queued for other workers to run (*drawn*; [`hotrow_core::graph`]).
+//! Operations on rows that are enqueued for waiting workers to steal ([`hotrow_core::graph`]).
 //!
 //! An operation looks its key up when it runs, so that the worker that runs it does this part of the work, too.
 //!
@@ -22,12 +22,12 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         FixedState::default().hash_one((self.meta.number(), key))
     }
 
-    /// Queues work on rows of the table (*draws* it).
+    /// Enqueues work on rows of the table.
     ///
     /// # Safety
     ///
     /// `work` and its inputs may be used by any thread, as the result may.
-    unsafe fn draw<I: Input, O: 'static>(
+    unsafe fn enqueue<I: Input, O: 'static>(
         &self,
         tx: &mut Tx<'_, P>,
         by: By,
@@ -39,12 +39,14 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         let table = NonNull::from(self);
         let hash = key.map(|key| self.hash_of(key));
         // SAFETY: the table is freed through the epoch, and the attempt is pinned. The caller promises the rest.
-        unsafe { tx.draw(&self.meta, by, hash, inputs, move |tx, inputs| work(table.as_ref(), tx, inputs)) }
+        unsafe {
+            tx.enqueue(&self.meta, by, hash, inputs, move |tx, inputs| work(table.as_ref(), tx, inputs))
+        }
     }
 
     #[cold]
     #[inline(never)]
-    pub(crate) fn draw_read<O: Send + Sync + 'static>(
+    pub(crate) fn enqueue_read<O: Send + Sync + 'static>(
         &self,
         tx: &mut Tx<'_, P>,
         key: K,
@@ -53,7 +55,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         let mut look = Some(look);
         // SAFETY: keys and rows are `Send` and `Sync`. The bounds say the same of the closure and its result.
         unsafe {
-            self.draw(tx, By::Anybody, Some(&key.clone()), (), move |table, tx, ()| {
+            self.enqueue(tx, By::Anybody, Some(&key.clone()), (), move |table, tx, ()| {
                 table.read(tx, &key, |row| look.take().expect(ONCE)(row))
             })
         }
@@ -67,7 +69,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
 
     #[cold]
     #[inline(never)]
-    pub(crate) fn draw_update<I, O>(
+    pub(crate) fn enqueue_update<I, O>(
         &self,
         tx: &mut Tx<'_, P>,
         key: K,
@@ -79,18 +81,18 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         O: Send + Sync + 'static,
     {
         let mut change = Some(change);
-        // SAFETY: as in `draw_read`.
+        // SAFETY: as in `enqueue_read`.
         unsafe {
-            self.draw(tx, self.changes_by(), Some(&key.clone()), input, move |table, tx, input| {
+            self.enqueue(tx, self.changes_by(), Some(&key.clone()), input, move |table, tx, input| {
                 table.update(tx, &key, |row| change.take().expect(ONCE)(row, input))
             })
         }
     }
 
-    /// Queues one of several changes that also update a value, which each passes on to the next.
+    /// Enqueues one of several changes that also update a value, which each passes on to the next.
     #[cold]
     #[inline(never)]
-    pub(crate) fn draw_update_and<A, B, I>(
+    pub(crate) fn enqueue_fold<A, B, I>(
         &self,
         tx: &mut Tx<'_, P>,
         key: K,
@@ -101,9 +103,9 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         A: Send + Sync + 'static,
         I: Input<Value = (A, B)> + Send,
     {
-        // SAFETY: as in `draw_read`.
+        // SAFETY: as in `enqueue_read`.
         unsafe {
-            self.draw(
+            self.enqueue(
                 tx,
                 self.changes_by(),
                 Some(&key.clone()),
@@ -118,7 +120,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
 
     #[cold]
     #[inline(never)]
-    pub(crate) fn draw_insert<I: Input<Value = (K, R)> + Send>(
+    pub(crate) fn enqueue_insert<I: Input<Value = (K, R)> + Send>(
         &self,
         tx: &mut Tx<'_, P>,
         key: Option<&K>,
@@ -126,23 +128,23 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     ) -> Result<Deferred<bool>, Abort> {
         // The keys that one transaction inserts are mostly neighbours. If several workers inserted them, their leaf
         // would move from one worker's cache to the next.
-        // SAFETY: as in `draw_read`.
-        let drawn = unsafe {
-            self.draw(tx, By::Owner, key, inputs, |table, tx, (key, row)| table.insert(tx, key, row))
+        // SAFETY: as in `enqueue_read`.
+        let inserted = unsafe {
+            self.enqueue(tx, By::Owner, key, inputs, |table, tx, (key, row)| table.insert(tx, key, row))
         };
         if key.is_none() {
             // Later operations may be on the same key.
             tx.keep_in_turn(&self.meta);
         }
-        drawn
+        inserted
     }
 
     #[cold]
     #[inline(never)]
-    pub(crate) fn draw_delete(&self, tx: &mut Tx<'_, P>, key: K) -> Result<Deferred<bool>, Abort> {
-        // SAFETY: as in `draw_read`.
+    pub(crate) fn enqueue_delete(&self, tx: &mut Tx<'_, P>, key: K) -> Result<Deferred<bool>, Abort> {
+        // SAFETY: as in `enqueue_read`.
         unsafe {
-            self.draw(tx, By::Owner, Some(&key.clone()), (), move |table, tx, ()| table.delete(tx, &key))
+            self.enqueue(tx, By::Owner, Some(&key.clone()), (), move |table, tx, ()| table.delete(tx, &key))
         }
     }
 }

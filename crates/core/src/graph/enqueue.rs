@@ -3,20 +3,18 @@
 //! Stealable operations go on the board. Computations stay with the owner, unless a stealable operation waits for them.
 //! Operations that nobody else may run stay with the owner too, which runs them in their turns.
 
-use super::stealable_operations::{Edge, OPERATIONS_MAX, Plan, Run};
-use crate::abort::{Abort, Misuse};
-use crate::deferred::{Deferred, Input, Results};
+use super::stealable_operations::{Edge, OPERATIONS_MAX, Plan};
+use crate::abort::Abort;
+use crate::attempt::Attempt;
 use crate::graph::Stealing as _;
 use crate::object::ObjectMeta;
+use crate::operations::{Again, Deferred, Input, Operation, Results};
 use crate::protocol::Protocol;
 use crate::transaction::Transaction;
 
 /// An operation or a computation that is not on the board.
 pub(super) struct Own<P: Protocol> {
-    pub(super) node: *mut u8,
-    pub(super) run: Run<P>,
-    pub(super) slot: u32,
-    visit_inputs: VisitInputs,
+    pub(super) operation: Operation<P>,
     pub(super) on_rows: bool,
     /// Number of operations on the board when it was enqueued.
     pub(super) after: usize,
@@ -26,7 +24,7 @@ pub(super) struct Own<P: Protocol> {
 
 /// The place of the operation or computation that makes a result.
 #[derive(Clone, Copy)]
-enum Place {
+enum Maker {
     /// On the board.
     Published(u32),
     /// With the owner.
@@ -35,16 +33,16 @@ enum Place {
 
 const OWN: u32 = 1 << 31;
 
-impl Place {
+impl Maker {
     fn number(self) -> u32 {
         match self {
-            Place::Published(at) => at,
-            Place::Own(at) => at | OWN,
+            Maker::Published(at) => at,
+            Maker::Own(at) => at | OWN,
         }
     }
 
     fn numbered(number: u32) -> Self {
-        if number & OWN == 0 { Place::Published(number) } else { Place::Own(number & !OWN) }
+        if number & OWN == 0 { Maker::Published(number) } else { Maker::Own(number & !OWN) }
     }
 }
 
@@ -58,7 +56,7 @@ pub enum By {
 }
 
 /// Operations that an attempt has enqueued and not yet run.
-pub(crate) struct Graph<P: Protocol> {
+pub(crate) struct EnqueuedOperations<P: Protocol> {
     /// Number of operations on the board.
     pub(super) count: usize,
     /// The owner's own operations and computations, in the order in which they were enqueued.
@@ -68,7 +66,7 @@ pub(crate) struct Graph<P: Protocol> {
     /// Those on rows before this one are all on the board.
     own_moved: usize,
     /// True if operations are enqueued from now on instead of being run at once.
-    pub(super) draws: bool,
+    pub(super) is_enqueuing: bool,
     /// Results below this number come from earlier batches.
     pub(super) first_slot: u32,
     /// True if an operation that finds a lock taken must give up instead of waiting.
@@ -80,7 +78,7 @@ pub(crate) struct Graph<P: Protocol> {
     /// True if others may run some of the operations.
     pub(crate) is_published: bool,
     /// True if the first operation could not run at once because a lock was not free.
-    pub(super) first_was_put_off: bool,
+    pub(super) first_would_block: bool,
     /// Hashes of the keys of all enqueued operations. `bits` is a filter over them: if a key's bit is clear, the key is
     /// not among them.
     keys: Vec<u64>,
@@ -89,20 +87,20 @@ pub(crate) struct Graph<P: Protocol> {
     in_turn: Vec<u32>,
 }
 
-impl<P: Protocol> Graph<P> {
+impl<P: Protocol> EnqueuedOperations<P> {
     pub(crate) fn new() -> Self {
         Self {
             count: 0,
             own: Vec::new(),
             own_run: 0,
             own_moved: 0,
-            draws: false,
+            is_enqueuing: false,
             first_slot: 0,
             nonblocking: false,
             is_thief: false,
             has_blocked: false,
             is_published: false,
-            first_was_put_off: false,
+            first_would_block: false,
             keys: Vec::new(),
             bits: [0; 4],
             in_turn: Vec::new(),
@@ -120,7 +118,7 @@ impl<P: Protocol> Graph<P> {
     pub(crate) fn open(&mut self) {
         // A panic may have cut a nonblocking operation short.
         (self.nonblocking, self.has_blocked) = (false, false);
-        self.draws = false;
+        self.is_enqueuing = false;
         self.first_slot = 0;
         if !self.is_empty() {
             self.clear();
@@ -134,7 +132,7 @@ impl<P: Protocol> Graph<P> {
         self.own.clear();
         self.own_run = 0;
         self.own_moved = 0;
-        self.first_was_put_off = false;
+        self.first_would_block = false;
         self.keys.clear();
         self.bits = [0; 4];
         self.in_turn.clear();
@@ -144,16 +142,16 @@ impl<P: Protocol> Graph<P> {
     /// there after it was enqueued. One on rows that was moved itself makes those behind it wait, because they may be
     /// on the same key.
     pub(super) fn is_its_turn(&self, own: &Own<P>, results: &Results, at: usize) -> bool {
-        let is_before = |slot| match results.place_of(slot).map(Place::numbered) {
-            Some(Place::Published(before)) if slot >= self.first_slot => (before as usize) < at,
+        let is_before = |slot| match results.maker(slot).map(Maker::numbered) {
+            Some(Maker::Published(before)) if slot >= self.first_slot => (before as usize) < at,
             _ => true,
         };
         if own.was_moved {
-            return !own.on_rows || is_before(own.slot);
+            return !own.on_rows || is_before(own.operation.slot);
         }
         let mut is_its_turn = true;
-        // SAFETY: enqueued with this function.
-        unsafe { (own.visit_inputs)(own.node, &mut |slot| is_its_turn &= is_before(slot)) };
+        // SAFETY: the attempt is in progress, and the operation is the owner's.
+        unsafe { own.operation.each_input(&mut |slot| is_its_turn &= is_before(slot)) };
         is_its_turn
     }
 
@@ -161,7 +159,7 @@ impl<P: Protocol> Graph<P> {
     /// blocked, if it is there.
     pub(super) fn run_first(&self) -> usize {
         let is_own = self.own.first().is_some_and(|own| own.after == 0 && !own.was_moved);
-        usize::from(self.first_was_put_off && !is_own).min(self.count)
+        usize::from(self.first_would_block && !is_own).min(self.count)
     }
 
     /// Notes that an operation works on a key. True if an earlier one may work on the same key.
@@ -174,57 +172,19 @@ impl<P: Protocol> Graph<P> {
     }
 }
 
-/// Visits the results that a node needs, by number.
-type VisitInputs = unsafe fn(*const u8, &mut dyn FnMut(u32));
-
-/// An operation: its function, the results that it needs, and its own result.
-struct Node<W, I, O> {
-    work: W,
-    inputs: I,
-    result: Option<O>,
-}
-
-impl<W, I: Input, O> Node<W, I, O> {
-    /// # Safety
-    ///
-    /// `node` points to a node of this type, which nobody else uses, and its inputs are known.
-    unsafe fn run<P: Protocol>(
-        node: *mut u8,
-        results: &Results,
-        tx: &mut Transaction<'_, P>,
-    ) -> Result<(), Abort>
-    where
-        W: FnMut(&mut Transaction<'_, P>, I::Value) -> Result<O, Abort>,
-    {
-        // SAFETY: the caller's promise.
-        let node = unsafe { &mut *node.cast::<Self>() };
-        let inputs = node.inputs.get(results).expect("its inputs are known");
-        node.result = Some((node.work)(tx, inputs)?);
-        Ok(())
-    }
-
-    /// # Safety
-    ///
-    /// `node` points to a node of this type, whose inputs nobody changes.
-    unsafe fn visit_inputs(node: *const u8, visit: &mut dyn FnMut(u32)) {
-        // SAFETY: the caller's promise.
-        unsafe { &(*node.cast::<Self>()).inputs }.each_slot(visit);
-    }
-}
-
 impl<P: Protocol> Transaction<'_, P> {
     /// True if operations are enqueued for waiting workers to steal, instead of being run at once. That begins when an
     /// operation would have blocked, or when a worker waits for the transaction.
     #[cfg_attr(not(debug_assertions), inline(always))]
-    pub fn draws(&mut self) -> bool {
+    pub fn is_enqueuing(&mut self) -> bool {
         let Some(stealing) = P::Stealing::of(self.protocol) else { return false };
-        if self.attempt.runs_at_once {
+        if self.attempt.operations.run_at_once {
             return false;
         }
-        if !self.attempt.graph.draws && stealing.has_waiters(self.attempt) {
-            self.attempt.graph.draws = true;
+        if !self.attempt.graph.is_enqueuing && stealing.has_waiters(self.attempt) {
+            self.attempt.graph.is_enqueuing = true;
         }
-        self.attempt.graph.draws
+        self.attempt.graph.is_enqueuing
     }
 
     /// Runs an operation now, unless the transaction would block and its operations could be stolen instead. Returns
@@ -238,7 +198,7 @@ impl<P: Protocol> Transaction<'_, P> {
         &mut self,
         operation: impl FnOnce(&mut Self) -> Result<R, Abort>,
     ) -> Result<Option<R>, Abort> {
-        self.attempt.graph.nonblocking = P::ALLOWS_STEALING && !self.attempt.runs_at_once;
+        self.attempt.graph.nonblocking = P::ALLOWS_STEALING && !self.attempt.operations.run_at_once;
         let result = operation(self);
         self.attempt.graph.nonblocking = false;
         match result {
@@ -248,8 +208,8 @@ impl<P: Protocol> Transaction<'_, P> {
                 Ok(Some(output))
             }
             Err(_) if P::ALLOWS_STEALING && std::mem::take(&mut self.attempt.graph.has_blocked) => {
-                self.attempt.graph.draws = true;
-                self.attempt.graph.first_was_put_off = self.attempt.graph.is_empty();
+                self.attempt.graph.is_enqueuing = true;
+                self.attempt.graph.first_would_block = self.attempt.graph.is_empty();
                 Ok(None)
             }
             Err(abort) => Err(abort),
@@ -269,7 +229,7 @@ impl<P: Protocol> Transaction<'_, P> {
     /// Any thread may use and drop `work` and its inputs, one thread at a time, and any may receive and look at the
     /// result. The memory that they rely on stays valid until the attempt ends.
     #[inline]
-    pub unsafe fn draw<I: Input, O: 'static, W>(
+    pub unsafe fn enqueue<I: Input, O: 'static, W>(
         &mut self,
         meta: &ObjectMeta,
         by: By,
@@ -284,7 +244,7 @@ impl<P: Protocol> Transaction<'_, P> {
         let again = key.is_some_and(|key| self.attempt.graph.note(key));
         let in_turn = self.attempt.graph.in_turn.contains(&meta.number());
         let is_shared = by == By::Anybody && !again && !in_turn;
-        self.draw_node(true, is_shared, inputs, work)
+        self.enqueue_operation(true, is_shared, inputs, work)
     }
 
     /// Notes that an operation of this object is enqueued whose key is not known, so that later ones run in their
@@ -297,46 +257,26 @@ impl<P: Protocol> Transaction<'_, P> {
     ///
     /// # Errors
     ///
-    /// As [`draw`](Self::draw).
+    /// As [`enqueue`](Self::enqueue).
     ///
     /// # Safety
     ///
-    /// As for [`draw`](Self::draw).
+    /// As for [`enqueue`](Self::enqueue).
     #[inline]
-    pub unsafe fn draw_computation<I: Input, O: 'static>(
+    pub unsafe fn enqueue_computation<I: Input, O: 'static>(
         &mut self,
         inputs: I,
         compute: impl FnOnce(I::Value) -> Result<O, Abort> + 'static,
     ) -> Result<Deferred<O>, Abort> {
         let mut compute = Some(compute);
-        self.draw_node(false, false, inputs, move |_, value| {
-            let compute = compute.take().expect("a computation is not put off");
+        self.enqueue_operation(false, false, inputs, move |_, value| {
+            let compute = compute.take().expect("a computation does not block");
             compute(value)
         })
     }
 
-    /// As [`draw_computation`](Self::draw_computation). If the attempt cannot go on, the value is never known, and the
-    /// attempt's next operation fails.
-    ///
-    /// # Safety
-    ///
-    /// As for [`draw`](Self::draw).
-    #[cold]
-    #[inline(never)]
-    pub unsafe fn draw_computation_later<I: Input, O: 'static>(
-        &mut self,
-        inputs: I,
-        compute: impl FnOnce(I::Value) -> O + 'static,
-    ) -> Deferred<O> {
-        // SAFETY: the caller's promise.
-        match unsafe { self.draw_computation(inputs, move |value| Ok(compute(value))) } {
-            Ok(deferred) => deferred,
-            Err(_) => self.attempt.intentions.results.unknown(),
-        }
-    }
-
     #[inline]
-    fn draw_node<I: Input, O: 'static, W>(
+    fn enqueue_operation<I: Input, O: 'static, W>(
         &mut self,
         on_rows: bool,
         is_shared: bool,
@@ -346,55 +286,33 @@ impl<P: Protocol> Transaction<'_, P> {
     where
         W: FnMut(&mut Transaction<'_, P>, I::Value) -> Result<O, Abort> + 'static,
     {
-        if self.is_stopped() {
-            return Err(Abort::INTERNAL);
-        }
-        if !inputs.belongs_to(&self.attempt.intentions.results) {
-            return Err(self.misuse(Misuse::ForeignDeferred));
-        }
         if is_shared && self.attempt.graph.count + self.attempt.graph.own.len() >= OPERATIONS_MAX {
             // The owner's own operations may all have to go on the board with it.
             self.run_graph()?;
         }
-        let node = self.attempt.allocate(Node { work, inputs, result: None::<O> });
-        let typed = node.cast::<Node<W, I, O>>();
-        let (run, visit_inputs): (Run<P>, VisitInputs) =
-            (Node::<W, I, O>::run::<P>, Node::<W, I, O>::visit_inputs);
+        let (operation, deferred) = self.operation(inputs, Again(work))?;
         if is_shared {
-            // SAFETY: the node was made just now, with this function.
-            unsafe { self.move_inputs(node, visit_inputs) };
+            self.move_inputs(&operation);
         }
         let graph = &self.attempt.graph;
-        let place = match is_shared {
-            true => Place::Published(graph.count as u32),
-            false => Place::Own(graph.own.len() as u32),
+        let maker = match is_shared {
+            true => Maker::Published(graph.count as u32),
+            false => Maker::Own(graph.own.len() as u32),
         };
-        // SAFETY: as in `Transaction::known`; the result is `Some` once the operation has run.
-        let deferred = unsafe {
-            self.attempt.intentions.drop_later(typed);
-            self.attempt.intentions.results.add_of(&raw const (*typed).result, place.number())
-        };
-        let slot = deferred.slot();
+        self.attempt.operations.results.set_maker(operation.slot, maker.number());
         if is_shared {
-            let followers = std::ptr::null();
-            self.enter_plan(Plan { node, run, slot, followers, on_rows, by: By::Anybody }, visit_inputs);
+            self.enter_plan(Plan { operation, followers: std::ptr::null(), on_rows, by: By::Anybody });
         } else {
             let after = self.attempt.graph.count;
-            let own = Own { node, run, slot, visit_inputs, on_rows, after, was_moved: false };
-            self.attempt.graph.own.push(own);
+            self.attempt.graph.own.push(Own { operation, on_rows, after, was_moved: false });
         }
         Ok(deferred)
     }
 
-    /// Moves the inputs of a node to the board, and their inputs before them.
-    ///
-    /// # Safety
-    ///
-    /// `visit_inputs` knows the node.
-    unsafe fn move_inputs(&mut self, node: *const u8, visit_inputs: VisitInputs) {
+    /// Moves the inputs of an operation to the board, and their inputs before them.
+    fn move_inputs(&mut self, operation: &Operation<P>) {
         let mut each = |slot| {
-            let number = self.attempt.intentions.results.operation_of(slot);
-            let Some(Place::Own(at)) = number.map(Place::numbered) else { return };
+            let Some(Maker::Own(at)) = self.attempt.graph_maker_of(slot) else { return };
             let at = at as usize;
             if self.attempt.graph.own[at].on_rows {
                 // Earlier ones may be on the same key: they keep their order on the board.
@@ -408,8 +326,8 @@ impl<P: Protocol> Transaction<'_, P> {
             }
             self.move_own(at);
         };
-        // SAFETY: the caller's promise.
-        unsafe { visit_inputs(node, &mut each) };
+        // SAFETY: the attempt is in progress, and nobody else has the operation yet.
+        unsafe { operation.each_input(&mut each) };
     }
 
     /// Moves an own operation to the board, behind its inputs, unless it is there.
@@ -418,38 +336,42 @@ impl<P: Protocol> Transaction<'_, P> {
         if std::mem::replace(&mut own.was_moved, true) {
             return;
         }
-        let Own { node, run, slot, visit_inputs, on_rows, .. } = *own;
-        // SAFETY: enqueued with this function. Each comes after its inputs, so this ends.
-        unsafe { self.move_inputs(node, visit_inputs) };
-        let place = Place::Published(self.attempt.graph.count as u32);
-        self.attempt.intentions.results.move_operation(slot, place.number());
+        let Own { operation, on_rows, .. } = *own;
+        // Each comes after its inputs, so this ends.
+        self.move_inputs(&operation);
+        let maker = Maker::Published(self.attempt.graph.count as u32);
+        self.attempt.operations.results.set_maker(operation.slot, maker.number());
         let by = if on_rows { By::Owner } else { By::Anybody };
-        let followers = std::ptr::null();
-        self.enter_plan(Plan { node, run, slot, followers, on_rows, by }, visit_inputs);
+        self.enter_plan(Plan { operation, followers: std::ptr::null(), on_rows, by });
     }
 
     /// Puts an operation on the board, behind those whose results it needs, which are there.
-    fn enter_plan(&mut self, plan: Plan<P>, visit_inputs: VisitInputs) {
-        let stealing = P::Stealing::of(self.protocol).expect("operations are drawn only to be stolen");
-        let board = stealing.board(self.attempt.worker());
+    fn enter_plan(&mut self, plan: Plan<P>) {
+        let stealing = P::Stealing::of(self.protocol).expect("operations are enqueued only to be stolen");
+        let board = stealing.stealable_operations(self.attempt.worker());
         let at = self.attempt.graph.count;
         self.attempt.graph.count += 1;
-        let (node, operation) = (plan.node, board.operation(at));
+        let (recorded, operation) = (plan.operation, board.operation(at));
         // SAFETY: the owner enqueues between batches: nobody can take an operation.
         *unsafe { operation.plan_mut() } = Some(plan);
-        let results = &self.attempt.intentions.results;
         let mut inputs_left = 0;
         let mut each = |slot| {
-            let number = results.operation_of(slot);
-            let Some(Place::Published(before)) = number.map(Place::numbered) else { return };
+            let Some(Maker::Published(before)) = self.attempt.graph_maker_of(slot) else { return };
             // SAFETY: as above; it was enqueued before.
             let Some(plan) = (unsafe { board.operation(before as usize).plan_mut() }) else { return };
             let edge = self.attempt.allocate(Edge { to: at as u32, next: plan.followers });
             plan.followers = edge.cast::<Edge>();
             inputs_left += 1;
         };
-        // SAFETY: the node was enqueued with this function.
-        unsafe { visit_inputs(node, &mut each) };
+        // SAFETY: the attempt is in progress, and nobody can take the operation yet.
+        unsafe { recorded.each_input(&mut each) };
         operation.set_inputs_left(inputs_left);
+    }
+}
+
+impl<P: Protocol> Attempt<P> {
+    /// Returns the place of the operation that makes a result, if the result is not known yet.
+    fn graph_maker_of(&self, slot: u32) -> Option<Maker> {
+        self.operations.results.unknown_maker(slot).map(Maker::numbered)
     }
 }
