@@ -60,7 +60,6 @@ pub struct Attempt<P: Protocol> {
     pub items: Items<P>,
     /// The protocol's own state for this worker.
     pub local: P::Local,
-    /// The deferred operations.
     /// The memory of recorded operations.
     pub(crate) operations: Operations,
     pub(crate) intentions: Intentions<P>,

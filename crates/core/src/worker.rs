@@ -183,6 +183,9 @@ impl<P: Protocol> Worker<P> {
         profile: Profile,
         mut body: impl FnMut(&mut Transaction<'_, P>) -> Result<B, E>,
     ) -> Result<B::Output, Error<E>> {
+        // An unoptimized build compiles the attempt once for each type of result instead of once for each body.
+        #[cfg(debug_assertions)]
+        let mut body: &mut dyn FnMut(&mut Transaction<'_, P>) -> Result<B, E> = &mut body;
         let inside = self.admit(&profile)?;
         match self.one_attempt(0, inside.0, profile, &mut body) {
             Attempted::Committed(result) => Ok(result),
