@@ -75,14 +75,16 @@ impl AddressMap {
         match self.probe(address, address_of) {
             Ok(index) => Ok(index),
             Err(at) => {
-                let index = self.used as u32;
-                self.used += 1;
+                let index = self.used;
+                self.used = index + 1;
+                let is_full = (index + 1) * 2 > self.slots.len();
                 // SAFETY: `probe` returns numbers of slots.
-                *unsafe { self.slots.get_unchecked_mut(at) } = MapSlot { stamp: self.stamp, index };
-                if self.used * 2 > self.slots.len() {
+                *unsafe { self.slots.get_unchecked_mut(at) } =
+                    MapSlot { stamp: self.stamp, index: index as u32 };
+                if is_full {
                     self.grow(address, address_of);
                 }
-                Err(index)
+                Err(index as u32)
             }
         }
     }

@@ -16,22 +16,31 @@ pub(crate) fn stable<W, M, V>(
     mut load: impl FnMut() -> V,
     after: impl Fn(W) -> Option<M>,
 ) -> Result<(M, V), Reason> {
+    let mut once = || {
+        let word = before().ok_or(Reason::ReadLocked)?;
+        let value = load();
+        // Pairs with the writer's release fence.
+        fence(Ordering::Acquire);
+        after(word).map(|version| (version, value)).ok_or(Reason::ReadChanged)
+    };
+    match once() {
+        Ok(read) => Ok(read),
+        Err(seen) => again(seen, once),
+    }
+}
+
+/// Out of line, so that a read that no writer meets keeps nothing for a second one.
+#[cold]
+#[inline(never)]
+fn again<R>(mut seen: Reason, mut once: impl FnMut() -> Result<R, Reason>) -> Result<R, Reason> {
     let mut spin = Spin::new();
-    let mut seen = Reason::ReadLocked;
-    loop {
-        if let Some(word) = before() {
-            let value = load();
-            // Pairs with the writer's release fence.
-            fence(Ordering::Acquire);
-            if let Some(version) = after(word) {
-                return Ok((version, value));
-            }
-            seen = Reason::ReadChanged;
-        }
-        if !spin.turn() {
-            return Err(seen);
+    while spin.turn() {
+        match once() {
+            Ok(read) => return Ok(read),
+            Err(reason) => seen = reason,
         }
     }
+    Err(seen)
 }
 
 #[cfg(all(test, loom))]

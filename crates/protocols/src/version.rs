@@ -195,10 +195,9 @@ pub(crate) fn validate<P: Versioned>(attempt: &Attempt<P>) -> Result<u64, Confli
 pub(crate) fn validate_first<P: Versioned>(attempt: &Attempt<P>, count: usize) -> Result<u64, ConflictCause> {
     let mut highest = 0;
     for (id, item) in attempt.items.first_entries(count) {
-        if item.is(Flags::READ) {
-            let now = item.header().load();
-            let unchanged = now == item.mark || (item.is(Flags::LOCKED) && now.unlocked() == item.mark);
-            if !unchanged {
+        // What the attempt has locked was locked at the version read (`lock_writes`).
+        if item.is(Flags::READ) && !item.is(Flags::LOCKED) {
+            if item.header().load() != item.mark {
                 return Err(ConflictCause::item(Reason::ReadChanged, id));
             }
             highest = highest.max(item.mark.number());
