@@ -1,19 +1,17 @@
 //! Random numbers, reproducible from a seed.
 
-use rand::distr::uniform::{UniformInt, UniformSampler as _};
-use rand::rngs::SmallRng;
-use rand::{RngExt as _, SeedableRng as _};
+use fastrand::Rng;
 
 /// A small, fast generator for inputs, backoff and schedules. Not for secrets.
 #[derive(Debug, Clone)]
 pub struct Random {
-    generator: SmallRng,
+    generator: Rng,
 }
 
 impl Random {
     /// A generator that always yields the same sequence for the same seed.
     pub fn seeded(seed: u64) -> Self {
-        Self { generator: SmallRng::seed_from_u64(seed) }
+        Self { generator: Rng::with_seed(seed) }
     }
 
     /// A generator for one of several streams of the same seed (one per worker, one per warehouse).
@@ -25,27 +23,25 @@ impl Random {
     /// Uniform in `0..bound`; 0 when `bound` is 0.
     #[inline]
     pub fn below(&mut self, bound: u64) -> u64 {
-        // As `random_range` draws, without its checks of the range: those made it a function of its own, which cost more
-        // than the drawing.
-        UniformInt::<u64>::sample_single(0, bound, &mut self.generator).unwrap_or(0)
+        if bound == 0 { 0 } else { self.generator.u64(..bound) }
     }
 
     /// Uniform in `low..=high`. `low` when the range is empty.
     #[inline]
     pub fn between(&mut self, low: u64, high: u64) -> u64 {
-        if high <= low { low } else { self.generator.random_range(low..=high) }
+        if high <= low { low } else { self.generator.u64(low..=high) }
     }
 
     /// All 64 bits at random.
     #[inline]
     pub fn bits(&mut self) -> u64 {
-        self.generator.random()
+        self.generator.u64(..)
     }
 
     /// Uniform in `[0, 1)`.
     #[inline]
     pub fn unit(&mut self) -> f64 {
-        self.generator.random()
+        self.generator.f64()
     }
 
     /// True with probability `share` (0 to 1).
@@ -56,12 +52,9 @@ impl Random {
 
     /// Shuffles a slice uniformly.
     pub fn shuffle<T>(&mut self, slice: &mut [T]) {
-        for last in (1..slice.len()).rev() {
-            slice.swap(last, self.below(last as u64 + 1) as usize);
-        }
+        self.generator.shuffle(slice);
     }
 }
-
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
