@@ -21,8 +21,13 @@ mod whole_file;
 
 use arguments::{Refusal, Request};
 use host::ThisHost;
+use mimalloc::MiMalloc;
 use std::io;
 use std::process::ExitCode;
+
+/// Rows are allocated by one thread and freed by another, through the epoch.
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
 
 const FAILURE: u8 = 1;
 const BAD_INPUT: u8 = 2;
