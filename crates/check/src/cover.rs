@@ -23,10 +23,21 @@
 
 use crate::graph::{Edges, Kind};
 use crate::ordered::Ordered;
-use crate::ranges::Scan;
 use crate::versions::Versions;
 use hotrow_core::history::WriteKind;
 use std::collections::BTreeMap;
+
+/// A range read, in positions and ranks.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Scan {
+    pub(crate) attempt: u32,
+    /// First position, and the one after the last.
+    pub(crate) keys: (u32, u32),
+    /// Ranks of the first version not below the stamp before the scan, and not below the stamp after it.
+    pub(crate) window: (u32, u32),
+    /// Begin and end, in `Ranges::touched`, of the positions that the attempt has touched.
+    pub(crate) touched: (usize, usize),
+}
 
 /// Number of positions in a block.
 const BLOCK: u32 = if cfg!(test) { 2 } else { 16 };

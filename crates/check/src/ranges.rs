@@ -53,23 +53,11 @@
 //! after the scanner. If the key was never absent, this is an anomaly by itself. Only a complete history shows that
 //! a key existed, so incomplete ones are not searched for lost keys.
 
-use crate::cover::Cover;
+use crate::cover::{Cover, Scan};
 use crate::graph::{Edges, Kind};
 use crate::ordered::Ordered;
 use crate::versions::{NONE, Versions};
 use hotrow_core::history::{Event, History, WriteKind};
-
-/// A range read, in positions and ranks.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Scan {
-    pub(crate) attempt: u32,
-    /// First position, and the one after the last.
-    pub(crate) keys: (u32, u32),
-    /// Ranks of the first version not below the stamp before the scan, and not below the stamp after it.
-    pub(crate) window: (u32, u32),
-    /// Begin and end, in [`Ranges::touched`], of the positions that the attempt has touched.
-    pub(crate) touched: (usize, usize),
-}
 
 /// A position that an attempt has read or written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

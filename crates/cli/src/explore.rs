@@ -15,9 +15,10 @@ pub(crate) fn command() -> Command {
 mod with_simulator {
     use super::Command;
     use crate::arguments::{Refusal, protocols, shortened};
+    use crate::error::CommandError;
     use crate::progress::Progress;
-    use crate::run::{CommandError, print};
     use crate::text;
+    use crate::text::print;
     use clap::{ArgMatches, Args, FromArgMatches as _};
     use hotrow::Protocol;
     use hotrow::protocols::{ProtocolInfo, Visitor, with_protocol};

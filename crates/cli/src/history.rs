@@ -1,8 +1,9 @@
 //! Histories: `--record FILE` and `hotrow check FILE`.
 
 use crate::arguments::{CheckArguments, Format, RecordingOptions};
-use crate::run::{CommandError, print};
+use crate::error::CommandError;
 use crate::text;
+use crate::text::print;
 use crate::whole_file::{WholeFile, cannot};
 use hotrow::history::History;
 use hotrow_check::{Counts, Report};

@@ -1,8 +1,8 @@
 //! `hotrow list`: the protocols, the workloads, and the machines that can be simulated.
 
 use crate::arguments::Format;
-use crate::run::print as print_text;
 use crate::text;
+use crate::text::print as print_text;
 use hotrow::protocols::PROTOCOLS;
 #[cfg(feature = "sim")]
 use hotrow_sim::{Machine, Topology};

@@ -4,6 +4,7 @@
 //! Results go to standard output; progress, notes and errors go to standard error.
 
 mod arguments;
+mod error;
 mod explore;
 mod fidelity;
 mod history;
@@ -20,6 +21,7 @@ mod transfers;
 mod whole_file;
 
 use arguments::{Refusal, Request};
+use error::CommandError;
 use host::ThisHost;
 use mimalloc::MiMalloc;
 use std::io;
@@ -44,19 +46,17 @@ fn main() -> ExitCode {
         Ok(Request::Explore(exploration)) => explore::run(&exploration),
         #[cfg(feature = "sim")]
         Ok(Request::Fidelity(plan)) => fidelity::run(&plan, &host),
-        Ok(Request::List(format)) => list::print(format).map_err(run::CommandError::from),
+        Ok(Request::List(format)) => list::print(format).map_err(CommandError::from),
         Err(Refusal::Answer(answer)) => answer.exit(),
-        Err(Refusal::Message(message)) => Err(run::CommandError::BadInput(message)),
+        Err(Refusal::Message(message)) => Err(CommandError::BadInput(message)),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
         // The reader of the results closed the pipe because it has seen enough.
-        Err(run::CommandError::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
-            ExitCode::SUCCESS
-        }
+        Err(CommandError::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("hotrow: {error}");
-            ExitCode::from(if matches!(error, run::CommandError::BadInput(_)) { BAD_INPUT } else { FAILURE })
+            ExitCode::from(if matches!(error, CommandError::BadInput(_)) { BAD_INPUT } else { FAILURE })
         }
     }
 }

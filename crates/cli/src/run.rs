@@ -1,56 +1,15 @@
 //! `hotrow bench` and `hotrow compare`.
 
 use crate::arguments::{BenchPlan, Format};
+use crate::error::{CommandError, verdict};
 use crate::history;
 use crate::host::ThisHost;
 use crate::plot::{self, Curve, Plot, PlotRequest};
 use crate::progress::Progress;
 use crate::summary;
+use crate::text::print;
 use crate::whole_file::WholeFile;
-use hotrow_workloads::{BenchError, On, RunOutcome, RunReport, RunSpec, prepare_and_run};
-use std::fmt;
-use std::io::{self, Write as _};
-
-/// The reason why the command fails.
-#[derive(Debug)]
-pub(crate) enum CommandError {
-    /// The arguments are invalid.
-    BadInput(String),
-    /// A run did not finish.
-    Run(BenchError),
-    /// Checks failed; the runs finished.
-    Checks(Vec<String>),
-    /// The results could not be written.
-    Output(io::Error),
-    /// A file could not be written or read.
-    File(String),
-    /// A history or a measurement did not have the required result.
-    Verdict(String),
-}
-
-impl From<BenchError> for CommandError {
-    fn from(error: BenchError) -> Self {
-        if error.is_bad_input() { Self::BadInput(error.to_string()) } else { Self::Run(error) }
-    }
-}
-
-impl From<io::Error> for CommandError {
-    fn from(error: io::Error) -> Self {
-        Self::Output(error)
-    }
-}
-
-impl fmt::Display for CommandError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::BadInput(message) => f.write_str(message),
-            Self::Run(error) => write!(f, "{error}"),
-            Self::Checks(failed) => write!(f, "checks failed: {}", failed.join("; ")),
-            Self::File(message) | Self::Verdict(message) => f.write_str(message),
-            Self::Output(error) => write!(f, "cannot write the results: {error}"),
-        }
-    }
-}
+use hotrow_workloads::{On, RunOutcome, RunReport, RunSpec, prepare_and_run};
 
 /// `hotrow bench`: runs one protocol after the other, each with all its repetitions.
 pub(crate) fn bench(plan: &BenchPlan, host: &ThisHost) -> Result<(), CommandError> {
@@ -153,7 +112,7 @@ fn run_all(
         drop(progress);
         print(&match plan.format {
             Format::Table => in_words(&report),
-            Format::Json => format!("{}\n", serde_json::to_string(&report).map_err(io::Error::from)?),
+            Format::Json => format!("{}\n", serde_json::to_string(&report).map_err(std::io::Error::from)?),
         })?;
         if let (Some(file), Some(history)) = (history_file, history) {
             file.write(&history)?;
@@ -161,37 +120,4 @@ fn run_all(
         reports.push((protocol, report));
     }
     Ok(reports)
-}
-
-/// Returns an error if a check failed.
-pub(crate) fn verdict<'a>(reports: impl IntoIterator<Item = &'a RunReport>) -> Result<(), CommandError> {
-    let mut failed = Vec::new();
-    for report in reports {
-        for check in report.failed_checks() {
-            let detail = check.detail.as_deref().unwrap_or("does not hold");
-            failed.push(format!("{} under {} (seed {}): {detail}", check.name, report.protocol, report.seed));
-        }
-    }
-    if failed.is_empty() { Ok(()) } else { Err(CommandError::Checks(failed)) }
-}
-
-/// Writes to standard output and flushes, so that the reader of a pipe sees each run when it is done.
-pub(crate) fn print(text: &str) -> io::Result<()> {
-    let mut output = io::stdout().lock();
-    output.write_all(text.as_bytes())?;
-    output.flush()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::summary::tests::report;
-
-    #[test]
-    fn a_failed_check_is_an_error_that_names_it() {
-        assert!(verdict([&report(true)]).is_ok());
-        let error = verdict([&report(true), &report(false)]).unwrap_err();
-        let message = "checks failed: money is kept under occ (seed 7): 3 instead of 4";
-        assert_eq!(error.to_string(), message);
-    }
 }

@@ -37,11 +37,12 @@ mod with_simulator {
     use crate::arguments::{
         COUNTERS_HELP, Format, Refusal, ThinkArguments, about, own_options, protocols, shortened, workload,
     };
+    use crate::error::{CommandError, verdict};
     use crate::fidelity::Fidelity;
     use crate::host::ThisHost;
     use crate::plot::{self, Curve, Plot, PlotArguments, PlotKind, PlotRequest};
     use crate::progress::Progress;
-    use crate::run::{CommandError, print};
+    use crate::text::print;
     use crate::whole_file::WholeFile;
     use crate::{summary, transfers};
     use clap::{ArgMatches, Args, FromArgMatches as _};
@@ -219,7 +220,7 @@ mod with_simulator {
             let drawn = plot::draw(&plan.plot(request, &runs, &error)).map_err(CommandError::File)?;
             target.write(|file| file.write_all(drawn.as_bytes()))?;
         }
-        crate::run::verdict(runs.iter().map(|run| &run.report))
+        verdict(runs.iter().map(|run| &run.report))
     }
 
     /// Sentences on the order of protocols under the transfer factors, if there are several factors.

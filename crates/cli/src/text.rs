@@ -1,6 +1,14 @@
-//! Numbers and tables formatted for people.
+//! Numbers and tables formatted for people, and printing.
 
 use comfy_table::{CellAlignment, Table, presets};
+use std::io::{self, Write as _};
+
+/// Writes to standard output and flushes, so that the reader of a pipe sees each run when it is done.
+pub(crate) fn print(text: &str) -> io::Result<()> {
+    let mut output = io::stdout().lock();
+    output.write_all(text.as_bytes())?;
+    output.flush()
+}
 
 /// A count, with separators: `1,234,567`.
 pub(crate) fn count(number: u64) -> String {

@@ -1,6 +1,6 @@
 //! Atomic replacement of files: a file appears whole or not at all.
 
-use crate::run::CommandError;
+use crate::error::CommandError;
 use std::fs::{self, File, Permissions};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};

@@ -3,59 +3,13 @@
 use crate::context::{Deferring, Eager, Graph, Tracing};
 use crate::key::Key;
 use crate::procedure::Procedure;
+use crate::reference::{IndexRef, PartId, TableRef};
 use crate::secondary::SecondaryIndex;
 use crate::table::{Table, TableBuilder};
 use crate::trace::ProcedureTrace;
 use hotrow_core::{Abort, Engine, Error, Protocol, Value, Worker};
 use hotrow_sync::atomic::{Ordering, unfollowed::AtomicU64};
 use std::any::Any;
-use std::fmt;
-use std::marker::PhantomData;
-
-/// A reference to a table of a database: a number, with the types of its keys and rows. Procedures name tables by it.
-///
-/// It does not depend on the protocol, so that one procedure works with every protocol.
-pub struct TableRef<K, R> {
-    part: PartId,
-    /// Invariant: a reference must not become one to a table of a subtype or supertype.
-    types: PhantomData<fn(K, R) -> (K, R)>,
-}
-
-/// A reference to a secondary index of a database, likewise.
-pub struct IndexRef<S, K, R> {
-    part: PartId,
-    types: PhantomData<fn(S, K, R) -> (S, K, R)>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct PartId {
-    database: u64,
-    number: u32,
-}
-
-impl<K, R> Clone for TableRef<K, R> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-impl<K, R> Copy for TableRef<K, R> {}
-impl<K, R> fmt::Debug for TableRef<K, R> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "TableRef({})", self.part.number)
-    }
-}
-
-impl<S, K, R> Clone for IndexRef<S, K, R> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-impl<S, K, R> Copy for IndexRef<S, K, R> {}
-impl<S, K, R> fmt::Debug for IndexRef<S, K, R> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "IndexRef({})", self.part.number)
-    }
-}
 
 /// A function called before operations.
 pub(crate) type OperationHook = dyn Fn() + Send + Sync;
@@ -107,7 +61,7 @@ impl<P: Protocol> Database<P> {
 
     /// Adds a table.
     pub fn add_table<K: Key, R: Value>(&mut self, table: Table<K, R, P>) -> TableRef<K, R> {
-        TableRef { part: self.push(Box::new(table)), types: PhantomData }
+        TableRef::new(self.push(Box::new(table)))
     }
 
     /// Adds a secondary index of a table that was or will be added.
@@ -115,7 +69,7 @@ impl<P: Protocol> Database<P> {
         &mut self,
         index: SecondaryIndex<S, K, R, P>,
     ) -> IndexRef<S, K, R> {
-        IndexRef { part: self.push(Box::new(index)), types: PhantomData }
+        IndexRef::new(self.push(Box::new(index)))
     }
 
     fn push(&mut self, part: Box<dyn Any + Send + Sync>) -> PartId {

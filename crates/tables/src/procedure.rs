@@ -1,8 +1,8 @@
 //! Procedures: transactions written once, and the contexts that interpret them.
 
-use crate::database::{IndexRef, TableRef};
 use crate::index::Direction;
 use crate::key::Key;
+use crate::reference::{IndexRef, TableRef};
 use hotrow_core::{Profile, Value};
 use std::fmt;
 use std::ops::{Bound, ControlFlow, RangeInclusive};

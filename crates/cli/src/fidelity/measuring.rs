@@ -2,11 +2,12 @@
 
 use super::stated::{Fidelity, MeasuredPoint};
 use crate::arguments::{Format, Refusal, parse_measured, parse_warmup, protocols, shortened};
+use crate::error::{CommandError, verdict};
 use crate::host::ThisHost;
 use crate::progress::Progress;
-use crate::run::{CommandError, print};
 use crate::sim::machine_called;
 use crate::text;
+use crate::text::print;
 use crate::whole_file::WholeFile;
 use clap::{ArgMatches, Args, Command, FromArgMatches as _};
 use hotrow::protocols::ProtocolInfo;
@@ -192,7 +193,7 @@ pub(crate) fn run(plan: &FidelityPlan, host: &ThisHost) -> Result<(), CommandErr
     if let Some(target) = target {
         target.write(|file| file.write_all(found.to_toml().as_bytes()))?;
     }
-    crate::run::verdict(real.iter().flatten().chain(&simulated))
+    verdict(real.iter().flatten().chain(&simulated))
 }
 
 impl FidelityPlan {

@@ -3,7 +3,7 @@
 //! A transaction that adds one to a counter need not know the counter now. Under a protocol that [defers](Deferral) it
 //! records the work as an *intention*: a closure, with the segment that it touches and the earlier results that it
 //! needs. The commit first queues for the turns on all these segments (it *lines up*), and runs the intentions
-//! afterwards, when nothing can go wrong any more. The result of an intention is a [`Deferred`] value, which may be an
+//! afterwards, when nothing can go wrong any more. The result of an intention is a [`Deferred`](crate::Deferred) value, which may be an
 //! input of other intentions and is read when the transaction has committed.
 //!
 //! Under every other protocol a deferred operation runs at once, and its result is known at once. So one transaction

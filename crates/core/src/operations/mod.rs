@@ -9,7 +9,7 @@
 //! | [`deferred`](crate::deferred) | in order of rank, when the transaction commits | drp §5.1 |
 //! | [`graph`](crate::graph) | by the owner and by workers that wait for it | stealdb §3 |
 //!
-//! An executor keeps with an [`Operation`] what it needs to choose the next one. Pieces of chopped transactions are a third
+//! An executor keeps with an operation what it needs to choose the next one. Pieces of chopped transactions are a third
 //! reading of the same graph (ARCHITECTURE.md, "Room for what comes").
 //!
 //! # Memory

@@ -1,9 +1,10 @@
 //! The eager context: each operation runs at once.
 
-use crate::database::{Database, IndexRef, OperationHook, TableRef};
+use crate::database::{Database, OperationHook};
 use crate::index::Direction;
 use crate::key::Key;
 use crate::procedure::{Context, Data, KeyRange};
+use crate::reference::{IndexRef, TableRef};
 use hotrow_core::{Abort, Protocol, Transaction, Value};
 use std::ops::ControlFlow;
 

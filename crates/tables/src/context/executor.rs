@@ -1,9 +1,9 @@
 //! The executors of recorded operations: the part in which the recording contexts differ.
 
 use super::{Eager, Later};
-use crate::database::TableRef;
 use crate::key::Key;
 use crate::procedure::{Data, KeyRange};
+use crate::reference::TableRef;
 use hotrow_core::{Abort, Deferred, Input, Protocol, Transaction, Value};
 
 /// Records operations in its own way, or runs them. The meaning of the operations is that of

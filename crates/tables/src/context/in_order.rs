@@ -2,9 +2,9 @@
 
 use super::executor::Executor;
 use super::{Eager, Later};
-use crate::database::TableRef;
 use crate::key::Key;
 use crate::procedure::{Data, KeyRange};
+use crate::reference::TableRef;
 use hotrow_core::{Abort, Deferred, Input, Protocol, Transaction, Value};
 
 /// Defers each operation whose row is known, under a protocol that [defers](Protocol::Deferral) (drp §5.1).

@@ -2,10 +2,11 @@
 
 use super::executor::Executor;
 use super::{Eager, InOrder, Stealable};
-use crate::database::{Database, IndexRef, TableRef};
+use crate::database::Database;
 use crate::index::Direction;
 use crate::key::Key;
 use crate::procedure::{Context, Data, KeyRange};
+use crate::reference::{IndexRef, TableRef};
 use hotrow_core::operations::Results;
 use hotrow_core::{Abort, Deferred, Input, Protocol, Transaction, Value};
 use std::marker::PhantomData;

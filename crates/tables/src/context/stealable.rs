@@ -2,9 +2,9 @@
 
 use super::executor::Executor;
 use super::{Eager, Later};
-use crate::database::TableRef;
 use crate::key::Key;
 use crate::procedure::{Context, Data, KeyRange};
+use crate::reference::TableRef;
 use hotrow_core::{Abort, Deferred, Input, Protocol, Transaction, Value};
 
 /// Runs operations at once until one meets a lock that is not free, or another transaction waits for this one. From

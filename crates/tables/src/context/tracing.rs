@@ -1,10 +1,10 @@
 //! The tracing context: runs operations, and traces them with their dependencies.
 
 use crate::context::Eager;
-use crate::database::{IndexRef, TableRef};
 use crate::index::Direction;
 use crate::key::Key;
 use crate::procedure::{Context, Data, KeyRange};
+use crate::reference::{IndexRef, TableRef};
 use crate::trace::{Operation, OperationId, OperationKind, ProcedureTrace};
 use hotrow_core::{Abort, Protocol, Value};
 use std::collections::BTreeSet;

@@ -18,6 +18,7 @@ mod operation;
 mod options;
 mod rows;
 mod twins;
+mod values;
 
 pub use options::StressOptions;
 
@@ -25,10 +26,11 @@ use crate::workload::{Check, End, Ran, Workload};
 use hotrow::sync::random::Random;
 use hotrow::sync::thread;
 use hotrow::{Abort, Error, Protocol, Worker};
-use objects::{Objects, ReadDigest};
+use objects::Objects;
 use operation::{Operation, PLANNED, Temper};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use twins::DIFFERENT;
+use values::ReadDigest;
 
 /// The objects under stress.
 pub struct Stress<P: Protocol> {

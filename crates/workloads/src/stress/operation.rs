@@ -1,8 +1,9 @@
 //! Operations of stress.
 
-use super::objects::{Boxed, GROUPS, Inline, Objects, ReadDigest};
+use super::objects::Objects;
 use super::rows::RowLater;
 use super::twins::OnTwins;
+use super::values::{Boxed, GROUPS, Inline, ReadDigest};
 use hotrow::sync::random::Random;
 use hotrow::sync::thread::label;
 use hotrow::{Abort, Deferred, Direction, Protocol, Transaction};

@@ -1,6 +1,7 @@
 //! Deferred operations on rows. Some of their keys come from earlier operations.
 
-use super::objects::{Boxed, Inline, Objects, ReadDigest};
+use super::objects::Objects;
+use super::values::{Boxed, Inline, ReadDigest};
 use hotrow::sync::random::Random;
 use hotrow::{Abort, Deferred, Protocol, Transaction};
 

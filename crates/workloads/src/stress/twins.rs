@@ -2,7 +2,7 @@
 //! different asks for a rollback or panics. No protocol may report that, whatever an attempt has seen: the core
 //! validates what was read before it believes a rollback or a panic.
 
-use super::objects::{Boxed, Inline, ReadDigest};
+use super::values::{Boxed, Inline, ReadDigest};
 use hotrow::sync::random::Random;
 use hotrow::{Abort, Deferred, Engine, Protocol, TBox, Transaction};
 use std::panic::resume_unwind;
