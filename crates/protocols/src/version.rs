@@ -184,7 +184,7 @@ pub(crate) fn upgrade_predicates<P: Versioned>(attempt: &mut Attempt<P>) -> Resu
 }
 
 /// Phase 2 (sto §3.3): checks that every version read is still there and not locked by others, and that every bucket
-/// and leaf is unchanged. Returns the highest number among the versions read.
+/// and leaf is unchanged. Returns the highest number among the versions read and not locked.
 #[cfg_attr(not(debug_assertions), inline(always))]
 pub(crate) fn validate<P: Versioned>(attempt: &Attempt<P>) -> Result<u64, ConflictCause> {
     validate_first(attempt, attempt.items.len())
@@ -195,7 +195,7 @@ pub(crate) fn validate<P: Versioned>(attempt: &Attempt<P>) -> Result<u64, Confli
 pub(crate) fn validate_first<P: Versioned>(attempt: &Attempt<P>, count: usize) -> Result<u64, ConflictCause> {
     let mut highest = 0;
     for (id, item) in attempt.items.first_entries(count) {
-        // What the attempt has locked was locked at the version read (`lock_writes`).
+        // What the attempt has locked was locked at the version read (`lock_writes`); what it has inserted is never read.
         if item.is(Flags::READ) && !item.is(Flags::LOCKED) {
             if item.header().load() != item.mark {
                 return Err(ConflictCause::item(Reason::ReadChanged, id));

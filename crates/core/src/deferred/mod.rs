@@ -21,8 +21,8 @@
 //!   to. The attempt then depends on its reads: it is *wild* (drp §4).
 //! - An intention that panics ends its transaction with [`Error::Panicked`](crate::Error::Panicked), under every
 //!   protocol. The transaction then has no effect.
-//! - An intention never sees the transaction: it gets values and returns one. It must not start another transaction,
-//!   like any code of a body.
+//! - The closure of a computation or of a change never sees the transaction: it gets values and returns one. It must not
+//!   start another transaction, like any code of a body.
 
 mod counters;
 mod intention;

@@ -350,7 +350,10 @@ impl<P: Protocol> Transaction<'_, P> {
         work: impl FnOnce(&mut Self) -> Result<R, Abort>,
     ) -> Result<R, Abort> {
         match catch_unwind(AssertUnwindSafe(|| work(self))) {
-            Ok(Err(abort)) if abort == Abort::rollback() => Err(self.roll_back_later()),
+            // An error that has not stopped the attempt is a rollback, or left over from another one.
+            Ok(Err(_)) if !(self.is_stopped() || self.attempt.graph.has_blocked) => {
+                Err(self.roll_back_later())
+            }
             Ok(result) => result,
             Err(panic) => Err(self.panicked(panic_message(panic))),
         }

@@ -8,7 +8,7 @@ use crate::abort::Abort;
 use crate::attempt::Attempt;
 use crate::graph::Stealing as _;
 use crate::object::ObjectMeta;
-use crate::operations::{Again, Deferred, Input, Operation, Results};
+use crate::operations::{Again, Deferred, Input, Once, Operation, Results, Work};
 use crate::protocol::Protocol;
 use crate::transaction::Transaction;
 
@@ -240,11 +240,16 @@ impl<P: Protocol> Transaction<'_, P> {
     where
         W: FnMut(&mut Transaction<'_, P>, I::Value) -> Result<O, Abort> + 'static,
     {
+        if by == By::Anybody && self.attempt.graph.count + self.attempt.graph.own.len() >= OPERATIONS_MAX {
+            // The owner's own operations may all have to go on the board with it. Not after the key has been noted: the
+            // graph forgets all keys.
+            self.run_graph()?;
+        }
         // Of two operations on one key, the later one is the owner's, in its turn.
         let again = key.is_some_and(|key| self.attempt.graph.note(key));
         let in_turn = self.attempt.graph.in_turn.contains(&meta.number());
         let is_shared = by == By::Anybody && !again && !in_turn;
-        self.enqueue_operation(true, is_shared, inputs, work)
+        self.enqueue_operation(true, is_shared, inputs, Again(work))
     }
 
     /// Notes that an operation of this object is enqueued whose key is not known, so that later ones run in their
@@ -268,29 +273,20 @@ impl<P: Protocol> Transaction<'_, P> {
         inputs: I,
         compute: impl FnOnce(I::Value) -> Result<O, Abort> + 'static,
     ) -> Result<Deferred<O>, Abort> {
-        let mut compute = Some(compute);
-        self.enqueue_operation(false, false, inputs, move |_, value| {
-            let compute = compute.take().expect("a computation does not block");
-            compute(value)
-        })
+        // A computation does not block.
+        let work = Once(move |_: &mut Transaction<'_, P>, value| compute(value));
+        self.enqueue_operation(false, false, inputs, work)
     }
 
     #[inline]
-    fn enqueue_operation<I: Input, O: 'static, W>(
+    fn enqueue_operation<I: Input, W: Work<P, I::Value>>(
         &mut self,
         on_rows: bool,
         is_shared: bool,
         inputs: I,
         work: W,
-    ) -> Result<Deferred<O>, Abort>
-    where
-        W: FnMut(&mut Transaction<'_, P>, I::Value) -> Result<O, Abort> + 'static,
-    {
-        if is_shared && self.attempt.graph.count + self.attempt.graph.own.len() >= OPERATIONS_MAX {
-            // The owner's own operations may all have to go on the board with it.
-            self.run_graph()?;
-        }
-        let (operation, deferred) = self.operation(inputs, Again(work))?;
+    ) -> Result<Deferred<W::Output>, Abort> {
+        let (operation, deferred) = self.operation(inputs, work)?;
         if is_shared {
             self.move_inputs(&operation);
         }

@@ -17,12 +17,12 @@
 //! Nodes and results are in the attempt's arena, so that none needs a heap call. A [`Deferred`] names its place by number,
 //! and by a stamp that no other attempt has, so that one that outlives its transaction is refused and never followed.
 
-mod computation;
 mod expression;
 mod node;
 mod results;
 #[cfg(all(test, not(loom)))]
 mod tests;
+mod values;
 
 pub use expression::{And, DividedBy, Minus, Or, Plus, Remainder, Times};
 pub use expression::{AtLeast, AtMost, Differs, Equals, GreaterThan, LessThan};

@@ -120,7 +120,7 @@ impl<W, I: Input, O> Node<W, I, O> {
         if attempt != &raw const *tx.attempt {
             // `tx` is another transaction now, because the work has swapped the two (`std::mem::swap`). The attempt
             // that the node belongs to may be over, and the node gone.
-            return output.and_then(|_| Err(tx.misuse(Misuse::Nested)));
+            return Err(tx.misuse(Misuse::Nested));
         }
         // SAFETY: as above; the attempt goes on.
         let node = unsafe { &mut *node };
@@ -158,8 +158,12 @@ impl<W, I: Input, O> Node<W, I, O> {
     }
 
     /// Returns the address of the result, which is `Some` once the operation has run.
-    pub(super) fn result(node: *mut Self) -> *const Option<O> {
-        // SAFETY: no reference is made, and the caller's node is in the arena.
+    ///
+    /// # Safety
+    ///
+    /// `node` points to a node in the arena.
+    pub(super) unsafe fn result(node: *mut Self) -> *const Option<O> {
+        // SAFETY: no reference is made; the rest is the caller's promise.
         unsafe { &raw const (*node).result }
     }
 }

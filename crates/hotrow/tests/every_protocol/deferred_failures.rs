@@ -6,7 +6,7 @@ use hotrow::operations::Constant;
 use hotrow::sync::Arc;
 use hotrow::sync::atomic::{AtomicU64, Ordering};
 use hotrow::{
-    Abort, Counter, Deferred, Engine, Error, Misuse, Profile, Protocol, TBox, TCounter, Transaction,
+    Abort, Counter, Deferred, Engine, Error, Misuse, Profile, Protocol, TArray, TBox, TCounter, Transaction,
 };
 
 /// Objects that a failed transaction has to leave as they were.
@@ -424,5 +424,31 @@ fn a_transaction_within_an_intention_is_refused() {
         }
         assert_eq!(ran.load(Ordering::SeqCst), 2);
         assert_eq!(engine.run(|tx| number.get(tx)), Ok(7));
+    });
+}
+
+#[test]
+fn an_error_kept_from_another_attempt_and_a_value_never_known_commit_nothing() {
+    for_each_deferring_protocol!(1, |P| {
+        let witness = Witness::<P>::new();
+        let numbers = TArray::new(&witness.engine, 1, |_| 0u64);
+        let mut kept = None;
+        let refused = witness.engine.run(|tx| {
+            kept = numbers.get(tx, 9).err();
+            Ok(())
+        });
+        assert!(matches!(refused, Err(Error::Misuse(Misuse::OutOfBounds { .. }))));
+        let kept = kept.expect("it is out of bounds");
+        let rolled_back = witness.engine.run(|tx| {
+            tx.intend((), move |_, ()| Err::<(), _>(kept))?;
+            witness.change(tx)
+        });
+        assert!(matches!(rolled_back, Err(Error::Rollback(_))), "{rolled_back:?}");
+        let unknown = witness.engine.run_deferred(|tx| {
+            witness.change(tx)?;
+            Ok(tx.unknown::<u64>())
+        });
+        assert_eq!(unknown, Err(Error::Misuse(Misuse::UnknownInput)));
+        witness.assert_unchanged();
     });
 }

@@ -55,8 +55,12 @@ impl<P: Protocol> Transaction<'_, P> {
         }
     }
 
-    /// Returns a handle to a result that will never be known.
+    /// Returns a handle to a result that will never be known, for an operation that has failed and cannot say so. Ends the
+    /// attempt, unless that is over.
     pub fn unknown<T>(&mut self) -> Deferred<T> {
+        if !self.is_stopped() {
+            let _ = self.misuse(Misuse::UnknownInput);
+        }
         self.attempt.operations.results.unknown()
     }
 
