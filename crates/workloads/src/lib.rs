@@ -22,6 +22,7 @@ mod report;
 mod run;
 pub mod stress;
 pub mod tables32;
+pub mod tickets;
 mod think;
 pub mod tpcc;
 mod workload;

@@ -8,6 +8,7 @@ use crate::definition::{WorkloadDefinition, WorkloadInfo, WorkloadOptions};
 use crate::options::OptionError;
 use crate::stress::StressOptions;
 use crate::tables32::Tables32Options;
+use crate::tickets::TicketsOptions;
 use crate::tpcc::TpccOptions;
 use crate::ycsb::YcsbOptions;
 
@@ -38,6 +39,7 @@ registry! {
     YcsbOptions,
     Tables32Options,
     ArrayOptions,
+    TicketsOptions,
     StressOptions,
 }
 

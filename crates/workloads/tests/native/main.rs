@@ -7,5 +7,6 @@ mod mutants;
 mod own_workload;
 mod registry;
 mod tables32;
+mod tickets;
 mod tpcc;
 mod ycsb;

@@ -1,0 +1,114 @@
+//! Options of the hot-row service.
+
+use super::procedures::{Event, TicketTables};
+use super::Tickets;
+use crate::definition::{WorkloadDefinition, WorkloadInfo};
+use crate::error::BenchError;
+use crate::observer::Observer;
+use crate::options::{OptionError, OptionInfo, OptionValues};
+use hotrow::{Database, Engine, Protocol};
+use serde::Serialize;
+
+/// The events and the shape of the load.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct TicketsOptions {
+    /// Number of events, at least 1. With 1 all transactions need the same row.
+    pub events: u32,
+    /// Tickets that each client holds at most, at least 1.
+    pub held: u32,
+    /// Share of reports, from 0 to 1; the others reserve or cancel.
+    pub report_share: f64,
+    /// Tickets of an event that may be sold at a time; `None` if there is no limit. A reservation beyond it rolls back.
+    pub capacity: Option<u64>,
+}
+
+/// Value of `capacity` that sets no limit.
+const UNLIMITED: &str = "unlimited";
+
+/// Memory in use per event, in bytes: the record and its entry in the index.
+const EVENT_BYTES: u64 = 96;
+
+impl WorkloadDefinition for TicketsOptions {
+    type Loaded<P: Protocol> = Tickets<P>;
+
+    const INFO: WorkloadInfo = WorkloadInfo {
+        name: "tickets",
+        summary: "reservations and cancellations of an event's seats: one hot row and an insertion; reports that must add up",
+        source: "Hotrow's own",
+        runs_procedures: true,
+        options: &[
+            OptionInfo {
+                name: "events",
+                value: "N",
+                default: "1",
+                summary: "Events, from 1 to 10^7; all transactions need the row of the only one",
+            },
+            OptionInfo {
+                name: "held",
+                value: "N",
+                default: "32",
+                summary: "Tickets that each client holds at most, from 1 to 10^6",
+            },
+            OptionInfo {
+                name: "report-share",
+                value: "S",
+                default: "0.01",
+                summary: "The share of reports, from 0 to 1; the others reserve or cancel",
+            },
+            OptionInfo {
+                name: "capacity",
+                value: "N",
+                default: UNLIMITED,
+                summary: "Tickets of an event at a time, from 1 to 10^12; a reservation beyond it rolls back",
+            },
+        ],
+        example: "--report-share 0",
+    };
+
+    fn parse(values: &OptionValues<'_>) -> Result<Self, OptionError> {
+        Ok(Self {
+            events: values.number("events", 1..=10_000_000)?,
+            held: values.number("held", 1..=1_000_000)?,
+            report_share: values.number("report-share", 0.0..=1.0)?,
+            capacity: values.number_or("capacity", UNLIMITED, 1..=1_000_000_000_000)?,
+        })
+    }
+
+    fn data_bytes_estimate(&self) -> u64 {
+        u64::from(self.events) * EVENT_BYTES
+    }
+
+    fn load<P: Protocol>(
+        &self,
+        engine: &Engine<P>,
+        _threads: usize,
+        _seed: u64,
+        observer: &dyn Observer,
+    ) -> Result<Tickets<P>, BenchError> {
+        observer.loading(0, 1);
+        let mut database = Database::new(engine);
+        let events = database.builder("events").build();
+        (0..self.events).for_each(|number| _ = events.bulk_insert(number, Event::default()));
+        let tickets = database.builder("tickets").build();
+        let tables = TicketTables { events: database.add_table(events), tickets: database.add_table(tickets) };
+        observer.loading(1, 1);
+        Ok(Tickets { database, tables, options: *self })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::definition::{parsed, reported};
+    use serde_json::json;
+
+    #[test]
+    fn options_are_read_and_reported() {
+        let given = |options: &[(&str, &str)]| reported(&parsed::<TicketsOptions>(options).unwrap());
+        let hot = json!({ "events": 1, "held": 32, "report_share": 0.01, "capacity": null });
+        assert_eq!(given(&[]), hot);
+        let many = json!({ "events": 7, "held": 2, "report_share": 0.5, "capacity": 3 });
+        let options = [("events", "7"), ("held", "2"), ("report-share", "0.5"), ("capacity", "3")];
+        assert_eq!(given(&options), many);
+    }
+}
