@@ -1,7 +1,7 @@
 //! Options of the hot-row service.
 
-use super::procedures::{Event, TicketTables};
 use super::Tickets;
+use super::procedures::{Event, TicketTables};
 use crate::definition::{WorkloadDefinition, WorkloadInfo};
 use crate::error::BenchError;
 use crate::observer::Observer;
@@ -90,7 +90,8 @@ impl WorkloadDefinition for TicketsOptions {
         let events = database.builder("events").build();
         (0..self.events).for_each(|number| _ = events.bulk_insert(number, Event::default()));
         let tickets = database.builder("tickets").build();
-        let tables = TicketTables { events: database.add_table(events), tickets: database.add_table(tickets) };
+        let tables =
+            TicketTables { events: database.add_table(events), tickets: database.add_table(tickets) };
         observer.loading(1, 1);
         Ok(Tickets { database, tables, options: *self })
     }

@@ -38,7 +38,8 @@ impl Visitor for Run {
             (client, rollbacks)
         };
         let (mut clients, rollbacks): (Vec<TicketsClient>, Vec<usize>) = thread::scope(|scope| {
-            let workers: Vec<_> = (0..threads).map(|number| scope.spawn(move || run_client(number))).collect();
+            let workers: Vec<_> =
+                (0..threads).map(|number| scope.spawn(move || run_client(number))).collect();
             workers.into_iter().map(|worker| worker.join().expect("no worker panics")).unzip()
         });
         if lose {
