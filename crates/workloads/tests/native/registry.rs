@@ -24,5 +24,8 @@ fn no_two_workloads_have_one_name() {
 #[test]
 fn an_unknown_workload_is_answered_with_those_there_are() {
     let words = WorkloadOptions::parse("articles", &[]).unwrap_err().to_string();
-    assert_eq!(words, "unknown workload \"articles\"; there are: tpcc, ycsb, tables32, array, tickets, stress");
+    assert_eq!(
+        words,
+        "unknown workload \"articles\"; there are: tpcc, ycsb, tables32, array, tickets, stress"
+    );
 }
