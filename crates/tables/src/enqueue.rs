@@ -14,7 +14,8 @@ use std::ptr::NonNull;
 
 type Tx<'w, P> = Transaction<'w, P>;
 
-const ONCE: &str = "an operation that would block has not used its closure";
+/// Message of a panic that cannot happen.
+pub(crate) const ONCE: &str = "an operation that would block has not used its closure";
 
 impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     /// A hash that distinguishes operations on different keys of all tables.

@@ -57,7 +57,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         // The last key visited, and a flag that the visitor has stopped the scan.
         let mut last = None;
         let mut enough = false;
-        let result = self.scan_leaves_by(tx, low, high, direction, &mut |key, row| {
+        let result = self.scan_leaves(tx, low, high, direction, |key, row| {
             last = Some(key.image());
             let flow = visit(key, row);
             enough = flow.is_break();
@@ -76,35 +76,6 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
             self.record_covered(tx, low, high, from);
         }
         result
-    }
-
-    /// As [`scan_images`](Self::scan_images), with a visitor that is called through a pointer. Compiled once for all
-    /// visitors, for scans that need not be fast.
-    pub(crate) fn scan_images_by(
-        &self,
-        tx: &mut Tx<'_, P>,
-        low: Bound<K::Image>,
-        high: Bound<K::Image>,
-        direction: Direction,
-        visit: &mut dyn FnMut(&K, &R) -> ControlFlow<()>,
-    ) -> Result<(), Abort> {
-        if tx.is_recorded() && !self.immutable {
-            self.scan_recorded_by(tx, low, high, direction, visit)
-        } else {
-            self.scan_leaves_by(tx, low, high, direction, visit)
-        }
-    }
-
-    #[inline(never)]
-    fn scan_leaves_by(
-        &self,
-        tx: &mut Tx<'_, P>,
-        low: Bound<K::Image>,
-        high: Bound<K::Image>,
-        direction: Direction,
-        visit: &mut dyn FnMut(&K, &R) -> ControlFlow<()>,
-    ) -> Result<(), Abort> {
-        self.scan_leaves(tx, low, high, direction, visit)
     }
 
     /// Records that a scan that began at `from` has covered a range.

@@ -381,31 +381,18 @@ impl<K: Key, R: Value, P: Protocol> Table<K, R, P> {
         let mut rows: u64 = 0;
         match self.shared.index.keys() {
             KeyIndex::Ordered(_) => {
-                let mut low = Bound::Unbounded;
+                let mut next = Bound::Unbounded;
                 loop {
+                    let range = (next, Bound::Unbounded);
                     let mut batch = Vec::new();
                     run_erased(worker, &mut |tx| {
-                        batch.clear();
-                        let shared = &self.shared;
-                        shared.scan_images_by(
-                            tx,
-                            low,
-                            Bound::Unbounded,
-                            Direction::Ascending,
-                            &mut |key, row| {
-                                batch.push((key.clone(), row.clone()));
-                                if batch.len() < BATCH {
-                                    ControlFlow::Continue(())
-                                } else {
-                                    ControlFlow::Break(())
-                                }
-                            },
-                        )
+                        batch = self.collect(tx, range.clone(), Direction::Ascending, BATCH)?;
+                        Ok(())
                     })?;
                     batch.iter().for_each(|(key, row)| visit(key, row));
                     rows += batch.len() as u64;
                     match batch.last() {
-                        Some((key, _)) if batch.len() == BATCH => low = Bound::Excluded(key.image()),
+                        Some((key, _)) if batch.len() == BATCH => next = Bound::Excluded(key.clone()),
                         _ => return Ok(rows),
                     }
                 }

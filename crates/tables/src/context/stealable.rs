@@ -2,6 +2,7 @@
 
 use super::executor::Executor;
 use super::{Eager, Later};
+use crate::enqueue::ONCE;
 use crate::key::Key;
 use crate::procedure::{Context, Data, KeyRange};
 use crate::reference::TableRef;
@@ -16,8 +17,6 @@ use hotrow_core::{Abort, Deferred, Input, Protocol, Transaction, Value};
 /// [`force`](Context::force). Operations after them are enqueued again. The key of an insertion need not be known.
 #[derive(Debug)]
 pub enum Stealable {}
-
-const ONCE: &str = "an operation that would block has not used its closure";
 
 impl<P: Protocol> Executor<P> for Stealable {
     #[inline]
