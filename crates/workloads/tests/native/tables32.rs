@@ -1,7 +1,7 @@
 //! The 32 tables, fewer and smaller here, under every protocol.
 
+use crate::clients::{run_client, run_clients};
 use hotrow::protocols::{Visitor, for_each_protocol};
-use hotrow::sync::thread;
 use hotrow::{Engine, OperationKind, Protocol, RetryPolicy};
 use hotrow_workloads::tables32::Tables32Options;
 use hotrow_workloads::tables32::procedure::IncrementProcedure;
@@ -22,23 +22,8 @@ impl Visitor for Run {
         let Self { options, threads, transactions } = self;
         let engine = Engine::<P>::named(name, RetryPolicy::default()).unwrap();
         let workload = options.load(&engine, 2, 7, &Unobserved).expect("records can be loaded");
-        let clients: Vec<_> = thread::scope(|scope| {
-            let workers: Vec<_> = (0..threads)
-                .map(|number| {
-                    let (engine, workload) = (&engine, &workload);
-                    scope.spawn(move || {
-                        let mut worker = engine.worker().expect("few workers");
-                        let mut client = workload.client(number, threads, 11);
-                        for _ in 0..transactions {
-                            workload.prepare(&mut client);
-                            let ran = workload.run_one(&mut worker, &mut client);
-                            assert_eq!((ran.end, ran.kind), (End::Committed, 0));
-                        }
-                        client
-                    })
-                })
-                .collect();
-            workers.into_iter().map(|worker| worker.join().expect("no worker panics")).collect()
+        let clients = run_clients(&engine, &workload, threads, transactions, |_, ran| {
+            assert_eq!((ran.end, ran.kind), (End::Committed, 0));
         });
         workload.checks(&mut engine.worker().expect("all other workers are gone"), clients)
     }
@@ -78,11 +63,9 @@ impl Visitor for Damage {
         let options = Tables32Options { tables: 3, records: 10, hot_records: 1 };
         let workload = options.load(&engine, 1, 7, &Unobserved).expect("records can be loaded");
         let mut worker = engine.worker().expect("the first");
-        let mut client = workload.client(0, 1, 3);
-        for _ in 0..20 {
-            workload.prepare(&mut client);
-            assert_eq!(workload.run_one(&mut worker, &mut client).end, End::Committed);
-        }
+        let client = run_client(&workload, &mut worker, workload.client(0, 1, 3), 20, |_, ran| {
+            assert_eq!(ran.end, End::Committed);
+        });
         let table = |number: usize| workload.database().table(workload.tables()[number]);
         let (first, last) = (table(0), table(2));
         let damaged = worker.run(|tx| match self {

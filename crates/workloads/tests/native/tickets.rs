@@ -1,9 +1,10 @@
 //! The hot-row service under every protocol.
 
+use crate::clients::run_clients;
 use hotrow::protocols::{Visitor, for_each_protocol};
-use hotrow::sync::thread;
+use hotrow::sync::atomic::{AtomicUsize, Ordering};
 use hotrow::{Engine, Protocol, RetryPolicy};
-use hotrow_workloads::tickets::{TicketsClient, TicketsOptions};
+use hotrow_workloads::tickets::TicketsOptions;
 use hotrow_workloads::{Check, End, Unobserved, Workload, WorkloadDefinition as _};
 
 /// Runs `transactions` on each of `threads` workers, and returns the checks and the number of rollbacks. With `lose`, one
@@ -23,29 +24,16 @@ impl Visitor for Run {
         let Self { options, threads, transactions, lose } = self;
         let engine = Engine::<P>::named(name, RetryPolicy::default()).unwrap();
         let workload = options.load(&engine, 1, 7, &Unobserved).expect("few events can be loaded");
-        let run_client = |number: usize| {
-            let mut worker = engine.worker().expect("few workers");
-            let mut client = workload.client(number, threads, 11);
-            let mut rollbacks = 0;
-            for _ in 0..transactions {
-                workload.prepare(&mut client);
-                match workload.run_one(&mut worker, &mut client).end {
-                    End::Committed => {}
-                    End::RolledBack => rollbacks += 1,
-                    End::Failed(message) => panic!("{message}"),
-                }
-            }
-            (client, rollbacks)
-        };
-        let (mut clients, rollbacks): (Vec<TicketsClient>, Vec<usize>) = thread::scope(|scope| {
-            let workers: Vec<_> =
-                (0..threads).map(|number| scope.spawn(move || run_client(number))).collect();
-            workers.into_iter().map(|worker| worker.join().expect("no worker panics")).unzip()
+        let rollbacks = AtomicUsize::new(0);
+        let mut clients = run_clients(&engine, &workload, threads, transactions, |_, ran| match ran.end {
+            End::Committed => {}
+            End::RolledBack => _ = rollbacks.fetch_add(1, Ordering::Relaxed),
+            End::Failed(message) => panic!("{message}"),
         });
         if lose {
             clients.pop();
         }
-        (workload.checks(&mut engine.worker().expect("all others are gone"), clients), rollbacks.iter().sum())
+        (workload.checks(&mut engine.worker().expect("all others are gone"), clients), rollbacks.into_inner())
     }
 }
 

@@ -1,7 +1,8 @@
 //! TPC-C at a small scale, under every protocol.
 
+use crate::clients::run_clients;
 use hotrow::protocols::{Visitor, for_each_protocol};
-use hotrow::sync::thread;
+use hotrow::sync::atomic::{AtomicUsize, Ordering};
 use hotrow::{Engine, Isolation, OperationKind, ProcedureTrace, Protocol, RetryPolicy};
 use hotrow_workloads::tpcc::input::{
     CustomerChoice, DeliveryInput, LineInput, Mix, NewOrderInput, PaymentInput, StockLevelInput,
@@ -12,7 +13,7 @@ use hotrow_workloads::tpcc::procedures::{
 };
 use hotrow_workloads::tpcc::schema::{CustomerKey, DistrictKey, HistoryKey, WarehouseKey};
 use hotrow_workloads::tpcc::{Ranks, Tpcc, TpccOptions};
-use hotrow_workloads::{End, Unobserved, Workload, WorkloadDefinition as _};
+use hotrow_workloads::{End, Ran, Unobserved, Workload, WorkloadDefinition as _};
 
 const OPTIONS: TpccOptions = TpccOptions {
     warehouses: 2,
@@ -40,42 +41,17 @@ impl Visitor for Run {
     fn visit<P: Protocol>(self, name: &str) -> Vec<String> {
         let engine = Engine::<P>::named(name, RetryPolicy::default()).unwrap();
         let tpcc = load(&engine);
-        let mut ends = vec![[0usize; 2]; tpcc.kinds().len()];
-        let clients: Vec<_> = thread::scope(|scope| {
-            let workers: Vec<_> = (0..self.threads)
-                .map(|number| {
-                    let (engine, tpcc) = (&engine, &tpcc);
-                    scope.spawn(move || {
-                        let mut worker = engine.worker().expect("few workers");
-                        let mut client = tpcc.client(number, self.threads, 11);
-                        let mut ends = vec![[0usize; 2]; tpcc.kinds().len()];
-                        for _ in 0..self.transactions {
-                            tpcc.prepare(&mut client);
-                            let ran = tpcc.run_one(&mut worker, &mut client);
-                            match ran.end {
-                                End::Committed => ends[ran.kind][0] += 1,
-                                End::RolledBack => ends[ran.kind][1] += 1,
-                                End::Failed(message) => panic!("{}: {message}", tpcc.kinds()[ran.kind]),
-                            }
-                        }
-                        (client, ends)
-                    })
-                })
-                .collect();
-            let mut clients = Vec::new();
-            for worker in workers {
-                let (client, counted) = worker.join().expect("no worker panics");
-                clients.push(client);
-                for (sum, counted) in ends.iter_mut().zip(counted) {
-                    sum[0] += counted[0];
-                    sum[1] += counted[1];
-                }
-            }
-            clients
-        });
-        for (kind, [committed, rolled_back]) in tpcc.kinds().iter().zip(&ends) {
-            assert!(*committed > 0, "{kind} was never run");
-            assert_eq!(*rolled_back > 0, *kind == "new_order", "only New-Order rolls back, and some do");
+        let ends: Vec<[AtomicUsize; 2]> = tpcc.kinds().iter().map(|_| Default::default()).collect();
+        let clients =
+            run_clients(&engine, &tpcc, self.threads, self.transactions, |_, Ran { kind, end }| match end {
+                End::Committed => _ = ends[kind][0].fetch_add(1, Ordering::Relaxed),
+                End::RolledBack => _ = ends[kind][1].fetch_add(1, Ordering::Relaxed),
+                End::Failed(message) => panic!("{}: {message}", tpcc.kinds()[kind]),
+            });
+        for (kind, ends) in tpcc.kinds().iter().zip(ends) {
+            let [committed, rolled_back] = ends.map(AtomicUsize::into_inner);
+            assert!(committed > 0, "{kind} was never run");
+            assert_eq!(rolled_back > 0, *kind == "new_order", "only New-Order rolls back, and some do");
         }
         let mut worker = engine.worker().expect("all other workers are gone");
         let checks = tpcc.checks(&mut worker, clients);

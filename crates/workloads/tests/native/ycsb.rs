@@ -1,7 +1,7 @@
 //! YCSB with few records, under every protocol.
 
+use crate::clients::{run_client, run_clients};
 use hotrow::protocols::{Visitor, for_each_protocol};
-use hotrow::sync::thread;
 use hotrow::{Abort, Engine, OperationKind, Protocol, RetryPolicy, Table, Transaction};
 use hotrow_workloads::ycsb::procedure::{Action, Operation, YcsbProcedure};
 use hotrow_workloads::ycsb::rows::{Long, Row};
@@ -23,23 +23,8 @@ impl Visitor for Run {
         let Self { options, threads, transactions } = self;
         let engine = Engine::<P>::named(name, RetryPolicy::default()).unwrap();
         let ycsb = options.load(&engine, 2, 7, &Unobserved).expect("records can be loaded");
-        let clients: Vec<_> = thread::scope(|scope| {
-            let workers: Vec<_> = (0..threads)
-                .map(|number| {
-                    let (engine, ycsb) = (&engine, &ycsb);
-                    scope.spawn(move || {
-                        let mut worker = engine.worker().expect("few workers");
-                        let mut client = ycsb.client(number, threads, 11);
-                        for _ in 0..transactions {
-                            ycsb.prepare(&mut client);
-                            let ran = ycsb.run_one(&mut worker, &mut client);
-                            assert_eq!((ran.end, ran.kind), (End::Committed, client.is_big().into()));
-                        }
-                        client
-                    })
-                })
-                .collect();
-            workers.into_iter().map(|worker| worker.join().expect("no worker panics")).collect()
+        let clients = run_clients(&engine, &ycsb, threads, transactions, |client, ran| {
+            assert_eq!((ran.end, ran.kind), (End::Committed, client.is_big().into()));
         });
         ycsb.checks(&mut engine.worker().expect("all other workers are gone"), clients)
     }
@@ -100,11 +85,9 @@ impl Visitor for Damage {
         let options = YcsbOptions { records: 16, value_bytes: BYTES, ..YcsbOptions::of(Preset::F) };
         let ycsb = options.load(&engine, 1, 7, &Unobserved).expect("records can be loaded");
         let mut worker = engine.worker().expect("the first");
-        let mut client = ycsb.client(0, 1, 3);
-        for _ in 0..200 {
-            ycsb.prepare(&mut client);
-            assert_eq!(ycsb.run_one(&mut worker, &mut client).end, End::Committed);
-        }
+        let client = run_client(&ycsb, &mut worker, ycsb.client(0, 1, 3), 200, |_, ran| {
+            assert_eq!(ran.end, End::Committed);
+        });
         let Records::Long(table) = ycsb.table() else { panic!("values are long") };
         worker.run(|tx| self.to(ycsb.database().table(table), tx)).expect("nobody else is there");
         ycsb.checks(&mut worker, vec![client]).into_iter().map(|check| check.passed).collect()

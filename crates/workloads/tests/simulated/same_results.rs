@@ -61,8 +61,21 @@ impl Data {
     }
 }
 
-#[derive(Debug, Clone, Copy)]
-enum What {
+/// Declares the operations, and a list of them.
+macro_rules! operations {
+    ($($what:ident),* $(,)?) => {
+        #[derive(Debug, Clone, Copy)]
+        enum What {
+            $($what),*
+        }
+
+        use What::*;
+
+        const EVERYTHING: &[What] = &[$($what),*];
+    };
+}
+
+operations! {
     ReadNumber,
     ReadWord,
     UpdateNumber,
@@ -89,36 +102,6 @@ enum What {
     Force,
     Require,
 }
-
-use What::*;
-
-const EVERYTHING: [What; 25] = [
-    ReadNumber,
-    ReadWord,
-    UpdateNumber,
-    UpdateWord,
-    ReplaceNumber,
-    ReplaceWord,
-    CommuteNumber,
-    InsertNumber,
-    InsertWord,
-    DeleteNumber,
-    DeleteWord,
-    InsertNumberAtValue,
-    InsertWordAtValue,
-    ReadNumberAtValue,
-    UpdateEachNumber,
-    UpdateEachWord,
-    ScanWords,
-    TakeFirstWord,
-    ReadMember,
-    UpdateMember,
-    InsertMember,
-    DeleteMember,
-    ScanGroup,
-    Force,
-    Require,
-];
 
 /// One step. It is given the value of an earlier one, or none.
 #[derive(Debug, Clone, Copy)]
@@ -385,7 +368,7 @@ fn changes_that_move_entries_of_indexes_give_what_they_give_one_after_the_other(
 #[test]
 fn everything_gives_what_it_gives_one_after_the_other() {
     for protocol in ["steal", "steal-basic", "steal+exclusive"] {
-        compare_all(protocol, &EVERYTHING, 10, 0..300);
+        compare_all(protocol, EVERYTHING, 10, 0..300);
     }
 }
 
@@ -411,6 +394,6 @@ fn insertions_and_deletions_on_few_keys_give_what_they_give_one_after_the_other(
 #[ignore = "long: run with -- --ignored"]
 fn everything_gives_what_it_gives_one_after_the_other_in_many_schedules() {
     for protocol in ["steal", "steal-basic", "steal+exclusive"] {
-        compare_all(protocol, &EVERYTHING, 14, 1_000..11_000);
+        compare_all(protocol, EVERYTHING, 14, 1_000..11_000);
     }
 }
