@@ -195,7 +195,7 @@ pub(crate) fn validate<P: Versioned>(attempt: &Attempt<P>) -> Result<u64, Confli
 pub(crate) fn validate_first<P: Versioned>(attempt: &Attempt<P>, count: usize) -> Result<u64, ConflictCause> {
     let mut highest = 0;
     for (id, item) in attempt.items.first_entries(count) {
-        // What the attempt has locked was locked at the version read (`lock_writes`); what it has inserted is never read.
+        // Locked items were locked at the version read (`lock_writes`); inserted ones are never read.
         if item.is(Flags::READ) && !item.is(Flags::LOCKED) {
             if item.header().load() != item.mark {
                 return Err(ConflictCause::item(Reason::ReadChanged, id));

@@ -15,7 +15,7 @@ pub use options::TicketsOptions;
 use crate::workload::{Check, End, Ran, Workload};
 use hotrow::sync::random::Random;
 use hotrow::{Database, Error, Protocol, Worker};
-use procedures::{Cancel, Event, Report, Reserve, TicketTables, price};
+use procedures::{Cancel, Event, Report, Reserve, Ticket, TicketTables};
 use std::collections::BTreeSet;
 
 /// The number of an event, and that of a seat there.
@@ -185,7 +185,7 @@ impl<P: Protocol> Workload<P> for Tickets<P> {
 
     fn payload_bytes(&self, worker: &mut Worker<P>) -> u64 {
         let tickets = self.database.table(self.tables.tickets).for_each(worker, |_, _| ()).unwrap_or(0);
-        let ticket = size_of::<TicketKey>() + size_of_val(&price(0)) + size_of::<u32>();
+        let ticket = size_of::<TicketKey>() + size_of::<Ticket>();
         let event = size_of::<u32>() + size_of::<Event>();
         tickets * ticket as u64 + u64::from(self.options.events) * event as u64
     }

@@ -79,7 +79,7 @@ impl Procedure for Reserve {
         let seat = cx.map(given, Option::flatten);
         let is_free = cx.map(seat.clone(), |seat| seat.is_some());
         cx.require(is_free)?;
-        // What is computed from no seat is never stored: the transaction rolls back.
+        // A ticket for no seat is never stored: the transaction rolls back.
         let key = cx.map(seat.clone(), move |seat| (event, seat.unwrap_or_default()));
         let ticket =
             cx.map(seat.clone(), move |seat| Ticket { buyer, price: price(seat.unwrap_or_default()) });
