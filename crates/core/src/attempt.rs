@@ -1,6 +1,7 @@
 //! An attempt: one execution of a transaction's body, as its protocol sees it.
 
 use crate::abort::Reason;
+use crate::arena::Arena;
 use crate::commit::{CommitStamp, Commits};
 use crate::counter::CounterPlace;
 use crate::deferred::Intentions;
@@ -14,12 +15,12 @@ use crate::operations::Operations;
 use crate::pin::Pin;
 use crate::profile::{Isolation, Profile};
 use crate::protocol::{ConflictCause, ConflictTarget, Protocol};
+use crate::read_log::ReadLog;
 use crate::retained::{self, Holder, NOBODY};
 use crate::structure::{Contradiction, Observed, StructureChange, StructureSet};
 use crate::users_code::{Panics, contained};
-use bumpalo::Bump;
+use hotrow_sync::Arc;
 use hotrow_sync::clock::{self, Duration, Instant};
-use hotrow_sync::{Arc, memory};
 use std::alloc::Layout;
 use std::ptr::NonNull;
 
@@ -54,10 +55,17 @@ impl WaitBudget {
     }
 }
 
+/// What fails if an attempt that is over is used.
+const PINNED: &str = "an attempt in progress is pinned";
+
 /// All state of one attempt. A worker has one and reuses it.
 pub struct Attempt<P: Protocol> {
     /// The segments that it has touched.
     pub items: Items<P>,
+    /// The reads that need no item.
+    pub reads: ReadLog<P>,
+    /// True if the attempt's reads are logged.
+    pub(crate) logs_reads: bool,
     /// The protocol's own state for this worker.
     pub local: P::Local,
     /// The memory of recorded operations.
@@ -67,7 +75,7 @@ pub struct Attempt<P: Protocol> {
     pub(crate) graph: EnqueuedOperations<P>,
     structures: StructureSet,
     observers: Vec<NonNull<dyn Object<P>>>,
-    arena: Bump,
+    arena: Arena,
     pub(crate) worker: WorkerId,
     number: u32,
     pub(crate) profile: Profile,
@@ -116,13 +124,15 @@ impl<P: Protocol> Attempt<P> {
     fn with(items: Items<P>, structures: StructureSet, worker: WorkerId, local: P::Local) -> Self {
         Self {
             items,
+            reads: ReadLog::new(),
+            logs_reads: false,
             local,
             operations: Operations::new(),
             intentions: Intentions::new(),
             graph: EnqueuedOperations::new(),
             structures,
             observers: Vec::new(),
-            arena: Bump::new(),
+            arena: Arena::default(),
             worker,
             number: 0,
             profile: Profile::UNKNOWN,
@@ -213,6 +223,8 @@ impl<P: Protocol> Attempt<P> {
         if let Some(recorder) = recorder {
             self.open_log(recorder);
         }
+        self.logs_reads =
+            P::LOGS_READS && self.profile.isolation == Isolation::Serializable && !self.is_recorded();
     }
 
     /// Gives up an attempt whose transaction was leaked ([`std::mem::forget`]). Its locks stay held for ever, as those
@@ -280,6 +292,7 @@ impl<P: Protocol> Attempt<P> {
     #[inline]
     pub(crate) fn forget_items(&mut self) {
         self.items.clear();
+        self.reads.clear();
         self.structures.clear();
         self.observers.clear();
         self.wants_cleanup = false;
@@ -346,22 +359,36 @@ impl<P: Protocol> Attempt<P> {
     /// The attempt's pinned epoch.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn pin(&self) -> &Pin {
-        self.pin.as_ref().expect("an attempt in progress is pinned")
+        self.pin.as_ref().expect(PINNED)
     }
 
     /// Allocates memory that lives until the attempt ends. Nothing in it is dropped.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub(crate) fn allocate<T>(&self, value: T) -> *mut u8 {
-        let place = self.allocate_layout(Layout::new::<T>());
+        let place = self.reserve::<T>();
         // SAFETY: the arena has just returned the place, aligned and large enough for a `T`.
-        unsafe { place.cast::<T>().write(value) };
-        place
+        unsafe { place.write(value) };
+        place.cast()
     }
 
-    /// Is apart from [`allocate`](Self::allocate), because bumpalo inlines all of it even into unoptimized code.
+    /// Returns room for a value that lives until the attempt ends.
     #[cfg_attr(not(debug_assertions), inline(always))]
-    fn allocate_layout(&self, layout: Layout) -> *mut u8 {
-        self.arena.alloc_layout(layout).as_ptr()
+    pub(crate) fn reserve<T>(&self) -> *mut T {
+        self.arena.allocate(Layout::new::<T>()).cast()
+    }
+
+    /// Gives an item a payload.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    pub(crate) fn set_payload<T>(&mut self, id: ItemId, payload: T) -> &mut T {
+        let Self { items, arena, .. } = self;
+        items.get_mut(id).set_payload(payload, arena)
+    }
+
+    /// Gives an item a payload, and marks it as written.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    pub(crate) fn set_write<T>(&mut self, id: ItemId, payload: T) -> &mut T {
+        let Self { items, arena, .. } = self;
+        items.mark_write(id).set_payload(payload, arena)
     }
 
     #[inline]
@@ -493,16 +520,34 @@ impl<P: Protocol> Attempt<P> {
         let Self { items, pin, log, .. } = self;
         let item = items.get_mut(id);
         note(item);
-        let object = item.object;
-        let pin = pin.as_ref().expect("an attempt in progress is pinned");
-        if P::ALLOWS_STEALING && item.is(Flags::ADOPTED) && !item.payload.is_null() {
-            memory::read(item.payload);
-        }
-        // SAFETY: the object outlives the attempt; the item has a pending write (it is in `writes`) that was not
-        // consumed yet, and the lock is held: the caller's promise.
-        unsafe { object.as_ref().install(item, pin) };
+        // SAFETY: the caller's promise.
+        unsafe { item.install(pin.as_ref().expect(PINNED)) };
         if let Some(log) = log {
             log.installed(id);
+        }
+    }
+
+    /// Installs all pending writes, in the order of first write, and calls `before` and `after` around each.
+    ///
+    /// # Safety
+    ///
+    /// [`Protocol::prepare`] has returned `Ok`, and none of them has been installed.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    pub(crate) unsafe fn install_all(
+        &mut self,
+        mut before: impl FnMut(&mut Item<P>),
+        mut after: impl FnMut(&Item<P>),
+    ) {
+        let Self { items, pin, log, .. } = self;
+        let pin = pin.as_ref().expect(PINNED);
+        for (id, item) in items.writes_mut() {
+            before(item);
+            // SAFETY: the caller's promise.
+            unsafe { item.install(pin) };
+            if let Some(log) = log {
+                log.installed(id);
+            }
+            after(item);
         }
     }
 
@@ -552,7 +597,7 @@ impl<P: Protocol> Attempt<P> {
     #[inline]
     fn visit_writes(&mut self, mut visit: impl FnMut(&dyn Object<P>, &mut Item<P>, &Pin)) {
         let Self { items, pin, .. } = self;
-        let pin = pin.as_ref().expect("an attempt in progress is pinned");
+        let pin = pin.as_ref().expect(PINNED);
         for at in (0..items.writes().len()).rev() {
             let id = items.writes()[at];
             let item = items.get_mut(id);

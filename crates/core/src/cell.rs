@@ -17,6 +17,7 @@ use hotrow_sync::atomic::{AtomicPtr, Ordering};
 use std::any::Any;
 use std::cell::UnsafeCell;
 use std::mem::{MaybeUninit, needs_drop};
+use std::ops::Range;
 
 /// Data that may be copied word by word: no padding, no pointers, no uninitialised bytes.
 ///
@@ -115,6 +116,9 @@ impl<T: 'static> FieldIsUnknown for &Field<'_, T> {
 /// An implementation must be free of data races when [`load`](Cell::load) runs at the same time as
 /// [`install`](Cell::install), and a snapshot taken while no install was running must be a valid value.
 pub unsafe trait Cell<T>: Send + Sync + Sized + 'static {
+    /// True if a copy of the present value's bytes is a pending value: see [`load_pending`](Self::load_pending).
+    const COPIES: bool;
+
     /// A raw copy, possibly torn.
     type Snapshot;
     /// A value waiting to be installed.
@@ -150,8 +154,31 @@ pub unsafe trait Cell<T>: Send + Sync + Sized + 'static {
         0
     }
 
+    /// Copies the words of the present value in which some of its bytes lie, to their places in `snapshot`.
+    ///
+    /// # Safety
+    ///
+    /// `snapshot` has room for a snapshot. The bytes lie within a `T`.
+    unsafe fn load_bytes(&self, bytes: Range<usize>, snapshot: *mut Self::Snapshot);
+
+    /// Returns the address of the value in a snapshot. What [`load_bytes`](Self::load_bytes) has not copied is not
+    /// initialised there.
+    ///
+    /// # Safety
+    ///
+    /// Some bytes of the snapshot were loaded.
+    unsafe fn value_in(snapshot: *const Self::Snapshot) -> *const T;
+
     /// Makes a value ready to be installed.
     fn pend(value: T) -> Self::Pending;
+
+    /// Copies the present value to where a pending one will be, possibly torn. If no install ran meanwhile, it is a
+    /// pending value.
+    ///
+    /// # Safety
+    ///
+    /// `pending` has room for a pending value, and [`COPIES`](Self::COPIES) is true.
+    unsafe fn load_pending(&self, pending: *mut Self::Pending);
 
     /// Returns the pending value.
     fn pending(pending: &Self::Pending) -> &T;
@@ -258,6 +285,8 @@ unsafe fn copy_in(private: *const u8, shared: *mut u8, size: usize) {
 // SAFETY: `load` and `install` touch the shared bytes only through atomic words of the same widths, so they
 // do not race; a snapshot taken without a concurrent install has exactly the bytes of the last value.
 unsafe impl<T: Plain> Cell<T> for Inline<T> {
+    const COPIES: bool = true;
+
     type Snapshot = InlineSnapshot<T>;
     type Pending = InlinePending<T>;
 
@@ -289,8 +318,30 @@ unsafe impl<T: Plain> Cell<T> for Inline<T> {
     }
 
     #[cfg_attr(not(debug_assertions), inline(always))]
+    unsafe fn load_bytes(&self, bytes: Range<usize>, snapshot: *mut InlineSnapshot<T>) {
+        // Whole words, as they are installed: an atomic access must not meet one of another size.
+        let first = bytes.start & !7;
+        let past = (bytes.end.next_multiple_of(8)).min(size_of::<T>());
+        // SAFETY: as in `load`; the words are aligned to 8 and end with the value or before.
+        unsafe {
+            copy_out(self.0.get().byte_add(first).cast(), snapshot.byte_add(first).cast(), past - first)
+        };
+    }
+
+    #[inline(always)]
+    unsafe fn value_in(snapshot: *const InlineSnapshot<T>) -> *const T {
+        snapshot.cast()
+    }
+
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn pend(value: T) -> InlinePending<T> {
         InlinePending(value)
+    }
+
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    unsafe fn load_pending(&self, pending: *mut InlinePending<T>) {
+        // SAFETY: as in `load`; the room is aligned to 8.
+        unsafe { copy_out(self.0.get().cast(), pending.cast(), size_of::<T>()) };
     }
 
     #[cfg_attr(not(debug_assertions), inline(always))]
@@ -323,6 +374,8 @@ pub struct Boxed<T: Send + Sync + 'static> {
 // SAFETY: `load` and `install` are one atomic access each; the pointer always points to a whole value,
 // which is freed only through the epoch after it was replaced.
 unsafe impl<T: Value> Cell<T> for Boxed<T> {
+    const COPIES: bool = false;
+
     type Snapshot = *const T;
     type Pending = Box<T>;
 
@@ -354,9 +407,25 @@ unsafe impl<T: Value> Cell<T> for Boxed<T> {
         size_of::<T>() + heap_bytes_of(unsafe { self.in_place() })
     }
 
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    unsafe fn load_bytes(&self, _: Range<usize>, snapshot: *mut *const T) {
+        // SAFETY: the caller's promise.
+        unsafe { snapshot.write(Cell::<T>::load(self)) };
+    }
+
+    #[inline(always)]
+    unsafe fn value_in(snapshot: *const *const T) -> *const T {
+        // SAFETY: loaded, says the caller, and whatever the bytes, that was the whole pointer.
+        unsafe { *snapshot }
+    }
+
     #[inline]
     fn pend(value: T) -> Box<T> {
         Box::new(value)
+    }
+
+    unsafe fn load_pending(&self, _: *mut Box<T>) {
+        unreachable!("a pointer's copy is not another value");
     }
 
     #[inline]

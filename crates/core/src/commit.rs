@@ -163,21 +163,16 @@ impl<'a, P: Protocol> Prepared<'a, P> {
     pub fn install_all(
         self,
         mut before: impl FnMut(&Item<P>),
-        mut after: impl FnMut(&Item<P>),
+        after: impl FnMut(&Item<P>),
     ) -> &'a mut Attempt<P> {
-        let note = |item: &mut Item<P>| {
+        let before = |item: &mut Item<P>| {
+            before(item);
             if cfg!(debug_assertions) {
                 item.mark_as(Flags::INSTALLED);
             }
         };
-        for at in 0..self.attempt.items.writes().len() {
-            let id = self.attempt.items.writes()[at];
-            before(self.attempt.items.get(id));
-            // SAFETY: prepared, so that the write is the attempt's alone; `self` is consumed, and each item is in the
-            // list of writes once.
-            unsafe { self.attempt.install(id, note) };
-            after(self.attempt.items.get(id));
-        }
+        // SAFETY: prepared, so that the writes are the attempt's alone; `self` is consumed, so none was installed.
+        unsafe { self.attempt.install_all(before, after) };
         self.attempt
     }
 

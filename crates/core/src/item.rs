@@ -3,8 +3,13 @@
 //! An item is found by its segment's address in O(1) (`address_map`).
 
 use crate::address_map::AddressMap;
+use crate::arena::Arena;
 use crate::object::Object;
+use crate::pin::Pin;
 use crate::protocol::Protocol;
+use hotrow_sync::memory;
+use std::alloc::Layout;
+use std::mem::MaybeUninit;
 use std::ptr::NonNull;
 
 /// The number of an item within its attempt.
@@ -53,6 +58,8 @@ impl Flags {
     /// The next holder of the segment's lock relies on finding this attempt's insertions, so the lock is released only
     /// after they are installed.
     pub const RELEASE_AFTER_INSERTS: Flags = Flags(512);
+    /// The item has a payload: a pending write or a predicate.
+    pub(crate) const PAYLOAD: Flags = Flags(4096);
     /// The pending write has been installed. Noted where writes are installed [one by one](crate::OneByOne), and where
     /// `debug_assertions` are on.
     pub(crate) const INSTALLED: Flags = Flags(2048);
@@ -71,6 +78,7 @@ const _: () = {
         Flags::INSERTED,
         Flags::CLEANUP,
         Flags::RELEASE_AFTER_INSERTS,
+        Flags::PAYLOAD,
         Flags::INSTALLED,
         Flags::DEFERRED,
         Flags::DEFERRED_WRITE,
@@ -89,7 +97,7 @@ const _: () = {
 pub struct Item<P: Protocol> {
     pub(crate) segment: NonNull<P::Header>,
     pub(crate) object: NonNull<dyn Object<P>>,
-    pub(crate) payload: *mut u8,
+    pub(crate) payload: Payload,
     /// The trace of the protocol's read: a version, a lock mode.
     pub mark: P::Mark,
     pub(crate) flags: u16,
@@ -168,10 +176,33 @@ impl<P: Protocol> Item<P> {
         unsafe { self.segment.as_ref() }
     }
 
-    /// The address of the pending write or the predicate; null if there is neither.
+    /// True if there is a pending write with a payload, or a predicate.
     #[inline(always)]
-    pub fn payload(&self) -> *mut u8 {
-        self.payload
+    pub fn has_payload(&self) -> bool {
+        self.is(Flags::PAYLOAD)
+    }
+
+    /// The address of the pending write or the predicate, if there is one and it is a `T`. It is valid as long as the
+    /// reference to the item.
+    #[inline(always)]
+    pub fn payload<T>(&self) -> *const T {
+        if Payload::is_in_item::<P, T>() {
+            self.payload.0.as_ptr().cast()
+        } else {
+            // SAFETY: the caller looks at the payload only if there is one, and a payload that is not in the item is a
+            // pointer.
+            unsafe { self.payload.0.assume_init() }.cast()
+        }
+    }
+
+    /// As [`payload`](Self::payload), to be changed.
+    #[inline(always)]
+    pub(crate) fn payload_mut<T>(&mut self) -> *mut T {
+        if Payload::is_in_item::<P, T>() {
+            self.payload.0.as_mut_ptr().cast()
+        } else {
+            self.payload::<T>().cast_mut()
+        }
     }
 
     /// Copies the item for another attempt, which owns it from now on.
@@ -180,9 +211,76 @@ impl<P: Protocol> Item<P> {
         Self { segment, object, payload, mark, flags, tag, intentions: 0 }
     }
 
+    /// Gives the item a payload, in the arena if it does not fit in the item.
+    #[inline(always)]
+    pub(crate) fn set_payload<'a, T>(&'a mut self, payload: T, arena: &'a Arena) -> &'a mut T {
+        self.mark_as(Flags::PAYLOAD);
+        if !Payload::is_in_item::<P, T>() {
+            self.payload = Payload(MaybeUninit::new(arena.allocate(Layout::new::<T>())));
+        }
+        let place = self.payload_mut::<T>();
+        // SAFETY: the word of the item, or the room in the arena, is large enough and aligned, and nobody else's.
+        unsafe {
+            place.write(payload);
+            &mut *place
+        }
+    }
+
+    /// Gives the item a payload that is in the arena already.
+    ///
+    /// # Safety
+    ///
+    /// The place is in the attempt's arena, holds a `T`, and is nobody else's. A `T` does not fit in an item.
+    #[inline(always)]
+    pub(crate) unsafe fn set_payload_at<T>(&mut self, place: *mut T) -> &mut T {
+        assert!(size_of::<T>() > size_of::<Payload>(), "a small payload is in the item");
+        self.mark_as(Flags::PAYLOAD);
+        self.payload = Payload(MaybeUninit::new(place.cast()));
+        // SAFETY: the caller's promise.
+        unsafe { &mut *place }
+    }
+
+    /// Installs the pending write.
+    ///
+    /// # Safety
+    ///
+    /// [`Protocol::prepare`] has returned `Ok`. The item has a pending write that has not been installed.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    pub(crate) unsafe fn install(&mut self, pin: &Pin) {
+        let object = self.object;
+        if P::ALLOWS_STEALING && self.is(Flags::ADOPTED) && self.has_payload() {
+            memory::read(self.payload.shared::<P>());
+        }
+        // SAFETY: the object outlives the attempt; the write was not consumed yet, and the lock is held: the caller's
+        // promise.
+        unsafe { object.as_ref().install(self, pin) };
+    }
+
     pub(crate) fn object(&self) -> &dyn Object<P> {
         // SAFETY: as for the segment.
         unsafe { self.object.as_ref() }
+    }
+}
+
+/// A pending write or a predicate: a small one itself, in a word of the item, or a pointer into the attempt's arena.
+#[derive(Clone, Copy)]
+pub(crate) struct Payload(MaybeUninit<*mut u8>);
+
+impl Payload {
+    /// No payload.
+    pub(crate) const NONE: Self = Self(MaybeUninit::new(std::ptr::null_mut()));
+
+    /// True if a payload of this type lies in the item. Thieves share payloads with the owner, so theirs never do.
+    #[inline(always)]
+    const fn is_in_item<P: Protocol, T>() -> bool {
+        !P::ALLOWS_STEALING && size_of::<T>() <= size_of::<Self>() && align_of::<T>() <= align_of::<Self>()
+    }
+
+    /// The address in the arena, under a protocol that allows stealing.
+    pub(crate) fn shared<P: Protocol>(self) -> *mut u8 {
+        debug_assert!(P::ALLOWS_STEALING);
+        // SAFETY: initialised with null, and under such a protocol only pointers are written.
+        unsafe { self.0.assume_init() }
     }
 }
 
@@ -192,6 +290,17 @@ pub struct Items<P: Protocol> {
     writes: Vec<ItemId>,
     map: AddressMap,
     predicates: u32,
+}
+
+/// The address of the segment of each item, for the map.
+#[inline(always)]
+fn address_in<P: Protocol>(items: &[Item<P>]) -> impl Fn(usize) -> usize + Copy {
+    |index| {
+        debug_assert!(index < items.len());
+        // SAFETY: the map's numbers are those of items: an item is added for each number entered, and both are cleared
+        // together.
+        unsafe { items.get_unchecked(index) }.segment.addr().get()
+    }
 }
 
 const SLOTS_MIN: usize = if cfg!(test) { 4 } else { 256 };
@@ -286,8 +395,7 @@ impl<P: Protocol> Items<P> {
     /// Returns the item of the segment at an address, if that segment was touched.
     #[inline(always)]
     pub fn at(&self, segment: usize) -> Option<ItemId> {
-        let items = &self.items;
-        self.map.find(segment, |index| items[index].segment.addr().get()).map(ItemId)
+        self.map.find(segment, address_in(&self.items)).map(ItemId)
     }
 
     /// True if there is an item of this number, and it is this segment's.
@@ -304,32 +412,34 @@ impl<P: Protocol> Items<P> {
         object: NonNull<dyn Object<P>>,
     ) -> ItemId {
         let Self { items, map, .. } = self;
-        let found = map.find_or_enter(segment.addr().get(), |index| items[index].segment.addr().get());
+        let found = map.find_or_enter(segment.addr().get(), address_in(items));
         match found {
             Ok(index) => ItemId(index),
             Err(index) => {
-                let (payload, mark) = (std::ptr::null_mut(), P::Mark::default());
+                let (payload, mark) = (Payload::NONE, P::Mark::default());
                 items.push(Item { segment, object, payload, mark, flags: 0, tag: 0, intentions: 0 });
                 ItemId(index)
             }
         }
     }
 
-    #[inline]
-    pub(crate) fn set_payload(&mut self, id: ItemId, payload: *mut u8) {
-        self.items[id.0 as usize].payload = payload;
+    /// The items to be written, in the order of their first write, to be changed.
+    #[inline(always)]
+    pub fn writes_mut(&mut self) -> impl Iterator<Item = (ItemId, &mut Item<P>)> {
+        let items = self.items.as_mut_ptr();
+        // SAFETY: the numbers are those of items, and each is there once.
+        self.writes.iter().map(move |id| (*id, unsafe { &mut *items.add(id.position()) }))
     }
 
-    /// Marks an item as written. True the first time.
-    #[inline]
-    pub(crate) fn mark_write(&mut self, id: ItemId) -> bool {
+    /// Marks an item as written.
+    #[inline(always)]
+    pub(crate) fn mark_write(&mut self, id: ItemId) -> &mut Item<P> {
         let item = &mut self.items[id.0 as usize];
-        let first = !item.is(Flags::WRITE);
-        if first {
+        if !item.is(Flags::WRITE) {
             item.mark_as(Flags::WRITE);
             self.writes.push(id);
         }
-        first
+        item
     }
 
     #[inline]
@@ -354,8 +464,8 @@ mod tests {
         let mut items = Items::<Unprotected>::new();
         let id =
             items.find_or_add(NonNull::from(&segment), NonNull::from(&object as &dyn Object<Unprotected>));
-        assert!(items.mark_write(id));
-        assert!(!items.mark_write(id));
+        items.mark_write(id);
+        items.mark_write(id);
         assert_eq!(items.writes(), &[id]);
     }
 }

@@ -9,6 +9,7 @@ use crate::graph::Stealing;
 use crate::item::ItemId;
 use crate::object::ObjectMeta;
 use crate::range::RangeLocks;
+use crate::read_log::LoggedReads;
 use std::fmt;
 
 /// A lost conflict, as a protocol reports it.
@@ -25,6 +26,8 @@ pub struct ConflictCause {
 pub enum ConflictTarget {
     /// An item's segment.
     Item(ItemId),
+    /// The logged read with this position.
+    Read(u32),
     /// The observation of a bucket or leaf with this number.
     Structure(u32),
 }
@@ -95,12 +98,15 @@ pub trait Capabilities {
     const ALLOWS_STEALING: bool;
     /// True if buckets and leaves are locked before they are observed or changed: [`Protocol::RangeLocks`].
     const LOCKS_RANGES: bool;
+    /// True if reads are logged and need no items: [`Protocol::LoggedReads`].
+    const LOGS_READS: bool;
 }
 
 impl<P: Protocol> Capabilities for P {
     const DEFERS: bool = <P::Deferral as Deferral<P>>::PRESENT;
     const ALLOWS_STEALING: bool = <P::Stealing as Stealing<P>>::PRESENT;
     const LOCKS_RANGES: bool = <P::RangeLocks as RangeLocks<P>>::PRESENT;
+    const LOGS_READS: bool = <P::LoggedReads as LoggedReads<P>>::PRESENT;
 }
 
 /// A concurrency-control protocol.
@@ -123,7 +129,7 @@ impl<P: Protocol> Capabilities for P {
 ///   `P::validate_before_rollback` comes before it.
 ///
 /// Abilities of only some protocols are capabilities: [`Deferral`](Self::Deferral), [`Stealing`](Self::Stealing),
-/// [`RangeLocks`](Self::RangeLocks).
+/// [`RangeLocks`](Self::RangeLocks), [`LoggedReads`](Self::LoggedReads).
 ///
 /// A protocol never sees a datatype: it handles headers, marks and items. It must never touch a value itself; it only
 /// runs the `load` that it is given, until the result is stable.
@@ -170,7 +176,7 @@ pub unsafe trait Protocol: Variants + Capabilities + Send + Sync {
     type Header: Default + Send + Sync + 'static;
     /// The trace of a read in its item, beside its flags: a version, two timestamps; `()` if the flags say enough, as
     /// for a lock.
-    type Mark: Copy + Default + Send + 'static;
+    type Mark: Copy + Default + PartialEq + Send + 'static;
     /// A worker's state that lasts from one transaction to the next.
     type Local: Default + Send + 'static;
 
@@ -182,6 +188,9 @@ pub unsafe trait Protocol: Variants + Capabilities + Send + Sync {
     /// Locks on buckets and leaves (stealdb §5); [`Absent`] if structure is only validated. Their versions are
     /// validated at commit in any case.
     type RangeLocks: RangeLocks<Self>;
+    /// Reads that leave two words in a log instead of an item; [`Absent`] if the protocol does more with them than to
+    /// check them at commit.
+    type LoggedReads: LoggedReads<Self>;
 
     /// Begins an attempt: the transaction's first if [`Attempt::number`] is 0. The transaction's declaration about
     /// itself is in [`Attempt::profile`].

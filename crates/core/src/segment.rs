@@ -221,7 +221,7 @@ impl<T: Value, P: Protocol> Segment<T, P> {
         // SAFETY: the caller's promise; the payload is consumed here and nowhere else.
         unsafe {
             let segment = Self::from_address(item.segment());
-            segment.cell.install(item.payload().cast::<Pending<T>>().read(), pin);
+            segment.cell.install(item.payload::<Pending<T>>().read(), pin);
         }
     }
 
@@ -233,6 +233,6 @@ impl<T: Value, P: Protocol> Segment<T, P> {
     #[inline]
     pub unsafe fn undo(item: &mut Item<P>, pin: &Pin) {
         // SAFETY: as for `install`.
-        unsafe { T::Cell::discard(item.payload().cast::<Pending<T>>().read(), pin) };
+        unsafe { T::Cell::discard(item.payload::<Pending<T>>().read(), pin) };
     }
 }

@@ -32,6 +32,7 @@ unsafe impl Protocol for Unprotected {
     type Deferral = Absent;
     type Stealing = Absent;
     type RangeLocks = Absent;
+    type LoggedReads = Absent;
     fn begin(&self, attempt: &mut Attempt<Self>) {
         attempt.local += 1;
     }

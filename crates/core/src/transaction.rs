@@ -10,6 +10,7 @@ use crate::object::{Object, ObjectMeta};
 use crate::pin::Pin;
 use crate::profile::Isolation;
 use crate::protocol::{ConflictCause, ConflictTarget, Protocol};
+use crate::read_log::{LoggedReads, TouchedSegment};
 use crate::retained::{MemoryLimit, is_anybody_told, told_error};
 use crate::structure::StructureChange;
 use crate::users_code::contained;
@@ -258,6 +259,47 @@ impl<'w, P: Protocol> Transaction<'w, P> {
         &mut self,
         object: &O,
         segment: NonNull<P::Header>,
+        load: impl FnMut() -> V,
+    ) -> Result<ReadValue<V>, Abort> {
+        // SAFETY: the caller's promise, in all three.
+        unsafe {
+            if !P::LOGS_READS {
+                self.read_by_item(object, segment, load)
+            } else if self.attempt.logs_reads {
+                self.read_logged(object, segment, load)
+            } else {
+                self.read_by_item_after_all(object, segment, load)
+            }
+        }
+    }
+
+    /// As [`read_by_item`](Self::read_by_item), for a protocol that reads with items in some attempts only.
+    ///
+    /// # Safety
+    ///
+    /// As for [`read`](Self::read).
+    #[cold]
+    #[inline(never)]
+    unsafe fn read_by_item_after_all<V, O: Object<P> + 'static>(
+        &mut self,
+        object: &O,
+        segment: NonNull<P::Header>,
+        load: impl FnMut() -> V,
+    ) -> Result<ReadValue<V>, Abort> {
+        // SAFETY: the caller's promise.
+        unsafe { self.read_by_item(object, segment, load) }
+    }
+
+    /// Reads a segment, and notes in its item that it was read.
+    ///
+    /// # Safety
+    ///
+    /// As for [`read`](Self::read).
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    unsafe fn read_by_item<V, O: Object<P> + 'static>(
+        &mut self,
+        object: &O,
+        segment: NonNull<P::Header>,
         mut load: impl FnMut() -> V,
     ) -> Result<ReadValue<V>, Abort> {
         let id = if !P::TRACKS_READS {
@@ -290,6 +332,30 @@ impl<'w, P: Protocol> Transaction<'w, P> {
             self.protocol.read(self.attempt, id, load)
         };
         match result {
+            Ok(value) => Ok(ReadValue::Shared(value)),
+            Err(lost) => Err(self.lose(lost)),
+        }
+    }
+
+    /// Reads a segment without an item, unless it was written.
+    ///
+    /// # Safety
+    ///
+    /// As for [`read`](Self::read).
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    unsafe fn read_logged<V, O: Object<P> + 'static>(
+        &mut self,
+        object: &O,
+        segment: NonNull<P::Header>,
+        load: impl FnMut() -> V,
+    ) -> Result<ReadValue<V>, Abort> {
+        if let Some(id) = self.own_write(segment) {
+            return Ok(ReadValue::Own(id));
+        }
+        let logged = P::LoggedReads::of(self.protocol).expect("the protocol logs reads");
+        // SAFETY: the caller's promise.
+        let segment = unsafe { TouchedSegment::new(segment, NonNull::from(object)) };
+        match logged.read(self.attempt, segment, load) {
             Ok(value) => Ok(ReadValue::Shared(value)),
             Err(lost) => Err(self.lose(lost)),
         }
@@ -487,8 +553,7 @@ impl<'w, P: Protocol> Transaction<'w, P> {
     #[inline]
     pub unsafe fn set_predicate<T: Copy>(&mut self, id: ItemId, payload: Option<T>) {
         if let Some(payload) = payload {
-            let payload = self.attempt.allocate(payload);
-            self.attempt.items.set_payload(id, payload);
+            self.attempt.set_payload(id, payload);
         }
         self.attempt.items.mark_predicate(id);
     }
@@ -500,7 +565,7 @@ impl<'w, P: Protocol> Transaction<'w, P> {
     /// The object's `install` and `undo` can work with the payload, and the write was announced.
     #[inline]
     pub unsafe fn write_payload(&mut self, id: ItemId) {
-        debug_assert!(!self.attempt.items.get(id).payload().is_null());
+        debug_assert!(self.attempt.items.get(id).has_payload());
         self.record_change(id);
         self.attempt.items.mark_write(id);
     }
@@ -556,6 +621,13 @@ impl<'w, P: Protocol> Transaction<'w, P> {
                 // SAFETY: the item's segment is its object's, and in memory until the attempt ends.
                 let identity = contained(|| unsafe { item.object().identify(segment) });
                 (item.object(), identity.unwrap_or_default(), Ok(segment))
+            }
+            ConflictTarget::Read(position) => {
+                let read = self.attempt.reads.get(position);
+                let segment = read.segment();
+                // SAFETY: the segment is its object's, and in memory until the attempt ends.
+                let identity = contained(|| unsafe { read.object().identify(segment) });
+                (read.object(), identity.unwrap_or_default(), Ok(segment))
             }
             ConflictTarget::Structure(number) => {
                 let (observed, object) = self.attempt.observation(number);

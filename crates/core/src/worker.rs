@@ -315,8 +315,12 @@ impl<P: Protocol> Worker<P> {
         let mut transaction = self.transaction(number, thread, profile, describe);
         match catch_unwind(AssertUnwindSafe(|| body(&mut transaction))) {
             Ok(Ok(result)) => match transaction.commit_and(|attempt| result.resolve(attempt)) {
-                Ok(output) => Attempted::Committed(output),
-                Err(outcome) => Attempted::failed(outcome, None),
+                Some(output) => {
+                    // It is over, and owns nothing more.
+                    std::mem::forget(transaction);
+                    Attempted::Committed(output)
+                }
+                None => Attempted::failed(transaction.give_up_passing_on(), None),
             },
             Ok(Err(error)) => Attempted::failed(transaction.give_up_passing_on(), Some(error)),
             // Only the body's panic is passed on; panics of the roll-back after it are contained.

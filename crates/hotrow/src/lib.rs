@@ -232,6 +232,28 @@
 //! whose lookup found nothing. Where several keys of a large hash table are known beforehand, [`Table::prefetch`]
 //! fetches them together; it changes no result.
 //!
+//! Where a transaction needs a few fields of a large inline row, [`Table::read_columns`] copies these only:
+//!
+//! ```
+//! use hotrow::{Engine, Occ, Table, Text, Value, column};
+//!
+//! #[derive(Debug, Clone, Copy, Value)]
+//! #[value(inline)]
+//! struct Item {
+//!     price: i64,
+//!     sold: u32,
+//!     description: Text<500>,
+//! }
+//!
+//! let engine = Engine::<Occ>::new();
+//! let items = Table::<u32, Item, Occ>::hash(&engine, "items", 1_000);
+//! let row = Item { price: 300, sold: 7, description: "a lamp".try_into()? };
+//! assert!(items.bulk_insert(1, row));
+//! let columns = (column!(Item, price), column!(Item, sold));
+//! assert_eq!(engine.run(|tx| items.read_columns(tx, &1, columns))?, Some((300, 7)));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! A *secondary index* finds rows by something other than their key. The transaction that changes a row also updates
 //! the index, and several rows may have the same secondary key. A table declared *immutable* (immutable) is loaded once
 //! and then read without any tracking. A transaction that tries to change it ends with [`Misuse::ImmutableTable`].
@@ -707,10 +729,11 @@ pub use hotrow_core::history;
 pub use hotrow_core::operations;
 #[doc(inline)]
 pub use hotrow_core::{
-    Abort, Access, CommitStamp, CommitSteps, Committing, Conflict, Counter, CounterPlace, CounterValue,
-    Deferred, Engine, EngineId, Error, Expression, HolderKind, HotKey, Input, Isolation, MemoryHolder,
-    MemoryLimit, Misuse, NamedCounts, OpenTransaction, Plain, Profile, Protocol, Reason, RetainedMemory,
-    RetryPolicy, Statistics, Transaction, Value, Variant, Variants, Worker, WorkerId, retained_bytes,
+    Abort, Access, Column, Columns, CommitStamp, CommitSteps, Committing, Conflict, Counter, CounterPlace,
+    CounterValue, Deferred, Engine, EngineId, Error, Expression, HolderKind, HotKey, Input, Isolation,
+    MemoryHolder, MemoryLimit, Misuse, NamedCounts, OpenTransaction, Plain, Profile, Protocol, Reason,
+    RetainedMemory, RetryPolicy, Statistics, Transaction, Value, Variant, Variants, Worker, WorkerId, column,
+    retained_bytes,
 };
 #[doc(inline)]
 pub use hotrow_derive::{Key, Value};

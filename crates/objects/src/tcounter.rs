@@ -338,7 +338,7 @@ unsafe impl<P: Protocol> Object<P> for Shared<P> {
 
     unsafe fn install(&self, item: &mut Item<P>, _pin: &Pin) {
         // SAFETY: the item has a pending write of this object.
-        let kept = unsafe { *item.payload().cast::<Kept>() };
+        let kept = unsafe { *item.payload::<Kept>() };
         self.value.store(kept.applied_to(self.load()).cast_unsigned(), Ordering::Relaxed);
     }
 
@@ -346,7 +346,7 @@ unsafe impl<P: Protocol> Object<P> for Shared<P> {
 
     unsafe fn predicate_holds(&self, item: &Item<P>) -> bool {
         // SAFETY: the item has a predicate of this object.
-        let kept = unsafe { *item.payload().cast::<Kept>() };
+        let kept = unsafe { *item.payload::<Kept>() };
         let value = self.load();
         kept.low <= value && value <= kept.high
     }

@@ -72,7 +72,7 @@ const COOLS_ONE_IN: u64 = if cfg!(any(test, debug_assertions)) { 4 } else { 64 }
 pub struct Mocc;
 
 /// The mark that a read leaves in its item.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct MoccMark {
     /// The version read.
     version: HeatedVersion,
@@ -234,6 +234,7 @@ unsafe impl Protocol for Mocc {
     type Deferral = Absent;
     type Stealing = Absent;
     type RangeLocks = Absent;
+    type LoggedReads = Absent;
 
     #[cfg_attr(not(debug_assertions), inline(always))]
     fn begin(&self, attempt: &mut Attempt<Self>) {

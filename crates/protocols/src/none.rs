@@ -43,6 +43,7 @@ unsafe impl Protocol for NoProtocol {
     type Deferral = Absent;
     type Stealing = Absent;
     type RangeLocks = Absent;
+    type LoggedReads = Absent;
 
     #[inline(always)]
     fn begin(&self, _attempt: &mut Attempt<Self>) {}

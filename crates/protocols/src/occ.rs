@@ -30,7 +30,10 @@
 use crate::reads;
 use crate::registry;
 use crate::version::{self, Version, VersionWord};
-use hotrow_core::{Absent, Attempt, ConflictCause, ItemId, Prepared, Protocol, Variant, Variants};
+use hotrow_core::{
+    Absent, Attempt, ConflictCause, ItemId, LoggedReads, Prepared, Protocol, TouchedSegment, Variant,
+    Variants,
+};
 use hotrow_sync::atomic::{Ordering, fence};
 
 /// Optimistic concurrency control: sto §3.3, with Silo's decentralised versions.
@@ -75,6 +78,7 @@ unsafe impl Protocol for Occ {
     type Deferral = Absent;
     type Stealing = Absent;
     type RangeLocks = Absent;
+    type LoggedReads = Self;
 
     #[cfg_attr(not(debug_assertions), inline(always))]
     fn begin(&self, _attempt: &mut Attempt<Self>) {}
@@ -140,5 +144,22 @@ unsafe impl Protocol for Occ {
     #[inline]
     fn abort(&self, attempt: &mut Attempt<Self>) {
         version::release(attempt);
+    }
+}
+
+impl LoggedReads<Occ> for Occ {
+    #[inline(always)]
+    fn of(protocol: &Occ) -> Option<&Self> {
+        Some(protocol)
+    }
+
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    fn read<V>(
+        &self,
+        attempt: &mut Attempt<Occ>,
+        segment: TouchedSegment<Occ>,
+        load: impl FnMut() -> V,
+    ) -> Result<V, ConflictCause> {
+        reads::log(attempt, segment, load).map(|(_, value)| value)
     }
 }

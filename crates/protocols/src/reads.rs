@@ -1,6 +1,6 @@
 //! Reads without a lock that are checked at commit: the item's mark keeps the version that was read.
 
-use hotrow_core::{Attempt, ConflictCause, Flags, Item, ItemId, Protocol, Reason};
+use hotrow_core::{Attempt, ConflictCause, Flags, Item, ItemId, Protocol, Reason, TouchedSegment};
 
 /// A protocol whose marks have room for a version.
 pub(crate) trait KeepsVersions: Protocol {
@@ -31,6 +31,22 @@ pub(crate) fn read<P: KeepsVersions, V>(
         return Err(ConflictCause::item(Reason::ReadChanged, id));
     }
     Ok((version, value))
+}
+
+/// Makes a stable read and logs its version. A second read of the segment must find the same version.
+#[cfg_attr(not(debug_assertions), inline(always))]
+pub(crate) fn log<P: KeepsVersions<Mark = <P as KeepsVersions>::Version>, V>(
+    attempt: &mut Attempt<P>,
+    segment: TouchedSegment<P>,
+    load: impl FnMut() -> V,
+) -> Result<(P::Version, V), ConflictCause> {
+    match P::stable(segment.header(), load) {
+        Ok((version, value)) => {
+            attempt.reads.push(segment, version)?;
+            Ok((version, value))
+        }
+        Err(reason) => Err(attempt.reads.lost_at_read(segment, reason)),
+    }
 }
 
 /// Checks each predicate (sto §3.5). Where the attempt holds the segment, it is checked in place. Otherwise it is

@@ -16,26 +16,42 @@ pub(crate) fn stable<W, M, V>(
     mut load: impl FnMut() -> V,
     after: impl Fn(W) -> Option<M>,
 ) -> Result<(M, V), Reason> {
-    let mut once = || {
-        let word = before().ok_or(Reason::ReadLocked)?;
-        let value = load();
-        // Pairs with the writer's release fence.
-        fence(Ordering::Acquire);
-        after(word).map(|version| (version, value)).ok_or(Reason::ReadChanged)
-    };
-    match once() {
+    match once(&before, &mut load, &after) {
         Ok(read) => Ok(read),
-        Err(seen) => again(seen, once),
+        // Taken apart and put together, so that the first result need not be in memory, where the call leaves the other.
+        Err(seen) => match again(seen, before, load, after) {
+            Ok((version, value)) => Ok((version, value)),
+            Err(reason) => Err(reason),
+        },
     }
 }
 
-/// Out of line, so that a read that no writer meets keeps nothing for a second one.
+#[cfg_attr(not(debug_assertions), inline(always))]
+fn once<W, M, V>(
+    before: &impl Fn() -> Option<W>,
+    load: &mut impl FnMut() -> V,
+    after: &impl Fn(W) -> Option<M>,
+) -> Result<(M, V), Reason> {
+    let word = before().ok_or(Reason::ReadLocked)?;
+    let value = load();
+    // Pairs with the writer's release fence.
+    fence(Ordering::Acquire);
+    after(word).map(|version| (version, value)).ok_or(Reason::ReadChanged)
+}
+
+/// Out of line, so that a read that no writer meets keeps nothing for a second one. For the same reason it takes its
+/// arguments by value.
 #[cold]
 #[inline(never)]
-fn again<R>(mut seen: Reason, mut once: impl FnMut() -> Result<R, Reason>) -> Result<R, Reason> {
+fn again<W, M, V>(
+    mut seen: Reason,
+    before: impl Fn() -> Option<W>,
+    mut load: impl FnMut() -> V,
+    after: impl Fn(W) -> Option<M>,
+) -> Result<(M, V), Reason> {
     let mut spin = Spin::new();
     while spin.turn() {
-        match once() {
+        match once(&before, &mut load, &after) {
             Ok(read) => return Ok(read),
             Err(reason) => seen = reason,
         }

@@ -222,6 +222,7 @@ unsafe impl Protocol for TicToc {
     type Deferral = Absent;
     type Stealing = Absent;
     type RangeLocks = Absent;
+    type LoggedReads = Absent;
 
     #[cfg_attr(not(debug_assertions), inline(always))]
     fn begin(&self, attempt: &mut Attempt<Self>) {

@@ -35,7 +35,8 @@ use crate::removals::Removals;
 use crate::version::{self, Version, VersionWord};
 use crossbeam_utils::CachePadded;
 use hotrow_core::{
-    Absent, Attempt, ConflictCause, Flags, ItemId, ObjectMeta, Prepared, Protocol, Reason, Variant, Variants,
+    Absent, Attempt, ConflictCause, Flags, ItemId, LoggedReads, ObjectMeta, Prepared, Protocol, Reason,
+    TouchedSegment, Variant, Variants,
 };
 use hotrow_sync::atomic::{AtomicU64, Ordering};
 
@@ -145,6 +146,7 @@ unsafe impl Protocol for Tl2 {
     type Deferral = Absent;
     type Stealing = Absent;
     type RangeLocks = Absent;
+    type LoggedReads = Self;
 
     #[cfg_attr(not(debug_assertions), inline(always))]
     fn begin(&self, attempt: &mut Attempt<Self>) {
@@ -235,6 +237,27 @@ unsafe impl Protocol for Tl2 {
     #[inline]
     fn abort(&self, attempt: &mut Attempt<Self>) {
         version::release(attempt);
+    }
+}
+
+impl LoggedReads<Tl2> for Tl2 {
+    #[inline(always)]
+    fn of(protocol: &Tl2) -> Option<&Self> {
+        Some(protocol)
+    }
+
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    fn read<V>(
+        &self,
+        attempt: &mut Attempt<Tl2>,
+        segment: TouchedSegment<Tl2>,
+        load: impl FnMut() -> V,
+    ) -> Result<V, ConflictCause> {
+        let (version, value) = reads::log(attempt, segment, load)?;
+        if version.number() > attempt.local.bound {
+            self.extend(attempt)?;
+        }
+        Ok(value)
     }
 }
 

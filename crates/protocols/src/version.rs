@@ -2,7 +2,7 @@
 
 use crate::reads::{self, KeepsVersions};
 use crate::stable::stable;
-use hotrow_core::{Attempt, ConflictCause, Flags, ItemId, Prepared, Protocol, Reason, WorkerId};
+use hotrow_core::{Attempt, ConflictCause, Flags, ItemId, LoggedRead, Prepared, Protocol, Reason, WorkerId};
 use hotrow_sync::atomic::{AtomicU64, Ordering, fence};
 use hotrow_sync::spin::Spin;
 
@@ -163,9 +163,7 @@ pub(crate) fn peek<P: Versioned, V>(
 #[cfg_attr(not(debug_assertions), inline(always))]
 pub(crate) fn lock_writes<P: Versioned>(attempt: &mut Attempt<P>) -> Result<u64, ConflictCause> {
     let mut highest = 0;
-    for at in 0..attempt.items.writes().len() {
-        let id = attempt.items.writes()[at];
-        let item = attempt.items.get_mut(id);
+    for (id, item) in attempt.items.writes_mut() {
         if !item.is(Flags::INSERTED) {
             let expected = item.is(Flags::READ).then_some(item.mark);
             let overwritten =
@@ -178,8 +176,11 @@ pub(crate) fn lock_writes<P: Versioned>(attempt: &mut Attempt<P>) -> Result<u64,
 }
 
 /// Phase 1, predicates (sto §3.5): checks each on a state that phase 2 validates.
-#[inline]
+#[cfg_attr(not(debug_assertions), inline(always))]
 pub(crate) fn upgrade_predicates<P: Versioned>(attempt: &mut Attempt<P>) -> Result<(), ConflictCause> {
+    if !attempt.items.has_predicates() {
+        return Ok(());
+    }
     reads::upgrade_predicates(attempt, |item| item.is(Flags::LOCKED))
 }
 
@@ -190,7 +191,7 @@ pub(crate) fn validate<P: Versioned>(attempt: &Attempt<P>) -> Result<u64, Confli
     validate_first(attempt, attempt.items.len())
 }
 
-/// Does what [`validate`] does, for an attempt whose reads are all among its first `count` items.
+/// Does what [`validate`] does, for an attempt whose reads are all in the log or among its first `count` items.
 #[cfg_attr(not(debug_assertions), inline(always))]
 pub(crate) fn validate_first<P: Versioned>(attempt: &Attempt<P>, count: usize) -> Result<u64, ConflictCause> {
     let mut highest = 0;
@@ -203,8 +204,22 @@ pub(crate) fn validate_first<P: Versioned>(attempt: &Attempt<P>, count: usize) -
             highest = highest.max(item.mark.number());
         }
     }
+    for (position, read) in attempt.reads.iter().enumerate() {
+        let found = read.segment().header().load();
+        if found != read.mark() && !is_own_lock(attempt, read, found) {
+            return Err(attempt.reads.lost(position, Reason::ReadChanged));
+        }
+        highest = highest.max(read.mark().number());
+    }
     attempt.check_structures()?;
     Ok(highest)
+}
+
+/// True if the version that was read is still there, and locked by this attempt, which has written the segment since.
+#[cold]
+fn is_own_lock<P: Versioned>(attempt: &Attempt<P>, read: &LoggedRead<P>, found: Version) -> bool {
+    let item = attempt.items.at(read.segment().address());
+    found.unlocked() == read.mark() && item.is_some_and(|id| attempt.items.get(id).is(Flags::LOCKED))
 }
 
 /// Phase 3 (sto §3.3): installs each write and unlocks it with its new version.

@@ -1,5 +1,14 @@
 //! Prefetching of cache lines.
 
+/// Asks the processor to fetch the cache lines of the `bytes` from `address` on, as [`prefetch`] does.
+#[inline(always)]
+pub fn prefetch_bytes<T>(address: *const T, bytes: usize) {
+    (0..bytes).step_by(CACHE_LINE).for_each(|at| prefetch(address.cast::<u8>().wrapping_add(at)));
+}
+
+/// Bytes of a cache line.
+const CACHE_LINE: usize = 64;
+
 /// Asks the processor to fetch the cache line at `address`. Any address is allowed; a useless one only costs time.
 #[inline(always)]
 pub fn prefetch<T>(address: *const T) {

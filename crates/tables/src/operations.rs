@@ -5,8 +5,9 @@ use crate::key::{Image, Key};
 use crate::record::{Pending, Record, Snapshot, State};
 use crate::storage::{Shared, tag};
 use hotrow_core::{
-    Abort, Cell, ItemId, Misuse, Observed, Protocol, ReadValue, StructureChange, Transaction, Value,
+    Abort, Cell, Columns, ItemId, Misuse, Observed, Protocol, ReadValue, StructureChange, Transaction, Value,
 };
+use std::mem::MaybeUninit;
 use std::ptr::NonNull;
 
 type Tx<'w, P> = Transaction<'w, P>;
@@ -155,6 +156,43 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         }
     }
 
+    /// As [`read`](Self::read), of some columns only.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    pub(crate) fn read_columns<C: Columns<R>>(
+        &self,
+        tx: &mut Tx<'_, P>,
+        key: &K,
+        columns: C,
+    ) -> Result<Option<C::Values>, Abort> {
+        tx.enter(&self.meta)?;
+        if self.immutable {
+            return Ok(self.read_immutable(tx, key, |row| columns.of(row)));
+        }
+        tx.settle_object(&self.meta)?;
+        loop {
+            let Some(record) = self.find(tx, key)? else { return Ok(None) };
+            let mut row = MaybeUninit::uninit();
+            // SAFETY: as in `read_record`.
+            let found = unsafe {
+                tx.read(self, Record::address(record), || {
+                    record.as_ref().load_columns(columns, row.as_mut_ptr())
+                })
+            }?;
+            match found {
+                ReadValue::Own(id) => return Ok(self.look_at_own(tx, record, id, |row| columns.of(row))),
+                ReadValue::Shared(State::Present) => {
+                    // SAFETY: stable and present, loaded while the attempt was pinned.
+                    return Ok(Some(unsafe { columns.read(R::Cell::value_in(row.as_ptr())) }));
+                }
+                ReadValue::Shared(_) => {
+                    // As in `read_record`.
+                    tx.forget_read();
+                    self.unlink_dead(tx, record);
+                }
+            }
+        }
+    }
+
     #[inline]
     fn read_immutable<O>(&self, tx: &Tx<'_, P>, key: &K, look: impl FnOnce(&R) -> O) -> Option<O> {
         match self.index.get(key, tx.pin()) {
@@ -209,6 +247,9 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         record: NonNull<Record<K, R, P>>,
         change: F,
     ) -> Result<Result<Option<O>, F>, Abort> {
+        if const { R::Cell::COPIES && size_of::<Pending<R>>() > size_of::<usize>() } {
+            return self.update_copy_at(tx, record, change);
+        }
         // SAFETY: as in `read_record`.
         let (id, snapshot) = unsafe {
             let load = || record.as_ref().load();
@@ -234,6 +275,43 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         if let Some(before) = before {
             self.follow_change(tx, record, id, &before)?;
         }
+        Ok(Ok(Some(output)))
+    }
+
+    /// As [`update_at`](Self::update_at), for a row whose copy can be its pending write: it is copied once.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    fn update_copy_at<O, F: FnOnce(&mut R) -> O>(
+        &self,
+        tx: &mut Tx<'_, P>,
+        record: NonNull<Record<K, R, P>>,
+        change: F,
+    ) -> Result<Result<Option<O>, F>, Abort> {
+        let place = tx.reserve::<Pending<R>>();
+        // SAFETY: as in `read_record`; there is room for a pending row, and its cell copies.
+        let (id, state) = unsafe {
+            let load = || record.as_ref().load_pending(place);
+            tx.read_for_update(self, Record::address(record), load)?
+        };
+        match state {
+            None => return self.update_own(tx, record, id, change).map(Ok),
+            Some(State::Present) => {}
+            Some(_) => {
+                // As in `read_record`.
+                tx.forget_read();
+                return Ok(Err(change));
+            }
+        }
+        // SAFETY: announced just now; the tag says what the payload is. It was loaded stable and present.
+        let pending = unsafe {
+            tx.set_tag(id, tag::UPDATE);
+            tx.set_write_at(id, place)
+        };
+        if self.secondaries.is_empty() {
+            return Ok(Ok(Some(change(R::Cell::pending_mut(pending)))));
+        }
+        let before = R::Cell::pending(pending).clone();
+        let output = change(R::Cell::pending_mut(pending));
+        self.follow_change(tx, record, id, &before)?;
         Ok(Ok(Some(output)))
     }
 

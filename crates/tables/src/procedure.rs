@@ -3,7 +3,7 @@
 use crate::index::Direction;
 use crate::key::Key;
 use crate::reference::{IndexRef, TableRef};
-use hotrow_core::{Profile, Value};
+use hotrow_core::{Columns, Profile, Value};
 use std::fmt;
 use std::ops::{Bound, ControlFlow, RangeInclusive};
 
@@ -90,6 +90,16 @@ pub trait Context: Sized {
     fn prefetch<K: Key, R: Value>(&mut self, _table: TableRef<K, R>, _keys: impl Iterator<Item = K> + Clone) {
     }
 
+    /// As [`prefetch`](Self::prefetch), for rows of which only these columns will be read.
+    #[inline(always)]
+    fn prefetch_columns<K: Key, R: Value>(
+        &mut self,
+        _table: TableRef<K, R>,
+        _keys: impl Iterator<Item = K> + Clone,
+        _columns: impl Columns<R>,
+    ) {
+    }
+
     /// Reads a row; `None` if it is missing.
     ///
     /// # Errors
@@ -101,6 +111,24 @@ pub trait Context: Sized {
         key: Self::Val<K>,
         look: impl FnOnce(&R) -> O + Send + 'static,
     ) -> Result<Self::Val<Option<O>>, Self::Stop>;
+
+    /// Reads some columns of a row; `None` if it is missing.
+    ///
+    /// # Errors
+    ///
+    /// As [`read`](Self::read).
+    #[inline(always)]
+    fn read_columns<K: Key, R: Value, C>(
+        &mut self,
+        table: TableRef<K, R>,
+        key: Self::Val<K>,
+        columns: C,
+    ) -> Result<Self::Val<Option<C::Values>>, Self::Stop>
+    where
+        C: Columns<R, Values: Data> + Send + 'static,
+    {
+        self.read(table, key, move |row| columns.of(row))
+    }
 
     /// Changes a row, given an input that may come from earlier operations; `None` if it is missing.
     fn update<K: Key, R: Value, I: Data, O: Data>(

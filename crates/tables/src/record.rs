@@ -17,7 +17,7 @@
 use crate::index::Keyed;
 use crate::key::Key;
 use foldhash::fast::FixedState;
-use hotrow_core::{Cell, Pin, Protocol, Value};
+use hotrow_core::{Cell, Columns, Pin, Protocol, Value};
 use hotrow_sync::atomic::{AtomicU8, Ordering};
 use std::hash::BuildHasher;
 use std::mem::offset_of;
@@ -137,6 +137,45 @@ impl<K: Key, R: Value, P: Protocol> Record<K, R, P> {
     #[inline(always)]
     pub(crate) fn load(&self) -> Snapshot<R> {
         Snapshot { state: self.state(), row: self.body.cell.load() }
+    }
+
+    /// Loads the state and some columns, which are at their places in `row` then.
+    ///
+    /// # Safety
+    ///
+    /// `row` has room for a snapshot.
+    #[inline(always)]
+    pub(crate) unsafe fn load_columns(
+        &self,
+        columns: impl Columns<R>,
+        row: *mut <R::Cell as Cell<R>>::Snapshot,
+    ) -> State {
+        let state = self.state();
+        // SAFETY: the caller's promise; columns lie within the row.
+        columns.for_each(|bytes| unsafe { self.body.cell.load_bytes(bytes, row) });
+        state
+    }
+
+    /// Returns the number of a record's bytes up to the last of these columns. Those of a row that is not in the record
+    /// count as if it were.
+    #[inline(always)]
+    pub(crate) fn bytes_up_to(columns: impl Columns<R>) -> usize {
+        let mut last = 0;
+        columns.for_each(|bytes| last = last.max(bytes.end));
+        offset_of!(Self, body.cell) + last
+    }
+
+    /// Loads the state, and the row to where a pending one will be.
+    ///
+    /// # Safety
+    ///
+    /// `pending` has room for a pending row, and the row's cell [copies](Cell::COPIES).
+    #[inline(always)]
+    pub(crate) unsafe fn load_pending(&self, pending: *mut Pending<R>) -> State {
+        let state = self.state();
+        // SAFETY: the caller's promise.
+        unsafe { self.body.cell.load_pending(pending) };
+        state
     }
 
     /// # Safety

@@ -47,6 +47,9 @@ pub(crate) mod tag {
     pub(crate) const INSERTED_DELETED: u16 = 4;
 }
 
+/// The most bytes of a record that are prefetched.
+const PREFETCHED_MAX: usize = 512;
+
 /// The index of a table: it maps keys to records of these types.
 pub(crate) struct Index<K: Key, R: Value, P: Protocol> {
     /// Every pointer in it was made with [`Record::key_of`] from a record of these types.
@@ -168,14 +171,15 @@ impl<K: Key, R: Value, P: Protocol> Index<K, R, P> {
         }
     }
 
-    /// Asks the processor for the records of several keys at once.
+    /// Asks the processor for the first bytes of the records of several keys at once.
     #[inline]
-    pub(crate) fn prefetch(&self, keys: impl Iterator<Item = K> + Clone, pin: &Pin) {
+    pub(crate) fn prefetch(&self, keys: impl Iterator<Item = K> + Clone, bytes: usize, pin: &Pin) {
         // The ordered index cannot help: its inner nodes are in the cache already, and it cannot find a key's leaf
         // without waiting for them.
         if let KeyIndex::Hash(index) = &self.keys {
             keys.clone().for_each(|key| index.prefetch_bucket(&key, pin.guard()));
-            keys.for_each(|key| index.prefetch_record(&key, pin.guard()));
+            let bytes = bytes.min(PREFETCHED_MAX);
+            keys.for_each(|key| index.prefetch_record(&key, bytes, pin.guard()));
         }
     }
 
@@ -373,7 +377,7 @@ unsafe impl<K: Key, R: Value, P: Protocol> Object<P> for Shared<K, R, P> {
         match item.tag() {
             tag::UPDATE => {
                 // SAFETY: an update has a payload, consumed here and nowhere else; the caller holds the lock.
-                unsafe { record.install(item.payload().cast::<Pending<R>>().read(), pin) };
+                unsafe { record.install(item.payload::<Pending<R>>().read(), pin) };
             }
             tag::INSERTED => record.set_state(State::Present),
             _ => {
@@ -419,8 +423,8 @@ unsafe impl<K: Key, R: Value, P: Protocol> Object<P> for Shared<K, R, P> {
 ///
 /// The item's payload, if any, is a `Pending<R>` that was not consumed and is not used again.
 unsafe fn discard_payload<R: Value, P: Protocol>(item: &Item<P>, pin: &Pin) {
-    if !item.payload().is_null() {
+    if item.has_payload() {
         // SAFETY: the caller's promise.
-        R::Cell::discard(unsafe { item.payload().cast::<Pending<R>>().read() }, pin);
+        R::Cell::discard(unsafe { item.payload::<Pending<R>>().read() }, pin);
     }
 }

@@ -3,10 +3,11 @@
 use crate::index::{Direction, Keyed};
 use crate::key::Key;
 use crate::queue::GroupOf;
+use crate::record::Record;
 use crate::secondary::{MaintainedIndex, SecondaryIndex};
 use crate::storage::{Index, KeyIndex, Shared};
 use hotrow_core::{
-    Abort, Deferred, Engine, EpochBox, Error, Input, Pin, Protocol, Transaction, Value, Walk, Worker,
+    Abort, Columns, Deferred, Engine, EpochBox, Error, Input, Pin, Protocol, Transaction, Value, Walk, Worker,
 };
 use hotrow_sync::Arc;
 use std::ops::{Bound, ControlFlow, RangeBounds};
@@ -239,12 +240,39 @@ impl<K: Key, R: Value, P: Protocol> Table<K, R, P> {
         self.shared.read(tx, key, look)
     }
 
+    /// Reads some columns of a row: `column!(Stock, quantity)`, or a tuple of columns. Of an inline row only their words
+    /// are copied, and only their cache lines fetched.
+    ///
+    /// # Errors
+    ///
+    /// As [`get`](Self::get).
+    #[inline]
+    pub fn read_columns<C: Columns<R>>(
+        &self,
+        tx: &mut Transaction<'_, P>,
+        key: &K,
+        columns: C,
+    ) -> Result<Option<C::Values>, Abort> {
+        self.shared.read_columns(tx, key, columns)
+    }
+
     /// Asks the processor to fetch rows that will be read or changed soon. It is a hint: it changes no result, and
     /// the transaction does not depend on it. It pays off from about three keys on, if the table is larger than the
     /// processor's cache. Tables with an ordered index ignore it.
     #[inline]
     pub fn prefetch(&self, tx: &Transaction<'_, P>, keys: impl Iterator<Item = K> + Clone) {
-        self.shared.index.prefetch(keys, tx.pin());
+        self.shared.index.prefetch(keys, size_of::<Record<K, R, P>>(), tx.pin());
+    }
+
+    /// As [`prefetch`](Self::prefetch), for rows of which only these columns will be read.
+    #[inline]
+    pub fn prefetch_columns(
+        &self,
+        tx: &Transaction<'_, P>,
+        keys: impl Iterator<Item = K> + Clone,
+        columns: impl Columns<R>,
+    ) {
+        self.shared.index.prefetch(keys, Record::<K, R, P>::bytes_up_to(columns), tx.pin());
     }
 
     /// Changes a row. `None` if there is none with this key.

@@ -34,6 +34,9 @@ pub struct ArrayClient {
     increments: u64,
 }
 
+/// Number of values of half a draw.
+const HALF: u64 = 1 << 32;
+
 /// Memory in use per element, in bytes: the integer and at most as much for the protocol.
 const ELEMENT_BYTES: u64 = 16;
 
@@ -105,8 +108,17 @@ impl<P: Protocol> Workload<P> for Array<P> {
         let ArrayOptions { size, ops, increment_share } = self.options;
         let ArrayClient { random, operations, .. } = client;
         operations.clear();
-        operations
-            .extend((0..ops).map(|_| (random.below(size as u64) as usize, random.chance(increment_share))));
+        // One draw for each operation: its upper half chooses the element, its lower half the kind. So drawing costs less
+        // than what is measured. An array that is larger than the half can tell takes a draw of its own.
+        let increments_below = (increment_share * HALF as f64) as u64;
+        operations.extend((0..ops).map(move |_| {
+            let bits = random.bits();
+            let increments = bits % HALF < increments_below;
+            match size as u64 {
+                size @ ..=HALF => ((((bits / HALF) * size) / HALF) as usize, increments),
+                size => (random.below(size) as usize, increments),
+            }
+        }));
     }
 
     fn run_one(&self, worker: &mut Worker<P>, client: &mut ArrayClient) -> Ran {

@@ -134,8 +134,8 @@ impl<P: Protocol> Attempt<P> {
         // The owner reads these next.
         for item in self.items.iter() {
             memory::write(std::ptr::from_ref(item));
-            if !item.payload.is_null() {
-                memory::write(item.payload);
+            if P::ALLOWS_STEALING && item.has_payload() {
+                memory::write(item.payload.shared::<P>());
             }
         }
     }
@@ -151,7 +151,7 @@ impl<P: Protocol> Attempt<P> {
         if !item.is(Flags::WRITE) {
             item.tag = detached.tag;
             item.mark = detached.mark;
-            if !detached.payload.is_null() {
+            if detached.has_payload() {
                 item.payload = detached.payload;
             }
         }

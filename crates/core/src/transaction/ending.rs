@@ -9,26 +9,27 @@ use crate::users_code::Panics;
 use hotrow_sync::thread::{label, work};
 
 impl<P: Protocol> Transaction<'_, P> {
-    /// Tries to commit.
-    pub(crate) fn commit(self) -> AttemptOutcome {
-        self.commit_and(|_| ()).map_or_else(|outcome| outcome, |()| AttemptOutcome::Done)
+    /// Tries to commit, and rolls back if it cannot.
+    pub(crate) fn commit(mut self) -> AttemptOutcome {
+        match self.commit_and(|_| ()) {
+            Some(()) => AttemptOutcome::Done,
+            None => self.give_up_passing_on(),
+        }
     }
 
-    /// Tries to commit, and then takes a result from the attempt before that ends.
+    /// Tries to commit, and then takes a result from the attempt before that ends. `None` if the attempt cannot commit;
+    /// the caller then [gives up](Self::give_up_passing_on).
     ///
     /// After the protocol has committed, all panics are contained: a panic would make the caller think that nothing has
     /// happened.
     #[inline]
-    pub(crate) fn commit_and<R>(
-        mut self,
-        take: impl FnOnce(&mut Attempt<P>) -> R,
-    ) -> Result<R, AttemptOutcome> {
-        if self.commit_until_closed() {
-            let taken = take(self.attempt);
-            self.attempt.close(&mut Panics::default());
-            return Ok(taken);
+    pub(crate) fn commit_and<R>(&mut self, take: impl FnOnce(&mut Attempt<P>) -> R) -> Option<R> {
+        if !self.commit_until_closed() {
+            return None;
         }
-        Err(self.give_up_passing_on())
+        let taken = take(self.attempt);
+        self.attempt.close(&mut Panics::default());
+        Some(taken)
     }
 
     /// Runs all steps of the commit but the last one, which closes the attempt. False if the attempt cannot commit; then

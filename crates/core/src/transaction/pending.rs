@@ -25,11 +25,27 @@ impl<P: Protocol> Transaction<'_, P> {
     pub unsafe fn set_write<T>(&mut self, id: ItemId, pending: T) -> &mut T {
         self.has_written();
         self.record_change(id);
-        let payload = self.attempt.allocate(pending);
-        self.attempt.items.set_payload(id, payload);
-        self.attempt.items.mark_write(id);
-        // SAFETY: freshly allocated in the arena, which lives until the attempt ends.
-        unsafe { &mut *payload.cast::<T>() }
+        self.attempt.set_write(id, pending)
+    }
+
+    /// Returns room for a pending write, for [`set_write_at`](Self::set_write_at).
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    pub fn reserve<T>(&mut self) -> *mut T {
+        self.attempt.reserve()
+    }
+
+    /// As [`set_write`](Self::set_write), for a pending write that is in its place already.
+    ///
+    /// # Safety
+    ///
+    /// As for [`set_write`](Self::set_write). The place was [reserved](Self::reserve) in this attempt and used for no
+    /// other write, and holds a `T`. A `T` is larger than a pointer.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    pub unsafe fn set_write_at<T>(&mut self, id: ItemId, place: *mut T) -> &mut T {
+        self.has_written();
+        self.record_change(id);
+        // SAFETY: the caller's promise.
+        unsafe { self.attempt.items.mark_write(id).set_payload_at(place) }
     }
 
     /// Requests a call of [`Object::cleanup`] for an item with a pending write. Inserted items get it anyway.
@@ -68,9 +84,8 @@ impl<P: Protocol> Transaction<'_, P> {
     /// The item has a pending write whose payload, if any, is of type `T`.
     #[inline]
     pub unsafe fn replace_payload<T>(&mut self, id: ItemId, payload: T) {
-        if self.attempt.items.get(id).payload().is_null() {
-            let payload = self.attempt.allocate(payload);
-            self.attempt.items.set_payload(id, payload);
+        if !self.attempt.items.get(id).has_payload() {
+            self.attempt.set_payload(id, payload);
         } else {
             // SAFETY: the caller's promise.
             *unsafe { self.payload::<T>(id) } = payload;
@@ -153,7 +168,7 @@ impl<P: Protocol> Transaction<'_, P> {
     pub unsafe fn payload<T>(&mut self, id: ItemId) -> &mut T {
         // SAFETY: the caller's promise; the arena lives until the attempt ends, and `&mut self` makes the
         // reference exclusive.
-        unsafe { &mut *self.attempt.items.get(id).payload().cast::<T>() }
+        unsafe { &mut *self.attempt.items.get_mut(id).payload_mut::<T>() }
     }
 
     /// True if an item has a pending write.

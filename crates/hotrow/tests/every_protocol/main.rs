@@ -8,6 +8,7 @@ mod support;
 mod anomalies;
 mod beliefs;
 mod churn;
+mod columns;
 mod commit_steps;
 mod contention;
 mod copies;

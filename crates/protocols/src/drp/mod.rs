@@ -113,7 +113,7 @@ pub struct Drp {
 }
 
 /// The mark that an attempt keeps of a segment.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct DrpMark {
     /// The version read.
     version: u32,
@@ -271,6 +271,7 @@ unsafe impl Protocol for Drp {
     type Deferral = Self;
     type Stealing = Absent;
     type RangeLocks = Absent;
+    type LoggedReads = Absent;
 
     #[cfg_attr(not(debug_assertions), inline(always))]
     fn begin(&self, attempt: &mut Attempt<Self>) {

@@ -208,6 +208,7 @@ unsafe impl Protocol for TwoPhaseLocking {
     type Deferral = Absent;
     type Stealing = Absent;
     type RangeLocks = Absent;
+    type LoggedReads = Absent;
 
     #[inline]
     fn begin(&self, attempt: &mut Attempt<Self>) {

@@ -253,6 +253,7 @@ unsafe impl Protocol for Plor {
     type Deferral = Absent;
     type Stealing = Absent;
     type RangeLocks = Absent;
+    type LoggedReads = Absent;
 
     #[inline]
     fn begin(&self, attempt: &mut Attempt<Self>) {

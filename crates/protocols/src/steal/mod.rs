@@ -314,6 +314,7 @@ unsafe impl Protocol for McsLocking {
     type Deferral = Absent;
     type Stealing = Self;
     type RangeLocks = Self;
+    type LoggedReads = Absent;
 
     #[inline]
     fn begin(&self, attempt: &mut Attempt<Self>) {

@@ -5,7 +5,7 @@ use crate::index::Direction;
 use crate::key::Key;
 use crate::procedure::{Context, Data, KeyRange};
 use crate::reference::{IndexRef, TableRef};
-use hotrow_core::{Abort, Protocol, Transaction, Value};
+use hotrow_core::{Abort, Columns, Protocol, Transaction, Value};
 use std::ops::ControlFlow;
 
 /// Runs each operation at once, in one attempt at a transaction. Values are plain values, so a procedure compiles to
@@ -54,6 +54,16 @@ impl<P: Protocol> Context for Eager<'_, '_, P> {
     }
 
     #[inline(always)]
+    fn prefetch_columns<K: Key, R: Value>(
+        &mut self,
+        table: TableRef<K, R>,
+        keys: impl Iterator<Item = K> + Clone,
+        columns: impl Columns<R>,
+    ) {
+        self.database.table(table).prefetch_columns(self.tx, keys, columns);
+    }
+
+    #[inline(always)]
     fn read<K: Key, R: Value, O: Data>(
         &mut self,
         table: TableRef<K, R>,
@@ -62,6 +72,20 @@ impl<P: Protocol> Context for Eager<'_, '_, P> {
     ) -> Result<Option<O>, Abort> {
         let (database, tx) = self.arrival();
         database.table(table).read(tx, &key, look)
+    }
+
+    #[inline(always)]
+    fn read_columns<K: Key, R: Value, C>(
+        &mut self,
+        table: TableRef<K, R>,
+        key: K,
+        columns: C,
+    ) -> Result<Option<C::Values>, Abort>
+    where
+        C: Columns<R, Values: Data> + Send + 'static,
+    {
+        let (database, tx) = self.arrival();
+        database.table(table).read_columns(tx, &key, columns)
     }
 
     #[inline(always)]

@@ -8,7 +8,7 @@ use crate::key::Key;
 use crate::procedure::{Context, Data, KeyRange};
 use crate::reference::{IndexRef, TableRef};
 use hotrow_core::operations::Results;
-use hotrow_core::{Abort, Deferred, Input, Protocol, Transaction, Value};
+use hotrow_core::{Abort, Columns, Deferred, Input, Protocol, Transaction, Value};
 use std::marker::PhantomData;
 use std::ops::ControlFlow;
 
@@ -126,6 +126,16 @@ impl<P: Protocol, E: Executor<P>> Context for Recording<'_, '_, P, E> {
     #[inline(always)]
     fn prefetch<K: Key, R: Value>(&mut self, table: TableRef<K, R>, keys: impl Iterator<Item = K> + Clone) {
         self.eager.prefetch(table, keys);
+    }
+
+    #[inline]
+    fn prefetch_columns<K: Key, R: Value>(
+        &mut self,
+        table: TableRef<K, R>,
+        keys: impl Iterator<Item = K> + Clone,
+        columns: impl Columns<R>,
+    ) {
+        self.eager.prefetch_columns(table, keys, columns);
     }
 
     #[inline]

@@ -6,7 +6,7 @@ use super::twins::OnTwins;
 use super::values::{Boxed, GROUPS, Inline, ReadDigest};
 use hotrow::sync::random::Random;
 use hotrow::sync::thread::label;
-use hotrow::{Abort, Deferred, Direction, Protocol, Transaction};
+use hotrow::{Abort, Deferred, Direction, Protocol, Transaction, column};
 use std::ops::ControlFlow;
 use std::panic::resume_unwind;
 
@@ -170,6 +170,12 @@ impl Operation {
                 seen.number(on.gauges[place].is_between(tx, low, high)?.into());
             }
             What::GetGauge => seen.number(on.gauges[place].get(tx)?.cast_unsigned()),
+            What::GetHash if value % 2 == 0 => {
+                let columns = (column!(Inline, value), column!(Inline, complement));
+                if let Some((value, complement)) = on.hash.read_columns(tx, &key, columns)? {
+                    seen.inline(&Inline { value, complement });
+                }
+            }
             What::GetHash => drop(on.hash.read(tx, &key, |row| seen.inline(row))?),
             What::GetOrdered => drop(on.ordered.read(tx, &key, |row| seen.boxed(row))?),
             What::ScanUp | What::ScanDown => {

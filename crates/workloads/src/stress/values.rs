@@ -8,8 +8,8 @@ use std::rc::Rc;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Value)]
 #[value(inline)]
 pub(super) struct Inline {
-    value: u64,
-    complement: [u64; 3],
+    pub(super) value: u64,
+    pub(super) complement: [u64; 3],
 }
 
 impl Inline {

@@ -100,7 +100,7 @@ impl Line {
     }
 }
 
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct Mark {
     /// The version read.
     version: u64,
@@ -206,6 +206,7 @@ unsafe impl Protocol for DeferredMutant {
     type Deferral = Self;
     type Stealing = Absent;
     type RangeLocks = Absent;
+    type LoggedReads = Absent;
 
     fn begin(&self, attempt: &mut Attempt<Self>) {
         attempt.local = Local::default();

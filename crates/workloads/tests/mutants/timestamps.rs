@@ -132,6 +132,7 @@ unsafe impl Protocol for TimestampMutant {
     type Deferral = Absent;
     type Stealing = Absent;
     type RangeLocks = Absent;
+    type LoggedReads = Absent;
 
     fn begin(&self, _attempt: &mut Attempt<Self>) {}
 

@@ -196,6 +196,7 @@ unsafe impl Protocol for Mutant {
     type Deferral = Absent;
     type Stealing = Absent;
     type RangeLocks = Absent;
+    type LoggedReads = Absent;
 
     fn begin(&self, attempt: &mut Attempt<Self>) {
         attempt.local.bound = self.clock.load(Ordering::SeqCst);

@@ -4,7 +4,7 @@ use super::hashing::Hash64;
 use hotrow_core::StructureVersion;
 use hotrow_core::epoch::Guard;
 use hotrow_sync::atomic::{AtomicPtr, Ordering, fence};
-use hotrow_sync::prefetch::prefetch;
+use hotrow_sync::prefetch::prefetch_bytes;
 use std::ptr::NonNull;
 
 /// The number of entries in a bucket, which fills a cache line together with the version and the overflow pointer.
@@ -193,13 +193,13 @@ impl<T> Bucket<T> {
         }
     }
 
-    /// Prefetches the records in the chain's first bucket: all, or those whose tag matches.
+    /// Prefetches the first bytes of the records in the chain's first bucket: of all, or of those whose tag matches.
     #[cfg_attr(not(debug_assertions), inline(always))]
-    pub(super) fn prefetch_records(&self, hash: Option<Hash64>) {
+    pub(super) fn prefetch_records(&self, hash: Option<Hash64>, bytes: usize) {
         for slot in &self.slots {
             let entry = slot.load(Ordering::Relaxed);
             if hash.is_none_or(|hash| entry.addr() >> ADDRESS_BITS == hash.tag()) {
-                prefetch(untagged(entry));
+                prefetch_bytes(untagged(entry), bytes);
             }
         }
     }

@@ -82,7 +82,7 @@ where
     /// Moves the entries of bucket `at` of `parent` to its two children, unless that has been done.
     fn migrate(array: &Array<T>, parent: &Array<T>, at: usize, guard: &Guard) {
         let bucket = &parent.buckets()[at];
-        bucket.prefetch_records(None);
+        bucket.prefetch_records(None, 1);
         let mut entries: Vec<(Entry<T>, Hash64)> = Vec::new();
         loop {
             // `None`: another thread has migrated the bucket. The acquire in `stable` shows the children ready.

@@ -149,13 +149,13 @@ where
         prefetch(&raw const array.buckets()[array.position(Hash64::of(key))]);
     }
 
-    /// Prefetches the record of `key`. Call it some time after [`prefetch_bucket`](Self::prefetch_bucket), because it
+    /// Prefetches the first bytes of the record of `key`. Call it some time after [`prefetch_bucket`](Self::prefetch_bucket), because it
     /// waits for the bucket.
     #[inline]
-    pub(crate) fn prefetch_record(&self, key: &T::Key, guard: &Guard) {
+    pub(crate) fn prefetch_record(&self, key: &T::Key, bytes: usize, guard: &Guard) {
         let hash = Hash64::of(key);
         let array = self.current(guard);
-        array.buckets()[array.position(hash)].prefetch_records(Some(hash));
+        array.buckets()[array.position(hash)].prefetch_records(Some(hash), bytes);
     }
 
     #[cfg_attr(not(debug_assertions), inline(always))]

@@ -2,11 +2,11 @@
 
 use crate::tpcc::input::NewOrderInput;
 use crate::tpcc::schema::{
-    ItemKey, NO_CARRIER, NOT_DELIVERED, NewOrder, NewOrderKey, Order, OrderKey, OrderLine, OrderLineKey,
-    StockKey, WarehouseKey,
+    Customer, Item, ItemKey, NO_CARRIER, NOT_DELIVERED, NewOrder, NewOrderKey, Order, OrderKey, OrderLine,
+    OrderLineKey, StockKey, Warehouse, WarehouseKey,
 };
 use crate::tpcc::tables::Tables;
-use hotrow::{Context, Procedure, Profile};
+use hotrow::{Context, Procedure, Profile, column};
 
 /// The New-Order transaction (clause 2.4.2).
 #[derive(Debug, Clone, Copy)]
@@ -44,10 +44,12 @@ impl Procedure for NewOrderProcedure {
         let lines = input.lines.iter();
         let stock = lines.clone().map(|line| StockKey { warehouse: line.supply_warehouse, item: line.item });
         cx.prefetch(tables.stock, stock);
-        cx.prefetch(tables.item, lines.map(|line| ItemKey { item: line.item }));
+        let items = lines.map(|line| ItemKey { item: line.item });
+        cx.prefetch_columns(tables.item, items, column!(Item, price));
+        cx.prefetch_columns(tables.customer, std::iter::once(input.customer), column!(Customer, discount));
 
         let key = cx.value(WarehouseKey { warehouse });
-        let warehouse_tax = cx.read(tables.warehouse, key, |row| row.tax)?;
+        let warehouse_tax = cx.read_columns(tables.warehouse, key, column!(Warehouse, tax))?;
         let (key, nothing) = (cx.value(district_key), cx.value(()));
         let taken = cx.update(tables.district, key, nothing, |row, ()| {
             let order = row.next_order;
@@ -56,7 +58,7 @@ impl Procedure for NewOrderProcedure {
         })?;
         let taken = cx.map(taken, Option::unwrap_or_default);
         let key = cx.value(input.customer);
-        let discount = cx.read(tables.customer, key, |row| row.discount)?;
+        let discount = cx.read_columns(tables.customer, key, column!(Customer, discount))?;
 
         // The orders of one district form a group: only within it can order numbers, and so keys, collide.
         let group = district_key.group();
@@ -77,7 +79,7 @@ impl Procedure for NewOrderProcedure {
         let mut total = cx.value(0i64);
         for (number, line) in input.lines.iter().copied().enumerate() {
             let key = cx.value(ItemKey { item: line.item });
-            let price = cx.read(tables.item, key, |row| row.price)?;
+            let price = cx.read_columns(tables.item, key, column!(Item, price))?;
             // An item that does not exist rolls the order back, after everything before it has run (clause
             // 2.4.2.3).
             let exists = cx.map(price.clone(), |price| price.is_some());

@@ -2,9 +2,9 @@
 
 use super::customer;
 use crate::tpcc::input::OrderStatusInput;
-use crate::tpcc::schema::{OrderByCustomerKey, OrderKey, OrderLine, OrderLineKey};
+use crate::tpcc::schema::{Customer, OrderByCustomerKey, OrderKey, OrderLine, OrderLineKey};
 use crate::tpcc::tables::Tables;
-use hotrow::{Context, Direction, KeyRange, Procedure, Profile};
+use hotrow::{Context, Direction, KeyRange, Procedure, Profile, column};
 use std::ops::ControlFlow;
 
 /// The Order-Status transaction (clause 2.6.2).
@@ -41,8 +41,13 @@ impl Procedure for OrderStatusProcedure {
     fn run<C: Context>(&self, cx: &mut C) -> Result<C::Val<OrderSummary>, C::Stop> {
         let Self { tables, input } = self;
         let customer = customer::find(cx, tables, input.district, input.customer)?;
-        let balance =
-            cx.read(tables.customer, customer.clone(), |row| (row.balance, row.first, row.middle, row.last))?;
+        let columns = (
+            column!(Customer, balance),
+            column!(Customer, first),
+            column!(Customer, middle),
+            column!(Customer, last),
+        );
+        let balance = cx.read_columns(tables.customer, customer.clone(), columns)?;
         let range = cx.map(customer, |customer| {
             let key = OrderByCustomerKey::of_customer(&customer);
             KeyRange::from(key..=key)

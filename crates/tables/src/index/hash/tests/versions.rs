@@ -15,7 +15,7 @@ fn an_observed_bucket_is_described_by_a_record_of_its() {
     assert!(insert(&index, record, &pin, &mut |_| ()));
     assert_eq!(described(), Some(record));
     index.prefetch_bucket(&Same(1), &pin);
-    index.prefetch_record(&Same(1), &pin);
+    index.prefetch_record(&Same(1), 200, &pin);
     index.grow(index.current(&pin));
     assert!(matches!(index.get(&Same(1), &pin), Lookup::Found(_)));
     assert_eq!(described(), None, "the bucket has been replaced");

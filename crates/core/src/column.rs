@@ -1,0 +1,127 @@
+//! Columns: fields of a row that can be read without the rest of it.
+
+use crate::cell::Plain;
+use std::marker::PhantomData;
+use std::ops::Range;
+
+/// A field of a row type: `column!(Stock, quantity)`.
+pub struct Column<R, F> {
+    offset: usize,
+    _field: PhantomData<fn(&R) -> &F>,
+}
+
+impl<R, F> Clone for Column<R, F> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<R, F> Copy for Column<R, F> {}
+
+impl<R, F: Plain> Column<R, F> {
+    /// For the macro [`column!`](crate::column), which knows both.
+    ///
+    /// # Safety
+    ///
+    /// At this offset every `R` has the field to which `_project` leads.
+    #[doc(hidden)]
+    #[inline(always)]
+    pub const unsafe fn new(offset: usize, _project: fn(&R) -> &F) -> Self {
+        Self { offset, _field: PhantomData }
+    }
+}
+
+/// Names a field of a row, for reads of [some columns only](Columns): `column!(Stock, quantity)`. A field of a field is
+/// named like `column!(Stock, place.shelf)`. The field's type is [`Plain`].
+///
+/// ```
+/// # use hotrow_core::{Column, column};
+/// # #[derive(Clone, Copy)]
+/// struct Stock {
+///     quantity: u32,
+///     name: [u8; 60],
+/// }
+/// let quantity: Column<Stock, u32> = column!(Stock, quantity);
+/// ```
+#[macro_export]
+macro_rules! column {
+    ($row:ty, $($field:tt).+) => {
+        // SAFETY: both name the same field.
+        unsafe {
+            $crate::Column::new(::core::mem::offset_of!($row, $($field).+), |row: &$row| &row.$($field).+)
+        }
+    };
+}
+
+/// One or several columns of a row type: a [`Column`], or a tuple of up to six.
+pub trait Columns<R>: Copy + sealed::Sealed {
+    /// The columns' values.
+    type Values;
+
+    /// Calls `visit` with the place of each column's bytes in the row.
+    #[doc(hidden)]
+    fn for_each(self, visit: impl FnMut(Range<usize>));
+
+    /// Returns the columns' values.
+    ///
+    /// # Safety
+    ///
+    /// The columns' bytes behind `row` are those of a row.
+    #[doc(hidden)]
+    unsafe fn read(self, row: *const R) -> Self::Values;
+
+    /// Returns the columns' values in a row.
+    #[inline(always)]
+    fn of(self, row: &R) -> Self::Values {
+        // SAFETY: it is a row.
+        unsafe { self.read(row) }
+    }
+}
+
+mod sealed {
+    pub trait Sealed {}
+}
+
+impl<R, F> sealed::Sealed for Column<R, F> {}
+
+impl<R, F: Plain> Columns<R> for Column<R, F> {
+    type Values = F;
+
+    #[inline(always)]
+    fn for_each(self, mut visit: impl FnMut(Range<usize>)) {
+        visit(self.offset..self.offset + size_of::<F>());
+    }
+
+    #[inline(always)]
+    unsafe fn read(self, row: *const R) -> F {
+        // SAFETY: the field lies within the row, as the maker promised, and its bytes are a row's.
+        unsafe { row.byte_add(self.offset).cast::<F>().read() }
+    }
+}
+
+macro_rules! tuples {
+    ($(($($column:ident $at:tt),+))+) => {$(
+        impl<$($column: sealed::Sealed),+> sealed::Sealed for ($($column,)+) {}
+
+        impl<R, $($column: Columns<R>),+> Columns<R> for ($($column,)+) {
+            type Values = ($($column::Values,)+);
+
+            #[inline(always)]
+            fn for_each(self, mut visit: impl FnMut(Range<usize>)) {
+                $(self.$at.for_each(&mut visit);)+
+            }
+
+            #[inline(always)]
+            unsafe fn read(self, row: *const R) -> Self::Values {
+                // SAFETY: the caller's promise.
+                unsafe { ($(self.$at.read(row),)+) }
+            }
+        }
+    )+};
+}
+tuples! {
+    (A 0, B 1)
+    (A 0, B 1, C 2)
+    (A 0, B 1, C 2, D 3)
+    (A 0, B 1, C 2, D 3, E 4)
+    (A 0, B 1, C 2, D 3, E 4, F 5)
+}

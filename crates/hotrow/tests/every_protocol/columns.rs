@@ -1,0 +1,126 @@
+//! Reads of some columns of a row.
+
+use crate::support;
+use crate::support::{for_each_protocol, impatient, overtake, whatever_time_it_takes};
+use hotrow::{Engine, Protocol, Table, Value, column};
+
+/// An inline row: no field has the size of a word.
+#[derive(Debug, Clone, Copy, PartialEq, Value)]
+#[value(inline)]
+struct Stock {
+    quantity: u32,
+    sold: [u8; 3],
+    flag: bool,
+    place: Place,
+    tail: [u8; 8],
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Value)]
+#[value(inline)]
+struct Place {
+    shelf: u16,
+    row: [u8; 2],
+}
+
+impl Stock {
+    fn new(seed: u8) -> Self {
+        Self {
+            quantity: u32::from_ne_bytes([seed; 4]),
+            sold: [seed, 2, 3],
+            flag: seed.is_multiple_of(2),
+            place: Place { shelf: u16::from(seed) << 8, row: [seed, 9] },
+            tail: [1, 2, 3, 4, 5, 6, 7, seed],
+        }
+    }
+}
+
+/// A boxed row.
+#[derive(Debug, Clone, PartialEq, Value)]
+struct Note {
+    number: u64,
+    text: String,
+}
+
+/// One table of each kind.
+fn tables<R: Value, P: Protocol>(engine: &Engine<P>) -> [Table<u64, R, P>; 2] {
+    [Table::hash(engine, "hash", 4), Table::ordered(engine, "ordered")]
+}
+
+#[test]
+fn each_column_is_that_of_the_row_as_the_transaction_sees_it() {
+    for_each_protocol!(1, |P| {
+        let engine = support::engine::<P>();
+        for table in tables::<Stock, P>(&engine) {
+            let quantity = column!(Stock, quantity);
+            let rest = (
+                column!(Stock, sold),
+                column!(Stock, flag),
+                column!(Stock, place.shelf),
+                column!(Stock, place.row),
+                column!(Stock, tail),
+            );
+            let expected = |seed| {
+                let row = Stock::new(seed);
+                (row.quantity, (row.sold, row.flag, row.place.shelf, row.place.row, row.tail))
+            };
+            assert!(table.bulk_insert(1, Stock::new(1)));
+            engine
+                .run(|tx| {
+                    let look = |tx: &mut _, key| table.read_columns(tx, &key, (quantity, rest));
+                    assert_eq!(look(tx, 0)?, None, "there is no such row");
+                    assert_eq!(look(tx, 1)?, Some(expected(1)));
+                    table.update(tx, &1, |row| *row = Stock::new(2))?;
+                    assert_eq!(look(tx, 1)?, Some(expected(2)), "an own change");
+                    table.insert(tx, 2, Stock::new(3))?;
+                    assert_eq!(look(tx, 2)?, Some(expected(3)), "an own insertion");
+                    table.delete(tx, &1)?;
+                    assert_eq!(look(tx, 1)?, None, "an own deletion");
+                    Ok(())
+                })
+                .unwrap();
+            assert_eq!(engine.run(|tx| table.read_columns(tx, &1, quantity)), Ok(None), "deleted");
+            assert_eq!(engine.run(|tx| table.read_columns(tx, &2, (quantity, rest))), Ok(Some(expected(3))));
+        }
+    });
+}
+
+#[test]
+fn columns_of_boxed_rows_and_of_immutable_tables_are_read_in_place() {
+    for_each_protocol!(1, |P| {
+        let engine = support::engine::<P>();
+        for table in tables::<Note, P>(&engine) {
+            assert!(table.bulk_insert(1, Note { number: 7, text: "seven".to_owned() }));
+            assert_eq!(engine.run(|tx| table.read_columns(tx, &1, column!(Note, number))), Ok(Some(7)));
+        }
+        let table: Table<u64, Stock, P> = Table::builder(&engine, "immutable").hash(1).immutable().build();
+        assert!(table.bulk_insert(1, Stock::new(5)));
+        let tail = engine.run(|tx| table.read_columns(tx, &1, column!(Stock, tail)));
+        assert_eq!(tail, Ok(Some(Stock::new(5).tail)));
+    });
+}
+
+#[test]
+fn a_column_that_was_read_is_a_read_of_its_row() {
+    for_each_protocol!(2, |P| {
+        let engine = impatient::<P>();
+        let table: Table<u64, Stock, P> = Table::hash(&engine, "stock", 4);
+        assert!(table.bulk_insert(1, Stock::new(0)));
+        let quantity = column!(Stock, quantity);
+        let mut others = 0;
+        let taken = whatever_time_it_takes(|| {
+            engine.run(|tx| {
+                let seen = table.read_columns(tx, &1, quantity)?.expect("the row exists");
+                if tx.attempt_number() == 0
+                    && overtake(&engine, |tx| table.update(tx, &1, |row| row.quantity += 1).map(drop))
+                {
+                    others += 1;
+                }
+                // Not by `update`, which reads the row again.
+                table.replace(tx, &1, Stock { quantity: seen + 1, ..Stock::new(0) })
+            })
+        });
+        assert_eq!(taken, Ok(true));
+        let left = engine.run(|tx| table.read_columns(tx, &1, quantity)).unwrap();
+        assert_eq!(left, Some(others + 1), "no change is lost");
+    });
+}
