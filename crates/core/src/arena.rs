@@ -21,6 +21,13 @@ impl Arena {
         self.bump.alloc_layout(layout).as_ptr()
     }
 
+    /// Returns a copy of some values, which stays in place until the next [`reset`](Self::reset).
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    pub(crate) fn allocate_copies<T: Copy>(&self, values: &[T]) -> &[T] {
+        self.used.set(true);
+        self.bump.alloc_slice_copy(values)
+    }
+
     /// Takes all memory back. Drops nothing.
     #[inline]
     pub(crate) fn reset(&mut self) {

@@ -438,19 +438,78 @@ impl<P: Protocol> Attempt<P> {
         (observed, unsafe { observer.as_ref() })
     }
 
-    /// Checks that all observed buckets and leaves are unchanged.
+    /// Checks that everything observed of buckets and leaves has held until now: the node is unchanged, or the object has
+    /// looked again and found no change in the part that was observed.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn check_structures(&self) -> Result<(), ConflictCause> {
+        self.check_structures_by(Self::still_holds)
+    }
+
+    /// Checks the observations of buckets and leaves. `still_holds` decides, by their numbers, on those whose node has
+    /// changed.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    pub fn check_structures_by(&self, still_holds: impl Fn(&Self, u32) -> bool) -> Result<(), ConflictCause> {
         if self.structures.is_empty() {
             return Ok(());
         }
-        match self.structures.first_changed(self.pin().guard()) {
+        match self.structures.first_changed(0..self.structures.len(), self.pin().guard()) {
             None => Ok(()),
-            Some(position) => Err(ConflictCause {
-                reason: Reason::StructureChanged,
-                target: ConflictTarget::Structure(position as u32),
-            }),
+            Some(first) => self.check_changed_structures(first, still_holds),
         }
+    }
+
+    #[cold]
+    fn check_changed_structures(
+        &self,
+        first: usize,
+        still_holds: impl Fn(&Self, u32) -> bool,
+    ) -> Result<(), ConflictCause> {
+        let end = self.structures.len();
+        let mut changed = Some(first);
+        while let Some(number) = changed {
+            if !still_holds(self, number as u32) {
+                return Err(ConflictCause {
+                    reason: Reason::StructureChanged,
+                    target: ConflictTarget::Structure(number as u32),
+                });
+            }
+            changed = self.structures.first_changed(number + 1..end, self.pin().guard());
+        }
+        Ok(())
+    }
+
+    /// True if the object can look again at what it has observed: the observation is one of a part of a node.
+    pub fn is_of_part(&self, observation: u32) -> bool {
+        self.structures.seen(observation as usize).is_some()
+    }
+
+    /// True if the object has looked again at the part of a node that was observed, and has found no change.
+    pub fn still_holds(&self, observation: u32) -> bool {
+        let Some(seen) = self.structures.seen(observation as usize) else { return false };
+        let (_, object) = self.observation(observation);
+        // SAFETY: the observer has kept it for this observation, in the arena of this attempt, which is pinned.
+        unsafe { object.still_holds(seen, &|segment| self.has_made(segment), self.pin()) }
+    }
+
+    /// True if the attempt has made a segment.
+    fn has_made(&self, segment: NonNull<P::Header>) -> bool {
+        self.items.find(segment).is_some_and(|id| self.items.get(id).is(Flags::INSERTED))
+    }
+
+    /// Keeps what the object saw in the part of the node that it observed last; see
+    /// [`Transaction::keep_seen`](crate::Transaction::keep_seen).
+    #[inline]
+    pub(crate) fn keep_seen<S: Copy, E: Copy>(
+        &mut self,
+        elements: &[E],
+        seen: impl FnOnce(NonNull<[E]>) -> S,
+    ) {
+        if !self.structures.is_open() {
+            return;
+        }
+        let elements = NonNull::from(self.arena.allocate_copies(elements));
+        let seen = NonNull::new(self.allocate(seen(elements))).expect("the arena's memory");
+        self.structures.keep_seen(seen);
     }
 
     /// Checks the predicates of all items. `holds` evaluates one with [`predicate_holds`](Self::predicate_holds), and

@@ -187,4 +187,22 @@ pub unsafe trait Object<P: Protocol>: Send + Sync {
     unsafe fn predicate_holds(&self, _item: &Item<P>) -> bool {
         true
     }
+
+    /// Looks again at the part of a bucket or leaf that was observed, because the node has changed since. True if no key
+    /// has come or gone there that a commit has made present or absent, and none is about to. Changes that the attempt
+    /// has made itself do not count; `is_own` tells the segments that it has made. It runs no users' code.
+    ///
+    /// True means that the fact observed has held from the observation until the call began.
+    ///
+    /// # Safety
+    ///
+    /// `seen` is what this object has [kept](crate::Transaction::keep_seen) for an observation under the pin.
+    unsafe fn still_holds(
+        &self,
+        _seen: NonNull<u8>,
+        _is_own: &dyn Fn(NonNull<P::Header>) -> bool,
+        _pin: &Pin,
+    ) -> bool {
+        false
+    }
 }

@@ -135,6 +135,27 @@ impl<P: Protocol> Transaction<'_, P> {
         }
     }
 
+    /// Keeps what the object saw in the part of the node that it has observed last. If the node changes, the object can
+    /// then [look again](Object::still_holds) at that part, instead of losing for a change elsewhere in the node.
+    ///
+    /// `seen` gets `elements` as copied into the attempt's memory, and returns what is to be kept. It is not called if
+    /// nothing was observed, or if an earlier observation includes this one. Without this call the observation stands for
+    /// the whole node.
+    ///
+    /// # Safety
+    ///
+    /// The object of the last observation can work with what `seen` returns.
+    #[inline]
+    pub unsafe fn keep_seen<S: Copy, E: Copy>(
+        &mut self,
+        elements: &[E],
+        seen: impl FnOnce(NonNull<[E]>) -> S,
+    ) {
+        if P::TRACKS_READS {
+            self.attempt.keep_seen(elements, seen);
+        }
+    }
+
     /// True if a bucket or leaf may be changed: it is locked for that, now if not before, or the protocol does not lock
     /// ranges. If false, [`lock_to_change`](Self::lock_to_change) waits for the lock.
     #[cfg_attr(not(debug_assertions), inline(always))]

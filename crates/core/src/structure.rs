@@ -5,6 +5,22 @@
 //! commit, as Silo does with its node set and STO with its bucket and leaf versions (sto §4.1, "Absent
 //! elements"): an insert or remove bumps the word, so no scan and no failed lookup is ever a phantom.
 //!
+//! # Parts of a node
+//!
+//! A change of the word says that some key has come or gone, not which one. So the object may keep, with an observation,
+//! what it saw in the part of the node that it looked at: the bounds of a scan, the key of a lookup, and the records there
+//! ([`Transaction::keep_seen`](crate::Transaction::keep_seen)). If the word differs at a check, the object looks again
+//! ([`Object::still_holds`](crate::Object::still_holds)). It may accept the observation only if **no key that a commit has
+//! made present or absent has come or gone in that part since the observation**. This is what an unchanged word proves,
+//! too, at the same moment: the fact that was observed has held from the observation until the check. So whatever a
+//! protocol concludes from the check remains true, and no protocol knows of the difference. An observation for which
+//! nothing is kept stands for the whole node.
+//!
+//! It would not be enough that the same keys are *there*. A key that came and went may have been seen by others in
+//! between. An attempt that counted on its absence would then come before and after them.
+//!
+//! # The word
+//!
 //! The same word is the latch under which the index changes the node, and the sequence number with which readers check
 //! that they did not read during a change. Above the sequence number it has the node's own number, by which a protocol
 //! that locks ranges finds the lock. Addresses would not do, as they differ from one run of a simulation to the next.
@@ -13,6 +29,7 @@ use crate::address_map::AddressMap;
 use crossbeam_epoch::Guard;
 use hotrow_sync::atomic::{AtomicU64, Ordering, fence};
 use hotrow_sync::spin::Spin;
+use std::ops::Range;
 use std::ptr::NonNull;
 
 const LOCKED: u64 = 1;
@@ -185,11 +202,31 @@ pub enum StructureChange {
     },
 }
 
-/// The nodes that an attempt has observed.
+/// An observation in an attempt's set.
+#[derive(Debug, Clone, Copy)]
+struct Entry {
+    observed: Observed,
+    /// What the object keeps to look again at its part of the node, in the attempt's arena. Without it, the observation
+    /// stands for the whole node.
+    seen: Option<NonNull<u8>>,
+    /// The number of another observation of the same node; `NO_ENTRY` at the end of the chain.
+    next: u32,
+}
+
+const NO_ENTRY: u32 = u32::MAX;
+
+/// The observations of an attempt.
+///
+/// Observations of the same node are in one chain. Its head is the first of them, so `heads` numbers the nodes and not
+/// the observations.
 #[derive(Debug)]
 pub(crate) struct StructureSet {
-    entries: Vec<Observed>,
+    entries: Vec<Entry>,
+    /// The number of the first observation of each node.
+    heads: Vec<u32>,
     map: AddressMap,
+    /// True if the last observation is new and nothing has been kept for it yet.
+    is_open: bool,
 }
 
 /// An observation contradicts an earlier one of the same node.
@@ -201,75 +238,127 @@ pub(crate) struct Contradiction {
 
 impl StructureSet {
     pub(crate) fn new() -> Self {
-        Self { entries: Vec::new(), map: AddressMap::new(if cfg!(test) { 2 } else { 64 }) }
+        Self::with_nodes(if cfg!(test) { 2 } else { 64 })
     }
 
     /// Makes a set for few observations.
     pub(crate) fn small() -> Self {
-        Self { entries: Vec::new(), map: AddressMap::new(2) }
+        Self::with_nodes(2)
+    }
+
+    fn with_nodes(capacity: usize) -> Self {
+        Self { entries: Vec::new(), heads: Vec::new(), map: AddressMap::new(capacity), is_open: false }
     }
 
     pub(crate) fn clear(&mut self) {
         self.entries.clear();
+        self.heads.clear();
         self.map.clear();
+        self.is_open = false;
     }
 
     pub(crate) fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    fn position(&self, node: NonNull<StructureVersion>) -> Option<usize> {
-        let entries = &self.entries;
-        self.map.find(node.addr().get(), |index| entries[index].node.addr().get()).map(|at| at as usize)
+    /// Returns the number of the first observation of a node.
+    fn head(&self, node: NonNull<StructureVersion>) -> Option<u32> {
+        let Self { entries, heads, map, .. } = self;
+        let address_of = |index: usize| entries[heads[index] as usize].observed.node.addr().get();
+        map.find(node.addr().get(), address_of).map(|at| heads[at as usize])
     }
 
-    /// Adds an observation. True if the node was not observed before.
+    /// Adds an observation. False if an earlier one of the whole node, at the same version, includes it.
+    ///
+    /// An earlier observation of a part of the node does not contradict one at another version: whether its part is
+    /// unchanged is decided when it is checked.
     pub(crate) fn observe(&mut self, observed: Observed) -> Result<bool, Contradiction> {
-        let Self { entries, map } = self;
-        match map.find_or_enter(observed.node.addr().get(), |index| entries[index].node.addr().get()) {
+        let Self { entries, heads, map, is_open } = self;
+        let number = entries.len() as u32;
+        let address_of = |index: usize| entries[heads[index] as usize].observed.node.addr().get();
+        let next = match map.find_or_enter(observed.node.addr().get(), address_of) {
             Err(_) => {
-                entries.push(observed);
-                Ok(true)
+                heads.push(number);
+                NO_ENTRY
             }
-            Ok(at) if entries[at as usize].version == observed.version => Ok(false),
-            Ok(at) => Err(Contradiction { position: at as usize }),
+            Ok(at) => {
+                let head = heads[at as usize];
+                // The newest one comes right behind the head.
+                let next = entries[head as usize].next;
+                let newest = if next == NO_ENTRY { head } else { next };
+                let Entry { observed: earlier, seen, .. } = entries[newest as usize];
+                if seen.is_none() {
+                    *is_open = false;
+                    return match earlier.version == observed.version {
+                        true => Ok(false),
+                        false => Err(Contradiction { position: newest as usize }),
+                    };
+                }
+                entries[head as usize].next = number;
+                next
+            }
+        };
+        entries.push(Entry { observed, seen: None, next });
+        *is_open = true;
+        Ok(true)
+    }
+
+    /// True if [`keep_seen`](Self::keep_seen) applies to the last observation: it was added, and nothing is kept for it.
+    #[inline]
+    pub(crate) fn is_open(&self) -> bool {
+        self.is_open
+    }
+
+    /// Makes the last observation one of a part of its node, at which the object can look again by `seen`.
+    pub(crate) fn keep_seen(&mut self, seen: NonNull<u8>) {
+        debug_assert!(self.is_open);
+        if std::mem::take(&mut self.is_open)
+            && let Some(last) = self.entries.last_mut()
+        {
+            last.seen = Some(seen);
         }
     }
 
     /// Follows a change that the attempt itself has made.
     pub(crate) fn follow(&mut self, change: StructureChange) {
-        match change {
-            StructureChange::Bumped { node, before, after } => {
-                if let Some(at) = self.position(node)
-                    && self.entries[at].version == before
-                {
-                    self.entries[at].version = after;
+        let (StructureChange::Bumped { node, before, .. }
+        | StructureChange::Split { from: node, before, .. }) = change;
+        let mut at = self.head(node).unwrap_or(NO_ENTRY);
+        while at != NO_ENTRY {
+            let entry = &mut self.entries[at as usize];
+            let Entry { seen, next, .. } = *entry;
+            if entry.observed.version == before {
+                match change {
+                    StructureChange::Bumped { after, .. } => entry.observed.version = after,
+                    StructureChange::Split { node, version, .. } => {
+                        // A new node was not observed before, so nothing is contradicted.
+                        let first = self.observe(Observed { node, version });
+                        debug_assert!(first.is_ok());
+                        if let (Some(seen), true) = (seen, self.is_open) {
+                            self.keep_seen(seen);
+                        }
+                        self.is_open = false;
+                    }
                 }
             }
-            StructureChange::Split { from, before, node, version } => {
-                if let Some(at) = self.position(from)
-                    && self.entries[at].version == before
-                {
-                    // A new node was not observed before, so nothing is contradicted.
-                    let first = self.observe(Observed { node, version });
-                    debug_assert_eq!(first, Ok(true));
-                }
-            }
+            at = next;
         }
     }
 
-    /// Returns the number of the first observed node that has changed since, if any.
+    /// Returns the number of the first observation in `among` whose node has changed since, if any.
     #[inline]
-    pub(crate) fn first_changed(&self, _guard: &Guard) -> Option<usize> {
-        self.entries
+    pub(crate) fn first_changed(&self, among: Range<usize>, _guard: &Guard) -> Option<usize> {
+        let first = among.start;
+        self.entries[among]
             .iter()
             // SAFETY: the node was observed under this attempt's pinned epoch, so it is still in memory.
-            .position(|entry| !unsafe { entry.node.as_ref() }.unchanged(entry.version))
+            .position(|entry| !unsafe { entry.observed.node.as_ref() }.unchanged(entry.observed.version))
+            .map(|position| first + position)
     }
 
-    /// Returns the number of the observation of a node, if it was observed.
+    /// Returns the number of the first observation of a node, if it was observed.
     pub(crate) fn number_of(&self, node: NonNull<StructureVersion>) -> Option<usize> {
-        self.position(node)
+        self.head(node).map(|number| number as usize)
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -277,7 +366,12 @@ impl StructureSet {
     }
 
     pub(crate) fn get(&self, position: usize) -> Observed {
-        self.entries[position]
+        self.entries[position].observed
+    }
+
+    /// Returns what was kept for an observation.
+    pub(crate) fn seen(&self, position: usize) -> Option<NonNull<u8>> {
+        self.entries[position].seen
     }
 }
 
@@ -336,10 +430,11 @@ mod tests {
         set.follow(StructureChange::Split { from: node, before: version, node: (&split).into(), version: 0 });
         set.follow(StructureChange::Bumped { node, before: version, after });
         let guard = crossbeam_epoch::pin();
-        assert_eq!(set.first_changed(&guard), None);
+        let first_changed = |set: &StructureSet| set.first_changed(0..set.len(), &guard);
+        assert_eq!(first_changed(&set), None);
         split.lock().unwrap();
         split.unlock_changed();
-        assert_eq!(set.first_changed(&guard), Some(1));
+        assert_eq!(first_changed(&set), Some(1));
 
         let node = NonNull::from(&others);
         set.clear();
@@ -349,7 +444,44 @@ mod tests {
         others.lock().unwrap();
         let after = others.unlock_changed();
         set.follow(StructureChange::Bumped { node, before, after });
-        assert_eq!(set.first_changed(&guard), Some(0), "somebody else changed it before");
+        assert_eq!(first_changed(&set), Some(0), "somebody else changed it before");
         assert_eq!(set.observe(Observed { node, version: after }), Err(Contradiction { position: 0 }));
+    }
+
+    #[test]
+    fn observations_of_parts_of_a_node_are_followed_and_checked_one_by_one() {
+        let (mine, split) = (StructureVersion::new(), StructureVersion::new());
+        let node = NonNull::from(&mine);
+        let mut set = StructureSet::new();
+        let (mut first, mut second, mut third) = (1u8, 2u8, 3u8);
+        let seen = [&mut first, &mut second, &mut third].map(NonNull::from);
+        let bump = || {
+            mine.lock().unwrap();
+            mine.unlock_changed()
+        };
+        // Two parts at the first version, and one at the second.
+        for part in [0, 1] {
+            assert_eq!(set.observe(Observed { node, version: 0 }), Ok(true));
+            assert!(set.is_open());
+            set.keep_seen(seen[part]);
+        }
+        let version = bump();
+        assert_eq!(set.observe(Observed { node, version }), Ok(true), "only the parts can tell");
+        set.keep_seen(seen[2]);
+        // The attempt's own split concerns the third only: somebody else has changed the node before.
+        let after = bump();
+        set.follow(StructureChange::Split { from: node, before: version, node: (&split).into(), version: 0 });
+        set.follow(StructureChange::Bumped { node, before: version, after });
+        let guard = crossbeam_epoch::pin();
+        let changed: Vec<_> = (0..4).map(|at| set.first_changed(at..at + 1, &guard)).collect();
+        assert_eq!(changed, [Some(0), Some(1), None, None]);
+        let kept: Vec<_> = (0..4).map(|at| set.seen(at)).collect();
+        assert_eq!(kept, [Some(seen[0]), Some(seen[1]), Some(seen[2]), Some(seen[2])]);
+        // An observation of the whole node includes later ones at its version, and contradicts the others.
+        assert_eq!(set.observe(Observed { node, version: after }), Ok(true));
+        assert_eq!(set.observe(Observed { node, version: after }), Ok(false));
+        assert!(!set.is_open(), "it must not become one of a part");
+        assert_eq!(set.observe(Observed { node, version: bump() }), Err(Contradiction { position: 4 }));
+        assert_eq!(set.number_of(node), Some(0));
     }
 }

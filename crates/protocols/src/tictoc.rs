@@ -48,8 +48,7 @@
 //! - *absence observed, then a record found dead.* The second case applies; the dead record was read besides.
 //!
 //! In each case the later commit's timestamp is not below the earlier one's, and if both are the same the later
-//! commit takes it later. An insertion that is rolled back has changed a node, which aborts everybody who observed
-//! it, and need not raise the floor. A lookup that finds a record depends on the record only. An empty leaf whose
+//! commit takes it later. An insertion that is rolled back makes nothing present, and need not raise the floor. A lookup that finds a record depends on the record only. An empty leaf whose
 //! range goes to its neighbour is checked by its observers before it is retired, and an insertion into the neighbour
 //! comes after that.
 //!

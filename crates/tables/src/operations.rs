@@ -1,6 +1,6 @@
 //! The operations on rows.
 
-use crate::index::{Keyed, Lookup};
+use crate::index::{Direction, Keyed, Lookup};
 use crate::key::{Image, Key};
 use crate::record::{Pending, Record, Snapshot, State};
 use crate::storage::{Shared, tag};
@@ -8,6 +8,7 @@ use hotrow_core::{
     Abort, Cell, Columns, ItemId, Misuse, Observed, Protocol, ReadValue, StructureChange, Transaction, Value,
 };
 use std::mem::MaybeUninit;
+use std::ops::Bound;
 use std::ptr::NonNull;
 
 type Tx<'w, P> = Transaction<'w, P>;
@@ -69,10 +70,20 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
                 Lookup::Absent(observed) => {
                     // SAFETY: the node is this table's; the operation called `enter`.
                     if unsafe { tx.observe(self, observed) }? {
+                        self.keep_absence(tx, observed, key);
                         return Ok(None);
                     }
                 }
             }
+        }
+    }
+
+    /// Makes the attempt's last observation, which was of a failed lookup, one of this key only.
+    #[inline]
+    fn keep_absence(&self, tx: &mut Tx<'_, P>, observed: Observed, key: &K) {
+        if self.index.is_ordered() {
+            let image = Bound::Included(key.image());
+            self.index.keep_part(tx, observed, (image, image), Direction::Ascending, &[]);
         }
     }
 
@@ -106,6 +117,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
             let name = |bytes: &mut Vec<u8>| key.image().put_bytes(bytes);
             // SAFETY: the node is this table's; the operation called `enter`.
             if unsafe { tx.observe_absence(self, observed, key, &name) }? {
+                self.keep_absence(tx, observed, key);
                 return Ok(None);
             }
             match self.index.get(key, tx.pin()) {

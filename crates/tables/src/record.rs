@@ -4,7 +4,8 @@
 //!
 //! A record is *reserved* when an insert puts it into the index, locked by the inserting attempt from the start
 //! ("poisoned", sto §4.1): other attempts find it but cannot read it. The inserter's commit makes it *present*; its
-//! abort makes it *dead*. A committed delete makes a present record dead. A dead record never comes back: the attempt
+//! abort makes it *withdrawn*. A committed delete makes a present record *dead*. Withdrawn records are treated as dead
+//! ones are, except that nobody can have found them present. A dead record never comes back: the attempt
 //! that made it dead removes it from the index in its cleanup, and an insert of the same key makes a new record. The
 //! thread that removes a record from the index retires it through the epoch.
 //!
@@ -53,6 +54,7 @@ pub(crate) enum State {
     Reserved = 0,
     Present = 1,
     Dead = 2,
+    Withdrawn = 3,
 }
 
 /// A state and a raw copy of the row, which may be torn until the protocol has validated the load.
@@ -115,7 +117,8 @@ impl<K: Key, R: Value, P: Protocol> Record<K, R, P> {
         match self.body.state.load(Ordering::Relaxed) {
             0 => State::Reserved,
             1 => State::Present,
-            _ => State::Dead,
+            2 => State::Dead,
+            _ => State::Withdrawn,
         }
     }
 

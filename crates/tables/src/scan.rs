@@ -121,7 +121,10 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
                 position.into_iter().for_each(|position| cursor.go_back(position));
                 continue;
             }
-            for &key in leaf.records {
+            let mut bounds = leaf.bounds;
+            let mut visited = leaf.records;
+            let mut enough = false;
+            for (at, &key) in leaf.records.iter().enumerate() {
                 // SAFETY: the table's index holds keys of its records; found under the attempt's pinned epoch.
                 let record = unsafe { Record::<K, R, P>::of_key(key) };
                 // SAFETY: found in the index under the attempt's pinned epoch.
@@ -139,8 +142,22 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
                     }
                 };
                 if flow.is_some_and(|flow| flow.is_break()) {
-                    return Ok(());
+                    enough = true;
+                    // The scan depends on nothing behind this key.
+                    visited = &leaf.records[..=at];
+                    let last = Bound::Included(key.image());
+                    match direction {
+                        Direction::Ascending => bounds.1 = last,
+                        Direction::Descending => bounds.0 = last,
+                    }
+                    break;
                 }
+            }
+            if !self.immutable {
+                self.index.keep_part(tx, leaf.observed, bounds, direction, visited);
+            }
+            if enough {
+                return Ok(());
             }
         }
     }

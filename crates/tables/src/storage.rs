@@ -7,6 +7,8 @@
 //!
 //! - a lookup that finds a row reads the record; a lookup that finds none observes the bucket or leaf;
 //! - a scan observes each leaf it covers and reads each record in range;
+//! - if a leaf's version has changed at the check, the table looks again at the part that was observed
+//!   ([`Object::still_holds`]): only changes there abort the attempt;
 //! - an insert puts a locked record into the index at once, which changes the leaf's version, so that an attempt that
 //!   observed the key's absence fails; from then on the record's version guards the key;
 //! - an update or a delete is a pending write of the record; the commit of a delete makes the record dead, and its
@@ -19,7 +21,7 @@
 //! so that an aborted insert can also fail an observer.
 
 use crate::groups::Groups;
-use crate::index::{Cursor, Direction, HashIndex, Insertion, Keyed, Lookup, OrderedIndex};
+use crate::index::{Cursor, Direction, HashIndex, Insertion, Keyed, LeafPart, Lookup, OrderedIndex};
 use crate::key::{Image, Key};
 use crate::queue::{GroupOf, LastKeys};
 use crate::record::{Pending, Record, RecordKey, State};
@@ -28,7 +30,7 @@ use foldhash::fast::FixedState;
 use hotrow_core::history::WriteKind;
 use hotrow_core::{
     Cell, EngineId, Item, Object, ObjectMeta, Observed, Pin, Protocol, StructureChange, StructureVersion,
-    Value, contained,
+    Transaction, Value, contained,
 };
 use std::hash::BuildHasher;
 use std::marker::PhantomData;
@@ -154,7 +156,31 @@ impl<K: Key, R: Value, P: Protocol> Index<K, R, P> {
         let key = Record::key_of(record);
         match &self.keys {
             KeyIndex::Hash(index) => index.remove(key, pin.guard(), changed),
-            KeyIndex::Ordered(index) => index.remove(key, pin.guard(), changed),
+            KeyIndex::Ordered(index) => {
+                // SAFETY: the caller has the record, so it is in memory.
+                let was_present = unsafe { record.as_ref() }.state() == State::Dead;
+                index.remove(key, was_present, pin.guard(), changed)
+            }
+        }
+    }
+
+    /// Makes the attempt's last observation, which was of a leaf, one of a part of it: between two bounds, with these
+    /// records. It does nothing in an index without order.
+    #[inline]
+    pub(crate) fn keep_part(
+        &self,
+        tx: &mut Transaction<'_, P>,
+        observed: Observed,
+        (low, high): (Bound<K::Image>, Bound<K::Image>),
+        direction: Direction,
+        records: &[NonNull<RecordKey<K>>],
+    ) {
+        let KeyIndex::Ordered(index) = &self.keys else { return };
+        let guard = tx.pin().guard();
+        // SAFETY: the leaf was observed in this index under the attempt's pin, and the table can work with its parts.
+        unsafe {
+            let Some(marks) = index.marks(observed, guard) else { return };
+            tx.keep_seen(records, |records| LeafPart { low, high, direction, marks, records });
         }
     }
 
@@ -393,7 +419,7 @@ unsafe impl<K: Key, R: Value, P: Protocol> Object<P> for Shared<K, R, P> {
             // The attempt has held the lock since the insertion. Another attempt that has taken the lock from this
             // wounded one may read the state meanwhile; it treats both states alike.
             // SAFETY: as in `install`.
-            unsafe { Record::<K, R, P>::at(item.segment()) }.set_state(State::Dead);
+            unsafe { Record::<K, R, P>::at(item.segment()) }.set_state(State::Withdrawn);
         }
         // SAFETY: an attempt that is undone has installed nothing.
         unsafe { discard_payload::<R, P>(item, pin) };
@@ -409,6 +435,26 @@ unsafe impl<K: Key, R: Value, P: Protocol> Object<P> for Shared<K, R, P> {
         };
         if killed {
             self.remove_dead(item.segment().cast(), pin, &mut |_| ());
+        }
+    }
+
+    unsafe fn still_holds(
+        &self,
+        seen: NonNull<u8>,
+        is_own: &dyn Fn(NonNull<P::Header>) -> bool,
+        pin: &Pin,
+    ) -> bool {
+        let KeyIndex::Ordered(index) = &self.index.keys else { return false };
+        // The attempt's own insertions are no change, and those of others that were rolled back have never been seen.
+        let is_void = |key| {
+            // SAFETY: a record of this table, found in its index under the pin.
+            let record = unsafe { Record::<K, R, P>::of_key(key) };
+            // SAFETY: as above.
+            is_own(Record::address(record)) || unsafe { record.as_ref() }.state() == State::Withdrawn
+        };
+        // SAFETY: kept by `keep_part`, for a leaf of this index and under this pin: the caller's promise.
+        unsafe {
+            index.still_holds(seen.cast::<LeafPart<K::Image, RecordKey<K>>>().as_ref(), is_void, pin.guard())
         }
     }
 

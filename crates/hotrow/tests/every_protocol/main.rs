@@ -30,6 +30,7 @@ mod inputs;
 mod interleavings;
 mod model;
 mod objects;
+mod observed_parts;
 mod own_changes;
 mod panics;
 mod phantoms;

@@ -15,7 +15,7 @@ mod testing;
 
 pub(crate) use hash::HashIndex;
 pub use ordered::Direction;
-pub(crate) use ordered::{Cursor, OrderedIndex};
+pub(crate) use ordered::{Cursor, LeafPart, OrderedIndex};
 
 use hotrow_core::Observed;
 use std::ptr::NonNull;

@@ -18,6 +18,8 @@ mutants! { Mutant:
     PublishedEarly = "versions-published-before-their-values",
     /// Buckets and leaves are not checked at commit.
     PhantomsUnchecked = "unchecked-phantoms",
+    /// A part of a leaf that was observed is not looked at again when the leaf has changed.
+    PartsUnseen = "changed-leaves-accepted-unseen",
     /// An attempt reads a snapshot of when it began, and commits on it however old it is.
     StaleSnapshot = "stale-snapshot",
     /// Only reads of what is also written are checked (snapshot isolation's first committer wins).
@@ -154,7 +156,11 @@ impl Mutant {
                 return Err(ConflictCause::item(Reason::ReadChanged, id));
             }
         }
-        if self.fault == Fault::PhantomsUnchecked { Ok(()) } else { attempt.check_structures() }
+        match self.fault {
+            Fault::PhantomsUnchecked => Ok(()),
+            Fault::PartsUnseen => attempt.check_structures_by(Attempt::is_of_part),
+            _ => attempt.check_structures(),
+        }
     }
 
     fn check_predicates(&self, attempt: &mut Attempt<Self>) -> Result<(), ConflictCause> {

@@ -241,13 +241,13 @@ where
             return;
         }
         // `left` was the root when its version was read, and a root that is replaced changes its version.
-        debug_assert_eq!(self.root.load(Ordering::Relaxed), left.as_ptr());
+        debug_assert_eq!(self.top.root.load(Ordering::Relaxed), left.as_ptr());
         let root = Inner::<ImageOf<T>>::allocate(left);
         // SAFETY: just allocated, and no other thread has it.
         unsafe { root.as_ref() }.insert_after(0, separator, right);
         self.inners.fetch_add(1, Ordering::Relaxed);
         // Release: pairs with the acquire in `OrderedIndex::root`.
-        self.root.store(root.cast().as_ptr(), Ordering::Release);
+        self.top.root.store(root.cast().as_ptr(), Ordering::Release);
     }
 }
 

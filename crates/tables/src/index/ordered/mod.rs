@@ -35,6 +35,9 @@
 //! So a transaction that has observed all leaves of a range detects at commit every key inserted or removed within
 //! it: Silo's node set, and the leaf versions that a scan keeps in sto §4.1.
 //!
+//! A changed version does not tell which keys have come or gone. A transaction that observes [a part](part) of a leaf only
+//! may look again at that part.
+//!
 //! # Writers
 //!
 //! An insertion or removal finds its leaf like a reader and latches it only at the version read. So the earlier reads
@@ -67,12 +70,14 @@
 mod finger;
 mod insert;
 mod node;
+mod part;
 mod remove;
 mod scan;
 #[cfg(all(test, not(loom)))]
 mod tests;
 
 use finger::Finger;
+pub(crate) use part::LeafPart;
 pub(crate) use scan::Cursor;
 pub use scan::Direction;
 
@@ -83,7 +88,7 @@ use crossbeam_utils::CachePadded;
 use hotrow_core::epoch::Guard;
 use hotrow_core::{Observed, StructureVersion};
 use hotrow_sync::Mutex;
-use hotrow_sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+use hotrow_sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 use node::{Inner, Kind, Leaf, Node, Reached};
 use std::marker::PhantomData;
 use std::ptr::NonNull;
@@ -100,12 +105,19 @@ where
     T::Key: Key,
 {
     /// Padded: every operation reads it.
-    root: CachePadded<AtomicPtr<Node>>,
+    top: CachePadded<Top>,
     /// Held while an empty leaf is unlinked.
     unlinking: CachePadded<Mutex<()>>,
     leaves: AtomicUsize,
     inners: AtomicUsize,
     _records: PhantomData<T>,
+}
+
+/// The root, and what scans and failed lookups read besides.
+struct Top {
+    root: AtomicPtr<Node>,
+    /// The number of times that leaves' numbers of removals have ceased to tell of earlier removals; see [`part`].
+    era: AtomicU64,
 }
 
 /// One inner node on the path to a leaf, as it was read.
@@ -137,7 +149,7 @@ where
     pub(crate) fn new() -> Self {
         let root = Leaf::<ImageOf<T>, T>::allocate(0).cast();
         Self {
-            root: CachePadded::new(AtomicPtr::new(root.as_ptr())),
+            top: CachePadded::new(Top { root: AtomicPtr::new(root.as_ptr()), era: AtomicU64::new(0) }),
             unlinking: CachePadded::default(),
             leaves: AtomicUsize::new(1),
             inners: AtomicUsize::new(0),
@@ -148,7 +160,7 @@ where
     #[cfg_attr(not(debug_assertions), inline(always))]
     fn root<'g>(&self, guard: &'g Guard) -> Reached<'g, ImageOf<T>, T> {
         // Acquire: pairs with the release in `insert` and `remove`, so that the node's kind is visible.
-        let root = self.root.load(Ordering::Acquire);
+        let root = self.top.root.load(Ordering::Acquire);
         // SAFETY: never null; the root is part of the tree.
         unsafe { Reached::new(NonNull::new_unchecked(root), guard) }
     }
@@ -169,7 +181,7 @@ where
         let mut version = here.node().version.stable()?;
         interleaving_point();
         // Relaxed: ordered after the acquire in `stable`.
-        if self.root.load(Ordering::Relaxed) != here.pointer().as_ptr() {
+        if self.top.root.load(Ordering::Relaxed) != here.pointer().as_ptr() {
             return None;
         }
         loop {
@@ -277,8 +289,8 @@ where
     pub(crate) fn drain(&mut self, visit: &mut dyn FnMut(NonNull<T>)) {
         let empty = Leaf::<ImageOf<T>, T>::allocate(0).cast();
         // Relaxed: `&mut self` proves that no other thread uses the tree.
-        let root = self.root.load(Ordering::Relaxed);
-        self.root.store(empty.as_ptr(), Ordering::Relaxed);
+        let root = self.top.root.load(Ordering::Relaxed);
+        self.top.root.store(empty.as_ptr(), Ordering::Relaxed);
         self.leaves.store(1, Ordering::Relaxed);
         self.inners.store(0, Ordering::Relaxed);
         // SAFETY: the tree is cut off, and `&mut self` proves that no other thread is in it.
@@ -322,6 +334,8 @@ where
     fn drop(&mut self) {
         // Relaxed: `&mut self` proves that no other thread uses the tree.
         // SAFETY: never null, and no other thread can reach it.
-        unsafe { free_below::<T>(NonNull::new_unchecked(self.root.load(Ordering::Relaxed)), &mut |_| ()) };
+        unsafe {
+            free_below::<T>(NonNull::new_unchecked(self.top.root.load(Ordering::Relaxed)), &mut |_| ())
+        };
     }
 }

@@ -16,16 +16,19 @@ pub(super) const CHILDREN: usize = if cfg!(test) { 4 } else { 63 };
 
 /// The value of [`Node::run`] when the position of the last insertion is not known.
 const NO_RUN: u8 = u8::MAX;
-const _: () = assert!(LEAF_ENTRIES < NO_RUN as usize);
+const _: () = assert!(LEAF_ENTRIES < NO_RUN as usize && CHILDREN <= u8::MAX as usize);
 
 /// The head of every node.
 #[repr(C)]
 pub(super) struct Node {
     /// Latch and version.
     pub(super) version: StructureVersion,
+    /// The number of records that were removed from a leaf, modulo 2^32, those of the leaves that it was split off
+    /// included. Only records that some commit had made present count.
+    removals: AtomicU32,
     /// The number of entries of a leaf, or of children of an inner node. It never exceeds the capacity, at whatever
     /// moment it is read.
-    count: AtomicU32,
+    count: AtomicU8,
     is_leaf: bool,
     /// In a leaf, the position after the last insertion, where the next key of an ascending run goes.
     run: AtomicU8,
@@ -35,7 +38,8 @@ impl Node {
     fn new(is_leaf: bool, number: usize) -> Self {
         Self {
             version: StructureVersion::numbered(number),
-            count: AtomicU32::new(0),
+            removals: AtomicU32::new(0),
+            count: AtomicU8::new(0),
             is_leaf,
             run: AtomicU8::new(NO_RUN),
         }
@@ -49,7 +53,23 @@ impl Node {
     }
 
     fn set_count(&self, count: usize) {
-        self.count.store(count as u32, Ordering::Relaxed);
+        self.count.store(count as u8, Ordering::Relaxed);
+    }
+
+    pub(super) fn removals(&self) -> u32 {
+        self.removals.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn set_removals(&self, removals: u32) {
+        self.removals.store(removals, Ordering::Relaxed);
+    }
+
+    /// Counts a removal. True if the number has come back to 0. The caller holds the latch.
+    #[must_use]
+    pub(super) fn count_removal(&self) -> bool {
+        let removals = self.removals().wrapping_add(1);
+        self.set_removals(removals);
+        removals == 0
     }
 }
 
@@ -210,6 +230,7 @@ impl<I: Image, T> Leaf<I, T> {
             copy_pointer(&self.records[from], &right.records[from - cut]);
         }
         right.node.set_count(count - cut);
+        right.node.set_removals(self.node.removals());
         self.node.set_count(cut);
         self.node.run.store(NO_RUN, Ordering::Relaxed);
     }

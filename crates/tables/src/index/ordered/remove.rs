@@ -31,13 +31,15 @@ where
     T: Keyed,
     T::Key: Key,
 {
-    /// Removes exactly this record. False if the index does not hold it.
+    /// Removes exactly this record. False if the index does not hold it. `was_present`: some commit had made the record
+    /// present, so others may have seen it.
     ///
     /// Calls `changed` with the leaf's change after the latch is released. A leaf that becomes empty is also retired,
     /// so that every attempt that has observed it fails validation, the caller's included.
     pub(crate) fn remove(
         &self,
         record: NonNull<T>,
+        was_present: bool,
         guard: &Guard,
         changed: &mut dyn FnMut(StructureChange),
     ) -> bool {
@@ -58,6 +60,9 @@ where
                 continue;
             }
             leaf.remove_at(position);
+            if was_present && leaf.node.count_removal() {
+                self.begin_era();
+            }
             let emptied = leaf.node.count() == 0;
             let after = leaf.node.version.unlock_changed();
             changed(bumped(leaf, version, after));
@@ -103,6 +108,7 @@ where
         latches.take(&landing.leaf.node, landing.version)?;
 
         anchor.inner.remove_child(anchor.child);
+        self.begin_era();
         latches.finish();
         self.leaves.fetch_sub(1, Ordering::Relaxed);
         self.inners.fetch_sub(chain.len(), Ordering::Relaxed);
@@ -125,12 +131,12 @@ where
             if inner.node.version.lock().is_none() {
                 continue;
             }
-            if self.root.load(Ordering::Relaxed) != root.pointer().as_ptr() || inner.node.count() > 1 {
+            if self.top.root.load(Ordering::Relaxed) != root.pointer().as_ptr() || inner.node.count() > 1 {
                 inner.node.version.unlock_unchanged();
                 continue;
             }
             // Release: pairs with the acquire in `OrderedIndex::root`.
-            self.root.store(inner.child(0), Ordering::Release);
+            self.top.root.store(inner.child(0), Ordering::Release);
             inner.node.version.unlock_retired();
             self.inners.fetch_sub(1, Ordering::Relaxed);
             let pointer = root.pointer();

@@ -51,13 +51,18 @@ pub(crate) struct CursorPosition<I: Image> {
 }
 
 /// One leaf of a scan, in the state of one moment.
-#[derive(Debug)]
-pub(crate) struct ScannedLeaf<'c, T> {
+pub(crate) struct ScannedLeaf<'c, T>
+where
+    T: Keyed,
+    T::Key: Key,
+{
     /// The leaf and its version. It is delivered even if no record of the leaf is in the scan's range, because its
     /// version then covers their absence.
     pub(crate) observed: Observed,
     /// The leaf's records in the scan's range, in the scan's direction.
     pub(crate) records: &'c [NonNull<T>],
+    /// The part of the scan's range that the leaf covers.
+    pub(crate) bounds: (Bound<ImageOf<T>>, Bound<ImageOf<T>>),
 }
 
 impl<'i, T> Cursor<'i, T>
@@ -90,10 +95,17 @@ where
         if self.done {
             return None;
         }
+        let (mut low, mut high) = (self.low, self.high);
         let (observed, count) = match self.direction {
             Direction::Ascending => self.ascend(guard),
             Direction::Descending => self.descend(guard),
         };
+        match (self.direction, self.low, self.high) {
+            _ if self.done => {}
+            (Direction::Ascending, Bound::Included(border), _) => high = Bound::Excluded(border),
+            (Direction::Descending, _, Bound::Excluded(border)) => low = Bound::Included(border),
+            _ => unreachable!("a scan goes on from a border"),
+        }
         let records = &self.records[..count];
         for &record in &records[..count.min(PREFETCHED)] {
             prefetch(record);
@@ -101,7 +113,7 @@ where
         // SAFETY: these pointers were read from positions within the count of a leaf whose version was then found
         // unchanged. So they are records', and `NonNull` has the layout of a pointer.
         let records = unsafe { std::slice::from_raw_parts(records.as_ptr().cast(), count) };
-        Some(ScannedLeaf { observed, records })
+        Some(ScannedLeaf { observed, records, bounds: (low, high) })
     }
 
     /// Returns the position of the cursor.

@@ -272,7 +272,7 @@ fn a_removal_is_right_whatever_is_inserted_meanwhile() {
         for_each_interleaving(INSERTIONS, |world, _, with_deed| {
             let Some(record) = world.model.borrow_mut().remove(&(2 * key)) else { return };
             let guard = &epoch::pin();
-            with_deed(&mut || assert!(world.index.remove(record, guard, &mut ignore)));
+            with_deed(&mut || assert!(world.index.remove(record, true, guard, &mut ignore)));
             retire(record, guard);
         });
     }
@@ -295,7 +295,8 @@ fn an_absence_observed_in_a_leaf_about_to_go_does_not_hold_for_ever() {
                     observer.borrow_mut().observe(observed);
                 }
             };
-            let (removed, did) = meanwhile(at, deed, || world.index.remove(record, &guard, &mut ignore));
+            let (removed, did) =
+                meanwhile(at, deed, || world.index.remove(record, true, &guard, &mut ignore));
             assert!(removed);
             retire(record, &guard);
             let observed = observed.take();
@@ -351,7 +352,7 @@ fn a_split_below_a_root_about_to_go_is_not_lost() {
             let world = World::new(count, true, &census);
             let guard = epoch::pin();
             let root = Inner::<u64>::allocate(world.index.root(&guard).pointer());
-            world.index.root.store(root.cast().as_ptr(), Ordering::Relaxed);
+            world.index.top.root.store(root.cast().as_ptr(), Ordering::Relaxed);
             world.index.inners.fetch_add(1, Ordering::Relaxed);
             let other = Rc::clone(&world);
             let deed = move || other.index.shrink_root(&epoch::pin());

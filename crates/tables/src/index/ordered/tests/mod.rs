@@ -3,6 +3,7 @@
 
 mod interleavings;
 mod model;
+mod parts;
 mod shape;
 mod threads;
 mod versions;
@@ -41,7 +42,7 @@ fn insert<K: Key>(
 
 /// Removes a record and retires it.
 fn remove<K: Key>(index: &Index<K>, record: Pointer<K>, guard: &Guard) {
-    assert!(index.remove(record, guard, &mut ignore));
+    assert!(index.remove(record, true, guard, &mut ignore));
     retire(record, guard);
 }
 

@@ -36,7 +36,7 @@ fn compare<K: Key>(seed: u64, keys: u64, key: impl Fn(u64) -> K) {
                 if let Some(record) = model.remove(&n) {
                     remove(&index, record, guard);
                     // The record is not freed before this, as the epoch is pinned.
-                    assert!(!index.remove(record, guard, &mut ignore), "removed before");
+                    assert!(!index.remove(record, true, guard, &mut ignore), "removed before");
                 }
             }
             6 => compare_scan(&index, &model, &mut random, keys, &key, guard),

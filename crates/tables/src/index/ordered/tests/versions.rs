@@ -258,7 +258,7 @@ fn an_observer_follows_its_own_removals_as_long_as_no_leaf_becomes_empty() {
         observe_scan(&index, Bound::Unbounded, Bound::Unbounded, Direction::Ascending, 1_000, &guard);
     // One key is removed of each full leaf of four.
     for key in (0..120).step_by(8) {
-        assert!(index.remove(records[&key], &guard, &mut |change| observer.follow(change)));
+        assert!(index.remove(records[&key], true, &guard, &mut |change| observer.follow(change)));
         retire(records[&key], &guard);
         assert!(observer.unchanged(&guard), "{key}");
     }

@@ -1,0 +1,232 @@
+//! Observations of parts of a leaf, stepped by hand: a change of the same leaf outside of the part is no conflict, every
+//! change within it is one.
+
+use crate::support::for_each_protocol;
+use crate::support::steps::{Interleaving, Stepped};
+use hotrow::{Abort, Direction, Engine, Protocol, TBox, Table, Transaction};
+use std::ops::{ControlFlow, RangeInclusive};
+
+type Tx<'w, P> = Transaction<'w, P>;
+type Orders<P> = Table<(u64, u64), u64, P>;
+
+/// An observation of district 2 that ends before its order 20, and what it saw.
+type Look<P> = fn(&Orders<P>, &mut Tx<'_, P>) -> Result<Vec<u64>, Abort>;
+
+/// Orders of three districts, in one leaf.
+fn orders<P: Protocol>(engine: &Engine<P>) -> Orders<P> {
+    let orders = Table::ordered(engine, "orders");
+    for (district, order) in [(1, 1), (1, 2), (2, 10), (2, 20), (3, 1)] {
+        assert!(orders.bulk_insert((district, order), 0));
+    }
+    orders
+}
+
+fn scan<P: Protocol>(
+    orders: &Orders<P>,
+    tx: &mut Tx<'_, P>,
+    range: RangeInclusive<(u64, u64)>,
+    direction: Direction,
+    limit: usize,
+) -> Result<Vec<u64>, Abort> {
+    let mut seen = Vec::new();
+    orders.scan(tx, range, direction, |key, _| {
+        seen.push(key.1);
+        if seen.len() == limit { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    })?;
+    Ok(seen)
+}
+
+fn looks<P: Protocol>() -> [Look<P>; 5] {
+    [
+        |orders, tx| scan(orders, tx, (2, 0)..=(2, u64::MAX), Direction::Ascending, 1),
+        |orders, tx| scan(orders, tx, (2, 0)..=(2, 19), Direction::Ascending, 9),
+        |orders, tx| scan(orders, tx, (2, 0)..=(2, 19), Direction::Descending, 9),
+        |orders, tx| scan(orders, tx, (2, 1)..=(2, 15), Direction::Descending, 9),
+        |orders, tx| {
+            let keys = [5, 10, 7];
+            let found = keys.map(|key| Ok(orders.get(tx, &(2, key))?.map(|_| key)));
+            found.into_iter().filter_map(Result::transpose).collect()
+        },
+    ]
+}
+
+/// Runs interleavings of three transactions on fresh orders, and a box in which a transaction leaves a note. The first one
+/// begins with a look.
+fn each_look<P: Protocol>(
+    work: impl Fn(&Engine<P>, &Orders<P>, &TBox<u64, P>, [Stepped<'_, P>; 3], Look<P>, usize),
+) {
+    for (number, look) in looks::<P>().into_iter().enumerate() {
+        Interleaving::<P>::new().run(|engine, transactions| {
+            work(engine, &orders(engine), &TBox::new(engine, 0), transactions, look, number);
+        });
+    }
+}
+
+#[test]
+fn an_insertion_of_another_district_is_no_conflict() {
+    for_each_protocol!(4, |P| {
+        each_look::<P>(|engine, orders, note, [mut t1, mut t2, mut t3], look, number| {
+            assert_eq!(t1.step(|tx| look(orders, tx)).unwrap(), [10], "{number}");
+            // Enough to split the leaf, on either side of the part.
+            for (other, district) in [(&mut t2, 1), (&mut t3, 2)] {
+                for order in 0..40 {
+                    other.step(|tx| orders.insert(tx, (district, 100 + order), 0));
+                }
+                other.commit();
+            }
+            t1.step(|tx| note.set(tx, 1));
+            assert!(t1.commit(), "{number}: none of the keys that it has seen or missed was changed");
+            let others = u64::from(t2.committed()) + u64::from(t3.committed());
+            let count =
+                engine.run(|tx| scan(orders, tx, (0, 0)..=(9, 0), Direction::Ascending, 999)).unwrap();
+            assert_eq!(count.len() as u64, 5 + 40 * others);
+        });
+    });
+}
+
+#[test]
+fn an_insertion_that_is_rolled_back_is_no_conflict() {
+    for_each_protocol!(4, |P| {
+        each_look::<P>(|_, orders, note, [mut t1, mut t2, _], look, number| {
+            t2.step(|tx| orders.insert(tx, (2, 5), 0));
+            t2.roll_back();
+            assert_eq!(t1.step(|tx| look(orders, tx)).unwrap(), [10], "{number}");
+            t1.step(|tx| note.set(tx, 1));
+            assert!(t1.commit(), "{number}");
+        });
+        each_look::<P>(|_, orders, note, [mut t1, mut t2, _], look, number| {
+            assert_eq!(t1.step(|tx| look(orders, tx)).unwrap(), [10], "{number}");
+            t2.step(|tx| orders.insert(tx, (2, 5), 0));
+            t2.roll_back();
+            t1.step(|tx| note.set(tx, 1));
+            assert!(t1.commit(), "{number}");
+        });
+    });
+}
+
+#[test]
+fn two_looks_at_different_states_of_a_leaf_do_not_contradict_each_other() {
+    for_each_protocol!(4, |P| {
+        each_look::<P>(|_, orders, note, [mut t1, mut t2, _], look, number| {
+            assert_eq!(t1.step(|tx| look(orders, tx)).unwrap(), [10], "{number}");
+            t2.step(|tx| orders.insert(tx, (1, 3), 0));
+            t2.commit();
+            let third = t1.step(|tx| scan(orders, tx, (3, 0)..=(3, u64::MAX), Direction::Ascending, 1));
+            assert_eq!(third.unwrap(), [1], "{number}");
+            t1.step(|tx| note.set(tx, 1));
+            assert!(t1.commit(), "{number}");
+        });
+    });
+}
+
+#[test]
+fn own_insertions_are_no_conflict_whatever_others_insert_elsewhere() {
+    for_each_protocol!(4, |P| {
+        each_look::<P>(|engine, orders, _, [mut t1, mut t2, _], look, number| {
+            assert_eq!(t1.step(|tx| look(orders, tx)).unwrap(), [10], "{number}");
+            t2.step(|tx| orders.insert(tx, (1, 3), 0));
+            t2.commit();
+            if t1.step(|tx| orders.insert(tx, (2, 7), 0)).is_some() {
+                for order in 0..40 {
+                    t1.step(|tx| orders.insert(tx, (2, 100 + order), 0));
+                }
+                t1.step(|tx| orders.delete(tx, &(2, 110)));
+                assert!(t1.commit(), "{number}");
+                assert!(engine.run(|tx| orders.get(tx, &(2, 7))).unwrap().is_some());
+            } else {
+                // The other one holds the leaf.
+                assert!(!t2.committed() || P::LOCKS_RANGES, "{number}");
+            }
+        });
+    });
+}
+
+/// The first transaction looks, then others change district 2, and then the first one depends on them by a note. So it
+/// would come after them, and before the change that it has not seen.
+fn a_change_is_a_conflict<P: Protocol>(
+    own: bool,
+    changes: [&dyn Fn(&Orders<P>, &mut Tx<'_, P>) -> Result<(), Abort>; 2],
+) {
+    each_look::<P>(|_, orders, note, [mut t1, mut t2, mut t3], look, number| {
+        assert_eq!(t1.step(|tx| look(orders, tx)).unwrap(), [10], "{number}");
+        if own {
+            t1.step(|tx| orders.insert(tx, (2, 6), 0));
+        }
+        t2.step(|tx| changes[0](orders, tx));
+        t2.step(|tx| note.set(tx, 1));
+        t2.commit();
+        t3.step(|tx| changes[1](orders, tx));
+        t3.commit();
+        let noted = t1.step(|tx| note.get(tx));
+        t1.step(|tx| note.set(tx, 2));
+        t1.commit();
+        assert!(!(t1.committed() && t2.committed() && noted == Some(1)), "{number}: a phantom");
+        assert!(t1.committed() || t2.committed(), "{number}");
+    });
+}
+
+#[test]
+fn changes_of_the_same_district_are_conflicts() {
+    for_each_protocol!(4, |P| {
+        for own in [false, true] {
+            a_change_is_a_conflict::<P>(
+                own,
+                [&|orders, tx| orders.insert(tx, (2, 7), 0).map(drop), &|_, _| Ok(())],
+            );
+            a_change_is_a_conflict::<P>(
+                own,
+                [&|orders, tx| orders.delete(tx, &(2, 10)).map(drop), &|_, _| Ok(())],
+            );
+            // It comes and goes.
+            a_change_is_a_conflict::<P>(
+                own,
+                [&|orders, tx| orders.insert(tx, (2, 7), 0).map(drop), &|orders, tx| {
+                    orders.delete(tx, &(2, 7)).map(drop)
+                }],
+            );
+            // It goes and comes.
+            a_change_is_a_conflict::<P>(
+                own,
+                [&|orders, tx| orders.delete(tx, &(2, 10)).map(drop), &|orders, tx| {
+                    orders.insert(tx, (2, 10), 0).map(drop)
+                }],
+            );
+            // One for another.
+            a_change_is_a_conflict::<P>(
+                own,
+                [
+                    &|orders, tx| {
+                        orders.delete(tx, &(2, 10))?;
+                        orders.insert(tx, (2, 7), 0).map(drop)
+                    },
+                    &|_, _| Ok(()),
+                ],
+            );
+            // The leaf is split.
+            a_change_is_a_conflict::<P>(
+                own,
+                [
+                    &|orders, tx| {
+                        (0..80).try_for_each(|order| orders.insert(tx, (1, 100 + order), 0).map(drop))?;
+                        orders.insert(tx, (2, 7), 0).map(drop)
+                    },
+                    &|_, _| Ok(()),
+                ],
+            );
+            // The leaf is split, then emptied and unlinked.
+            a_change_is_a_conflict::<P>(
+                own,
+                [
+                    &|orders, tx| {
+                        (0..80).try_for_each(|order| orders.insert(tx, (2, 100 + order), 0).map(drop))?;
+                        orders.insert(tx, (2, 7), 0).map(drop)
+                    },
+                    &|orders, tx| {
+                        (0..80).try_for_each(|order| orders.delete(tx, &(2, 100 + order)).map(drop))?;
+                        [7, 10, 20].into_iter().try_for_each(|order| orders.delete(tx, &(2, order)).map(drop))
+                    },
+                ],
+            );
+        }
+    });
+}
