@@ -215,6 +215,9 @@ struct Entry {
 
 const NO_ENTRY: u32 = u32::MAX;
 
+/// A version that no node has: the object must look again.
+const STALE: u64 = u64::MAX;
+
 /// The observations of an attempt.
 ///
 /// Observations of the same node are in one chain. Its head is the first of them, so `heads` numbers the nodes and not
@@ -330,13 +333,13 @@ impl StructureSet {
             if entry.observed.version == before {
                 match change {
                     StructureChange::Bumped { after, .. } => entry.observed.version = after,
+                    // The part may have gone to the new node. Looking again finds it there. (To keep every part with both
+                    // nodes would make the set grow with the square of the number of splits.)
+                    StructureChange::Split { .. } if seen.is_some() => entry.observed.version = STALE,
                     StructureChange::Split { node, version, .. } => {
                         // A new node was not observed before, so nothing is contradicted.
                         let first = self.observe(Observed { node, version });
                         debug_assert!(first.is_ok());
-                        if let (Some(seen), true) = (seen, self.is_open) {
-                            self.keep_seen(seen);
-                        }
                         self.is_open = false;
                     }
                 }
@@ -468,20 +471,31 @@ mod tests {
         let version = bump();
         assert_eq!(set.observe(Observed { node, version }), Ok(true), "only the parts can tell");
         set.keep_seen(seen[2]);
-        // The attempt's own split concerns the third only: somebody else has changed the node before.
+        // The attempt's own insertion concerns the third only: somebody else has changed the node before.
         let after = bump();
-        set.follow(StructureChange::Split { from: node, before: version, node: (&split).into(), version: 0 });
         set.follow(StructureChange::Bumped { node, before: version, after });
+        let (version, at) =
+            (after, |set: &StructureSet, at| set.first_changed(at..at + 1, &crossbeam_epoch::pin()));
+        assert_eq!([0, 1, 2].map(|number| at(&set, number)), [Some(0), Some(1), None]);
+        assert_eq!(set.observe(Observed { node, version }), Ok(true));
+        // So does its own split, which divides the fourth, too, of the whole node.
+        let after = bump();
+        let node_of_split = (&split).into();
+        set.follow(StructureChange::Split { from: node, before: version, node: node_of_split, version: 0 });
+        set.follow(StructureChange::Bumped { node, before: version, after });
+        assert!(!set.is_open());
         let guard = crossbeam_epoch::pin();
-        let changed: Vec<_> = (0..4).map(|at| set.first_changed(at..at + 1, &guard)).collect();
-        assert_eq!(changed, [Some(0), Some(1), None, None]);
-        let kept: Vec<_> = (0..4).map(|at| set.seen(at)).collect();
-        assert_eq!(kept, [Some(seen[0]), Some(seen[1]), Some(seen[2]), Some(seen[2])]);
+        let changed: Vec<_> = (0..5).map(|at| set.first_changed(at..at + 1, &guard)).collect();
+        assert_eq!(changed, [Some(0), Some(1), Some(2), None, None], "the third part may be in the new node");
+        let kept: Vec<_> = (0..5).map(|at| set.seen(at)).collect();
+        assert_eq!(kept, [Some(seen[0]), Some(seen[1]), Some(seen[2]), None, None]);
+        split.lock().unwrap();
+        split.unlock_changed();
+        assert_eq!(set.first_changed(4..5, &guard), Some(4));
         // An observation of the whole node includes later ones at its version, and contradicts the others.
-        assert_eq!(set.observe(Observed { node, version: after }), Ok(true));
         assert_eq!(set.observe(Observed { node, version: after }), Ok(false));
         assert!(!set.is_open(), "it must not become one of a part");
-        assert_eq!(set.observe(Observed { node, version: bump() }), Err(Contradiction { position: 4 }));
+        assert_eq!(set.observe(Observed { node, version: bump() }), Err(Contradiction { position: 3 }));
         assert_eq!(set.number_of(node), Some(0));
     }
 }
