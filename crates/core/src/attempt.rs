@@ -10,7 +10,7 @@ use crate::graph::EnqueuedOperations;
 use crate::history::recorder::{Log, Named, RecordedKey, Recorder};
 use crate::history::{Ended, ReadKind};
 use crate::item::{Flags, Item, ItemId, Items};
-use crate::object::Object;
+use crate::object::{Object, ObjectMeta};
 use crate::operations::Operations;
 use crate::pin::Pin;
 use crate::profile::{Isolation, Profile};
@@ -534,6 +534,13 @@ impl<P: Protocol> Attempt<P> {
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn has_structures(&self) -> bool {
         !self.structures.is_empty()
+    }
+
+    /// The objects whose buckets or leaves were observed; an object may come several times.
+    #[inline]
+    pub fn observed_objects(&self) -> impl Iterator<Item = &ObjectMeta> {
+        // SAFETY: the caller of `observe` promised that the object lives until the attempt ends.
+        self.observers.iter().map(|observer| unsafe { observer.as_ref() }.meta())
     }
 
     /// True if any write is an insertion or a deletion, or wants [cleanup](crate::Object::cleanup) for another reason.

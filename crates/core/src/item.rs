@@ -256,6 +256,12 @@ impl<P: Protocol> Item<P> {
         unsafe { object.as_ref().install(self, pin) };
     }
 
+    /// True if the item's pending write changes something that others can see: see [`Object::effect`].
+    #[inline]
+    pub fn has_effect(&self) -> bool {
+        self.object().effect(self).is_some()
+    }
+
     pub(crate) fn object(&self) -> &dyn Object<P> {
         // SAFETY: as for the segment.
         unsafe { self.object.as_ref() }

@@ -33,49 +33,59 @@
 //! real time. The two orders may contradict each other: T1 finds a key absent and commits at 100, having overwritten
 //! y; T2 then inserts the key at 5; T3 reads the key, and a version of y before T1 that is valid at 50.
 //!
-//! So there is one more word, the *floor*. A *structural* commit is one that has observed structure, inserts or
-//! deletes. No structural commit has a timestamp below the floor, and each raises the floor to its own timestamp
+//! So each object has two more words ([`absences`]): the latest timestamp of a commit that *observed* an absence in it, by
+//! a failed lookup or a scan, and the latest of one that *deleted* a key. A commit
 //!
-//! - after its insertions went into the index, and after it loaded the floor for its timestamp;
-//! - before it checks buckets and leaves, and before it installs anything.
+//! - takes no timestamp below `deleted` of the objects in which it has observed an absence or inserts, and none below
+//!   `observed` of those in which it inserts. It loads them after its observations and after its insertions went into the
+//!   index;
+//! - raises `observed` and `deleted` of the objects in which it has observed or deletes to its own timestamp, before it
+//!   checks buckets and leaves, and before it installs anything.
 //!
 //! This suffices. Besides the dependencies between items, the absence of a key makes three kinds of dependency:
 //!
 //! - *absence observed, then ended by an insertion.* The observer checked the node before the insertion changed it.
-//!   So it had raised the floor before the inserter loaded it. (All four accesses are sequentially consistent.)
-//! - *deletion, then absence observed or ended.* The deleter raised the floor before it installed, so before anybody
-//!   took the dead record out. A transaction that found the key absent loads the floor later.
+//!   So it had raised `observed` before the inserter loaded it. (All four accesses are sequentially consistent.)
+//! - *deletion, then absence observed or ended.* The deleter raised `deleted` before it installed, so before anybody
+//!   took the dead record out. A transaction that found the key absent loads `deleted` later.
 //! - *absence observed, then a record found dead.* The second case applies; the dead record was read besides.
 //!
 //! In each case the later commit's timestamp is not below the earlier one's, and if both are the same the later
-//! commit takes it later. An insertion that is rolled back makes nothing present, and need not raise the floor. A lookup that finds a record depends on the record only. An empty leaf whose
+//! commit takes it later. An insertion that is rolled back makes nothing present, and need not raise anything. One that its
+//! own transaction has deleted again was an observation: the key was absent before and is so afterwards. Until its commit
+//! it has kept others from inserting the key, as its record was in the index. A lookup
+//! that finds a record depends on the record only, and so does a deletion. Insertions into one object are in no order
+//! unless they are of the same key, and then there is a deletion between them. An empty leaf whose
 //! range goes to its neighbour is checked by its observers before it is retired, and an insertion into the neighbour
 //! comes after that.
+//!
+//! With one word for the whole engine, which every insertion raised, TPC-C's transactions had no freedom left: each
+//! New-Order had to come after the last Payment, because that had inserted into the history.
 //!
 //! # Deviations
 //!
 //! - TicToc sorts the write set; without sorting it gives up at the first taken lock. Here, as in `occ`, an attempt
 //!   waits for a taken lock within bounds, and nothing is sorted.
-//! - TicToc says nothing about phantoms; the floor is Hotrow's own.
+//! - TicToc says nothing about phantoms; the timestamps of absences are Hotrow's own.
 //! - There is no history of write timestamps (TicToc §4.1 calls it optional), and no check before the locks are
 //!   taken.
 
+mod absences;
 mod word;
 
 pub use word::{TimestampWord, Timestamps};
 
-use crossbeam_utils::CachePadded;
+use absences::{AbsenceUse, Absences};
 use hotrow_core::{
     Absent, Attempt, ConflictCause, Flags, Item, ItemId, Prepared, Protocol, Reason, Variant, Variants,
 };
-use hotrow_sync::atomic::{AtomicU64, Ordering};
 
 /// TicToc: timestamps computed at commit, without a clock. Yu et al., SIGMOD 2016; plor §6.
 ///
 /// Serializable, but not in real time: see [`Protocol::STRICT`]. Not opaque: see [`Occ`](crate::Occ).
 #[derive(Debug)]
 pub struct TicToc {
-    floor: CachePadded<AtomicU64>,
+    absences: Absences,
 }
 
 /// State that a worker keeps.
@@ -88,27 +98,6 @@ pub struct TicTocLocal {
 }
 
 impl TicToc {
-    /// Returns the lowest timestamp that a structural commit may take.
-    #[inline]
-    fn floor(&self) -> u64 {
-        // Sequentially consistent: see the module's "Structure".
-        self.floor.load(Ordering::SeqCst)
-    }
-
-    /// Raises the floor to `commit_ts`, so that later structural commits take no earlier timestamp.
-    #[inline]
-    fn raise_floor(&self, commit_ts: u64) {
-        // The loads, too, must be in the total order: they stand for the update by which another commit raised the
-        // floor.
-        let mut seen = self.floor();
-        while seen < commit_ts {
-            match self.floor.compare_exchange(seen, commit_ts, Ordering::SeqCst, Ordering::SeqCst) {
-                Ok(_) => return,
-                Err(now) => seen = now,
-            }
-        }
-    }
-
     /// Phase 1: locks the segments to be written. Returns the earliest timestamp after all their reads.
     #[cfg_attr(not(debug_assertions), inline(always))]
     fn lock_writes(attempt: &mut Attempt<Self>) -> Result<u64, ConflictCause> {
@@ -165,10 +154,11 @@ impl TicToc {
     fn validate(&self, attempt: &mut Attempt<Self>, earliest: u64) -> Result<(), ConflictCause> {
         Self::upgrade_predicates(attempt)?;
         let mut commit_ts = earliest.max(attempt.local.latest);
-        if attempt.has_structures() || attempt.changes_structure() {
-            commit_ts = commit_ts.max(self.floor());
+        let uses = AbsenceUse::of(attempt);
+        if !uses.is_none() {
+            commit_ts = commit_ts.max(self.absences.earliest(uses));
             Self::extend_reads(attempt, commit_ts)?;
-            self.raise_floor(commit_ts);
+            self.absences.note(uses, commit_ts);
             attempt.check_structures()?;
         } else {
             Self::extend_reads(attempt, commit_ts)?;
@@ -206,7 +196,7 @@ impl Variants for TicToc {
     }
 
     fn new((): &()) -> Self {
-        Self { floor: CachePadded::new(AtomicU64::new(0)) }
+        Self { absences: Absences::new() }
     }
 }
 

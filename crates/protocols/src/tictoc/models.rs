@@ -1,9 +1,11 @@
-//! Models of the word with timestamps and of the floor (docs/memory-model.md, D1 to D3).
+//! Models of the word with timestamps and of those of absences (docs/memory-model.md, D1 to D3).
 
+use super::absences::{AbsenceUse, Absences};
 use super::*;
 use crate::stable::models::stable_reads_are_whole;
 use hotrow_core::StructureVersion;
 use hotrow_sync::Arc;
+use hotrow_sync::atomic::{AtomicU64, Ordering};
 use hotrow_sync::model::{Model, Part, UnsafeCell, step_is_left_out};
 use hotrow_sync::thread::spawn;
 
@@ -100,23 +102,23 @@ fn a_write_is_after_all_timestamps_at_which_the_version_before_it_was_read() {
     });
 }
 
-/// There are two observers, because one may find that the other has raised the floor.
+/// There are two observers, because one may find that the other has raised the timestamp.
 #[test]
 fn an_insertion_is_not_before_those_that_have_observed_the_absence() {
     Model::totally_ordered().preemptions(3).needs(Part::TOTAL_ORDER).check(|| {
-        let shared = Arc::new((TicToc::new(&()), StructureVersion::new()));
-        let observe = |(protocol, node): &(TicToc, StructureVersion)| {
-            protocol.raise_floor(5);
+        let shared = Arc::new((Absences::new(), StructureVersion::new()));
+        let observe = |(absences, node): &(Absences, StructureVersion)| {
+            absences.note(AbsenceUse::OBSERVES, 5);
             node.unchanged(0)
         };
         let other = shared.clone();
         let other = spawn(move || observe(&other));
         let inserter = shared.clone();
         let inserter = spawn(move || {
-            let (protocol, node) = &*inserter;
+            let (absences, node) = &*inserter;
             node.lock().unwrap();
             node.unlock_changed();
-            protocol.floor()
+            absences.earliest(AbsenceUse::INSERTS)
         });
         let mine = observe(&shared);
         let absent = other.join().unwrap() | mine;
@@ -125,22 +127,22 @@ fn an_insertion_is_not_before_those_that_have_observed_the_absence() {
     });
 }
 
-/// A deletion: the floor is raised first, then the record is taken out.
+/// A deletion: the timestamp is raised first, then the record is taken out.
 #[test]
 fn a_lookup_that_finds_a_key_gone_is_not_before_its_deletion() {
     Model::new().needs(Part::LOADS | Part::ACQUIRE_FENCES).needs(Part::STORES | Part::RELEASE_FENCES).check(
         || {
-            let shared = Arc::new((TicToc::new(&()), StructureVersion::new()));
+            let shared = Arc::new((Absences::new(), StructureVersion::new()));
             let deleter = shared.clone();
             let deleter = spawn(move || {
-                let (protocol, node) = &*deleter;
-                protocol.raise_floor(5);
+                let (absences, node) = &*deleter;
+                absences.note(AbsenceUse::DELETES, 5);
                 node.lock().unwrap();
                 node.unlock_changed();
             });
-            let (protocol, node) = &*shared;
+            let (absences, node) = &*shared;
             if node.stable().unwrap() != 0 {
-                assert!(protocol.floor() >= 5, "gone before it was deleted");
+                assert!(absences.earliest(AbsenceUse::OBSERVES) >= 5, "gone before it was deleted");
             }
             deleter.join().unwrap();
         },

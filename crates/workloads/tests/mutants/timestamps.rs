@@ -10,9 +10,11 @@ use hotrow_core::{Absent, Attempt, ConflictCause, Flags, ItemId, Prepared};
 
 mutants! { TimestampMutant:
     /// Absence has no place in logical time: buckets and leaves are checked, and that is all.
-    NoFloor = "absence-without-a-logical-time",
-    /// Attempts that insert or delete ignore the floor; those that only observe heed it.
-    FloorForReadersOnly = "insertions-at-any-logical-time",
+    Timeless = "absence-without-a-logical-time",
+    /// An insertion need not come after those who have observed the absence of its key.
+    ObserversUnheeded = "insertions-at-any-logical-time",
+    /// Absences need not come after the deletions that made them.
+    DeletersUnheeded = "deletions-without-a-logical-time",
     /// A version that was read need not be valid at the commit timestamp.
     NotExtended = "reads-that-are-not-extended",
     /// A version is extended although a writer has locked it and knows its commit timestamp already.
@@ -25,7 +27,10 @@ mutants! { TimestampMutant:
 
 pub(crate) struct TimestampMutant {
     fault: Fault,
-    floor: AtomicU64,
+    /// The latest timestamp of a commit that has observed an absence.
+    observed: AtomicU64,
+    /// The latest timestamp of a commit that has deleted a key.
+    deleted: AtomicU64,
 }
 
 /// When a version was written (32 bits), until when it is valid (31 bits), and the lock bit.
@@ -43,7 +48,7 @@ fn read_of(word: u64) -> u64 {
 
 impl TimestampMutant {
     fn with(fault: Fault) -> Self {
-        Self { fault, floor: AtomicU64::new(0) }
+        Self { fault, observed: AtomicU64::new(0), deleted: AtomicU64::new(0) }
     }
 
     fn extend(&self, header: &Word, mark: u64, commit_ts: u64) -> Result<(), Reason> {
@@ -176,13 +181,18 @@ unsafe impl Protocol for TimestampMutant {
         for item in attempt.items.iter().filter(|item| item.is(Flags::READ)) {
             commit_ts = commit_ts.max(write_of(item.mark));
         }
-        let structural = match self.fault {
-            Fault::NoFloor => false,
-            Fault::FloorForReadersOnly => !attempt.changes_structure() && attempt.has_structures(),
-            _ => attempt.changes_structure() || attempt.has_structures(),
-        };
-        if structural {
-            commit_ts = commit_ts.max(self.floor.load(Ordering::SeqCst));
+        let mut changes = attempt.items.iter().filter(|item| item.is(Flags::CLEANUP));
+        let inserts = changes.clone().any(|item| item.is(Flags::INSERTED));
+        let deletes = changes.any(|item| !item.is(Flags::INSERTED));
+        // What an attempt inserts it may have deleted again, which makes it an observer.
+        let observes = attempt.has_structures() || inserts;
+        let heeds_observers = inserts && !matches!(self.fault, Fault::Timeless | Fault::ObserversUnheeded);
+        let heeds_deleters = observes && !matches!(self.fault, Fault::Timeless | Fault::DeletersUnheeded);
+        if heeds_observers {
+            commit_ts = commit_ts.max(self.observed.load(Ordering::SeqCst));
+        }
+        if heeds_deleters {
+            commit_ts = commit_ts.max(self.deleted.load(Ordering::SeqCst));
         }
         for (id, item) in attempt.items.entries() {
             let unlocked = item.is(Flags::READ) && !item.is(Flags::LOCKED);
@@ -191,13 +201,11 @@ unsafe impl Protocol for TimestampMutant {
                 extended.map_err(|reason| ConflictCause::item(reason, id))?;
             }
         }
-        if structural {
-            let mut floor = self.floor.load(Ordering::SeqCst);
-            while let Err(now) =
-                self.floor.compare_exchange(floor, floor.max(commit_ts), Ordering::SeqCst, Ordering::SeqCst)
-            {
-                floor = now;
-            }
+        if observes && self.fault != Fault::Timeless {
+            self.observed.fetch_max(commit_ts, Ordering::SeqCst);
+        }
+        if deletes && self.fault != Fault::Timeless {
+            self.deleted.fetch_max(commit_ts, Ordering::SeqCst);
         }
         attempt.check_structures()?;
         attempt.local = commit_ts;

@@ -83,6 +83,8 @@ enum Absence {
     Observed,
     /// T1 deletes its row. What T2 inserts is a new record, without a past.
     Deletion,
+    /// T1 inserts it and deletes it again.
+    TakenBack,
 }
 
 /// T1 finds a key absent, or makes it so, and changes x, late in logical time. T2 inserts the key: after T1, for T1 has
@@ -91,7 +93,7 @@ enum Absence {
 fn absence_between<P: Protocol>(ordered: bool, absence: Absence) -> (bool, bool) {
     let engine = engine::<P>();
     let table = if ordered { Table::ordered(&engine, "rows") } else { Table::hash(&engine, "rows", 10) };
-    assert!(absence == Absence::Observed || table.bulk_insert(7u64, 0u64));
+    assert!(absence != Absence::Deletion || table.bulk_insert(7u64, 0u64));
     let x = TBox::named(&engine, "x", 0u64);
     let (mut reader, mut writer) = (engine.worker().unwrap(), engine.worker().unwrap());
     prolong(&engine, &mut writer, &x);
@@ -102,6 +104,7 @@ fn absence_between<P: Protocol>(ordered: bool, absence: Absence) -> (bool, bool)
         match absence {
             Absence::Observed => assert_eq!(table.get(tx, &7)?, None),
             Absence::Deletion => assert!(table.delete(tx, &7)?),
+            Absence::TakenBack => assert!(table.insert(tx, 7, 0)? && table.delete(tx, &7)?),
         }
         x.set(tx, 1)
     });
@@ -125,5 +128,43 @@ fn an_insertion_after_a_deletion_is_later_in_every_order() {
     for ordered in [false, true] {
         assert_eq!(absence_between::<TicToc>(ordered, Absence::Deletion), (true, false));
         assert_eq!(absence_between::<Occ>(ordered, Absence::Deletion), (true, false));
+    }
+}
+
+#[test]
+fn an_insertion_that_was_taken_back_was_an_absence_in_every_order() {
+    for ordered in [false, true] {
+        assert_eq!(absence_between::<TicToc>(ordered, Absence::TakenBack), (true, false));
+        assert_eq!(absence_between::<Occ>(ordered, Absence::TakenBack), (true, false));
+    }
+}
+
+/// A transaction reads x and inserts a row. Meanwhile another one changes x and inserts a row, into the same table or
+/// another one. Whether both commit.
+fn insertions_side_by_side<P: Protocol>(same: bool) -> bool {
+    let engine = engine::<P>();
+    let (orders, history) = (Table::ordered(&engine, "orders"), Table::ordered(&engine, "history"));
+    let x = TBox::named(&engine, "x", 0u64);
+    let (mut reader, mut writer) = (engine.worker().unwrap(), engine.worker().unwrap());
+    prolong(&engine, &mut writer, &x);
+    let recording = engine.record_history(1 << 20).unwrap();
+    let mut reading = reader.begin();
+    let read = x.get(&mut reading);
+    let other = if same { &orders } else { &history };
+    let changed = committed(&mut writer, |tx| {
+        x.set(tx, 1)?;
+        other.insert(tx, 1u64, 1u64).map(drop)
+    });
+    let inserted = orders.insert(&mut reading, 2, 2);
+    let both = reading.commit().is_ok() && changed && inserted.is_ok() && read == Ok(0);
+    judge(&recording.finish());
+    both
+}
+
+#[test]
+fn insertions_of_different_keys_leave_tictoc_its_freedom() {
+    for same in [false, true] {
+        assert!(insertions_side_by_side::<TicToc>(same));
+        assert!(!insertions_side_by_side::<Occ>(same));
     }
 }
