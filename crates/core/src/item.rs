@@ -1,8 +1,8 @@
 //! Items and the tracking set: an attempt's state for each segment that it touched.
 //!
-//! An item is found by its segment's address in O(1) (`address_map`).
+//! An item is found by its segment's address in O(1) (`address_index`).
 
-use crate::address_map::AddressMap;
+use crate::address_index::AddressIndex;
 use crate::arena::Arena;
 use crate::object::Object;
 use crate::pin::Pin;
@@ -294,17 +294,17 @@ impl Payload {
 pub struct Items<P: Protocol> {
     items: Vec<Item<P>>,
     writes: Vec<ItemId>,
-    map: AddressMap,
+    index: AddressIndex,
     predicates: u32,
 }
 
-/// The address of the segment of each item, for the map.
+/// The address of the segment of each item, for the index.
 #[inline(always)]
 fn address_in<P: Protocol>(items: &[Item<P>]) -> impl Fn(usize) -> usize + Copy {
     |index| {
         debug_assert!(index < items.len());
-        // SAFETY: the map's numbers are those of items: an item is added for each number entered, and both are cleared
-        // together.
+        // SAFETY: the index asks for positions of items only: an item is added for each address entered, and both are
+        // cleared together.
         unsafe { items.get_unchecked(index) }.segment.addr().get()
     }
 }
@@ -322,7 +322,7 @@ impl<P: Protocol> Items<P> {
     }
 
     fn with(slots: usize) -> Self {
-        Self { items: Vec::new(), writes: Vec::new(), map: AddressMap::new(slots), predicates: 0 }
+        Self { items: Vec::new(), writes: Vec::new(), index: AddressIndex::new(slots), predicates: 0 }
     }
 
     /// Forgets all items.
@@ -331,7 +331,7 @@ impl<P: Protocol> Items<P> {
         self.items.clear();
         self.writes.clear();
         self.predicates = 0;
-        self.map.clear();
+        self.index.clear();
     }
 
     /// The number of items.
@@ -401,7 +401,7 @@ impl<P: Protocol> Items<P> {
     /// Returns the item of the segment at an address, if that segment was touched.
     #[inline(always)]
     pub fn at(&self, segment: usize) -> Option<ItemId> {
-        self.map.find(segment, address_in(&self.items)).map(ItemId)
+        self.index.find(segment, self.items.len(), address_in(&self.items)).map(ItemId)
     }
 
     /// True if there is an item of this number, and it is this segment's.
@@ -417,14 +417,13 @@ impl<P: Protocol> Items<P> {
         segment: NonNull<P::Header>,
         object: NonNull<dyn Object<P>>,
     ) -> ItemId {
-        let Self { items, map, .. } = self;
-        let found = map.find_or_enter(segment.addr().get(), address_in(items));
-        match found {
-            Ok(index) => ItemId(index),
-            Err(index) => {
+        let Self { items, index, .. } = self;
+        match index.find_or_enter(segment.addr().get(), items.len(), address_in(items)) {
+            Some(position) => ItemId(position),
+            None => {
                 let (payload, mark) = (Payload::NONE, P::Mark::default());
                 items.push(Item { segment, object, payload, mark, flags: 0, tag: 0, intentions: 0 });
-                ItemId(index)
+                ItemId(items.len() as u32 - 1)
             }
         }
     }

@@ -11,6 +11,7 @@
 //! [`Engine`].
 
 mod abort;
+mod address_index;
 mod address_map;
 mod arena;
 mod attempt;

@@ -7,7 +7,7 @@
 //! Attempts that are recorded in a history, and reads that a datatype makes of an item, use items under every protocol.
 
 use crate::abort::Reason;
-use crate::address_map::AddressMap;
+use crate::address_index::AddressIndex;
 use crate::attempt::Attempt;
 use crate::object::Object;
 use crate::protocol::{Absent, ConflictCause, ConflictTarget, Protocol};
@@ -107,89 +107,42 @@ impl<P: Protocol> LoggedRead<P> {
     }
 }
 
-/// Number of reads up to which a second read of a segment is looked for one by one.
-const FEW: usize = if cfg!(test) { 4 } else { 32 };
-
 /// An attempt's logged reads, one for each segment, in their order.
 pub struct ReadLog<P: Protocol> {
     reads: Vec<LoggedRead<P>>,
-    /// A bit for each segment that was read; several may share one. All bits, once the reads are in the map.
-    filter: u64,
-    /// The positions of segments among the reads, once there are many.
-    map: AddressMap,
-    /// True if all reads are in the map.
-    is_mapped: bool,
+    index: AddressIndex,
+}
+
+/// The address of the segment of each read, for the index.
+#[inline(always)]
+fn address_in<P: Protocol>(reads: &[LoggedRead<P>]) -> impl Fn(usize) -> usize + Copy {
+    |at| reads[at].segment.address()
 }
 
 impl<P: Protocol> ReadLog<P> {
     pub(crate) fn new() -> Self {
-        Self { reads: Vec::new(), filter: 0, map: AddressMap::new(2 * FEW), is_mapped: false }
+        Self { reads: Vec::new(), index: AddressIndex::new(64) }
     }
 
     #[inline(always)]
     pub(crate) fn clear(&mut self) {
-        if self.is_mapped {
-            self.map.clear();
-            self.is_mapped = false;
-        }
         self.reads.clear();
-        self.filter = 0;
+        self.index.clear();
     }
 
     /// Logs a read. Fails if an earlier read of the segment has left another mark: an attempt sees one state of a
     /// segment.
     #[inline(always)]
     pub fn push(&mut self, segment: TouchedSegment<P>, mark: P::Mark) -> Result<(), ConflictCause> {
-        // The upper bits of the product depend on all bits of the address.
-        let bit = 1 << ((segment.address() as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 58);
-        if self.filter & bit != 0 {
-            let TouchedSegment { segment, object } = segment;
-            return self.push_again(segment, object, mark);
-        }
-        self.filter |= bit;
-        self.reads.push(LoggedRead { segment, mark });
-        Ok(())
-    }
-
-    /// Logs a read of a segment that may have been read before.
-    ///
-    /// Takes the segment in parts: as a whole it would be in memory where [`push`](Self::push) is inlined.
-    #[inline(never)]
-    fn push_again(
-        &mut self,
-        segment: NonNull<P::Header>,
-        object: NonNull<dyn Object<P>>,
-        mark: P::Mark,
-    ) -> Result<(), ConflictCause> {
-        if self.reads.len() >= FEW && !self.is_mapped {
-            self.enter_all();
-        }
-        let address = |read: &LoggedRead<P>| read.segment.address();
-        let wanted = segment.addr().get();
-        let Self { reads, map, .. } = self;
-        let found = if self.is_mapped {
-            map.find_or_enter(wanted, |at| address(&reads[at])).ok().map(|at| at as usize)
-        } else {
-            reads.iter().position(|read| address(read) == wanted)
-        };
-        match found {
-            Some(at) if reads[at].mark == mark => Ok(()),
-            Some(at) => Err(self.lost(at, Reason::ReadChanged)),
+        let Self { reads, index } = self;
+        match index.find_or_enter(segment.address(), reads.len(), address_in(reads)) {
             None => {
-                self.reads.push(LoggedRead { segment: TouchedSegment { segment, object }, mark });
+                reads.push(LoggedRead { segment, mark });
                 Ok(())
             }
+            Some(at) if reads[at as usize].mark == mark => Ok(()),
+            Some(at) => Err(self.lost(at as usize, Reason::ReadChanged)),
         }
-    }
-
-    /// Enters all reads into the map, when there are many.
-    #[cold]
-    fn enter_all(&mut self) {
-        let Self { reads, map, filter, is_mapped } = self;
-        for read in reads.iter() {
-            let _ = map.find_or_enter(read.segment.address(), |at| reads[at].segment.address());
-        }
-        (*filter, *is_mapped) = (u64::MAX, true);
     }
 
     /// The logged reads.
@@ -212,7 +165,7 @@ impl<P: Protocol> ReadLog<P> {
         self.log_lost(segment, object, reason)
     }
 
-    /// Takes the segment in parts, as [`push_again`](Self::push_again).
+    /// Takes the segment in parts: as a whole it would be in memory where nothing is lost, too.
     #[cold]
     #[inline(never)]
     fn log_lost(
@@ -233,6 +186,7 @@ impl<P: Protocol> ReadLog<P> {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
+    use crate::address_index::FEW;
     use crate::testing::{Silent, Unprotected};
 
     fn touched<'a>(segment: &'a u64, object: &'a Silent) -> TouchedSegment<Unprotected> {

@@ -63,13 +63,13 @@ impl<T: Value, P: Protocol> TArray<T, P> {
     fn segment(&self, tx: &mut Transaction<'_, P>, index: usize) -> Result<&Segment<T, P>, Abort> {
         let shared = &*self.shared;
         tx.enter(&shared.meta)?;
-        match shared.segments.get(index) {
-            Some(segment) => Ok(segment),
-            None => {
-                let object = shared.meta.name().to_owned();
-                Err(tx.misuse(Misuse::OutOfBounds { object, index, length: shared.segments.len() }))
-            }
-        }
+        shared.segments.get(index).ok_or_else(|| self.out_of_bounds(tx, index))
+    }
+
+    #[cold]
+    fn out_of_bounds(&self, tx: &mut Transaction<'_, P>, index: usize) -> Abort {
+        let Shared { meta, segments, .. } = &*self.shared;
+        tx.misuse(Misuse::OutOfBounds { object: meta.name().to_owned(), index, length: segments.len() })
     }
 
     /// Returns a copy of an element.
@@ -78,7 +78,7 @@ impl<T: Value, P: Protocol> TArray<T, P> {
     ///
     /// [`Abort`] when the attempt cannot go on; pass it up with `?`. An index out of bounds ends the
     /// transaction with [`Misuse::OutOfBounds`].
-    #[inline]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn get(&self, tx: &mut Transaction<'_, P>, index: usize) -> Result<T, Abort> {
         self.read(tx, index, T::clone)
     }
@@ -88,7 +88,7 @@ impl<T: Value, P: Protocol> TArray<T, P> {
     /// # Errors
     ///
     /// As [`get`](Self::get).
-    #[inline]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn read<R>(
         &self,
         tx: &mut Transaction<'_, P>,
@@ -106,7 +106,7 @@ impl<T: Value, P: Protocol> TArray<T, P> {
     /// # Errors
     ///
     /// As [`get`](Self::get).
-    #[inline]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn set(&self, tx: &mut Transaction<'_, P>, index: usize, value: T) -> Result<(), Abort> {
         let segment = self.segment(tx, index)?;
         // SAFETY: as in `read`.
@@ -118,7 +118,7 @@ impl<T: Value, P: Protocol> TArray<T, P> {
     /// # Errors
     ///
     /// As [`get`](Self::get).
-    #[inline]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn update<R>(
         &self,
         tx: &mut Transaction<'_, P>,

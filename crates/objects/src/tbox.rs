@@ -64,7 +64,7 @@ impl<T: Value, P: Protocol> TBox<T, P> {
     /// # Errors
     ///
     /// [`Abort`] when the attempt cannot go on; pass it up with `?`.
-    #[inline]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn get(&self, tx: &mut Transaction<'_, P>) -> Result<T, Abort> {
         self.read(tx, T::clone)
     }
@@ -74,7 +74,7 @@ impl<T: Value, P: Protocol> TBox<T, P> {
     /// # Errors
     ///
     /// As [`get`](Self::get).
-    #[inline]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn read<R>(&self, tx: &mut Transaction<'_, P>, look: impl FnOnce(&T) -> R) -> Result<R, Abort> {
         tx.enter(&self.shared.meta)?;
         // SAFETY: the segment is this object's, which passes `install` and `undo` on to `Segment`; both live
@@ -87,7 +87,7 @@ impl<T: Value, P: Protocol> TBox<T, P> {
     /// # Errors
     ///
     /// As [`get`](Self::get).
-    #[inline]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn set(&self, tx: &mut Transaction<'_, P>, value: T) -> Result<(), Abort> {
         tx.enter(&self.shared.meta)?;
         // SAFETY: as in `read`.
@@ -99,7 +99,7 @@ impl<T: Value, P: Protocol> TBox<T, P> {
     /// # Errors
     ///
     /// As [`get`](Self::get).
-    #[inline]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn update<R>(
         &self,
         tx: &mut Transaction<'_, P>,

@@ -121,7 +121,7 @@ unsafe impl Protocol for Occ {
         let overwritten = version::lock_writes(attempt)?;
         attempt.draw_stamp();
         version::upgrade_predicates(attempt)?;
-        let read = version::validate(attempt)?;
+        let read = version::validate_beside_locks(attempt)?;
         attempt.local.last = overwritten.max(read).max(attempt.local.last) + 1;
         Ok(())
     }

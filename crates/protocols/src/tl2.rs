@@ -221,7 +221,7 @@ unsafe impl Protocol for Tl2 {
         attempt.local.commit = clock;
         if !alone {
             version::upgrade_predicates(attempt)?;
-            version::validate(attempt)?;
+            version::validate_beside_locks(attempt)?;
         }
         Ok(())
     }

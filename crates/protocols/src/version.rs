@@ -88,6 +88,17 @@ impl VersionWord {
     /// given and the version differs, it fails without locking.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub(crate) fn lock(&self, expected: Option<Version>) -> Result<Version, Reason> {
+        let seen = self.load();
+        let wanted = expected.unwrap_or(seen);
+        if seen == wanted && !seen.is_locked() && self.try_lock(seen) {
+            return Ok(seen);
+        }
+        self.lock_again(expected)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn lock_again(&self, expected: Option<Version>) -> Result<Version, Reason> {
         let mut spin = Spin::new();
         loop {
             let seen = self.load();
@@ -189,6 +200,14 @@ pub(crate) fn upgrade_predicates<P: Versioned>(attempt: &mut Attempt<P>) -> Resu
 #[cfg_attr(not(debug_assertions), inline(always))]
 pub(crate) fn validate<P: Versioned>(attempt: &Attempt<P>) -> Result<u64, ConflictCause> {
     validate_first(attempt, attempt.items.len())
+}
+
+/// Does what [`validate`] does, for an attempt that has [locked its writes](lock_writes).
+#[cfg_attr(not(debug_assertions), inline(always))]
+pub(crate) fn validate_beside_locks<P: Versioned>(attempt: &Attempt<P>) -> Result<u64, ConflictCause> {
+    // Often the only items are those of writes, and other reads are in the log.
+    let items = attempt.items.len();
+    validate_first(attempt, if attempt.items.writes().len() == items { 0 } else { items })
 }
 
 /// Does what [`validate`] does, for an attempt whose reads are all in the log or among its first `count` items.
