@@ -26,7 +26,7 @@ use audit::Audit;
 use client::YcsbClient;
 use hotrow::{Database, Error, Protocol, TableRef, Worker};
 use procedure::{ReadSum, YcsbProcedure};
-use rows::{Long, Row, Short};
+use rows::{Long, Row, Short, Standard};
 
 /// The loaded table of records and its options.
 pub struct Ycsb<P: Protocol> {
@@ -35,12 +35,14 @@ pub struct Ycsb<P: Protocol> {
     options: YcsbOptions,
 }
 
-/// The table, by the type of its rows. One workload serves both, so that the driver is compiled once.
+/// The table, by the type of its rows. One workload serves all, so that the driver is compiled once.
 #[derive(Debug, Clone, Copy)]
 pub enum Records {
     /// Values of up to [`SHORT_BYTES_MAX`](rows::SHORT_BYTES_MAX) bytes.
     Short(TableRef<u64, Short>),
-    /// Values of more bytes.
+    /// Values of [`STANDARD_BYTES`](rows::STANDARD_BYTES).
+    Standard(TableRef<u64, Standard>),
+    /// Values of any other size.
     Long(TableRef<u64, Long>),
 }
 
@@ -145,6 +147,7 @@ impl<P: Protocol> Workload<P> for Ycsb<P> {
     fn run_one(&self, worker: &mut Worker<P>, client: &mut YcsbClient) -> Ran {
         let ended = match self.table {
             Records::Short(table) => self.execute(worker, client, table),
+            Records::Standard(table) => self.execute(worker, client, table),
             Records::Long(table) => self.execute(worker, client, table),
         };
         let end = match ended {
@@ -165,6 +168,7 @@ impl<P: Protocol> Workload<P> for Ycsb<P> {
         let mut audit = Audit::new(self.options.records, committed);
         let inspected = match self.table {
             Records::Short(table) => self.inspect(worker, table, &mut audit),
+            Records::Standard(table) => self.inspect(worker, table, &mut audit),
             Records::Long(table) => self.inspect(worker, table, &mut audit),
         };
         match inspected {

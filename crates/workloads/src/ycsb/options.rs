@@ -1,6 +1,6 @@
 //! Presets, and the options that override them.
 
-use super::rows::SHORT_BYTES_MAX;
+use super::rows::{SHORT_BYTES_MAX, STANDARD_BYTES};
 use super::{Records, Ycsb, fill};
 use crate::definition::{WorkloadDefinition, WorkloadInfo};
 use crate::error::BenchError;
@@ -222,10 +222,10 @@ impl WorkloadDefinition for YcsbOptions {
         observer: &dyn Observer,
     ) -> Result<Ycsb<P>, BenchError> {
         let mut database = Database::new(engine);
-        let table = if self.value_bytes <= SHORT_BYTES_MAX {
-            Records::Short(fill(&mut database, self, threads, observer)?)
-        } else {
-            Records::Long(fill(&mut database, self, threads, observer)?)
+        let table = match self.value_bytes {
+            ..=SHORT_BYTES_MAX => Records::Short(fill(&mut database, self, threads, observer)?),
+            STANDARD_BYTES => Records::Standard(fill(&mut database, self, threads, observer)?),
+            _ => Records::Long(fill(&mut database, self, threads, observer)?),
         };
         Ok(Ycsb { database, table, options: *self })
     }

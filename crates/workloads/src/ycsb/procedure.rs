@@ -68,7 +68,7 @@ impl<R: Row> Procedure for YcsbProcedure<'_, R> {
         for Operation { key, action } in operations {
             let key = cx.value(*key);
             let found = match action {
-                Action::Read => cx.read(table, key, R::look)?,
+                Action::Read => R::read(cx, table, key)?,
                 Action::BlindWrite => {
                     let row = cx.value(R::filled(value_bytes, stamp));
                     let replaced = cx.replace(table, key, row)?;

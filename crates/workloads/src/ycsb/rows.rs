@@ -1,14 +1,17 @@
 //! Rows: a value that also carries the data for the checks after a run.
 //!
-//! There are two types, because the type decides how a value is held. [`Short`] holds up to 16 bytes; its values
-//! are inline and copied to be read. [`Long`] holds all others; its values are boxed and never copied to be read.
-//! In both, the value itself carries the stamp of its last writer and the number of changes since it was last
+//! There are three types, because the type decides how a value is held. [`Short`] holds up to 16 bytes, [`Standard`]
+//! 1,000 bytes, which is YCSB's own size; their values are inline, and what is read of them is copied. [`Long`] holds all
+//! others; its values are boxed and never copied to be read. In all, the value itself carries the stamp of its last writer and the number of changes since it was last
 //! replaced.
 
-use hotrow::{Data, Value};
+use hotrow::{Context, Data, TableRef, Value, column};
 
 /// Size of the largest inline value, in bytes.
 pub const SHORT_BYTES_MAX: u32 = 16;
+
+/// Size of a value as YCSB has it: ten fields of a hundred bytes.
+pub const STANDARD_BYTES: u32 = 1_000;
 
 /// A row whose values have a configurable size.
 pub trait Row: Value + Data {
@@ -22,6 +25,15 @@ pub trait Row: Value + Data {
     /// be fetched. It skips the rest: a client would copy the whole record out, but that would measure copying
     /// rather than transactions.
     fn look(&self) -> u64;
+
+    /// Reads a row as [`look`](Self::look) does.
+    fn read<C: Context>(
+        cx: &mut C,
+        table: TableRef<u64, Self>,
+        key: C::Val<u64>,
+    ) -> Result<C::Val<Option<u64>>, C::Stop> {
+        cx.read(table, key, Self::look)
+    }
 
     /// Checks that the value is whole and returns its stamp and count of changes.
     ///
@@ -84,6 +96,61 @@ impl Row for Short {
     }
 }
 
+/// A value of 1,000 bytes, laid out like a [`Long`] one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Value)]
+#[value(inline)]
+#[repr(C)]
+pub struct Standard {
+    stamp: u64,
+    changes: u64,
+    filling: [u8; STANDARD_BYTES as usize - 24],
+    tail: u64,
+}
+
+impl Standard {
+    fn seen(stamp: u64, tail: u64) -> u64 {
+        stamp ^ (tail >> 56)
+    }
+}
+
+impl Row for Standard {
+    fn filled(_value_bytes: u32, stamp: u64) -> Self {
+        Self { stamp, changes: 0, filling: [stamp as u8; STANDARD_BYTES as usize - 24], tail: stamp }
+    }
+
+    fn change(&mut self, stamp: u64) {
+        (self.stamp, self.tail, self.changes) = (stamp, stamp, self.changes.wrapping_add(1));
+    }
+
+    fn look(&self) -> u64 {
+        Self::seen(self.stamp, self.tail)
+    }
+
+    fn read<C: Context>(
+        cx: &mut C,
+        table: TableRef<u64, Self>,
+        key: C::Val<u64>,
+    ) -> Result<C::Val<Option<u64>>, C::Stop> {
+        let ends = cx.read_columns(table, key, (column!(Self, stamp), column!(Self, tail)))?;
+        Ok(cx.map(ends, |ends| ends.map(|(stamp, tail)| Self::seen(stamp, tail))))
+    }
+
+    fn inspect(&self, _value_bytes: u32) -> Result<Inspected, String> {
+        if self.tail != self.stamp {
+            return Err(format!("begins with the stamp {:#x} and ends with {:x}", self.stamp, self.tail));
+        }
+        of_one_byte(&self.filling)?;
+        Ok(Inspected { stamp: self.stamp, changes: self.changes })
+    }
+}
+
+/// Checks that the bytes between a value's ends come from one blind write.
+fn of_one_byte(filling: &[u8]) -> Result<(), String> {
+    // Compares all bytes without a branch for each byte.
+    let differences = filling.iter().fold(0, |differences, byte| differences | (byte ^ filling[0]));
+    if differences == 0 { Ok(()) } else { Err(String::from("the fillings of different values")) }
+}
+
 /// A value of 17 bytes or more. Its first eight bytes hold the writer's stamp, the next eight the count of changes,
 /// and its last bytes the stamp again, as far as there is room. The last blind write filled the bytes between.
 #[derive(Debug, Clone, PartialEq, Eq, Value)]
@@ -140,11 +207,7 @@ impl Row for Long {
             return Err(format!("begins with the stamp {stamp:#x} and ends with {tail:x?}"));
         }
         let filling = &self.bytes[CHANGES.end..self.bytes.len() - tail.len()];
-        // Compares all bytes without a branch for each byte.
-        let differences = filling.iter().fold(0, |differences, byte| differences | (byte ^ filling[0]));
-        if differences != 0 {
-            return Err(String::from("the fillings of different values"));
-        }
+        of_one_byte(filling)?;
         Ok(Inspected { stamp, changes: self.word(CHANGES) })
     }
 }
@@ -172,6 +235,8 @@ mod tests {
         for value_bytes in 1..=SHORT_BYTES_MAX {
             written_and_changed::<Short>(value_bytes);
         }
+        written_and_changed::<Standard>(STANDARD_BYTES);
+        assert_eq!(size_of::<Standard>(), STANDARD_BYTES as usize);
         for value_bytes in [17, 18, 23, 24, 25, 100, 1_000, 1_000_000] {
             written_and_changed::<Long>(value_bytes);
         }
@@ -182,6 +247,15 @@ mod tests {
         let (old, new) = (Short::new(1 << 40 | 5, 3), Short::new(2 << 40 | 6, 3));
         let torn = Short { stamp: new.stamp, ..old };
         assert!(torn.inspect(16).unwrap_err().contains("different values"));
+
+        let (old, new) = (Standard::filled(STANDARD_BYTES, 1), Standard::filled(STANDARD_BYTES, 2));
+        for torn in [Standard { stamp: new.stamp, ..old }, Standard { tail: new.tail, ..old }, {
+            let mut torn = old;
+            torn.filling[500..].copy_from_slice(&new.filling[500..]);
+            torn
+        }] {
+            assert!(torn.inspect(STANDARD_BYTES).is_err());
+        }
 
         let (old, new) = (Long::filled(100, 1), Long::filled(100, 2));
         for cut in [8, 16, 50, 92] {
