@@ -176,7 +176,7 @@ pub unsafe trait Protocol: Variants + Capabilities + Send + Sync {
     type Header: Default + Send + Sync + 'static;
     /// The trace of a read in its item, beside its flags: a version, two timestamps; `()` if the flags say enough, as
     /// for a lock.
-    type Mark: Copy + Default + PartialEq + Send + 'static;
+    type Mark: Copy + Default + Send + 'static;
     /// A worker's state that lasts from one transaction to the next.
     type Local: Default + Send + 'static;
 

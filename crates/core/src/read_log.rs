@@ -130,17 +130,22 @@ impl<P: Protocol> ReadLog<P> {
         self.index.clear();
     }
 
-    /// Logs a read. Fails if an earlier read of the segment has left another mark: an attempt sees one state of a
-    /// segment.
+    /// Logs a read. Fails if the mark of an earlier read of the segment is not of the `same` state: an attempt sees one
+    /// state of a segment.
     #[inline(always)]
-    pub fn push(&mut self, segment: TouchedSegment<P>, mark: P::Mark) -> Result<(), ConflictCause> {
+    pub fn push(
+        &mut self,
+        segment: TouchedSegment<P>,
+        mark: P::Mark,
+        same: impl FnOnce(P::Mark, P::Mark) -> bool,
+    ) -> Result<(), ConflictCause> {
         let Self { reads, index } = self;
         match index.find_or_enter(segment.address(), reads.len(), address_in(reads)) {
             None => {
                 reads.push(LoggedRead { segment, mark });
                 Ok(())
             }
-            Some(at) if reads[at as usize].mark == mark => Ok(()),
+            Some(at) if same(reads[at as usize].mark, mark) => Ok(()),
             Some(at) => Err(self.lost(at as usize, Reason::ReadChanged)),
         }
     }
@@ -196,6 +201,10 @@ mod tests {
         }
     }
 
+    fn same(first: u64, second: u64) -> bool {
+        first == second
+    }
+
     #[test]
     fn a_log_grows_with_the_segments_read_and_not_with_the_reads() {
         let segments = [0u64; 100];
@@ -205,7 +214,7 @@ mod tests {
             log.clear();
             for _ in 0..3 {
                 for segment in &segments[..count] {
-                    log.push(touched(segment, &object), 7).unwrap();
+                    log.push(touched(segment, &object), 7, same).unwrap();
                 }
             }
             let logged: Vec<_> = log.iter().map(|read| read.segment().address()).collect();
@@ -223,9 +232,9 @@ mod tests {
         for (count, again) in [(1, 0), (3, 1), (100, 0), (100, 99)] {
             log.clear();
             for segment in &segments[..count] {
-                log.push(touched(segment, &object), 7).unwrap();
+                log.push(touched(segment, &object), 7, same).unwrap();
             }
-            let lost = log.push(touched(&segments[again], &object), 8).unwrap_err();
+            let lost = log.push(touched(&segments[again], &object), 8, same).unwrap_err();
             assert_eq!(lost.reason, Reason::ReadChanged);
             assert_eq!(lost.target, ConflictTarget::Read(again as u32));
         }

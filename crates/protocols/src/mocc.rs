@@ -72,7 +72,7 @@ const COOLS_ONE_IN: u64 = if cfg!(any(test, debug_assertions)) { 4 } else { 64 }
 pub struct Mocc;
 
 /// The mark that a read leaves in its item.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
+#[derive(Debug, Clone, Copy, Default)]
 pub struct MoccMark {
     /// The version read.
     version: HeatedVersion,

@@ -1,6 +1,8 @@
 //! Reads without a lock that are checked at commit: the item's mark keeps the version that was read.
 
-use hotrow_core::{Attempt, ConflictCause, Flags, Item, ItemId, Protocol, Reason, TouchedSegment};
+use hotrow_core::{
+    Attempt, ConflictCause, Flags, Item, ItemId, LoggedRead, Protocol, Reason, TouchedSegment,
+};
 
 /// A protocol whose marks have room for a version.
 pub(crate) trait KeepsVersions: Protocol {
@@ -42,11 +44,18 @@ pub(crate) fn log<P: KeepsVersions<Mark = <P as KeepsVersions>::Version>, V>(
 ) -> Result<(P::Version, V), ConflictCause> {
     match P::stable(segment.header(), load) {
         Ok((version, value)) => {
-            attempt.reads.push(segment, version)?;
+            attempt.reads.push(segment, version, |first, second| first == second)?;
             Ok((version, value))
         }
         Err(reason) => Err(attempt.reads.lost_at_read(segment, reason)),
     }
+}
+
+/// True if the attempt has locked the segment of a logged read since, to write it.
+#[cold]
+pub(crate) fn is_locked_since<P: Protocol>(attempt: &Attempt<P>, read: &LoggedRead<P>) -> bool {
+    let item = attempt.items.at(read.segment().address());
+    item.is_some_and(|id| attempt.items.get(id).is(Flags::LOCKED))
 }
 
 /// Checks each predicate (sto §3.5). Where the attempt holds the segment, it is checked in place. Otherwise it is

@@ -75,9 +75,11 @@ mod word;
 
 pub use word::{TimestampWord, Timestamps};
 
+use crate::reads;
 use absences::{AbsenceUse, Absences};
 use hotrow_core::{
-    Absent, Attempt, ConflictCause, Flags, Item, ItemId, Prepared, Protocol, Reason, Variant, Variants,
+    Absent, Attempt, ConflictCause, Flags, Item, ItemId, LoggedReads, Prepared, Protocol, Reason,
+    TouchedSegment, Variant, Variants,
 };
 
 /// TicToc: timestamps computed at commit, without a clock. Yu et al., SIGMOD 2016; plor §6.
@@ -102,9 +104,7 @@ impl TicToc {
     #[cfg_attr(not(debug_assertions), inline(always))]
     fn lock_writes(attempt: &mut Attempt<Self>) -> Result<u64, ConflictCause> {
         let mut earliest = 0;
-        for at in 0..attempt.items.writes().len() {
-            let id = attempt.items.writes()[at];
-            let item = attempt.items.get_mut(id);
+        for (id, item) in attempt.items.writes_mut() {
             if !item.is(Flags::INSERTED) {
                 let expected = item.is(Flags::READ).then_some(item.mark);
                 let below = item.header().lock(expected).map_err(|reason| ConflictCause::item(reason, id))?;
@@ -177,6 +177,15 @@ impl TicToc {
                 extended.map_err(|reason| ConflictCause::item(reason, id))?;
             }
         }
+        for (position, read) in attempt.reads.iter().enumerate() {
+            if read.mark().read() < commit_ts
+                && let Err(reason) = read.segment().header().extend(read.mark(), commit_ts)
+                // The version is there still, and the lock may be the attempt's own.
+                && !(reason == Reason::ReadLocked && reads::is_locked_since(attempt, read))
+            {
+                return Err(attempt.reads.lost(position, reason));
+            }
+        }
         Ok(())
     }
 }
@@ -211,7 +220,7 @@ unsafe impl Protocol for TicToc {
     type Deferral = Absent;
     type Stealing = Absent;
     type RangeLocks = Absent;
-    type LoggedReads = Absent;
+    type LoggedReads = Self;
 
     #[cfg_attr(not(debug_assertions), inline(always))]
     fn begin(&self, attempt: &mut Attempt<Self>) {
@@ -278,6 +287,30 @@ unsafe impl Protocol for TicToc {
             if item.is(Flags::LOCKED) {
                 item.header().unlock();
             }
+        }
+    }
+}
+
+impl LoggedReads<TicToc> for TicToc {
+    #[inline(always)]
+    fn of(protocol: &TicToc) -> Option<&Self> {
+        Some(protocol)
+    }
+
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    fn read<V>(
+        &self,
+        attempt: &mut Attempt<TicToc>,
+        segment: TouchedSegment<TicToc>,
+        load: impl FnMut() -> V,
+    ) -> Result<V, ConflictCause> {
+        match segment.header().stable(load) {
+            Ok((version, value)) => {
+                attempt.local.latest = attempt.local.latest.max(version.write());
+                attempt.reads.push(segment, version, Timestamps::same_version)?;
+                Ok(value)
+            }
+            Err(reason) => Err(attempt.reads.lost_at_read(segment, reason)),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::reads::{self, KeepsVersions};
 use crate::stable::stable;
-use hotrow_core::{Attempt, ConflictCause, Flags, ItemId, LoggedRead, Prepared, Protocol, Reason, WorkerId};
+use hotrow_core::{Attempt, ConflictCause, Flags, ItemId, Prepared, Protocol, Reason, WorkerId};
 use hotrow_sync::atomic::{AtomicU64, Ordering, fence};
 use hotrow_sync::spin::Spin;
 
@@ -225,20 +225,15 @@ pub(crate) fn validate_first<P: Versioned>(attempt: &Attempt<P>, count: usize) -
     }
     for (position, read) in attempt.reads.iter().enumerate() {
         let found = read.segment().header().load();
-        if found != read.mark() && !is_own_lock(attempt, read, found) {
+        let unchanged =
+            found == read.mark() || found.unlocked() == read.mark() && reads::is_locked_since(attempt, read);
+        if !unchanged {
             return Err(attempt.reads.lost(position, Reason::ReadChanged));
         }
         highest = highest.max(read.mark().number());
     }
     attempt.check_structures()?;
     Ok(highest)
-}
-
-/// True if the version that was read is still there, and locked by this attempt, which has written the segment since.
-#[cold]
-fn is_own_lock<P: Versioned>(attempt: &Attempt<P>, read: &LoggedRead<P>, found: Version) -> bool {
-    let item = attempt.items.at(read.segment().address());
-    found.unlocked() == read.mark() && item.is_some_and(|id| attempt.items.get(id).is(Flags::LOCKED))
 }
 
 /// Phase 3 (sto §3.3): installs each write and unlocks it with its new version.

@@ -113,7 +113,7 @@ pub struct Drp {
 }
 
 /// The mark that an attempt keeps of a segment.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
+#[derive(Debug, Clone, Copy, Default)]
 pub struct DrpMark {
     /// The version read.
     version: u32,

@@ -100,7 +100,7 @@ impl Line {
     }
 }
 
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Mark {
     /// The version read.
     version: u64,
