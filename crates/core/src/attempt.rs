@@ -64,8 +64,8 @@ pub struct Attempt<P: Protocol> {
     pub items: Items<P>,
     /// The reads that need no item.
     pub reads: ReadLog<P>,
-    /// True if the attempt's reads are logged.
-    pub(crate) logs_reads: bool,
+    /// True if the attempt's reads are logged, and nothing else is done with them.
+    pub(crate) only_logs_reads: bool,
     /// The protocol's own state for this worker.
     pub local: P::Local,
     /// The memory of recorded operations.
@@ -125,7 +125,7 @@ impl<P: Protocol> Attempt<P> {
         Self {
             items,
             reads: ReadLog::new(),
-            logs_reads: false,
+            only_logs_reads: false,
             local,
             operations: Operations::new(),
             intentions: Intentions::new(),
@@ -223,7 +223,7 @@ impl<P: Protocol> Attempt<P> {
         if let Some(recorder) = recorder {
             self.open_log(recorder);
         }
-        self.logs_reads =
+        self.only_logs_reads =
             P::LOGS_READS && self.profile.isolation == Isolation::Serializable && !self.is_recorded();
     }
 

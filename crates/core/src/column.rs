@@ -22,10 +22,10 @@ impl<R, F: Plain> Column<R, F> {
     ///
     /// # Safety
     ///
-    /// At this offset every `R` has the field to which `_project` leads.
+    /// At this offset every `R` has the field to which `_project` leads, and it may be borrowed.
     #[doc(hidden)]
     #[inline(always)]
-    pub const unsafe fn new(offset: usize, _project: fn(&R) -> &F) -> Self {
+    pub const unsafe fn new(offset: usize, _project: fn(&R) -> *const F) -> Self {
         Self { offset, _field: PhantomData }
     }
 }
@@ -42,12 +42,47 @@ impl<R, F: Plain> Column<R, F> {
 /// }
 /// let quantity: Column<Stock, u32> = column!(Stock, quantity);
 /// ```
+///
+/// What a field leads to is not a field, and neither is a member of a union:
+///
+/// ```compile_fail,E0308
+/// # use hotrow_core::{Column, column};
+/// struct Row {
+///     boxed: Box<u64>,
+/// }
+/// let of_the_box: Column<Row, u64> = column!(Row, boxed);
+/// ```
+///
+/// ```compile_fail,E0133
+/// # use hotrow_core::column;
+/// union Either {
+///     number: u8,
+///     truth: bool,
+/// }
+/// let truth = column!(Either, truth);
+/// ```
+///
+/// ```compile_fail,E0793
+/// # use hotrow_core::column;
+/// #[repr(C, packed)]
+/// struct Packed {
+///     byte: u8,
+///     number: u64,
+/// }
+/// let number = column!(Packed, number);
+/// ```
 #[macro_export]
 macro_rules! column {
     ($row:ty, $($field:tt).+) => {
-        // SAFETY: both name the same field.
-        unsafe {
-            $crate::Column::new(::core::mem::offset_of!($row, $($field).+), |row: &$row| &row.$($field).+)
+        {
+            // The raw pointer is of the field's own type: a reference could be coerced to one of what the field leads to.
+            // The reference beside it does not compile for a field of a union, or of a packed row.
+            let project = |row: &$row| {
+                let _: &_ = &row.$($field).+;
+                &raw const row.$($field).+
+            };
+            // SAFETY: both name the same field.
+            unsafe { $crate::Column::new(::core::mem::offset_of!($row, $($field).+), project) }
         }
     };
 }

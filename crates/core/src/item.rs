@@ -182,26 +182,33 @@ impl<P: Protocol> Item<P> {
         self.is(Flags::PAYLOAD)
     }
 
-    /// The address of the pending write or the predicate, if there is one and it is a `T`. It is valid as long as the
-    /// reference to the item.
+    /// The address of the pending write or the predicate. It is valid as long as the reference to the item.
+    ///
+    /// # Safety
+    ///
+    /// The item [has a payload](Self::has_payload), of type `T`.
     #[inline(always)]
-    pub fn payload<T>(&self) -> *const T {
+    pub unsafe fn payload<T>(&self) -> *const T {
         if Payload::is_in_item::<P, T>() {
             self.payload.0.as_ptr().cast()
         } else {
-            // SAFETY: the caller looks at the payload only if there is one, and a payload that is not in the item is a
-            // pointer.
+            // SAFETY: there is a payload, and one that is not in the item is a pointer.
             unsafe { self.payload.0.assume_init() }.cast()
         }
     }
 
     /// As [`payload`](Self::payload), to be changed.
+    ///
+    /// # Safety
+    ///
+    /// As for [`payload`](Self::payload), or the payload is of that size and will be written now.
     #[inline(always)]
-    pub(crate) fn payload_mut<T>(&mut self) -> *mut T {
+    pub(crate) unsafe fn payload_mut<T>(&mut self) -> *mut T {
         if Payload::is_in_item::<P, T>() {
             self.payload.0.as_mut_ptr().cast()
         } else {
-            self.payload::<T>().cast_mut()
+            // SAFETY: the caller's promise.
+            unsafe { self.payload::<T>() }.cast_mut()
         }
     }
 
@@ -218,9 +225,9 @@ impl<P: Protocol> Item<P> {
         if !Payload::is_in_item::<P, T>() {
             self.payload = Payload(MaybeUninit::new(arena.allocate(Layout::new::<T>())));
         }
-        let place = self.payload_mut::<T>();
         // SAFETY: the word of the item, or the room in the arena, is large enough and aligned, and nobody else's.
         unsafe {
+            let place = self.payload_mut::<T>();
             place.write(payload);
             &mut *place
         }

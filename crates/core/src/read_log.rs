@@ -4,7 +4,7 @@
 //! not an item that is found through a map. So a read is appended to a log. A segment that is written later gets an item
 //! besides. (Silo's read set; STO has an item for each read, sto §3.2.)
 //!
-//! Attempts that are recorded in a history, and reads that a datatype makes of an item, use items under every protocol.
+//! Reads at read committed, and those that a datatype makes of an item, use items under every protocol.
 
 use crate::abort::Reason;
 use crate::address_index::AddressIndex;
@@ -148,6 +148,13 @@ impl<P: Protocol> ReadLog<P> {
             Some(at) if same(reads[at as usize].mark, mark) => Ok(()),
             Some(at) => Err(self.lost(at as usize, Reason::ReadChanged)),
         }
+    }
+
+    /// Returns the mark of a logged read of a segment.
+    #[inline(always)]
+    pub fn mark_of(&self, segment: usize) -> Option<P::Mark> {
+        let at = self.index.find(segment, self.reads.len(), address_in(&self.reads))?;
+        Some(self.reads[at as usize].mark)
     }
 
     /// The logged reads.

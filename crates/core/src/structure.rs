@@ -220,17 +220,30 @@ const STALE: u64 = u64::MAX;
 
 /// The observations of an attempt.
 ///
-/// Observations of the same node are in one chain. Its head is the first of them, so `heads` numbers the nodes and not
+/// Observations of the same node are in one chain. Its head is the first of them, so `chains` numbers the nodes and not
 /// the observations.
 #[derive(Debug)]
 pub(crate) struct StructureSet {
     entries: Vec<Entry>,
-    /// The number of the first observation of each node.
-    heads: Vec<u32>,
+    /// The chain of each node's observations.
+    chains: Vec<Chain>,
     map: AddressMap,
     /// True if the last observation is new and nothing has been kept for it yet.
     is_open: bool,
 }
+
+/// The observations of a node.
+#[derive(Debug, Clone, Copy)]
+struct Chain {
+    /// The number of the first one.
+    head: u32,
+    /// How many there are.
+    length: u32,
+}
+
+/// Number of observations of parts of a node from which on the next one stands for the whole node, so that a body that
+/// looks at the same leaf again and again does not fill the memory with what it has seen there.
+const PARTS_MAX: u32 = if cfg!(test) { 4 } else { 16 };
 
 /// An observation contradicts an earlier one of the same node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -250,12 +263,12 @@ impl StructureSet {
     }
 
     fn with_nodes(capacity: usize) -> Self {
-        Self { entries: Vec::new(), heads: Vec::new(), map: AddressMap::new(capacity), is_open: false }
+        Self { entries: Vec::new(), chains: Vec::new(), map: AddressMap::new(capacity), is_open: false }
     }
 
     pub(crate) fn clear(&mut self) {
         self.entries.clear();
-        self.heads.clear();
+        self.chains.clear();
         self.map.clear();
         self.is_open = false;
     }
@@ -266,9 +279,9 @@ impl StructureSet {
 
     /// Returns the number of the first observation of a node.
     fn head(&self, node: NonNull<StructureVersion>) -> Option<u32> {
-        let Self { entries, heads, map, .. } = self;
-        let address_of = |index: usize| entries[heads[index] as usize].observed.node.addr().get();
-        map.find(node.addr().get(), address_of).map(|at| heads[at as usize])
+        let Self { entries, chains, map, .. } = self;
+        let address_of = |index: usize| entries[chains[index].head as usize].observed.node.addr().get();
+        map.find(node.addr().get(), address_of).map(|at| chains[at as usize].head)
     }
 
     /// Adds an observation. False if an earlier one of the whole node, at the same version, includes it.
@@ -276,16 +289,18 @@ impl StructureSet {
     /// An earlier observation of a part of the node does not contradict one at another version: whether its part is
     /// unchanged is decided when it is checked.
     pub(crate) fn observe(&mut self, observed: Observed) -> Result<bool, Contradiction> {
-        let Self { entries, heads, map, is_open } = self;
+        let Self { entries, chains, map, is_open } = self;
         let number = entries.len() as u32;
-        let address_of = |index: usize| entries[heads[index] as usize].observed.node.addr().get();
+        let address_of = |index: usize| entries[chains[index].head as usize].observed.node.addr().get();
+        *is_open = true;
         let next = match map.find_or_enter(observed.node.addr().get(), address_of) {
             Err(_) => {
-                heads.push(number);
+                chains.push(Chain { head: number, length: 1 });
                 NO_ENTRY
             }
             Ok(at) => {
-                let head = heads[at as usize];
+                let Chain { head, length } = &mut chains[at as usize];
+                let head = *head;
                 // The newest one comes right behind the head.
                 let next = entries[head as usize].next;
                 let newest = if next == NO_ENTRY { head } else { next };
@@ -298,11 +313,12 @@ impl StructureSet {
                     };
                 }
                 entries[head as usize].next = number;
+                *is_open = *length < PARTS_MAX;
+                *length += 1;
                 next
             }
         };
         entries.push(Entry { observed, seen: None, next });
-        *is_open = true;
         Ok(true)
     }
 
@@ -399,6 +415,25 @@ mod tests {
         assert!(!node.unchanged(seen));
         assert!(node.unchanged(after));
         assert!(!node.try_lock_at(seen));
+    }
+
+    #[test]
+    fn a_node_that_is_observed_again_and_again_is_observed_whole_in_the_end() {
+        let node = StructureVersion::new();
+        let observed = Observed { node: NonNull::from(&node), version: node.stable().unwrap() };
+        let mut set = StructureSet::new();
+        let mut parts = 0;
+        for _ in 0..1_000 {
+            set.observe(observed).unwrap();
+            if set.is_open() {
+                set.keep_seen(NonNull::dangling());
+                parts += 1;
+            }
+        }
+        assert_eq!((parts, set.len()), (PARTS_MAX as usize, PARTS_MAX as usize + 1));
+        assert!(set.seen(PARTS_MAX as usize).is_none(), "the last one stands for the whole node");
+        let later = Observed { version: observed.version + STEP, ..observed };
+        assert!(set.observe(later).is_err(), "which contradicts an observation at another version");
     }
 
     #[test]

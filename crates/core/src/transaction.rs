@@ -5,6 +5,7 @@ use crate::attempt::{Attempt, WorkerId};
 use crate::counter::NamedCounters;
 use crate::deferred::Execution;
 use crate::engine::{EngineId, WorkerSlot};
+use crate::history::ReadKind;
 use crate::item::{Flags, ItemId};
 use crate::object::{Object, ObjectMeta};
 use crate::pin::Pin;
@@ -265,29 +266,46 @@ impl<'w, P: Protocol> Transaction<'w, P> {
         unsafe {
             if !P::LOGS_READS {
                 self.read_by_item(object, segment, load)
-            } else if self.attempt.logs_reads {
+            } else if self.attempt.only_logs_reads {
                 self.read_logged(object, segment, load)
             } else {
-                self.read_by_item_after_all(object, segment, load)
+                self.read_otherwise(object, segment, load)
             }
         }
     }
 
-    /// As [`read_by_item`](Self::read_by_item), for a protocol that reads with items in some attempts only.
+    /// Makes a read that is recorded, or is at read committed, under a protocol that logs reads.
     ///
     /// # Safety
     ///
     /// As for [`read`](Self::read).
     #[cold]
     #[inline(never)]
-    unsafe fn read_by_item_after_all<V, O: Object<P> + 'static>(
+    unsafe fn read_otherwise<V, O: Object<P> + 'static>(
         &mut self,
         object: &O,
         segment: NonNull<P::Header>,
-        load: impl FnMut() -> V,
+        mut load: impl FnMut() -> V,
     ) -> Result<ReadValue<V>, Abort> {
-        // SAFETY: the caller's promise.
-        unsafe { self.read_by_item(object, segment, load) }
+        // SAFETY: the caller's promise, in all three.
+        unsafe {
+            if self.attempt.profile().isolation == Isolation::ReadCommitted {
+                return self.read_by_item(object, segment, load);
+            }
+            let Some(recorded) = self.attempt.recorded_key(object, segment) else {
+                return self.read_logged(object, segment, load);
+            };
+            let mut version = 0;
+            let read = self.read_logged(object, segment, || {
+                let value = load();
+                version = recorded.version();
+                value
+            })?;
+            if let ReadValue::Shared(_) = read {
+                self.attempt.record_read(&recorded, version, ReadKind::Value);
+            }
+            Ok(read)
+        }
     }
 
     /// Reads a segment, and notes in its item that it was read.

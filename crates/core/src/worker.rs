@@ -314,14 +314,17 @@ impl<P: Protocol> Worker<P> {
         let describe = self.shared.policy.may_give_up_after(number + 1);
         let mut transaction = self.transaction(number, thread, profile, describe);
         match catch_unwind(AssertUnwindSafe(|| body(&mut transaction))) {
-            Ok(Ok(result)) => match transaction.commit_and(|attempt| result.resolve(attempt)) {
-                Some(output) => {
+            Ok(Ok(result)) => {
+                if transaction.commit_until_closed() {
+                    let output = transaction.close_committed(|attempt| result.resolve(attempt));
                     // It is over, and owns nothing more.
                     std::mem::forget(transaction);
                     Attempted::Committed(output)
+                } else {
+                    // The result is dropped after that, when no locks are held any more.
+                    Attempted::failed(transaction.give_up_passing_on(), None)
                 }
-                None => Attempted::failed(transaction.give_up_passing_on(), None),
-            },
+            }
             Ok(Err(error)) => Attempted::failed(transaction.give_up_passing_on(), Some(error)),
             // Only the body's panic is passed on; panics of the roll-back after it are contained.
             Err(panic) => match transaction.give_up(&mut Panics::default()) {

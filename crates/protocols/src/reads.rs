@@ -16,7 +16,7 @@ pub(crate) trait KeepsVersions: Protocol {
     fn version(mark: &mut Self::Mark) -> &mut Self::Version;
 }
 
-/// Makes a stable read and keeps its version in the item. A second read of the item must find the same version.
+/// Makes a stable read and keeps its version in the item. A second read of the segment must find the same version.
 #[cfg_attr(not(debug_assertions), inline(always))]
 pub(crate) fn read<P: KeepsVersions, V>(
     attempt: &mut Attempt<P>,
@@ -26,10 +26,15 @@ pub(crate) fn read<P: KeepsVersions, V>(
     let item = attempt.items.get_mut(id);
     let (version, value) =
         P::stable(item.header(), load).map_err(|reason| ConflictCause::item(reason, id))?;
-    if !item.is(Flags::READ) {
+    let earlier = if item.is(Flags::READ) {
+        Some(*P::version(&mut item.mark))
+    } else {
         *P::version(&mut item.mark) = version;
         item.set(Flags::READ);
-    } else if *P::version(&mut item.mark) != version {
+        let logged = attempt.reads.mark_of(item.segment().addr().get());
+        logged.map(|mut mark| *P::version(&mut mark))
+    };
+    if earlier.is_some_and(|earlier| earlier != version) {
         return Err(ConflictCause::item(Reason::ReadChanged, id));
     }
     Ok((version, value))

@@ -234,10 +234,14 @@ unsafe impl Protocol for TicToc {
         id: ItemId,
         load: impl FnMut() -> V,
     ) -> Result<V, ConflictCause> {
-        let Attempt { items, local, .. } = attempt;
+        let Attempt { items, reads, local, .. } = attempt;
         let item = items.get_mut(id);
         let (version, value) =
             item.header().stable(load).map_err(|reason| ConflictCause::item(reason, id))?;
+        let logged = reads.mark_of(item.segment().addr().get());
+        if logged.is_some_and(|logged| !logged.same_version(version)) {
+            return Err(ConflictCause::item(Reason::ReadChanged, id));
+        }
         Self::keep(item, id, version, local)?;
         Ok(value)
     }

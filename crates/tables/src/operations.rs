@@ -298,8 +298,13 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         record: NonNull<Record<K, R, P>>,
         change: F,
     ) -> Result<Result<Option<O>, F>, Abort> {
-        let place = tx.reserve::<Pending<R>>();
-        // SAFETY: as in `read_record`; there is room for a pending row, and its cell copies.
+        // None for a row that the attempt has changed already, however often it changes it.
+        let place = match tx.own_write(Record::address(record)) {
+            None => tx.reserve::<Pending<R>>(),
+            Some(_) => std::ptr::null_mut(),
+        };
+        // SAFETY: as in `read_record`; the row's cell copies, and there is room for a pending row if it is loaded, which
+        // an own one is not.
         let (id, state) = unsafe {
             let load = || record.as_ref().load_pending(place);
             tx.read_for_update(self, Record::address(record), load)?

@@ -11,33 +11,29 @@ use hotrow_sync::thread::{label, work};
 impl<P: Protocol> Transaction<'_, P> {
     /// Tries to commit, and rolls back if it cannot.
     pub(crate) fn commit(mut self) -> AttemptOutcome {
-        match self.commit_and(|_| ()) {
-            Some(()) => AttemptOutcome::Done,
-            None => self.give_up_passing_on(),
+        if !self.commit_until_closed() {
+            return self.give_up_passing_on();
         }
+        self.close_committed(|_| ());
+        AttemptOutcome::Done
     }
 
-    /// Tries to commit, and then takes a result from the attempt before that ends. `None` if the attempt cannot commit;
-    /// the caller then [gives up](Self::give_up_passing_on).
+    /// Takes a result from an attempt that has committed, and closes it.
+    #[inline(always)]
+    pub(crate) fn close_committed<R>(&mut self, take: impl FnOnce(&mut Attempt<P>) -> R) -> R {
+        let taken = take(self.attempt);
+        self.attempt.close(&mut Panics::default());
+        taken
+    }
+
+    /// Runs all steps of the commit but the last one, [`close_committed`](Self::close_committed). False if the attempt
+    /// cannot commit; then nothing has been installed, and the caller [gives up](Self::give_up_passing_on). It must not
+    /// run users' code before, because locks are held until then.
     ///
     /// After the protocol has committed, all panics are contained: a panic would make the caller think that nothing has
     /// happened.
-    #[inline]
-    pub(crate) fn commit_and<R>(&mut self, take: impl FnOnce(&mut Attempt<P>) -> R) -> Option<R> {
-        if !self.commit_until_closed() {
-            return None;
-        }
-        let taken = take(self.attempt);
-        self.attempt.close(&mut Panics::default());
-        Some(taken)
-    }
-
-    /// Runs all steps of the commit but the last one, which closes the attempt. False if the attempt cannot commit; then
-    /// nothing has been installed.
-    ///
-    /// Is apart from [`commit_and`](Self::commit_and), which is compiled for each body; a release build inlines it.
     #[cfg_attr(not(debug_assertions), inline(always))]
-    fn commit_until_closed(&mut self) -> bool {
+    pub(crate) fn commit_until_closed(&mut self) -> bool {
         if self.is_told() && self.stop.is_none() {
             let _ = self.heed();
         }

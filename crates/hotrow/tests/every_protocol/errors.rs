@@ -196,6 +196,52 @@ fn a_users_own_error_after_a_lost_conflict_is_a_retry() {
 }
 
 #[test]
+fn a_read_and_a_later_update_of_the_same_attempt_see_one_state() {
+    for_each_protocol!(2, |P| {
+        let engine = impatient::<P>();
+        let number = TBox::new(&engine, 0u64);
+        let result = whatever_time_it_takes(|| {
+            engine.run(|tx| {
+                let first = number.get(tx)?;
+                let overtaken = tx.attempt_number() == 0 && overtake(&engine, |tx| number.set(tx, 1));
+                let second = number.update(tx, |number| std::mem::replace(number, 7))?;
+                assert_eq!(first, second, "overtaken: {overtaken}");
+                Ok(second)
+            })
+        });
+        assert!(matches!(result, Ok(0 | 1)), "{result:?}");
+    });
+}
+
+#[test]
+fn a_result_that_is_thrown_away_is_dropped_when_nothing_is_locked_any_more() {
+    /// A result that asks when it is dropped whether another thread can read what its transaction has changed.
+    struct Probe<'a>(&'a dyn Fn());
+    impl Drop for Probe<'_> {
+        fn drop(&mut self) {
+            (self.0)();
+        }
+    }
+
+    for_each_protocol!(2, |P| {
+        let engine = impatient::<P>();
+        let (read, changed) = (TBox::new(&engine, 0u64), TBox::new(&engine, 0u64));
+        let ask = || assert!(elsewhere(|| engine.run(|tx| changed.get(tx))).is_ok(), "it is locked");
+        let result = whatever_time_it_takes(|| {
+            engine.run(|tx| {
+                read.get(tx)?;
+                if tx.attempt_number() == 0 {
+                    overtake(&engine, |tx| read.set(tx, 1));
+                }
+                changed.update(tx, |number| *number += 1)?;
+                Ok(Probe(&ask))
+            })
+        });
+        assert!(result.is_ok());
+    });
+}
+
+#[test]
 fn an_attempt_that_swallows_its_abort_cannot_commit() {
     for_each_protocol!(2, |P| {
         let engine = impatient::<P>();
