@@ -184,6 +184,12 @@ impl<P: Protocol> Attempt<P> {
         self.wait_budget.left()
     }
 
+    /// The number of the thread that runs it.
+    #[inline(always)]
+    pub fn thread(&self) -> u64 {
+        self.thread
+    }
+
     /// The moment at which the transaction waited for the first time, if it has a deadline and has waited.
     pub(crate) fn waited_since(&self) -> Option<Instant> {
         self.wait_budget.since

@@ -59,7 +59,9 @@ pub use operations::{Deferred, Expression, Input};
 pub use pin::{EpochBox, Pin, Walk, retire_with};
 pub use policy::RetryPolicy;
 pub use profile::{Isolation, Profile};
-pub use protocol::{Absent, Capabilities, ConflictCause, ConflictTarget, Protocol, Variant, Variants};
+pub use protocol::{
+    Absent, Capabilities, ConflictCause, ConflictTarget, EnterError, Protocol, Variant, Variants,
+};
 pub use range::{RangeId, RangeLocks, RangeUse};
 pub use read_log::{LoggedRead, LoggedReads, ReadLog, TouchedSegment};
 pub use retained::{HolderKind, MemoryHolder, MemoryLimit, RetainedMemory, retained_bytes};

@@ -40,6 +40,15 @@ impl ConflictCause {
     }
 }
 
+/// The cause why an attempt cannot enter an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EnterError {
+    /// It lost a conflict over the lock of all objects.
+    Lost(Reason),
+    /// It would wait for ever, for a transaction that its own thread has begun before.
+    Nested,
+}
+
 /// Facts about a variant of a protocol, known without choosing it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Variant {
@@ -117,9 +126,9 @@ impl<P: Protocol> Capabilities for P {
 ///
 /// # One path for a transaction
 ///
-/// First [`begin`](Self::begin), then operations, each of which comes down to [`read`](Self::read),
-/// [`read_for_update`](Self::read_for_update) or [`write`](Self::write) of one item, or to a structure
-/// [`observed`](Self::observed). Then come the two halves of the commit, [`prepare`](Self::prepare) and
+/// First [`begin`](Self::begin), then operations. Each [`enter`](Self::enter)s an object and comes down to
+/// [`read`](Self::read), [`read_for_update`](Self::read_for_update) or [`write`](Self::write) of one item, or to a
+/// structure [`observed`](Self::observed). Then come the two halves of the commit, [`prepare`](Self::prepare) and
 /// [`finish`](Self::finish), or [`abort`](Self::abort) if any of them returned [`ConflictCause`] or the body gave up.
 /// The caller does the rest in the same order for every protocol:
 ///
@@ -142,6 +151,7 @@ impl<P: Protocol> Capabilities for P {
 ///   [`peek`](Self::peek) comes from a call of `load` during which no other attempt was installing in the item's
 ///   segment, and which happens after the last installation there. The same holds of a call of
 ///   [`Attempt::predicate_holds`] whose answer counts.
+///   Without [`TRACKS_READS`](Self::TRACKS_READS) it holds of every `load` after an `Ok` of [`enter`](Self::enter).
 /// - **Exclusive writes.** [`prepare`](Self::prepare) returns `Ok` only if every segment to be written is the attempt's
 ///   alone until [`finish`](Self::finish) has installed there: no other attempt installs in it meanwhile.
 /// - **All writes.** [`finish`](Self::finish) installs every item in [`Items::writes`](crate::Items::writes).
@@ -167,9 +177,14 @@ pub unsafe trait Protocol: Variants + Capabilities + Send + Sync {
     ///
     /// A protocol that claims [opacity](Variants::OPAQUE) must claim this too.
     const STRICT: bool = true;
+    /// True if transactions run at the same time. If false, one keeps all others of its engine waiting from its first
+    /// operation to its end, whatever they touch.
+    const CONCURRENT: bool = true;
     /// The maximum number of workers of an engine at a time.
     const WORKERS_MAX: u32;
-    /// True if a read must leave an item. A protocol without concurrency control does not need them.
+    /// True if a read must leave an item. A protocol under which nothing changes from an attempt's first
+    /// [`enter`](Self::enter) to its end does not need them. If false, reads of segments that the attempt has not written
+    /// run their `load` without a call of [`read`](Self::read), and observations of buckets and leaves are not kept.
     const TRACKS_READS: bool = true;
 
     /// The state beside each value. The default is an unlocked segment that nobody has written.
@@ -195,6 +210,14 @@ pub unsafe trait Protocol: Variants + Capabilities + Send + Sync {
     /// Begins an attempt: the transaction's first if [`Attempt::number`] is 0. The transaction's declaration about
     /// itself is in [`Attempt::profile`].
     fn begin(&self, attempt: &mut Attempt<Self>);
+
+    /// Called at the beginning of each operation on an object, before it looks into an index or at a segment. A protocol
+    /// that locks all objects at once takes its lock here. An `Err` ends the attempt; the report names the object that
+    /// was to be entered.
+    #[inline(always)]
+    fn enter(&self, _attempt: &mut Attempt<Self>) -> Result<(), EnterError> {
+        Ok(())
+    }
 
     /// Reads a segment: runs `load` until its result is stable as the protocol understands it, and leaves in the item
     /// what `prepare` needs to know. Also called for an item that was read before. It may wait for other transactions,

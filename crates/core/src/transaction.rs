@@ -10,7 +10,7 @@ use crate::item::{Flags, ItemId};
 use crate::object::{Object, ObjectMeta};
 use crate::pin::Pin;
 use crate::profile::Isolation;
-use crate::protocol::{ConflictCause, ConflictTarget, Protocol};
+use crate::protocol::{ConflictCause, ConflictTarget, EnterError, Protocol};
 use crate::read_log::{LoggedReads, TouchedSegment};
 use crate::retained::{MemoryLimit, is_anybody_told, told_error};
 use crate::structure::StructureChange;
@@ -95,6 +95,9 @@ pub(crate) enum Look {
 const WORK_BEGIN: u32 = 60;
 const WORK_OPERATION: u32 = 40;
 const WORK_COMMIT: u32 = 60;
+
+/// The identity of all keys of an object together, in counts of conflicts.
+const ALL_KEYS: u64 = u64::MAX;
 
 const STOPPED: EngineId = EngineId(0);
 
@@ -184,11 +187,18 @@ impl<'w, P: Protocol> Transaction<'w, P> {
     }
 
     /// Begins an operation of an object. Fails if the object belongs to another engine, if the attempt has been aborted
-    /// and the body has ignored that, or if it was told to end because it retains too much memory.
+    /// and the body has ignored that, if it was told to end because it retains too much memory, or if the protocol locks
+    /// all objects at once and the lock stayed taken.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn enter(&mut self, meta: &ObjectMeta) -> Result<(), Abort> {
         work(WORK_OPERATION);
-        if meta.engine != self.engine || self.is_told() { Err(self.refuse(meta)) } else { Ok(()) }
+        if meta.engine != self.engine || self.is_told() {
+            return Err(self.refuse(meta));
+        }
+        match self.protocol.enter(self.attempt) {
+            Ok(()) => Ok(()),
+            Err(error) => Err(self.refuse_all_keys(meta, error)),
+        }
     }
 
     /// True if the attempt was told to end. Makes no call, even if another attempt was told: after a call that returns,
@@ -664,14 +674,35 @@ impl<'w, P: Protocol> Transaction<'w, P> {
                 key.unwrap_or_else(|| String::from("a key that cannot be shown")),
             )
         };
-        self.slot.counters.abort(lost.reason);
         self.count_tame_abort(lost.reason);
-        let number = object.meta().number();
-        let counted = lock(&self.slot.conflicts).count(number, identity, lost.reason);
+        self.count_lost(object.meta(), identity, lost.reason, describe)
+    }
+
+    /// Ends the attempt over a lock of all objects, which it wanted in order to enter this one.
+    #[cold]
+    #[inline(never)]
+    fn refuse_all_keys(&mut self, meta: &ObjectMeta, error: EnterError) -> Abort {
+        let EnterError::Lost(reason) = error else { return self.misuse(Misuse::Nested) };
+        let describe = || (meta.name().to_owned(), String::from("all keys"));
+        let loss = self.count_lost(meta, ALL_KEYS, reason, describe);
+        self.stop(Stop::Lost(loss))
+    }
+
+    /// Counts a lost conflict over a key of an object, which `describe` names.
+    fn count_lost(
+        &self,
+        meta: &ObjectMeta,
+        identity: u64,
+        reason: Reason,
+        describe: impl Fn() -> (String, String),
+    ) -> ConflictReport {
+        self.slot.counters.abort(reason);
+        let number = meta.number();
+        let counted = lock(&self.slot.conflicts).count(number, identity, reason);
         if !counted {
             let (object, key) = describe();
-            lock(&self.slot.conflicts).count_new(number, identity, lost.reason, object, key);
+            lock(&self.slot.conflicts).count_new(number, identity, reason, object, key);
         }
-        ConflictReport { reason: lost.reason, words: self.describe.then(describe) }
+        ConflictReport { reason, words: self.describe.then(describe) }
     }
 }

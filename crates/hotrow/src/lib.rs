@@ -62,6 +62,7 @@
 //! | the same | `steal-basic` | the same, with operations taken from one place for all | to compare with |
 //! | the same | `2pl-mcs` | the same, but no transaction runs operations of another | to compare with: plain two-phase locking |
 //! | [`Tl2`] | `tl2` | as `occ`, with a global clock: even an attempt that will abort has seen one consistent state | bodies rely on their reads before they commit |
+//! | [`Serial`] | `serial` | one lock around the database: one transaction at a time, without concurrency control | one or two threads do all the work |
 //! | [`NoProtocol`] | `none` | no concurrency control, one worker only | one thread is enough, or as the upper bound to measure against |
 //!
 //! Some types have several *variants*. [`Variants::Options`] tells them apart, and each has a name.
@@ -107,7 +108,7 @@
 //!     }
 //! }
 //!
-//! for name in ["occ", "plor", "drp", "tictoc", "mocc", "no-wait", "wait-die", "wound-wait", "steal", "2pl-mcs", "tl2", "none"] {
+//! for name in ["occ", "plor", "drp", "tictoc", "mocc", "no-wait", "wait-die", "wound-wait", "steal", "2pl-mcs", "tl2", "serial", "none"] {
 //!     assert_eq!(with_protocol(name, CountToTen).unwrap(), Ok(10));
 //! }
 //! assert_eq!(with_protocol("plor+dwa+deadline=20", CountToTen).unwrap(), Ok(10));
@@ -682,8 +683,8 @@
 //!   reversed by themselves; that takes others that overlap them.
 //! - **No torn values**, under every protocol: a body never sees half of another transaction's write of one
 //!   value or row, not even in an attempt that aborts.
-//! - **Opacity** only where [`Variants::is_opaque`] is true (`tl2`, `drp+opaque`, and trivially `none`): an attempt
-//!   sees one consistent state from its first read to its end, even if it aborts.
+//! - **Opacity** only where [`Variants::is_opaque`] is true (`tl2`, `drp+opaque`, and trivially `serial` and
+//!   `none`): an attempt sees one consistent state from its first read to its end, even if it aborts.
 //!
 //! Under the other protocols an attempt that is going to abort may have read two values that never existed together.
 //! The commit detects this. Until then the body must not do anything that makes sense only in a consistent state,
@@ -740,7 +741,9 @@ pub use hotrow_derive::{Key, Value};
 #[doc(inline)]
 pub use hotrow_objects::{TArray, TBox, TCounter};
 #[doc(inline)]
-pub use hotrow_protocols::{Drp, McsLocking, Mocc, NoProtocol, Occ, Plor, TicToc, Tl2, TwoPhaseLocking};
+pub use hotrow_protocols::{
+    Drp, McsLocking, Mocc, NoProtocol, Occ, Plor, Serial, TicToc, Tl2, TwoPhaseLocking,
+};
 #[doc(inline)]
 pub use hotrow_tables::{
     Context, Data, Database, Direction, IndexRef, Key, KeyRange, Operation, OperationId, OperationKind,

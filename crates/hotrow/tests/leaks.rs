@@ -9,7 +9,7 @@ use hotrow::sync::thread;
 use hotrow::{Engine, Error, Misuse, OpenTransaction, Protocol, RetryPolicy, TBox, TCounter, Table, Worker};
 use std::rc::Rc;
 use std::time::Duration;
-use support::{Census, elsewhere, for_each_protocol};
+use support::{Census, elsewhere, for_each_concurrent_protocol, for_each_protocol};
 
 /// A leaked transaction never unpins its thread. Its worker may be sent to another one, which must not do it either.
 #[test]
@@ -154,7 +154,7 @@ fn leaked_worker<P: Protocol>(engine: &Engine<P>) -> &'static mut Worker<P> {
 
 #[test]
 fn a_transaction_that_a_body_swaps_for_another_is_the_one_that_commits() {
-    for_each_protocol!(2, |P| {
+    for_each_concurrent_protocol!(2, |P| {
         let engine = support::engine::<P>();
         let (mine, other) = (TBox::new(&engine, 0u64), TBox::new(&engine, 0u64));
         let mut spare = Some(leaked_worker(&engine));

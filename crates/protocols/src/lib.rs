@@ -13,6 +13,7 @@ mod plor;
 mod reads;
 mod registry;
 mod removals;
+mod serial;
 mod stable;
 mod steal;
 mod striped;
@@ -28,9 +29,10 @@ pub use none::NoProtocol;
 pub use occ::{Occ, OccLocal};
 pub use plor::{Locker, Plor, PlorLocal, PlorOptions};
 pub use registry::{
-    PROTOCOLS, ProtocolInfo, UnknownProtocol, Visitor, find, for_each_deferring_protocol, for_each_protocol,
-    for_each_recording_protocol, names, with_protocol,
+    PROTOCOLS, ProtocolInfo, UnknownProtocol, Visitor, find, for_each_concurrent_protocol,
+    for_each_deferring_protocol, for_each_protocol, for_each_recording_protocol, names, with_protocol,
 };
+pub use serial::{Serial, SerialLocal};
 pub use steal::{McsLocking, McsLockingLocal, McsLockingOptions, QueueLock, StealingMode};
 pub use tictoc::{TicToc, TicTocLocal, TimestampWord, Timestamps};
 pub use tl2::{Tl2, Tl2Local};

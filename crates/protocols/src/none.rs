@@ -35,6 +35,7 @@ impl Variants for NoProtocol {
 // SAFETY: there is one worker at a time, and so one attempt. So nothing is installed while a `load` runs, and no two
 // installs run at the same time. Each write is installed once, in a commit that cannot fail.
 unsafe impl Protocol for NoProtocol {
+    const CONCURRENT: bool = false;
     const WORKERS_MAX: u32 = 1;
     const TRACKS_READS: bool = false;
     type Header = ();

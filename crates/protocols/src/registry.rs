@@ -3,7 +3,7 @@
 //! Adding a protocol takes one new module and one line in the call of `registry!` below. The command, the tests and
 //! the figures all go through this module.
 
-use crate::{Drp, McsLocking, Mocc, NoProtocol, Occ, Plor, TicToc, Tl2, TwoPhaseLocking};
+use crate::{Drp, McsLocking, Mocc, NoProtocol, Occ, Plor, Serial, TicToc, Tl2, TwoPhaseLocking};
 use hotrow_core::{Capabilities as _, Protocol, Variant, Variants as _};
 use hotrow_sync::LazyLock;
 
@@ -44,6 +44,11 @@ macro_rules! registry {
     ($first:ty, $($other:ty),* $(,)?) => {
         registry!(@all $first, $($other),*);
 
+        registry! {
+            /// Calls the visitor with the protocol of this name if it is the first of the registry or runs transactions
+            /// at the same time.
+            with_concurrent_protocol: [CONCURRENT] $first, $($other),*
+        }
         registry! {
             /// Calls the visitor with the protocol of this name if it is the first of the registry or defers operations.
             with_deferring_protocol: [DEFERS] $first, $($other),*
@@ -91,7 +96,7 @@ macro_rules! registry {
     };
 }
 
-registry![Occ, Plor, Drp, TicToc, Mocc, TwoPhaseLocking, McsLocking, Tl2, NoProtocol];
+registry![Occ, Plor, Drp, TicToc, Mocc, TwoPhaseLocking, McsLocking, Tl2, Serial, NoProtocol];
 
 fn information<P: Protocol>(variant: &Variant) -> ProtocolInfo {
     let Variant { name, summary, source } = *variant;
@@ -135,11 +140,20 @@ pub fn names() -> Vec<&'static str> {
 }
 
 /// Calls a visitor once for every protocol that admits at least `workers` workers. Tests run over all protocols only
-/// through this function and the next two, so a protocol is tested as soon as it is registered.
+/// through this function and the next three, so a protocol is tested as soon as it is registered.
 pub fn for_each_protocol<V: Visitor + Copy>(workers: u32, visitor: V) -> Vec<(&'static str, V::Output)> {
     for_each_found(workers, |name| {
         Some(with_protocol(name, visitor).expect("the list comes from the registry"))
     })
+}
+
+/// As [`for_each_protocol`], for the protocols that run transactions at the same time. For tests in which one transaction
+/// does something, and is not to be held off, in the midst of another one with which it has no conflict.
+pub fn for_each_concurrent_protocol<V: Visitor + Copy>(
+    workers: u32,
+    visitor: V,
+) -> Vec<(&'static str, V::Output)> {
+    for_each_found(workers, |name| with_concurrent_protocol(name, visitor))
 }
 
 /// As [`for_each_protocol`], for the protocols that defer operations and one that runs them at once, the first of the
@@ -244,7 +258,7 @@ mod tests {
             error,
             "unknown protocol \"ocm\"; there are: occ, plor, plor+dwa, plor+optimistic, plor+latched, \
              plor+deadline, drp, drp+opaque, drp+exclusive, deferred-2pl, deferred-2pl+exclusive, tictoc, mocc, \
-             wound-wait, wait-die, no-wait, steal, steal-basic, 2pl-mcs, tl2, none"
+             wound-wait, wait-die, no-wait, steal, steal-basic, 2pl-mcs, tl2, serial, none"
         );
     }
 }

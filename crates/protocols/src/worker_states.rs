@@ -352,7 +352,7 @@ impl WorkerStates {
         let met = match limit {
             // A wait of no time: nobody else makes progress, so one check is enough.
             Some(Duration::ZERO) => condition(),
-            _ if self.spin(&mut hint, &mut condition) => true,
+            _ if self.spin_until(&mut hint, &mut condition) => true,
             None => {
                 event.wait_until(condition);
                 true
@@ -394,7 +394,11 @@ impl WorkerStates {
     }
 
     /// Spins within bounds until a wait is over. Most turns check only the hint, which disturbs nobody.
-    fn spin(&self, mut hint: impl FnMut() -> bool, mut condition: impl FnMut() -> bool) -> bool {
+    pub(crate) fn spin_until(
+        &self,
+        mut hint: impl FnMut() -> bool,
+        mut condition: impl FnMut() -> bool,
+    ) -> bool {
         const HINTS: u32 = 16;
         let mut checks = 0;
         let SpinPolicy { spinning, yielding } = match () {

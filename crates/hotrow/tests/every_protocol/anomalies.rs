@@ -4,7 +4,9 @@
 //! Where the other one gets through and changes what the first has read, the first must run again; a protocol
 //! may also hold the other one off. Either way both must be as if one had run after the other.
 
-use crate::support::{attempts, for_each_protocol, impatient, overtake, whatever_time_it_takes};
+use crate::support::{
+    attempts, for_each_concurrent_protocol, for_each_protocol, impatient, overtake, whatever_time_it_takes,
+};
 use hotrow::{Abort, Direction, Error, Protocol, TBox, Table, Transaction};
 use std::ops::ControlFlow;
 
@@ -204,7 +206,7 @@ fn an_insertion_that_succeeds_is_a_look_at_what_was_not_there() {
 
 #[test]
 fn a_scan_that_stops_early_depends_on_nothing_far_beyond() {
-    for_each_protocol!(2, |P| {
+    for_each_concurrent_protocol!(2, |P| {
         let engine = impatient::<P>();
         let table = Table::<u64, u64, P>::ordered(&engine, "ordered");
         (0..2_000).for_each(|key| assert!(table.bulk_insert(key * 2, 0)));
@@ -267,7 +269,7 @@ fn a_range_of_a_secondary_index_is_the_same_at_commit() {
 
 #[test]
 fn the_first_row_by_a_secondary_index_does_not_depend_on_the_last() {
-    for_each_protocol!(2, |P| {
+    for_each_concurrent_protocol!(2, |P| {
         let engine = impatient::<P>();
         let mut builder = Table::<u64, u64, P>::builder(&engine, "rows");
         let by_row = builder.secondary("by_row", |_, row| *row);

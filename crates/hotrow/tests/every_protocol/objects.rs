@@ -1,7 +1,7 @@
 //! Boxes, arrays and counters: what each does, one transaction at a time, and what makes them conflict.
 
 use crate::support;
-use crate::support::{attempts, for_each_protocol, impatient};
+use crate::support::{attempts, for_each_concurrent_protocol, for_each_protocol, impatient};
 use hotrow::{Abort, Engine, Error, Misuse, Reason, TArray, TBox, TCounter, Transaction, Value};
 
 #[test]
@@ -273,7 +273,7 @@ fn changes_of_a_counter_that_do_not_look_at_it_never_conflict() {
 
 #[test]
 fn transactions_conflict_over_elements_and_not_over_arrays() {
-    for_each_protocol!(2, |P| {
+    for_each_concurrent_protocol!(2, |P| {
         let engine = impatient::<P>();
         let array = TArray::new(&engine, 2, |_| 0u64);
         let first = |tx: &mut Transaction<'_, P>| array.update(tx, 0, |element| *element += 1);

@@ -1,7 +1,10 @@
 //! Profiles of transactions: they write nothing, or read committed is enough for them.
 
 use crate::support;
-use crate::support::{elsewhere, for_each_protocol, on_threads, overtake, steps, whatever_time_it_takes};
+use crate::support::{
+    elsewhere, for_each_concurrent_protocol, for_each_protocol, on_threads, overtake, steps,
+    whatever_time_it_takes,
+};
 use hotrow::sync::atomic::{AtomicU64, Ordering};
 use hotrow::{
     Abort, Context, Database, Engine, Error, Isolation, Misuse, Procedure, Profile, Protocol, RetryPolicy,
@@ -188,7 +191,7 @@ fn a_read_only_transaction_does_not_wait_for_ever_for_a_row_just_inserted_by_ano
 
 #[test]
 fn a_read_committed_transaction_is_in_nobodys_way_and_is_not_aborted_by_what_comes_later() {
-    for_each_protocol!(2, |P| {
+    for_each_concurrent_protocol!(2, |P| {
         let engine = support::impatient::<P>();
         let recording = engine.record_history(1 << 20).unwrap();
         let boxes = [0, 0].map(|value| TBox::new(&engine, value));

@@ -36,6 +36,14 @@ macro_rules! for_each_protocol {
 }
 pub(crate) use for_each_protocol;
 
+/// As [`for_each_protocol!`], for the protocols that run transactions at the same time.
+macro_rules! for_each_concurrent_protocol {
+    ($workers:expr, |$protocol:ident| $body:block) => {
+        crate::support::for_each_protocol!(for_each_concurrent_protocol, $workers, |$protocol| $body)
+    };
+}
+pub(crate) use for_each_concurrent_protocol;
+
 /// As [`for_each_protocol!`], for the protocols that defer operations and one that does not.
 macro_rules! for_each_deferring_protocol {
     ($workers:expr, |$protocol:ident| $body:block) => {

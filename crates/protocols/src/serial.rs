@@ -1,0 +1,183 @@
+//! One lock around the database, and no concurrency control under it (H-Store: Kallman et al., "H-Store: a
+//! High-Performance, Distributed Main Memory Transaction Processing System", VLDB 2008).
+//!
+//! # Algorithm
+//!
+//! An attempt takes the engine's lock in its first operation on an object and keeps it until its cleanup is over. So
+//! one transaction runs at a time. Under the lock it does as under `none`: reads leave no items, nothing is validated,
+//! and a commit only installs. Code of the body before the first operation runs beside other transactions.
+//!
+//! A thread that finds the lock taken spins, then queues and parks, until the policy's deadline if there is one: see
+//! `lock`. A transaction waits for nothing but this lock, so there is no deadlock between threads. A thread that would wait
+//! without a deadline for a transaction of its own (two that [`Worker::begin`](hotrow_core::Worker::begin) holds open, or one
+//! that was leaked) gets [`Misuse::Nested`](hotrow_core::Misuse::Nested) instead.
+//!
+//! # Why it is serializable
+//!
+//! Transactions follow each other in the order in which they take the lock. Each sees the state that the one before
+//! has left, indexes included: a dead record is taken out of its index before the lock is released. An attempt that
+//! rolls back has seen a true state, too, so its error needs no validation.
+//!
+//! # Leaked transactions
+//!
+//! A transaction that was leaked ([`std::mem::forget`]) has installed nothing. Its lock is released when its worker, or
+//! the next worker with the same number, begins an attempt. Until then the others wait, as they wait for a body that
+//! never ends. Records that it has inserted are never present; others take them for dead ones.
+//!
+//! # Deviations
+//!
+//! - H-Store has one lock, and one thread, for each partition of the data, and moves transactions to the thread. Here
+//!   the database is one partition, and any thread runs its transaction itself.
+//! - A row that is loaded outside of transactions (`Table::bulk_insert`) while transactions run may appear in the midst
+//!   of one.
+
+mod lock;
+
+use crate::registry;
+use crate::worker_states::{self, AttemptStamp};
+use hotrow_core::{
+    Absent, Attempt, ConflictCause, EnterError, ItemId, Prepared, Protocol, Reason, Variant, Variants,
+};
+use lock::{EngineLock, Holder};
+
+/// One lock around all transactions of an engine: H-Store, VLDB 2008.
+#[derive(Debug)]
+pub struct Serial {
+    lock: EngineLock,
+}
+
+/// State that a worker keeps.
+#[derive(Debug, Default)]
+pub struct SerialLocal {
+    /// The worker's attempt as the holder of the engine's lock, if it is that.
+    holds: Option<Holder>,
+    /// The identity under which the worker waits.
+    stamp: AttemptStamp,
+}
+
+impl Serial {
+    #[cold]
+    #[inline(never)]
+    fn wait(&self, attempt: &mut Attempt<Self>, holder: Holder) -> Result<(), EnterError> {
+        if self.lock.is_held_by(holder) && attempt.wait_max().is_none() {
+            return Err(EnterError::Nested);
+        }
+        attempt.local.stamp = self.lock.begin_wait(attempt, attempt.local.stamp);
+        if !self.lock.wait(attempt.local.stamp, holder, || attempt.wait_max()) {
+            return Err(EnterError::Lost(Reason::WriteLocked));
+        }
+        attempt.local.holds = Some(holder);
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn release(&self, attempt: &mut Attempt<Self>) {
+        if let Some(holder) = attempt.local.holds.take() {
+            self.lock.unlock(holder);
+        }
+    }
+}
+
+impl Variants for Serial {
+    const VARIANTS: &'static [Variant] = &[Variant {
+        name: "serial",
+        summary: "one lock around the database: one transaction at a time, without concurrency control",
+        source: "H-Store, VLDB 2008",
+    }];
+    // Other transactions have ended when an attempt sees its first value.
+    const OPAQUE: bool = true;
+
+    type Options = ();
+
+    fn options(name: &str) -> Option<()> {
+        registry::only(Self::VARIANTS, name)
+    }
+
+    fn new((): &()) -> Self {
+        Self { lock: EngineLock::new() }
+    }
+}
+
+// SAFETY: an attempt that has entered an object holds the engine's lock until after its cleanup, and there is one
+// holder at a time. So nothing is installed while a `load` runs, no two installs run at the same time, and nobody else
+// reaches a segment that the attempt makes. The lock of an attempt that was leaked is released early: that attempt
+// installs nothing any more. Each write is installed once, in a commit that cannot fail.
+unsafe impl Protocol for Serial {
+    const CONCURRENT: bool = false;
+    const WORKERS_MAX: u32 = worker_states::WORKERS_MAX;
+    const TRACKS_READS: bool = false;
+    type Header = ();
+    type Mark = ();
+    type Local = SerialLocal;
+    type Deferral = Absent;
+    type Stealing = Absent;
+    type RangeLocks = Absent;
+    type LoggedReads = Absent;
+
+    #[inline(always)]
+    fn begin(&self, attempt: &mut Attempt<Self>) {
+        // Held only if the worker's previous transaction was leaked.
+        self.release(attempt);
+    }
+
+    #[inline(always)]
+    fn enter(&self, attempt: &mut Attempt<Self>) -> Result<(), EnterError> {
+        if attempt.local.holds.is_some() {
+            return Ok(());
+        }
+        let holder = Holder::on_thread(attempt.thread());
+        if !self.lock.try_lock(holder) {
+            return self.wait(attempt, holder);
+        }
+        attempt.local.holds = Some(holder);
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn read<V>(
+        &self,
+        _: &mut Attempt<Self>,
+        _: ItemId,
+        mut load: impl FnMut() -> V,
+    ) -> Result<V, ConflictCause> {
+        Ok(load())
+    }
+
+    #[inline(always)]
+    fn write(&self, _attempt: &mut Attempt<Self>, _item: ItemId) -> Result<(), ConflictCause> {
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn peek<V>(
+        &self,
+        _: &mut Attempt<Self>,
+        _: ItemId,
+        mut load: impl FnMut() -> V,
+    ) -> Result<V, ConflictCause> {
+        Ok(load())
+    }
+
+    #[inline(always)]
+    fn new_locked_header(&self, _attempt: &Attempt<Self>) {}
+
+    #[inline]
+    fn prepare(&self, attempt: &mut Attempt<Self>) -> Result<(), ConflictCause> {
+        attempt.draw_stamp();
+        // They hold, as nobody else has installed since they were set. Histories learn here of which value they hold.
+        attempt.check_predicates(|attempt, id| Ok(attempt.predicate_holds(id)))
+    }
+
+    #[inline]
+    fn finish(&self, prepared: Prepared<'_, Self>) {
+        prepared.install_all(|_| (), |_| ());
+    }
+
+    #[inline]
+    fn abort(&self, _attempt: &mut Attempt<Self>) {}
+
+    #[inline(always)]
+    fn after_cleanup(&self, attempt: &mut Attempt<Self>) {
+        self.release(attempt);
+    }
+}
