@@ -197,7 +197,7 @@ pub(crate) mod tests {
         let latency_us = Some(LatencySummary { p50: 1.5, p90: 2.5, p99: 30.0, p999: 400.25, max: 5_000.0 });
         let found = if passed { Ok(()) } else { Err("3 instead of 4".to_owned()) };
         RunReport {
-            workload: "toy",
+            workload: "toy".into(),
             protocol: String::from("occ"),
             threads: 2,
             seconds: 2.0,
@@ -210,10 +210,10 @@ pub(crate) mod tests {
             latency_us,
             latency_distribution: LatencyDistribution::default(),
             by_transaction: vec![
-                ("move", KindReport { commits: 4_000, aborts: 1_000, latency_us }),
-                ("never", KindReport { commits: 0, aborts: 0, latency_us: None }),
+                ("move".into(), KindReport { commits: 4_000, aborts: 1_000, latency_us }),
+                ("never".into(), KindReport { commits: 0, aborts: 0, latency_us: None }),
             ],
-            abort_reasons: vec![("read_changed", 1_000), ("write_locked", 0)],
+            abort_reasons: vec![("read_changed".into(), 1_000), ("write_locked".into(), 0)],
             attempts_max: 9,
             counters: vec![
                 CounterReport { counter: &Counter::TAME_COMMITS, value: CounterValue::Count(3_000) },

@@ -1,12 +1,16 @@
 //! The microbenchmark of sto §5.1: reads and increments of random elements of an array of integers.
 
+mod mutexes;
+
 use crate::definition::{WorkloadDefinition, WorkloadInfo};
 use crate::error::BenchError;
 use crate::observer::Observer;
 use crate::options::{OptionError, OptionInfo, OptionValues};
+use crate::run::{BaselineRun, RunOutcome};
 use crate::workload::{Check, End, Ran, Workload};
 use hotrow::sync::random::Random;
 use hotrow::{Engine, Protocol, TArray, Worker};
+use mutexes::{ORDERED_MUTEXES, OrderedMutexes};
 use serde::Serialize;
 
 /// The size of the array and the shape of its transactions.
@@ -63,6 +67,7 @@ impl WorkloadDefinition for ArrayOptions {
                 summary: "The share of operations that increment, from 0 to 1; the others read",
             },
         ],
+        baselines: &[ORDERED_MUTEXES],
         example: "--size 1000 --increment-share 0.2",
     };
 
@@ -90,22 +95,21 @@ impl WorkloadDefinition for ArrayOptions {
         observer.loading(1, 1);
         Ok(Array { array, options: *self })
     }
+
+    fn run_baseline(&self, name: &str, run: BaselineRun<'_>) -> Option<Result<RunOutcome, BenchError>> {
+        (name == ORDERED_MUTEXES.name).then(|| run.run(|| OrderedMutexes::new(*self)))
+    }
 }
 
-impl<P: Protocol> Workload<P> for Array<P> {
-    type Client = ArrayClient;
-
-    fn kinds(&self) -> &'static [&'static str] {
-        &["array"]
-    }
-
-    fn client(&self, worker: usize, _workers: usize, seed: u64) -> ArrayClient {
-        let operations = Vec::with_capacity(self.options.ops);
+impl ArrayOptions {
+    fn client(&self, worker: usize, seed: u64) -> ArrayClient {
+        let operations = Vec::with_capacity(self.ops);
         ArrayClient { random: Random::stream(seed, worker as u64), operations, increments: 0 }
     }
 
-    fn prepare(&self, client: &mut ArrayClient) {
-        let ArrayOptions { size, ops, increment_share } = self.options;
+    /// Draws the operations of the client's next transaction.
+    fn draw(&self, client: &mut ArrayClient) {
+        let Self { size, ops, increment_share } = *self;
         let ArrayClient { random, operations, .. } = client;
         operations.clear();
         // One draw for each operation: its upper half chooses the element, its lower half the kind. So drawing costs less
@@ -119,6 +123,46 @@ impl<P: Protocol> Workload<P> for Array<P> {
                 size => (random.below(size) as usize, increments),
             }
         }));
+    }
+}
+
+impl ArrayClient {
+    /// Counts the transaction that has committed. Its sum of what it has read is discarded; without `black_box` the
+    /// compiler could remove the reads.
+    fn committed(&mut self, sum: u64) -> Ran {
+        std::hint::black_box(sum);
+        self.increments += self.operations.iter().filter(|(_, increments)| *increments).count() as u64;
+        Ran { kind: 0, end: End::Committed }
+    }
+}
+
+/// Checks the sum of all elements.
+fn check_sum(sum: u64, clients: &[ArrayClient]) -> Check {
+    let committed: u64 = clients.iter().map(|client| client.increments).sum();
+    let found = if sum == committed {
+        Ok(())
+    } else {
+        Err(format!("the elements' sum is {sum}, the committed increments are {committed}"))
+    };
+    Check::new("sum of elements = committed increments", found)
+}
+
+/// The types of transactions.
+const KINDS: &[&str] = &["array"];
+
+impl<P: Protocol> Workload<P> for Array<P> {
+    type Client = ArrayClient;
+
+    fn kinds(&self) -> &'static [&'static str] {
+        KINDS
+    }
+
+    fn client(&self, worker: usize, _workers: usize, seed: u64) -> ArrayClient {
+        self.options.client(worker, seed)
+    }
+
+    fn prepare(&self, client: &mut ArrayClient) {
+        self.options.draw(client);
     }
 
     fn run_one(&self, worker: &mut Worker<P>, client: &mut ArrayClient) -> Ran {
@@ -140,21 +184,14 @@ impl<P: Protocol> Workload<P> for Array<P> {
             }
             Ok(sum)
         });
-        let end = match ran {
-            Ok(sum) => {
-                // The sum is discarded; without `black_box` the compiler could remove the reads.
-                std::hint::black_box(sum);
-                client.increments += operations.iter().filter(|(_, increments)| *increments).count() as u64;
-                End::Committed
-            }
-            Err(error) => End::Failed(error.to_string()),
-        };
-        Ran { kind: 0, end }
+        match ran {
+            Ok(sum) => client.committed(sum),
+            Err(error) => Ran { kind: 0, end: End::Failed(error.to_string()) },
+        }
     }
 
     fn checks(&self, worker: &mut Worker<P>, clients: Vec<ArrayClient>) -> Vec<Check> {
         const BATCH: usize = 1_024;
-        let committed: u64 = clients.iter().map(|client| client.increments).sum();
         let mut sum: u64 = 0;
         for begin in (0..self.array.len()).step_by(BATCH) {
             let end = (begin + BATCH).min(self.array.len());
@@ -166,12 +203,7 @@ impl<P: Protocol> Workload<P> for Array<P> {
                 Err(error) => return vec![Check::new("reading all elements", Err(error.to_string()))],
             }
         }
-        let found = if sum == committed {
-            Ok(())
-        } else {
-            Err(format!("the elements' sum is {sum}, the committed increments are {committed}"))
-        };
-        vec![Check::new("sum of elements = committed increments", found)]
+        vec![check_sum(sum, &clients)]
     }
 
     fn payload_bytes(&self, _worker: &mut Worker<P>) -> u64 {

@@ -9,7 +9,7 @@
 use crate::error::BenchError;
 use crate::observer::{Host, Observer};
 use crate::options::{OptionError, OptionInfo, OptionValues};
-use crate::run::{RunOutcome, RunSpec, run_defined};
+use crate::run::{BaselineRun, RunOutcome, RunSpec, run_defined};
 use crate::workload::Workload;
 use hotrow::{Engine, Protocol};
 use serde::Serialize;
@@ -31,8 +31,20 @@ pub struct WorkloadInfo {
     pub runs_procedures: bool,
     /// Options of the workload.
     pub options: &'static [OptionInfo],
+    /// Baselines of the workload.
+    pub baselines: &'static [BaselineInfo],
     /// Example of options on the command line.
     pub example: &'static str,
+}
+
+/// Description of a baseline: another way to do a workload's work, without Hotrow, to compare protocols with. It has the
+/// same inputs, is measured by the same driver, and passes the same checks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BaselineInfo {
+    /// Name, as given to the command in place of a protocol's. No protocol has it.
+    pub name: &'static str,
+    /// Summary in one line.
+    pub summary: &'static str,
 }
 
 /// Options of a workload: the only type that a workload defines beside its implementation of [`Workload`].
@@ -68,6 +80,16 @@ pub trait WorkloadDefinition: fmt::Debug + Serialize + Send + Sync + Sized + 'st
         seed: u64,
         observer: &dyn Observer,
     ) -> Result<Self::Loaded<P>, BenchError>;
+
+    /// Makes the workload's data for one of its [`WorkloadInfo::baselines`] and runs it. `None` if there is no baseline of
+    /// this name.
+    ///
+    /// # Errors
+    ///
+    /// As [`BaselineRun::run`].
+    fn run_baseline(&self, _name: &str, _run: BaselineRun<'_>) -> Option<Result<RunOutcome, BenchError>> {
+        None
+    }
 }
 
 /// A workload with its options, of any type.

@@ -16,7 +16,7 @@ use crate::error::BenchError;
 use crate::latency::Latencies;
 use crate::observer::Observer;
 use crate::workload::{End, Workload};
-use hotrow::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use hotrow::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use hotrow::sync::clock::{self, Instant};
 use hotrow::sync::event::Event;
 use hotrow::sync::{Mutex, lock, thread};
@@ -87,7 +87,7 @@ impl Counts {
         }
     }
 
-    /// Runs one transaction, and counts it if `is_measured`.
+    /// Runs one transaction, and counts it if `is_measured`. True if it committed.
     ///
     /// # Errors
     ///
@@ -98,7 +98,7 @@ impl Counts {
         worker: &mut Worker<P>,
         client: &mut W::Client,
         is_measured: bool,
-    ) -> Result<(), (usize, String)> {
+    ) -> Result<bool, (usize, String)> {
         if is_measured && self.before.is_none() {
             self.before = Some(worker.statistics());
         }
@@ -122,7 +122,7 @@ impl Counts {
                 kind.rollbacks += 1;
             }
         }
-        Ok(())
+        Ok(ran.end == End::Committed)
     }
 
     /// Counts what a worker's statistics say of all measured transactions, when the last has ended.
@@ -164,15 +164,23 @@ enum Phase {
 struct Control {
     phase: AtomicU32,
     ready: AtomicUsize,
+    /// Commits of each thread so far, for the observer.
+    commits: Vec<Commits>,
     event: Event,
     failure: Mutex<Option<BenchError>>,
 }
 
+/// A thread's count, in cache lines of its own.
+#[derive(Default)]
+#[repr(align(128))]
+struct Commits(AtomicU64);
+
 impl Control {
-    fn new() -> Self {
+    fn new(threads: usize) -> Self {
         Self {
             phase: AtomicU32::new(Phase::Waiting as u32),
             ready: AtomicUsize::new(0),
+            commits: (0..threads).map(|_| Commits::default()).collect(),
             event: Event::new(),
             failure: Mutex::new(None),
         }
@@ -193,6 +201,12 @@ impl Control {
     fn fail(&self, error: BenchError) {
         lock(&self.failure).get_or_insert(error);
         self.advance(Phase::Over);
+    }
+
+    /// The number of commits of all threads so far.
+    fn commits(&self) -> u64 {
+        // Relaxed: counts.
+        self.commits.iter().map(|commits| commits.0.load(Ordering::Relaxed)).sum()
     }
 
     /// A thread is ready: waits for the others.
@@ -253,8 +267,7 @@ pub fn measure<P: Protocol, W: Workload<P>>(
         *lock(&crew[number]) = Some((worker, client));
         counts
     };
-    let (elapsed, counts) =
-        run_threads(settings, kinds.len(), &run, &|| engine.statistics().commits, observer)?;
+    let (elapsed, counts) = run_threads(settings, kinds.len(), &run, observer)?;
     let mut clients = Vec::with_capacity(threads);
     let mut first = None;
     for member in crew {
@@ -274,10 +287,9 @@ fn run_threads(
     settings: &Settings,
     kinds: usize,
     run: &(dyn Fn(&Control, usize) -> Counts + Sync),
-    commits: &dyn Fn() -> u64,
     observer: &dyn Observer,
 ) -> Result<(Duration, Counts), BenchError> {
-    let control = Control::new();
+    let control = Control::new(settings.threads);
     let (elapsed, ended) = thread::scope(|scope| {
         let mut handles = Vec::with_capacity(settings.threads);
         for number in 0..settings.threads {
@@ -292,7 +304,7 @@ fn run_threads(
             }
         }
         control.wait_until_ready(settings.threads);
-        let elapsed = conduct(&control, commits, settings, observer);
+        let elapsed = conduct(&control, settings, observer);
         let ended: Vec<_> = handles.into_iter().map(thread::ScopedJoinHandle::join).collect();
         (elapsed, ended)
     });
@@ -314,13 +326,7 @@ fn run_threads(
 }
 
 /// Advances the phases in time. Returns how long was measured.
-fn conduct(
-    control: &Control,
-    commits: &dyn Fn() -> u64,
-    settings: &Settings,
-    observer: &dyn Observer,
-) -> Duration {
-    let commits_before = commits();
+fn conduct(control: &Control, settings: &Settings, observer: &dyn Observer) -> Duration {
     let begin = clock::now();
     let total = settings.warmup + settings.measured;
     let pass = |from: Instant, duration: Duration| {
@@ -330,7 +336,7 @@ fn conduct(
                 return;
             }
             control.event.wait_timeout(left.min(REPORT_EVERY), || control.is(Phase::Over));
-            observer.running(begin.elapsed().min(total), total, commits() - commits_before);
+            observer.running(begin.elapsed().min(total), total, control.commits());
             if let Some(reason) = observer.must_end() {
                 control.fail(BenchError::Ended { after: begin.elapsed(), reason });
             }
@@ -356,13 +362,19 @@ fn work<P: Protocol, W: Workload<P>>(
 ) -> (Worker<P>, W::Client, Counts) {
     let _end = EndIfPanicking(control);
     let mut counts = Counts::new(kinds.len());
+    let mut commits = 0;
     control.wait_for_start();
     while !control.is(Phase::Over) {
         let is_measured = control.is(Phase::Measured);
-        let ran = counts.run_one(workload, &mut worker, &mut client, is_measured);
-        if let Err((kind, message)) = ran {
-            control.fail(BenchError::Transaction { kind: kinds[kind], worker: number, message });
-            break;
+        match counts.run_one(workload, &mut worker, &mut client, is_measured) {
+            Ok(committed) => {
+                commits += u64::from(committed);
+                control.commits[number].0.store(commits, Ordering::Relaxed);
+            }
+            Err((kind, message)) => {
+                control.fail(BenchError::Transaction { kind: kinds[kind], worker: number, message });
+                break;
+            }
         }
     }
     counts.count_measured(&worker);

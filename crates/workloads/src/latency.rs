@@ -1,7 +1,7 @@
 //! Latencies: recorded in nanoseconds, reported in microseconds.
 
 use hdrhistogram::Histogram;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 /// Longest latency that the histogram distinguishes: an hour. A longer one counts as an hour.
@@ -87,7 +87,7 @@ impl LatencyDistribution {
 }
 
 /// Percentiles of latency, in microseconds, to three significant digits.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct LatencySummary {
     /// Median: half of the transactions took at most this long.
     pub p50: f64,

@@ -28,7 +28,7 @@ pub mod tpcc;
 mod workload;
 pub mod ycsb;
 
-pub use definition::{WorkloadDefinition, WorkloadInfo, WorkloadOptions};
+pub use definition::{BaselineInfo, WorkloadDefinition, WorkloadInfo, WorkloadOptions};
 #[cfg(feature = "sim")]
 pub use driver::simulated::VirtualSettings;
 pub use driver::{Counts, KindCounts, Measurement, Settings, measure};
@@ -39,5 +39,5 @@ pub use observer::{Host, Observer, Unobserved};
 pub use options::{OptionError, OptionInfo, OptionValues};
 pub use registry::WORKLOADS;
 pub use report::{CounterReport, HotRow, KindReport, Machine, Memory, RunReport};
-pub use run::{On, RunOutcome, RunSpec, prepare_and_run};
+pub use run::{BaselineRun, On, RunOutcome, RunSpec, prepare_and_run};
 pub use workload::{Check, End, Ran, Workload};

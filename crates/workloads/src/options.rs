@@ -41,6 +41,14 @@ pub enum OptionError {
         /// Name of the workload.
         workload: &'static str,
     },
+    /// A baseline runs without Hotrow, which would have to delay operations or record them.
+    #[error("--{option} is for protocols, and {baseline} is a baseline without one")]
+    OnlyProtocols {
+        /// Name of the option.
+        option: &'static str,
+        /// Name of the baseline.
+        baseline: String,
+    },
     /// The option does not admit this value.
     #[error("--{name} {value}: {reason}")]
     Invalid {

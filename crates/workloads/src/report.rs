@@ -2,14 +2,20 @@
 
 use crate::latency::{LatencyDistribution, LatencySummary};
 use crate::workload::Check;
-use hotrow::{Counter, CounterValue, Reason};
+use hotrow::protocols::{Visitor, with_protocol};
+use hotrow::{Counter, CounterValue, Engine, Protocol, Reason, RetryPolicy};
+use serde::de::{Deserialize, Deserializer, Error as _, MapAccess};
 use serde::ser::{Serialize, SerializeMap as _, Serializer};
+use serde_json::{Map, Value};
+use std::borrow::Cow;
+use std::fmt;
+use std::marker::PhantomData;
 
 /// Results of one run.
-#[derive(Debug, Clone, serde::Serialize)]
+#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct RunReport {
     /// Name of the workload.
-    pub workload: &'static str,
+    pub workload: Cow<'static, str>,
     /// Name of the protocol.
     pub protocol: String,
     /// Number of workers, one thread each.
@@ -36,16 +42,16 @@ pub struct RunReport {
     #[serde(skip)]
     pub latency_distribution: LatencyDistribution,
     /// Results by type of transaction.
-    #[serde(serialize_with = "as_map")]
-    pub by_transaction: Vec<(&'static str, KindReport)>,
+    #[serde(serialize_with = "as_map", deserialize_with = "from_map")]
+    pub by_transaction: Vec<(Cow<'static, str>, KindReport)>,
     /// Aborts by reason.
-    #[serde(serialize_with = "as_map")]
-    pub abort_reasons: Vec<(&'static str, u64)>,
+    #[serde(serialize_with = "as_map", deserialize_with = "from_map")]
+    pub abort_reasons: Vec<(Cow<'static, str>, u64)>,
     /// Largest number of attempts of one transaction.
     pub attempts_max: u64,
     /// Counters that the protocol names, of the transactions that began in the measured time, lost attempts included;
     /// an object in the JSON, left out if there are none.
-    #[serde(serialize_with = "counters_as_map", skip_serializing_if = "Vec::is_empty")]
+    #[serde(serialize_with = "counters_as_map", skip_serializing_if = "Vec::is_empty", skip_deserializing)]
     pub counters: Vec<CounterReport>,
     /// Keys with the most conflicts, warm-up included.
     pub hot_rows: Vec<HotRow>,
@@ -56,7 +62,7 @@ pub struct RunReport {
     /// Memory in use by data and process, after loading and after the run.
     pub memory: Memory,
     /// Options of the workload, and `think_us`, the delay before each operation, if the run had one.
-    pub options: serde_json::Map<String, serde_json::Value>,
+    pub options: Map<String, Value>,
     /// Source revision of the build.
     pub revision: String,
     /// Description of the machine.
@@ -64,6 +70,18 @@ pub struct RunReport {
 }
 
 impl RunReport {
+    /// Reads a report from its JSON. The latency distribution, which the JSON leaves out, is empty.
+    ///
+    /// # Errors
+    ///
+    /// An error if the text is not the JSON of a report.
+    pub fn from_json(text: &str) -> serde_json::Result<Self> {
+        let mut report: Self = serde_json::from_str(text)?;
+        let CountersOnly { counters } = serde_json::from_str(text)?;
+        report.counters = counters_from_map(&report.protocol, &counters)?;
+        Ok(report)
+    }
+
     /// Iterates over the checks that did not pass.
     pub fn failed_checks(&self) -> impl Iterator<Item = &Check> {
         self.checks.iter().filter(|check| !check.passed)
@@ -81,7 +99,7 @@ fn ratio(part: u64, whole: u64) -> f64 {
 }
 
 /// Results of one type of transaction.
-#[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct KindReport {
     /// Transactions committed.
     pub commits: u64,
@@ -108,7 +126,7 @@ pub struct CounterReport {
 }
 
 /// A key over which attempts were lost.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct HotRow {
     /// Name of the table or object.
     pub table: String,
@@ -119,7 +137,7 @@ pub struct HotRow {
 }
 
 /// Memory, in bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Memory {
     /// Keys and rows after loading.
     pub payload_bytes_loaded: u64,
@@ -134,7 +152,7 @@ pub struct Memory {
 }
 
 /// Properties of a machine that results depend on.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Machine {
     /// Number of threads that run at once.
     pub cores: usize,
@@ -147,13 +165,13 @@ pub struct Machine {
 }
 
 /// Pairs the counts of aborts with the names of their reasons.
-pub(crate) fn named_reasons(counts: &[u64; Reason::ALL.len()]) -> Vec<(&'static str, u64)> {
-    Reason::ALL.iter().zip(counts).map(|(reason, count)| (reason.name(), *count)).collect()
+pub(crate) fn named_reasons(counts: &[u64; Reason::ALL.len()]) -> Vec<(Cow<'static, str>, u64)> {
+    Reason::ALL.iter().zip(counts).map(|(reason, count)| (reason.name().into(), *count)).collect()
 }
 
 /// Serializes pairs as an object, in their order.
 fn as_map<S: Serializer, V: Serialize>(
-    pairs: &[(&'static str, V)],
+    pairs: &[(Cow<'static, str>, V)],
     serializer: S,
 ) -> Result<S::Ok, S::Error> {
     let mut map = serializer.serialize_map(Some(pairs.len()))?;
@@ -161,6 +179,67 @@ fn as_map<S: Serializer, V: Serialize>(
         map.serialize_entry(name, value)?;
     }
     map.end()
+}
+
+/// Deserializes the pairs of an object, in their order.
+fn from_map<'de, D: Deserializer<'de>, V: Deserialize<'de>>(
+    deserializer: D,
+) -> Result<Vec<(Cow<'static, str>, V)>, D::Error> {
+    struct Pairs<V>(PhantomData<V>);
+    impl<'de, V: Deserialize<'de>> serde::de::Visitor<'de> for Pairs<V> {
+        type Value = Vec<(Cow<'static, str>, V)>;
+        fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+            formatter.write_str("an object")
+        }
+        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+            let mut pairs = Vec::new();
+            while let Some((name, value)) = map.next_entry::<String, V>()? {
+                pairs.push((name.into(), value));
+            }
+            Ok(pairs)
+        }
+    }
+    deserializer.deserialize_map(Pairs(PhantomData))
+}
+
+/// The counters in the JSON of a report.
+#[derive(serde::Deserialize)]
+struct CountersOnly {
+    #[serde(default)]
+    counters: Map<String, Value>,
+}
+
+/// Returns the counters in the JSON of a report, in the order in which the protocol names them.
+fn counters_from_map(
+    protocol: &str,
+    counters: &Map<String, Value>,
+) -> serde_json::Result<Vec<CounterReport>> {
+    if counters.is_empty() {
+        return Ok(Vec::new());
+    }
+    let named = with_protocol(protocol, NamedCounters).map_err(serde_json::Error::custom)?;
+    let found = named.into_iter().filter_map(|CounterReport { counter, value }| {
+        let found = counters.get(counter.name())?;
+        let value = match value {
+            CounterValue::MeanUs(_) => CounterValue::MeanUs(found.as_f64()),
+            CounterValue::Share(_) => CounterValue::Share(found.as_f64()),
+            _ => CounterValue::Count(found.as_u64()?),
+        };
+        Some(CounterReport { counter, value })
+    });
+    Ok(found.collect())
+}
+
+/// Finds the counters that a protocol names, each without events.
+struct NamedCounters;
+
+impl Visitor for NamedCounters {
+    type Output = Vec<CounterReport>;
+
+    fn visit<P: Protocol>(self, name: &str) -> Self::Output {
+        let engine = Engine::<P>::named(name, RetryPolicy::default()).expect("chosen by this name");
+        engine.statistics().counters.iter().map(|(counter, value)| CounterReport { counter, value }).collect()
+    }
 }
 
 /// Serializes counters as an object, in their order. A value without events is `null`.

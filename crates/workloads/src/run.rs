@@ -1,6 +1,6 @@
 //! One run from its names to its report: loads, runs, checks.
 
-use crate::definition::{WorkloadDefinition, WorkloadOptions};
+use crate::definition::{WorkloadDefinition, WorkloadInfo, WorkloadOptions};
 #[cfg(feature = "sim")]
 use crate::driver::simulated::{self, VirtualSettings};
 use crate::driver::{Counts, Measurement, Settings, measure};
@@ -13,7 +13,7 @@ use crate::think::delay_operations;
 use crate::workload::{Check, Workload};
 use hotrow::history::{History, Recording};
 use hotrow::protocols::{Visitor, with_protocol};
-use hotrow::{Engine, Protocol, RetryPolicy};
+use hotrow::{Engine, Protocol, RetryPolicy, Serial};
 use std::time::Duration;
 
 /// One run: what to run, under which protocol, how.
@@ -21,7 +21,7 @@ use std::time::Duration;
 pub struct RunSpec {
     /// The workload.
     pub workload: WorkloadOptions,
-    /// The protocol's name.
+    /// The protocol's name, or that of a baseline of the workload.
     pub protocol: String,
     /// Where to run, how long, and with which seed.
     pub on: On,
@@ -121,14 +121,16 @@ pub(crate) fn run_defined<W: WorkloadDefinition>(
     host: &dyn Host,
     observer: &dyn Observer,
 ) -> Result<RunOutcome, BenchError> {
-    with_protocol(&spec.protocol, Runner { options, spec, host, observer })?
+    let run = Run { info: &W::INFO, spec, host, observer };
+    match options.run_baseline(&spec.protocol, BaselineRun(run)) {
+        Some(ran) => ran,
+        None => with_protocol(&spec.protocol, Runner { options, run })?,
+    }
 }
 
 struct Runner<'a, W> {
     options: &'a W,
-    spec: &'a RunSpec,
-    host: &'a dyn Host,
-    observer: &'a dyn Observer,
+    run: Run<'a>,
 }
 
 impl<W: WorkloadDefinition> Visitor for Runner<'_, W> {
@@ -136,22 +138,61 @@ impl<W: WorkloadDefinition> Visitor for Runner<'_, W> {
 
     fn visit<P: Protocol>(self, name: &str) -> Self::Output {
         let engine = Engine::<P>::named(name, RetryPolicy::default()).expect("chosen by this name");
-        let on = &self.spec.on;
-        let workload = self.options.load(&engine, on.loaders(), on.seed(), self.observer)?;
-        self.run(&engine, workload)
+        let Run { spec, observer, .. } = self.run;
+        let workload = self.options.load(&engine, spec.on.loaders(), spec.on.seed(), observer)?;
+        self.run.measure(&engine, engine.protocol(), workload)
     }
 }
 
-impl<W: WorkloadDefinition> Runner<'_, W> {
-    /// Runs a workload that is loaded, and reports.
-    fn run<P: Protocol>(
-        &self,
+/// A run of a baseline, which [`WorkloadDefinition::run_baseline`] is to make.
+pub struct BaselineRun<'a>(Run<'a>);
+
+impl BaselineRun<'_> {
+    /// Makes the data with `load`, runs the transactions, checks the data.
+    ///
+    /// The driver gives each client a worker here, too, of an engine that has nothing to do. So it measures a baseline
+    /// as it measures a protocol.
+    ///
+    /// # Errors
+    ///
+    /// As [`prepare_and_run`]; [`OptionError::OnlyProtocols`] if the run is to have a delay or to be recorded.
+    pub fn run<W: Workload<Serial>>(self, load: impl FnOnce() -> W) -> Result<RunOutcome, BenchError> {
+        let Self(run) = self;
+        let only =
+            |option| Err(OptionError::OnlyProtocols { option, baseline: run.spec.protocol.clone() }.into());
+        if !run.spec.think.is_zero() {
+            return only("think-us");
+        }
+        if run.spec.record_bytes_max.is_some() {
+            return only("record");
+        }
+        run.observer.loading(0, 1);
+        let workload = load();
+        run.observer.loading(1, 1);
+        run.measure(&Engine::new(), &run.spec.protocol, workload)
+    }
+}
+
+/// A run of a workload, whatever its type and its protocol.
+#[derive(Clone, Copy)]
+struct Run<'a> {
+    info: &'static WorkloadInfo,
+    spec: &'a RunSpec,
+    host: &'a dyn Host,
+    observer: &'a dyn Observer,
+}
+
+impl Run<'_> {
+    /// Runs a workload that is loaded, and reports. `protocol` is the name for the report.
+    fn measure<P: Protocol, W: Workload<P>>(
+        self,
         engine: &Engine<P>,
-        mut workload: W::Loaded<P>,
+        protocol: &str,
+        mut workload: W,
     ) -> Result<RunOutcome, BenchError> {
-        let Self { spec, host, observer, .. } = self;
+        let Self { info, spec, host, observer } = self;
         if !spec.think.is_zero() {
-            let none = OptionError::NoProcedures { workload: W::INFO.name };
+            let none = OptionError::NoProcedures { workload: info.name };
             delay_operations(workload.database_mut().ok_or(none)?, spec.think);
         }
         let workload = &workload;
@@ -162,7 +203,7 @@ impl<W: WorkloadDefinition> Runner<'_, W> {
         let payload_bytes_loaded = workload.payload_bytes(&mut engine.worker()?);
         let recording = spec.record_bytes_max.map(|bytes| engine.record_history(bytes)).transpose()?;
         let (measurement, mut worker) = match &spec.on {
-            On::Threads(settings) => measure(engine, workload, settings, *observer)?,
+            On::Threads(settings) => measure(engine, workload, settings, observer)?,
             #[cfg(feature = "sim")]
             On::Cores(settings) => simulated::measure(engine, workload, settings)?,
         };
@@ -176,8 +217,8 @@ impl<W: WorkloadDefinition> Runner<'_, W> {
             .collect();
         let Measurement { elapsed, counts, clients } = measurement;
         let results = Results {
-            workload: W::INFO.name,
-            protocol: engine.protocol().to_owned(),
+            workload: info.name,
+            protocol: protocol.to_owned(),
             kinds: workload.kinds(),
             elapsed,
             counts,
@@ -191,7 +232,7 @@ impl<W: WorkloadDefinition> Runner<'_, W> {
                 retained_bytes_end,
             },
         };
-        Ok(RunOutcome { report: results.report(spec, *host), history })
+        Ok(RunOutcome { report: results.report(spec, host), history })
     }
 }
 
@@ -223,7 +264,7 @@ impl Results {
         let commits: u64 = kinds.iter().map(|kind| kind.commits).sum();
         let seconds = elapsed.as_secs_f64();
         RunReport {
-            workload,
+            workload: workload.into(),
             protocol,
             threads: spec.on.workers(),
             seconds,
@@ -240,7 +281,7 @@ impl Results {
                 .zip(&kinds)
                 .map(|(name, kind)| {
                     let latency_us = kind.latencies.summary();
-                    (*name, KindReport { commits: kind.commits, aborts: kind.aborts, latency_us })
+                    ((*name).into(), KindReport { commits: kind.commits, aborts: kind.aborts, latency_us })
                 })
                 .collect(),
             abort_reasons: named_reasons(&reasons),

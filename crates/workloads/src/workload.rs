@@ -1,7 +1,7 @@
 //! The trait of workloads, and the results of their transactions and checks.
 
 use hotrow::{Database, Protocol, Worker};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Transactions to measure, on data loaded into an engine.
 ///
@@ -63,14 +63,14 @@ pub enum End {
 }
 
 /// Verdict on one property of the data after a run.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Check {
     /// Name of the property.
     pub name: String,
     /// True if the property holds.
     pub passed: bool,
     /// Description of the contradiction, if there is one.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
 }
 

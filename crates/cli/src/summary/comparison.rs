@@ -114,10 +114,10 @@ fn table(plan: &BenchPlan, header: &[&str], cells: impl Fn(usize) -> Vec<String>
 }
 
 /// The types of transactions that ran, in the order of the reports.
-fn kinds(reports: &Reports) -> Vec<&'static str> {
-    let mut kinds: Vec<&'static str> = Vec::new();
+fn kinds(reports: &Reports) -> Vec<&str> {
+    let mut kinds: Vec<&str> = Vec::new();
     for (name, kind) in reports.iter().flat_map(|(_, report)| &report.by_transaction) {
-        if kind.commits + kind.aborts > 0 && !kinds.contains(name) {
+        if kind.commits + kind.aborts > 0 && !kinds.contains(&&**name) {
             kinds.push(name);
         }
     }

@@ -81,6 +81,7 @@ impl WorkloadDefinition for StressOptions {
                 summary: "The share of operations after which a thread gives the processor away, from 0 to 1",
             },
         ],
+        baselines: &[],
         example: "--keys 2 --ops 4",
     };
 

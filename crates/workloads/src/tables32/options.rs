@@ -49,6 +49,7 @@ impl WorkloadDefinition for Tables32Options {
                 summary: "Records of the first table that transactions choose from, from 1 to all",
             },
         ],
+        baselines: &[],
         example: "--records 10000 --hot-records 1",
     };
 

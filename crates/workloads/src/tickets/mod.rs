@@ -7,16 +7,18 @@
 //!
 //! Each client gives back what it has reserved, so that the tickets stay few.
 
+mod audit;
+mod mutex;
 mod options;
 pub mod procedures;
 
 pub use options::TicketsOptions;
 
 use crate::workload::{Check, End, Ran, Workload};
+use audit::Audit;
 use hotrow::sync::random::Random;
 use hotrow::{Database, Error, Protocol, Worker};
 use procedures::{Cancel, Event, Report, Reserve, Ticket, TicketTables};
-use std::collections::BTreeSet;
 
 /// The number of an event, and that of a seat there.
 pub type TicketKey = (u32, u64);
@@ -60,6 +62,35 @@ impl Next {
     }
 }
 
+impl TicketsClient {
+    fn new(worker: usize, seed: u64) -> Self {
+        let random = Random::stream(seed, worker as u64);
+        Self { random, buyer: worker as u32, held: Vec::new(), next: Next::Reserve(0) }
+    }
+
+    /// Draws the next transaction.
+    #[inline]
+    fn draw(&mut self, options: &TicketsOptions) {
+        let TicketsOptions { events, held, report_share, .. } = *options;
+        let Self { random, held: mine, next, .. } = self;
+        let event = random.below(u64::from(events)) as u32;
+        *next = if random.chance(report_share) {
+            Next::Report(event)
+        } else if mine.len() < held as usize && (mine.is_empty() || random.chance(0.5)) {
+            Next::Reserve(event)
+        } else {
+            Next::Cancel(random.below(mine.len() as u64) as usize)
+        };
+    }
+}
+
+/// The bytes of so many events and tickets.
+fn payload_bytes(events: u64, tickets: u64) -> u64 {
+    let ticket = size_of::<TicketKey>() + size_of::<Ticket>();
+    let event = size_of::<u32>() + size_of::<Event>();
+    tickets * ticket as u64 + events * event as u64
+}
+
 /// The end of a transaction whose result must be true.
 fn end(result: Result<bool, Error>, contradiction: &str) -> End {
     match result {
@@ -100,41 +131,12 @@ impl<P: Protocol> Tickets<P> {
 
     /// Compares events, tickets and what the clients hold.
     fn compare(&self, worker: &mut Worker<P>, clients: &[TicketsClient]) -> Result<Vec<Check>, Error> {
-        let mut found: Vec<(u64, u64)> = vec![(0, 0); self.options.events as usize];
-        let mut tickets = BTreeSet::new();
-        self.database.table(self.tables.tickets).for_each(worker, |key, ticket| {
-            let (sold, taken) = &mut found[key.0 as usize];
-            *sold += 1;
-            *taken += u64::from(ticket.price);
-            tickets.insert(*key);
-        })?;
-        let mut differing = None;
-        let events = self.database.table(self.tables.events).for_each(worker, |number, event: &Event| {
-            let (sold, taken) = found[*number as usize];
-            if (event.sold, event.taken) != (sold, taken) {
-                let Event { sold: stated, taken: money, .. } = event;
-                differing = Some(format!(
-                    "event {number} states {stated} tickets for {money}; there are {sold} for {taken}"
-                ));
-            }
-        })?;
-        let all_there = match u64::from(self.options.events) {
-            expected if expected == events => Ok(()),
-            expected => Err(format!("{events} events of {expected} are there")),
-        };
-        let held: BTreeSet<_> = clients.iter().flat_map(|client| &client.held).copied().collect();
-        let kept = match held.symmetric_difference(&tickets).next() {
-            None => Ok(()),
-            Some((event, seat)) if tickets.contains(&(*event, *seat)) => {
-                Err(format!("nobody holds the ticket for seat {seat} of event {event}"))
-            }
-            Some((event, seat)) => Err(format!("the ticket for seat {seat} of event {event} is lost")),
-        };
-        Ok(vec![
-            Check::new("all events are there", all_there),
-            Check::new("each event's counts = its tickets", differing.map_or(Ok(()), Err)),
-            Check::new("tickets = reservations that were not cancelled", kept),
-        ])
+        let mut audit = Audit::new(self.options.events);
+        let tickets = self.database.table(self.tables.tickets);
+        tickets.for_each(worker, |key, ticket| audit.ticket(*key, ticket))?;
+        let events = self.database.table(self.tables.events);
+        events.for_each(worker, |number, event| audit.event(*number, event))?;
+        Ok(audit.checks(clients))
     }
 }
 
@@ -150,22 +152,12 @@ impl<P: Protocol> Workload<P> for Tickets<P> {
     }
 
     fn client(&self, worker: usize, _workers: usize, seed: u64) -> TicketsClient {
-        let random = Random::stream(seed, worker as u64);
-        TicketsClient { random, buyer: worker as u32, held: Vec::new(), next: Next::Reserve(0) }
+        TicketsClient::new(worker, seed)
     }
 
     #[inline]
     fn prepare(&self, client: &mut TicketsClient) {
-        let TicketsOptions { events, held, report_share, .. } = self.options;
-        let TicketsClient { random, held: mine, next, .. } = client;
-        let event = random.below(u64::from(events)) as u32;
-        *next = if random.chance(report_share) {
-            Next::Report(event)
-        } else if mine.len() < held as usize && (mine.is_empty() || random.chance(0.5)) {
-            Next::Reserve(event)
-        } else {
-            Next::Cancel(random.below(mine.len() as u64) as usize)
-        };
+        client.draw(&self.options);
     }
 
     #[inline]
@@ -185,8 +177,6 @@ impl<P: Protocol> Workload<P> for Tickets<P> {
 
     fn payload_bytes(&self, worker: &mut Worker<P>) -> u64 {
         let tickets = self.database.table(self.tables.tickets).for_each(worker, |_, _| ()).unwrap_or(0);
-        let ticket = size_of::<TicketKey>() + size_of::<Ticket>();
-        let event = size_of::<u32>() + size_of::<Event>();
-        tickets * ticket as u64 + u64::from(self.options.events) * event as u64
+        payload_bytes(self.options.events.into(), tickets)
     }
 }

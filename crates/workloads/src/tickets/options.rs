@@ -1,11 +1,13 @@
 //! Options of the hot-row service.
 
 use super::Tickets;
+use super::mutex::{ONE_MUTEX, OneMutex};
 use super::procedures::{Event, TicketTables};
 use crate::definition::{WorkloadDefinition, WorkloadInfo};
 use crate::error::BenchError;
 use crate::observer::Observer;
 use crate::options::{OptionError, OptionInfo, OptionValues};
+use crate::run::{BaselineRun, RunOutcome};
 use hotrow::{Database, Engine, Protocol};
 use serde::Serialize;
 
@@ -62,6 +64,7 @@ impl WorkloadDefinition for TicketsOptions {
                 summary: "Tickets of an event at a time, from 1 to 10^12; a reservation beyond it rolls back",
             },
         ],
+        baselines: &[ONE_MUTEX],
         example: "--report-share 0",
     };
 
@@ -94,6 +97,10 @@ impl WorkloadDefinition for TicketsOptions {
             TicketTables { events: database.add_table(events), tickets: database.add_table(tickets) };
         observer.loading(1, 1);
         Ok(Tickets { database, tables, options: *self })
+    }
+
+    fn run_baseline(&self, name: &str, run: BaselineRun<'_>) -> Option<Result<RunOutcome, BenchError>> {
+        (name == ONE_MUTEX.name).then(|| run.run(|| OneMutex::new(*self)))
     }
 }
 

@@ -117,6 +117,7 @@ impl WorkloadDefinition for TpccOptions {
                 summary: "The order in which deferred operations line up: tuned (hot tables last), or equal (drp §6.3)",
             },
         ],
+        baselines: &[],
         example: "--warehouses 2 --mix new-order+payment",
     };
 

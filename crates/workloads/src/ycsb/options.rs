@@ -180,6 +180,7 @@ impl WorkloadDefinition for YcsbOptions {
                 summary: "Operations of a big transaction, from 1 to 1000, each on another record",
             },
         ],
+        baselines: &[],
         example: "--preset b --theta 0.99 --value-bytes 10",
     };
 

@@ -31,6 +31,7 @@ impl WorkloadDefinition for TransferOptions {
             OptionInfo { name: "accounts", value: "N", default: "8", summary: "Accounts, from 2 to 1000" },
             OptionInfo { name: "first-balance", value: "N", default: "100", summary: "Balances at first" },
         ],
+        baselines: &[],
         example: "--accounts 2",
     };
 
@@ -144,7 +145,7 @@ fn a_workload_from_outside_runs_from_its_options_to_its_report_under_every_proto
         let threads = protocol.workers_max.min(2) as usize;
         let spec = spec(workload.clone(), protocol.name, threads);
         let RunOutcome { report, .. } = prepare_and_run(&spec, &Nowhere, &Unobserved).unwrap();
-        let names = (report.workload, report.protocol.as_str(), report.threads);
+        let names = (&*report.workload, report.protocol.as_str(), report.threads);
         assert_eq!(names, ("transfers", protocol.name, threads));
         assert_eq!(Value::from(report.options), json!({ "accounts": 8, "first_balance": 5 }));
         assert_eq!(report.memory.payload_bytes_loaded, 64);
