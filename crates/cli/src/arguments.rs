@@ -14,7 +14,7 @@ use std::path::PathBuf;
 
 mod measured;
 
-pub(crate) use measured::{BenchPlan, RecordingOptions};
+pub(crate) use measured::{BenchPlan, Part, RecordingOptions};
 #[cfg(feature = "sim")]
 pub(crate) use measured::{ThinkArguments, parse_measured, parse_warmup, protocols};
 
@@ -105,7 +105,8 @@ pub(crate) const COUNTERS_HELP: &str = "\
 const BENCH: Runner = Runner {
     name: "bench",
     about: "Runs a workload and reports throughput, latency, aborts, hot rows, checks and memory",
-    details: "The exit status is 1 if a check of the workload fails, and 2 for invalid arguments.",
+    details: "If there are several runs, each has a process of its own. The exit status is 1 if a check of the \
+              workload fails, and 2 for invalid arguments.",
     protocol: "occ",
     repeat: "1",
     plot: None,
@@ -116,8 +117,9 @@ const COMPARE: Runner = Runner {
     name: "compare",
     about: "Runs a workload under several protocols in turn and reports ratios to the first",
     details: "Each round runs every protocol once at each number of threads. The command compares medians over the \
-              rounds, at the same number of threads. With --format json it prints one object per run and line, \
-              without ratios.",
+              rounds, at the same number of threads. Each run has a process of its own, so that it is not charged \
+              with memory that an earlier one has left behind. With --format json it prints one object per run and \
+              line, without ratios.",
     protocol: "all",
     repeat: "5",
     plot: Some(plot::PlotKind::Latency),

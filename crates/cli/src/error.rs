@@ -17,6 +17,8 @@ pub(crate) enum CommandError {
     Output(io::Error),
     /// A file could not be written or read.
     File(String),
+    /// The process of a run has told why it failed, with this exit status.
+    Told(u8),
     /// A history or a measurement did not have the required result.
     Verdict(String),
 }
@@ -40,6 +42,7 @@ impl fmt::Display for CommandError {
             Self::Run(error) => write!(f, "{error}"),
             Self::Checks(failed) => write!(f, "checks failed: {}", failed.join("; ")),
             Self::File(message) | Self::Verdict(message) => f.write_str(message),
+            Self::Told(status) => write!(f, "the process of a run ended with status {status}"),
             Self::Output(error) => write!(f, "cannot write the results: {error}"),
         }
     }

@@ -70,7 +70,7 @@ mod with_simulator {
     pub(crate) fn plan(matches: &ArgMatches) -> Result<Exploration, Refusal> {
         let arguments = ExploreArguments::from_arg_matches(matches).map_err(shortened)?;
         // Schedules have up to four cores.
-        let (protocols, _) = protocols(&arguments.protocol, Some(4), 4)?;
+        let (protocols, _) = protocols(&arguments.protocol, Some(4), 4, &[])?;
         let protocols = protocols.into_iter().map(|(protocol, _)| protocol).collect();
         Ok(Exploration { protocols, arguments })
     }

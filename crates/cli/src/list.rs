@@ -48,6 +48,13 @@ fn in_words() -> String {
         let header = ["name", "", "sockets x cores x threads"];
         words += &format!("\nMachines to simulate\n{}", text::table(2, &header, machines));
     }
+    let baselines = WORKLOADS.iter().flat_map(|workload| {
+        workload
+            .baselines
+            .iter()
+            .map(|baseline| [baseline.name, baseline.summary, workload.name].map(str::to_owned).to_vec())
+    });
+    words += &format!("\nBaselines\n{}", text::table(3, &["name", "", "workload"], baselines));
     for workload in WORKLOADS {
         let options = workload.options.iter().map(|option| {
             [&format!("--{} {}", option.name, option.value), option.summary, option.default]
@@ -75,11 +82,15 @@ fn in_json() -> Value {
         let options = workload.options.iter().map(
             |option| json!({ "name": option.name, "summary": option.summary, "default": option.default }),
         );
+        let baselines = workload.baselines.iter();
+        let baselines =
+            baselines.map(|baseline| json!({ "name": baseline.name, "summary": baseline.summary }));
         json!({
             "name": workload.name,
             "summary": workload.summary,
             "source": workload.source,
             "options": options.collect::<Vec<_>>(),
+            "baselines": baselines.collect::<Vec<_>>(),
         })
     });
     #[cfg_attr(not(feature = "sim"), expect(unused_mut, reason = "machines come with the simulator"))]

@@ -54,6 +54,7 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         // The reader of the results closed the pipe because it has seen enough.
         Err(CommandError::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+        Err(CommandError::Told(status)) => ExitCode::from(status),
         Err(error) => {
             eprintln!("hotrow: {error}");
             ExitCode::from(if matches!(error, CommandError::BadInput(_)) { BAD_INPUT } else { FAILURE })

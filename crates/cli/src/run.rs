@@ -1,6 +1,8 @@
 //! `hotrow bench` and `hotrow compare`.
 
-use crate::arguments::{BenchPlan, Format};
+mod part;
+
+use crate::arguments::{BenchPlan, Format, Part};
 use crate::error::{CommandError, verdict};
 use crate::history;
 use crate::host::ThisHost;
@@ -10,9 +12,13 @@ use crate::summary;
 use crate::text::print;
 use crate::whole_file::WholeFile;
 use hotrow_workloads::{On, RunOutcome, RunReport, RunSpec, prepare_and_run};
+use std::io;
 
 /// `hotrow bench`: runs one protocol after the other, each with all its repetitions.
 pub(crate) fn bench(plan: &BenchPlan, host: &ThisHost) -> Result<(), CommandError> {
+    if let Some(part) = plan.part {
+        return part::run(plan, host, part);
+    }
     let runs =
         (0..plan.protocols.len()).flat_map(|protocol| (0..plan.repeat).map(move |round| (protocol, round)));
     let reports = run_all(plan, host, runs, summary::run)?;
@@ -24,6 +30,9 @@ pub(crate) fn bench(plan: &BenchPlan, host: &ThisHost) -> Result<(), CommandErro
 
 /// `hotrow compare`: runs round by round, each protocol once in a round.
 pub(crate) fn compare(plan: &BenchPlan, host: &ThisHost) -> Result<(), CommandError> {
+    if let Some(part) = plan.part {
+        return part::run(plan, host, part);
+    }
     let runs =
         (0..plan.repeat).flat_map(|round| (0..plan.protocols.len()).map(move |protocol| (protocol, round)));
     // Opened before the runs, which would be useless if the file cannot be opened.
@@ -93,31 +102,49 @@ fn run_all(
             if protocol.workers_max == 1 { "" } else { "s" },
         );
     }
+    let is_only = plan.protocols.len() == 1 && plan.repeat == 1;
     let mut reports = Reports::new();
     for (protocol, round) in runs {
-        let (info, threads) = plan.protocols[protocol];
-        let spec = RunSpec {
-            workload: plan.workload.clone(),
-            protocol: info.name.to_owned(),
-            on: On::Threads(plan.settings(threads, round)),
-            think: plan.think,
-            record_bytes_max: plan.record.as_ref().map(|record| record.bytes_max),
+        let part = Part { protocol, round };
+        let (report, json) = if is_only {
+            let report = run_here(plan, host, part)?;
+            let json = in_json(&report)?;
+            (report, json)
+        } else {
+            part::run_in_own_process(plan, part)?
         };
-        let (workload, round) = (plan.workload.info().name, round + 1);
-        let label = format!("{workload} {}, {threads} threads, run {round} of {}", info.name, plan.repeat);
-        let progress = Progress::new(label);
-        // Opened before the run, which would be useless if the file cannot be opened.
-        let history_file = plan.record.as_ref().map(history::HistoryFile::open).transpose()?;
-        let RunOutcome { report, history } = prepare_and_run(&spec, host, &progress)?;
-        drop(progress);
         print(&match plan.format {
             Format::Table => in_words(&report),
-            Format::Json => format!("{}\n", serde_json::to_string(&report).map_err(std::io::Error::from)?),
+            Format::Json => format!("{json}\n"),
         })?;
-        if let (Some(file), Some(history)) = (history_file, history) {
-            file.write(&history)?;
-        }
         reports.push((protocol, report));
     }
     Ok(reports)
+}
+
+/// Makes one run in this process.
+fn run_here(plan: &BenchPlan, host: &ThisHost, part: Part) -> Result<RunReport, CommandError> {
+    let (info, threads) = plan.protocols[part.protocol];
+    let spec = RunSpec {
+        workload: plan.workload.clone(),
+        protocol: info.name.to_owned(),
+        on: On::Threads(plan.settings(threads, part.round)),
+        think: plan.think,
+        record_bytes_max: plan.record.as_ref().map(|record| record.bytes_max),
+    };
+    let (workload, round) = (plan.workload.info().name, part.round + 1);
+    let label = format!("{workload} {}, {threads} threads, run {round} of {}", info.name, plan.repeat);
+    let progress = Progress::new(label);
+    // Opened before the run, which would be useless if the file cannot be opened.
+    let history_file = plan.record.as_ref().map(history::HistoryFile::open).transpose()?;
+    let RunOutcome { report, history } = prepare_and_run(&spec, host, &progress)?;
+    drop(progress);
+    if let (Some(file), Some(history)) = (history_file, history) {
+        file.write(&history)?;
+    }
+    Ok(report)
+}
+
+fn in_json(report: &RunReport) -> io::Result<String> {
+    Ok(serde_json::to_string(report)?)
 }

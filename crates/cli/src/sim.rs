@@ -157,7 +157,7 @@ mod with_simulator {
         let SimArguments { protocol, cores, machine, virtual_ms, warmup_ms, seed, format, .. } = arguments;
         let cores: Vec<usize> = cores.into_iter().map(|cores| cores as usize).collect();
         let most = cores.iter().copied().max().expect("clap gives at least one");
-        let (protocols, _) = protocols(&protocol, Some(most), most)?;
+        let (protocols, _) = protocols(&protocol, Some(most), most, &[])?;
         let machine = machine_called(&machine)?;
         if most > machine.threads() {
             return Err(Refusal::Message(format!(

@@ -50,6 +50,18 @@ fn bad_input_gets_one_line_and_status_2() {
         ),
         (&["benhc", "tpcc"], "unknown command \"benhc\"; there are: bench, compare, check, list"),
         (&["bench", "tpcc", "--protocol", "ocm"], "unknown protocol \"ocm\"; there are: occ"),
+        (&["bench", "tickets", "--protocol", "two-mutexes"], "; baselines: one-mutex"),
+        (&["bench", "tpcc", "--protocol", "one-mutex"], "unknown protocol \"one-mutex\"; there are: occ"),
+        (
+            &["bench", "tickets", "--protocol", "one-mutex", "--think-us", "10"],
+            "--think-us is for protocols, and one-mutex is a baseline without one",
+        ),
+        // A run in a process of its own: its message and its status are passed on, and come once.
+        (
+            &["bench", "tickets", "--protocol", "one-mutex,occ", "--think-us", "10"],
+            "--think-us is for protocols, and one-mutex is a baseline without one",
+        ),
+        (&["compare", "array", "--part-of-runs", "99:0"], "--part-of-runs: there is no such run"),
         (&["bench", "tpcc", "--protocol", "occ,"], "unknown protocol \"\"; there are: occ"),
         (
             &["bench", "tpcc", "--protocol", "none", "--threads", "2"],
@@ -149,7 +161,7 @@ fn help_has_an_example_for_every_subcommand() {
     assert!(help.contains("--warehouses <N>") && help.contains("--threads <N[,N...]>"), "{help}");
     assert!(help.contains("--think-us <N>") && !help.contains("--plot"), "{help}");
     let help = printed(&["compare", "tpcc", "--help"]);
-    assert!(help.contains("--plot <FILE.svg>"), "{help}");
+    assert!(help.contains("--plot <FILE.svg>") && !help.contains("--part-of-runs"), "{help}");
     assert!(help.starts_with("orders and payments"), "the description of the workload comes first: {help}");
 }
 
@@ -272,6 +284,104 @@ fn compare_interleaves_protocols_and_gives_each_round_a_seed() {
 }
 
 #[test]
+fn a_baseline_takes_turns_with_protocols_and_passes_the_same_checks() {
+    for (workload, baseline) in [("array", "ordered-mutexes"), ("tickets", "one-mutex")] {
+        let protocols = format!("serial,{baseline}");
+        let run = ["compare", workload, "--protocol", &protocols, "--threads", "2", "--repeat", "2"];
+        let reports = reports_of_commits(&run);
+        let names: Vec<_> = reports.iter().map(|report| report["protocol"].as_str().unwrap()).collect();
+        assert_eq!(names, ["serial", baseline, "serial", baseline]);
+        for pair in reports.chunks(2) {
+            let checks = |report: &Value| {
+                let checks = report["checks"].as_array().unwrap();
+                assert!(checks.iter().all(|check| check["passed"] == true), "{checks:?}");
+                checks.iter().map(|check| check["name"].clone()).collect::<Vec<_>>()
+            };
+            assert_eq!(checks(&pair[0]), checks(&pair[1]));
+            for same in ["workload", "threads", "seed", "options"] {
+                assert_eq!(pair[0][same], pair[1][same], "{same}");
+            }
+        }
+        let all = json_lines(&short(&["bench", workload, "--protocol", "all", "--threads", "1"]));
+        assert_eq!(all.last().unwrap()["protocol"], baseline);
+    }
+    let list = printed(&["list"]);
+    assert!(list.contains("ordered-mutexes") && list.contains("one-mutex"), "{list}");
+}
+
+#[test]
+fn no_run_is_charged_with_memory_that_an_earlier_one_has_left_behind() {
+    // Under `occ` each element has a version beside it, which takes as much memory.
+    let run = ["compare", "array", "--size", "2000000", "--protocol", "occ,none", "--threads", "1"];
+    let reports = json_lines(&short(&[&run[..], &["--repeat", "2"]].concat()));
+    let loaded = |report: &Value| report["memory"]["resident_bytes_loaded"].as_u64().unwrap();
+    for (number, report) in reports.iter().enumerate().filter(|(_, report)| report["protocol"] == "none") {
+        let before = &reports[number - 1];
+        assert!(loaded(report) + 8_000_000 < loaded(before), "{report} after {before}");
+    }
+}
+
+/// Waits for a process to end, but not for ever.
+#[cfg(target_os = "linux")]
+fn wait(process: &mut std::process::Child) -> std::process::ExitStatus {
+    for _ in 0..6_000 {
+        if let Some(status) = process.try_wait().unwrap() {
+            return status;
+        }
+        hotrow::sync::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    process.kill().unwrap();
+    panic!("it does not end");
+}
+
+/// A comparison that takes ten minutes, and the process of its first run.
+#[cfg(target_os = "linux")]
+fn long_comparison() -> (std::process::Child, String) {
+    let comparison = std::process::Command::new(env!("CARGO_BIN_EXE_hotrow"))
+        .args(["compare", "array", "--size", "100", "--seconds", "600", "--protocol", "occ,none"])
+        .args(["--threads", "1"])
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let children = format!("/proc/{0}/task/{0}/children", comparison.id());
+    let first = (0..6_000).find_map(|_| {
+        hotrow::sync::thread::sleep(std::time::Duration::from_millis(10));
+        let found = std::fs::read_to_string(&children).unwrap();
+        found.split_whitespace().next().map(str::to_owned)
+    });
+    (comparison, first.expect("it starts a process"))
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn the_process_of_a_run_ends_with_the_one_that_has_started_it() {
+    let (mut comparison, part) = long_comparison();
+    comparison.kill().unwrap();
+    wait(&mut comparison);
+    let is_gone = || !std::fs::exists(format!("/proc/{part}/fd/0")).unwrap();
+    for _ in 0..6_000 {
+        if is_gone() {
+            return;
+        }
+        hotrow::sync::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    panic!("it goes on");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_run_whose_process_is_killed_ends_the_comparison_with_status_1() {
+    let (mut comparison, part) = long_comparison();
+    assert!(std::process::Command::new("kill").args(["-9", &part]).status().unwrap().success());
+    assert_eq!(wait(&mut comparison).code(), Some(1));
+    let output = comparison.wait_with_output().unwrap();
+    assert_eq!(text(&output.stdout), "");
+    let errors = text(&output.stderr);
+    assert!(errors.starts_with("hotrow: the process for the run of occ failed: signal: 9"), "{errors}");
+}
+
+#[test]
 fn tables_name_their_units_and_have_no_colour_codes() {
     let run = ["array", "--size", "100", "--threads", "1", "--seconds", "0.2", "--warmup", "0"];
     let bench = printed(&[&["bench"], &run[..]].concat());
@@ -282,6 +392,8 @@ fn tables_name_their_units_and_have_no_colour_codes() {
     assert!(bench.contains(" passed"), "{bench}");
     let compare = printed(&[&["compare"], &run[..], &["--protocol", "occ,tl2", "--repeat", "1"]].concat());
     assert!(compare.contains("ratios to occ") && compare.contains("1.00x"), "{compare}");
+    let rows = compare.lines().filter(|line| line.contains(" passed"));
+    assert!(rows.clone().count() == 2 && rows.clone().all(|row| row.contains(" MB ")), "{compare}");
     assert!(!bench.contains('\u{1b}') && !compare.contains('\u{1b}'));
 }
 

@@ -5,9 +5,11 @@ use crate::host::ThisHost;
 use crate::plot::{PlotArguments, PlotRequest};
 use crate::text;
 use clap::{ArgMatches, Args, FromArgMatches as _};
-use hotrow::protocols::{PROTOCOLS, ProtocolInfo, find};
-use hotrow_workloads::{OptionError, Settings, WorkloadOptions};
+use hotrow::protocols::{PROTOCOLS, ProtocolInfo, UnknownProtocol, find};
+use hotrow_workloads::{BaselineInfo, OptionError, Settings, WorkloadOptions};
+use std::fmt;
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::time::Duration;
 
 /// The runs that `bench` or `compare` makes.
@@ -31,6 +33,8 @@ pub(crate) struct BenchPlan {
     pub(crate) format: Format,
     /// The recording of the history, which only a single run may have.
     pub(crate) record: Option<RecordingOptions>,
+    /// The only run that this process is to make, for the process that has started it.
+    pub(crate) part: Option<Part>,
     /// The plot to draw.
     pub(crate) plot: Option<PlotRequest>,
     warmup: Duration,
@@ -60,6 +64,36 @@ impl BenchPlan {
     }
 }
 
+/// One run of a plan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Part {
+    /// The index of its protocol in the plan.
+    pub(crate) protocol: usize,
+    /// Its round.
+    pub(crate) round: u32,
+}
+
+impl Part {
+    /// The option that names it.
+    pub(crate) const OPTION: &str = "part-of-runs";
+}
+
+impl fmt::Display for Part {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}:{}", self.protocol, self.round)
+    }
+}
+
+impl FromStr for Part {
+    type Err = &'static str;
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let parsed = text.split_once(':').and_then(|(protocol, round)| {
+            Some(Self { protocol: protocol.parse().ok()?, round: round.parse().ok()? })
+        });
+        parsed.ok_or("expected two numbers with a colon between them")
+    }
+}
+
 /// The file of a recorded history, and the largest size of the recording.
 #[derive(Debug, Clone)]
 pub(crate) struct RecordingOptions {
@@ -72,7 +106,8 @@ pub(crate) struct RecordingOptions {
 /// The options that all workloads share.
 #[derive(Debug, Args)]
 pub(super) struct RunArguments {
-    /// Protocols, separated by commas, or "all": those that admit the number of threads
+    /// Protocols, separated by commas, or "all": those that admit the number of threads, and the workload's baselines. A
+    /// baseline does the workload's work without Hotrow; it can be named like a protocol (`hotrow list`)
     #[arg(long, value_name = "P[,P...]|all")]
     protocol: String,
     /// Threads, one worker each; several numbers, separated by commas, are several runs; there may be more threads
@@ -102,6 +137,9 @@ pub(super) struct RunArguments {
     /// Memory for the recording, in MB; attempts that begin after it is used up are not recorded
     #[arg(long, value_name = "N", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(1..=1_000_000), allow_negative_numbers = true)]
     record_mb: u32,
+    /// Make one run and report it to the process that has started this one
+    #[arg(long = Part::OPTION, hide = true)]
+    part: Option<Part>,
 }
 
 /// The option to delay operations.
@@ -130,7 +168,8 @@ pub(super) fn plan(matches: &ArgMatches, host: &ThisHost, draws: bool) -> Result
     let name = workload.info().name;
     let arguments = RunArguments::from_arg_matches(matches).map_err(shortened)?;
     let think = arguments.think.of(&workload)?;
-    let (protocols, left_out) = all_protocols(&arguments.protocol, &arguments.threads)?;
+    let baselines = workload.info().baselines;
+    let (protocols, left_out) = all_protocols(&arguments.protocol, &arguments.threads, baselines)?;
     let plot = draws.then(|| PlotArguments::from_arg_matches(matches)).transpose().map_err(shortened)?;
     let numbers: Vec<usize> = protocols.iter().map(|(_, threads)| *threads).collect();
     let plot = plot.and_then(|plot| plot.request("threads", &numbers).transpose()).transpose()?;
@@ -141,12 +180,16 @@ pub(super) fn plan(matches: &ArgMatches, host: &ThisHost, draws: bool) -> Result
             "{name} with these options needs about {needed} of memory, and {available} are available"
         )));
     }
-    let RunArguments { threads, seconds, warmup, seed, repeat, format, record, record_mb, .. } = arguments;
+    let RunArguments { threads, seconds, warmup, seed, repeat, format, record, record_mb, part, .. } =
+        arguments;
     let runs = protocols.len() * repeat as usize;
     if record.is_some() && runs != 1 {
         return Err(Refusal::Message(format!(
             "--record takes one run, not {runs}: name one protocol, one number of threads, and --repeat 1"
         )));
+    }
+    if part.is_some_and(|part| part.protocol >= protocols.len() || part.round >= repeat) {
+        return Err(Refusal::Message(format!("--{}: there is no such run", Part::OPTION)));
     }
     let record = record.map(|path| RecordingOptions { path, bytes_max: record_mb as usize * 1_000_000 });
     Ok(BenchPlan {
@@ -158,6 +201,7 @@ pub(super) fn plan(matches: &ArgMatches, host: &ThisHost, draws: bool) -> Result
         repeat,
         format,
         record,
+        part,
         plot,
         warmup,
         measured: seconds,
@@ -169,13 +213,13 @@ pub(super) fn plan(matches: &ArgMatches, host: &ThisHost, draws: bool) -> Result
 type Chosen = (Vec<(&'static ProtocolInfo, usize)>, Vec<(&'static ProtocolInfo, Vec<usize>)>);
 
 /// The named protocols at each number of threads.
-fn all_protocols(names: &str, threads: &[usize]) -> Result<Chosen, Refusal> {
+fn all_protocols(names: &str, threads: &[usize], baselines: &[BaselineInfo]) -> Result<Chosen, Refusal> {
     let cores = hotrow::sync::thread::parallelism();
     let numbers: Vec<_> =
         if threads.is_empty() { vec![None] } else { threads.iter().copied().map(Some).collect() };
     let mut chosen = Chosen::default();
     for number in numbers {
-        let (fit, left_out) = protocols(names, number, cores)?;
+        let (fit, left_out) = protocols(names, number, cores, baselines)?;
         chosen.0.extend(fit);
         for protocol in left_out {
             let number = number.unwrap_or(cores);
@@ -188,11 +232,26 @@ fn all_protocols(names: &str, threads: &[usize]) -> Result<Chosen, Refusal> {
     Ok(chosen)
 }
 
-/// The named protocols, each with its number of threads; and those of `all` that do not admit the number.
+/// A baseline in the place of a protocol. It stays in memory until the process ends.
+fn in_place_of_protocol(baseline: &BaselineInfo) -> &'static ProtocolInfo {
+    let BaselineInfo { name, summary } = *baseline;
+    let source = "-";
+    Box::leak(Box::new(ProtocolInfo {
+        name,
+        summary,
+        source,
+        opaque: true,
+        strict: true,
+        workers_max: u32::MAX,
+    }))
+}
+
+/// The named protocols and baselines, each with its number of threads; and those of `all` that do not admit the number.
 pub(crate) fn protocols(
     names: &str,
     threads: Option<usize>,
     cores: usize,
+    baselines: &[BaselineInfo],
 ) -> Result<(Vec<(&'static ProtocolInfo, usize)>, Vec<&'static ProtocolInfo>), Refusal> {
     let admits = |protocol: &ProtocolInfo, threads: usize| threads <= protocol.workers_max as usize;
     if names == "all" {
@@ -202,11 +261,15 @@ pub(crate) fn protocols(
         if fit.is_empty() {
             return Err(Refusal::Message(format!("no protocol admits {threads} threads")));
         }
-        return Ok((fit.into_iter().map(|protocol| (protocol, threads)).collect(), left_out));
+        let all = fit.into_iter().chain(baselines.iter().map(in_place_of_protocol));
+        return Ok((all.map(|protocol| (protocol, threads)).collect(), left_out));
     }
     let named = names.split(',').map(|name| {
         let name = name.trim();
-        let protocol = find(name).map_err(|unknown| Refusal::Message(unknown.to_string()))?;
+        let protocol = match baselines.iter().find(|baseline| baseline.name == name) {
+            Some(baseline) => in_place_of_protocol(baseline),
+            None => find(name).map_err(|unknown| Refusal::Message(unknown_name(&unknown, baselines)))?,
+        };
         let workers_max = protocol.workers_max as usize;
         let threads = threads.unwrap_or(cores.min(workers_max));
         if !admits(protocol, threads) {
@@ -218,6 +281,12 @@ pub(crate) fn protocols(
         Ok((protocol, threads))
     });
     Ok((named.collect::<Result<_, _>>()?, Vec::new()))
+}
+
+/// The message that neither a protocol nor a baseline of the workload has the name.
+fn unknown_name(unknown: &UnknownProtocol, baselines: &[BaselineInfo]) -> String {
+    let names: Vec<_> = baselines.iter().map(|baseline| baseline.name).collect();
+    if names.is_empty() { unknown.to_string() } else { format!("{unknown}; baselines: {}", names.join(", ")) }
 }
 
 /// The most threads that a run may have.
@@ -253,17 +322,17 @@ mod tests {
 
     #[test]
     fn all_leaves_out_the_protocols_that_do_not_admit_the_threads() {
-        let (two, left_out) = protocols("all", Some(2), 8).unwrap();
+        let (two, left_out) = protocols("all", Some(2), 8, &[]).unwrap();
         assert!(two.iter().all(|(protocol, threads)| *threads == 2 && protocol.workers_max >= 2));
         assert!(left_out.iter().any(|protocol| protocol.name == "none"));
-        let (one, left_out) = protocols("all", None, 1).unwrap();
+        let (one, left_out) = protocols("all", None, 1, &[]).unwrap();
         assert_eq!((one.len(), left_out.len()), (PROTOCOLS.len(), 0));
     }
 
     #[test]
     fn a_named_protocol_gets_as_many_threads_as_it_admits_unless_they_are_given() {
         let threads = |names, threads| {
-            let (protocols, _) = protocols(names, threads, 8)?;
+            let (protocols, _) = protocols(names, threads, 8, &[])?;
             Ok::<_, Refusal>(protocols.into_iter().map(|(_, threads)| threads).collect::<Vec<_>>())
         };
         assert_eq!(threads("occ,none", None).unwrap(), [8, 1]);
@@ -276,14 +345,35 @@ mod tests {
 
     #[test]
     fn several_numbers_of_threads_run_one_after_the_other() {
-        let (chosen, left_out) = all_protocols("tl2,occ", &[4, 1]).unwrap();
+        let (chosen, left_out) = all_protocols("tl2,occ", &[4, 1], &[]).unwrap();
         let names: Vec<_> = chosen.iter().map(|(protocol, threads)| (protocol.name, *threads)).collect();
         assert_eq!(names, [("tl2", 4), ("occ", 4), ("tl2", 1), ("occ", 1)]);
         assert!(left_out.is_empty());
-        let (chosen, left_out) = all_protocols("all", &[1, 2, 3]).unwrap();
+        let (chosen, left_out) = all_protocols("all", &[1, 2, 3], &[]).unwrap();
         assert_eq!(chosen.iter().filter(|(protocol, _)| protocol.name == "none").count(), 1);
         let left_out: Vec<_> = left_out.iter().map(|(protocol, at)| (protocol.name, at.clone())).collect();
         assert_eq!(left_out, [("none", vec![2, 3])]);
+    }
+
+    #[test]
+    fn baselines_stand_beside_protocols() {
+        let baselines = &[BaselineInfo { name: "by-hand", summary: "without Hotrow" }];
+        let names = |given: &str| {
+            let (chosen, _) = protocols(given, Some(2), 8, baselines)?;
+            Ok::<_, Refusal>(chosen.iter().map(|(protocol, _)| protocol.name).collect::<Vec<_>>())
+        };
+        assert_eq!(names("occ,by-hand").unwrap(), ["occ", "by-hand"]);
+        let all = names("all").unwrap();
+        assert!(all.contains(&"occ") && all.last() == Some(&"by-hand"), "{all:?}");
+        let Err(Refusal::Message(words)) = names("by-foot") else { panic!("it is not known") };
+        assert!(words.ends_with("; baselines: by-hand"), "{words}");
+    }
+
+    #[test]
+    fn a_part_is_read_as_it_is_shown() {
+        let part = Part { protocol: 12, round: 3 };
+        assert_eq!(part.to_string().parse(), Ok(part));
+        assert!("12".parse::<Part>().is_err() && "12:".parse::<Part>().is_err());
     }
 
     #[test]

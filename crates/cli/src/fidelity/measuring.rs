@@ -98,7 +98,7 @@ pub(crate) fn command() -> Command {
 pub(crate) fn plan(matches: &ArgMatches) -> Result<FidelityPlan, Refusal> {
     let arguments = FidelityArguments::from_arg_matches(matches).map_err(shortened)?;
     let machine = machine_called(&arguments.machine)?;
-    let (named, _) = protocols(&arguments.protocol, None, 1)?;
+    let (named, _) = protocols(&arguments.protocol, None, 1, &[])?;
     let threads_max = hotrow::sync::thread::parallelism().min(machine.threads());
     let mut points = Vec::new();
     for (workload, given) in MEASURED {

@@ -22,7 +22,8 @@ pub(crate) fn comparison(plan: &BenchPlan, reports: &Reports) -> String {
     };
     let counters = counters::Columns::of(reports.iter().map(|(_, report)| report));
     let mut words = format!(
-        "{}: {}, ratios to {to}; latency in µs; attempts: the most of one transaction{}\n\n",
+        "{}: {}, ratios to {to}; latency in µs; attempts: the most of one transaction; \
+         memory: in use by the process at the end{}\n\n",
         first.workload,
         plan.method(),
         counters.legend(),
@@ -47,7 +48,7 @@ pub(crate) fn comparison(plan: &BenchPlan, reports: &Reports) -> String {
     ];
     let columns = counters.header();
     header.extend(columns.iter().map(String::as_str));
-    header.push("checks");
+    header.extend(["memory", "checks"]);
     words += &table(plan, &header, |run| {
         let (own, first) = (&measured[run], &measured[plan.compared_to(run)]);
         let mut cells = own.throughput(first);
@@ -57,6 +58,8 @@ pub(crate) fn comparison(plan: &BenchPlan, reports: &Reports) -> String {
         let rounds = rounds(reports, run);
         cells.push(rounds.iter().map(|run| run.attempts_max).max().map_or(String::new(), text::count));
         cells.extend(counters.cells(&rounds));
+        let resident = text::median(rounds.iter().map(|run| run.memory.resident_bytes_end as f64));
+        cells.push(text::memory(resident as u64));
         cells.push(match rounds.iter().map(|run| run.failed_checks().count()).sum() {
             0 => "passed".to_owned(),
             failed => format!("{failed} FAILED"),
