@@ -11,7 +11,10 @@ use hotrow::{
     RetryPolicy, TBox, Table, Value, WorkerId, retained_bytes,
 };
 use std::time::Duration;
-use support::{Census, Counted, elsewhere, engine, engine_with, for_each_protocol, on_threads};
+use support::{
+    Census, Counted, elsewhere, engine, engine_with, for_each_concurrent_protocol, for_each_protocol,
+    on_threads,
+};
 
 const MIB: u64 = 1 << 20;
 
@@ -96,7 +99,7 @@ fn rows_of_a_mebibyte_are_freed_soon_after_they_were_replaced() {
 #[test]
 fn a_transaction_that_is_held_open_is_reported_with_what_it_keeps() {
     let _alone = alone();
-    for_each_protocol!(2, |P| {
+    for_each_concurrent_protocol!(2, |P| {
         let engine = engine::<P>();
         let census = Census::default();
         let (row, other) = (TBox::new(&engine, Row::new(&census)), TBox::new(&engine, 0u64));
@@ -128,7 +131,7 @@ fn a_transaction_that_is_held_open_is_reported_with_what_it_keeps() {
 #[test]
 fn with_a_limit_writers_are_told_who_keeps_the_memory_and_that_one_is_told_to_end() {
     let _alone = alone();
-    for_each_protocol!(2, |P| {
+    for_each_concurrent_protocol!(2, |P| {
         let engine = limited::<P>(16 * MIB);
         let census = Census::default();
         let (row, other) = (TBox::new(&engine, Row::new(&census)), TBox::new(&engine, 0u64));

@@ -2,16 +2,22 @@
 //! workers. Under a protocol in which nobody waits, the same must hold.
 
 use crate::support;
-use crate::support::{elsewhere, for_each_protocol, impatient, on_threads, steps};
+use crate::support::{
+    elsewhere, for_each_concurrent_protocol, for_each_protocol, impatient, on_threads, steps,
+};
 use hotrow::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use hotrow::sync::random::Random;
 use hotrow::sync::thread;
-use hotrow::{Abort, Conflict, Error, Protocol, Reason, RetryPolicy, TArray, Table, Transaction};
+use hotrow::{
+    Abort, Conflict, Engine, Error, Misuse, Protocol, Reason, RetryPolicy, Serial, TArray, TBox, Table,
+    Transaction,
+};
 use std::time::Duration;
 
 /// Checks the report on an attempt that lost over row 7: the row, and a reason that has to do with it.
-fn lost_over_row_7(conflict: &Conflict) {
-    assert_eq!((conflict.object.as_str(), conflict.key.as_str()), ("rows", "7"));
+fn lost_over_row_7<P: Protocol>(conflict: &Conflict) {
+    let key = if P::CONCURRENT { "7" } else { "all keys" };
+    assert_eq!((conflict.object.as_str(), conflict.key.as_str()), ("rows", key));
     assert!(!matches!(conflict.reason, Reason::StructureChanged | Reason::PredicateFailed), "{conflict}");
 }
 
@@ -37,9 +43,9 @@ fn a_wait_ends_with_the_deadline_and_the_error_names_what_was_waited_for() {
             });
             match &younger {
                 Ok(()) => {}
-                Err(Error::Timeout(conflict)) => lost_over_row_7(conflict),
+                Err(Error::Timeout(conflict)) => lost_over_row_7::<P>(conflict),
                 Err(Error::Conflict(conflict)) if support::chosen() != "wound-wait" => {
-                    lost_over_row_7(conflict)
+                    lost_over_row_7::<P>(conflict)
                 }
                 Err(error) => panic!("{error}"),
             }
@@ -53,7 +59,7 @@ fn a_wait_ends_with_the_deadline_and_the_error_names_what_was_waited_for() {
 
 #[test]
 fn an_older_transaction_that_meets_a_younger_one_waits_wounds_it_or_loses_over_that_key() {
-    for_each_protocol!(2, |P| {
+    for_each_concurrent_protocol!(2, |P| {
         for (older_changes, younger_changes) in [(true, true), (true, false), (false, true)] {
             let policy = RetryPolicy { deadline: Some(Duration::ZERO), ..RetryPolicy::default() };
             let engine = support::engine_with::<P>(policy);
@@ -76,7 +82,7 @@ fn an_older_transaction_that_meets_a_younger_one_waits_wounds_it_or_loses_over_t
             let younger = if again.is_ok() { younger.commit() } else { younger.roll_back() };
             for lost in [&older, &younger].into_iter().filter_map(|ended| ended.as_ref().err()) {
                 let Error::Conflict(conflict) = lost else { panic!("{lost}") };
-                lost_over_row_7(conflict);
+                lost_over_row_7::<P>(conflict);
             }
             match support::chosen().as_str() {
                 "wound-wait" => {
@@ -149,14 +155,55 @@ fn hand_over<P: Protocol>(gives_up: impl Fn() -> Result<(), Abort> + Sync) {
 
 #[test]
 fn a_waiter_gets_the_locks_of_a_transaction_that_rolls_back() {
-    for_each_protocol!(2, |P| { hand_over::<P>(|| Err(Abort::rollback())) });
+    for_each_concurrent_protocol!(2, |P| { hand_over::<P>(|| Err(Abort::rollback())) });
 }
 
 #[test]
 fn a_waiter_gets_the_locks_of_a_thread_that_dies_in_a_transaction() {
-    for_each_protocol!(2, |P| {
+    for_each_concurrent_protocol!(2, |P| {
         hand_over::<P>(|| std::panic::resume_unwind(Box::new("the thread dies")));
     });
+}
+
+/// Under a protocol that runs one transaction at a time, too, a transaction that gives up keeps nobody from the rest.
+#[test]
+fn transactions_that_give_up_in_turn_with_others_hold_nobody_off() {
+    for_each_protocol!(4, |P| {
+        let engine = support::engine::<P>();
+        let rows = TArray::new(&engine, 2, |_| 0u64);
+        on_threads(&engine, 4, |number, worker| {
+            for round in 0..200 {
+                let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+                    worker.run(|tx| {
+                        rows.update(tx, 0, |row| *row += 1)?;
+                        rows.update(tx, 1, |row| *row += 1)?;
+                        match (number + round) % 4 {
+                            0 => Err(Abort::rollback()),
+                            1 => std::panic::resume_unwind(Box::new("it gives up")),
+                            _ => Ok(()),
+                        }
+                    })
+                }));
+                assert_eq!(matches!(ended, Ok(Ok(()))), (number + round) % 4 > 1);
+            }
+        });
+        assert_eq!(engine.run(|tx| Ok((rows.get(tx, 0)?, rows.get(tx, 1)?))), Ok((400, 400)));
+    });
+}
+
+#[test]
+fn a_thread_that_would_wait_for_itself_gets_an_error_where_one_transaction_runs_at_a_time() {
+    let engine = Engine::<Serial>::new();
+    let number = TBox::new(&engine, 0u64);
+    let (mut first, mut second) = (engine.worker().unwrap(), engine.worker().unwrap());
+    let mut outer = first.begin();
+    number.set(&mut outer, 1).unwrap();
+    let mut inner = second.begin();
+    assert!(number.get(&mut inner).is_err());
+    assert_eq!(inner.commit(), Err(Error::Misuse(Misuse::Nested)));
+    assert_eq!(engine.run(|tx| number.get(tx)), Err(Error::Misuse(Misuse::Nested)));
+    outer.commit().unwrap();
+    assert_eq!(engine.run(|tx| number.get(tx)), Ok(1));
 }
 
 /// More than there are bits in any word.
