@@ -2,7 +2,9 @@
 //! the library's own work.
 
 use crate::support;
-use crate::support::{Census, Counted, attempts, by_number, for_each_protocol, panic_of};
+use crate::support::{
+    Census, Counted, attempts, by_number, for_each_concurrent_protocol, for_each_protocol, panic_of,
+};
 use hotrow::cell::Boxed;
 use hotrow::key::Key;
 use hotrow::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -92,7 +94,7 @@ fn conflict<P: Protocol>(engine: &Engine<P>, table: &Table<Hooked, u64, P>, key:
 #[test]
 fn a_key_may_ask_for_the_hot_keys_when_it_is_shown_at_a_conflict() {
     static HOOKS: Hooks = Hooks::new();
-    for_each_protocol!(2, |P| {
+    for_each_concurrent_protocol!(2, |P| {
         let engine = support::impatient::<P>();
         for_each_table(
             &engine,
@@ -118,7 +120,7 @@ fn a_key_may_ask_for_the_hot_keys_when_it_is_shown_at_a_conflict() {
 #[test]
 fn a_key_that_panics_when_it_is_shown_at_a_conflict_harms_nobody() {
     static HOOKS: Hooks = Hooks::new();
-    for_each_protocol!(2, |P| {
+    for_each_concurrent_protocol!(2, |P| {
         let engine = support::impatient::<P>();
         for_each_table(
             &engine,
