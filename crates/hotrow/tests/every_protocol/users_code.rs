@@ -142,7 +142,7 @@ fn a_key_that_panics_when_it_is_shown_at_a_conflict_harms_nobody() {
 #[test]
 fn a_key_may_run_a_recorded_transaction_of_its_own_when_a_history_asks_for_its_name() {
     static HOOKS: Hooks = Hooks::new();
-    for_each_protocol!(2, |P| {
+    for_each_concurrent_protocol!(2, |P| {
         let engine = support::engine::<P>();
         let recording = engine.record_history(1 << 20).unwrap();
         for_each_table(
