@@ -58,7 +58,7 @@ fn a_seed_stands_for_one_schedule_whatever_ran_before() {
     assert!(forwards.windows(2).any(|pair| pair[0].hash != pair[1].hash));
 }
 
-/// The number of schedules after which a mutant has violated what it promises, or none if it has not in ten thousand.
+/// The number of schedules after which a mutant has violated what it promises, or none if it has not in fifty thousand.
 /// `explore` defers nothing, so what only deferred operations do wrong is left to recorded stress.
 #[derive(Clone, Copy)]
 struct Found;
@@ -71,7 +71,7 @@ impl Visitor for Found {
             return Some(0);
         }
         let violates = |seed: &u64| explore::<P>(&Drawn::new(*seed, 0), name, 10, |_| ()).is_err();
-        (0..10_000).find(violates).map(|seed| seed + 1)
+        (0..50_000).find(violates).map(|seed| seed + 1)
     }
 }
 
@@ -80,7 +80,7 @@ fn every_mutant_is_found() {
     let found = for_each_mutant(Found);
     println!("schedules until a mutant was found: {found:?}");
     let missed: Vec<_> = found.iter().filter(|(_, schedules)| schedules.is_none()).collect();
-    assert!(missed.is_empty(), "these were not found within ten thousand schedules: {missed:?}");
+    assert!(missed.is_empty(), "these were not found within fifty thousand schedules: {missed:?}");
 }
 
 #[derive(Clone, Copy)]
