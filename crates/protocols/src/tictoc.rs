@@ -153,16 +153,11 @@ impl TicToc {
     #[cfg_attr(not(debug_assertions), inline(always))]
     fn validate(&self, attempt: &mut Attempt<Self>, earliest: u64) -> Result<(), ConflictCause> {
         Self::upgrade_predicates(attempt)?;
-        let mut commit_ts = earliest.max(attempt.local.latest);
         let uses = AbsenceUse::of(attempt);
-        if !uses.is_none() {
-            commit_ts = commit_ts.max(self.absences.earliest(uses));
-            Self::extend_reads(attempt, commit_ts)?;
-            self.absences.note(uses, commit_ts);
-            attempt.check_structures()?;
-        } else {
-            Self::extend_reads(attempt, commit_ts)?;
-        }
+        let commit_ts = earliest.max(attempt.local.latest).max(self.absences.earliest(uses));
+        Self::extend_reads(attempt, commit_ts)?;
+        self.absences.note(uses, commit_ts);
+        attempt.check_structures()?;
         attempt.local.commit_ts = commit_ts;
         Ok(())
     }

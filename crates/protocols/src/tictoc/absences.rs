@@ -23,7 +23,7 @@ pub(super) struct Absences {
     stripes: Box<[CachePadded<Times>]>,
 }
 
-/// What an attempt does to absence, one bit for each stripe.
+/// The effects of an attempt on absences, and its observations of them, one bit for each stripe.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(super) struct AbsenceUse {
     /// Stripes of which it has observed an absence: by a failed lookup or a scan, or by an insertion that it has taken
@@ -67,12 +67,6 @@ impl AbsenceUse {
             }
         }
         uses
-    }
-
-    /// True if the attempt has nothing to do with absence.
-    #[inline]
-    pub(super) fn is_none(self) -> bool {
-        self == Self::default()
     }
 }
 
