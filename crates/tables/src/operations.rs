@@ -14,11 +14,11 @@ use std::ptr::NonNull;
 type Tx<'w, P> = Transaction<'w, P>;
 
 /// A row as an attempt sees it.
-pub(crate) enum RowView<R: Value> {
+pub(crate) enum RowView<S> {
     /// The attempt's own pending write, or a record that it made.
     Own(ItemId),
-    /// A present row.
-    Present(Snapshot<R>),
+    /// What was loaded of a present row.
+    Present(S),
     /// A record that another attempt deleted, or that was inserted by an attempt that will not commit.
     Dead,
 }
@@ -29,13 +29,25 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         &self,
         tx: &mut Tx<'_, P>,
         record: NonNull<Record<K, R, P>>,
-    ) -> Result<RowView<R>, Abort> {
+    ) -> Result<RowView<Snapshot<R>>, Abort> {
+        self.read_record_by(tx, record, Record::load, |snapshot| snapshot.state)
+    }
+
+    /// Reads of a record what `load` loads, its `state` included.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    fn read_record_by<S>(
+        &self,
+        tx: &mut Tx<'_, P>,
+        record: NonNull<Record<K, R, P>>,
+        mut load: impl FnMut(&Record<K, R, P>) -> S,
+        state: impl Fn(&S) -> State,
+    ) -> Result<RowView<S>, Abort> {
         // SAFETY: found in the index under the attempt's pinned epoch, so it is in memory until the attempt
         // ends, and it is this table's; the operation called `enter`.
-        let found = unsafe { tx.read(self, Record::address(record), || record.as_ref().load()) }?;
+        let found = unsafe { tx.read(self, Record::address(record), || load(record.as_ref())) }?;
         Ok(match found {
             ReadValue::Own(id) => RowView::Own(id),
-            ReadValue::Shared(snapshot) if snapshot.state == State::Present => RowView::Present(snapshot),
+            ReadValue::Shared(loaded) if state(&loaded) == State::Present => RowView::Present(loaded),
             ReadValue::Shared(_) => {
                 // The key may have a new record by now. The attempt depends only on the absence that its next lookup,
                 // or its scan, observes.
@@ -184,23 +196,15 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         loop {
             let Some(record) = self.find(tx, key)? else { return Ok(None) };
             let mut row = MaybeUninit::uninit();
-            // SAFETY: as in `read_record`.
-            let found = unsafe {
-                tx.read(self, Record::address(record), || {
-                    record.as_ref().load_columns(columns, row.as_mut_ptr())
-                })
-            }?;
-            match found {
-                ReadValue::Own(id) => return Ok(self.look_at_own(tx, record, id, |row| columns.of(row))),
-                ReadValue::Shared(State::Present) => {
+            // SAFETY: there is room for a snapshot.
+            let load = |record: &Record<K, R, P>| unsafe { record.load_columns(columns, row.as_mut_ptr()) };
+            match self.read_record_by(tx, record, load, |state| *state)? {
+                RowView::Present(_) => {
                     // SAFETY: stable and present, loaded while the attempt was pinned.
                     return Ok(Some(unsafe { columns.read(R::Cell::value_in(row.as_ptr())) }));
                 }
-                ReadValue::Shared(_) => {
-                    // As in `read_record`.
-                    tx.forget_read();
-                    self.unlink_dead(tx, record);
-                }
+                RowView::Own(id) => return Ok(self.look_at_own(tx, record, id, |row| columns.of(row))),
+                RowView::Dead => self.unlink_dead(tx, record),
             }
         }
     }
@@ -277,17 +281,32 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         }
         // SAFETY: stable and present.
         let row = unsafe { snapshot.row(tx.pin()) }.clone();
-        let before = (!self.secondaries.is_empty()).then(|| row.clone());
         // SAFETY: announced just now; the tag says what the payload is.
-        let pending = unsafe {
+        unsafe {
             tx.set_tag(id, tag::UPDATE);
-            tx.set_write(id, R::Cell::pend(row))
-        };
-        let output = change(R::Cell::pending_mut(pending));
-        if let Some(before) = before {
-            self.follow_change(tx, record, id, &before)?;
+            tx.set_write(id, R::Cell::pend(row));
         }
-        Ok(Ok(Some(output)))
+        self.change_pending(tx, record, id, change).map(|output| Ok(Some(output)))
+    }
+
+    /// Changes the pending row of an update, which may have been changed before.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    fn change_pending<O>(
+        &self,
+        tx: &mut Tx<'_, P>,
+        record: NonNull<Record<K, R, P>>,
+        id: ItemId,
+        change: impl FnOnce(&mut R) -> O,
+    ) -> Result<O, Abort> {
+        // SAFETY: an update has a payload of this type.
+        let row = R::Cell::pending_mut(unsafe { tx.payload::<Pending<R>>(id) });
+        if self.secondaries.is_empty() {
+            return Ok(change(row));
+        }
+        let before = row.clone();
+        let output = change(row);
+        self.follow_change(tx, record, id, &before)?;
+        Ok(output)
     }
 
     /// As [`update_at`](Self::update_at), for a row whose copy can be its pending write: it is copied once.
@@ -319,17 +338,11 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
             }
         }
         // SAFETY: announced just now; the tag says what the payload is. It was loaded stable and present.
-        let pending = unsafe {
+        unsafe {
             tx.set_tag(id, tag::UPDATE);
-            tx.set_write_at(id, place)
-        };
-        if self.secondaries.is_empty() {
-            return Ok(Ok(Some(change(R::Cell::pending_mut(pending)))));
+            tx.set_write_at(id, place);
         }
-        let before = R::Cell::pending(pending).clone();
-        let output = change(R::Cell::pending_mut(pending));
-        self.follow_change(tx, record, id, &before)?;
-        Ok(Ok(Some(output)))
+        self.change_pending(tx, record, id, change).map(|output| Ok(Some(output)))
     }
 
     #[inline]
@@ -340,17 +353,14 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         id: ItemId,
         change: impl FnOnce(&mut R) -> O,
     ) -> Result<Option<O>, Abort> {
+        if tx.tag(id) == tag::UPDATE {
+            return self.change_pending(tx, record, id, change).map(Some);
+        }
         let Some(before) = self.look_at_own(tx, record, id, R::clone) else { return Ok(None) };
-        let output = if tx.tag(id) == tag::UPDATE {
-            // SAFETY: an update has a payload of this type.
-            change(R::Cell::pending_mut(unsafe { tx.payload::<Pending<R>>(id) }))
-        } else {
-            let mut pending = R::Cell::pend(before.clone());
-            let output = change(R::Cell::pending_mut(&mut pending));
-            // SAFETY: this attempt made the record, which is in memory until it ends. It holds the lock.
-            unsafe { record.as_ref().install(pending, tx.pin()) };
-            output
-        };
+        let mut pending = R::Cell::pend(before.clone());
+        let output = change(R::Cell::pending_mut(&mut pending));
+        // SAFETY: this attempt made the record, which is in memory until it ends. It holds the lock.
+        unsafe { record.as_ref().install(pending, tx.pin()) };
         if !self.secondaries.is_empty() {
             self.follow_change(tx, record, id, &before)?;
         }
