@@ -91,6 +91,17 @@ fn payload_bytes(events: u64, tickets: u64) -> u64 {
     tickets * ticket as u64 + events * event as u64
 }
 
+/// The contradiction of a ticket that a client holds and that cannot be given back.
+const NOT_THERE: &str = "a ticket that was reserved is not there";
+
+/// The contradiction of a report.
+const DOES_NOT_ADD_UP: &str = "a report does not add up";
+
+/// The end of a reservation that has found its seat taken.
+fn given_twice(event: u32) -> End {
+    End::Failed(format!("event {event} has given a seat away twice"))
+}
+
 /// The end of a transaction whose result must be true.
 fn end(result: Result<bool, Error>, contradiction: &str) -> End {
     match result {
@@ -109,7 +120,7 @@ impl<P: Protocol> Tickets<P> {
                 client.held.push((event, seat));
                 End::Committed
             }
-            Ok(None) => End::Failed(format!("event {event} has given a seat away twice")),
+            Ok(None) => given_twice(event),
             Err(Error::Rollback(_)) if self.options.capacity.is_some() => End::RolledBack,
             Err(error) => End::Failed(error.to_string()),
         }
@@ -121,12 +132,12 @@ impl<P: Protocol> Tickets<P> {
         if matches!(result, Ok(true)) {
             client.held.swap_remove(place);
         }
-        end(result, "a ticket that was reserved is not there")
+        end(result, NOT_THERE)
     }
 
     fn report(&self, worker: &mut Worker<P>, event: u32) -> End {
         let report = Report { tables: self.tables, event };
-        end(self.database.execute(worker, &report), "a report does not add up")
+        end(self.database.execute(worker, &report), DOES_NOT_ADD_UP)
     }
 
     /// Compares events, tickets and what the clients hold.

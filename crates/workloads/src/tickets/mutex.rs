@@ -2,7 +2,9 @@
 
 use super::audit::Audit;
 use super::procedures::{Event, Ticket, price};
-use super::{Next, TicketKey, TicketsClient, TicketsOptions, payload_bytes};
+use super::{
+    DOES_NOT_ADD_UP, NOT_THERE, Next, TicketKey, TicketsClient, TicketsOptions, given_twice, payload_bytes,
+};
 use crate::definition::BaselineInfo;
 use crate::workload::{Check, End, Ran, Workload};
 use hotrow::sync::{Mutex, lock};
@@ -40,7 +42,7 @@ impl Maps {
         event.taken += u64::from(price(seat));
         match self.tickets.insert((number, seat), Ticket { buyer, price: price(seat) }) {
             None => Ok(seat),
-            Some(_) => Err(End::Failed(format!("event {number} has given a seat away twice"))),
+            Some(_) => Err(given_twice(number)),
         }
     }
 
@@ -50,7 +52,7 @@ impl Maps {
         event.taken -= u64::from(price(ticket.1));
         match self.tickets.remove(&ticket) {
             Some(_) => Ok(()),
-            None => Err(End::Failed(String::from("a ticket that was reserved is not there"))),
+            None => Err(End::Failed(String::from(NOT_THERE))),
         }
     }
 
@@ -59,11 +61,7 @@ impl Maps {
         let tickets = self.tickets.range((number, 0)..=(number, u64::MAX));
         let counted =
             tickets.fold((0, 0), |(sold, taken), (_, ticket)| (sold + 1, taken + u64::from(ticket.price)));
-        if counted == (sold, taken) {
-            Ok(())
-        } else {
-            Err(End::Failed(String::from("a report does not add up")))
-        }
+        if counted == (sold, taken) { Ok(()) } else { Err(End::Failed(String::from(DOES_NOT_ADD_UP))) }
     }
 }
 
