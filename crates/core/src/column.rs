@@ -43,7 +43,7 @@ impl<R, F: Plain> Column<R, F> {
 /// let quantity: Column<Stock, u32> = column!(Stock, quantity);
 /// ```
 ///
-/// What a field leads to is not a field, and neither is a member of a union:
+/// The content of a box is not a field, and neither is a member of a union:
 ///
 /// ```compile_fail,E0308
 /// # use hotrow_core::{Column, column};

@@ -206,7 +206,7 @@ pub enum StructureChange {
 #[derive(Debug, Clone, Copy)]
 struct Entry {
     observed: Observed,
-    /// What the object keeps to look again at its part of the node, in the attempt's arena. Without it, the observation
+    /// The object's notes for another look at its part of the node, in the attempt's arena. Without it, the observation
     /// stands for the whole node.
     seen: Option<NonNull<u8>>,
     /// The number of another observation of the same node; `NO_ENTRY` at the end of the chain.

@@ -5,7 +5,7 @@ use super::{TicketKey, TicketsClient};
 use crate::workload::Check;
 use std::collections::BTreeSet;
 
-/// What was found after a run: first all tickets, then all events.
+/// The findings after a run: first all tickets, then all events.
 pub(super) struct Audit {
     /// For each event the number of its tickets, and their prices together.
     found: Vec<(u64, u64)>,

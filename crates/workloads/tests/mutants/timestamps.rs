@@ -184,7 +184,7 @@ unsafe impl Protocol for TimestampMutant {
         let mut changes = attempt.items.iter().filter(|item| item.is(Flags::CLEANUP));
         let inserts = changes.clone().any(|item| item.is(Flags::INSERTED));
         let deletes = changes.any(|item| !item.is(Flags::INSERTED));
-        // What an attempt inserts it may have deleted again, which makes it an observer.
+        // An insertion that the attempt has deleted again makes it an observer.
         let observes = attempt.has_structures() || inserts;
         let heeds_observers = inserts && !matches!(self.fault, Fault::Timeless | Fault::ObserversUnheeded);
         let heeds_deleters = observes && !matches!(self.fault, Fault::Timeless | Fault::DeletersUnheeded);

@@ -149,8 +149,8 @@ where
         prefetch(&raw const array.buckets()[array.position(Hash64::of(key))]);
     }
 
-    /// Prefetches the first bytes of the record of `key`. Call it some time after [`prefetch_bucket`](Self::prefetch_bucket), because it
-    /// waits for the bucket.
+    /// Prefetches the first bytes of the record of `key`. Call it some time after
+    /// [`prefetch_bucket`](Self::prefetch_bucket), because it waits for the bucket.
     #[inline]
     pub(crate) fn prefetch_record(&self, key: &T::Key, bytes: usize, guard: &Guard) {
         let hash = Hash64::of(key);
