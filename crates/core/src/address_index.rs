@@ -3,7 +3,7 @@
 //! Most attempts touch few segments, and most lookups find nothing. Then one bit tells. Where it does not, the list is
 //! searched from its beginning.
 
-use crate::address_map::AddressMap;
+use crate::address_map::{AddressMap, spread};
 
 /// Number of elements up to which the list is searched.
 pub(crate) const FEW: usize = if cfg!(test) { 4 } else { 16 };
@@ -35,8 +35,7 @@ impl AddressIndex {
 
     #[inline(always)]
     fn bit(address: usize) -> u64 {
-        // Fibonacci hashing: the upper bits of the product depend on all bits of the address.
-        1 << ((address as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 58)
+        1 << (spread(address) >> 58)
     }
 
     /// Returns the position of the element with an address in the list, which has `len` elements. `address_of` returns the

@@ -4,6 +4,12 @@
 //! attempt has a number, and a slot with another attempt's number is empty (sto §3.7: a hash table that rarely needs
 //! clearing). It is cleared only when the 32-bit stamp wraps, and doubles when half full.
 
+/// Fibonacci hashing: each upper bit of the product depends on all lower bits of the address.
+#[inline(always)]
+pub(crate) fn spread(address: usize) -> u64 {
+    (address as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+}
+
 #[derive(Debug, Clone, Copy, Default)]
 struct MapSlot {
     stamp: u32,
@@ -36,9 +42,7 @@ impl AddressMap {
 
     #[cfg_attr(not(debug_assertions), inline(always))]
     fn first_slot(&self, address: usize) -> usize {
-        // Fibonacci hashing: the upper half of the product depends on all lower bits of the address.
-        let product = (address as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        (product >> 32) as usize & (self.slots.len() - 1)
+        (spread(address) >> 32) as usize & (self.slots.len() - 1)
     }
 
     /// Returns the number in an address's slot, or the empty slot where it would be.

@@ -55,7 +55,7 @@ impl WaitBudget {
     }
 }
 
-/// What fails if an attempt that is over is used.
+/// Message of a panic: an attempt that is over is used.
 const PINNED: &str = "an attempt in progress is pinned";
 
 /// All state of one attempt. A worker has one and reuses it.
@@ -498,7 +498,7 @@ impl<P: Protocol> Attempt<P> {
     }
 
     /// True if the attempt has made a segment.
-    fn has_made(&self, segment: NonNull<P::Header>) -> bool {
+    pub(crate) fn has_made(&self, segment: NonNull<P::Header>) -> bool {
         self.items.find(segment).is_some_and(|id| self.items.get(id).is(Flags::INSERTED))
     }
 
@@ -520,14 +520,19 @@ impl<P: Protocol> Attempt<P> {
 
     /// Checks the predicates of all items. `holds` evaluates one with [`predicate_holds`](Self::predicate_holds), and
     /// makes sure that its answer stays true.
-    #[inline]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn check_predicates(
+        &mut self,
+        holds: impl FnMut(&mut Self, ItemId) -> Result<bool, ConflictCause>,
+    ) -> Result<(), ConflictCause> {
+        if self.items.has_predicates() { self.check_all_predicates(holds) } else { Ok(()) }
+    }
+
+    #[inline(never)]
+    fn check_all_predicates(
         &mut self,
         mut holds: impl FnMut(&mut Self, ItemId) -> Result<bool, ConflictCause>,
     ) -> Result<(), ConflictCause> {
-        if !self.items.has_predicates() {
-            return Ok(());
-        }
         for id in self.items.ids() {
             if self.items.get(id).is(Flags::PREDICATE) && !holds(self, id)? {
                 return Err(ConflictCause::item(Reason::PredicateFailed, id));
@@ -673,9 +678,8 @@ impl<P: Protocol> Attempt<P> {
         for at in (0..items.writes().len()).rev() {
             let id = items.writes()[at];
             let item = items.get_mut(id);
-            let object = item.object;
-            // SAFETY: the object outlives the attempt.
-            visit(unsafe { object.as_ref() }, item, pin);
+            let touched = item.touched;
+            visit(touched.object(), item, pin);
         }
     }
 }

@@ -93,10 +93,62 @@ const _: () = {
     }
 };
 
+/// A segment and its object, which both stay in memory until the attempt ends.
+pub struct TouchedSegment<P: Protocol> {
+    segment: NonNull<P::Header>,
+    object: NonNull<dyn Object<P>>,
+}
+
+impl<P: Protocol> Clone for TouchedSegment<P> {
+    #[inline(always)]
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<P: Protocol> Copy for TouchedSegment<P> {}
+
+impl<P: Protocol> TouchedSegment<P> {
+    /// # Safety
+    ///
+    /// The segment is the object's, and both stay in memory until the attempt ends.
+    #[inline(always)]
+    pub(crate) unsafe fn new(segment: NonNull<P::Header>, object: NonNull<dyn Object<P>>) -> Self {
+        Self { segment, object }
+    }
+
+    #[inline(always)]
+    pub(crate) fn into_parts(self) -> (NonNull<P::Header>, NonNull<dyn Object<P>>) {
+        (self.segment, self.object)
+    }
+
+    /// The segment's header.
+    #[inline(always)]
+    pub fn header(&self) -> &P::Header {
+        // SAFETY: in memory until the attempt ends, promised the maker.
+        unsafe { self.segment.as_ref() }
+    }
+
+    /// The segment's address.
+    #[inline(always)]
+    pub fn address(&self) -> usize {
+        self.segment.addr().get()
+    }
+
+    #[inline(always)]
+    pub(crate) fn segment(&self) -> NonNull<P::Header> {
+        self.segment
+    }
+
+    #[inline(always)]
+    pub(crate) fn object(&self) -> &dyn Object<P> {
+        // SAFETY: as for the header.
+        unsafe { self.object.as_ref() }
+    }
+}
+
 /// An attempt's state for one segment (sto §3.2, `TItem`).
 pub struct Item<P: Protocol> {
-    pub(crate) segment: NonNull<P::Header>,
-    pub(crate) object: NonNull<dyn Object<P>>,
+    pub(crate) touched: TouchedSegment<P>,
     pub(crate) payload: Payload,
     /// The trace of the protocol's read: a version, a lock mode.
     pub mark: P::Mark,
@@ -117,7 +169,7 @@ impl<P: Protocol> Item<P> {
     #[inline]
     pub fn rank(&self) -> u64 {
         // SAFETY: the item's segment is its object's, and in memory until the attempt ends.
-        unsafe { self.object().rank(self.segment) }
+        unsafe { self.object().rank(self.segment()) }
     }
 
     /// The place of the segment's object among its engine's: see [`ObjectMeta::place`](crate::ObjectMeta::place).
@@ -165,15 +217,13 @@ impl<P: Protocol> Item<P> {
     /// The segment's address: that of its header, followed by the datatype's own data.
     #[inline(always)]
     pub fn segment(&self) -> NonNull<P::Header> {
-        self.segment
+        self.touched.segment()
     }
 
     /// The segment's header.
     #[inline(always)]
     pub fn header(&self) -> &P::Header {
-        // SAFETY: the maker of the item promised that the segment lives until the attempt ends (`Transaction::read` and
-        // its siblings).
-        unsafe { self.segment.as_ref() }
+        self.touched.header()
     }
 
     /// True if there is a pending write with a payload, or a predicate.
@@ -214,8 +264,8 @@ impl<P: Protocol> Item<P> {
 
     /// Copies the item for another attempt, which owns it from now on.
     pub(crate) fn detached(&self) -> Self {
-        let Self { segment, object, payload, mark, flags, tag, .. } = *self;
-        Self { segment, object, payload, mark, flags, tag, intentions: 0 }
+        let Self { touched, payload, mark, flags, tag, .. } = *self;
+        Self { touched, payload, mark, flags, tag, intentions: 0 }
     }
 
     /// Gives the item a payload, in the arena if it does not fit in the item.
@@ -254,13 +304,13 @@ impl<P: Protocol> Item<P> {
     /// [`Protocol::prepare`] has returned `Ok`. The item has a pending write that has not been installed.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub(crate) unsafe fn install(&mut self, pin: &Pin) {
-        let object = self.object;
+        let touched = self.touched;
         if P::ALLOWS_STEALING && self.is(Flags::ADOPTED) && self.has_payload() {
             memory::read(self.payload.shared::<P>());
         }
         // SAFETY: the object outlives the attempt; the write was not consumed yet, and the lock is held: the caller's
         // promise.
-        unsafe { object.as_ref().install(self, pin) };
+        unsafe { touched.object().install(self, pin) };
     }
 
     /// True if the item's pending write changes something that others can see: see [`Object::effect`].
@@ -270,8 +320,7 @@ impl<P: Protocol> Item<P> {
     }
 
     pub(crate) fn object(&self) -> &dyn Object<P> {
-        // SAFETY: as for the segment.
-        unsafe { self.object.as_ref() }
+        self.touched.object()
     }
 }
 
@@ -312,7 +361,7 @@ fn address_in<P: Protocol>(items: &[Item<P>]) -> impl Fn(usize) -> usize + Copy 
         debug_assert!(index < items.len());
         // SAFETY: the index asks for positions of items only: an item is added for each address entered, and both are
         // cleared together.
-        unsafe { items.get_unchecked(index) }.segment.addr().get()
+        unsafe { items.get_unchecked(index) }.touched.address()
     }
 }
 
@@ -414,22 +463,18 @@ impl<P: Protocol> Items<P> {
     /// True if there is an item of this number, and it is this segment's.
     #[inline(always)]
     pub(crate) fn is_at(&self, id: ItemId, segment: NonNull<P::Header>) -> bool {
-        self.items.get(id.0 as usize).is_some_and(|item| item.segment == segment)
+        self.items.get(id.0 as usize).is_some_and(|item| item.segment() == segment)
     }
 
     /// Returns the item of a segment, a new one if the segment was not touched yet.
     #[inline(always)]
-    pub(crate) fn find_or_add(
-        &mut self,
-        segment: NonNull<P::Header>,
-        object: NonNull<dyn Object<P>>,
-    ) -> ItemId {
+    pub(crate) fn find_or_add(&mut self, touched: TouchedSegment<P>) -> ItemId {
         let Self { items, index, .. } = self;
-        match index.find_or_enter(segment.addr().get(), items.len(), address_in(items)) {
+        match index.find_or_enter(touched.address(), items.len(), address_in(items)) {
             Some(position) => ItemId(position),
             None => {
                 let (payload, mark) = (Payload::NONE, P::Mark::default());
-                items.push(Item { segment, object, payload, mark, flags: 0, tag: 0, intentions: 0 });
+                items.push(Item { touched, payload, mark, flags: 0, tag: 0, intentions: 0 });
                 ItemId(items.len() as u32 - 1)
             }
         }
@@ -474,8 +519,11 @@ mod tests {
         let segment = 0u64;
         let object = Silent::default();
         let mut items = Items::<Unprotected>::new();
-        let id =
-            items.find_or_add(NonNull::from(&segment), NonNull::from(&object as &dyn Object<Unprotected>));
+        // SAFETY: nothing looks into the segment, and both outlive the items.
+        let touched = unsafe {
+            TouchedSegment::new(NonNull::from(&segment), NonNull::from(&object as &dyn Object<Unprotected>))
+        };
+        let id = items.find_or_add(touched);
         items.mark_write(id);
         items.mark_write(id);
         assert_eq!(items.writes(), &[id]);

@@ -53,7 +53,7 @@ pub use crossbeam_epoch as epoch;
 pub use deferred::{Access, Deferral};
 pub use engine::{Engine, EngineId};
 pub use graph::Stealing;
-pub use item::{Flags, Item, ItemId, Items};
+pub use item::{Flags, Item, ItemId, Items, TouchedSegment};
 pub use object::{Object, ObjectMeta};
 pub use operations::{Deferred, Expression, Input};
 pub use pin::{EpochBox, Pin, Walk, retire_with};
@@ -63,7 +63,7 @@ pub use protocol::{
     Absent, Capabilities, ConflictCause, ConflictTarget, EnterError, Protocol, Variant, Variants,
 };
 pub use range::{RangeId, RangeLocks, RangeUse};
-pub use read_log::{LoggedRead, LoggedReads, ReadLog, TouchedSegment};
+pub use read_log::{LoggedRead, LoggedReads, ReadLog};
 pub use retained::{HolderKind, MemoryHolder, MemoryLimit, RetainedMemory, retained_bytes};
 pub use segment::Segment;
 pub use statistics::{HotKey, Statistics};

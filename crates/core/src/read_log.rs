@@ -1,7 +1,7 @@
 //! The read log: reads that need no item.
 //!
-//! What an optimistic protocol has read it only checks again at commit. For that it needs the segment and the version,
-//! not an item that is found through a map. So a read is appended to a log. A segment that is written later gets an item
+//! An optimistic protocol only checks its reads again at commit. For that it needs the segment and the version, not an
+//! item that is found through a map. So a read is appended to a log. A segment that is written later gets an item
 //! besides. (Silo's read set; STO has an item for each read, sto §3.2.)
 //!
 //! Reads at read committed, and those that a datatype makes of an item, use items under every protocol.
@@ -9,6 +9,7 @@
 use crate::abort::Reason;
 use crate::address_index::AddressIndex;
 use crate::attempt::Attempt;
+use crate::item::TouchedSegment;
 use crate::object::Object;
 use crate::protocol::{Absent, ConflictCause, ConflictTarget, Protocol};
 use std::ptr::NonNull;
@@ -46,44 +47,6 @@ impl<P: Protocol> LoggedReads<P> for Absent {
         _: impl FnMut() -> V,
     ) -> Result<V, ConflictCause> {
         match *self {}
-    }
-}
-
-/// A segment and its object, which both stay in memory until the attempt ends.
-pub struct TouchedSegment<P: Protocol> {
-    segment: NonNull<P::Header>,
-    object: NonNull<dyn Object<P>>,
-}
-
-impl<P: Protocol> TouchedSegment<P> {
-    /// # Safety
-    ///
-    /// The segment is the object's, and both stay in memory until the attempt ends.
-    #[inline(always)]
-    pub(crate) unsafe fn new(segment: NonNull<P::Header>, object: NonNull<dyn Object<P>>) -> Self {
-        Self { segment, object }
-    }
-
-    /// The segment's header.
-    #[inline(always)]
-    pub fn header(&self) -> &P::Header {
-        // SAFETY: in memory until the attempt ends, promised the maker.
-        unsafe { self.segment.as_ref() }
-    }
-
-    /// The segment's address.
-    #[inline(always)]
-    pub fn address(&self) -> usize {
-        self.segment.addr().get()
-    }
-
-    pub(crate) fn segment(&self) -> NonNull<P::Header> {
-        self.segment
-    }
-
-    pub(crate) fn object(&self) -> &dyn Object<P> {
-        // SAFETY: as for the header.
-        unsafe { self.object.as_ref() }
     }
 }
 
@@ -173,7 +136,7 @@ impl<P: Protocol> ReadLog<P> {
     /// not commit.
     #[inline(always)]
     pub fn lost_at_read(&mut self, segment: TouchedSegment<P>, reason: Reason) -> ConflictCause {
-        let TouchedSegment { segment, object } = segment;
+        let (segment, object) = segment.into_parts();
         self.log_lost(segment, object, reason)
     }
 
@@ -186,7 +149,9 @@ impl<P: Protocol> ReadLog<P> {
         object: NonNull<dyn Object<P>>,
         reason: Reason,
     ) -> ConflictCause {
-        self.reads.push(LoggedRead { segment: TouchedSegment { segment, object }, mark: P::Mark::default() });
+        // SAFETY: the parts of a touched segment.
+        let segment = unsafe { TouchedSegment::new(segment, object) };
+        self.reads.push(LoggedRead { segment, mark: P::Mark::default() });
         self.lost(self.reads.len() - 1, reason)
     }
 

@@ -7,7 +7,7 @@ use crate::item::ItemId;
 use crate::object::{Object, ObjectMeta};
 use crate::protocol::{ConflictCause, Protocol};
 use crate::structure::Observed;
-use crate::transaction::{Look, Transaction};
+use crate::transaction::{Look, ReadValue, Transaction};
 use std::fmt::Debug;
 use std::ops::Bound;
 use std::ptr::NonNull;
@@ -54,6 +54,34 @@ impl<P: Protocol> Transaction<'_, P> {
             Look::Peek => self.attempt.record_predicate(id, &recorded, version),
         }
         Ok(value)
+    }
+
+    /// As [`read_recorded`](Self::read_recorded), for a read that is logged.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Transaction::read`].
+    pub(crate) unsafe fn read_logged_recorded<V, O: Object<P> + 'static>(
+        &mut self,
+        object: &O,
+        segment: NonNull<P::Header>,
+        load: &mut dyn FnMut() -> V,
+    ) -> Result<ReadValue<V>, Abort> {
+        // SAFETY: the caller's promise.
+        let recorded = unsafe { self.attempt.recorded_key(object, segment) };
+        let recorded = recorded.expect("called for recorded attempts only");
+        let mut version = 0;
+        let load = || {
+            let value = load();
+            version = recorded.version();
+            value
+        };
+        // SAFETY: the caller's promise.
+        let read = unsafe { self.read_logged(object, segment, load) }?;
+        if let ReadValue::Shared(_) = read {
+            self.attempt.record_read(&recorded, version, ReadKind::Value);
+        }
+        Ok(read)
     }
 
     /// Notes the operation of the attempt's program to which the next events belong. Only deferred operations run in

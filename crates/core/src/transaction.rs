@@ -5,13 +5,12 @@ use crate::attempt::{Attempt, WorkerId};
 use crate::counter::NamedCounters;
 use crate::deferred::Execution;
 use crate::engine::{EngineId, WorkerSlot};
-use crate::history::ReadKind;
-use crate::item::{Flags, ItemId};
+use crate::item::{Flags, ItemId, TouchedSegment};
 use crate::object::{Object, ObjectMeta};
 use crate::pin::Pin;
 use crate::profile::Isolation;
 use crate::protocol::{ConflictCause, ConflictTarget, EnterError, Protocol};
-use crate::read_log::{LoggedReads, TouchedSegment};
+use crate::read_log::LoggedReads;
 use crate::retained::{MemoryLimit, is_anybody_told, told_error};
 use crate::structure::StructureChange;
 use crate::users_code::contained;
@@ -297,24 +296,13 @@ impl<'w, P: Protocol> Transaction<'w, P> {
         segment: NonNull<P::Header>,
         mut load: impl FnMut() -> V,
     ) -> Result<ReadValue<V>, Abort> {
-        // SAFETY: the caller's promise, in all three.
+        // SAFETY: the caller's promise, in both.
         unsafe {
             if self.attempt.profile().isolation == Isolation::ReadCommitted {
-                return self.read_by_item(object, segment, load);
+                self.read_by_item(object, segment, load)
+            } else {
+                self.read_logged_recorded(object, segment, &mut load)
             }
-            let Some(recorded) = self.attempt.recorded_key(object, segment) else {
-                return self.read_logged(object, segment, load);
-            };
-            let mut version = 0;
-            let read = self.read_logged(object, segment, || {
-                let value = load();
-                version = recorded.version();
-                value
-            })?;
-            if let ReadValue::Shared(_) = read {
-                self.attempt.record_read(&recorded, version, ReadKind::Value);
-            }
-            Ok(read)
         }
     }
 
@@ -371,7 +359,7 @@ impl<'w, P: Protocol> Transaction<'w, P> {
     ///
     /// As for [`read`](Self::read).
     #[cfg_attr(not(debug_assertions), inline(always))]
-    unsafe fn read_logged<V, O: Object<P> + 'static>(
+    pub(crate) unsafe fn read_logged<V, O: Object<P> + 'static>(
         &mut self,
         object: &O,
         segment: NonNull<P::Header>,
@@ -489,7 +477,9 @@ impl<'w, P: Protocol> Transaction<'w, P> {
         {
             return latest;
         }
-        self.attempt.items.find_or_add(segment, NonNull::from(object))
+        // SAFETY: the caller's promise.
+        let touched = unsafe { TouchedSegment::new(segment, NonNull::from(object)) };
+        self.attempt.items.find_or_add(touched)
     }
 
     /// Notes that the attempt depends on other transactions' writes. An intention that reads its own segment at its
@@ -641,22 +631,16 @@ impl<'w, P: Protocol> Transaction<'w, P> {
 
     /// Counts a lost conflict while its segment is still in memory. Users' code that names the key runs without a lock.
     /// If it panics, the attempt has still lost.
-    fn report(&self, lost: ConflictCause) -> ConflictReport {
+    fn report<'a>(&'a self, lost: ConflictCause) -> ConflictReport {
+        let identified = |touched: &'a TouchedSegment<P>| {
+            let segment = touched.segment();
+            // SAFETY: the segment is its object's, and in memory until the attempt ends.
+            let identity = contained(|| unsafe { touched.object().identify(segment) });
+            (touched.object(), identity.unwrap_or_default(), Ok(segment))
+        };
         let (object, identity, segment) = match lost.target {
-            ConflictTarget::Item(id) => {
-                let item = self.attempt.items.get(id);
-                let segment = item.segment();
-                // SAFETY: the item's segment is its object's, and in memory until the attempt ends.
-                let identity = contained(|| unsafe { item.object().identify(segment) });
-                (item.object(), identity.unwrap_or_default(), Ok(segment))
-            }
-            ConflictTarget::Read(position) => {
-                let read = self.attempt.reads.get(position);
-                let segment = read.segment();
-                // SAFETY: the segment is its object's, and in memory until the attempt ends.
-                let identity = contained(|| unsafe { read.object().identify(segment) });
-                (read.object(), identity.unwrap_or_default(), Ok(segment))
-            }
+            ConflictTarget::Item(id) => identified(&self.attempt.items.get(id).touched),
+            ConflictTarget::Read(position) => identified(self.attempt.reads.get(position)),
             ConflictTarget::Structure(number) => {
                 let (observed, object) = self.attempt.observation(number);
                 (object, observed.node.addr().get() as u64, Err(observed.node))

@@ -65,7 +65,7 @@ pub(crate) fn is_locked_since<P: Protocol>(attempt: &Attempt<P>, read: &LoggedRe
 
 /// Checks each predicate (sto §3.5). Where the attempt holds the segment, it is checked in place. Otherwise it is
 /// checked on a stable state, which becomes a read of that state and is validated as one.
-#[inline]
+#[cfg_attr(not(debug_assertions), inline(always))]
 pub(crate) fn upgrade_predicates<P: KeepsVersions>(
     attempt: &mut Attempt<P>,
     is_held: impl Fn(&Item<P>) -> bool,

@@ -189,9 +189,6 @@ pub(crate) fn lock_writes<P: Versioned>(attempt: &mut Attempt<P>) -> Result<u64,
 /// Phase 1, predicates (sto §3.5): checks each on a state that phase 2 validates.
 #[cfg_attr(not(debug_assertions), inline(always))]
 pub(crate) fn upgrade_predicates<P: Versioned>(attempt: &mut Attempt<P>) -> Result<(), ConflictCause> {
-    if !attempt.items.has_predicates() {
-        return Ok(());
-    }
     reads::upgrade_predicates(attempt, |item| item.is(Flags::LOCKED))
 }
 

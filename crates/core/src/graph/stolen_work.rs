@@ -142,7 +142,7 @@ impl<P: Protocol> Attempt<P> {
 
     /// Merges an item that a thief recorded into the owner's item.
     pub(super) fn adopt_item(&mut self, stealing: &P::Stealing, detached: &Item<P>) -> ItemId {
-        let mine = self.items.find_or_add(detached.segment, detached.object);
+        let mine = self.items.find_or_add(detached.touched);
         stealing.adopt(self, mine, detached);
         let item = self.items.get_mut(mine);
         item.flags |= detached.flags & !Flags::WRITE.0 & !Flags::PREDICATE.0;
@@ -185,7 +185,7 @@ impl<P: Protocol> Attempt<P> {
         }
         // In the order in which they were written, because cleanups go by that order.
         for id in stolen.items.writes() {
-            let mine = self.items.find(stolen.items.get(*id).segment).expect("adopted just now");
+            let mine = self.items.find(stolen.items.get(*id).segment()).expect("adopted just now");
             self.items.mark_write(mine);
         }
         self.wants_cleanup |= stolen.wants_cleanup;

@@ -1,7 +1,7 @@
 //! Pending writes: the payloads that the commit will install.
 
 use super::Transaction;
-use crate::item::{Flags, ItemId};
+use crate::item::{Flags, ItemId, TouchedSegment};
 use crate::object::Object;
 use crate::protocol::Protocol;
 use std::ptr::NonNull;
@@ -113,8 +113,10 @@ impl<P: Protocol> Transaction<'_, P> {
         tag: u16,
     ) -> ItemId {
         self.has_written();
+        // SAFETY: the caller's promise.
+        let touched = unsafe { TouchedSegment::new(segment, NonNull::from(object)) };
         let items = &mut self.attempt.items;
-        let id = items.find_or_add(segment, NonNull::from(object));
+        let id = items.find_or_add(touched);
         let item = items.get_mut(id);
         item.mark_as(Flags::INSERTED);
         item.mark_as(Flags::LOCKED);
@@ -125,15 +127,9 @@ impl<P: Protocol> Transaction<'_, P> {
         id
     }
 
-    /// True if an item is for a segment that this attempt made.
-    #[inline]
-    pub(crate) fn is_inserted(&self, id: ItemId) -> bool {
-        self.attempt.items.get(id).is(Flags::INSERTED)
-    }
-
     /// True if this attempt made a segment.
     pub fn has_made(&self, segment: NonNull<P::Header>) -> bool {
-        self.attempt.items.find(segment).is_some_and(|id| self.is_inserted(id))
+        self.attempt.has_made(segment)
     }
 
     /// The datatype's own mark on an item.
