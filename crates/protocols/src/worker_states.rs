@@ -26,8 +26,9 @@
 mod attempts;
 
 use crate::per_worker::PerWorker;
+use crossbeam_utils::CachePadded;
 use hotrow_sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
-use hotrow_sync::clock::Duration;
+use hotrow_sync::clock::{self, Duration};
 use hotrow_sync::event::Event;
 use hotrow_sync::spin::{spin_until, yield_until};
 use hotrow_sync::thread;
@@ -116,6 +117,10 @@ pub(crate) struct WorkerState {
     waits_at: AtomicU32,
     /// The segment whose lock was granted to the worker while it waited.
     granted: AtomicUsize,
+    /// 1 if the worker was called: what it waits for was left free for whoever comes first.
+    called: AtomicU32,
+    /// 1 if the worker, if it is parked, looks again by itself after a [`NAP`].
+    naps: AtomicU32,
     /// The event at which others wait for the transaction, and at which the worker waits for a grant.
     event: Event,
 }
@@ -146,36 +151,63 @@ pub(crate) struct WorkerStates {
     states: PerWorker<WorkerState>,
     /// Number of workers that have begun a transaction.
     workers: AtomicU32,
+    /// The time of the last call, in nanoseconds of the clock.
+    last_call_ns: CachePadded<AtomicU64>,
     spin: SpinPolicy,
 }
 
-/// How often a waiter checks its condition before it parks, where each worker has a processor: first between pauses,
-/// then between yields of the processor.
+/// The time after which a parked worker looks by itself whether what it waits for is free.
+const NAP: Duration = Duration::from_millis(1);
+/// Number of naps, after which the worker sleeps until it is called. None in a model, which has no time.
+pub(crate) const NAPS_MAX: u32 = if cfg!(loom) { 0 } else { 8 };
+/// The time within which no other worker is called, if it naps. Whoever runs goes on meanwhile: a call for each
+/// transaction would take longer than the transactions.
+const CALL_EVERY_NS: u64 = 100_000;
+
+/// How often a waiter checks its condition before it parks: first between pauses, then between yields of the processor.
 ///
-/// The awaited thread is then most likely running, and will be done long before a parked thread would be awake
-/// again. But other programs may use the processors, too. Then the awaited thread may need this processor, and
-/// spinning would keep it from running. A yield lets it run, and costs little where nobody else is waiting for the
-/// processor.
+/// Where each worker has a processor, the awaited thread is most likely running, and will be done long before a parked
+/// thread would be awake again. But other programs may use the processors, too. Then the awaited thread may need this
+/// processor, and spinning would keep it from running. A yield lets it run, and costs little where nobody else is waiting
+/// for the processor.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SpinPolicy {
     spinning: u32,
     yielding: u32,
+    /// As `yielding`, where there are more workers than processors. Then the awaited thread may be waiting for this one's.
+    crowded_yielding: u32,
 }
 
 impl SpinPolicy {
-    /// Without yields: `plor`, `wound-wait` and `wait-die` gain nothing clear from them over hot rows.
-    pub(crate) const SPINNING: Self = Self { spinning: 128, yielding: 0 };
+    /// For locks that those take who run, as long as others sleep: `plor`, `wound-wait`, `serial`.
+    pub(crate) const BARGING: Self = Self { spinning: 128, yielding: 0, crowded_yielding: 0 };
+    /// For `wait-die`: those that come while others sleep soon have to die.
+    pub(crate) const DYING: Self = Self { crowded_yielding: 64, ..Self::BARGING };
     /// For fair locks: all waiters behind the next holder wait until it gets a processor.
-    pub(crate) const YIELDING: Self = Self { spinning: 32, yielding: 512 };
+    pub(crate) const FAIR: Self = Self { spinning: 32, yielding: 512, crowded_yielding: 64 };
     /// For waiters that run others' operations meanwhile: new ones may come soon.
-    const WORKING: Self = Self { spinning: 2048, yielding: 8192 };
-    /// Where there are more workers than processors: the awaited thread may be waiting for this one's processor.
-    const CROWDED: Self = Self { spinning: 8, yielding: 0 };
+    const WORKING: Self = Self { spinning: 2048, yielding: 8192, crowded_yielding: 0 };
+    /// Number of checks between pauses where there are more workers than processors.
+    const CROWDED_SPINNING: u32 = 8;
+
+    /// Returns the numbers of checks between pauses and between yields.
+    fn checks(self, is_crowded: bool) -> (u32, u32) {
+        if is_crowded {
+            (Self::CROWDED_SPINNING, self.crowded_yielding)
+        } else {
+            (self.spinning, self.yielding)
+        }
+    }
 }
 
 impl WorkerStates {
     pub(crate) fn new(spin: SpinPolicy) -> Self {
-        Self { states: PerWorker::new(WORKERS_MAX), workers: AtomicU32::new(0), spin }
+        Self {
+            states: PerWorker::new(WORKERS_MAX),
+            workers: AtomicU32::new(0),
+            last_call_ns: CachePadded::default(),
+            spin,
+        }
     }
 
     /// Returns the state of a worker.
@@ -353,6 +385,7 @@ impl WorkerStates {
             // A wait of no time: nobody else makes progress, so one check is enough.
             Some(Duration::ZERO) => condition(),
             _ if self.spin_until(&mut hint, &mut condition) => true,
+            limit if self.is_crowded() => event.park_until(limit, condition),
             None => {
                 event.wait_until(condition);
                 true
@@ -374,8 +407,7 @@ impl WorkerStates {
         over: impl Fn() -> bool,
         mut work: impl FnMut() -> Option<bool>,
     ) {
-        let SpinPolicy { spinning, yielding } =
-            if self.is_crowded() { SpinPolicy::CROWDED } else { SpinPolicy::WORKING };
+        let (spinning, yielding) = SpinPolicy::WORKING.checks(self.is_crowded());
         let mut idle = 0;
         while idle < spinning + yielding && !over() && !self.is_wounded(stamp) {
             match work() {
@@ -401,11 +433,7 @@ impl WorkerStates {
     ) -> bool {
         const HINTS: u32 = 16;
         let mut checks = 0;
-        let SpinPolicy { spinning, yielding } = match () {
-            () if cfg!(loom) => SpinPolicy { spinning: 0, yielding: 0 },
-            () if self.is_crowded() => SpinPolicy::CROWDED,
-            () => self.spin,
-        };
+        let (spinning, yielding) = if cfg!(loom) { (0, 0) } else { self.spin.checks(self.is_crowded()) };
         spin_until(spinning, || {
             checks += 1;
             hint() || checks % HINTS == 0 && condition()
@@ -431,8 +459,68 @@ impl WorkerStates {
         self.of(worker).granted.load(Ordering::Acquire) == segment
     }
 
-    /// Forgets earlier grants. Only the worker itself calls it, while it waits for no lock.
+    /// True if a worker that waits at its own event is parked there: it may take long to wake. (True besides if others
+    /// are parked there who wait for its transaction.)
+    pub(crate) fn is_asleep(&self, worker: u32) -> bool {
+        self.of(worker).event.has_parked()
+    }
+
+    /// Waits at the worker's own event for something that is granted to it, or is left free: then the worker is called,
+    /// or wakes up from a nap, and has to look itself. `naps` counts the naps; a new wait begins with 0.
+    pub(crate) fn wait_for_turn(
+        &self,
+        limit: Option<Duration>,
+        stamp: AttemptStamp,
+        naps: &mut u32,
+        hint: impl FnMut() -> bool,
+        mut over: impl FnMut() -> bool,
+    ) -> Waited {
+        let worker = stamp.worker();
+        let is_nap = *naps < NAPS_MAX && limit.is_none_or(|limit| limit > NAP);
+        // Sequentially consistent: either a caller that frees what is waited for sees that the worker sleeps without end,
+        // or the worker's look before it parks comes after that.
+        self.of(worker).naps.store(is_nap.into(), Ordering::SeqCst);
+        let limit = if is_nap { Some(NAP) } else { limit };
+        match self.wait_at_most(limit, worker, stamp, hint, || over() || self.take_call(worker)) {
+            Waited::TimedOut if is_nap => {
+                *naps += 1;
+                Waited::Over
+            }
+            waited => waited,
+        }
+    }
+
+    /// Calls a worker that is asleep, because what it waits for is free now. It is left free for others meanwhile: who
+    /// runs already need not wait until it is awake. The worker takes it then, or waits again. One that naps is not
+    /// called if somebody was called just now.
+    ///
+    /// The event is told once for each time that the worker takes a call. A caller that finds an earlier call has freed
+    /// what it frees before the worker takes that call, so the worker sees it then.
+    pub(crate) fn call(&self, worker: u32) {
+        let context = self.of(worker);
+        let now_ns = clock::nanoseconds();
+        // Relaxed: it only decides how often. Sequentially consistent: see `wait_for_turn`.
+        let last_ns = self.last_call_ns.load(Ordering::Relaxed);
+        if context.naps.load(Ordering::SeqCst) != 0 && now_ns.saturating_sub(last_ns) < CALL_EVERY_NS {
+            return;
+        }
+        self.last_call_ns.store(now_ns, Ordering::Relaxed);
+        // Acquire and release, sequentially consistent: pairs with the exchange in `take_call`.
+        if context.called.swap(1, Ordering::SeqCst) == 0 {
+            context.event.notify_all();
+        }
+    }
+
+    /// True if the worker, which is the caller, was called since the last time.
+    fn take_call(&self, worker: u32) -> bool {
+        let called = &self.of(worker).called;
+        // Relaxed: who sets it afterwards tells the event, where it is looked for again.
+        called.load(Ordering::Relaxed) != 0 && called.swap(0, Ordering::SeqCst) != 0
+    }
+
+    /// Forgets earlier grants and calls. Only the worker itself calls it, while it waits for no lock.
     pub(crate) fn clear_grant(&self, worker: u32) {
+        self.take_call(worker);
         self.of(worker).granted.store(0, Ordering::Relaxed);
     }
 }
@@ -459,7 +547,7 @@ mod tests {
 
     #[test]
     fn an_attempt_is_wounded_or_commits_but_never_both() {
-        let states = WorkerStates::new(SpinPolicy::SPINNING);
+        let states = WorkerStates::new(SpinPolicy::BARGING);
         let [first, second, later] = [stamp(0, 1, 7), stamp(1, 1, 7), stamp(0, 2, 7)];
         states.enter(first);
         assert_eq!(states.running(0), Some(first));

@@ -48,9 +48,14 @@ impl Event {
                 return true;
             }
             if !spin.turn() {
-                break;
+                return self.park_until(timeout, condition);
             }
         }
+    }
+
+    /// Waits until `condition` holds or `timeout`, if given, has passed, without spinning. Returns the last value of
+    /// `condition`.
+    pub fn park_until(&self, timeout: Option<Duration>, mut condition: impl FnMut() -> bool) -> bool {
         let deadline = timeout.map(|timeout| crate::clock::now() + timeout);
         let mut guard = lock(&self.mutex);
         // Relaxed: the fence below orders it before the check of the condition.
@@ -78,6 +83,13 @@ impl Event {
         self.waiters.fetch_sub(1, Ordering::Relaxed);
         drop(guard);
         met
+    }
+
+    /// True if any waiter is past spinning and not awake yet. It may be about to check its condition for the last time
+    /// before it parks.
+    pub fn has_parked(&self) -> bool {
+        // Sequentially consistent, so that it is ordered with other words by which a caller decides about a waiter.
+        self.waiters.load(Ordering::SeqCst) != 0
     }
 
     /// Wakes all waiters, which then check their conditions. Call it after changing the words. Returns true if any

@@ -192,7 +192,11 @@ impl Variants for TwoPhaseLocking {
     }
 
     fn new(policy: &Policy) -> Self {
-        Self { policy: *policy, states: WorkerStates::new(SpinPolicy::SPINNING), queues: Queues::new() }
+        let spin = match policy {
+            Policy::WaitDie => SpinPolicy::DYING,
+            Policy::NoWait | Policy::WoundWait => SpinPolicy::BARGING,
+        };
+        Self { policy: *policy, states: WorkerStates::new(spin), queues: Queues::new() }
     }
 }
 

@@ -9,11 +9,16 @@
 //! - `no-wait`: nobody waits.
 //! - `wait-die`: a transaction waits for younger holders only, and dies otherwise. A freed lock goes to the youngest
 //!   in the queue first, so that a waiter waits for younger ones only. A younger transaction that conflicts with an
-//!   older one in the queue, but with no holder, may still share the lock (plor §6.2.1 gives the benefit). It may do
+//!   older one in the queue, but with no holder, may still have the lock (plor §6.2.1 gives the benefit). It may do
 //!   so only [`BYPASSES_MAX`] times, so that the one in the queue does not wait for ever.
 //! - `wound-wait`: a transaction wounds younger holders and takes their locks, and waits for older ones. A freed
 //!   lock goes to the oldest in the queue first. A transaction that conflicts with an older one in the queue waits
 //!   behind it.
+//!
+//! A freed lock is not given to a waiter that is asleep, because it would be idle until that one is awake, which takes
+//! longer than most transactions. The waiter is called instead, and stays in the queue. Who comes meanwhile and would have to
+//! wait only for such waiters takes the lock: under `wait-die` a younger transaction, [`BYPASSES_MAX`] times; under
+//! `wound-wait` a younger one, which the waiter wounds when it is awake.
 //!
 //! In both, a transaction waits only for transactions on one side of its age, so there is no cycle. An upgrade from
 //! shared to exclusive goes before all others, because they wait for its shared lock.
@@ -100,46 +105,59 @@ impl Queues {
     /// Takes a lock that the word alone did not grant. `wait_max` returns the limit of the wait.
     pub(super) fn acquire(
         &self,
-        wait_max: impl FnOnce() -> Option<Duration>,
+        mut wait_max: impl FnMut() -> Option<Duration>,
         word: &LockWord,
         request: LockRequest,
         policy: Policy,
         states: &WorkerStates,
     ) -> Result<(), Refused> {
-        let worker = request.stamp.worker();
+        let LockRequest { segment, stamp, exclusive, shares: upgrade } = request;
+        let worker = stamp.worker();
         if policy == Policy::NoWait && !word.needs_queue(worker) {
             return Err(Refused::Unavailable);
         }
-        let mut entries = self.entries.lock(request.segment);
-        word.close();
-        let Some(waits) = decide(&mut entries, word, request, policy, states) else {
-            // The closed word may have kept others from the lock meanwhile.
-            hand_on(&mut entries, word, request.segment, policy, states);
-            return Err(Refused::Unavailable);
-        };
-        if !waits {
-            give(&mut entries, word, request);
-            hand_on(&mut entries, word, request.segment, policy, states);
-            return Ok(());
-        }
-        states.clear_grant(worker);
-        let LockRequest { segment, stamp, exclusive, shares: upgrade } = request;
-        entries.push(Entry { segment, stamp, exclusive, role: Role::Waiter { upgrade, bypassed: 0 } });
-        drop(entries);
-        let granted = || states.is_granted(worker, segment);
-        let waited = states.wait_at_most(wait_max(), worker, stamp, granted, granted);
-        if waited == Waited::Over {
-            return Ok(());
-        }
         let mut entries = self.entries.lock(segment);
-        if granted() {
-            // Granted at the last moment: the attempt holds it, so the request has succeeded.
-            return Ok(());
+        let mut role = Role::Waiter { upgrade, bypassed: 0 };
+        let mut naps = 0;
+        loop {
+            word.close();
+            let Some(waits) = decide(&mut entries, word, request, policy, states) else {
+                // The closed word may have kept others from the lock meanwhile.
+                hand_on(&mut entries, word, segment, policy, states);
+                return Err(Refused::Unavailable);
+            };
+            if !waits {
+                give(&mut entries, word, request);
+                hand_on(&mut entries, word, segment, policy, states);
+                return Ok(());
+            }
+            states.clear_grant(worker);
+            entries.push(Entry { segment, stamp, exclusive, role });
+            drop(entries);
+            let granted = || states.is_granted(worker, segment);
+            let waited = states.wait_for_turn(wait_max(), stamp, &mut naps, granted, granted);
+            if granted() {
+                return Ok(());
+            }
+            entries = self.entries.lock(segment);
+            if granted() {
+                // Granted at the last moment: the attempt holds it, so the request has succeeded.
+                return Ok(());
+            }
+            let mine =
+                |entry: &Entry| entry.segment == segment && entry.stamp.id == stamp.id && entry.is_waiter();
+            if let Some(at) = entries.iter().position(mine) {
+                role = entries.swap_remove(at).role;
+            }
+            let refused = match waited {
+                // It was called, or looks by itself.
+                Waited::Over => continue,
+                Waited::Wounded => Refused::Wounded,
+                Waited::TimedOut => Refused::Unavailable,
+            };
+            hand_on(&mut entries, word, segment, policy, states);
+            return Err(refused);
         }
-        entries
-            .retain(|entry| !(entry.segment == segment && entry.stamp.id == stamp.id && entry.is_waiter()));
-        hand_on(&mut entries, word, segment, policy, states);
-        Err(if waited == Waited::Wounded { Refused::Wounded } else { Refused::Unavailable })
     }
 
     /// Releases a shared lock that has no bit in the word.
@@ -224,7 +242,11 @@ fn decide(
             Policy::WaitDie if held => {}
             Policy::WaitDie if *bypassed >= BYPASSES_MAX => return None,
             Policy::WaitDie => *bypassed += 1,
-            Policy::WoundWait => waits |= behind && states.is_running(entry.stamp.id),
+            // One that sleeps was called, or the oldest one was. It wounds the holder when it is awake.
+            Policy::WoundWait => {
+                let id = entry.stamp.id;
+                waits |= behind && states.is_running(id) && !states.is_asleep(id.worker());
+            }
         }
     }
     Some(waits)
@@ -314,10 +336,20 @@ fn hand_on(entries: &mut Vec<Entry>, word: &LockWord, segment: usize, policy: Po
         let worker = entry.stamp.worker();
         let noted =
             entries.iter().filter(|entry| entry.is_noted_at(segment)).map(|entry| (entry.stamp, false));
-        let in_the_way = holders(word, states)
+        let mut in_the_way = holders(word, states)
             .chain(noted)
-            .any(|(holder, exclusive)| holder.worker() != worker && (entry.exclusive || exclusive));
-        if in_the_way {
+            .filter(|(holder, exclusive)| holder.worker() != worker && (entry.exclusive || *exclusive))
+            .peekable();
+        if in_the_way.peek().is_some() {
+            // It came while the waiter slept: the waiter has to wound it, in place of one that has left since.
+            if policy == Policy::WoundWait && in_the_way.any(|(holder, _)| entry.stamp.is_older_than(holder))
+            {
+                states.call(worker);
+            }
+            break;
+        }
+        if states.is_asleep(worker) {
+            states.call(worker);
             break;
         }
         entries.swap_remove(at);

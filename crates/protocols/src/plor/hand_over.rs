@@ -2,7 +2,9 @@
 //!
 //! A waiter polls its own state, not the lock, so it disturbs nobody: it will be told. An attempt that gives the
 //! right up gives it to the oldest waiter. An attempt that gets the right passes it on to a waiter that is older
-//! than itself. Three errors must not happen:
+//! than itself. An oldest waiter that is *asleep* is called instead (`WorkerStates::call`), and the right is left free: it
+//! would be idle until that one is awake, which takes longer than most transactions. Attempts that come meanwhile may
+//! be younger; the waiter wounds them when it is awake. (The paper's waiters never sleep.) Three errors must not happen:
 //!
 //! - *A waiter is not told.* A waiter enters first and loads the writer afterwards. A holder gives the right up
 //!   first and looks for waiters afterwards. All four accesses are sequentially consistent, so one of the two sees
@@ -39,7 +41,9 @@ impl Plor {
             if mine {
                 // An older attempt may have begun to wait for the previous holder.
                 match self.oldest_waiter(locker) {
-                    Some(oldest) if oldest.is_older_than(stamp) => {
+                    Some(oldest)
+                        if oldest.is_older_than(stamp) && !self.states.is_asleep(oldest.worker()) =>
+                    {
                         if locker.pass(stamp.id, Some(oldest.id)) {
                             self.granted(locker, oldest);
                         }
@@ -99,9 +103,14 @@ impl Plor {
     fn hand_over_to_oldest(&self, locker: &Locker) {
         // If no waiter is left, nothing is to be done. If another attempt has taken the right first, that one looks
         // for older waiters.
-        while let Some(oldest) = self.oldest_waiter(locker)
-            && locker.take(None, oldest.id)
-        {
+        while let Some(oldest) = self.oldest_waiter(locker) {
+            if self.states.is_asleep(oldest.worker()) {
+                self.states.call(oldest.worker());
+                break;
+            }
+            if !locker.take(None, oldest.id) {
+                break;
+            }
             self.granted(locker, oldest);
             // A waiter that was wounded meanwhile may have left before it could see that it has the right.
             if self.states.is_running(oldest.id) || !locker.pass(oldest.id, None) {

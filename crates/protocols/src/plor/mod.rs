@@ -90,6 +90,8 @@ pub struct PlorLocal {
     optimistic: bool,
     /// True if the attempt takes rights to write at commit.
     delayed: bool,
+    /// Number of naps in the wait for a right to write.
+    naps: u32,
     /// Readers found in a segment; kept only for the memory.
     readers: Vec<AttemptStamp>,
 }
@@ -142,7 +144,9 @@ impl Plor {
         let lost = ConflictCause::item(reason, id);
         if reason == Reason::WriteLocked {
             let granted = || states.is_granted(stamp.worker(), locker.address());
-            states.wait(attempt, stamp.worker(), stamp, granted, over, lost)
+            let limit = attempt.wait_max();
+            let waited = states.wait_for_turn(limit, stamp, &mut attempt.local.naps, granted, over);
+            states.ended(attempt, waited, lost)
         } else {
             states.wait(attempt, holder.worker(), stamp, || states.is_over(holder), over, lost)
         }
@@ -183,6 +187,7 @@ impl Plor {
         // SAFETY: used before the attempt ends.
         let locker = unsafe { locker_of(attempt, id) };
         let stamp = attempt.local.stamp;
+        attempt.local.naps = 0;
         self.take_in_turn(locker, stamp, |seen| self.wait_for_writer(attempt, id, seen, Reason::WriteLocked))
     }
 
@@ -236,7 +241,7 @@ impl Variants for Plor {
     }
 
     fn new(options: &PlorOptions) -> Self {
-        Self { options: *options, states: WorkerStates::new(SpinPolicy::SPINNING), overflow: Overflow::new() }
+        Self { options: *options, states: WorkerStates::new(SpinPolicy::BARGING), overflow: Overflow::new() }
     }
 }
 

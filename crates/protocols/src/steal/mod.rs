@@ -293,7 +293,7 @@ impl Variants for McsLocking {
 
     fn new(options: &McsLockingOptions) -> Self {
         Self {
-            states: WorkerStates::new(SpinPolicy::YIELDING),
+            states: WorkerStates::new(SpinPolicy::FAIR),
             queues: Queues::new(options.stealing),
             ranges: Ranges::new(),
             exclusive: options.exclusive,

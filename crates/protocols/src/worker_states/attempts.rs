@@ -45,7 +45,18 @@ impl WorkerStates {
         over: impl FnMut() -> bool,
         lost: ConflictCause,
     ) -> Result<(), ConflictCause> {
-        match self.wait_at_most(attempt.wait_max(), at, stamp, hint, over) {
+        let waited = self.wait_at_most(attempt.wait_max(), at, stamp, hint, over);
+        self.ended(attempt, waited, lost)
+    }
+
+    /// Returns the conflict with which a wait has ended, if any. `lost` is the one for a deadline that has passed.
+    pub(crate) fn ended<P: Protocol>(
+        &self,
+        attempt: &Attempt<P>,
+        waited: Waited,
+        lost: ConflictCause,
+    ) -> Result<(), ConflictCause> {
+        match waited {
             Waited::Over => Ok(()),
             Waited::Wounded => Err(self.loss(attempt)),
             Waited::TimedOut => Err(lost),

@@ -8,7 +8,7 @@ use hotrow_sync::{Arc, Mutex, lock};
 impl WorkerStates {
     /// Makes states whose first workers are already there: making them is no part of any model.
     pub(crate) fn modelled() -> Self {
-        let states = Self::new(SpinPolicy::SPINNING);
+        let states = Self::new(SpinPolicy::BARGING);
         (0..4).for_each(|worker| _ = states.of(worker));
         states
     }
@@ -124,4 +124,25 @@ fn a_look_at_an_attempt_that_is_alive_finds_its_age() {
             other.join().unwrap();
         },
     );
+}
+
+/// What a waiter waits for is left free: the call reaches it wherever it is.
+#[test]
+fn a_called_waiter_takes_what_was_left_free() {
+    Model::new().needs(Part::UPDATES).check(|| {
+        let shared = Arc::new((WorkerStates::modelled(), AtomicU64::new(0)));
+        let waiter = shared.0.begin_at(0, 1);
+        let caller = shared.clone();
+        let caller = spawn(move || {
+            let (states, free) = &*caller;
+            free.store(1, Ordering::SeqCst);
+            states.call(0);
+        });
+        let (states, free) = &*shared;
+        states.clear_grant(0);
+        while free.load(Ordering::SeqCst) == 0 {
+            assert_eq!(states.wait_for_turn(None, waiter, &mut 0, || false, || false), Waited::Over);
+        }
+        caller.join().unwrap();
+    });
 }

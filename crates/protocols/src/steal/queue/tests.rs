@@ -19,7 +19,7 @@ impl Scene {
         Self {
             words: Default::default(),
             queues: Queues::of_workers(workers),
-            states: WorkerStates::new(SpinPolicy::YIELDING),
+            states: WorkerStates::new(SpinPolicy::FAIR),
         }
     }
 

@@ -19,7 +19,7 @@ impl Scene {
         Self {
             ranges: Ranges::new(),
             queues: Queues::of_workers(workers),
-            states: WorkerStates::new(SpinPolicy::YIELDING),
+            states: WorkerStates::new(SpinPolicy::FAIR),
         }
     }
 
