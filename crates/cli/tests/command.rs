@@ -221,7 +221,7 @@ fn a_run_of_the_array_is_reported_as_one_json_object() {
 #[test]
 fn tame_transactions_are_counted_under_deferring_protocols_only() {
     let run = ["bench", "array", "--size", "10", "--ops", "4", "--threads", "2", "--protocol"];
-    for protocol in ["drp", "deferred-2pl"] {
+    for protocol in ["drp+tame", "deferred-2pl"] {
         let report = reports_of_commits(&[&run[..], &[protocol]].concat()).remove(0);
         assert!(report["commits"].as_u64().unwrap() > 0);
         let counters = &report["counters"];

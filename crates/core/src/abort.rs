@@ -215,6 +215,18 @@ impl<E> Error<E> {
             Error::Rollback(_) | Error::Misuse(_) | Error::Panicked { .. } => false,
         }
     }
+
+    /// Turns the body's own error into another one.
+    pub(crate) fn map_rollback<F>(self, rollback: impl FnOnce(E) -> F) -> Error<F> {
+        match self {
+            Error::Conflict(conflict) => Error::Conflict(conflict),
+            Error::Timeout(conflict) => Error::Timeout(conflict),
+            Error::Rollback(error) => Error::Rollback(rollback(error)),
+            Error::Misuse(misuse) => Error::Misuse(misuse),
+            Error::Panicked { message } => Error::Panicked { message },
+            Error::MemoryLimit(limit) => Error::MemoryLimit(limit),
+        }
+    }
 }
 
 impl<E: fmt::Display> fmt::Display for Error<E> {

@@ -58,14 +58,24 @@ impl WaitBudget {
 /// Message of a panic: an attempt that is over is used.
 const PINNED: &str = "an attempt in progress is pinned";
 
+/// The place where an attempt's reads are noted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ReadPath {
+    /// In the log of reads.
+    Log,
+    /// There, and in the history.
+    LogAndRecord,
+    /// In items, and possibly in the history. Attempts that defer operations find them there.
+    Item,
+}
+
 /// All state of one attempt. A worker has one and reuses it.
 pub struct Attempt<P: Protocol> {
     /// The segments that it has touched.
     pub items: Items<P>,
     /// The reads that need no item.
     pub reads: ReadLog<P>,
-    /// True if the attempt's reads are logged, and nothing else is done with them.
-    pub(crate) only_logs_reads: bool,
+    pub(crate) read_path: ReadPath,
     /// The protocol's own state for this worker.
     pub local: P::Local,
     /// The memory of recorded operations.
@@ -125,7 +135,7 @@ impl<P: Protocol> Attempt<P> {
         Self {
             items,
             reads: ReadLog::new(),
-            only_logs_reads: false,
+            read_path: ReadPath::Item,
             local,
             operations: Operations::new(),
             intentions: Intentions::new(),
@@ -178,6 +188,14 @@ impl<P: Protocol> Attempt<P> {
         &self.profile
     }
 
+    /// Makes the attempt run its operations at once instead of deferring them, and log its reads. A protocol that defers
+    /// calls it when the attempt begins.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    pub fn run_at_once(&mut self) {
+        self.operations.run_at_once = true;
+        self.read_path = self.logging();
+    }
+
     /// The time for which a protocol may wait now for other transactions; `None` if unlimited. Zero once the
     /// transaction's deadline has passed.
     pub fn wait_max(&mut self) -> Option<Duration> {
@@ -199,7 +217,7 @@ impl<P: Protocol> Attempt<P> {
     #[inline]
     pub(crate) fn begin_transaction(&mut self, deadline: Option<Duration>) {
         self.wait_budget = WaitBudget { limit: deadline, since: None };
-        self.operations.run_at_once = false;
+        self.operations.has_lost = false;
     }
 
     #[inline]
@@ -215,6 +233,7 @@ impl<P: Protocol> Attempt<P> {
         }
         self.number = number;
         self.profile = profile;
+        self.operations.run_at_once = self.operations.has_lost;
         self.stamp = None;
         if P::ALLOWS_STEALING {
             self.graph.open();
@@ -229,8 +248,17 @@ impl<P: Protocol> Attempt<P> {
         if let Some(recorder) = recorder {
             self.open_log(recorder);
         }
-        self.only_logs_reads =
-            P::LOGS_READS && self.profile.isolation == Isolation::Serializable && !self.is_recorded();
+        self.read_path = if P::DEFERS { ReadPath::Item } else { self.logging() };
+    }
+
+    /// Returns the path of reads that are logged where the protocol logs them.
+    #[inline(always)]
+    fn logging(&self) -> ReadPath {
+        match () {
+            () if !P::LOGS_READS || self.profile.isolation != Isolation::Serializable => ReadPath::Item,
+            () if self.is_recorded() => ReadPath::LogAndRecord,
+            () => ReadPath::Log,
+        }
     }
 
     /// Gives up an attempt whose transaction was leaked ([`std::mem::forget`]). Its locks stay held for ever, as those

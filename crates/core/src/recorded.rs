@@ -3,14 +3,16 @@
 use crate::abort::Abort;
 use crate::history::ReadKind;
 use crate::history::recorder::{Log, NamedKey, RecordedKey};
-use crate::item::ItemId;
+use crate::item::{ItemId, TouchedSegment};
 use crate::object::{Object, ObjectMeta};
 use crate::protocol::{ConflictCause, Protocol};
 use crate::structure::Observed;
 use crate::transaction::{Look, ReadValue, Transaction};
 use std::fmt::Debug;
 use std::ops::Bound;
-use std::ptr::NonNull;
+
+/// Message of a panic: a read has succeeded without a value.
+pub(crate) const LOADED: &str = "a read that succeeds has loaded its value";
 
 impl<P: Protocol> Transaction<'_, P> {
     /// Runs a protocol's read of a segment, and loads its key's version in the same `load`.
@@ -23,28 +25,30 @@ impl<P: Protocol> Transaction<'_, P> {
         look: Look,
         mut load: impl FnMut() -> V,
     ) -> Result<V, ConflictCause> {
-        self.read_recorded_by(id, look, &mut load)
+        let mut value = None;
+        self.read_recorded_by(id, look, &mut || value = Some(load()))?;
+        Ok(value.expect(LOADED))
     }
 
+    /// Is compiled once for all results.
     #[inline(never)]
-    fn read_recorded_by<V>(
+    fn read_recorded_by(
         &mut self,
         id: ItemId,
         look: Look,
-        load: &mut dyn FnMut() -> V,
-    ) -> Result<V, ConflictCause> {
+        load: &mut dyn FnMut(),
+    ) -> Result<(), ConflictCause> {
         let item = self.attempt.items.get(id);
         // SAFETY: the item's segment is its object's, and in memory until the attempt ends.
         let recorded = unsafe { self.attempt.recorded_key(item.object(), item.segment()) };
         let recorded = recorded.expect("called for recorded attempts only");
         let mut version = 0;
         let load = || {
-            let value = load();
+            load();
             version = recorded.version();
-            value
         };
         self.record_place();
-        let value = match look {
+        match look {
             Look::Read => self.protocol.read(self.attempt, id, load),
             Look::ReadForUpdate => self.protocol.read_for_update(self.attempt, id, load),
             Look::Peek => self.protocol.peek(self.attempt, id, load),
@@ -53,7 +57,7 @@ impl<P: Protocol> Transaction<'_, P> {
             Look::Read | Look::ReadForUpdate => self.attempt.record_read(&recorded, version, ReadKind::Value),
             Look::Peek => self.attempt.record_predicate(id, &recorded, version),
         }
-        Ok(value)
+        Ok(())
     }
 
     /// As [`read_recorded`](Self::read_recorded), for a read that is logged.
@@ -61,23 +65,22 @@ impl<P: Protocol> Transaction<'_, P> {
     /// # Safety
     ///
     /// As for [`Transaction::read`].
-    pub(crate) unsafe fn read_logged_recorded<V, O: Object<P> + 'static>(
+    #[inline(never)]
+    pub(crate) unsafe fn read_logged_recorded(
         &mut self,
-        object: &O,
-        segment: NonNull<P::Header>,
-        load: &mut dyn FnMut() -> V,
-    ) -> Result<ReadValue<V>, Abort> {
+        touched: TouchedSegment<P>,
+        load: &mut dyn FnMut(),
+    ) -> Result<ReadValue<()>, Abort> {
         // SAFETY: the caller's promise.
-        let recorded = unsafe { self.attempt.recorded_key(object, segment) };
+        let recorded = unsafe { self.attempt.recorded_key(touched.object(), touched.segment()) };
         let recorded = recorded.expect("called for recorded attempts only");
         let mut version = 0;
         let load = || {
-            let value = load();
+            load();
             version = recorded.version();
-            value
         };
         // SAFETY: the caller's promise.
-        let read = unsafe { self.read_logged(object, segment, load) }?;
+        let read = unsafe { self.read_logged(touched, load) }?;
         if let ReadValue::Shared(_) = read {
             self.attempt.record_read(&recorded, version, ReadKind::Value);
         }
@@ -131,13 +134,12 @@ impl<P: Protocol> Transaction<'_, P> {
     #[inline(never)]
     pub(crate) unsafe fn load_recorded<V>(
         &mut self,
-        object: &dyn Object<P>,
-        segment: NonNull<P::Header>,
+        touched: TouchedSegment<P>,
         mut load: impl FnMut() -> V,
     ) -> V {
         let value = load();
         // SAFETY: the caller's promise.
-        if let Some(recorded) = unsafe { self.attempt.recorded_key(object, segment) } {
+        if let Some(recorded) = unsafe { self.attempt.recorded_key(touched.object(), touched.segment()) } {
             self.attempt.record_read(&recorded, recorded.version(), ReadKind::Value);
         }
         value

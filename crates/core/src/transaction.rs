@@ -1,7 +1,7 @@
 //! A transaction in progress: the handle that the body gets, and the interface that datatypes are built on.
 
 use crate::abort::{Abort, Misuse, Reason};
-use crate::attempt::{Attempt, WorkerId};
+use crate::attempt::{Attempt, ReadPath, WorkerId};
 use crate::counter::NamedCounters;
 use crate::deferred::Execution;
 use crate::engine::{EngineId, WorkerSlot};
@@ -11,6 +11,7 @@ use crate::pin::Pin;
 use crate::profile::Isolation;
 use crate::protocol::{ConflictCause, ConflictTarget, EnterError, Protocol};
 use crate::read_log::LoggedReads;
+use crate::recorded::LOADED;
 use crate::retained::{MemoryLimit, is_anybody_told, told_error};
 use crate::structure::StructureChange;
 use crate::users_code::contained;
@@ -273,10 +274,10 @@ impl<'w, P: Protocol> Transaction<'w, P> {
     ) -> Result<ReadValue<V>, Abort> {
         // SAFETY: the caller's promise, in all three.
         unsafe {
-            if !P::LOGS_READS {
-                self.read_by_item(object, segment, load)
-            } else if self.attempt.only_logs_reads {
-                self.read_logged(object, segment, load)
+            if !P::LOGS_READS || P::DEFERS && self.attempt.read_path == ReadPath::Item {
+                self.read_by_item(TouchedSegment::new(segment, NonNull::from(object)), load)
+            } else if self.attempt.read_path == ReadPath::Log {
+                self.read_logged(TouchedSegment::new(segment, NonNull::from(object)), load)
             } else {
                 self.read_otherwise(object, segment, load)
             }
@@ -296,12 +297,33 @@ impl<'w, P: Protocol> Transaction<'w, P> {
         segment: NonNull<P::Header>,
         mut load: impl FnMut() -> V,
     ) -> Result<ReadValue<V>, Abort> {
+        let mut value = None;
+        // SAFETY: the caller's promise.
+        let touched = unsafe { TouchedSegment::new(segment, NonNull::from(object)) };
+        // SAFETY: the caller's promise.
+        match unsafe { self.read_otherwise_by(touched, &mut || value = Some(load())) }? {
+            ReadValue::Own(id) => Ok(ReadValue::Own(id)),
+            ReadValue::Shared(()) => Ok(ReadValue::Shared(value.expect(LOADED))),
+        }
+    }
+
+    /// Is compiled once for all results.
+    ///
+    /// # Safety
+    ///
+    /// As for [`read`](Self::read).
+    #[inline(never)]
+    unsafe fn read_otherwise_by(
+        &mut self,
+        touched: TouchedSegment<P>,
+        load: &mut dyn FnMut(),
+    ) -> Result<ReadValue<()>, Abort> {
         // SAFETY: the caller's promise, in both.
         unsafe {
-            if self.attempt.profile().isolation == Isolation::ReadCommitted {
-                self.read_by_item(object, segment, load)
+            if self.attempt.read_path == ReadPath::Item {
+                self.read_by_item(touched, load)
             } else {
-                self.read_logged_recorded(object, segment, &mut load)
+                self.read_logged_recorded(touched, load)
             }
         }
     }
@@ -312,24 +334,22 @@ impl<'w, P: Protocol> Transaction<'w, P> {
     ///
     /// As for [`read`](Self::read).
     #[cfg_attr(not(debug_assertions), inline(always))]
-    unsafe fn read_by_item<V, O: Object<P> + 'static>(
+    unsafe fn read_by_item<V>(
         &mut self,
-        object: &O,
-        segment: NonNull<P::Header>,
+        touched: TouchedSegment<P>,
         mut load: impl FnMut() -> V,
     ) -> Result<ReadValue<V>, Abort> {
         let id = if !P::TRACKS_READS {
-            return match self.own_write(segment) {
+            return match self.own_write(touched.segment()) {
                 Some(id) => Ok(ReadValue::Own(id)),
                 None if self.attempt.is_recorded() => {
                     // SAFETY: the caller's promise.
-                    Ok(ReadValue::Shared(unsafe { self.load_recorded(object, segment, load) }))
+                    Ok(ReadValue::Shared(unsafe { self.load_recorded(touched, load) }))
                 }
                 None => Ok(ReadValue::Shared(load())),
             };
         } else {
-            // SAFETY: the caller's promise.
-            let id = unsafe { self.item(object, segment) };
+            let id = self.item_of(touched);
             self.settle_before(id)?;
             if self.attempt.items.get(id).is(Flags::WRITE) {
                 if P::DEFERS && self.attempt.is_recorded() {
@@ -359,19 +379,16 @@ impl<'w, P: Protocol> Transaction<'w, P> {
     ///
     /// As for [`read`](Self::read).
     #[cfg_attr(not(debug_assertions), inline(always))]
-    pub(crate) unsafe fn read_logged<V, O: Object<P> + 'static>(
+    pub(crate) unsafe fn read_logged<V>(
         &mut self,
-        object: &O,
-        segment: NonNull<P::Header>,
+        touched: TouchedSegment<P>,
         load: impl FnMut() -> V,
     ) -> Result<ReadValue<V>, Abort> {
-        if let Some(id) = self.own_write(segment) {
+        if let Some(id) = self.own_write(touched.segment()) {
             return Ok(ReadValue::Own(id));
         }
         let logged = P::LoggedReads::of(self.protocol).expect("the protocol logs reads");
-        // SAFETY: the caller's promise.
-        let segment = unsafe { TouchedSegment::new(segment, NonNull::from(object)) };
-        match logged.read(self.attempt, segment, load) {
+        match logged.read(self.attempt, touched, load) {
             Ok(value) => Ok(ReadValue::Shared(value)),
             Err(lost) => Err(self.lose(lost)),
         }
@@ -471,14 +488,18 @@ impl<'w, P: Protocol> Transaction<'w, P> {
     /// As for [`read`](Self::read).
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub unsafe fn item<O: Object<P> + 'static>(&mut self, object: &O, segment: NonNull<P::Header>) -> ItemId {
+        // SAFETY: the caller's promise.
+        self.item_of(unsafe { TouchedSegment::new(segment, NonNull::from(object)) })
+    }
+
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    fn item_of(&mut self, touched: TouchedSegment<P>) -> ItemId {
         if P::DEFERS
             && let Some(latest) = self.execution.latest()
-            && self.attempt.items.is_at(latest, segment)
+            && self.attempt.items.is_at(latest, touched.segment())
         {
             return latest;
         }
-        // SAFETY: the caller's promise.
-        let touched = unsafe { TouchedSegment::new(segment, NonNull::from(object)) };
         self.attempt.items.find_or_add(touched)
     }
 
@@ -624,7 +645,7 @@ impl<'w, P: Protocol> Transaction<'w, P> {
             // The owner counts it and reports it.
             return self.stop(Stop::Lost(ConflictReport { reason: lost.reason, words: None }));
         }
-        self.attempt.operations.run_at_once |= lost.reason == Reason::Undeclared;
+        self.attempt.operations.has_lost |= lost.reason == Reason::Undeclared;
         let loss = self.report(lost);
         self.stop(Stop::Lost(loss))
     }

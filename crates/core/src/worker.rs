@@ -190,7 +190,39 @@ impl<P: Protocol> Worker<P> {
         match self.one_attempt(0, inside.0, profile, &mut body) {
             Attempted::Committed(result) => Ok(result),
             Attempted::RolledBack(error) => Err(error),
-            Attempted::Aborted(lost) => self.retry(lost, inside.0, profile, &mut body),
+            Attempted::Aborted(lost) => self.resolve_again(lost, inside.0, profile, &mut body),
+        }
+    }
+
+    /// Makes the attempts after the first. The body is called through a pointer, and its result kept here.
+    #[cold]
+    #[inline(never)]
+    fn resolve_again<B: Resolve<P>, E: From<Abort>>(
+        &mut self,
+        lost: ConflictReport,
+        thread: u64,
+        profile: Profile,
+        body: &mut dyn FnMut(&mut Transaction<'_, P>) -> Result<B, E>,
+    ) -> Result<B::Output, Error<E>> {
+        let kept = Kept { result: Cell::new(None), error: Cell::new(None), output: Cell::new(None) };
+        let ended = self.retry(lost, thread, profile, &kept, &mut |tx| match body(tx) {
+            Ok(result) => {
+                kept.result.set(Some(result));
+                Ok(())
+            }
+            Err(error) => {
+                kept.error.set(Some(error));
+                Err(Ended::AsReturned)
+            }
+        });
+        match ended {
+            Ok(()) => Ok(kept.output.take().expect("a committed attempt has resolved its result")),
+            Err(error) => Err(error.map_rollback(|ended| match ended {
+                Ended::AsReturned => {
+                    kept.error.take().expect("the last attempt's body has returned an error")
+                }
+                Ended::AsToken(abort) => abort.into(),
+            })),
         }
     }
 
@@ -221,17 +253,16 @@ impl<P: Protocol> Worker<P> {
         self.shared.limit.pass(profile, self.shared.policy.deadline).map_err(Error::MemoryLimit)
     }
 
-    /// Makes the attempts after the first. They call the body through a pointer, so that the body is compiled into one
-    /// place only, and this function once for each type of result.
-    #[cold]
+    /// As [`resolve_again`](Self::resolve_again), compiled once for all types of results.
     #[inline(never)]
-    fn retry<B: Resolve<P>, E: From<Abort>>(
+    fn retry(
         &mut self,
         mut lost: ConflictReport,
         thread: u64,
         profile: Profile,
-        body: &mut dyn FnMut(&mut Transaction<'_, P>) -> Result<B, E>,
-    ) -> Result<B::Output, Error<E>> {
+        kept: &dyn Keeps<P>,
+        body: &mut dyn FnMut(&mut Transaction<'_, P>) -> Result<(), Ended>,
+    ) -> Result<(), Error<Ended>> {
         let policy: RetryPolicy = self.shared.policy;
         let shared = self.shared.clone();
         let begin = self.attempt.waited_since().unwrap_or_else(clock::now);
@@ -266,11 +297,12 @@ impl<P: Protocol> Worker<P> {
             }
             let attempt_began = clock::now();
             attempts += 1;
-            match self.one_attempt(attempts - 1, thread, profile, body) {
-                Attempted::Committed(result) => break Ok(result),
+            match self.one_attempt(attempts - 1, thread, profile, &mut |tx| body(tx).map(|()| kept)) {
+                Attempted::Committed(()) => break Ok(()),
                 Attempted::RolledBack(error) => break Err(error),
                 Attempted::Aborted(next) => lost = next,
             }
+            kept.forget();
             lost_time += attempt_began.elapsed();
         };
         self.slot.counters.attempts(attempts);
@@ -443,6 +475,52 @@ impl<P: Protocol, T: Clone + 'static> Resolve<P> for Deferred<T> {
     type Output = T;
     fn resolve(self, attempt: &mut Attempt<P>) -> T {
         attempt.operations.take_result(&self).expect("its intention has run, as all have")
+    }
+}
+
+/// What a body has returned that is called again and again, kept where its type is known.
+struct Kept<P: Protocol, B: Resolve<P>, E> {
+    result: Cell<Option<B>>,
+    error: Cell<Option<E>>,
+    output: Cell<Option<B::Output>>,
+}
+
+/// A [`Kept`] result, whatever its type.
+trait Keeps<P: Protocol> {
+    /// Resolves the result.
+    fn resolve(&self, attempt: &mut Attempt<P>);
+    /// Drops what the body has returned, after its attempt.
+    fn forget(&self);
+}
+
+impl<P: Protocol, B: Resolve<P>, E> Keeps<P> for Kept<P, B, E> {
+    fn resolve(&self, attempt: &mut Attempt<P>) {
+        self.output.set(self.result.take().map(|result| result.resolve(attempt)));
+    }
+
+    fn forget(&self) {
+        drop((self.result.take(), self.error.take()));
+    }
+}
+
+impl<P: Protocol> Resolve<P> for &dyn Keeps<P> {
+    type Output = ();
+    fn resolve(self, attempt: &mut Attempt<P>) {
+        self.resolve(attempt);
+    }
+}
+
+/// The error with which a body ends that is called through a pointer.
+enum Ended {
+    /// The error that it has returned, which is kept elsewhere.
+    AsReturned,
+    /// This one, because an intention has decided.
+    AsToken(Abort),
+}
+
+impl From<Abort> for Ended {
+    fn from(abort: Abort) -> Self {
+        Self::AsToken(abort)
     }
 }
 

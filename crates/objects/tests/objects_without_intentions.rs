@@ -114,6 +114,9 @@ fn their_writes_and_deferred_operations_elsewhere_commit_together() {
         assert_eq!(ends.0, ends.1, "{}", variant.name);
         let statistics = engine.statistics();
         let tame = (statistics.count(&Counter::TAME_COMMITS), statistics.count(&Counter::TAME_ABORTS));
-        assert_eq!(tame, (3 * ROUNDS, 0), "{}", variant.name);
+        assert_eq!(tame.1, 0, "{}", variant.name);
+        if ["tame", "deferred-2pl"].iter().any(|always_defers| variant.name.contains(always_defers)) {
+            assert_eq!(tame.0, 3 * ROUNDS, "{}", variant.name);
+        }
     }
 }

@@ -42,14 +42,18 @@ pub(crate) fn read<P: KeepsVersions, V>(
 
 /// Makes a stable read and logs its version. A second read of the segment must find the same version.
 #[cfg_attr(not(debug_assertions), inline(always))]
-pub(crate) fn log<P: KeepsVersions<Mark = <P as KeepsVersions>::Version>, V>(
+pub(crate) fn log<P: KeepsVersions, V>(
     attempt: &mut Attempt<P>,
     segment: TouchedSegment<P>,
     load: impl FnMut() -> V,
 ) -> Result<(P::Version, V), ConflictCause> {
     match P::stable(segment.header(), load) {
         Ok((version, value)) => {
-            attempt.reads.push(segment, version, |first, second| first == second)?;
+            let mut mark = P::Mark::default();
+            *P::version(&mut mark) = version;
+            attempt.reads.push(segment, mark, |mut first, mut second| {
+                P::version(&mut first) == P::version(&mut second)
+            })?;
             Ok((version, value))
         }
         Err(reason) => Err(attempt.reads.lost_at_read(segment, reason)),

@@ -122,6 +122,10 @@ impl<P: Protocol> Database<P> {
     pub fn execute<T: Procedure>(&self, worker: &mut Worker<P>, procedure: &T) -> Result<T::Output, Error> {
         if P::DEFERS && !procedure.profile().read_only {
             return worker.try_run_deferred(procedure.profile(), |tx| {
+                if !tx.defers() {
+                    let output = procedure.run(&mut Eager::new(self, tx))?;
+                    return Ok(tx.known(output));
+                }
                 let mut context = Deferring::new(self, tx);
                 let output = procedure.run(&mut context)?;
                 Ok(context.defer(output))

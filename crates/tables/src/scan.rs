@@ -28,7 +28,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         }
     }
 
-    /// Scans for an attempt that is recorded, and adds the covered range to the history.
+    /// Scans for an attempt that is recorded.
     ///
     /// `visit` is taken by value. A reference to it in the caller would keep it in memory even where nothing is
     /// recorded.
@@ -41,11 +41,12 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         direction: Direction,
         mut visit: impl FnMut(&K, &R) -> ControlFlow<()>,
     ) -> Result<(), Abort> {
-        self.scan_recorded_by(tx, low, high, direction, &mut visit)
+        self.scan_by(tx, low, high, direction, &mut visit)
     }
 
+    /// Scans, and adds the covered range to the history if the attempt is recorded. Is compiled once for all visitors.
     #[inline(never)]
-    fn scan_recorded_by(
+    pub(crate) fn scan_by(
         &self,
         tx: &mut Tx<'_, P>,
         low: Bound<K::Image>,
@@ -53,7 +54,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         direction: Direction,
         visit: &mut dyn FnMut(&K, &R) -> ControlFlow<()>,
     ) -> Result<(), Abort> {
-        let from = tx.begin_range();
+        let from = if self.immutable { None } else { tx.begin_range() };
         // The last key visited, and a flag that the visitor has stopped the scan.
         let mut last = None;
         let mut enough = false;

@@ -374,7 +374,8 @@ impl<K: Key, R: Value, P: Protocol> Table<K, R, P> {
     ) -> Result<Vec<(K, R)>, Abort> {
         let mut rows = Vec::new();
         if limit > 0 {
-            self.scan(tx, range, direction, |key, row| {
+            let (low, high) = (range.start_bound().map(K::image), range.end_bound().map(K::image));
+            self.shared.scan_by(tx, low, high, direction, &mut |key, row| {
                 rows.push((key.clone(), row.clone()));
                 if rows.len() < limit { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
             })?;

@@ -170,7 +170,7 @@ impl<P: Protocol> Workload<P> for Array<P> {
         let ran = worker.run(|tx| {
             let mut sum: u64 = 0;
             for (element, increments) in operations {
-                if P::DEFERS {
+                if tx.defers() {
                     if *increments {
                         self.array.defer_update(tx, *element, (), |value, ()| *value += 1)?;
                     } else {

@@ -392,7 +392,7 @@ impl<P: Protocol> Transaction<'_, P> {
         }
         adopted.map_err(|lost| {
             // The next attempt meets no changes but its own.
-            self.attempt.operations.run_at_once |= lost.reason == Reason::StructureChanged;
+            self.attempt.operations.has_lost |= lost.reason == Reason::StructureChanged;
             self.lose(lost)
         })
     }

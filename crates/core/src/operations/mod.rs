@@ -64,13 +64,15 @@ pub(crate) struct Operations {
     pub(crate) results: SharedResults,
     /// Nodes in the arena that must be dropped.
     nodes: Vec<(*mut u8, unsafe fn(*mut u8))>,
-    /// True if the attempt records nothing, because an earlier one of its transaction has lost by that.
+    /// True if an attempt of the transaction has lost by recording operations: no later one records any.
+    pub(crate) has_lost: bool,
+    /// True if the attempt records nothing.
     pub(crate) run_at_once: bool,
 }
 
 impl Operations {
     pub(crate) fn new() -> Self {
-        Self { results: SharedResults::new(), nodes: Vec::new(), run_at_once: false }
+        Self { results: SharedResults::new(), nodes: Vec::new(), has_lost: false, run_at_once: false }
     }
 
     /// Moves a result out, if it is known and still there. For the end of the attempt, when nothing else reads it.

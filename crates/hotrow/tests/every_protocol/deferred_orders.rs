@@ -158,7 +158,9 @@ fn concurrent_orders_have_consecutive_numbers() {
 #[test]
 fn orders_into_groups_never_abort() {
     const ROUNDS: u64 = 300;
-    for name in ["drp", "drp+opaque", "drp+exclusive", "deferred-2pl", "deferred-2pl+exclusive"] {
+    for name in
+        ["drp+tame", "drp+opaque+tame", "drp+exclusive+tame", "deferred-2pl", "deferred-2pl+exclusive"]
+    {
         let engine = Engine::<Drp>::named(name, RetryPolicy::default()).unwrap();
         let shop = Shop::new(&engine, 2);
         support::on_threads(&engine, THREADS, |thread, worker| {
@@ -256,7 +258,9 @@ fn histories_of_deferred_insertions_are_what_the_protocol_claims() {
 /// A row that was there when it was read, and not when its key was inserted, was deleted in the midst of the transaction.
 #[test]
 fn nobody_deletes_a_row_between_a_deferred_look_at_it_and_a_deferred_insertion_of_its_key() {
-    for name in ["drp", "drp+opaque", "drp+exclusive", "deferred-2pl", "deferred-2pl+exclusive"] {
+    for name in
+        ["drp+tame", "drp+opaque+tame", "drp+exclusive+tame", "deferred-2pl", "deferred-2pl+exclusive"]
+    {
         let engine = Engine::<Drp>::named(name, RetryPolicy::default()).unwrap();
         let rows = Table::builder(&engine, "rows").hash(4).rank(1).build();
         let last = Table::builder(&engine, "last").hash(4).rank(2).build();

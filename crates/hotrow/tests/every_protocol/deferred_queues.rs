@@ -266,7 +266,9 @@ fn a_row_that_is_forced_to_be_taken_stays_the_first_until_the_commit() {
 fn tame_producers_and_consumers_lose_no_conflict() {
     const GROUPS: u64 = 3;
     const ROUNDS: u64 = 150;
-    for name in ["drp", "drp+opaque", "drp+exclusive", "deferred-2pl", "deferred-2pl+exclusive"] {
+    for name in
+        ["drp+tame", "drp+opaque+tame", "drp+exclusive+tame", "deferred-2pl", "deferred-2pl+exclusive"]
+    {
         let engine = Engine::<Drp>::named(name, RetryPolicy::default()).unwrap();
         let jobs = Jobs::new(&engine, GROUPS);
         let taken = support::on_threads(&engine, THREADS, |thread, worker| {

@@ -6,7 +6,7 @@ use super::progress::{RANK_MAX, WorkerProgress};
 use super::ticket_lock::{Ticket, TicketLock};
 use super::{Drp, DrpLocal};
 use crate::reads;
-use hotrow_core::{Attempt, ConflictCause, Flags, Item, ItemId, Reason};
+use hotrow_core::{Attempt, ConflictCause, Flags, Item, ItemId, LoggedRead, Reason};
 use hotrow_sync::thread::label;
 
 /// A ticket in a segment's line.
@@ -45,9 +45,7 @@ impl Drp {
     /// deferred operations are planned already.
     fn plan(attempt: &mut Attempt<Self>) {
         let Attempt { items, local, .. } = attempt;
-        local.tickets.clear();
-        local.behind.clear();
-        local.behind_readers.clear();
+        local.forget_lines();
         for id in items.writes() {
             let item = items.get(*id);
             if !item.is_any(&[Flags::DEFERRED, Flags::INSERTED]) {
@@ -110,6 +108,37 @@ impl Drp {
         if goes_on {
             // The bound said that more was to come, but possibly nothing was joined since.
             self.advance(attempt, commit, below);
+        }
+        Ok(())
+    }
+
+    /// Joins the lines of all writes, if it can be alone in each, in any order: who never waits in a line cannot be in a
+    /// circle of those who wait. Attempts behind it join no further line until it has finished.
+    pub(super) fn join_alone(&self, attempt: &mut Attempt<Self>) -> Result<(), ConflictCause> {
+        label("line up");
+        let worker = attempt.worker().number();
+        let Attempt { items, local, .. } = attempt;
+        local.forget_lines();
+        local.has_begun = true;
+        self.progress.begin(worker, Some(0));
+        for (id, item) in items.writes_mut() {
+            if item.is(Flags::INSERTED) {
+                continue;
+            }
+            let Some(ticket) = item.header().try_join_alone(worker) else {
+                return Err(ConflictCause::item(Reason::WriteLocked, id));
+            };
+            let rank = 0;
+            local.tickets.push(HeldTicket {
+                rank,
+                ticket,
+                item: id,
+                writes: true,
+                has_turn: true,
+                has_left: false,
+            });
+            item.mark.ticket = local.tickets.len() as u32;
+            item.set(Flags::LOCKED);
         }
         Ok(())
     }
@@ -219,6 +248,7 @@ impl Drp {
     #[cold]
     fn note_predecessors(&self, attempt: &mut Attempt<Self>, last_writer: Option<u32>) {
         let Attempt { items, local, .. } = attempt;
+        local.calm.meet();
         let at = local.tickets.len() - 1;
         let HeldTicket { item: id, ticket, writes, .. } = local.tickets[at];
         let line = items.get(id).header();
@@ -356,13 +386,21 @@ impl Drp {
         reads::upgrade_predicates(attempt, |item| item.is(Flags::LOCKED))
     }
 
+    /// Returns the version before the attempt itself in the line of a logged read, if it has joined that since.
+    #[cold]
+    fn version_in_line(attempt: &Attempt<Self>, read: &LoggedRead<Self>) -> Option<u32> {
+        let item = attempt.items.get(attempt.items.at(read.segment().address())?);
+        let ticket = (item.mark.ticket as usize).checked_sub(1).filter(|_| attempt.local.has_begun)?;
+        Some(TicketLock::version_at(attempt.local.tickets[ticket].ticket))
+    }
+
     /// Checks that everything read is unchanged, with no other writer in line, and every bucket and leaf, too.
     pub(super) fn check_reads(attempt: &Attempt<Self>) -> Result<(), ConflictCause> {
         Self::check_first_reads(attempt, attempt.items.len())
     }
 
-    /// Does what [`check_reads`](Self::check_reads) does, for an attempt whose reads are all among its first `count`
-    /// items.
+    /// Does what [`check_reads`](Self::check_reads) does, for an attempt whose reads are all in the log or among its first
+    /// `count` items.
     pub(super) fn check_first_reads(attempt: &Attempt<Self>, count: usize) -> Result<(), ConflictCause> {
         let has_begun = attempt.local.has_begun;
         for (id, item) in attempt.items.first_entries(count) {
@@ -377,6 +415,13 @@ impl Drp {
             };
             if version != Some(item.mark.version) {
                 return Err(ConflictCause::item(Reason::ReadChanged, id));
+            }
+        }
+        for (position, read) in attempt.reads.iter().enumerate() {
+            let version = Some(read.mark().version);
+            if read.segment().header().version() != version && Self::version_in_line(attempt, read) != version
+            {
+                return Err(attempt.reads.lost(position, Reason::ReadChanged));
             }
         }
         attempt.check_structures()

@@ -128,9 +128,10 @@ impl Drp {
     #[inline]
     fn tell(&self, attempt: &Attempt<Self>) {
         let worker = u64::from(attempt.worker().number());
-        let ranks = attempt.local.tickets.iter().map(|held| held.rank);
-        // An attempt that has found an inserted row may have joined its line before the row's maker had left.
+        // Who was alone in its lines did not need their ranks; somebody may wait there behind it now.
         let items = &attempt.items;
+        let ranks = attempt.local.tickets.iter().map(|held| items.get(held.item).rank().min(RANK_MAX));
+        // An attempt that has found an inserted row may have joined its line before the row's maker had left.
         let inserted = items.writes().iter().map(|id| items.get(*id)).filter(|item| item.is(Flags::INSERTED));
         self.progress.tell(ranks.chain(inserted.map(|item| item.rank().min(RANK_MAX))).chain([worker]));
     }

@@ -79,6 +79,7 @@
 //! - A segment that a transaction makes itself is in its index at once and held from the start. Others do not join
 //!   its line before the transaction has left it, because they reach the segment by reading that it is there.
 
+mod calm;
 mod clock_block;
 mod commit;
 mod install;
@@ -89,12 +90,13 @@ mod ticket_lock;
 
 use crate::reads::{self, KeepsVersions};
 use crate::removals::Removals;
+use calm::Calm;
 use clock_block::ClockBlock;
 use commit::HeldTicket;
 use crossbeam_utils::CachePadded;
 use hotrow_core::{
-    Absent, Attempt, ConflictCause, ConflictTarget, Deferral, Flags, ItemId, ObjectMeta, Prepared, Protocol,
-    Reason, Variant, Variants,
+    Absent, Attempt, ConflictCause, ConflictTarget, Deferral, Flags, ItemId, LoggedReads, ObjectMeta,
+    Prepared, Protocol, Reason, TouchedSegment, Variant, Variants,
 };
 use hotrow_sync::atomic::{AtomicU64, Ordering};
 pub use options::DrpOptions;
@@ -146,8 +148,19 @@ pub struct DrpLocal {
     clock: u64,
     /// One more than the position of the last item that was read without a ticket.
     reads_end: usize,
+    calm: Calm,
     /// The clock block that it leaves in the lines of its writes.
     clock_block: ClockBlock,
+}
+
+impl DrpLocal {
+    /// Forgets the lines of the attempt before.
+    #[inline(always)]
+    fn forget_lines(&mut self) {
+        self.tickets.clear();
+        self.behind.clear();
+        self.behind_readers.clear();
+    }
 }
 
 /// Rounds of a read that keeps nothing. A round starts over because others commit.
@@ -158,7 +171,18 @@ impl Drp {
     /// if it checked: then a value that was read and not kept may be of another state.
     #[inline(always)]
     fn keep_opaque(&self, attempt: &mut Attempt<Self>, id: ItemId) -> Result<bool, ConflictCause> {
-        if !self.may_have_changed(attempt) || self.is_old(attempt, id) {
+        self.keep_opaque_at(attempt, |attempt| attempt.items.get(id).header().clock_block())
+    }
+
+    /// As [`keep_opaque`](Self::keep_opaque); `clock_block` returns that of the segment just read.
+    #[inline(always)]
+    fn keep_opaque_at(
+        &self,
+        attempt: &mut Attempt<Self>,
+        clock_block: impl FnOnce(&Attempt<Self>) -> ClockBlock,
+    ) -> Result<bool, ConflictCause> {
+        // The clock block after the read: it may be newer than the value, but not older.
+        if !self.may_have_changed(attempt) || self.is_old(attempt, clock_block(attempt)) {
             return Ok(true);
         }
         self.check_again(attempt)?;
@@ -175,10 +199,8 @@ impl Drp {
 
     /// True if the segment just read was last written before everything read was last found unchanged.
     #[cold]
-    fn is_old(&self, attempt: &Attempt<Self>, id: ItemId) -> bool {
-        // After the read: the clock block may be newer than the value, but not older. Before the load of the clock,
-        // which so includes it.
-        let clock_block = attempt.items.get(id).header().clock_block();
+    fn is_old(&self, attempt: &Attempt<Self>, clock_block: ClockBlock) -> bool {
+        // The clock block was loaded before the clock, which so includes it.
         clock_block.is_before(attempt.local.clock, self.clock.load(Ordering::SeqCst))
     }
 
@@ -271,10 +293,11 @@ unsafe impl Protocol for Drp {
     type Deferral = Self;
     type Stealing = Absent;
     type RangeLocks = Absent;
-    type LoggedReads = Absent;
+    type LoggedReads = Self;
 
     #[cfg_attr(not(debug_assertions), inline(always))]
     fn begin(&self, attempt: &mut Attempt<Self>) {
+        let number = attempt.number();
         let local = &mut attempt.local;
         local.plan.clear();
         local.has_read = false;
@@ -285,6 +308,9 @@ unsafe impl Protocol for Drp {
         if self.options.opaque {
             local.clock = self.clock.load(Ordering::SeqCst);
             local.reads_end = 0;
+        }
+        if local.calm.begin(self.options.calm_after, number) {
+            attempt.run_at_once();
         }
     }
 
@@ -315,10 +341,14 @@ unsafe impl Protocol for Drp {
                 }
                 Ok(value)
             }
-            Err(lost) if lost.reason == Reason::ReadLocked && self.read_in_line(attempt, id) => {
-                self.load_at_turn(attempt, id, load)
+            Err(lost) => {
+                attempt.local.calm.meet();
+                if lost.reason == Reason::ReadLocked && self.read_in_line(attempt, id) {
+                    self.load_at_turn(attempt, id, load)
+                } else {
+                    Err(lost)
+                }
             }
-            Err(lost) => Err(lost),
         }
     }
 
@@ -378,7 +408,11 @@ unsafe impl Protocol for Drp {
             if attempt.items.writes().is_empty() {
                 return self.check_all(attempt);
             }
-            self.join_all(attempt, None)?;
+            if attempt.local.calm.is_at_once() {
+                self.join_alone(attempt)?;
+            } else {
+                self.join_all(attempt, None)?;
+            }
         }
         if !attempt.local.has_finished {
             self.certify(attempt)?;
@@ -392,6 +426,7 @@ unsafe impl Protocol for Drp {
     }
 
     fn finish(&self, mut prepared: Prepared<'_, Self>) {
+        prepared.attempt().local.calm.end();
         // An attempt that only reads may have joined no line.
         if prepared.attempt().local.has_begun {
             self.install(prepared);
@@ -401,15 +436,39 @@ unsafe impl Protocol for Drp {
     fn validate_before_rollback(&self, attempt: &mut Attempt<Self>) -> Result<(), ConflictCause> {
         let DrpLocal { has_begun, has_finished, .. } = attempt.local;
         match (has_finished, Self::is_wild(attempt)) {
-            (false, _) if has_begun => self.certify(attempt),
-            (false, _) => self.check_all(attempt),
-            (true, false) => Ok(()),
-            (true, true) => Err(Self::undeclared(attempt)),
+            (false, _) if has_begun => self.certify(attempt)?,
+            (false, _) => self.check_all(attempt)?,
+            (true, false) => {}
+            (true, true) => return Err(Self::undeclared(attempt)),
         }
+        attempt.local.calm.end();
+        Ok(())
     }
 
     fn abort(&self, attempt: &mut Attempt<Self>) {
+        attempt.local.calm.abort();
         self.leave_all(attempt);
+    }
+}
+
+impl LoggedReads<Self> for Drp {
+    #[inline(always)]
+    fn of(protocol: &Self) -> Option<&Self> {
+        Some(protocol)
+    }
+
+    /// Only attempts that run at once log reads. Their bodies have no turns.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    fn read<V>(
+        &self,
+        attempt: &mut Attempt<Self>,
+        segment: TouchedSegment<Self>,
+        load: impl FnMut() -> V,
+    ) -> Result<V, ConflictCause> {
+        let (_, value) = reads::log(attempt, segment, load)?;
+        attempt.local.has_read = true;
+        self.keep_opaque_at(attempt, |_| segment.header().clock_block())?;
+        Ok(value)
     }
 }
 

@@ -1,10 +1,14 @@
 //! The variants of `drp` and their names.
 
+use super::calm::CALM_AFTER;
 use hotrow_core::Variant;
 
 /// The options in which variants of [`Drp`](crate::Drp) differ.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DrpOptions {
+    /// The number of transactions of a worker that must have met nobody, one after the other, before it runs the next
+    /// one's operations at once. `None`: operations are always deferred, as in the paper.
+    pub calm_after: Option<u32>,
     /// Takes locks one after the other, each at its turn, and holds them until the end: the paper's baseline without
     /// a pipeline (drp §7, "Deferred 2PL").
     pub two_phase: bool,
@@ -19,9 +23,10 @@ pub struct DrpOptions {
 pub(super) const VARIANTS: &[Variant] = &[
     Variant {
         name: "drp",
-        summary: "deferred operations run after the commit point, in a pipeline ordered by rank",
+        summary: "deferred operations run after the commit point, in a pipeline ordered by rank; +calm=N: at once after N transactions that met nobody (16)",
         source: "drp §4–6",
     },
+    Variant { name: "drp+tame", summary: "drp, which always defers: the paper's", source: "drp §4–6" },
     Variant {
         name: "drp+opaque",
         summary: "drp, where attempts that read early see one consistent state",
@@ -45,7 +50,7 @@ pub(super) const VARIANTS: &[Variant] = &[
 ];
 
 impl DrpOptions {
-    /// Parses `drp` or `deferred-2pl`, then any of `+opaque` and `+exclusive`.
+    /// Parses `drp` or `deferred-2pl`, then any of `+opaque` and `+exclusive`, and for `drp` one of `+tame` and `+calm=N`.
     pub(super) fn parse(name: &str) -> Option<Self> {
         let mut words = name.split('+');
         let two_phase = match words.next()? {
@@ -53,17 +58,21 @@ impl DrpOptions {
             "deferred-2pl" => true,
             _ => return None,
         };
-        let mut options = Self { two_phase, ..Self::default() };
+        let mut options = Self { two_phase, opaque: false, exclusive: false, calm_after: None };
+        let mut calm = None;
         for word in words {
-            let flag = match word {
-                "opaque" => &mut options.opaque,
-                "exclusive" => &mut options.exclusive,
-                _ => return None,
+            let fresh = match word {
+                "opaque" => !std::mem::replace(&mut options.opaque, true),
+                "exclusive" => !std::mem::replace(&mut options.exclusive, true),
+                _ if two_phase => return None,
+                "tame" => calm.replace(None).is_none(),
+                _ => calm.replace(Some(word.strip_prefix("calm=")?.parse().ok()?)).is_none(),
             };
-            if std::mem::replace(flag, true) {
+            if !fresh {
                 return None;
             }
         }
+        options.calm_after = if two_phase { None } else { calm.unwrap_or(Some(CALM_AFTER)) };
         Some(options)
     }
 
@@ -74,6 +83,11 @@ impl DrpOptions {
         }
         if self.exclusive {
             name += "+exclusive";
+        }
+        match self.calm_after {
+            None if !self.two_phase => name += "+tame",
+            Some(calm_after) if calm_after != CALM_AFTER => name += &format!("+calm={calm_after}"),
+            _ => {}
         }
         name
     }
@@ -89,13 +103,28 @@ mod tests {
             assert_eq!(DrpOptions::parse(variant.name).unwrap().name(), variant.name);
         }
         let both = DrpOptions::parse("deferred-2pl+exclusive+opaque").unwrap();
-        assert_eq!(both, DrpOptions { two_phase: true, opaque: true, exclusive: true });
+        assert_eq!(both, DrpOptions { two_phase: true, opaque: true, exclusive: true, calm_after: None });
         assert_eq!(DrpOptions::parse(&both.name()), Some(both));
+        assert_eq!(DrpOptions::parse("drp+calm=16").unwrap().name(), "drp");
+        assert_eq!(DrpOptions::parse("drp+calm=0+opaque").unwrap().name(), "drp+opaque+calm=0");
     }
 
     #[test]
     fn other_names_are_not_known() {
-        for name in ["", "dr", "drp+", "drp+opaque+opaque", "2pl", "deferred-2pl+", "drp+shared", "opaque"] {
+        for name in [
+            "",
+            "dr",
+            "drp+",
+            "drp+opaque+opaque",
+            "2pl",
+            "deferred-2pl+",
+            "drp+shared",
+            "opaque",
+            "drp+calm=",
+            "drp+calm=-1",
+            "drp+tame+calm=1",
+            "deferred-2pl+tame",
+        ] {
             assert_eq!(DrpOptions::parse(name), None, "{name}");
         }
     }

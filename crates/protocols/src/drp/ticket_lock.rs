@@ -112,6 +112,20 @@ impl TicketLock {
         }
     }
 
+    /// Joins as a writer whose turn it is at once; `None` if that is not possible, because others are in line or join now.
+    #[inline]
+    pub(super) fn try_join_alone(&self, worker: u32) -> Option<Ticket> {
+        let seen = self.joined.load(Ordering::Relaxed);
+        let (ticket, _) = Self::joined(seen);
+        if ticket.has_anybody(self.done()) {
+            return None;
+        }
+        let position = (seen >> HOLDER_BITS).wrapping_add(WRITER);
+        let joined = position << HOLDER_BITS | u64::from(worker + 1);
+        // Sequentially consistent, as `join_writing`. If nobody has joined since, all who had are done still.
+        self.joined.compare_exchange(seen, joined, Ordering::SeqCst, Ordering::Relaxed).ok().map(|_| ticket)
+    }
+
     fn joined(word: u64) -> (Ticket, Option<u32>) {
         let holder = (word & ((1 << HOLDER_BITS) - 1)) as u32;
         (Ticket(word >> HOLDER_BITS), holder.checked_sub(1))
@@ -222,6 +236,20 @@ mod tests {
         assert!(line.is_turn(second, true) && !line.has_writers_before(second));
         line.leave_writing(second, ClockBlock::default());
         assert_eq!(line.version(), Some(2));
+    }
+
+    #[test]
+    fn a_writer_joins_alone_where_everybody_is_done() {
+        let line = TicketLock::default();
+        let alone = line.try_join_alone(4).unwrap();
+        assert!(line.is_turn(alone, true) && line.version().is_none());
+        assert_eq!(line.try_join_alone(5), None);
+        line.leave_writing(alone, ClockBlock::default());
+        let (reader, before) = line.join_reading();
+        assert_eq!(before, Some(4));
+        assert!(line.is_turn(reader, false) && line.try_join_alone(5).is_none());
+        line.leave_reading();
+        assert!(line.is_turn(line.try_join_alone(5).unwrap(), true));
     }
 
     #[test]

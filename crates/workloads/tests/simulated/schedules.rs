@@ -1,6 +1,6 @@
 //! Explored schedules: the protocols pass, mutants are found, and a seed stands for one schedule.
 use crate::mutants::{for_each_faultless_mutant, for_each_mutant};
-use hotrow::protocols::{Visitor, for_each_protocol};
+use hotrow::protocols::{Visitor, for_each_protocol, with_protocol};
 use hotrow::{Occ, Protocol};
 use hotrow_workloads::explore::{Drawn, Explored, explore};
 
@@ -36,6 +36,14 @@ fn no_schedule_makes_a_protocol_break_its_promise() {
             "{name}: schedules without conflicts show nothing: {sum:?}"
         );
         assert!(sum.commits > 1_200, "{name}: {sum:?}");
+    }
+}
+
+#[test]
+fn no_schedule_makes_drp_break_its_promise_where_it_seldom_defers() {
+    for name in ["drp+calm=0", "drp+calm=1", "drp+opaque+calm=1"] {
+        let sum = with_protocol(name, Passes { schedules: 500 }).expect("a name that drp parses");
+        assert!(sum.aborts > 40 && sum.commits > 1_200, "{name}: {sum:?}");
     }
 }
 

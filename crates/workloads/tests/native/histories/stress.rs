@@ -1,7 +1,7 @@
 //! The same stress for protocols and mutants.
 
 use crate::mutants::{for_each_faultless_mutant, for_each_mutant};
-use hotrow::protocols::{Visitor, for_each_protocol};
+use hotrow::protocols::{Visitor, for_each_protocol, with_protocol};
 use hotrow::sync::clock;
 use hotrow::sync::random::Random;
 use hotrow::sync::thread;
@@ -101,6 +101,7 @@ impl Visitor for Passes {
 #[test]
 fn random_transactions_are_serializable_strictly_so_and_opaque_where_that_is_claimed() {
     for_each_protocol(8, Passes { transactions: 6_000 });
+    with_protocol("drp+calm=1", Passes { transactions: 6_000 }).expect("a name that drp parses");
 }
 
 /// Millions of transactions for each protocol; `HOTROW_STRESS_TRANSACTIONS` says how many, unless a million.
