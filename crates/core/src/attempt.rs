@@ -88,6 +88,8 @@ pub struct Attempt<P: Protocol> {
     arena: Arena,
     pub(crate) worker: WorkerId,
     number: u32,
+    /// True if its transaction makes no attempt after it.
+    pub(crate) is_last: bool,
     pub(crate) profile: Profile,
     wait_budget: WaitBudget,
     /// True if any item has `Flags::CLEANUP`.
@@ -145,6 +147,7 @@ impl<P: Protocol> Attempt<P> {
             arena: Arena::default(),
             worker,
             number: 0,
+            is_last: false,
             profile: Profile::UNKNOWN,
             wait_budget: WaitBudget::default(),
             wants_cleanup: false,
@@ -180,6 +183,13 @@ impl<P: Protocol> Attempt<P> {
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn number(&self) -> u32 {
         self.number
+    }
+
+    /// True if its transaction makes no attempt after this one, whatever happens: one that is stepped by hand, or the last
+    /// one that the policy allows.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    pub fn is_last(&self) -> bool {
+        self.is_last
     }
 
     /// The facts that the transaction has declared about itself.

@@ -79,10 +79,13 @@ impl<P: Protocol> Transaction<'_, P> {
             load();
             version = recorded.version();
         };
+        self.record_place();
         // SAFETY: the caller's promise.
         let read = unsafe { self.read_logged(touched, load) }?;
-        if let ReadValue::Shared(_) = read {
-            self.attempt.record_read(&recorded, version, ReadKind::Value);
+        match read {
+            ReadValue::Shared(()) => self.attempt.record_read(&recorded, version, ReadKind::Value),
+            ReadValue::Own(id) if P::DEFERS => self.record_own_read(id),
+            ReadValue::Own(_) => {}
         }
         Ok(read)
     }

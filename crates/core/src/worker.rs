@@ -319,18 +319,20 @@ impl<P: Protocol> Worker<P> {
     /// As [`begin`](Self::begin), for a transaction that declares facts about itself.
     pub fn begin_as(&mut self, profile: Profile) -> OpenTransaction<'_, P> {
         self.attempt.begin_transaction(self.shared.policy.deadline);
-        OpenTransaction { transaction: self.transaction(0, thread::number(), profile, true) }
+        OpenTransaction { transaction: self.transaction(0, true, thread::number(), profile, true) }
     }
 
     #[inline]
     fn transaction(
         &mut self,
         number: u32,
+        is_last: bool,
         thread: u64,
         profile: Profile,
         describe: bool,
     ) -> Transaction<'_, P> {
         let Self { shared, slot, attempt, .. } = self;
+        attempt.is_last = is_last;
         attempt.open(number, profile, thread, shared.recorder.get());
         Transaction::begin(&shared.protocol, shared.id, attempt, slot, describe)
     }
@@ -343,8 +345,9 @@ impl<P: Protocol> Worker<P> {
         profile: Profile,
         body: &mut (impl FnMut(&mut Transaction<'_, P>) -> Result<B, E> + ?Sized),
     ) -> Attempted<B::Output, E> {
-        let describe = self.shared.policy.may_give_up_after(number + 1);
-        let mut transaction = self.transaction(number, thread, profile, describe);
+        let policy = &self.shared.policy;
+        let (is_last, describe) = (number + 1 >= policy.attempts_max, policy.may_give_up_after(number + 1));
+        let mut transaction = self.transaction(number, is_last, thread, profile, describe);
         match catch_unwind(AssertUnwindSafe(|| body(&mut transaction))) {
             Ok(Ok(result)) => {
                 if transaction.commit_until_closed() {

@@ -117,7 +117,8 @@ impl<P: Protocol> Database<P> {
     /// # Errors
     ///
     /// As [`Worker::run`]; [`Error::Rollback`] if the procedure requested a rollback
-    /// ([`Context::rollback`](crate::Context::rollback), [`Context::require`](crate::Context::require)).
+    /// ([`Context::rollback`](crate::Context::rollback), [`Context::require`](crate::Context::require));
+    /// [`Error::Panicked`] if an operation panicked that was deferred. Any other panic passes on.
     #[inline]
     pub fn execute<T: Procedure>(&self, worker: &mut Worker<P>, procedure: &T) -> Result<T::Output, Error> {
         if P::DEFERS && !procedure.profile().read_only {

@@ -20,11 +20,12 @@ pub(super) struct Calm {
 }
 
 impl Calm {
-    /// Begins an attempt, the first of its transaction if `number` is 0. True if it is to run its operations at once.
+    /// Begins an attempt. True if it is to run its operations at once.
     #[inline(always)]
-    pub(super) fn begin(&mut self, calm_after: Option<u32>, number: u32) -> bool {
+    pub(super) fn begin(&mut self, calm_after: Option<u32>, may_run_at_once: bool) -> bool {
         (self.has_met, self.has_ended) = (false, false);
-        self.is_at_once = number == 0 && calm_after.is_some_and(|calm_after| self.transactions >= calm_after);
+        self.is_at_once =
+            may_run_at_once && calm_after.is_some_and(|calm_after| self.transactions >= calm_after);
         self.is_at_once
     }
 
@@ -67,7 +68,7 @@ mod tests {
     fn operations_run_at_once_after_enough_transactions_that_met_nobody() {
         let mut calm = Calm::default();
         let mut transaction = |meets: bool, ends: bool| {
-            let at_once = calm.begin(Some(2), 0);
+            let at_once = calm.begin(Some(2), true);
             if meets {
                 calm.meet();
             }
@@ -89,9 +90,9 @@ mod tests {
     fn where_no_number_is_given_all_operations_are_deferred() {
         let mut calm = Calm::default();
         for _ in 0..2 * CALM_AFTER {
-            assert!(!calm.begin(None, 0));
+            assert!(!calm.begin(None, true));
             calm.end();
         }
-        assert!(!calm.begin(Some(CALM_AFTER), 1) && calm.begin(Some(CALM_AFTER), 0));
+        assert!(!calm.begin(Some(CALM_AFTER), false) && calm.begin(Some(CALM_AFTER), true));
     }
 }

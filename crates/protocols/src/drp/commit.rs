@@ -121,24 +121,20 @@ impl Drp {
         local.forget_lines();
         local.has_begun = true;
         self.progress.begin(worker, Some(0));
-        for (id, item) in items.writes_mut() {
-            if item.is(Flags::INSERTED) {
-                continue;
+        // Those first whose line is to be left last: lines are left in the reverse of this order.
+        for is_left_late in [true, false] {
+            for (id, item) in items.writes_mut() {
+                if item.is(Flags::INSERTED) || item.is(Flags::RELEASE_AFTER_INSERTS) != is_left_late {
+                    continue;
+                }
+                let Some(ticket) = item.header().try_join_alone(worker) else {
+                    return Err(ConflictCause::item(Reason::WriteLocked, id));
+                };
+                let (rank, writes, has_turn, has_left) = (0, true, true, false);
+                local.tickets.push(HeldTicket { rank, ticket, item: id, writes, has_turn, has_left });
+                item.mark.ticket = local.tickets.len() as u32;
+                item.set(Flags::LOCKED);
             }
-            let Some(ticket) = item.header().try_join_alone(worker) else {
-                return Err(ConflictCause::item(Reason::WriteLocked, id));
-            };
-            let rank = 0;
-            local.tickets.push(HeldTicket {
-                rank,
-                ticket,
-                item: id,
-                writes: true,
-                has_turn: true,
-                has_left: false,
-            });
-            item.mark.ticket = local.tickets.len() as u32;
-            item.set(Flags::LOCKED);
         }
         Ok(())
     }

@@ -297,7 +297,8 @@ unsafe impl Protocol for Drp {
 
     #[cfg_attr(not(debug_assertions), inline(always))]
     fn begin(&self, attempt: &mut Attempt<Self>) {
-        let number = attempt.number();
+        // Not the last attempt: it might be aborted for running at once.
+        let may_run_at_once = attempt.number() == 0 && !attempt.is_last();
         let local = &mut attempt.local;
         local.plan.clear();
         local.has_read = false;
@@ -309,7 +310,7 @@ unsafe impl Protocol for Drp {
             local.clock = self.clock.load(Ordering::SeqCst);
             local.reads_end = 0;
         }
-        if local.calm.begin(self.options.calm_after, number) {
+        if local.calm.begin(self.options.calm_after, may_run_at_once) {
             attempt.run_at_once();
         }
     }
