@@ -158,11 +158,11 @@ pub(crate) struct WorkerStates {
 
 /// The time after which a parked worker looks by itself whether what it waits for is free.
 const NAP: Duration = Duration::from_millis(1);
-/// Number of naps, after which the worker sleeps until it is called. None in a model, which has no time.
-pub(crate) const NAPS_MAX: u32 = if cfg!(loom) { 0 } else { 8 };
-/// The time within which no other worker is called, if it naps. Whoever runs goes on meanwhile: a call for each
-/// transaction would take longer than the transactions.
-const CALL_EVERY_NS: u64 = 100_000;
+/// Number of naps, after which the worker sleeps until it is given what it waits for.
+const NAPS_MAX: u32 = 8;
+/// The time within which no other worker is called. Whoever runs goes on meanwhile: a call for each transaction would take
+/// longer than the transactions. A model has no time.
+const CALL_EVERY_NS: u64 = if cfg!(loom) { 0 } else { 100_000 };
 
 /// How often a waiter checks its condition before it parks: first between pauses, then between yields of the processor.
 ///
@@ -434,11 +434,13 @@ impl WorkerStates {
         const HINTS: u32 = 16;
         let mut checks = 0;
         let (spinning, yielding) = if cfg!(loom) { (0, 0) } else { self.spin.checks(self.is_crowded()) };
+        let mut met = false;
         spin_until(spinning, || {
             checks += 1;
-            hint() || checks % HINTS == 0 && condition()
-        }) && condition()
-            || yielding > 0 && yield_until(yielding, condition)
+            // A condition that has held is not asked again: it may hold once.
+            met = met || (hint() || checks % HINTS == 0) && condition();
+            met
+        }) || yielding > 0 && yield_until(yielding, condition)
     }
 
     /// True if there are more workers than can run at once.
@@ -459,10 +461,15 @@ impl WorkerStates {
         self.of(worker).granted.load(Ordering::Acquire) == segment
     }
 
-    /// True if a worker that waits at its own event is parked there: it may take long to wake. (True besides if others
-    /// are parked there who wait for its transaction.)
+    /// True if a worker that waits for its turn has a nap: it may take long to wake if it is called, but looks by itself
+    /// soon. So others may go before it, even those that must not have it wait for them: it looks after them, too. (True
+    /// besides if it is awake, and others are parked at its event who wait for its transaction.)
+    ///
+    /// A worker that has had [`NAPS_MAX`] naps is not asleep: it gets its turn before others.
     pub(crate) fn is_asleep(&self, worker: u32) -> bool {
-        self.of(worker).event.has_parked()
+        let context = self.of(worker);
+        // Sequentially consistent: see `wait_for_turn`.
+        context.naps.load(Ordering::SeqCst) != 0 && context.event.has_parked()
     }
 
     /// Waits at the worker's own event for something that is granted to it, or is left free: then the worker is called,
@@ -477,8 +484,8 @@ impl WorkerStates {
     ) -> Waited {
         let worker = stamp.worker();
         let is_nap = *naps < NAPS_MAX && limit.is_none_or(|limit| limit > NAP);
-        // Sequentially consistent: either a caller that frees what is waited for sees that the worker sleeps without end,
-        // or the worker's look before it parks comes after that.
+        // Sequentially consistent: either who frees what is waited for sees that the worker does not nap, and gives it to
+        // the worker; or the worker's look before it parks comes after that.
         self.of(worker).naps.store(is_nap.into(), Ordering::SeqCst);
         let limit = if is_nap { Some(NAP) } else { limit };
         match self.wait_at_most(limit, worker, stamp, hint, || over() || self.take_call(worker)) {
@@ -491,17 +498,16 @@ impl WorkerStates {
     }
 
     /// Calls a worker that is asleep, because what it waits for is free now. It is left free for others meanwhile: who
-    /// runs already need not wait until it is awake. The worker takes it then, or waits again. One that naps is not
-    /// called if somebody was called just now.
+    /// runs already need not wait until it is awake. The worker takes it then, or waits again. It is not called if
+    /// somebody was called just now, because it naps.
     ///
     /// The event is told once for each time that the worker takes a call. A caller that finds an earlier call has freed
     /// what it frees before the worker takes that call, so the worker sees it then.
     pub(crate) fn call(&self, worker: u32) {
         let context = self.of(worker);
         let now_ns = clock::nanoseconds();
-        // Relaxed: it only decides how often. Sequentially consistent: see `wait_for_turn`.
-        let last_ns = self.last_call_ns.load(Ordering::Relaxed);
-        if context.naps.load(Ordering::SeqCst) != 0 && now_ns.saturating_sub(last_ns) < CALL_EVERY_NS {
+        // Relaxed: it only decides how often.
+        if now_ns.saturating_sub(self.last_call_ns.load(Ordering::Relaxed)) < CALL_EVERY_NS {
             return;
         }
         self.last_call_ns.store(now_ns, Ordering::Relaxed);

@@ -58,8 +58,8 @@ impl Event {
     pub fn park_until(&self, timeout: Option<Duration>, mut condition: impl FnMut() -> bool) -> bool {
         let deadline = timeout.map(|timeout| crate::clock::now() + timeout);
         let mut guard = lock(&self.mutex);
-        // Relaxed: the fence below orders it before the check of the condition.
-        self.waiters.fetch_add(1, Ordering::Relaxed);
+        // The fence below orders it before the check of the condition. Release: pairs with `has_parked`.
+        self.waiters.fetch_add(1, Ordering::Release);
         // Pairs with the fence in `notify_all`.
         fence(Ordering::SeqCst);
         let mut met = condition();

@@ -80,11 +80,18 @@ pub(super) struct LockRequest {
     pub(super) exclusive: bool,
     /// True if the transaction shares the lock already.
     pub(super) shares: bool,
+    /// True if it has waited in the queue.
+    pub(super) again: bool,
 }
 
 impl LockRequest {
     fn conflicts_with(&self, exclusive: bool) -> bool {
         self.exclusive || exclusive
+    }
+
+    /// True if the entry is a transaction that waits for the lock in a mode that conflicts with this request.
+    fn meets_waiter(&self, entry: &Entry) -> bool {
+        entry.is_waiter() && entry.segment == self.segment && self.conflicts_with(entry.exclusive)
     }
 }
 
@@ -111,7 +118,7 @@ impl Queues {
         policy: Policy,
         states: &WorkerStates,
     ) -> Result<(), Refused> {
-        let LockRequest { segment, stamp, exclusive, shares: upgrade } = request;
+        let LockRequest { segment, stamp, exclusive, shares: upgrade, .. } = request;
         let worker = stamp.worker();
         if policy == Policy::NoWait && !word.needs_queue(worker) {
             return Err(Refused::Unavailable);
@@ -119,6 +126,7 @@ impl Queues {
         let mut entries = self.entries.lock(segment);
         let mut role = Role::Waiter { upgrade, bypassed: 0 };
         let mut naps = 0;
+        let mut request = request;
         loop {
             word.close();
             let Some(waits) = decide(&mut entries, word, request, policy, states) else {
@@ -151,7 +159,10 @@ impl Queues {
             }
             let refused = match waited {
                 // It was called, or looks by itself.
-                Waited::Over => continue,
+                Waited::Over => {
+                    request.again = true;
+                    continue;
+                }
                 Waited::Wounded => Refused::Wounded,
                 Waited::TimedOut => Refused::Unavailable,
             };
@@ -229,24 +240,30 @@ fn decide(
         return Some(held);
     }
     let mut waits = held;
-    for entry in entries.iter_mut() {
-        let Role::Waiter { bypassed, .. } = &mut entry.role else { continue };
-        if entry.segment != request.segment || !request.conflicts_with(entry.exclusive) {
-            continue;
-        }
+    for entry in entries.iter().filter(|entry| request.meets_waiter(entry)) {
         let behind = entry.stamp.is_older_than(request.stamp);
-        match policy {
-            Policy::NoWait => {}
+        waits |= match policy {
+            Policy::NoWait => false,
             // That one gets the lock first (the youngest goes first), and is younger.
-            Policy::WaitDie if !behind => waits = true,
-            Policy::WaitDie if held => {}
-            Policy::WaitDie if *bypassed >= BYPASSES_MAX => return None,
-            Policy::WaitDie => *bypassed += 1,
-            // One that sleeps was called, or the oldest one was. It wounds the holder when it is awake.
+            Policy::WaitDie => !behind,
+            // One that sleeps wounds the holder after its nap, unless it waits for an older one itself.
             Policy::WoundWait => {
-                let id = entry.stamp.id;
-                waits |= behind && states.is_running(id) && !states.is_asleep(id.worker());
+                let is_older = |(holder, exclusive): (AttemptStamp, bool)| {
+                    (entry.exclusive || exclusive) && holder.is_older_than(entry.stamp)
+                };
+                let passes =
+                    || states.is_asleep(entry.stamp.worker()) && !holders(word, states).any(is_older);
+                behind && states.is_running(entry.stamp.id) && !passes()
             }
+        };
+    }
+    if policy == Policy::WaitDie && !waits && !request.again {
+        for entry in entries.iter_mut().filter(|entry| request.meets_waiter(entry)) {
+            let Role::Waiter { bypassed, .. } = &mut entry.role else { continue };
+            if *bypassed >= BYPASSES_MAX {
+                return None;
+            }
+            *bypassed += 1;
         }
     }
     Some(waits)
@@ -313,6 +330,8 @@ fn hand_on(entries: &mut Vec<Entry>, word: &LockWord, segment: usize, policy: Po
     loop {
         // The next one's position and entry.
         let mut next: Option<(usize, Entry)> = None;
+        // The next one that is asleep.
+        let mut sleeper: Option<Entry> = None;
         for (at, entry) in entries.iter().enumerate() {
             if entry.segment != segment {
                 continue;
@@ -322,39 +341,44 @@ fn hand_on(entries: &mut Vec<Entry>, word: &LockWord, segment: usize, policy: Po
             if policy == Policy::WoundWait && !states.is_running(entry.stamp.id) {
                 continue;
             }
-            let first = next.is_none_or(|(_, other)| match policy {
+            let is_first = |other: Entry| match policy {
                 _ if upgrade => true,
                 _ if matches!(other.role, Role::Waiter { upgrade: true, .. }) => false,
                 Policy::WoundWait => entry.stamp.is_older_than(other.stamp),
                 Policy::NoWait | Policy::WaitDie => other.stamp.is_older_than(entry.stamp),
-            });
-            if first {
+            };
+            if states.is_asleep(entry.stamp.worker()) {
+                if sleeper.is_none_or(is_first) {
+                    sleeper = Some(*entry);
+                }
+            } else if next.is_none_or(|(_, other)| is_first(other)) {
                 next = Some((at, *entry));
             }
         }
-        let Some((at, entry)) = next else { break };
+        let Some((at, entry)) = next else {
+            if let Some(sleeper) = sleeper {
+                states.call(sleeper.stamp.worker());
+            }
+            break;
+        };
         let worker = entry.stamp.worker();
         let noted =
             entries.iter().filter(|entry| entry.is_noted_at(segment)).map(|entry| (entry.stamp, false));
-        let mut in_the_way = holders(word, states)
+        let in_the_way = holders(word, states)
             .chain(noted)
-            .filter(|(holder, exclusive)| holder.worker() != worker && (entry.exclusive || *exclusive))
-            .peekable();
-        if in_the_way.peek().is_some() {
-            // It came while the waiter slept: the waiter has to wound it, in place of one that has left since.
-            if policy == Policy::WoundWait && in_the_way.any(|(holder, _)| entry.stamp.is_older_than(holder))
+            .any(|(holder, exclusive)| holder.worker() != worker && (entry.exclusive || exclusive));
+        if in_the_way {
+            if let Some(upgrade) =
+                sleeper.filter(|sleeper| matches!(sleeper.role, Role::Waiter { upgrade: true, .. }))
             {
-                states.call(worker);
+                // It may itself be in the way.
+                states.call(upgrade.stamp.worker());
             }
-            break;
-        }
-        if states.is_asleep(worker) {
-            states.call(worker);
             break;
         }
         entries.swap_remove(at);
         let Entry { stamp, exclusive, .. } = entry;
-        give(entries, word, LockRequest { segment, stamp, exclusive, shares: false });
+        give(entries, word, LockRequest { segment, stamp, exclusive, shares: false, again: true });
         states.grant(worker, segment);
     }
     if !entries.iter().any(|entry| entry.segment == segment) {
