@@ -51,7 +51,7 @@
 //! |---|---|---|---|
 //! | [`Occ`] | `occ` | reads lock nothing; at commit it locks the writes and checks the reads; no shared clock | first |
 //! | [`Plor`] | `plor` | readers ignore write locks; the commit settles conflicts, where the older transaction goes first; no transaction starves | rows are hot and tail latency counts |
-//! | [`Drp`] | `drp` | runs [deferred operations](#deferred-operations) after the point where the transaction can no longer fail, in a pipeline ordered by rank; a transaction whose operations are all deferred is aborted in [two rare cases](#deferred-operations) only | rows are hot, and transactions can declare their operations before they know the values |
+//! | [`Drp`] | `drp` | runs [deferred operations](#deferred-operations) after the point where the transaction can no longer fail, in a pipeline ordered by rank; a transaction whose operations are all deferred is aborted in [three rare cases](#deferred-operations) only | rows are hot, and transactions can declare their operations before they know the values |
 //! | the same | `deferred-2pl` | the same without the pipeline: acquires locks in the order of ranks and holds them until the end | to compare with |
 //! | [`TicToc`] | `tictoc` | optimistic, in logical time: a commit chooses a timestamp that fits its reads and writes; serializable, but not in the order of real time | a read should not abort because another transaction overwrites the row meanwhile |
 //! | [`Mocc`] | `mocc` | as `occ` for cold rows; locks a hot row, one that has often made attempts fail, as soon as it is read | a few rows are hot, and all transactions matter equally |
@@ -590,7 +590,8 @@
 //!
 //! Under [`Drp`] deferred operations run when the transaction commits. A transaction that has read nothing before
 //! then is *tame*: it acquires its place in line on every segment that it will touch, and can no longer lose it. It is
-//! still aborted, and runs again, in two rare cases: a row that was there when its operation was deferred has been
+//! still aborted, and runs again, in three rare cases: its worker had met nobody for a while and ran it at once (`drp+tame`
+//! never does that, and its next attempt does not); a row that was there when its operation was deferred has been
 //! deleted before its turn ([`Reason::ReadChanged`]), or an operation had to touch more than it had declared
 //! ([`Reason::Undeclared`]; the next attempt then defers nothing).
 //!
