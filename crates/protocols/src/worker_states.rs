@@ -176,17 +176,19 @@ pub(crate) struct SpinPolicy {
     yielding: u32,
     /// As `yielding`, where there are more workers than processors. Then the awaited thread may be waiting for this one's.
     crowded_yielding: u32,
+    /// True if a waiter parks at once then.
+    naps: bool,
 }
 
 impl SpinPolicy {
-    /// For locks that those take who run, as long as others sleep: `plor`, `wound-wait`, `serial`.
-    pub(crate) const BARGING: Self = Self { spinning: 128, yielding: 0, crowded_yielding: 0 };
-    /// For `wait-die`: those that come while others sleep soon have to die.
-    pub(crate) const DYING: Self = Self { crowded_yielding: 64, ..Self::BARGING };
+    /// For locks of which each is taken soon by somebody who runs: `wait-die`, `serial`.
+    pub(crate) const SPINNING: Self = Self { spinning: 128, yielding: 0, crowded_yielding: 0, naps: false };
+    /// For locks that those take who run while others nap: `plor`, `wound-wait`.
+    pub(crate) const BARGING: Self = Self { naps: true, ..Self::SPINNING };
     /// For fair locks: all waiters behind the next holder wait until it gets a processor.
-    pub(crate) const FAIR: Self = Self { spinning: 32, yielding: 512, crowded_yielding: 64 };
+    pub(crate) const FAIR: Self = Self { spinning: 32, yielding: 512, crowded_yielding: 64, naps: false };
     /// For waiters that run others' operations meanwhile: new ones may come soon.
-    const WORKING: Self = Self { spinning: 2048, yielding: 8192, crowded_yielding: 0 };
+    const WORKING: Self = Self { spinning: 2048, yielding: 8192, crowded_yielding: 0, naps: false };
     /// Number of checks between pauses where there are more workers than processors.
     const CROWDED_SPINNING: u32 = 8;
 
@@ -385,7 +387,7 @@ impl WorkerStates {
             // A wait of no time: nobody else makes progress, so one check is enough.
             Some(Duration::ZERO) => condition(),
             _ if self.spin_until(&mut hint, &mut condition) => true,
-            limit if self.is_crowded() => event.park_until(limit, condition),
+            limit if self.spin.naps && self.is_crowded() => event.park_until(limit, condition),
             None => {
                 event.wait_until(condition);
                 true
@@ -483,7 +485,7 @@ impl WorkerStates {
         mut over: impl FnMut() -> bool,
     ) -> Waited {
         let worker = stamp.worker();
-        let is_nap = *naps < NAPS_MAX && limit.is_none_or(|limit| limit > NAP);
+        let is_nap = self.spin.naps && *naps < NAPS_MAX && limit.is_none_or(|limit| limit > NAP);
         // Sequentially consistent: either who frees what is waited for sees that the worker does not nap, and gives it to
         // the worker; or the worker's look before it parks comes after that.
         self.of(worker).naps.store(is_nap.into(), Ordering::SeqCst);

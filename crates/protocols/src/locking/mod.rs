@@ -198,8 +198,8 @@ impl Variants for TwoPhaseLocking {
 
     fn new(policy: &Policy) -> Self {
         let spin = match policy {
-            Policy::WaitDie => SpinPolicy::DYING,
-            Policy::NoWait | Policy::WoundWait => SpinPolicy::BARGING,
+            Policy::NoWait | Policy::WaitDie => SpinPolicy::SPINNING,
+            Policy::WoundWait => SpinPolicy::BARGING,
         };
         Self { policy: *policy, states: WorkerStates::new(spin), queues: Queues::new() }
     }

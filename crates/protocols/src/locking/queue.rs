@@ -15,10 +15,10 @@
 //!   lock goes to the oldest in the queue first. A transaction that conflicts with an older one in the queue waits
 //!   behind it.
 //!
-//! A freed lock is not given to a waiter that is asleep, because it would be idle until that one is awake, which takes
-//! longer than most transactions. The waiter is called instead, and stays in the queue. Who comes meanwhile and would have to
-//! wait only for such waiters takes the lock: under `wait-die` a younger transaction, [`BYPASSES_MAX`] times; under
-//! `wound-wait` a younger one, which the waiter wounds when it is awake.
+//! Under `wound-wait` a freed lock is not given to a waiter that is asleep, because it would be idle until that one is awake,
+//! which takes longer than most transactions. The waiter is called instead, and stays in the queue. A younger transaction that
+//! comes meanwhile takes the lock, and the waiter wounds it when it is awake. (`wait-die` has no naps: those that come meanwhile
+//! would soon have to die.)
 //!
 //! In both, a transaction waits only for transactions on one side of its age, so there is no cycle. An upgrade from
 //! shared to exclusive goes before all others, because they wait for its shared lock.

@@ -75,7 +75,7 @@ struct Queue {
 
 impl EngineLock {
     pub(super) fn new() -> Self {
-        let states = WorkerStates::new(SpinPolicy::BARGING);
+        let states = WorkerStates::new(SpinPolicy::SPINNING);
         let queue = Queue { head: AtomicU32::new(NOBODY), workers: Mutex::new(VecDeque::new()), states };
         Self { word: CachePadded::default(), queue }
     }
