@@ -10,6 +10,7 @@ use crate::structure::Observed;
 use crate::transaction::{Look, ReadValue, Transaction};
 use std::fmt::Debug;
 use std::ops::Bound;
+use std::sync::Arc;
 
 /// Message of a panic: a read has succeeded without a value.
 pub(crate) const LOADED: &str = "a read that succeeds has loaded its value";
@@ -38,21 +39,16 @@ impl<P: Protocol> Transaction<'_, P> {
         look: Look,
         load: &mut dyn FnMut(),
     ) -> Result<(), ConflictCause> {
-        let item = self.attempt.items.get(id);
+        let touched = self.attempt.items.get(id).touched;
         // SAFETY: the item's segment is its object's, and in memory until the attempt ends.
-        let recorded = unsafe { self.attempt.recorded_key(item.object(), item.segment()) };
-        let recorded = recorded.expect("called for recorded attempts only");
-        let mut version = 0;
-        let load = || {
-            load();
-            version = recorded.version();
+        let (read, recorded, version) = unsafe {
+            self.versioned(touched, load, |tx, load| match look {
+                Look::Read => tx.protocol.read(tx.attempt, id, load),
+                Look::ReadForUpdate => tx.protocol.read_for_update(tx.attempt, id, load),
+                Look::Peek => tx.protocol.peek(tx.attempt, id, load),
+            })
         };
-        self.record_place();
-        match look {
-            Look::Read => self.protocol.read(self.attempt, id, load),
-            Look::ReadForUpdate => self.protocol.read_for_update(self.attempt, id, load),
-            Look::Peek => self.protocol.peek(self.attempt, id, load),
-        }?;
+        read?;
         match look {
             Look::Read | Look::ReadForUpdate => self.attempt.record_read(&recorded, version, ReadKind::Value),
             Look::Peek => self.attempt.record_predicate(id, &recorded, version),
@@ -72,22 +68,38 @@ impl<P: Protocol> Transaction<'_, P> {
         load: &mut dyn FnMut(),
     ) -> Result<ReadValue<()>, Abort> {
         // SAFETY: the caller's promise.
-        let recorded = unsafe { self.attempt.recorded_key(touched.object(), touched.segment()) };
-        let recorded = recorded.expect("called for recorded attempts only");
-        let mut version = 0;
-        let load = || {
-            load();
-            version = recorded.version();
-        };
-        self.record_place();
-        // SAFETY: the caller's promise.
-        let read = unsafe { self.read_logged(touched, load) }?;
+        let (read, recorded, version) =
+            unsafe { self.versioned(touched, load, |tx, load| tx.read_logged(touched, load)) };
+        let read = read?;
         match read {
             ReadValue::Shared(()) => self.attempt.record_read(&recorded, version, ReadKind::Value),
             ReadValue::Own(id) if P::DEFERS => self.record_own_read(id),
             ReadValue::Own(_) => {}
         }
         Ok(read)
+    }
+
+    /// Reads a segment, and loads its key's version in the same `load`. Returns the result with the key and the version.
+    ///
+    /// # Safety
+    ///
+    /// The segment must be the object's, and in memory until the attempt ends.
+    unsafe fn versioned<R>(
+        &mut self,
+        touched: TouchedSegment<P>,
+        load: &mut dyn FnMut(),
+        read: impl FnOnce(&mut Self, &mut dyn FnMut()) -> R,
+    ) -> (R, Arc<RecordedKey>, u64) {
+        // SAFETY: the caller's promise.
+        let recorded = unsafe { self.attempt.recorded_key(touched.object(), touched.segment()) };
+        let recorded = recorded.expect("called for recorded attempts only");
+        let mut version = 0;
+        self.record_place();
+        let result = read(self, &mut || {
+            load();
+            version = recorded.version();
+        });
+        (result, recorded, version)
     }
 
     /// Notes the operation of the attempt's program to which the next events belong. Only deferred operations run in

@@ -481,7 +481,7 @@ impl<P: Protocol, T: Clone + 'static> Resolve<P> for Deferred<T> {
     }
 }
 
-/// What a body has returned that is called again and again, kept where its type is known.
+/// The result of a body that may be called several times, kept where its type is known.
 struct Kept<P: Protocol, B: Resolve<P>, E> {
     result: Cell<Option<B>>,
     error: Cell<Option<E>>,

@@ -17,7 +17,7 @@ type Tx<'w, P> = Transaction<'w, P>;
 pub(crate) enum RowView<S> {
     /// The attempt's own pending write, or a record that it made.
     Own(ItemId),
-    /// What was loaded of a present row.
+    /// The part of a present row that was loaded.
     Present(S),
     /// A record that another attempt deleted, or that was inserted by an attempt that will not commit.
     Dead,

@@ -4,28 +4,28 @@
 //! in lines. A worker whose last transactions met nobody runs the next one's operations at once: it is wild, and is
 //! certified like any other wild one (drp §4.2). If such an attempt is aborted, the next ones defer.
 
+use std::mem;
+
 /// The number of transactions in a row that must have met nobody, where the variant does not say.
 pub(super) const CALM_AFTER: u32 = 16;
 
 /// How long a worker has met nobody.
 #[derive(Debug, Default)]
 pub(super) struct Calm {
-    /// Number of transactions in a row.
+    /// The number of transactions in a row that met nobody; 0 during an attempt, so that an aborted one begins anew.
     transactions: u32,
+    /// That number when the attempt began.
+    before: u32,
     is_at_once: bool,
-    /// True if the present attempt has met another transaction.
     has_met: bool,
-    /// True if it ends as its body wants.
-    has_ended: bool,
 }
 
 impl Calm {
     /// Begins an attempt. True if it is to run its operations at once.
     #[inline(always)]
     pub(super) fn begin(&mut self, calm_after: Option<u32>, may_run_at_once: bool) -> bool {
-        (self.has_met, self.has_ended) = (false, false);
-        self.is_at_once =
-            may_run_at_once && calm_after.is_some_and(|calm_after| self.transactions >= calm_after);
+        (self.before, self.has_met) = (mem::take(&mut self.transactions), false);
+        self.is_at_once = may_run_at_once && calm_after.is_some_and(|calm_after| self.before >= calm_after);
         self.is_at_once
     }
 
@@ -39,23 +39,13 @@ impl Calm {
     #[inline]
     pub(super) fn meet(&mut self) {
         self.has_met = true;
-        self.transactions = 0;
     }
 
     /// Notes that the attempt commits, or that its rollback counts.
     #[inline(always)]
     pub(super) fn end(&mut self) {
-        self.has_ended = true;
         if !self.has_met {
-            self.transactions = self.transactions.saturating_add(1);
-        }
-    }
-
-    /// Notes that the attempt commits nothing. Unless its body wanted that, it has met another transaction.
-    #[inline]
-    pub(super) fn abort(&mut self) {
-        if !self.has_ended {
-            self.meet();
+            self.transactions = self.before.saturating_add(1);
         }
     }
 }
@@ -75,7 +65,6 @@ mod tests {
             if ends {
                 calm.end();
             }
-            calm.abort();
             at_once
         };
         let quiet = [(); 3].map(|()| transaction(false, true));
@@ -93,6 +82,8 @@ mod tests {
             assert!(!calm.begin(None, true));
             calm.end();
         }
-        assert!(!calm.begin(Some(CALM_AFTER), false) && calm.begin(Some(CALM_AFTER), true));
+        assert!(!calm.begin(Some(CALM_AFTER), false));
+        calm.end();
+        assert!(calm.begin(Some(CALM_AFTER), true));
     }
 }

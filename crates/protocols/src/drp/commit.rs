@@ -12,7 +12,6 @@ use hotrow_sync::thread::label;
 /// A ticket in a segment's line.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct HeldTicket {
-    pub(super) rank: u64,
     pub(super) ticket: Ticket,
     pub(super) item: ItemId,
     pub(super) writes: bool,
@@ -34,6 +33,11 @@ impl HeldTicket {
     }
 }
 
+/// The rank of an item's segment.
+pub(super) fn rank_of(item: &Item<Drp>) -> u64 {
+    item.rank().min(RANK_MAX)
+}
+
 impl Drp {
     /// True if the attempt depends on a value that it has read without being in line.
     #[inline]
@@ -49,7 +53,7 @@ impl Drp {
         for id in items.writes() {
             let item = items.get(*id);
             if !item.is_any(&[Flags::DEFERRED, Flags::INSERTED]) {
-                local.plan.add(Planned { rank: item.rank().min(RANK_MAX), item: *id });
+                local.plan.add(Planned { rank: rank_of(item), item: *id });
             }
         }
         Self::sort_plan(attempt);
@@ -112,8 +116,8 @@ impl Drp {
         Ok(())
     }
 
-    /// Joins the lines of all writes, if it can be alone in each, in any order: who never waits in a line cannot be in a
-    /// circle of those who wait. Attempts behind it join no further line until it has finished.
+    /// Joins the lines of all writes, if it can be alone in each, in any order: an attempt that never waits in a line is in no
+    /// circle of those that wait. Attempts behind it join no further line until it has finished.
     pub(super) fn join_alone(&self, attempt: &mut Attempt<Self>) -> Result<(), ConflictCause> {
         label("line up");
         let worker = attempt.worker().number();
@@ -130,8 +134,8 @@ impl Drp {
                 let Some(ticket) = item.header().try_join_alone(worker) else {
                     return Err(ConflictCause::item(Reason::WriteLocked, id));
                 };
-                let (rank, writes, has_turn, has_left) = (0, true, true, false);
-                local.tickets.push(HeldTicket { rank, ticket, item: id, writes, has_turn, has_left });
+                let (writes, has_turn, has_left) = (true, true, false);
+                local.tickets.push(HeldTicket { ticket, item: id, writes, has_turn, has_left });
                 item.mark.ticket = local.tickets.len() as u32;
                 item.set(Flags::LOCKED);
             }
@@ -145,10 +149,11 @@ impl Drp {
     #[cold]
     pub(super) fn read_in_line(&self, attempt: &mut Attempt<Self>, id: ItemId) -> bool {
         let Attempt { items, local, .. } = &*attempt;
-        let rank = items.get(id).rank().min(RANK_MAX);
+        let rank = rank_of(items.get(id));
         let goes_on = local.reads_in_line;
         let is_in_body = local.has_begun == goes_on && local.plan.is_empty();
-        let ranks_highest = !goes_on || local.tickets.last().is_some_and(|held| held.rank < rank);
+        let ranks_highest =
+            !goes_on || local.tickets.last().is_some_and(|held| rank_of(items.get(held.item)) < rank);
         if !attempt.profile().read_only || !is_in_body || !ranks_highest || items.get(id).is(Flags::READ) {
             return false;
         }
@@ -232,8 +237,7 @@ impl Drp {
         let line = item.header();
         let (ticket, last_writer) = if writes { line.join_writing(worker) } else { line.join_reading() };
         let has_turn = line.is_turn(ticket, writes);
-        let Planned { rank, item: id } = planned;
-        local.tickets.push(HeldTicket { rank, ticket, item: id, writes, has_turn, has_left: false });
+        local.tickets.push(HeldTicket { ticket, item: planned.item, writes, has_turn, has_left: false });
         item.mark.ticket = local.tickets.len() as u32;
         if !has_turn && !self.options.two_phase {
             self.note_predecessors(attempt, last_writer);
@@ -274,7 +278,7 @@ impl Drp {
     /// As [`take_turn`](Self::take_turn), for an item whose place in its line is known.
     #[inline(always)]
     fn take_turn_at(&self, held: &mut HeldTicket, item: &mut Item<Self>, wait: bool) -> bool {
-        if !held.has_turn && !self.look_for_turn(held, item.header(), wait) {
+        if !held.has_turn && !self.look_for_turn(held, item, wait) {
             return false;
         }
         item.set(Flags::LOCKED);
@@ -282,11 +286,12 @@ impl Drp {
     }
 
     #[cold]
-    pub(super) fn look_for_turn(&self, held: &mut HeldTicket, line: &TicketLock, wait: bool) -> bool {
-        let HeldTicket { rank, ticket, writes, .. } = *held;
+    pub(super) fn look_for_turn(&self, held: &mut HeldTicket, item: &Item<Self>, wait: bool) -> bool {
+        let HeldTicket { ticket, writes, .. } = *held;
+        let line = item.header();
         held.has_turn = line.is_turn(ticket, writes);
         if !held.has_turn && wait {
-            self.progress.wait(rank, || line.is_turn(ticket, writes));
+            self.progress.wait(rank_of(item), || line.is_turn(ticket, writes));
             held.has_turn = true;
         }
         held.has_turn

@@ -2,8 +2,7 @@
 
 use super::Drp;
 use super::clock_block::ClockBlock;
-use super::commit::HeldTicket;
-use super::progress::RANK_MAX;
+use super::commit::{HeldTicket, rank_of};
 use hotrow_core::{Attempt, Flags, Item, ItemId, OneByOne, Prepared};
 use hotrow_sync::atomic::{Ordering, fence};
 use hotrow_sync::thread::label;
@@ -93,11 +92,11 @@ impl Drp {
         if held.has_left {
             return;
         }
-        let line = items.get(held.item).header();
+        let item = items.get(held.item);
         if !held.has_turn {
-            self.look_for_turn(held, line, true);
+            self.look_for_turn(held, item, true);
         }
-        held.leave(line, local.clock_block);
+        held.leave(item.header(), local.clock_block);
     }
 
     /// Leaves every line, each at its turn, and tells the waiters. An attempt that aborts does the same: its
@@ -128,11 +127,10 @@ impl Drp {
     #[inline]
     fn tell(&self, attempt: &Attempt<Self>) {
         let worker = u64::from(attempt.worker().number());
-        // Who was alone in its lines did not need their ranks; somebody may wait there behind it now.
         let items = &attempt.items;
-        let ranks = attempt.local.tickets.iter().map(|held| items.get(held.item).rank().min(RANK_MAX));
+        let ranks = attempt.local.tickets.iter().map(|held| rank_of(items.get(held.item)));
         // An attempt that has found an inserted row may have joined its line before the row's maker had left.
         let inserted = items.writes().iter().map(|id| items.get(*id)).filter(|item| item.is(Flags::INSERTED));
-        self.progress.tell(ranks.chain(inserted.map(|item| item.rank().min(RANK_MAX))).chain([worker]));
+        self.progress.tell(ranks.chain(inserted.map(rank_of)).chain([worker]));
     }
 }

@@ -447,7 +447,6 @@ unsafe impl Protocol for Drp {
     }
 
     fn abort(&self, attempt: &mut Attempt<Self>) {
-        attempt.local.calm.abort();
         self.leave_all(attempt);
     }
 }

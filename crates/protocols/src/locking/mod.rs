@@ -124,13 +124,8 @@ impl TwoPhaseLocking {
         let item = attempt.items.get(id);
         let segment = item.segment();
         let shares = item.is(Flags::READ);
-        let request = LockRequest {
-            segment: segment.addr().get(),
-            stamp: attempt.local.stamp,
-            exclusive,
-            shares,
-            again: false,
-        };
+        let request =
+            LockRequest { segment: segment.addr().get(), stamp: attempt.local.stamp, exclusive, shares };
         // SAFETY: the item's segment is in memory until the attempt ends; the reference does not outlive it.
         let word = unsafe { segment.as_ref() };
         match self.queues.acquire(|| attempt.wait_max(), word, request, self.policy, &self.states) {

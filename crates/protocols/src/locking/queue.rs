@@ -80,8 +80,6 @@ pub(super) struct LockRequest {
     pub(super) exclusive: bool,
     /// True if the transaction shares the lock already.
     pub(super) shares: bool,
-    /// True if it has waited in the queue.
-    pub(super) again: bool,
 }
 
 impl LockRequest {
@@ -118,15 +116,13 @@ impl Queues {
         policy: Policy,
         states: &WorkerStates,
     ) -> Result<(), Refused> {
-        let LockRequest { segment, stamp, exclusive, shares: upgrade, .. } = request;
+        let LockRequest { segment, stamp, exclusive, shares: upgrade } = request;
         let worker = stamp.worker();
         if policy == Policy::NoWait && !word.needs_queue(worker) {
             return Err(Refused::Unavailable);
         }
         let mut entries = self.entries.lock(segment);
-        let mut role = Role::Waiter { upgrade, bypassed: 0 };
         let mut naps = 0;
-        let mut request = request;
         loop {
             word.close();
             let Some(waits) = decide(&mut entries, word, request, policy, states) else {
@@ -140,7 +136,7 @@ impl Queues {
                 return Ok(());
             }
             states.clear_grant(worker);
-            entries.push(Entry { segment, stamp, exclusive, role });
+            entries.push(Entry { segment, stamp, exclusive, role: Role::Waiter { upgrade, bypassed: 0 } });
             drop(entries);
             let granted = || states.is_granted(worker, segment);
             let waited = states.wait_for_turn(wait_max(), stamp, &mut naps, granted, granted);
@@ -152,17 +148,12 @@ impl Queues {
                 // Granted at the last moment: the attempt holds it, so the request has succeeded.
                 return Ok(());
             }
-            let mine =
+            let is_mine =
                 |entry: &Entry| entry.segment == segment && entry.stamp.id == stamp.id && entry.is_waiter();
-            if let Some(at) = entries.iter().position(mine) {
-                role = entries.swap_remove(at).role;
-            }
+            entries.retain(|entry| !is_mine(entry));
             let refused = match waited {
                 // It was called, or looks by itself.
-                Waited::Over => {
-                    request.again = true;
-                    continue;
-                }
+                Waited::Over => continue,
                 Waited::Wounded => Refused::Wounded,
                 Waited::TimedOut => Refused::Unavailable,
             };
@@ -257,7 +248,7 @@ fn decide(
             }
         };
     }
-    if policy == Policy::WaitDie && !waits && !request.again {
+    if policy == Policy::WaitDie && !waits {
         for entry in entries.iter_mut().filter(|entry| request.meets_waiter(entry)) {
             let Role::Waiter { bypassed, .. } = &mut entry.role else { continue };
             if *bypassed >= BYPASSES_MAX {
@@ -378,7 +369,7 @@ fn hand_on(entries: &mut Vec<Entry>, word: &LockWord, segment: usize, policy: Po
         }
         entries.swap_remove(at);
         let Entry { stamp, exclusive, .. } = entry;
-        give(entries, word, LockRequest { segment, stamp, exclusive, shares: false, again: true });
+        give(entries, word, LockRequest { segment, stamp, exclusive, shares: false });
         states.grant(worker, segment);
     }
     if !entries.iter().any(|entry| entry.segment == segment) {

@@ -126,7 +126,7 @@ fn a_look_at_an_attempt_that_is_alive_finds_its_age() {
     );
 }
 
-/// What a waiter waits for is left free: the call reaches it wherever it is.
+/// A lock is left free for a waiter: the call reaches the waiter wherever it is.
 #[test]
 fn a_called_waiter_takes_what_was_left_free() {
     Model::new().needs(Part::UPDATES).check(|| {

@@ -43,7 +43,7 @@ impl Locked {
         if taken {
             return Ok(());
         }
-        let request = LockRequest { segment: SEGMENT, stamp, exclusive, shares, again: false };
+        let request = LockRequest { segment: SEGMENT, stamp, exclusive, shares };
         self.queues.acquire(|| limit, &self.word, request, self.policy, &self.states)
     }
 
