@@ -8,9 +8,9 @@ use crate::object::{Object, ObjectMeta};
 use crate::protocol::{ConflictCause, Protocol};
 use crate::structure::Observed;
 use crate::transaction::{Look, ReadValue, Transaction};
+use hotrow_sync::Arc;
 use std::fmt::Debug;
 use std::ops::Bound;
-use std::sync::Arc;
 
 /// Message of a panic: a read has succeeded without a value.
 pub(crate) const LOADED: &str = "a read that succeeds has loaded its value";
