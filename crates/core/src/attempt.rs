@@ -17,6 +17,7 @@ use crate::profile::{Isolation, Profile};
 use crate::protocol::{ConflictCause, ConflictTarget, Protocol};
 use crate::read_log::ReadLog;
 use crate::retained::{self, Holder, NOBODY};
+use crate::savepoint::Savepoints;
 use crate::structure::{Contradiction, Observed, StructureChange, StructureSet};
 use crate::users_code::{Panics, contained};
 use hotrow_sync::Arc;
@@ -83,9 +84,10 @@ pub struct Attempt<P: Protocol> {
     pub(crate) intentions: Intentions<P>,
     /// The operations enqueued for waiting workers to steal.
     pub(crate) graph: EnqueuedOperations<P>,
+    pub(crate) savepoints: Savepoints,
     structures: StructureSet,
     observers: Vec<NonNull<dyn Object<P>>>,
-    arena: Arena,
+    pub(crate) arena: Arena,
     pub(crate) worker: WorkerId,
     number: u32,
     /// True if its transaction makes no attempt after it.
@@ -142,6 +144,7 @@ impl<P: Protocol> Attempt<P> {
             operations: Operations::new(),
             intentions: Intentions::new(),
             graph: EnqueuedOperations::new(),
+            savepoints: Savepoints::new(),
             structures,
             observers: Vec::new(),
             arena: Arena::default(),
@@ -326,6 +329,7 @@ impl<P: Protocol> Attempt<P> {
     /// Forgets items, intentions and payloads. Pending writes have been consumed, or belong to another attempt.
     #[inline]
     fn forget(&mut self, panics: &mut Panics) {
+        self.savepoints.clear(self.pin.as_ref());
         self.forget_items();
         self.intentions.clear();
         self.operations.clear(panics);

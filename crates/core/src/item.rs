@@ -63,6 +63,9 @@ impl Flags {
     /// The pending write has been installed. Noted where writes are installed [one by one](crate::OneByOne), and where
     /// `debug_assertions` are on.
     pub(crate) const INSTALLED: Flags = Flags(2048);
+    /// The innermost part of the body that can be undone alone has made the pending write, or has saved it before it
+    /// changes it: see `savepoint.rs`.
+    pub(crate) const SAFE: Flags = Flags(8192);
 
     /// The flags that a protocol sets and clears. The others tell the type of an item's payload.
     const OF_PROTOCOLS: Flags = Flags(Self::READ.0 | Self::LOCKED.0);
@@ -80,6 +83,7 @@ const _: () = {
         Flags::RELEASE_AFTER_INSERTS,
         Flags::PAYLOAD,
         Flags::INSTALLED,
+        Flags::SAFE,
         Flags::DEFERRED,
         Flags::DEFERRED_WRITE,
         Flags::HELD_BACK,
@@ -239,12 +243,8 @@ impl<P: Protocol> Item<P> {
     /// The item [has a payload](Self::has_payload), of type `T`.
     #[inline(always)]
     pub unsafe fn payload<T>(&self) -> *const T {
-        if Payload::is_in_item::<P, T>() {
-            self.payload.0.as_ptr().cast()
-        } else {
-            // SAFETY: there is a payload, and one that is not in the item is a pointer.
-            unsafe { self.payload.0.assume_init() }.cast()
-        }
+        // SAFETY: the caller's promise.
+        unsafe { self.payload.address::<P, T>() }
     }
 
     /// As [`payload`](Self::payload), to be changed.
@@ -253,7 +253,7 @@ impl<P: Protocol> Item<P> {
     ///
     /// As for [`payload`](Self::payload), or the payload is of that size and will be written now.
     #[inline(always)]
-    pub(crate) unsafe fn payload_mut<T>(&mut self) -> *mut T {
+    pub unsafe fn payload_mut<T>(&mut self) -> *mut T {
         if Payload::is_in_item::<P, T>() {
             self.payload.0.as_mut_ptr().cast()
         } else {
@@ -338,6 +338,33 @@ impl Payload {
         !P::ALLOWS_STEALING && size_of::<T>() <= size_of::<Self>() && align_of::<T>() <= align_of::<Self>()
     }
 
+    /// Makes a payload, in the arena if it does not fit in an item.
+    pub(crate) fn of<P: Protocol, T>(value: T, arena: &Arena) -> Self {
+        let mut payload = Self(MaybeUninit::uninit());
+        let place = match Self::is_in_item::<P, T>() {
+            true => payload.0.as_mut_ptr().cast::<T>(),
+            false => payload.0.write(arena.allocate(Layout::new::<T>())).cast(),
+        };
+        // SAFETY: the word, or the room in the arena, is large enough and aligned, and nobody else's.
+        unsafe { place.write(value) };
+        payload
+    }
+
+    /// Returns the address of the value.
+    ///
+    /// # Safety
+    ///
+    /// The payload was made of a `T`.
+    #[inline(always)]
+    pub(crate) unsafe fn address<P: Protocol, T>(&self) -> *const T {
+        if Self::is_in_item::<P, T>() {
+            self.0.as_ptr().cast()
+        } else {
+            // SAFETY: a payload that is not in the item is a pointer.
+            unsafe { self.0.assume_init() }.cast()
+        }
+    }
+
     /// The address in the arena, under a protocol that allows stealing.
     pub(crate) fn shared<P: Protocol>(self) -> *mut u8 {
         debug_assert!(P::ALLOWS_STEALING);
@@ -352,6 +379,8 @@ pub struct Items<P: Protocol> {
     writes: Vec<ItemId>,
     index: AddressIndex,
     predicates: u32,
+    /// The flags of an item that is written for the first time.
+    new_write: u16,
 }
 
 /// The address of the segment of each item, for the index.
@@ -378,7 +407,8 @@ impl<P: Protocol> Items<P> {
     }
 
     fn with(slots: usize) -> Self {
-        Self { items: Vec::new(), writes: Vec::new(), index: AddressIndex::new(slots), predicates: 0 }
+        let index = AddressIndex::new(slots);
+        Self { items: Vec::new(), writes: Vec::new(), index, predicates: 0, new_write: Flags::WRITE.0 }
     }
 
     /// Forgets all items.
@@ -493,10 +523,31 @@ impl<P: Protocol> Items<P> {
     pub(crate) fn mark_write(&mut self, id: ItemId) -> &mut Item<P> {
         let item = &mut self.items[id.0 as usize];
         if !item.is(Flags::WRITE) {
-            item.mark_as(Flags::WRITE);
+            item.mark_as(Flags(self.new_write));
             self.writes.push(id);
         }
         item
+    }
+
+    /// Sets whether items that are written for the first time are [safe](Flags::SAFE).
+    pub(crate) fn mark_new_writes(&mut self, safe: bool) {
+        self.new_write = if safe { Flags::WRITE.0 | Flags::SAFE.0 } else { Flags::WRITE.0 };
+    }
+
+    /// Undoes the first write of each item behind the first `kept` writes. `undo` drops the pending write. The segments
+    /// that the attempt has made stay written.
+    pub(crate) fn undo_writes(&mut self, kept: usize, mut undo: impl FnMut(&mut Item<P>)) {
+        let mut undone = self.writes.split_off(kept);
+        for id in undone.iter().rev() {
+            let item = &mut self.items[id.position()];
+            undo(item);
+            if !item.is(Flags::INSERTED) {
+                item.unmark(Flags(Flags::WRITE.0 | Flags::CLEANUP.0 | Flags::RELEASE_AFTER_INSERTS.0));
+                item.tag = 0;
+            }
+        }
+        undone.retain(|id| self.items[id.position()].is(Flags::WRITE));
+        self.writes.append(&mut undone);
     }
 
     #[inline]

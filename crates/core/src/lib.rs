@@ -34,6 +34,7 @@ mod range;
 mod read_log;
 mod recorded;
 mod retained;
+mod savepoint;
 mod segment;
 mod statistics;
 mod structure;
@@ -65,6 +66,7 @@ pub use protocol::{
 pub use range::{RangeId, RangeLocks, RangeUse};
 pub use read_log::{LoggedRead, LoggedReads, ReadLog};
 pub use retained::{HolderKind, MemoryHolder, MemoryLimit, RetainedMemory, retained_bytes};
+pub use savepoint::{SavedWrite, Saver};
 pub use segment::Segment;
 pub use statistics::{HotKey, Statistics};
 pub use structure::{Observed, StructureChange, StructureVersion};

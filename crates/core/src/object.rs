@@ -5,6 +5,7 @@ use crate::history::WriteKind;
 use crate::item::Item;
 use crate::pin::Pin;
 use crate::protocol::Protocol;
+use crate::savepoint::{SavedWrite, Saver};
 use crate::structure::StructureVersion;
 use hotrow_sync::atomic::{Ordering, unfollowed::AtomicU32};
 use std::ptr::NonNull;
@@ -167,6 +168,21 @@ pub unsafe trait Object<P: Protocol>: Send + Sync {
     ///
     /// The item has a pending write of this object. Its segment is locked only if the protocol locked it.
     unsafe fn undo(&self, item: &mut Item<P>, pin: &Pin);
+
+    /// Saves an item's pending write, because a part of the body is about to change it that may be undone alone.
+    ///
+    /// # Safety
+    ///
+    /// The item has a pending write of this object.
+    unsafe fn save(&self, item: &Item<P>, saver: &Saver<'_, P>) -> SavedWrite;
+
+    /// Drops the pending write of an item, and gives it back the one that was [saved](Self::save) before; `None` if it had
+    /// none. Without one, a row that the attempt has inserted must count as deleted again. The item's predicate stays.
+    ///
+    /// # Safety
+    ///
+    /// The item has a pending write of this object. It was changed since it was saved.
+    unsafe fn restore(&self, item: &mut Item<P>, saved: Option<SavedWrite>, pin: &Pin);
 
     /// Cleans up after a commit or an abort, when nothing is locked any more: unlink, retire, rebalance.
     /// Called for items that asked for it ([`Transaction::want_cleanup`](crate::Transaction::want_cleanup))

@@ -123,7 +123,8 @@ impl<P: Protocol> Transaction<'_, P> {
     /// The operations here do so themselves; a datatype calls it where it changes a pending write in another way.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn record_change(&mut self, id: ItemId) {
-        if P::DEFERS && self.attempt.is_recorded() {
+        // From the first savepoint on, operations run in the order of the program, and what is undone is no change.
+        if P::DEFERS && self.attempt.is_recorded() && !self.attempt.savepoints.any {
             self.record_own(id, Log::change);
         }
     }
@@ -221,11 +222,12 @@ impl<P: Protocol> Transaction<'_, P> {
     /// Records that an insertion found its key free. The key's record is in the index, locked by this attempt.
     pub fn record_free_key(&mut self, meta: &ObjectMeta, key: &dyn Debug, bytes: &dyn Fn(&mut Vec<u8>)) {
         self.record_place();
+        let has_parts = self.attempt.savepoints.any;
         if let Some(log) = self.attempt.log() {
             let recorded = log.recorded_key(meta, &NamedKey { key, bytes });
             // No other attempt installs a version of the key while its new record is locked.
             log.read(&recorded, recorded.version(), ReadKind::Absent);
-            if P::DEFERS {
+            if P::DEFERS && !has_parts {
                 log.change(&recorded);
             }
         }

@@ -8,6 +8,7 @@ use crate::object::Object;
 use crate::operations::{Deferred, Input};
 use crate::pin::Pin;
 use crate::protocol::Protocol;
+use crate::savepoint::{SavedWrite, Saver};
 use crate::transaction::{ReadValue, Transaction};
 use hotrow_sync::prefetch::prefetch;
 use std::ptr::NonNull;
@@ -222,6 +223,31 @@ impl<T: Value, P: Protocol> Segment<T, P> {
         unsafe {
             let segment = Self::from_address(item.segment());
             segment.cell.install(item.payload::<Pending<T>>().read(), pin);
+        }
+    }
+
+    /// Saves the pending write of a segment, for the object's [`Object::save`].
+    ///
+    /// # Safety
+    ///
+    /// The item is for a segment of this type and has a pending write.
+    pub unsafe fn save(item: &Item<P>, saver: &Saver<'_, P>) -> SavedWrite {
+        // SAFETY: the caller's promise; a pending write of a segment has a payload of this type.
+        saver.value(T::Cell::pending(unsafe { &*item.payload::<Pending<T>>() }))
+    }
+
+    /// Gives an item a saved write again, or none, for the object's [`Object::restore`].
+    ///
+    /// # Safety
+    ///
+    /// As for [`save`](Self::save).
+    pub unsafe fn restore(item: &mut Item<P>, saved: Option<SavedWrite>, pin: &Pin) {
+        // SAFETY: as for `save`.
+        if let Some(pending) = unsafe { item.take_payload::<Pending<T>>() } {
+            T::Cell::discard(pending, pin);
+        }
+        if let Some(saved) = saved {
+            item.put_back(saved);
         }
     }
 

@@ -1,5 +1,6 @@
 //! The smallest protocol and the smallest object, for this crate's own tests.
 
+use crate::savepoint::{SavedWrite, Saver};
 use crate::{
     Absent, Attempt, ConflictCause, Item, ItemId, Object, ObjectMeta, Pin, Prepared, Protocol, Variant,
     Variants,
@@ -90,4 +91,10 @@ unsafe impl Object<Unprotected> for Silent {
     }
     unsafe fn install(&self, _: &mut Item<Unprotected>, _: &Pin) {}
     unsafe fn undo(&self, _: &mut Item<Unprotected>, _: &Pin) {}
+    unsafe fn save(&self, _: &Item<Unprotected>, saver: &Saver<'_, Unprotected>) -> SavedWrite {
+        saver.nothing()
+    }
+    unsafe fn restore(&self, item: &mut Item<Unprotected>, saved: Option<SavedWrite>, _: &Pin) {
+        saved.into_iter().for_each(|saved| item.put_back(saved));
+    }
 }

@@ -440,6 +440,7 @@ impl<'w, P: Protocol> Transaction<'w, P> {
         let id = unsafe { self.item(object, segment) };
         self.settle_before(id)?;
         if self.attempt.items.get(id).is(Flags::WRITE) {
+            self.save(id);
             self.record_change(id);
             return Ok((id, None));
         }
@@ -472,6 +473,7 @@ impl<'w, P: Protocol> Transaction<'w, P> {
         let id = unsafe { self.item(object, segment) };
         self.settle_before(id)?;
         if self.attempt.items.get(id).is(Flags::WRITE) {
+            self.save(id);
             self.record_change(id);
             return Ok((id, true));
         }

@@ -418,6 +418,39 @@
 //! assert!(matches!(refused, Err(Error::Rollback(_))));
 //! ```
 //!
+//! An error of the body undoes all that it has done. A part of a body that may fail alone runs behind a
+//! [`savepoint`](Transaction::savepoint): if it returns an error, its writes are undone, and the body goes on. Do this with
+//! every error that the body does not pass up; if it is only caught, what was written before it stays.
+//! [`or_else`](Transaction::or_else) runs another part in its stead. What the part has read still counts, because the body goes
+//! on as it does only for that reason.
+//!
+//! ```
+//! use hotrow::{Abort, Engine, Error, Occ, Table};
+//!
+//! # #[derive(Debug)]
+//! # enum Refused { SoldOut, Aborted }
+//! # impl From<Abort> for Refused { fn from(_: Abort) -> Self { Refused::Aborted } }
+//! let engine = Engine::<Occ>::new();
+//! let seats = Table::<[u8; 7], u32, Occ>::hash(&engine, "free seats", 2);
+//! seats.bulk_insert(*b"stalls ", 0);
+//! seats.bulk_insert(*b"balcony", 3);
+//! let ordered = Table::<u64, [u8; 7], Occ>::hash(&engine, "orders", 100);
+//!
+//! let took = engine.try_run(|tx| {
+//!     let mut order = |tx: &mut hotrow::Transaction<'_, Occ>, place: [u8; 7]| {
+//!         assert!(ordered.insert(tx, 1, place)?);
+//!         let left = seats.update(tx, &place, |free| std::mem::replace(free, free.saturating_sub(1)))?;
+//!         if left == Some(0) { Err(Refused::SoldOut) } else { Ok(place) }
+//!     };
+//!     match tx.savepoint(|tx| order(tx, *b"stalls "))? {
+//!         Err(Refused::SoldOut) => order(tx, *b"balcony"), // The first order of the two is gone.
+//!         taken => taken,
+//!     }
+//! });
+//! assert!(matches!(took, Ok(place) if place == *b"balcony"));
+//! assert_eq!(engine.run(|tx| ordered.get(tx, &1)), Ok(Some(*b"balcony")));
+//! ```
+//!
 //! A replaced value stays in memory until every transaction that was open at that time has ended, whatever its
 //! engine, so one long transaction makes the process grow. [`Engine::retained_memory`] returns how much is retained
 //! and by which transaction. [`Engine::set_retained_bytes_max`] sets a limit. Above it, transactions that write wait

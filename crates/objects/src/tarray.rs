@@ -2,8 +2,8 @@
 
 use hotrow_core::operations::Operand;
 use hotrow_core::{
-    Abort, Deferred, Engine, EpochBox, Input, Item, Misuse, Object, ObjectMeta, Pin, Protocol, Segment,
-    Transaction, Value, contained,
+    Abort, Deferred, Engine, EpochBox, Input, Item, Misuse, Object, ObjectMeta, Pin, Protocol, SavedWrite,
+    Saver, Segment, Transaction, Value, contained,
 };
 use std::ptr::NonNull;
 
@@ -222,5 +222,15 @@ unsafe impl<T: Value, P: Protocol> Object<P> for Shared<T, P> {
     unsafe fn undo(&self, item: &mut Item<P>, pin: &Pin) {
         // SAFETY: the caller's promise, passed on.
         unsafe { Segment::<T, P>::undo(item, pin) };
+    }
+
+    unsafe fn save(&self, item: &Item<P>, saver: &Saver<'_, P>) -> SavedWrite {
+        // SAFETY: the caller's promise, passed on.
+        unsafe { Segment::<T, P>::save(item, saver) }
+    }
+
+    unsafe fn restore(&self, item: &mut Item<P>, saved: Option<SavedWrite>, pin: &Pin) {
+        // SAFETY: the caller's promise, passed on.
+        unsafe { Segment::<T, P>::restore(item, saved, pin) };
     }
 }

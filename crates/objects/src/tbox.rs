@@ -9,8 +9,8 @@
 
 use hotrow_core::operations::Operand;
 use hotrow_core::{
-    Abort, Deferred, Engine, EpochBox, Input, Item, Object, ObjectMeta, Pin, Protocol, Segment, Transaction,
-    Value,
+    Abort, Deferred, Engine, EpochBox, Input, Item, Object, ObjectMeta, Pin, Protocol, SavedWrite, Saver,
+    Segment, Transaction, Value,
 };
 use std::ptr::NonNull;
 
@@ -186,5 +186,15 @@ unsafe impl<T: Value, P: Protocol> Object<P> for Shared<T, P> {
     unsafe fn undo(&self, item: &mut Item<P>, pin: &Pin) {
         // SAFETY: the caller's promise, passed on.
         unsafe { Segment::<T, P>::undo(item, pin) };
+    }
+
+    unsafe fn save(&self, item: &Item<P>, saver: &Saver<'_, P>) -> SavedWrite {
+        // SAFETY: the caller's promise, passed on.
+        unsafe { Segment::<T, P>::save(item, saver) }
+    }
+
+    unsafe fn restore(&self, item: &mut Item<P>, saved: Option<SavedWrite>, pin: &Pin) {
+        // SAFETY: the caller's promise, passed on.
+        unsafe { Segment::<T, P>::restore(item, saved, pin) };
     }
 }

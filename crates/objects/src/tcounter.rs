@@ -22,7 +22,7 @@
 use hotrow_core::operations::Operand;
 use hotrow_core::{
     Abort, Access, Deferred, Engine, EpochBox, Input, Item, ItemId, Object, ObjectMeta, Pin, Protocol,
-    Reason, Transaction,
+    Reason, SavedWrite, Saver, Transaction,
 };
 use hotrow_sync::atomic::{AtomicU64, Ordering};
 use std::ptr::NonNull;
@@ -343,6 +343,21 @@ unsafe impl<P: Protocol> Object<P> for Shared<P> {
     }
 
     unsafe fn undo(&self, _item: &mut Item<P>, _pin: &Pin) {}
+
+    unsafe fn save(&self, item: &Item<P>, saver: &Saver<'_, P>) -> SavedWrite {
+        // SAFETY: the item has a pending write of this object.
+        saver.plain(unsafe { &*item.payload::<Kept>() })
+    }
+
+    /// The range stays: the body goes on as it does because of all tests.
+    unsafe fn restore(&self, item: &mut Item<P>, saved: Option<SavedWrite>, _: &Pin) {
+        // SAFETY: as in `save`, and so is what was saved.
+        unsafe {
+            let before = saved.map_or(Kept::NOTHING, |saved| saved.plain::<P, Kept>());
+            let kept = &mut *item.payload_mut::<Kept>();
+            *kept = Kept { set: before.set, delta: before.delta, ..*kept };
+        }
+    }
 
     unsafe fn predicate_holds(&self, item: &Item<P>) -> bool {
         // SAFETY: the item has a predicate of this object.

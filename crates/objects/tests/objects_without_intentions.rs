@@ -2,8 +2,8 @@
 //! place in line like everybody, held until the commit.
 
 use hotrow_core::{
-    Abort, Counter, Engine, EpochBox, Item, Object, ObjectMeta, Pin, Protocol, RetryPolicy, Segment,
-    Transaction, Variants as _,
+    Abort, Counter, Engine, EpochBox, Item, Object, ObjectMeta, Pin, Protocol, RetryPolicy, SavedWrite,
+    Saver, Segment, Transaction, Variants as _,
 };
 use hotrow_objects::TBox;
 use hotrow_protocols::Drp;
@@ -62,6 +62,16 @@ unsafe impl<P: Protocol> Object<P> for Shared<P> {
     unsafe fn undo(&self, item: &mut Item<P>, pin: &Pin) {
         // SAFETY: the caller's promise, passed on.
         unsafe { Segment::<u64, P>::undo(item, pin) };
+    }
+
+    unsafe fn save(&self, item: &Item<P>, saver: &Saver<'_, P>) -> SavedWrite {
+        // SAFETY: the caller's promise, passed on.
+        unsafe { Segment::<u64, P>::save(item, saver) }
+    }
+
+    unsafe fn restore(&self, item: &mut Item<P>, saved: Option<SavedWrite>, pin: &Pin) {
+        // SAFETY: the caller's promise, passed on.
+        unsafe { Segment::<u64, P>::restore(item, saved, pin) };
     }
 }
 

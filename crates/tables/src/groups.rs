@@ -5,7 +5,7 @@
 //! [`GROUPS`] share one. A group of a [queue](crate::queue) has a second segment, for its head.
 
 use crossbeam_utils::CachePadded;
-use hotrow_core::{EngineId, Item, Object, ObjectMeta, Pin, Protocol};
+use hotrow_core::{EngineId, Item, Object, ObjectMeta, Pin, Protocol, SavedWrite, Saver};
 use hotrow_sync::OnceLock;
 use hotrow_sync::atomic::{AtomicU64, Ordering};
 use std::ptr::NonNull;
@@ -97,4 +97,14 @@ unsafe impl<P: Protocol> Object<P> for Groups<P> {
     }
 
     unsafe fn undo(&self, _: &mut Item<P>, _: &Pin) {}
+
+    unsafe fn save(&self, _: &Item<P>, saver: &Saver<'_, P>) -> SavedWrite {
+        saver.nothing()
+    }
+
+    unsafe fn restore(&self, item: &mut Item<P>, saved: Option<SavedWrite>, _: &Pin) {
+        if let Some(saved) = saved {
+            item.put_back(saved);
+        }
+    }
 }

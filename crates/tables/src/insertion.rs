@@ -72,6 +72,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         id: ItemId,
         row: &R,
     ) -> Result<bool, Abort> {
+        tx.save(id);
         let pending = R::Cell::pend(row.clone());
         match tx.tag(id) {
             tag::DELETE => {

@@ -29,8 +29,8 @@ use crate::secondary::MaintainedIndex;
 use foldhash::fast::FixedState;
 use hotrow_core::history::WriteKind;
 use hotrow_core::{
-    Cell, EngineId, Item, Object, ObjectMeta, Observed, Pin, Protocol, StructureChange, StructureVersion,
-    Transaction, Value, contained,
+    Cell, EngineId, Item, Object, ObjectMeta, Observed, Pin, Protocol, SavedWrite, Saver, StructureChange,
+    StructureVersion, Transaction, Value, contained,
 };
 use std::hash::BuildHasher;
 use std::marker::PhantomData;
@@ -423,6 +423,38 @@ unsafe impl<K: Key, R: Value, P: Protocol> Object<P> for Shared<K, R, P> {
         }
         // SAFETY: an attempt that is undone has installed nothing.
         unsafe { discard_payload::<R, P>(item, pin) };
+    }
+
+    unsafe fn save(&self, item: &Item<P>, saver: &Saver<'_, P>) -> SavedWrite {
+        match item.tag() {
+            // SAFETY: an update has a payload of this type.
+            tag::UPDATE => saver.value(R::Cell::pending(unsafe { &*item.payload::<Pending<R>>() })),
+            // SAFETY: as in `install`; the attempt holds the lock of a record that it made, so nothing is installed.
+            tag::INSERTED => saver.value(unsafe { Record::<K, R, P>::at(item.segment()).row() }),
+            _ => saver.nothing(),
+        }
+    }
+
+    unsafe fn restore(&self, item: &mut Item<P>, saved: Option<SavedWrite>, pin: &Pin) {
+        // SAFETY: payloads of records are of this type.
+        unsafe {
+            if let Some(pending) = item.take_payload::<Pending<R>>() {
+                R::Cell::discard(pending, pin);
+            }
+        }
+        match saved {
+            Some(saved) => item.put_back(saved),
+            // SAFETY: such an item has no payload.
+            None if item.tag() == tag::INSERTED => unsafe { item.set_tag(tag::INSERTED_DELETED) },
+            None => {}
+        }
+        if item.tag() == tag::INSERTED
+            // SAFETY: saved as a payload of this type.
+            && let Some(row) = unsafe { item.take_payload::<Pending<R>>() }
+        {
+            // SAFETY: this attempt made the record and holds its lock.
+            unsafe { Record::<K, R, P>::at(item.segment()).install(row, pin) };
+        }
     }
 
     #[inline]

@@ -3,7 +3,8 @@
 //! an object whose predicate each of them looks at.
 
 use hotrow_core::{
-    Abort, Engine, EpochBox, Item, Object, ObjectMeta, Pin, Protocol, RetryPolicy, Segment, Transaction,
+    Abort, Engine, EpochBox, Item, Object, ObjectMeta, Pin, Protocol, RetryPolicy, SavedWrite, Saver,
+    Segment, Transaction,
 };
 use hotrow_protocols::{Drp, Tl2};
 use hotrow_sync::atomic::{AtomicU64, Ordering};
@@ -65,6 +66,14 @@ unsafe impl<P: Protocol> Object<P> for Watched<P> {
     }
 
     unsafe fn undo(&self, _: &mut Item<P>, _: &Pin) {
+        unreachable!("nothing writes it");
+    }
+
+    unsafe fn save(&self, _: &Item<P>, _: &Saver<'_, P>) -> SavedWrite {
+        unreachable!("nothing writes it");
+    }
+
+    unsafe fn restore(&self, _: &mut Item<P>, _: Option<SavedWrite>, _: &Pin) {
         unreachable!("nothing writes it");
     }
 

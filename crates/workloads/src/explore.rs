@@ -122,6 +122,7 @@ impl Drawn {
                 ops,
                 write_share,
                 rollback_share: 0.1,
+                part_share: 0.05,
                 panic_share: 0.02,
                 // The scheduler alone switches cores.
                 yield_share: 0.0,

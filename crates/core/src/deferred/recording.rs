@@ -151,7 +151,7 @@ impl<P: Protocol> Transaction<'_, P> {
     /// Ends an attempt in which an intention has deferred an operation that cannot be a part of it. The next attempt
     /// defers nothing.
     #[cold]
-    pub(super) fn start_over(&mut self, item: Option<ItemId>) -> Abort {
+    pub(crate) fn start_over(&mut self, item: Option<ItemId>) -> Abort {
         match item.or(self.execution.running).or_else(|| self.attempt.items.ids().next()) {
             Some(item) => self.lose(ConflictCause::item(Reason::Undeclared, item)),
             None => self.misuse(Misuse::UnknownInput),

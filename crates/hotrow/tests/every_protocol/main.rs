@@ -40,6 +40,7 @@ mod range_locks;
 mod ranges;
 mod reclamation;
 mod replacements;
+mod savepoints;
 mod schedules;
 mod secondary_indexes;
 mod soundness;

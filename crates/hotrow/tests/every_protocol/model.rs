@@ -1,4 +1,4 @@
-//! Random transactions, committed and rolled back, compared with a `BTreeMap`.
+//! Random transactions, committed, rolled back, and undone in part, compared with a `BTreeMap`.
 
 use crate::support;
 use crate::support::for_each_protocol;
@@ -49,6 +49,31 @@ impl<K: Key + Copy, R: Value + PartialEq + std::fmt::Debug, P: Protocol> Compare
         Ok(())
     }
 
+    /// One random operation on both, or several in a part that may be undone.
+    fn step(
+        &self,
+        tx: &mut Transaction<'_, P>,
+        model: &mut Model<K, R>,
+        random: &mut Random,
+        depth: u32,
+    ) -> Result<(), Abort> {
+        if depth == 3 || !random.chance(0.1) {
+            return self.operate(tx, model, random);
+        }
+        let (before, undone) = (model.clone(), random.chance(0.5));
+        let part = tx.savepoint(|tx| {
+            for _ in 0..random.between(1, 8) {
+                self.step(tx, model, random, depth + 1)?;
+            }
+            if undone { Err(Abort::rollback()) } else { Ok(()) }
+        })?;
+        assert_eq!(part.is_err(), undone);
+        if undone {
+            *model = before;
+        }
+        Ok(())
+    }
+
     fn scan(
         &self,
         tx: &mut Transaction<'_, P>,
@@ -88,7 +113,7 @@ impl<K: Key + Copy, R: Value + PartialEq + std::fmt::Debug, P: Protocol> Compare
                 random = start.clone();
                 let mut changed = model.clone();
                 for _ in 0..operations {
-                    self.operate(tx, &mut changed, &mut random)?;
+                    self.step(tx, &mut changed, &mut random, 0)?;
                 }
                 if commits { Ok(changed) } else { Err(Abort::rollback()) }
             });

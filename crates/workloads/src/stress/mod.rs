@@ -8,7 +8,7 @@
 //! - deferred operations on boxes, the array and rows, alone or among others, with keys from earlier operations,
 //!   forced values, requirements that fail, and intentions that panic;
 //! - pairs of objects that are always written together, and transactions that fail if they find them different;
-//! - transactions that roll back, bodies that panic, and threads that yield in the middle.
+//! - transactions that roll back, or undo a part of what they did; bodies that panic, and threads that yield in the middle.
 //!
 //! `hotrow check` judges its recorded histories (`--record`). Its own checks examine the values, which a history
 //! does not show.
@@ -25,9 +25,10 @@ pub use options::StressOptions;
 use crate::workload::{Check, End, Ran, Workload};
 use hotrow::sync::random::Random;
 use hotrow::sync::thread;
-use hotrow::{Abort, Error, Protocol, Worker};
+use hotrow::{Abort, Error, Protocol, Transaction, Worker};
 use objects::Objects;
 use operation::{Operation, PLANNED, Temper};
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use twins::DIFFERENT;
 use values::ReadDigest;
@@ -41,6 +42,8 @@ pub struct Stress<P: Protocol> {
 /// One worker's next transaction, and its counts so far.
 pub struct StressClient {
     random: Random,
+    /// Draws the parts.
+    parts: Random,
     plan: Plan,
     /// Sum of the committed increments of each counter.
     added: Vec<i64>,
@@ -54,12 +57,45 @@ struct Plan {
     operations: Vec<(Operation, bool)>,
     /// Number of the operation before which the transaction ends early, and the kind of end.
     end: Option<(usize, Early)>,
+    /// The operations that are a part of their own, and its end.
+    part: Option<(Range<usize>, PartEnd)>,
+}
+
+/// The end of a part of a transaction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum PartEnd {
+    Kept,
+    Failed,
+    Panicked,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Early {
     RollBack,
     Panic,
+}
+
+/// Runs operations as a part of a transaction that ends like this.
+fn run_part<P: Protocol>(
+    tx: &mut Transaction<'_, P>,
+    end: PartEnd,
+    run: impl FnOnce(&mut Transaction<'_, P>) -> Result<(), Abort>,
+) -> Result<(), Abort> {
+    let part = catch_unwind(AssertUnwindSafe(|| {
+        tx.savepoint(|tx| {
+            run(tx)?;
+            match end {
+                PartEnd::Kept => Ok(()),
+                PartEnd::Failed => Err(Abort::rollback()),
+                PartEnd::Panicked => resume_unwind(Box::new(Planned)),
+            }
+        })
+    }));
+    match part {
+        Ok(part) => part.map(drop),
+        Err(panic) if end == PartEnd::Panicked && panic.is::<Planned>() => Ok(()),
+        Err(panic) => resume_unwind(panic),
+    }
 }
 
 /// Payload of a planned panic in a body.
@@ -75,6 +111,7 @@ impl<P: Protocol> Workload<P> for Stress<P> {
     fn client(&self, worker: usize, _workers: usize, seed: u64) -> StressClient {
         StressClient {
             random: Random::stream(seed, worker as u64),
+            parts: Random::stream(!seed, worker as u64),
             plan: Plan::default(),
             added: vec![0; self.options.keys as usize],
             torn: 0,
@@ -82,8 +119,9 @@ impl<P: Protocol> Workload<P> for Stress<P> {
     }
 
     fn prepare(&self, client: &mut StressClient) {
-        let StressOptions { keys, ops, write_share, rollback_share, panic_share, yield_share } = self.options;
-        let StressClient { random, plan, .. } = client;
+        let StressOptions { keys, ops, write_share, rollback_share, part_share, panic_share, yield_share } =
+            self.options;
+        let StressClient { random, parts, plan, .. } = client;
         let count = random.between(1, ops.into()) as usize;
         let temper = Temper::draw(random);
         plan.operations.clear();
@@ -99,6 +137,16 @@ impl<P: Protocol> Workload<P> for Stress<P> {
             None
         };
         plan.end = early.map(|early| (random.below(count as u64 + 1) as usize, early));
+        plan.part = (early.is_none() && parts.chance(part_share)).then(|| {
+            let from = parts.below(count as u64) as usize;
+            let to = parts.between(from as u64 + 1, count as u64) as usize;
+            let end = match parts.below(4) {
+                0 => PartEnd::Kept,
+                1 => PartEnd::Panicked,
+                _ => PartEnd::Failed,
+            };
+            (from..to, end)
+        });
     }
 
     fn run_one(&self, worker: &mut Worker<P>, client: &mut StressClient) -> Ran {
@@ -115,21 +163,38 @@ impl<P: Protocol> Workload<P> for Stress<P> {
                     Some((place, Early::Panic)) if place == at => resume_unwind(Box::new(Planned)),
                     _ => Ok(()),
                 };
-                for (at, (operation, yields)) in plan.operations.iter().enumerate() {
-                    end(at)?;
-                    operation.run(&self.objects, tx, &mut seen)?;
-                    if *yields {
-                        thread::yield_now();
+                let mut run = |tx: &mut Transaction<'_, P>, range: Range<usize>| {
+                    for (at, (operation, yields)) in plan.operations[range.clone()].iter().enumerate() {
+                        end(range.start + at)?;
+                        operation.run(&self.objects, tx, &mut seen)?;
+                        if *yields {
+                            thread::yield_now();
+                        }
+                    }
+                    Ok(())
+                };
+                let all = 0..plan.operations.len();
+                match plan.part.clone() {
+                    None => run(tx, all.clone())?,
+                    Some((range, part_end)) => {
+                        run(tx, 0..range.start)?;
+                        let rest = range.end..all.end;
+                        run_part(tx, part_end, |tx| run(tx, range))?;
+                        run(tx, rest)?;
                     }
                 }
-                end(plan.operations.len())
+                end(all.end)
             })
         }));
         *torn += seen.torn;
         let end = match ran {
             Ok(Ok(())) => {
-                for (operation, _) in &plan.operations {
-                    if let Some((counter, amount)) = operation.added() {
+                let undone = match &plan.part {
+                    Some((range, PartEnd::Failed | PartEnd::Panicked)) => range.clone(),
+                    _ => 0..0,
+                };
+                for (at, (operation, _)) in plan.operations.iter().enumerate() {
+                    if let Some((counter, amount)) = operation.added().filter(|_| !undone.contains(&at)) {
                         added[counter] = added[counter].wrapping_add(amount);
                     }
                 }

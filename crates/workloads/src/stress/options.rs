@@ -20,6 +20,8 @@ pub struct StressOptions {
     pub write_share: f64,
     /// Share of transactions that roll back at a random point.
     pub rollback_share: f64,
+    /// Share of the other transactions of which a part has a savepoint of its own, and is undone in three of four cases.
+    pub part_share: f64,
     /// Share of transactions whose body panics at a random point.
     pub panic_share: f64,
     /// Share of operations after which the thread yields.
@@ -28,7 +30,15 @@ pub struct StressOptions {
 
 impl Default for StressOptions {
     fn default() -> Self {
-        Self { keys: 8, ops: 8, write_share: 0.5, rollback_share: 0.05, panic_share: 0.01, yield_share: 0.02 }
+        Self {
+            keys: 8,
+            ops: 8,
+            write_share: 0.5,
+            rollback_share: 0.05,
+            part_share: 0.1,
+            panic_share: 0.01,
+            yield_share: 0.02,
+        }
     }
 }
 
@@ -69,6 +79,12 @@ impl WorkloadDefinition for StressOptions {
                 summary: "The share of transactions that roll back, from 0 to 1",
             },
             OptionInfo {
+                name: "part-share",
+                value: "S",
+                default: "0.1",
+                summary: "The share of transactions with a part that may be undone alone, from 0 to 1",
+            },
+            OptionInfo {
                 name: "panic-share",
                 value: "S",
                 default: "0.01",
@@ -91,6 +107,7 @@ impl WorkloadDefinition for StressOptions {
             ops: values.number("ops", 1..=10_000)?,
             write_share: values.number("write-share", 0.0..=1.0)?,
             rollback_share: values.number("rollback-share", 0.0..=1.0)?,
+            part_share: values.number("part-share", 0.0..=1.0)?,
             panic_share: values.number("panic-share", 0.0..=1.0)?,
             yield_share: values.number("yield-share", 0.0..=1.0)?,
         })
@@ -128,7 +145,7 @@ mod tests {
 
     #[test]
     fn a_share_is_at_most_all() {
-        for name in ["write-share", "rollback-share", "panic-share", "yield-share"] {
+        for name in ["write-share", "rollback-share", "part-share", "panic-share", "yield-share"] {
             let words = parsed::<StressOptions>(&[(name, "1.1")]).unwrap_err().to_string();
             assert_eq!(words, format!("--{name} 1.1: expected a number from 0 to 1"));
         }

@@ -33,6 +33,7 @@ impl Batch {
             ops: [2, 4, 8, 16][random.below(4) as usize],
             write_share: [0.1, 0.3, 0.5, 0.9][random.below(4) as usize],
             rollback_share: 0.05,
+            part_share: 0.1,
             panic_share: 0.01,
             yield_share: [0.0, 0.02, 0.2][random.below(3) as usize],
         };

@@ -1,0 +1,341 @@
+//! Savepoints: a part of a body can be undone alone.
+//!
+//! # What is undone
+//!
+//! A part that fails leaves no pending write: each item has the one again that it had when the part began, or none. A row
+//! that the part has inserted counts as inserted and deleted. The rest stays: what the part has read is validated with
+//! all other reads, because the body may go on as it does only because of what it has seen there. Locks are held to the end
+//! of the attempt, too (strict two-phase locking).
+//!
+//! # How
+//!
+//! Pending writes change in two places only. An item is [marked](crate::item::Items::mark_write) as written for the first
+//! time: a part undoes all items that were so marked since it began, which are the last ones in the list of writes. Or an
+//! operation is about to change a pending write: if it was made before the innermost part began, the object
+//! [saves](crate::Object::save) a copy of it first. Flag `SAFE` marks the items for which neither is to be done any more.
+//!
+//! A savepoint costs nothing where there is none, and a copy of each earlier pending write that a part changes.
+//!
+//! Where operations are [deferred](crate::deferred), there is no point in the program at which all before it has happened and
+//! nothing behind it. So the first savepoint of an attempt ends deferring: an attempt that has deferred operations already
+//! is made again, and runs them at once.
+
+use crate::abort::Abort;
+use crate::arena::Arena;
+use crate::attempt::Attempt;
+use crate::cell::{Cell, Value};
+use crate::item::{Flags, Item, ItemId, Items, Payload};
+use crate::pin::Pin;
+use crate::protocol::Protocol;
+use crate::transaction::Transaction;
+use crate::users_code::contained;
+
+/// An item's pending write as it was when a part of the body began, with the item's tag.
+///
+/// An object makes it in [`Object::save`](crate::Object::save), and gets it back in
+/// [`Object::restore`](crate::Object::restore).
+#[must_use]
+pub struct SavedWrite {
+    payload: Option<Payload>,
+    discard: unsafe fn(Payload, &Pin),
+    flags: u16,
+    tag: u16,
+}
+
+/// Makes [`SavedWrite`]s in the attempt's memory.
+pub struct Saver<'a, P: Protocol> {
+    item: &'a Item<P>,
+    arena: &'a Arena,
+}
+
+impl<P: Protocol> Saver<'_, P> {
+    /// Saves a pending write that has no payload.
+    pub fn nothing(&self) -> SavedWrite {
+        self.saved(None, |_, _| ())
+    }
+
+    /// Saves a payload of plain data.
+    pub fn plain<T: Copy + 'static>(&self, payload: &T) -> SavedWrite {
+        self.saved(Some(Payload::of::<P, T>(*payload, self.arena)), |_, _| ())
+    }
+
+    /// Saves a value as a payload that can be installed: a [`Cell::Pending`] of its type.
+    pub fn value<T: Value>(&self, value: &T) -> SavedWrite {
+        /// # Safety
+        ///
+        /// The payload holds a pending `T`, which is used nowhere else.
+        unsafe fn discard<P: Protocol, T: Value>(payload: Payload, pin: &Pin) {
+            // SAFETY: the caller's promise.
+            T::Cell::discard(unsafe { payload.address::<P, <T::Cell as Cell<T>>::Pending>().read() }, pin);
+        }
+        let pending = T::Cell::pend(value.clone());
+        self.saved(Some(Payload::of::<P, _>(pending, self.arena)), discard::<P, T>)
+    }
+
+    fn saved(&self, payload: Option<Payload>, discard: unsafe fn(Payload, &Pin)) -> SavedWrite {
+        SavedWrite { payload, discard, flags: self.item.flags & Flags::CLEANUP.0, tag: self.item.tag }
+    }
+}
+
+impl SavedWrite {
+    /// Drops it.
+    fn discard(self, pin: &Pin) {
+        if let Some(payload) = self.payload {
+            // SAFETY: made together with its function, and consumed here.
+            unsafe { (self.discard)(payload, pin) };
+        }
+    }
+
+    /// Returns a payload of plain data.
+    ///
+    /// # Safety
+    ///
+    /// It was saved with a payload of this type.
+    pub unsafe fn plain<P: Protocol, T: Copy>(self) -> T {
+        // SAFETY: the caller's promise.
+        unsafe { self.payload.expect("saved with a payload").address::<P, T>().read() }
+    }
+}
+
+impl<P: Protocol> Item<P> {
+    /// Takes the payload out of the item, which has none afterwards; `None` if it had none.
+    ///
+    /// # Safety
+    ///
+    /// The payload, if there is one, is of type `T`.
+    #[inline]
+    pub unsafe fn take_payload<T>(&mut self) -> Option<T> {
+        if !self.has_payload() {
+            return None;
+        }
+        self.unmark(Flags::PAYLOAD);
+        // SAFETY: there is a payload, of this type by the caller's promise, and it is not used again.
+        Some(unsafe { self.payload::<T>().read() })
+    }
+
+    /// Gives the item a saved write again. It must have no payload.
+    pub fn put_back(&mut self, saved: SavedWrite) {
+        debug_assert!(!self.has_payload(), "the later payload was taken out");
+        let SavedWrite { payload, flags, tag, .. } = saved;
+        self.unmark(Flags::CLEANUP);
+        self.mark_as(Flags(flags));
+        self.tag = tag;
+        if let Some(payload) = payload {
+            self.mark_as(Flags::PAYLOAD);
+            self.payload = payload;
+        }
+    }
+
+    /// Sets the datatype's own mark.
+    ///
+    /// # Safety
+    ///
+    /// The item is the caller's object's, and that object's functions can work with this tag and the item's payload.
+    pub unsafe fn set_tag(&mut self, tag: u16) {
+        self.tag = tag;
+    }
+}
+
+/// The parts of the body that are running, and what they have saved.
+pub(crate) struct Savepoints {
+    /// The innermost part is the last one.
+    parts: Vec<Part>,
+    saved: Vec<(ItemId, SavedWrite)>,
+    /// True if the attempt has ever opened one.
+    pub(crate) any: bool,
+}
+
+/// A running part: the number of writes, and of saved writes, when it began.
+#[derive(Clone, Copy)]
+struct Part {
+    writes: usize,
+    saved: usize,
+}
+
+impl Savepoints {
+    pub(crate) fn new() -> Self {
+        Self { parts: Vec::new(), saved: Vec::new(), any: false }
+    }
+
+    /// True if a part is running.
+    #[inline(always)]
+    pub(crate) fn is_open(&self) -> bool {
+        !self.parts.is_empty()
+    }
+
+    /// Forgets the parts of an attempt that was undone as a whole.
+    #[inline]
+    pub(crate) fn clear(&mut self, pin: Option<&Pin>) {
+        if self.any {
+            self.any = false;
+            self.parts.clear();
+            for (_, saved) in self.saved.drain(..) {
+                // Without a pin the attempt was leaked, and its payloads with it.
+                if let Some(pin) = pin {
+                    saved.discard(pin);
+                }
+            }
+        }
+    }
+}
+
+/// Marks the items of the innermost part as `SAFE`, or no longer.
+fn mark_safe<P: Protocol>(items: &mut Items<P>, points: &Savepoints, safe: bool) {
+    if let Some(part) = points.parts.last() {
+        let mark = |item: &mut Item<P>| {
+            if safe { item.mark_as(Flags::SAFE) } else { item.unmark(Flags::SAFE) }
+        };
+        items.writes_mut().skip(part.writes).for_each(|(_, item)| mark(item));
+        points.saved[part.saved..].iter().for_each(|(id, _)| mark(items.get_mut(*id)));
+    }
+    items.mark_new_writes(safe && points.is_open());
+}
+
+impl<P: Protocol> Attempt<P> {
+    fn open_part(&mut self) {
+        let Self { items, savepoints, .. } = self;
+        mark_safe(items, savepoints, false);
+        let part = Part { writes: items.writes().len(), saved: savepoints.saved.len() };
+        savepoints.parts.push(part);
+        savepoints.any = true;
+        mark_safe(items, savepoints, true);
+    }
+
+    /// Ends a part whose changes stay.
+    fn keep_part(&mut self) {
+        let Self { items, savepoints, pin, .. } = self;
+        mark_safe(items, savepoints, false);
+        let Some(part) = savepoints.parts.pop() else { return };
+        let inner = savepoints.saved.split_off(part.saved);
+        mark_safe(items, savepoints, true);
+        for (id, saved) in inner {
+            // The part around it has an earlier copy, or has made the write itself, or there is no part around it.
+            if savepoints.is_open() && !items.get(id).is(Flags::SAFE) {
+                items.get_mut(id).mark_as(Flags::SAFE);
+                savepoints.saved.push((id, saved));
+            } else if let Some(pin) = pin {
+                saved.discard(pin);
+            }
+        }
+    }
+
+    /// Ends a part whose changes are undone.
+    fn undo_part(&mut self) {
+        let Self { items, savepoints, pin, .. } = self;
+        mark_safe(items, savepoints, false);
+        let (Some(part), Some(pin)) = (savepoints.parts.pop(), pin.as_ref()) else { return };
+        for (id, saved) in savepoints.saved.drain(part.saved..).rev() {
+            restore(items.get_mut(id), Some(saved), pin);
+        }
+        items.undo_writes(part.writes, |item| restore(item, None, pin));
+        mark_safe(items, savepoints, true);
+    }
+
+    /// Saves the pending write of an item that is about to change, if a part began after it was made.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn save(&mut self, id: ItemId) {
+        let Self { items, savepoints, arena, .. } = self;
+        let item = items.get(id);
+        debug_assert!(item.is(Flags::WRITE) && !item.is(Flags::SAFE));
+        // SAFETY: the item has a pending write of its object. (Users' code makes the copy, and may panic: then nothing has
+        // changed yet.)
+        let saved = unsafe { item.object().save(item, &Saver { item, arena }) };
+        savepoints.saved.push((id, saved));
+        items.get_mut(id).mark_as(Flags::SAFE);
+    }
+}
+
+/// Gives an item back the pending write that it had when the part began, if it had one.
+fn restore<P: Protocol>(item: &mut Item<P>, saved: Option<SavedWrite>, pin: &Pin) {
+    let touched = item.touched;
+    // SAFETY: the item has a pending write of its object, and what was saved is of this item.
+    contained(|| unsafe { touched.object().restore(item, saved, pin) });
+}
+
+/// A part of the body in progress. Dropping it undoes the part: its code has failed or panicked.
+struct RunningPart<'t, 'w, P: Protocol> {
+    transaction: &'t mut Transaction<'w, P>,
+    depth: usize,
+}
+
+impl<P: Protocol> Drop for RunningPart<'_, '_, P> {
+    fn drop(&mut self) {
+        let is_stopped = self.transaction.is_stopped();
+        let attempt = &mut *self.transaction.attempt;
+        // An attempt that has lost is undone as a whole.
+        if attempt.savepoints.parts.len() == self.depth && !is_stopped {
+            attempt.undo_part();
+        }
+    }
+}
+
+impl<'w, P: Protocol> Transaction<'w, P> {
+    /// Runs a part of the body that can fail alone: if it returns an error, all that it has written is undone, and the body
+    /// may go on. (Also if it panics, and the body catches that.) Parts may be nested.
+    ///
+    /// What the part has read is still validated at the commit, and its locks are held until then. A savepoint costs
+    /// nothing by itself; a part that changes what the body has written before copies it once.
+    ///
+    /// # Errors
+    ///
+    /// [`Abort`] when the attempt cannot go on: pass it up with `?`. The part's own error is inside.
+    pub fn savepoint<R, E>(
+        &mut self,
+        part: impl FnOnce(&mut Self) -> Result<R, E>,
+    ) -> Result<Result<R, E>, Abort> {
+        self.begin_part()?;
+        let depth = self.attempt.savepoints.parts.len();
+        let running = RunningPart { transaction: self, depth };
+        let result = part(running.transaction);
+        if running.transaction.is_stopped() {
+            return Err(Abort::INTERNAL);
+        }
+        if result.is_ok() {
+            running.transaction.attempt.keep_part();
+        }
+        Ok(result)
+    }
+
+    /// Runs the second part if the first one fails, which is then undone. Both may pass up any error, as bodies do.
+    ///
+    /// # Errors
+    ///
+    /// The error of the second part; or [`Abort`] when the attempt cannot go on.
+    pub fn or_else<R, E: From<Abort>>(
+        &mut self,
+        first: impl FnOnce(&mut Self) -> Result<R, E>,
+        second: impl FnOnce(&mut Self) -> Result<R, E>,
+    ) -> Result<R, E> {
+        match self.savepoint(first)? {
+            Ok(result) => Ok(result),
+            Err(_) => second(self),
+        }
+    }
+
+    fn begin_part(&mut self) -> Result<(), Abort> {
+        if self.is_stopped() {
+            return Err(Abort::INTERNAL);
+        }
+        if P::DEFERS && self.attempt.intentions.are_waiting() {
+            if self.attempt.items.is_empty() {
+                // Computations only.
+                self.settle()?;
+            } else {
+                return Err(self.start_over(None));
+            }
+        }
+        self.attempt.operations.run_at_once = true;
+        self.attempt.open_part();
+        Ok(())
+    }
+
+    /// Saves an item's pending write, which is about to change in another way than by an operation here that announces a
+    /// write.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    pub fn save(&mut self, id: ItemId) {
+        if self.attempt.savepoints.is_open() && !self.attempt.items.get(id).is(Flags::SAFE) {
+            self.attempt.save(id);
+        }
+    }
+}
