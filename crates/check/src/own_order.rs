@@ -25,6 +25,8 @@ struct Touched {
     /// Highest places of the operations that read and of those that changed the key, each plus one; 0 for none.
     looked: u32,
     changed: u32,
+    /// True if a change was recorded. An intended write may have been undone alone, so it need not be seen.
+    has_change: bool,
 }
 
 /// A violation of an attempt's own order on one key.
@@ -36,7 +38,7 @@ pub(crate) struct Violation {
 
 /// Finds violations of both rules, at most one per attempt, key and rule.
 pub(crate) fn violations(history: &History, attempts: &Attempts) -> Vec<Violation> {
-    let blank = Touched { attempt: u32::MAX, looked: 0, changed: 0 };
+    let blank = Touched { attempt: u32::MAX, looked: 0, changed: 0, has_change: false };
     let mut keys = vec![blank; history.keys.len()];
     let mut found = Vec::new();
     let (mut current, mut place, mut own) = (u32::MAX, 1, None);
@@ -74,12 +76,13 @@ pub(crate) fn violations(history: &History, attempts: &Attempts) -> Vec<Violatio
             (touched.looked, touched.changed) = (0, 0);
         }
         if let Event::Read { version, .. } = event
-            && touched.changed > 0
+            && touched.has_change
             && looked_at_own != Some(key)
         {
             let dependency = Dependency::OwnChangeUnseen { key: key_name(history, key), version };
             found.push(Violation { attempt, dependency });
         }
+        touched.has_change |= matches!(event, Event::Change { .. });
         let last = if changes { &mut touched.changed } else { &mut touched.looked };
         *last = (*last).max(place);
     });

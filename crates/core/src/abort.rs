@@ -1,6 +1,7 @@
 //! Aborts: the reasons for which an attempt left no effect, and the errors of a transaction that gives up.
 
 use crate::retained::MemoryLimit;
+use crate::worker;
 use std::fmt;
 
 /// The reason for which an attempt was aborted.
@@ -75,32 +76,140 @@ impl fmt::Display for Reason {
     }
 }
 
-/// The attempt cannot go on. Pass it up with `?`.
+/// An error of any type.
+pub type BoxedError = Box<dyn std::error::Error + Send + Sync + 'static>;
+
+/// The attempt ends without effect. Pass it up with `?`.
 ///
-/// It carries no details: the engine knows them and decides if it tries again. An attempt whose body swallows it cannot
-/// commit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// Either it cannot go on: it has lost a conflict, say. Then the engine knows the details and decides if it tries again; an
+/// attempt whose body swallows the abort cannot commit. Or the body ends it with an error of its own, of any type: `?` makes
+/// an abort of it, and the transaction ends with [`Error::Rollback`], which holds that error.
+///
+/// An error of the body's own may be caught behind a [savepoint](crate::Transaction::savepoint) only. If one becomes an abort
+/// and the body returns a result all the same, the transaction ends with [`Misuse::CaughtError`], because what was written
+/// before the error would stay. So make aborts only to return them: `ok_or_else` instead of `ok_or`.
+///
+/// (It is not an error of the standard library itself, because then `?` could not convert all others.)
 #[must_use = "an attempt that was aborted cannot go on: pass it up with `?`"]
-pub struct Abort {
-    requested: bool,
-}
+pub struct Abort(Option<Box<Rollback>>);
+
+/// A rollback that the body wants, and its reason.
+struct Rollback(Option<BoxedError>);
 
 impl Abort {
-    pub(crate) const INTERNAL: Abort = Abort { requested: false };
+    pub(crate) const INTERNAL: Abort = Abort(None);
 
-    /// An abort that the body asks for: return it as the error to roll back without a reason of your own.
-    pub const fn rollback() -> Self {
-        Abort { requested: true }
+    /// An abort that the body asks for without a reason: return it as the error to roll back.
+    #[cold]
+    pub fn rollback() -> Self {
+        worker::note_rollback();
+        Self(Some(Box::new(Rollback(None))))
+    }
+
+    /// An abort that the body asks for, for this reason. It does for texts and boxed errors (`anyhow`'s, too) what `?` does for
+    /// other errors: `.map_err(Abort::because)?`.
+    #[cold]
+    pub fn because(reason: impl Into<BoxedError>) -> Self {
+        worker::note_rollback();
+        Self(Some(Box::new(Rollback(Some(reason.into())))))
+    }
+
+    /// True if the body has asked for it.
+    pub fn is_rollback(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// The body's reason.
+    pub fn reason(&self) -> Option<&(dyn std::error::Error + Send + Sync + 'static)> {
+        self.0.as_deref()?.0.as_deref()
+    }
+
+    /// The body's reason, if it is of this type.
+    pub fn downcast_ref<E: std::error::Error + 'static>(&self) -> Option<&E> {
+        self.reason()?.downcast_ref()
+    }
+
+    /// Takes the body's reason out.
+    ///
+    /// # Errors
+    ///
+    /// The abort itself, if the body has given no reason of this type.
+    pub fn downcast<E: std::error::Error + 'static>(self) -> Result<E, Self> {
+        match self.0.map(|rollback| rollback.0) {
+            Some(Some(reason)) => match reason.downcast() {
+                Ok(reason) => Ok(*reason),
+                Err(other) => Err(Self(Some(Box::new(Rollback(Some(other)))))),
+            },
+            Some(None) => Err(Self(Some(Box::new(Rollback(None))))),
+            None => Err(Self::INTERNAL),
+        }
+    }
+}
+
+impl<E: std::error::Error + Send + Sync + 'static> From<E> for Abort {
+    #[cold]
+    fn from(reason: E) -> Self {
+        Self::because(reason)
+    }
+}
+
+impl From<Abort> for BoxedError {
+    fn from(abort: Abort) -> Self {
+        let text = abort.to_string();
+        match abort.0.and_then(|rollback| rollback.0) {
+            Some(reason) => reason,
+            None => text.into(),
+        }
+    }
+}
+
+/// Two aborts are equal if they are of the same kind, and their reasons have the same text.
+impl PartialEq for Abort {
+    fn eq(&self, other: &Self) -> bool {
+        let text = |abort: &Self| abort.reason().map(|reason| reason.to_string());
+        self.is_rollback() == other.is_rollback() && text(self) == text(other)
+    }
+}
+
+impl Eq for Abort {}
+
+impl fmt::Debug for Abort {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.is_rollback(), self.reason()) {
+            (_, Some(reason)) => f.debug_tuple("Rollback").field(&reason).finish(),
+            (true, None) => f.write_str("Rollback"),
+            (false, None) => f.write_str("Abort"),
+        }
     }
 }
 
 impl fmt::Display for Abort {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.requested { "rolled back as asked" } else { "the attempt was aborted" })
+        match (self.is_rollback(), self.reason()) {
+            (_, Some(reason)) => fmt::Display::fmt(reason, f),
+            (true, None) => f.write_str("as the body asked"),
+            (false, None) => f.write_str("the attempt was aborted"),
+        }
     }
 }
 
-impl std::error::Error for Abort {}
+/// The reason in an [`Error::Rollback`]: an error, or an [`Abort`] that holds one.
+pub trait RollbackReason: fmt::Debug + fmt::Display {
+    /// The error to which the chain of sources goes on.
+    fn error(&self) -> Option<&(dyn std::error::Error + 'static)>;
+}
+
+impl<E: std::error::Error + 'static> RollbackReason for E {
+    fn error(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(self)
+    }
+}
+
+impl RollbackReason for Abort {
+    fn error(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(self.reason()?)
+    }
+}
 
 /// The conflict that a transaction's last attempt lost.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -178,12 +287,18 @@ pub enum Misuse {
     /// its [`Input`](crate::Input) claimed wrongly to be known.
     #[error("an input of a deferred operation has no value when the operation is to run")]
     UnknownInput,
+    /// The body has made an error with which to end, and has returned a result all the same.
+    #[error(
+        "the body has caught an error that was to roll it back: catch such errors behind a savepoint, or make none"
+    )]
+    CaughtError,
     /// The object offers no such operation.
     #[error("{0}")]
     Unsupported(String),
 }
 
-/// The reason for which a transaction did not commit. `E` is the user's own error, passed through unchanged.
+/// The reason for which a transaction did not commit. `E` is the body's own error, passed through unchanged; an [`Abort`]
+/// holds one of any type.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Error<E = Abort> {
@@ -229,6 +344,16 @@ impl<E> Error<E> {
     }
 }
 
+impl Error {
+    /// The error with which the body ended the transaction, if it is of this type.
+    pub fn downcast_ref<T: std::error::Error + 'static>(&self) -> Option<&T> {
+        match self {
+            Error::Rollback(abort) => abort.downcast_ref(),
+            _ => None,
+        }
+    }
+}
+
 impl<E: fmt::Display> fmt::Display for Error<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -242,7 +367,15 @@ impl<E: fmt::Display> fmt::Display for Error<E> {
     }
 }
 
-impl<E: fmt::Debug + fmt::Display> std::error::Error for Error<E> {}
+impl<E: RollbackReason> std::error::Error for Error<E> {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Error::Rollback(reason) => reason.error(),
+            Error::Misuse(misuse) => Some(misuse),
+            _ => None,
+        }
+    }
+}
 
 impl<E> From<Misuse> for Error<E> {
     fn from(misuse: Misuse) -> Self {

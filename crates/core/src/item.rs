@@ -272,15 +272,9 @@ impl<P: Protocol> Item<P> {
     #[inline(always)]
     pub(crate) fn set_payload<'a, T>(&'a mut self, payload: T, arena: &'a Arena) -> &'a mut T {
         self.mark_as(Flags::PAYLOAD);
-        if !Payload::is_in_item::<P, T>() {
-            self.payload = Payload(MaybeUninit::new(arena.allocate(Layout::new::<T>())));
-        }
-        // SAFETY: the word of the item, or the room in the arena, is large enough and aligned, and nobody else's.
-        unsafe {
-            let place = self.payload_mut::<T>();
-            place.write(payload);
-            &mut *place
-        }
+        self.payload = Payload::of::<P, T>(payload, arena);
+        // SAFETY: made of a `T` just now, and nobody else's.
+        unsafe { &mut *self.payload_mut::<T>() }
     }
 
     /// Gives the item a payload that is in the arena already.
@@ -339,6 +333,7 @@ impl Payload {
     }
 
     /// Makes a payload, in the arena if it does not fit in an item.
+    #[inline(always)]
     pub(crate) fn of<P: Protocol, T>(value: T, arena: &Arena) -> Self {
         let mut payload = Self(MaybeUninit::uninit());
         let place = match Self::is_in_item::<P, T>() {
@@ -417,6 +412,8 @@ impl<P: Protocol> Items<P> {
         self.items.clear();
         self.writes.clear();
         self.predicates = 0;
+        // The attempt may have ended within a part.
+        self.mark_new_writes(false);
         self.index.clear();
     }
 

@@ -44,7 +44,7 @@ mod transaction;
 mod users_code;
 mod worker;
 
-pub use abort::{Abort, Conflict, Error, Misuse, Reason};
+pub use abort::{Abort, BoxedError, Conflict, Error, Misuse, Reason, RollbackReason};
 pub use attempt::{Attempt, WorkerId};
 pub use cell::{Boxed, Cell, Inline, Plain, Value};
 pub use column::{Column, Columns};

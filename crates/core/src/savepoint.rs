@@ -10,15 +10,18 @@
 //! # How
 //!
 //! Pending writes change in two places only. An item is [marked](crate::item::Items::mark_write) as written for the first
-//! time: a part undoes all items that were so marked since it began, which are the last ones in the list of writes. Or an
-//! operation is about to change a pending write: if it was made before the innermost part began, the object
+//! time: a part undoes all items that were so marked since it began, which are the last ones in the list of writes. The other
+//! place is an operation that is about to change a pending write: if it was made before the innermost part began, the object
 //! [saves](crate::Object::save) a copy of it first. Flag `SAFE` marks the items for which neither is to be done any more.
 //!
-//! A savepoint costs nothing where there is none, and a copy of each earlier pending write that a part changes.
+//! The parts are nested transactions (closed nesting), with savepoints as in SQL. `or_else` is that of Harris, Marlow,
+//! Peyton Jones and Herlihy, "Composable Memory Transactions", PPoPP 2005, but answers to errors, not to `retry`.
 //!
-//! Where operations are [deferred](crate::deferred), there is no point in the program at which all before it has happened and
-//! nothing behind it. So the first savepoint of an attempt ends deferring: an attempt that has deferred operations already
-//! is made again, and runs them at once.
+//! A savepoint costs a copy of each earlier pending write that its part changes, and a walk over the writes of the part around
+//! it.
+//!
+//! Where operations are [deferred](crate::deferred), those recorded so far run before the first part begins, and all later ones
+//! run at once. So the attempt is wild (drp §4.2) from then on.
 
 use crate::abort::Abort;
 use crate::arena::Arena;
@@ -29,6 +32,7 @@ use crate::pin::Pin;
 use crate::protocol::Protocol;
 use crate::transaction::Transaction;
 use crate::users_code::contained;
+use crate::worker;
 
 /// An item's pending write as it was when a part of the body began, with the item's tag.
 ///
@@ -90,7 +94,7 @@ impl SavedWrite {
     ///
     /// # Safety
     ///
-    /// It was saved with a payload of this type.
+    /// It was saved with a payload of this type, under this protocol.
     pub unsafe fn plain<P: Protocol, T: Copy>(self) -> T {
         // SAFETY: the caller's promise.
         unsafe { self.payload.expect("saved with a payload").address::<P, T>().read() }
@@ -113,8 +117,12 @@ impl<P: Protocol> Item<P> {
         Some(unsafe { self.payload::<T>().read() })
     }
 
-    /// Gives the item a saved write again. It must have no payload.
-    pub fn put_back(&mut self, saved: SavedWrite) {
+    /// Gives the item a saved write again.
+    ///
+    /// # Safety
+    ///
+    /// The write was saved of this item, which has no payload now.
+    pub unsafe fn put_back(&mut self, saved: SavedWrite) {
         debug_assert!(!self.has_payload(), "the later payload was taken out");
         let SavedWrite { payload, flags, tag, .. } = saved;
         self.unmark(Flags::CLEANUP);
@@ -195,6 +203,7 @@ impl<P: Protocol> Attempt<P> {
     fn open_part(&mut self) {
         let Self { items, savepoints, .. } = self;
         mark_safe(items, savepoints, false);
+        debug_assert!(!items.iter().any(|item| item.is(Flags::SAFE)), "each is of the innermost part");
         let part = Part { writes: items.writes().len(), saved: savepoints.saved.len() };
         savepoints.parts.push(part);
         savepoints.any = true;
@@ -237,7 +246,9 @@ impl<P: Protocol> Attempt<P> {
     pub(crate) fn save(&mut self, id: ItemId) {
         let Self { items, savepoints, arena, .. } = self;
         let item = items.get(id);
-        debug_assert!(item.is(Flags::WRITE) && !item.is(Flags::SAFE));
+        if !item.is(Flags::WRITE) {
+            return;
+        }
         // SAFETY: the item has a pending write of its object. (Users' code makes the copy, and may panic: then nothing has
         // changed yet.)
         let saved = unsafe { item.object().save(item, &Saver { item, arena }) };
@@ -253,29 +264,40 @@ fn restore<P: Protocol>(item: &mut Item<P>, saved: Option<SavedWrite>, pin: &Pin
     contained(|| unsafe { touched.object().restore(item, saved, pin) });
 }
 
-/// A part of the body in progress. Dropping it undoes the part: its code has failed or panicked.
+/// A part of the body in progress. When it is dropped, the part ends: its code has returned, failed, or panicked.
 struct RunningPart<'t, 'w, P: Protocol> {
     transaction: &'t mut Transaction<'w, P>,
-    depth: usize,
+    /// The number of parts that were running before it.
+    around: usize,
+    /// True if the body had made an error of its own before it.
+    noted: bool,
+    succeeded: bool,
 }
 
 impl<P: Protocol> Drop for RunningPart<'_, '_, P> {
     fn drop(&mut self) {
-        let is_stopped = self.transaction.is_stopped();
-        let attempt = &mut *self.transaction.attempt;
+        if !self.succeeded {
+            worker::set_rollback(self.noted);
+        }
         // An attempt that has lost is undone as a whole.
-        if attempt.savepoints.parts.len() == self.depth && !is_stopped {
-            attempt.undo_part();
+        if !self.transaction.is_stopped() {
+            let attempt = &mut *self.transaction.attempt;
+            // More than one only if the part has exchanged its transaction for another one.
+            while attempt.savepoints.parts.len() > self.around {
+                if self.succeeded { attempt.keep_part() } else { attempt.undo_part() }
+            }
         }
     }
 }
 
 impl<'w, P: Protocol> Transaction<'w, P> {
-    /// Runs a part of the body that can fail alone: if it returns an error, all that it has written is undone, and the body
-    /// may go on. (Also if it panics, and the body catches that.) Parts may be nested.
+    /// Runs a part of the body that can fail alone (a nested transaction): if it returns an error, or panics and the body
+    /// catches that, all that it has written is undone, and the body may go on. Parts may be nested.
     ///
-    /// What the part has read is still validated at the commit, and its locks are held until then. A savepoint costs
-    /// nothing by itself; a part that changes what the body has written before copies it once.
+    /// The reads of an undone part are still validated at the commit, and its locks are held until then. A part that changes
+    /// an earlier write of the body copies it once. Deferred operations that wait run before the part, and no operation
+    /// behind it is deferred. A condition of a deferred operation that does not hold ends the whole transaction, also within
+    /// a part.
     ///
     /// # Errors
     ///
@@ -284,16 +306,14 @@ impl<'w, P: Protocol> Transaction<'w, P> {
         &mut self,
         part: impl FnOnce(&mut Self) -> Result<R, E>,
     ) -> Result<Result<R, E>, Abort> {
-        self.begin_part()?;
-        let depth = self.attempt.savepoints.parts.len();
-        let running = RunningPart { transaction: self, depth };
+        let around = self.begin_part()?;
+        let noted = worker::is_rolling_back();
+        let mut running = RunningPart { transaction: self, around, noted, succeeded: false };
         let result = part(running.transaction);
         if running.transaction.is_stopped() {
             return Err(Abort::INTERNAL);
         }
-        if result.is_ok() {
-            running.transaction.attempt.keep_part();
-        }
+        running.succeeded = result.is_ok();
         Ok(result)
     }
 
@@ -313,21 +333,21 @@ impl<'w, P: Protocol> Transaction<'w, P> {
         }
     }
 
-    fn begin_part(&mut self) -> Result<(), Abort> {
+    /// Opens a part, and returns the number of parts around it.
+    fn begin_part(&mut self) -> Result<usize, Abort> {
         if self.is_stopped() {
             return Err(Abort::INTERNAL);
         }
+        self.settle()?;
         if P::DEFERS && self.attempt.intentions.are_waiting() {
-            if self.attempt.items.is_empty() {
-                // Computations only.
-                self.settle()?;
-            } else {
-                return Err(self.start_over(None));
-            }
+            // Within an intention, before which others are to run.
+            return Err(self.start_over(None));
         }
         self.attempt.operations.run_at_once = true;
+        // What would block waits from here on: the part could take the refusal for an error of its own.
+        self.attempt.graph.nonblocking = false;
         self.attempt.open_part();
-        Ok(())
+        Ok(self.attempt.savepoints.parts.len() - 1)
     }
 
     /// Saves an item's pending write, which is about to change in another way than by an operation here that announces a

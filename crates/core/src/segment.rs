@@ -247,7 +247,8 @@ impl<T: Value, P: Protocol> Segment<T, P> {
             T::Cell::discard(pending, pin);
         }
         if let Some(saved) = saved {
-            item.put_back(saved);
+            // SAFETY: the caller's promise; the payload has been taken out.
+            unsafe { item.put_back(saved) };
         }
     }
 

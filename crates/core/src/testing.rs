@@ -95,6 +95,7 @@ unsafe impl Object<Unprotected> for Silent {
         saver.nothing()
     }
     unsafe fn restore(&self, item: &mut Item<Unprotected>, saved: Option<SavedWrite>, _: &Pin) {
-        saved.into_iter().for_each(|saved| item.put_back(saved));
+        // SAFETY: as the caller promises.
+        saved.into_iter().for_each(|saved| unsafe { item.put_back(saved) });
     }
 }

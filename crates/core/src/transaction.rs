@@ -1,6 +1,6 @@
 //! A transaction in progress: the handle that the body gets, and the interface that datatypes are built on.
 
-use crate::abort::{Abort, Misuse, Reason};
+use crate::abort::{Abort, BoxedError, Misuse, Reason};
 use crate::attempt::{Attempt, ReadPath, WorkerId};
 use crate::counter::NamedCounters;
 use crate::deferred::Execution;
@@ -223,6 +223,17 @@ impl<'w, P: Protocol> Transaction<'w, P> {
     #[cold]
     fn heed(&mut self) -> Abort {
         self.stop(Stop::Told(told_error(self.attempt.holder)))
+    }
+
+    /// Rolls back with this reason unless `holds`. As with any error of the body's own, the reason is believed only if the
+    /// attempt has seen one consistent state; otherwise the body runs again.
+    ///
+    /// # Errors
+    ///
+    /// [`Abort`] with the reason, if `holds` is false: pass it up with `?`.
+    #[inline]
+    pub fn ensure(&self, holds: bool, reason: impl Into<BoxedError>) -> Result<(), Abort> {
+        if holds { Ok(()) } else { Err(Abort::because(reason)) }
     }
 
     /// Ends the attempt for a use that can never work.

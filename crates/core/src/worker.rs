@@ -21,13 +21,37 @@ use std::ops::{Deref, DerefMut};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 local! {
-    /// Bit 0: set while the thread is inside a transaction. The other bits: its number, 0 before its first transaction.
+    /// Bit 0: set while the thread is inside a transaction. Bit 1: set if the attempt's body has made an error with which
+    /// to end it. The other bits: the thread's number, 0 before its first transaction.
     static THREAD: Cell<u64> = Cell::new(0);
+}
+
+const INSIDE: u64 = 1;
+const ROLLS_BACK: u64 = 2;
+
+/// Notes that the body of the thread's transaction, if it is inside one, has made an error with which to end it.
+pub(crate) fn note_rollback() {
+    THREAD.with(|thread| thread.set(thread.get() | (thread.get() & INSIDE) << 1));
+}
+
+/// Sets whether the body has made such an error, and returns what was set before.
+pub(crate) fn set_rollback(noted: bool) -> bool {
+    THREAD.with(|thread| {
+        let word = thread.get();
+        thread.set(word & !ROLLS_BACK | if noted { ROLLS_BACK } else { 0 });
+        word & ROLLS_BACK != 0
+    })
+}
+
+/// True if the body has made such an error.
+#[inline(always)]
+pub(crate) fn is_rolling_back() -> bool {
+    THREAD.with(Cell::get) & ROLLS_BACK != 0
 }
 
 /// True if the current thread is inside a transaction.
 pub(crate) fn in_transaction() -> bool {
-    THREAD.with(Cell::get) & 1 != 0
+    THREAD.with(Cell::get) & INSIDE != 0
 }
 
 /// Marks the current thread as inside a transaction. It holds the thread's number.
@@ -38,14 +62,14 @@ impl NestingGuard {
     fn enter() -> Result<Self, Misuse> {
         THREAD.with(|thread| {
             let mut word = thread.get();
-            if word & 1 != 0 {
+            if word & INSIDE != 0 {
                 return Err(Misuse::Nested);
             }
             if word == 0 {
-                word = thread::number() << 1;
+                word = thread::number() << 2;
             }
-            thread.set(word | 1);
-            Ok(Self(word >> 1))
+            thread.set(word | INSIDE);
+            Ok(Self(word >> 2))
         })
     }
 }
@@ -53,7 +77,7 @@ impl NestingGuard {
 impl Drop for NestingGuard {
     #[inline]
     fn drop(&mut self) {
-        THREAD.with(|thread| thread.set(self.0 << 1));
+        THREAD.with(|thread| thread.set(self.0 << 2));
     }
 }
 
@@ -296,6 +320,7 @@ impl<P: Protocol> Worker<P> {
                 break Err(error);
             }
             let attempt_began = clock::now();
+            set_rollback(false);
             attempts += 1;
             match self.one_attempt(attempts - 1, thread, profile, &mut |tx| body(tx).map(|()| kept)) {
                 Attempted::Committed(()) => break Ok(()),
@@ -350,6 +375,10 @@ impl<P: Protocol> Worker<P> {
         let mut transaction = self.transaction(number, is_last, thread, profile, describe);
         match catch_unwind(AssertUnwindSafe(|| body(&mut transaction))) {
             Ok(Ok(result)) => {
+                if is_rolling_back() {
+                    // Ends the attempt.
+                    let _ = transaction.misuse(Misuse::CaughtError);
+                }
                 if transaction.commit_until_closed() {
                     let output = transaction.close_committed(|attempt| result.resolve(attempt));
                     // It is over, and owns nothing more.

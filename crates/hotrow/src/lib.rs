@@ -374,25 +374,21 @@
 //! | [`Error::Rollback`] | the body returned an error of its own, which is inside; or a [condition](Transaction::require) did not hold | no |
 //! | [`Error::Panicked`] | a deferred operation panicked | no |
 //! | [`Error::MemoryLimit`] | more memory is retained than the engine's limit, if it has one; names the transaction that retains it | yes, unless that was this transaction |
-//! | [`Error::Misuse`] | the transaction can never succeed: a nested transaction, an object of another engine, an index out of bounds, a change of an immutable table, a scan of a hash table, a write in a read-only transaction, too many workers, a deferred value of another transaction | no |
+//! | [`Error::Misuse`] | the transaction can never succeed: a nested transaction, an object of another engine, an index out of bounds, an error caught without a savepoint, a change of an immutable table, a scan of a hash table, a write in a read-only transaction, too many workers, a deferred value of another transaction | no |
 //!
-//! A body with an error type of its own runs with [`try_run`](Engine::try_run). The type must implement
-//! `From<Abort>`, so that `?` works.
+//! A body may end with an error of any type: `?` passes it up, everything is rolled back, and the error comes back inside
+//! [`Error::Rollback`], with its whole chain of sources. [`ensure`](Transaction::ensure) does so unless a condition holds. For
+//! texts and for boxed errors (`anyhow`'s, too) there is [`Abort::because`]. (A body whose errors are all of one type that
+//! implements `From<Abort>` may run with [`try_run`](Engine::try_run), which returns them unboxed.)
 //!
 //! ```
-//! use hotrow::{Abort, Engine, Error, Occ, RetryPolicy, TBox};
+//! use hotrow::{Engine, Error, Occ, RetryPolicy, TBox};
 //! use std::time::Duration;
 //!
-//! #[derive(Debug, PartialEq)]
-//! enum Refused {
-//!     TooLittle { balance: i64 },
-//!     Aborted,
-//! }
-//!
-//! impl From<Abort> for Refused {
-//!     fn from(_: Abort) -> Self {
-//!         Refused::Aborted // The engine runs the body again: this comes back only for `Abort::rollback`.
-//!     }
+//! #[derive(Debug, PartialEq, thiserror::Error)]
+//! #[error("{missing} more would be needed")]
+//! struct Overdrawn {
+//!     missing: i64,
 //! }
 //!
 //! let policy = RetryPolicy {
@@ -403,52 +399,51 @@
 //! let engine = Engine::<Occ>::with_policy(policy);
 //! let account = TBox::new(&engine, 10i64);
 //!
-//! let refused = engine.try_run(|tx| {
-//!     account.update(tx, |balance| *balance -= 30)?;
-//!     match account.get(tx)? {
-//!         balance if balance < 0 => Err(Refused::TooLittle { balance }),
-//!         balance => Ok(balance),
-//!     }
+//! let refused = engine.run(|tx| {
+//!     let left = account.update(tx, |balance| { *balance -= 30; *balance })?;
+//!     tx.ensure(left >= 0, Overdrawn { missing: -left })?;
+//!     Ok(left)
 //! });
-//! assert_eq!(refused, Err(Error::Rollback(Refused::TooLittle { balance: -20 })));
+//! let refused = refused.unwrap_err();
+//! assert_eq!(refused.downcast_ref(), Some(&Overdrawn { missing: 20 }));
+//! assert_eq!(refused.to_string(), "rolled back: 20 more would be needed");
 //! assert_eq!(engine.run(|tx| account.get(tx)), Ok(10), "rolled back");
 //!
-//! // Without a reason of one's own:
-//! let refused: Result<(), Error> = engine.run(|_| Err(Abort::rollback()));
-//! assert!(matches!(refused, Err(Error::Rollback(_))));
+//! let parsed = engine.run(|_| Ok("ten".parse::<i64>()?));
+//! assert!(matches!(parsed, Err(Error::Rollback(_))));
 //! ```
 //!
-//! An error of the body undoes all that it has done. A part of a body that may fail alone runs behind a
-//! [`savepoint`](Transaction::savepoint): if it returns an error, its writes are undone, and the body goes on. Do this with
-//! every error that the body does not pass up; if it is only caught, what was written before it stays.
-//! [`or_else`](Transaction::or_else) runs another part in its stead. What the part has read still counts, because the body goes
-//! on as it does only for that reason.
+//! A part of a body that may fail alone runs behind a [`savepoint`](Transaction::savepoint): if it returns an error, its
+//! writes are undone, and the body goes on. [`or_else`](Transaction::or_else) runs another part in its stead. The reads of
+//! an undone part still count, because the body goes on as it does only for that reason. An error that the body catches
+//! without a savepoint would leave behind what was written before it, so it ends the transaction with
+//! [`Misuse::CaughtError`].
 //!
 //! ```
-//! use hotrow::{Abort, Engine, Error, Occ, Table};
+//! use hotrow::{Abort, Engine, Error, Misuse, Occ, Table, Transaction};
 //!
-//! # #[derive(Debug)]
-//! # enum Refused { SoldOut, Aborted }
-//! # impl From<Abort> for Refused { fn from(_: Abort) -> Self { Refused::Aborted } }
 //! let engine = Engine::<Occ>::new();
-//! let seats = Table::<[u8; 7], u32, Occ>::hash(&engine, "free seats", 2);
-//! seats.bulk_insert(*b"stalls ", 0);
-//! seats.bulk_insert(*b"balcony", 3);
-//! let ordered = Table::<u64, [u8; 7], Occ>::hash(&engine, "orders", 100);
+//! let seats = Table::<u8, u32, Occ>::hash(&engine, "free seats", 2);
+//! let orders = Table::<u64, u8, Occ>::hash(&engine, "orders", 100);
+//! let (stalls, balcony) = (1, 2);
+//! seats.bulk_insert(stalls, 0);
+//! seats.bulk_insert(balcony, 3);
 //!
-//! let took = engine.try_run(|tx| {
-//!     let mut order = |tx: &mut hotrow::Transaction<'_, Occ>, place: [u8; 7]| {
-//!         assert!(ordered.insert(tx, 1, place)?);
-//!         let left = seats.update(tx, &place, |free| std::mem::replace(free, free.saturating_sub(1)))?;
-//!         if left == Some(0) { Err(Refused::SoldOut) } else { Ok(place) }
-//!     };
-//!     match tx.savepoint(|tx| order(tx, *b"stalls "))? {
-//!         Err(Refused::SoldOut) => order(tx, *b"balcony"), // The first order of the two is gone.
-//!         taken => taken,
-//!     }
-//! });
-//! assert!(matches!(took, Ok(place) if place == *b"balcony"));
-//! assert_eq!(engine.run(|tx| ordered.get(tx, &1)), Ok(Some(*b"balcony")));
+//! let order = |tx: &mut Transaction<'_, Occ>, number: u64, place: u8| {
+//!     orders.insert(tx, number, place)?;
+//!     let took = seats.update(tx, &place, |free| {
+//!         let is_free = *free > 0;
+//!         *free -= u32::from(is_free);
+//!         is_free
+//!     })?;
+//!     tx.ensure(took == Some(true), "sold out")?;
+//!     Ok::<_, Abort>(place)
+//! };
+//! let took = engine.run(|tx| tx.or_else(|tx| order(tx, 1, stalls), |tx| order(tx, 1, balcony)));
+//! assert_eq!(took, Ok(balcony), "and the order of the stalls is undone");
+//!
+//! let caught = engine.run(|tx| Ok(order(tx, 2, stalls).unwrap_or(0)));
+//! assert_eq!(caught, Err(Error::Misuse(Misuse::CaughtError)));
 //! ```
 //!
 //! A replaced value stays in memory until every transaction that was open at that time has ended, whatever its
@@ -764,11 +759,11 @@ pub use hotrow_core::history;
 pub use hotrow_core::operations;
 #[doc(inline)]
 pub use hotrow_core::{
-    Abort, Access, Column, Columns, CommitStamp, CommitSteps, Committing, Conflict, Counter, CounterPlace,
-    CounterValue, Deferred, Engine, EngineId, Error, Expression, HolderKind, HotKey, Input, Isolation,
-    MemoryHolder, MemoryLimit, Misuse, NamedCounts, OpenTransaction, Plain, Profile, Protocol, Reason,
-    RetainedMemory, RetryPolicy, Statistics, Transaction, Value, Variant, Variants, Worker, WorkerId, column,
-    retained_bytes,
+    Abort, Access, BoxedError, Column, Columns, CommitStamp, CommitSteps, Committing, Conflict, Counter,
+    CounterPlace, CounterValue, Deferred, Engine, EngineId, Error, Expression, HolderKind, HotKey, Input,
+    Isolation, MemoryHolder, MemoryLimit, Misuse, NamedCounts, OpenTransaction, Plain, Profile, Protocol,
+    Reason, RetainedMemory, RetryPolicy, RollbackReason, Statistics, Transaction, Value, Variant, Variants,
+    Worker, WorkerId, column, retained_bytes,
 };
 #[doc(inline)]
 pub use hotrow_derive::{Key, Value};

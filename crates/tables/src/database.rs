@@ -179,7 +179,7 @@ impl<P: Protocol> Database<P> {
             match result {
                 Ok(_) => Err(Abort::rollback()),
                 Err(abort) => {
-                    trace.rolls_back = abort == Abort::rollback();
+                    trace.rolls_back = abort.is_rollback();
                     Err::<(), _>(abort)
                 }
             }

@@ -104,7 +104,8 @@ unsafe impl<P: Protocol> Object<P> for Groups<P> {
 
     unsafe fn restore(&self, item: &mut Item<P>, saved: Option<SavedWrite>, _: &Pin) {
         if let Some(saved) = saved {
-            item.put_back(saved);
+            // SAFETY: the caller's promise; groups' writes have no payload.
+            unsafe { item.put_back(saved) };
         }
     }
 }

@@ -72,9 +72,13 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         id: ItemId,
         row: &R,
     ) -> Result<bool, Abort> {
+        let was = tx.tag(id);
+        if !matches!(was, tag::DELETE | tag::INSERTED_DELETED) {
+            return Ok(false);
+        }
         tx.save(id);
         let pending = R::Cell::pend(row.clone());
-        match tx.tag(id) {
+        match was {
             tag::DELETE => {
                 // SAFETY: payloads of records are of this type, and an update has one.
                 unsafe {
@@ -82,14 +86,15 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
                     tx.set_tag(id, tag::UPDATE);
                 }
             }
-            tag::INSERTED_DELETED => {
+            _ => {
+                // The first insertion may have been undone, and its entry into the queue with it.
+                self.enter_queue(tx, record)?;
                 // SAFETY: this attempt made the record, which is in memory until it ends. It holds the lock.
                 unsafe {
                     tx.set_tag(id, tag::INSERTED);
                     record.as_ref().install(pending, tx.pin());
                 }
             }
-            _ => return Ok(false),
         }
         tx.record_change(id);
         for secondary in &self.secondaries {

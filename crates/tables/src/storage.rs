@@ -443,7 +443,8 @@ unsafe impl<K: Key, R: Value, P: Protocol> Object<P> for Shared<K, R, P> {
             }
         }
         match saved {
-            Some(saved) => item.put_back(saved),
+            // SAFETY: the caller's promise; the payload has been taken out.
+            Some(saved) => unsafe { item.put_back(saved) },
             // SAFETY: such an item has no payload.
             None if item.tag() == tag::INSERTED => unsafe { item.set_tag(tag::INSERTED_DELETED) },
             None => {}

@@ -8,6 +8,7 @@ use crate::object::ObjectMeta;
 use crate::protocol::{ConflictCause, Protocol};
 use crate::transaction::Transaction;
 use crate::users_code::panic_message;
+use crate::worker;
 use hotrow_sync::thread::label;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::NonNull;
@@ -349,7 +350,11 @@ impl<P: Protocol> Transaction<'_, P> {
         &mut self,
         work: impl FnOnce(&mut Self) -> Result<R, Abort>,
     ) -> Result<R, Abort> {
-        match catch_unwind(AssertUnwindSafe(|| work(self))) {
+        // An error of an intention's is not one that the body may catch.
+        let noted = worker::is_rolling_back();
+        let result = catch_unwind(AssertUnwindSafe(|| work(self)));
+        worker::set_rollback(noted);
+        match result {
             // An error that has not stopped the attempt is a rollback, or left over from another one.
             Ok(Err(_)) if !(self.is_stopped() || self.attempt.graph.has_blocked) => {
                 Err(self.roll_back_later())

@@ -1,7 +1,7 @@
 //! Stolen work: the effects of an operation that a thief has run, kept until the owner adopts them.
 
 use super::stealable_operations::{OwnerInfo, Plan};
-use crate::abort::{Abort, Reason};
+use crate::abort::Reason;
 use crate::attempt::Attempt;
 use crate::graph::Stealing as _;
 use crate::history::recorder::Log;
@@ -11,6 +11,7 @@ use crate::profile::Isolation;
 use crate::protocol::{ConflictCause, Protocol};
 use crate::transaction::{Stop, Transaction};
 use crate::users_code::{contained, panic_message};
+use crate::worker;
 use hotrow_sync::memory;
 use std::mem::ManuallyDrop;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -66,7 +67,10 @@ impl<P: Protocol> StolenWork<P> {
         let mut tx = ManuallyDrop::new(Transaction::of_stolen_work(protocol, owner.engine, attempt, slot));
         // SAFETY: the caller's promise: the owner's attempt is in progress, and the operation is the caller's.
         let run = || unsafe { plan.operation.run(owner.results, &mut tx) };
+        // The thief's own body has made no such error.
+        let noted = worker::is_rolling_back();
         let result = catch_unwind(AssertUnwindSafe(run));
+        worker::set_rollback(noted);
         let stop = tx.take_stop();
         let would_block = std::mem::take(&mut attempt.graph.has_blocked);
         self.end = match result {
@@ -77,7 +81,7 @@ impl<P: Protocol> StolenWork<P> {
             Ok(Err(abort)) => match stop {
                 Some(Stop::Lost(loss)) => StolenEnd::Lost(loss.reason),
                 Some(stop) => StolenEnd::Stopped(stop),
-                None if abort == Abort::rollback() => StolenEnd::Stopped(Stop::RolledBack),
+                None if abort.is_rollback() => StolenEnd::Stopped(Stop::RolledBack),
                 None => StolenEnd::Lost(Reason::Undeclared),
             },
             Err(panic) => StolenEnd::Stopped(Stop::Panicked(panic_message(panic))),

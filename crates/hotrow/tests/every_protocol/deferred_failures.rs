@@ -438,8 +438,9 @@ fn an_error_kept_from_another_attempt_and_a_value_never_known_commit_nothing() {
             Ok(())
         });
         assert!(matches!(refused, Err(Error::Misuse(Misuse::OutOfBounds { .. }))));
-        let kept = kept.expect("it is out of bounds");
+        assert!(kept.is_some(), "it is out of bounds");
         let rolled_back = witness.engine.run(|tx| {
+            let kept = kept.take().expect("the body runs once");
             tx.intend((), move |_, ()| Err::<(), _>(kept))?;
             witness.change(tx)
         });

@@ -126,7 +126,7 @@ fn the_workers_that_a_thread_keeps_are_given_back_when_it_ends_or_uses_many_engi
     });
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 enum Refusal {
     TooLittle { missing: u64 },
     Aborted(Abort),
@@ -411,5 +411,97 @@ fn conflicts_are_counted_by_reason_and_by_key() {
         // A worker's number, counts included, goes to the next one.
         let sum = elsewhere(|| engine.worker().unwrap().statistics().commits);
         assert!(sum <= 8);
+    });
+}
+
+/// An error with a source.
+#[derive(Debug, PartialEq, thiserror::Error)]
+#[error("the event is sold out")]
+struct SoldOut(#[source] Limit);
+
+#[derive(Debug, PartialEq, thiserror::Error)]
+#[error("there are {0} seats")]
+struct Limit(u32);
+
+fn chain(error: &dyn std::error::Error) -> Vec<String> {
+    std::iter::successors(Some(error), |error| error.source()).map(ToString::to_string).collect()
+}
+
+#[test]
+fn an_error_of_any_type_passes_through_a_body_and_keeps_its_sources() {
+    for_each_protocol!(1, |P| {
+        let engine = support::engine::<P>();
+        let seats = TBox::new(&engine, 3u32);
+        let sell = |tx: &mut Transaction<'_, P>| {
+            seats.update(tx, |seats| *seats += 1)?;
+            Err(SoldOut(Limit(3)))?;
+            seats.get(tx)
+        };
+        let refused = engine.run(sell).unwrap_err();
+        assert_eq!(refused.downcast_ref(), Some(&SoldOut(Limit(3))));
+        assert_eq!(refused.downcast_ref::<Limit>(), None);
+        let texts = ["rolled back: the event is sold out", "the event is sold out", "there are 3 seats"];
+        assert_eq!(chain(&refused), texts);
+        assert!(!refused.is_retryable());
+        let anyhow = anyhow::Error::from(refused);
+        assert_eq!(anyhow.chain().map(ToString::to_string).collect::<Vec<_>>(), texts);
+        let Error::Rollback(abort) = engine.run(sell).unwrap_err() else { panic!("it rolls back") };
+        assert_eq!(abort.downcast::<Limit>().unwrap_err().downcast(), Ok(SoldOut(Limit(3))));
+        assert_eq!(engine.run(|tx| seats.get(tx)), Ok(3));
+
+        // Texts, boxed errors, those of a library.
+        let parsed = engine.run(|_| Ok("three".parse::<u32>()?)).unwrap_err();
+        assert!(parsed.downcast_ref::<std::num::ParseIntError>().is_some(), "{parsed:?}");
+        let ensure = |tx: &mut Transaction<'_, P>, least| {
+            let free = seats.get(tx)?;
+            tx.ensure(free >= least, "too few seats")
+        };
+        let text = engine.run(|tx| ensure(tx, 4)).unwrap_err();
+        assert_eq!(chain(&text), ["rolled back: too few seats", "too few seats"]);
+        let because = anyhow::Error::from(Limit(1)).context("no seat");
+        let boxed = engine.run(|_| Err::<(), _>(because_once(&because))).unwrap_err();
+        assert_eq!(chain(&boxed)[1..], ["no seat: there are 1 seats"]);
+        assert_eq!(engine.run(|tx| ensure(tx, 3)), Ok(()));
+    });
+}
+
+fn because_once(error: &anyhow::Error) -> Abort {
+    Abort::because(format!("{error:#}"))
+}
+
+#[test]
+fn an_error_that_a_body_catches_without_a_savepoint_keeps_nothing() {
+    for_each_protocol!(1, |P| {
+        let engine = support::engine::<P>();
+        let (paid, received) = (TBox::new(&engine, 0u32), TBox::new(&engine, 0u32));
+        let pay = |tx: &mut Transaction<'_, P>| {
+            paid.update(tx, |paid| *paid += 1)?;
+            tx.ensure(false, Limit(0))?;
+            received.update(tx, |received| *received += 1)
+        };
+        let caught = engine.run(|tx| {
+            let _ = pay(tx);
+            Ok(())
+        });
+        assert_eq!(caught, Err(Error::Misuse(Misuse::CaughtError)));
+        assert_eq!(engine.run(|tx| paid.get(tx)), Ok(0));
+        // Behind a savepoint it is undone, and the rest commits.
+        let behind = engine.run(|tx| {
+            assert!(tx.savepoint(pay)?.is_err());
+            received.get(tx)
+        });
+        assert_eq!(behind, Ok(0));
+        assert_eq!(engine.run(|tx| paid.get(tx)), Ok(0));
+        // One that was made before a savepoint is not forgiven behind it.
+        let before = engine.run(|tx| {
+            let _ = pay(tx);
+            tx.or_else(|_| Err(Abort::rollback()), |_| Ok(()))
+        });
+        assert_eq!(before, Err(Error::Misuse(Misuse::CaughtError)));
+        // The next transaction of the thread, or its next attempt, is another one.
+        assert_eq!(engine.run(|tx| paid.get(tx)), Ok(0));
+        let outside = Abort::rollback();
+        assert!(outside.is_rollback() && outside.reason().is_none());
+        assert_eq!(engine.run(|tx| paid.get(tx)), Ok(0));
     });
 }

@@ -68,15 +68,15 @@ fn a_write_in_a_transaction_declared_read_only_is_an_error_that_names_the_object
         ];
         let mut worker = engine.worker().unwrap();
         for (object, write) in writes {
-            let misuse = Error::Misuse(Misuse::ReadOnly { object: object.to_owned() });
+            let misuse = || Error::Misuse(Misuse::ReadOnly { object: object.to_owned() });
             let refused = worker.try_run_as(Profile::READ_ONLY, |tx| write(&objects, tx));
-            assert_eq!(refused, Err(misuse.clone()));
+            assert_eq!(refused, Err(misuse()));
             // That the body does not pass it on changes nothing.
             let swallowed = worker.try_run_as(Profile::READ_ONLY, |tx| {
                 let _ = write(&objects, tx);
                 Ok::<(), Abort>(())
             });
-            assert_eq!(swallowed, Err(misuse));
+            assert_eq!(swallowed, Err(misuse()));
             let read = worker.try_run_as(Profile::READ_ONLY, |tx| {
                 Ok::<_, Abort>((objects.sum(tx)?, objects.ordered.get(tx, &2)?, objects.hash.get(tx, &2)?))
             });

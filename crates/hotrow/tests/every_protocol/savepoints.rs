@@ -2,6 +2,7 @@
 
 use crate::support::steps::Interleaving;
 use crate::support::{self, for_each_concurrent_protocol, for_each_protocol};
+use hotrow::sync::thread;
 use hotrow::{Abort, Direction, Engine, Error, Protocol, Reason, TArray, TBox, TCounter, Table};
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -275,31 +276,116 @@ fn an_attempt_that_has_lost_cannot_go_on_behind_a_savepoint() {
         });
         assert!(matches!(ended, Err(Error::Misuse(_))), "{ended:?}");
         assert_eq!(engine.run(|tx| own.get(tx)), Ok(0));
+        // The thread's next attempt is no part of that one's part.
+        let after = engine.run(|tx| {
+            own.set(tx, 1)?;
+            let part = tx.savepoint(|tx| {
+                own.set(tx, 2)?;
+                Err::<(), _>(Abort::rollback())
+            })?;
+            assert!(part.is_err());
+            own.get(tx)
+        });
+        assert_eq!(after, Ok(1));
+        assert_eq!(engine.run(|tx| own.get(tx)), Ok(1));
     });
 }
 
 #[test]
-fn a_savepoint_behind_deferred_operations_starts_over_and_defers_nothing() {
+fn operations_that_were_deferred_run_before_the_part_and_later_ones_at_once() {
     for_each_protocol!(1, |P| {
         let engine = support::engine::<P>();
         let number = TBox::new(&engine, 1u64);
-        let mut attempts = 0;
-        engine
-            .run(|tx| {
-                attempts += 1;
-                number.defer_update(tx, (), |number, ()| *number += 1)?;
+        let seen = engine.run(|tx| {
+            number.defer_update(tx, (), |number, ()| *number += 1)?;
+            let part = tx.savepoint(|tx| {
+                number.defer_update(tx, (), |number, ()| *number += 100)?;
+                Err::<(), _>(Abort::rollback())
+            })?;
+            assert!(part.is_err());
+            number.defer_update(tx, (), |number, ()| *number *= 10)?;
+            number.get(tx)
+        });
+        assert_eq!(seen, Ok(20));
+        assert_eq!(engine.run(|tx| number.get(tx)), Ok(20));
+        assert_eq!(engine.statistics().aborts_for(Reason::Undeclared), 0);
+        // Computations only.
+        let seen = engine.run(|tx| {
+            let three = tx.known(3u64);
+            let four = tx.compute(three, |three| three + 1)?;
+            let part = tx.savepoint(|tx| number.defer_set(tx, four))?;
+            assert!(part.is_ok());
+            number.get(tx)
+        });
+        assert_eq!(seen, Ok(4));
+    });
+}
+
+#[test]
+fn a_replacement_that_was_undone_is_not_expected_to_be_read() {
+    for_each_protocol!(1, |P| {
+        Interleaving::<P>::new().run(|engine, [mut only]| {
+            let table = Table::<u64, u64, P>::ordered(engine, "rows");
+            assert!(table.bulk_insert(1, 10));
+            only.step(|tx| {
                 let part = tx.savepoint(|tx| {
-                    number.defer_update(tx, (), |number, ()| *number += 100)?;
+                    assert!(table.replace(tx, &1, 11)?);
                     Err::<(), _>(Abort::rollback())
                 })?;
                 assert!(part.is_err());
-                number.defer_update(tx, (), |number, ()| *number *= 10)?;
-                Ok(())
-            })
-            .unwrap();
-        assert_eq!(engine.run(|tx| number.get(tx)), Ok(20));
-        let (most, undeclared) = if P::DEFERS { (2, 1) } else { (1, 0) };
-        assert!(attempts <= most);
-        assert!(engine.statistics().aborts_for(Reason::Undeclared) <= undeclared);
+                assert_eq!(table.get(tx, &1)?, Some(10));
+                table.update(tx, &1, |row| *row += 1)
+            });
+            assert!(only.commit());
+        });
+    });
+}
+
+#[test]
+fn a_row_that_is_queued_again_behind_an_undone_part_is_found_by_those_behind_it() {
+    for_each_concurrent_protocol!(2, |P| {
+        let engine = support::engine::<P>();
+        let queue = Table::<(u64, u64), u64, P>::builder(&engine, "queue").queues(|key| key.0).build();
+        let taken = TBox::new(&engine, 0u64);
+        let marker = TBox::new(&engine, false);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                for number in 0..200 {
+                    let queued = engine.run(|tx| {
+                        let part = tx.savepoint(|tx| {
+                            assert!(queue.insert(tx, (1, number), number)?);
+                            Err::<(), _>(Abort::rollback())
+                        })?;
+                        assert!(part.is_err());
+                        assert!(queue.insert(tx, (1, number), number)?);
+                        marker.set(tx, true)
+                    });
+                    queued.unwrap();
+                }
+            });
+            let mut found = 0;
+            while found < 200 {
+                let (was_marked, first) = engine
+                    .run_deferred(|tx| {
+                        let was_marked = marker.defer_update(tx, (), |marker, ()| std::mem::take(marker))?;
+                        let first = queue.defer_take_first(tx, 1, (1, 0)..(2, 0))?;
+                        tx.compute((was_marked, first), |pair| pair)
+                    })
+                    .unwrap();
+                assert!(!was_marked || first.is_some(), "the mark comes with a row");
+                if first.is_some() {
+                    found += 1;
+                    engine.run(|tx| taken.update(tx, |taken| *taken += 1)).unwrap();
+                    // The mark of rows that are left.
+                    engine
+                        .run(|tx| {
+                            let left = queue.collect(tx, .., Direction::Ascending, 1)?;
+                            if left.is_empty() { Ok(()) } else { marker.set(tx, true) }
+                        })
+                        .unwrap();
+                }
+            }
+        });
+        assert_eq!(engine.run(|tx| taken.get(tx)), Ok(200));
     });
 }

@@ -74,7 +74,7 @@ fn a_secondary_index_follows_inserts_updates_and_deletes() {
                     found.push(*key);
                     ControlFlow::Continue(())
                 })?;
-                Ok(found)
+                Ok::<_, Abort>(found)
             };
             engine
                 .run(|tx| {

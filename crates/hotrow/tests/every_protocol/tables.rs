@@ -346,12 +346,12 @@ fn an_immutable_table_is_loaded_and_then_only_read() {
                 assert!(table.bulk_insert(key, format!("price {key}")));
             }
             assert!(!table.bulk_insert(5, String::new()));
-            let refused = Error::Misuse(Misuse::ImmutableTable { table: "prices".to_owned() });
-            assert_eq!(engine.run(|tx| table.insert(tx, 200, String::new())), Err(refused.clone()));
-            assert_eq!(engine.run(|tx| table.upsert(tx, 1, String::new())), Err(refused.clone()));
-            assert_eq!(engine.run(|tx| table.update(tx, &1, String::clear)), Err(refused.clone()));
-            assert_eq!(engine.run(|tx| table.update(tx, &777, String::clear)), Err(refused.clone()));
-            assert_eq!(engine.run(|tx| table.delete(tx, &1)), Err(refused));
+            let refused = || Error::Misuse(Misuse::ImmutableTable { table: "prices".to_owned() });
+            assert_eq!(engine.run(|tx| table.insert(tx, 200, String::new())), Err(refused()));
+            assert_eq!(engine.run(|tx| table.upsert(tx, 1, String::new())), Err(refused()));
+            assert_eq!(engine.run(|tx| table.update(tx, &1, String::clear)), Err(refused()));
+            assert_eq!(engine.run(|tx| table.update(tx, &777, String::clear)), Err(refused()));
+            assert_eq!(engine.run(|tx| table.delete(tx, &1)), Err(refused()));
             for key in 0..100 {
                 let read = engine.run(|tx| Ok((table.get(tx, &key)?, table.read(tx, &key, String::len)?)));
                 let price = format!("price {key}");
