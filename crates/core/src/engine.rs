@@ -20,6 +20,7 @@ use hotrow_sync::{Arc, Mutex, OnceLock, local, lock};
 use std::any::Any;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::fmt;
 
 /// The number of an engine, unique in the process, never 0.
 ///
@@ -46,6 +47,12 @@ pub struct Engine<P: Protocol> {
 impl<P: Protocol> Clone for Engine<P> {
     fn clone(&self) -> Self {
         Self { shared: self.shared.clone() }
+    }
+}
+
+impl<P: Protocol> fmt::Debug for Engine<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Engine").field("protocol", &self.shared.name).finish_non_exhaustive()
     }
 }
 

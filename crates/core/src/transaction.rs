@@ -18,6 +18,7 @@ use crate::users_code::contained;
 use crate::worker::ConflictReport;
 use hotrow_sync::lock;
 use hotrow_sync::thread::{label, work};
+use std::fmt;
 use std::marker::PhantomData;
 use std::ptr::NonNull;
 
@@ -100,6 +101,16 @@ const WORK_COMMIT: u32 = 60;
 const ALL_KEYS: u64 = u64::MAX;
 
 const STOPPED: EngineId = EngineId(0);
+
+impl<P: Protocol> fmt::Debug for Transaction<'_, P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (worker, attempt) = (self.worker().number(), self.attempt_number());
+        f.debug_struct("Transaction")
+            .field("worker", &worker)
+            .field("attempt", &attempt)
+            .finish_non_exhaustive()
+    }
+}
 
 impl<'w, P: Protocol> Transaction<'w, P> {
     /// Makes the transaction of an attempt that was opened just now.

@@ -17,6 +17,7 @@ use hotrow_sync::clock::{self, Duration};
 use hotrow_sync::random::Random;
 use hotrow_sync::{Arc, local, thread};
 use std::cell::Cell;
+use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
@@ -459,6 +460,18 @@ impl<P: Protocol> Drop for Worker<P> {
         }
         retained::release(self.attempt.holder);
         self.shared.give_back(&self.slot, std::mem::take(&mut self.attempt.local));
+    }
+}
+
+impl<P: Protocol> fmt::Debug for Worker<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Worker").field("number", &self.id().number()).finish_non_exhaustive()
+    }
+}
+
+impl<P: Protocol> fmt::Debug for OpenTransaction<'_, P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.transaction.fmt(f)
     }
 }
 

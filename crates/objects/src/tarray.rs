@@ -5,6 +5,7 @@ use hotrow_core::{
     Abort, Deferred, Engine, EpochBox, Input, Item, Misuse, Object, ObjectMeta, Pin, Protocol, SavedWrite,
     Saver, Segment, Transaction, Value, contained,
 };
+use std::fmt;
 use std::ptr::NonNull;
 
 /// A transactional array of fixed length. Operations on different elements never conflict.
@@ -28,6 +29,16 @@ impl<T: Value, P: Protocol> Drop for Shared<T, P> {
                 contained(|| drop(segment));
             }
         }
+    }
+}
+
+impl<T: Value, P: Protocol> fmt::Debug for TArray<T, P> {
+    /// Shows the name only: the content is for transactions.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TArray")
+            .field("name", &self.shared.meta.name())
+            .field("length", &self.len())
+            .finish_non_exhaustive()
     }
 }
 

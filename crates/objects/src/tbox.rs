@@ -12,6 +12,7 @@ use hotrow_core::{
     Abort, Deferred, Engine, EpochBox, Input, Item, Object, ObjectMeta, Pin, Protocol, SavedWrite, Saver,
     Segment, Transaction, Value,
 };
+use std::fmt;
 use std::ptr::NonNull;
 
 /// A transactional box around a value of any type that is [`Value`].
@@ -45,6 +46,13 @@ pub struct TBox<T: Value, P: Protocol> {
 struct Shared<T: Value, P: Protocol> {
     segment: Segment<T, P>,
     meta: ObjectMeta,
+}
+
+impl<T: Value, P: Protocol> fmt::Debug for TBox<T, P> {
+    /// Shows the name only: the content is for transactions.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TBox").field("name", &self.shared.meta.name()).finish_non_exhaustive()
+    }
 }
 
 impl<T: Value, P: Protocol> TBox<T, P> {

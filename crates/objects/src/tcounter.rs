@@ -25,6 +25,7 @@ use hotrow_core::{
     Reason, SavedWrite, Saver, Transaction,
 };
 use hotrow_sync::atomic::{AtomicU64, Ordering};
+use std::fmt;
 use std::ptr::NonNull;
 
 /// A transactional 64-bit counter. It wraps around at the ends of its range.
@@ -63,6 +64,13 @@ impl Kept {
 
     fn applied_to(&self, base: i64) -> i64 {
         self.set.unwrap_or(base).wrapping_add(self.delta)
+    }
+}
+
+impl<P: Protocol> fmt::Debug for TCounter<P> {
+    /// Shows the name only: the content is for transactions.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TCounter").field("name", &self.shared.meta.name()).finish_non_exhaustive()
     }
 }
 
