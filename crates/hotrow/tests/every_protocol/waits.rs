@@ -224,7 +224,7 @@ fn very_many_workers_on_a_few_rows_are_strictly_serializable() {
             }
             let mut random = Random::stream(31, number);
             let mut added = 0;
-            for _ in 0..40 {
+            for _ in 0..24 {
                 let keys = [(); 4].map(|()| random.below(3));
                 let (yields, fails) = (random.chance(0.3), random.chance(0.1));
                 let result = worker.run(|tx| {
