@@ -550,13 +550,14 @@ impl<P: Protocol> Attempt<P> {
     pub(crate) fn keep_seen<S: Copy, E: Copy>(
         &mut self,
         elements: &[E],
-        seen: impl FnOnce(NonNull<[E]>) -> S,
+        seen: impl FnOnce(NonNull<[E]>, &mut dyn FnMut(&[u8]) -> NonNull<[u8]>) -> S,
     ) {
         if !self.structures.is_open() {
             return;
         }
         let elements = NonNull::from(self.arena.allocate_copies(elements));
-        let seen = NonNull::new(self.allocate(seen(elements))).expect("the arena's memory");
+        let seen = seen(elements, &mut |bytes| NonNull::from(self.arena.allocate_copies(bytes)));
+        let seen = NonNull::new(self.allocate(seen)).expect("the arena's memory");
         self.structures.keep_seen(seen);
     }
 

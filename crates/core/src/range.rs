@@ -138,7 +138,8 @@ impl<P: Protocol> Transaction<'_, P> {
     /// Keeps what the object saw in the part of the node that it has observed last. If the node changes, the object can
     /// then [look again](Object::still_holds) at that part, instead of losing for a change elsewhere in the node.
     ///
-    /// `seen` gets `elements` as copied into the attempt's memory, and returns what is to be kept. It is not called if
+    /// `seen` gets `elements` as copied into the attempt's memory, and a function that copies bytes there, and returns what is
+    /// to be kept. It is not called if
     /// nothing was observed, or if an earlier observation includes this one. Without this call the observation stands for
     /// the whole node.
     ///
@@ -149,7 +150,7 @@ impl<P: Protocol> Transaction<'_, P> {
     pub unsafe fn keep_seen<S: Copy, E: Copy>(
         &mut self,
         elements: &[E],
-        seen: impl FnOnce(NonNull<[E]>) -> S,
+        seen: impl FnOnce(NonNull<[E]>, &mut dyn FnMut(&[u8]) -> NonNull<[u8]>) -> S,
     ) {
         if P::TRACKS_READS {
             self.attempt.keep_seen(elements, seen);

@@ -5,7 +5,7 @@
 //! deletion of a wanted row is the only conflict that can abort a transaction that has read nothing.)
 
 use crate::index::Keyed;
-use crate::key::Key;
+use crate::key::{AsKey, Key};
 use crate::operations::RowView;
 use crate::record::{Record, State};
 use crate::secondary::MaintainedIndex;
@@ -22,7 +22,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     fn find_to_line_up(
         &self,
         tx: &mut Tx<'_, P>,
-        key: &K,
+        key: &(impl AsKey<K> + ?Sized),
     ) -> Result<Option<NonNull<Record<K, R, P>>>, Abort> {
         loop {
             let Some(record) = self.find(tx, key)? else { return Ok(None) };
@@ -49,7 +49,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     fn defer<I: Input, O: 'static>(
         &self,
         tx: &mut Tx<'_, P>,
-        key: &K,
+        key: &(impl AsKey<K> + ?Sized),
         access: Access,
         inputs: I,
         absent: O,
@@ -92,7 +92,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     pub(crate) fn defer_read<O: 'static>(
         &self,
         tx: &mut Tx<'_, P>,
-        key: &K,
+        key: &(impl AsKey<K> + ?Sized),
         look: impl FnOnce(&R) -> O + 'static,
     ) -> Result<Deferred<Option<O>>, Abort> {
         tx.enter(&self.meta)?;
@@ -113,7 +113,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     pub(crate) fn defer_update<I: Input, O: 'static>(
         &self,
         tx: &mut Tx<'_, P>,
-        key: &K,
+        key: &(impl AsKey<K> + ?Sized),
         inputs: I,
         change: impl FnOnce(&mut R, I::Value) -> O + 'static,
     ) -> Result<Deferred<Option<O>>, Abort> {
@@ -136,14 +136,18 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     pub(crate) fn defer_replace(
         &self,
         tx: &mut Tx<'_, P>,
-        key: &K,
+        key: &(impl AsKey<K> + ?Sized),
         row: impl Input<Value = R>,
     ) -> Result<Deferred<bool>, Abort> {
         let replaced = self.defer_update(tx, key, row, |old, row| *old = row)?;
         tx.compute(replaced, |replaced| replaced.is_some())
     }
 
-    pub(crate) fn defer_delete(&self, tx: &mut Tx<'_, P>, key: &K) -> Result<Deferred<bool>, Abort> {
+    pub(crate) fn defer_delete(
+        &self,
+        tx: &mut Tx<'_, P>,
+        key: &(impl AsKey<K> + ?Sized),
+    ) -> Result<Deferred<bool>, Abort> {
         self.enter_to_change(tx)?;
         let in_line = tx.defers();
         if let Some(group_of) = &self.group_of
@@ -151,7 +155,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         {
             // Settle first. Otherwise `defer` below would settle and so run the intention that is recorded here.
             tx.settle_structure(&self.meta)?;
-            let head = self.groups.head(group_of(key));
+            let head = self.groups.head(group_of(&key.to_key()));
             // SAFETY: the segment is the groups', which live in the table's shared state; the operation has entered.
             unsafe { tx.defer(&self.groups, head, Access::Write, (), |_, ()| Ok(())) }?;
         }
@@ -350,7 +354,7 @@ impl<K: Key, R: Value, P: Protocol> Table<K, R, P> {
     pub fn defer_read<O: 'static>(
         &self,
         tx: &mut Transaction<'_, P>,
-        key: &K,
+        key: &(impl AsKey<K> + ?Sized),
         look: impl FnOnce(&R) -> O + 'static,
     ) -> Result<Deferred<Option<O>>, Abort> {
         self.shared.defer_read(tx, key, look)
@@ -365,7 +369,7 @@ impl<K: Key, R: Value, P: Protocol> Table<K, R, P> {
     pub fn defer_update<I: Input, O: 'static>(
         &self,
         tx: &mut Transaction<'_, P>,
-        key: &K,
+        key: &(impl AsKey<K> + ?Sized),
         inputs: I,
         change: impl FnOnce(&mut R, I::Value) -> O + 'static,
     ) -> Result<Deferred<Option<O>>, Abort> {
@@ -408,7 +412,7 @@ impl<K: Key, R: Value, P: Protocol> Table<K, R, P> {
     pub fn defer_replace(
         &self,
         tx: &mut Transaction<'_, P>,
-        key: &K,
+        key: &(impl AsKey<K> + ?Sized),
         row: impl Input<Value = R>,
     ) -> Result<Deferred<bool>, Abort> {
         self.shared.defer_replace(tx, key, row)
@@ -449,7 +453,11 @@ impl<K: Key, R: Value, P: Protocol> Table<K, R, P> {
     /// # Errors
     ///
     /// As [`get`](Self::get).
-    pub fn defer_delete(&self, tx: &mut Transaction<'_, P>, key: &K) -> Result<Deferred<bool>, Abort> {
+    pub fn defer_delete(
+        &self,
+        tx: &mut Transaction<'_, P>,
+        key: &(impl AsKey<K> + ?Sized),
+    ) -> Result<Deferred<bool>, Abort> {
         self.shared.defer_delete(tx, key)
     }
 }

@@ -1,7 +1,7 @@
 //! Insertions.
 
 use crate::index::{Insertion, Keyed};
-use crate::key::{Image, Key};
+use crate::key::{Key, put_name};
 use crate::operations::{Changes, RowView};
 use crate::record::{Record, State};
 use crate::storage::{Shared, tag};
@@ -41,7 +41,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
                     let record = unsafe { record.as_ref() };
                     if tx.is_recorded() {
                         let key = record.key();
-                        tx.record_free_key(&self.meta, key, &|bytes| key.image().put_bytes(bytes));
+                        tx.record_free_key(&self.meta, key, &|bytes| put_name(key, bytes));
                     }
                     for secondary in &self.secondaries {
                         // SAFETY: the attempt holds the record's lock, so nothing is installed meanwhile.

@@ -25,7 +25,7 @@ mod trace;
 
 pub use database::Database;
 pub use index::Direction;
-pub use key::Key;
+pub use key::{AsKey, Key, KeyBounds};
 pub use procedure::{Context, Data, KeyRange, Procedure};
 pub use reference::{IndexRef, TableRef};
 pub use secondary::SecondaryIndex;

@@ -1,7 +1,7 @@
 //! The operations on rows.
 
 use crate::index::{Direction, Keyed, Lookup};
-use crate::key::{Image, Key};
+use crate::key::{AsKey, Image, Key};
 use crate::record::{Pending, Record, Snapshot, State};
 use crate::storage::{Shared, tag};
 use hotrow_core::{
@@ -73,7 +73,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     pub(crate) fn find(
         &self,
         tx: &mut Tx<'_, P>,
-        key: &K,
+        key: &(impl AsKey<K> + ?Sized),
     ) -> Result<Option<NonNull<Record<K, R, P>>>, Abort> {
         loop {
             match self.index.get(key, tx.pin()) {
@@ -92,10 +92,10 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
 
     /// Makes the attempt's last observation, which was of a failed lookup, one of this key only.
     #[inline]
-    fn keep_absence(&self, tx: &mut Tx<'_, P>, observed: Observed, key: &K) {
+    fn keep_absence(&self, tx: &mut Tx<'_, P>, observed: Observed, key: &(impl AsKey<K> + ?Sized)) {
         if self.index.is_ordered() {
-            let image = Bound::Included(key.image());
-            self.index.keep_part(tx, observed, (image, image), Direction::Ascending, &[]);
+            let bounds = (Bound::Included(key.to_image()), Bound::Included(key.to_image()));
+            self.index.keep_part(tx, observed, bounds, Direction::Ascending, &[]);
         }
     }
 
@@ -122,13 +122,13 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     fn find_recorded(
         &self,
         tx: &mut Tx<'_, P>,
-        key: &K,
+        key: &(impl AsKey<K> + ?Sized),
         mut observed: Observed,
     ) -> Result<Option<NonNull<Record<K, R, P>>>, Abort> {
         loop {
-            let name = |bytes: &mut Vec<u8>| key.image().put_bytes(bytes);
+            let name = |bytes: &mut Vec<u8>| K::Image::put_bytes(&key.to_image(), bytes);
             // SAFETY: the node is this table's; the operation called `enter`.
-            if unsafe { tx.observe_absence(self, observed, key, &name) }? {
+            if unsafe { tx.observe_absence(self, observed, &key, &name) }? {
                 self.keep_absence(tx, observed, key);
                 return Ok(None);
             }
@@ -161,7 +161,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     pub(crate) fn read<O>(
         &self,
         tx: &mut Tx<'_, P>,
-        key: &K,
+        key: &(impl AsKey<K> + ?Sized),
         look: impl FnOnce(&R) -> O,
     ) -> Result<Option<O>, Abort> {
         tx.enter(&self.meta)?;
@@ -185,7 +185,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     pub(crate) fn read_columns<C: Columns<R>>(
         &self,
         tx: &mut Tx<'_, P>,
-        key: &K,
+        key: &(impl AsKey<K> + ?Sized),
         columns: C,
     ) -> Result<Option<C::Values>, Abort> {
         tx.enter(&self.meta)?;
@@ -210,7 +210,12 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     }
 
     #[inline]
-    fn read_immutable<O>(&self, tx: &Tx<'_, P>, key: &K, look: impl FnOnce(&R) -> O) -> Option<O> {
+    fn read_immutable<O>(
+        &self,
+        tx: &Tx<'_, P>,
+        key: &(impl AsKey<K> + ?Sized),
+        look: impl FnOnce(&R) -> O,
+    ) -> Option<O> {
         match self.index.get(key, tx.pin()) {
             // SAFETY: rows of an immutable table are never installed again; the record lives as long as the table.
             Lookup::Found(record) => Some(look(unsafe { record.as_ref().row() })),
@@ -239,7 +244,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     pub(crate) fn update<O>(
         &self,
         tx: &mut Tx<'_, P>,
-        key: &K,
+        key: &(impl AsKey<K> + ?Sized),
         change: impl FnOnce(&mut R) -> O,
     ) -> Result<Option<O>, Abort> {
         self.enter_to_write(tx)?;
@@ -388,7 +393,12 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     ///
     /// The transaction depends only on the predicate that the row exists, which holds for every value of a present
     /// record. So other writers of the row are no conflict, but its deletion is one.
-    pub(crate) fn replace(&self, tx: &mut Tx<'_, P>, key: &K, row: R) -> Result<bool, Abort> {
+    pub(crate) fn replace(
+        &self,
+        tx: &mut Tx<'_, P>,
+        key: &(impl AsKey<K> + ?Sized),
+        row: R,
+    ) -> Result<bool, Abort> {
         if !self.secondaries.is_empty() {
             // Only the old row tells which entries must move.
             return Ok(self.update(tx, key, |old| *old = row)?.is_some());
@@ -434,13 +444,14 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     }
 
     /// Deletes a row. True if there was one with this key.
-    pub(crate) fn delete(&self, tx: &mut Tx<'_, P>, key: &K) -> Result<bool, Abort> {
+    pub(crate) fn delete(&self, tx: &mut Tx<'_, P>, key: &(impl AsKey<K> + ?Sized)) -> Result<bool, Abort> {
         self.enter_to_write(tx)?;
         loop {
             let Some(record) = self.find(tx, key)? else { return Ok(false) };
             if let Some(deleted) = self.delete_at(tx, record)? {
                 if deleted {
-                    self.leave_queue(tx, key)?;
+                    // SAFETY: the attempt has an item of the record, so it is in memory until the attempt ends.
+                    self.leave_queue(tx, unsafe { record.as_ref() }.key())?;
                 }
                 return Ok(deleted);
             }

@@ -13,26 +13,25 @@
 
 use crate::groups::{GROUPS, Groups, HEADS};
 use crate::index::{Direction, Keyed};
-use crate::key::{Image, Key};
+use crate::key::{Image, ImageRange, Key, KeyBounds, own_range};
 use crate::record::{Record, State};
 use crate::storage::{Shared, tag};
 use crate::table::Table;
 use crossbeam_utils::CachePadded;
 use hotrow_core::{Abort, Access, Deferred, Misuse, Protocol, Reason, Transaction, Value};
 use hotrow_sync::OnceLock;
-use hotrow_sync::atomic::{AtomicU64, Ordering, fence};
-use std::ops::{Bound, ControlFlow, RangeBounds};
+use hotrow_sync::atomic::{AtomicU8, AtomicU64, Ordering, fence};
+use std::ops::{Bound, ControlFlow};
 use std::ptr::NonNull;
 
 type Tx<'w, P> = Transaction<'w, P>;
-type Range<K> = (Bound<<K as Key>::Image>, Bound<<K as Key>::Image>);
 
 /// The last key inserted into a group, of the groups that share a tail. Only an operation at its turn at the tail
 /// accesses it, so all accesses are relaxed: the tail's ticket lock (*line*) orders them.
 struct LastKey<I: Image> {
     /// The number of the group plus one; 0 if no key is known.
     group: AtomicU64,
-    image: I::Atomic,
+    image: I::Slot,
     /// The value of [`Groups::outsiders`] when the key was set.
     outsiders: AtomicU64,
 }
@@ -43,13 +42,13 @@ impl<I: Image> LastKey<I> {
         group != 0
             && self.group.load(Ordering::Relaxed) == group
             && self.outsiders.load(Ordering::Relaxed) == groups.outsiders()
-            && I::load(&self.image) < key.image()
+            && I::is_surely_below(&self.image, &key.image())
     }
 
     fn set<P: Protocol>(&self, key: &impl Key<Image = I>, group: u64, groups: &Groups<P>) {
         self.group.store(group.wrapping_add(1), Ordering::Relaxed);
         self.outsiders.store(groups.outsiders(), Ordering::Relaxed);
-        key.image().store(&self.image);
+        I::store(&key.image(), &AtomicU8::new(0), &self.image);
     }
 }
 
@@ -64,7 +63,7 @@ impl<K: Key> LastKeys<K> {
     fn of(&self, group: u64) -> &LastKey<K::Image> {
         let unknown = || LastKey {
             group: AtomicU64::new(0),
-            image: <K::Image as Image>::Atomic::default(),
+            image: <K::Image as Image>::Slot::default(),
             outsiders: AtomicU64::new(0),
         };
         let keys = self.0.get_or_init(|| (0..GROUPS).map(|_| CachePadded::new(unknown())).collect());
@@ -134,7 +133,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     /// True if there is a later key in the same group.
     fn is_followed(&self, tx: &Tx<'_, P>, key: &K, group: u64, group_of: &GroupOf<K>) -> bool {
         let behind = Bound::Excluded(key.image());
-        let Some(mut cursor) = self.index.cursor(behind, Bound::Unbounded, Direction::Ascending) else {
+        let Some(mut cursor) = self.index.cursor((behind, Bound::Unbounded), Direction::Ascending) else {
             return true;
         };
         while let Some(leaf) = cursor.next(tx.pin().guard()) {
@@ -165,7 +164,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     }
 
     /// Takes the first row of a range at once: finds and deletes it.
-    fn take_first(&self, tx: &mut Tx<'_, P>, range: Range<K>) -> Result<Option<K>, Abort> {
+    fn take_first(&self, tx: &mut Tx<'_, P>, range: ImageRange<'_, K>) -> Result<Option<K>, Abort> {
         let first = self.scan_for_first(tx, range)?;
         if let Some(key) = &first {
             self.delete(tx, key)?;
@@ -174,9 +173,9 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     }
 
     /// Finds the key of the first row of a range, and makes the attempt depend on it.
-    fn scan_for_first(&self, tx: &mut Tx<'_, P>, (low, high): Range<K>) -> Result<Option<K>, Abort> {
+    fn scan_for_first(&self, tx: &mut Tx<'_, P>, range: ImageRange<'_, K>) -> Result<Option<K>, Abort> {
         let mut first = None;
-        self.scan_images(tx, low, high, Direction::Ascending, |key, _| {
+        self.scan_images(tx, range, Direction::Ascending, |key, _| {
             first = Some(key.clone());
             ControlFlow::Break(())
         })?;
@@ -185,7 +184,12 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
 
     /// Finds the key of the first row of a range, for an intention. An intention that runs early is not in line, so
     /// it scans.
-    fn look_for_first(&self, tx: &mut Tx<'_, P>, range: Range<K>, at_tail: bool) -> Result<Option<K>, Abort> {
+    fn look_for_first(
+        &self,
+        tx: &mut Tx<'_, P>,
+        range: ImageRange<'_, K>,
+        at_tail: bool,
+    ) -> Result<Option<K>, Abort> {
         if tx.is_at_turn() { self.find_first(tx, range, at_tail) } else { self.scan_for_first(tx, range) }
     }
 
@@ -193,10 +197,10 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         &self,
         tx: &mut Tx<'_, P>,
         group: u64,
-        range: Range<K>,
+        range: ImageRange<'_, K>,
     ) -> Result<Deferred<Option<K>>, Abort> {
         self.enter_to_change(tx)?;
-        if self.index.cursor(range.0, range.1, Direction::Ascending).is_none() {
+        if self.index.cursor(range.clone(), Direction::Ascending).is_none() {
             let table = self.meta.name();
             return Err(tx.misuse(Misuse::Unsupported(format!("table {table} is unordered: no first row"))));
         }
@@ -210,6 +214,8 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
             let taken = self.take_first(tx, range)?;
             return Ok(tx.known(taken));
         }
+        // The bounds outlive the operation that gave them.
+        let (range, range_again) = (own_range::<K>(range.clone()), own_range::<K>(range));
         let this = NonNull::from(self);
         // SAFETY: the table is freed through the epoch, and recorded intentions run before the attempt ends.
         let table = move || unsafe { this.as_ref() };
@@ -226,7 +232,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
                 Some(_) => Ok(tx.known(first)),
                 // SAFETY: as above.
                 None => unsafe {
-                    let look = move |tx: &mut Tx<'_, P>, ()| table().look_for_first(tx, range, true);
+                    let look = move |tx: &mut Tx<'_, P>, ()| table().look_for_first(tx, range_again, true);
                     tx.defer(&table().groups, tail, Access::Read, (), look)
                 },
             },
@@ -244,16 +250,16 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     fn find_first(
         &self,
         tx: &mut Tx<'_, P>,
-        (low, high): Range<K>,
+        range: ImageRange<'_, K>,
         at_tail: bool,
     ) -> Result<Option<K>, Abort> {
         let from = tx.begin_range();
-        let mut first = self.first_present(tx, low, high);
+        let mut first = self.first_present(tx, range.clone());
         if first.is_some_and(|(_, has_passed)| has_passed) {
             // A row that was absent when it was passed may have come before the row found. It is present by now.
             // Acquire: pairs with the release in `Record::set_state`.
             fence(Ordering::Acquire);
-            first = self.first_present(tx, low, high);
+            first = self.first_present(tx, range.clone());
         }
         // The rows were found without their versions, so the attempt's other reads may be of an earlier state.
         tx.learn_absence(None)?;
@@ -262,21 +268,19 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         if (first.is_some() || at_tail)
             && let Some(from) = from
         {
-            let high = first.map_or(high, |key| Bound::Excluded(key.image()));
-            self.record_covered(tx, low, high, from);
+            let (low, mut high) = range;
+            if let Some(first) = first {
+                high = Bound::Excluded(K::Image::own(&first.image()));
+            }
+            self.record_covered(tx, (low, high), from);
         }
         Ok(first.cloned())
     }
 
     /// Finds the key of the first present row of a range. The flag is true if absent rows or whole leaves were passed
     /// before it.
-    fn first_present<'t>(
-        &'t self,
-        tx: &Tx<'_, P>,
-        low: Bound<K::Image>,
-        high: Bound<K::Image>,
-    ) -> Option<(&'t K, bool)> {
-        let mut cursor = self.index.cursor(low, high, Direction::Ascending)?;
+    fn first_present<'t>(&'t self, tx: &Tx<'_, P>, range: ImageRange<'_, K>) -> Option<(&'t K, bool)> {
+        let mut cursor = self.index.cursor(range, Direction::Ascending)?;
         let mut has_passed = false;
         while let Some(leaf) = cursor.next(tx.pin().guard()) {
             for &key in leaf.records {
@@ -309,10 +313,9 @@ impl<K: Key, R: Value, P: Protocol> Table<K, R, P> {
     pub fn take_first(
         &self,
         tx: &mut Transaction<'_, P>,
-        range: impl RangeBounds<K>,
+        range: impl KeyBounds<K>,
     ) -> Result<Option<K>, Abort> {
-        let range = (range.start_bound().map(K::image), range.end_bound().map(K::image));
-        self.shared.take_first(tx, range)
+        self.shared.take_first(tx, range.images())
     }
 
     /// Deletes the first row of a range when the transaction commits. The range lies within a group. If the table has
@@ -328,9 +331,8 @@ impl<K: Key, R: Value, P: Protocol> Table<K, R, P> {
         &self,
         tx: &mut Transaction<'_, P>,
         group: u64,
-        range: impl RangeBounds<K>,
+        range: impl KeyBounds<K>,
     ) -> Result<Deferred<Option<K>>, Abort> {
-        let range = (range.start_bound().map(K::image), range.end_bound().map(K::image));
-        self.shared.defer_take_first(tx, group, range)
+        self.shared.defer_take_first(tx, group, range.images())
     }
 }

@@ -190,14 +190,15 @@ impl<K: Key, R: Value, P: Protocol> Record<K, R, P> {
         unsafe { self.body.cell.install(pending, pin) };
     }
 
-    /// Returns the number of bytes that the row takes outside of the record.
+    /// Returns the number of bytes that the key and the row take outside of the record.
     ///
     /// # Safety
     ///
     /// Nothing is installed meanwhile.
     pub(crate) unsafe fn heap_bytes(&self) -> usize {
         // SAFETY: the caller's promise.
-        unsafe { self.body.cell.heap_bytes() }
+        let row = unsafe { self.body.cell.heap_bytes() };
+        row.wrapping_add(self.body.key.0.heap_bytes())
     }
 
     /// Returns the row in place.

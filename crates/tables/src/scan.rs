@@ -1,7 +1,7 @@
 //! Scans of tables with an order.
 
 use crate::index::{Direction, Keyed};
-use crate::key::{Image, Key};
+use crate::key::{Image, ImageOf, ImageRange, Key};
 use crate::operations::RowView;
 use crate::record::Record;
 use crate::storage::Shared;
@@ -16,15 +16,14 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     pub(crate) fn scan_images(
         &self,
         tx: &mut Tx<'_, P>,
-        low: Bound<K::Image>,
-        high: Bound<K::Image>,
+        range: ImageRange<'_, K>,
         direction: Direction,
         visit: impl FnMut(&K, &R) -> ControlFlow<()>,
     ) -> Result<(), Abort> {
         if tx.is_recorded() && !self.immutable {
-            self.scan_recorded(tx, low, high, direction, visit)
+            self.scan_recorded(tx, range, direction, visit)
         } else {
-            self.scan_leaves(tx, low, high, direction, visit)
+            self.scan_leaves(tx, range, direction, visit)
         }
     }
 
@@ -36,12 +35,11 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     fn scan_recorded(
         &self,
         tx: &mut Tx<'_, P>,
-        low: Bound<K::Image>,
-        high: Bound<K::Image>,
+        range: ImageRange<'_, K>,
         direction: Direction,
         mut visit: impl FnMut(&K, &R) -> ControlFlow<()>,
     ) -> Result<(), Abort> {
-        self.scan_by(tx, low, high, direction, &mut visit)
+        self.scan_by(tx, range, direction, &mut visit)
     }
 
     /// Scans, and adds the covered range to the history if the attempt is recorded. Is compiled once for all visitors.
@@ -49,8 +47,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     pub(crate) fn scan_by(
         &self,
         tx: &mut Tx<'_, P>,
-        low: Bound<K::Image>,
-        high: Bound<K::Image>,
+        range: ImageRange<'_, K>,
         direction: Direction,
         visit: &mut dyn FnMut(&K, &R) -> ControlFlow<()>,
     ) -> Result<(), Abort> {
@@ -58,13 +55,15 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         // The last key visited, and a flag that the visitor has stopped the scan.
         let mut last = None;
         let mut enough = false;
-        let result = self.scan_leaves(tx, low, high, direction, |key, row| {
-            last = Some(key.image());
+        let (mut low, mut high) = range.clone();
+        let result = self.scan_leaves(tx, range, direction, |key, row| {
+            if from.is_some() {
+                last = Some(K::Image::own(&key.image()));
+            }
             let flow = visit(key, row);
             enough = flow.is_break();
             flow
         });
-        let (mut low, mut high) = (low, high);
         if enough || result.is_err() {
             // The scan has not covered the range behind the last key.
             let Some(last) = last else { return result };
@@ -74,23 +73,17 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
             }
         }
         if let Some(from) = from {
-            self.record_covered(tx, low, high, from);
+            self.record_covered(tx, (low, high), from);
         }
         result
     }
 
     /// Records that a scan that began at `from` has covered a range.
-    pub(crate) fn record_covered(
-        &self,
-        tx: &mut Tx<'_, P>,
-        low: Bound<K::Image>,
-        high: Bound<K::Image>,
-        from: u64,
-    ) {
-        let bytes = |bound: Bound<K::Image>| {
+    pub(crate) fn record_covered(&self, tx: &mut Tx<'_, P>, (low, high): ImageRange<'_, K>, from: u64) {
+        let bytes = |bound: Bound<ImageOf<'_, K>>| {
             bound.map(|image| {
                 let mut bytes = Vec::new();
-                image.put_bytes(&mut bytes);
+                K::Image::put_bytes(&image, &mut bytes);
                 bytes
             })
         };
@@ -103,14 +96,13 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     fn scan_leaves(
         &self,
         tx: &mut Tx<'_, P>,
-        low: Bound<K::Image>,
-        high: Bound<K::Image>,
+        range: ImageRange<'_, K>,
         direction: Direction,
         mut visit: impl FnMut(&K, &R) -> ControlFlow<()>,
     ) -> Result<(), Abort> {
         tx.enter(&self.meta)?;
         tx.settle_object(&self.meta)?;
-        let Some(mut cursor) = self.index.cursor(low, high, direction) else {
+        let Some(mut cursor) = self.index.cursor(range, direction) else {
             let table = self.meta.name();
             return Err(tx.misuse(Misuse::Unsupported(format!("table {table} is unordered: no scans"))));
         };
@@ -146,7 +138,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
                     enough = true;
                     // The scan depends on nothing behind this key.
                     visited = &leaf.records[..=at];
-                    let last = Bound::Included(key.image());
+                    let last = Bound::Included(K::Image::own(&key.image()));
                     match direction {
                         Direction::Ascending => bounds.1 = last,
                         Direction::Descending => bounds.0 = last,

@@ -9,11 +9,11 @@
 //! memory.
 
 use crate::index::Direction;
-use crate::key::{Image, Key};
+use crate::key::{Image, ImageRange, Key, KeyBounds};
 use crate::storage::{Index, Shared};
 use hotrow_core::{Abort, EpochBox, ObjectMeta, Pin, Protocol, Transaction, Value};
 use hotrow_sync::Arc;
-use std::ops::{Bound, ControlFlow, RangeBounds};
+use std::ops::{Bound, ControlFlow};
 
 /// The updates by which a primary table maintains one of its secondary indexes.
 pub(crate) trait MaintainedIndex<K: Key, R: Value, P: Protocol>: Send + Sync {
@@ -81,12 +81,12 @@ impl<S: Key, K: Key, R: Value, P: Protocol> SecondaryIndex<S, K, R, P> {
     pub fn scan_keys(
         &self,
         tx: &mut Transaction<'_, P>,
-        range: impl RangeBounds<S>,
+        range: impl KeyBounds<S>,
         direction: Direction,
         mut visit: impl FnMut(&S, &K) -> ControlFlow<()>,
     ) -> Result<(), Abort> {
-        let (low, high) = images::<S, K>(&range);
-        self.kept.entries.scan_images(tx, low, high, direction, |(secondary, key), ()| visit(secondary, key))
+        let range = images::<S, K>(&range);
+        self.kept.entries.scan_images(tx, range, direction, |(secondary, key), ()| visit(secondary, key))
     }
 
     /// Visits the rows in a range of secondary keys until the visitor breaks.
@@ -97,7 +97,7 @@ impl<S: Key, K: Key, R: Value, P: Protocol> SecondaryIndex<S, K, R, P> {
     pub fn scan(
         &self,
         tx: &mut Transaction<'_, P>,
-        range: impl RangeBounds<S>,
+        range: impl KeyBounds<S>,
         direction: Direction,
         table: &crate::Table<K, R, P>,
         mut visit: impl FnMut(&S, &K, &R) -> ControlFlow<()>,
@@ -106,7 +106,7 @@ impl<S: Key, K: Key, R: Value, P: Protocol> SecondaryIndex<S, K, R, P> {
         let mut found: Vec<(S, K)> = Vec::with_capacity(BATCH);
         loop {
             found.clear();
-            self.kept.entries.scan_images(tx, low, high, direction, |entry, ()| {
+            self.kept.entries.scan_images(tx, (low.clone(), high.clone()), direction, |entry, ()| {
                 found.push(entry.clone());
                 if found.len() < BATCH { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
             })?;
@@ -118,10 +118,10 @@ impl<S: Key, K: Key, R: Value, P: Protocol> SecondaryIndex<S, K, R, P> {
             }
             match (found.last(), direction) {
                 (Some(last), Direction::Ascending) if found.len() == BATCH => {
-                    low = Bound::Excluded(last.image())
+                    low = Bound::Excluded(<(S, K) as Key>::Image::own(&last.image()))
                 }
                 (Some(last), Direction::Descending) if found.len() == BATCH => {
-                    high = Bound::Excluded(last.image());
+                    high = Bound::Excluded(<(S, K) as Key>::Image::own(&last.image()));
                 }
                 _ => return Ok(()),
             }
@@ -133,18 +133,19 @@ impl<S: Key, K: Key, R: Value, P: Protocol> SecondaryIndex<S, K, R, P> {
 /// on entries beyond them.
 const BATCH: usize = if cfg!(test) { 3 } else { 16 };
 
-type Images<S, K> = (<S as Key>::Image, <K as Key>::Image);
-
 /// The entries in a range of secondary keys.
-fn images<S: Key, K: Key>(range: &impl RangeBounds<S>) -> (Bound<Images<S, K>>, Bound<Images<S, K>>) {
-    let low = match range.start_bound() {
-        Bound::Included(key) => Bound::Included((key.image(), K::Image::LEAST)),
-        Bound::Excluded(key) => Bound::Excluded((key.image(), K::Image::GREATEST)),
+fn images<'k, S: Key, K: Key>(range: &'k impl KeyBounds<S>) -> ImageRange<'k, (S, K)> {
+    // An image that is not above any entry of a secondary key, or one behind all of them.
+    let edge = S::Image::edge::<K::Image>;
+    let (low, high) = range.images();
+    let low = match low {
+        Bound::Included(key) => Bound::Included(edge(key, false)),
+        Bound::Excluded(key) => Bound::Excluded(edge(key, true)),
         Bound::Unbounded => Bound::Unbounded,
     };
-    let high = match range.end_bound() {
-        Bound::Included(key) => Bound::Included((key.image(), K::Image::GREATEST)),
-        Bound::Excluded(key) => Bound::Excluded((key.image(), K::Image::LEAST)),
+    let high = match high {
+        Bound::Included(key) => Bound::Included(edge(key, true)),
+        Bound::Excluded(key) => Bound::Excluded(edge(key, false)),
         Bound::Unbounded => Bound::Unbounded,
     };
     (low, high)

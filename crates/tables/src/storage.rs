@@ -22,7 +22,7 @@
 
 use crate::groups::Groups;
 use crate::index::{Cursor, Direction, HashIndex, Insertion, Keyed, LeafPart, Lookup, OrderedIndex};
-use crate::key::{Image, Key};
+use crate::key::{AsKey, Image, ImageRange, Key, put_name};
 use crate::queue::{GroupOf, LastKeys};
 use crate::record::{Pending, Record, RecordKey, State};
 use crate::secondary::MaintainedIndex;
@@ -96,10 +96,10 @@ impl<K: Key, R: Value, P: Protocol> Index<K, R, P> {
     }
 
     #[cfg_attr(not(debug_assertions), inline(always))]
-    pub(crate) fn get(&self, key: &K, pin: &Pin) -> Lookup<Record<K, R, P>> {
+    pub(crate) fn get(&self, key: &(impl AsKey<K> + ?Sized), pin: &Pin) -> Lookup<Record<K, R, P>> {
         let found = match &self.keys {
-            KeyIndex::Hash(index) => index.get(key, pin.guard()),
-            KeyIndex::Ordered(index) => index.get(key, pin.guard()),
+            KeyIndex::Hash(index) => index.get_by(key, |other| key.is(other), pin.guard()),
+            KeyIndex::Ordered(index) => index.get(&key.to_image(), pin.guard()),
         };
         match found {
             // SAFETY: the index holds keys of records of these types, and frees them through the epoch.
@@ -171,7 +171,7 @@ impl<K: Key, R: Value, P: Protocol> Index<K, R, P> {
         &self,
         tx: &mut Transaction<'_, P>,
         observed: Observed,
-        (low, high): (Bound<K::Image>, Bound<K::Image>),
+        (low, high): ImageRange<'_, K>,
         direction: Direction,
         records: &[NonNull<RecordKey<K>>],
     ) {
@@ -180,17 +180,19 @@ impl<K: Key, R: Value, P: Protocol> Index<K, R, P> {
         // SAFETY: the leaf was observed in this index under the attempt's pin, and the table can work with its parts.
         unsafe {
             let Some(marks) = index.marks(observed, guard) else { return };
-            tx.keep_seen(records, |records| LeafPart { low, high, direction, marks, records });
+            tx.keep_seen(records, |records, copy| {
+                let mut keep = |bound: &Bound<_>| bound.as_ref().map(|image| K::Image::keep(image, copy));
+                LeafPart::<K::Image, _> { low: keep(&low), high: keep(&high), direction, marks, records }
+            });
         }
     }
 
     /// Begins a scan of the keys of records; `None` if the index has no order.
-    pub(crate) fn cursor(
+    pub(crate) fn cursor<'k>(
         &self,
-        low: Bound<K::Image>,
-        high: Bound<K::Image>,
+        (low, high): ImageRange<'k, K>,
         direction: Direction,
-    ) -> Option<Cursor<'_, RecordKey<K>>> {
+    ) -> Option<Cursor<'_, 'k, RecordKey<K>>> {
         match &self.keys {
             KeyIndex::Hash(_) => None,
             KeyIndex::Ordered(index) => Some(index.cursor(low, high, direction)),
@@ -384,7 +386,7 @@ unsafe impl<K: Key, R: Value, P: Protocol> Object<P> for Shared<K, R, P> {
 
     unsafe fn name(&self, segment: NonNull<P::Header>, bytes: &mut Vec<u8>) {
         // SAFETY: the caller's promise.
-        unsafe { Record::<K, R, P>::at(segment) }.key().image().put_bytes(bytes);
+        put_name(unsafe { Record::<K, R, P>::at(segment) }.key(), bytes);
     }
 
     fn effect(&self, item: &Item<P>) -> Option<WriteKind> {

@@ -1,7 +1,7 @@
 //! The table as users see it.
 
 use crate::index::{Direction, Keyed};
-use crate::key::Key;
+use crate::key::{AsKey, Key, KeyBounds};
 use crate::queue::GroupOf;
 use crate::record::Record;
 use crate::secondary::{MaintainedIndex, SecondaryIndex};
@@ -10,7 +10,7 @@ use hotrow_core::{
     Abort, Columns, Deferred, Engine, EpochBox, Error, Input, Pin, Protocol, Transaction, Value, Walk, Worker,
 };
 use hotrow_sync::Arc;
-use std::ops::{Bound, ControlFlow, RangeBounds};
+use std::ops::{Bound, ControlFlow};
 
 /// A table: rows of type `R` under keys of type `K`.
 ///
@@ -148,7 +148,8 @@ impl<K: Key, R: Value, P: Protocol> TableBuilder<'_, K, R, P> {
 pub struct TableMemory {
     /// The number of rows.
     pub rows: u64,
-    /// Bytes of keys and rows, as large as their types (without the memory that boxed rows own elsewhere).
+    /// Bytes of keys and rows, as large as their types, and what keys own on the heap (without the memory that boxed rows
+    /// own elsewhere).
     pub payload_bytes: u64,
     /// Bytes of the index and of secondary indexes, without their records.
     pub index_bytes: u64,
@@ -221,7 +222,11 @@ impl<K: Key, R: Value, P: Protocol> Table<K, R, P> {
     ///
     /// [`Abort`] when the attempt cannot go on.
     #[inline]
-    pub fn get(&self, tx: &mut Transaction<'_, P>, key: &K) -> Result<Option<R>, Abort> {
+    pub fn get(
+        &self,
+        tx: &mut Transaction<'_, P>,
+        key: &(impl AsKey<K> + ?Sized),
+    ) -> Result<Option<R>, Abort> {
         self.shared.read(tx, key, R::clone)
     }
 
@@ -234,7 +239,7 @@ impl<K: Key, R: Value, P: Protocol> Table<K, R, P> {
     pub fn read<O>(
         &self,
         tx: &mut Transaction<'_, P>,
-        key: &K,
+        key: &(impl AsKey<K> + ?Sized),
         look: impl FnOnce(&R) -> O,
     ) -> Result<Option<O>, Abort> {
         self.shared.read(tx, key, look)
@@ -250,7 +255,7 @@ impl<K: Key, R: Value, P: Protocol> Table<K, R, P> {
     pub fn read_columns<C: Columns<R>>(
         &self,
         tx: &mut Transaction<'_, P>,
-        key: &K,
+        key: &(impl AsKey<K> + ?Sized),
         columns: C,
     ) -> Result<Option<C::Values>, Abort> {
         self.shared.read_columns(tx, key, columns)
@@ -284,7 +289,7 @@ impl<K: Key, R: Value, P: Protocol> Table<K, R, P> {
     pub fn update<O>(
         &self,
         tx: &mut Transaction<'_, P>,
-        key: &K,
+        key: &(impl AsKey<K> + ?Sized),
         change: impl FnOnce(&mut R) -> O,
     ) -> Result<Option<O>, Abort> {
         self.shared.update(tx, key, change)
@@ -310,7 +315,12 @@ impl<K: Key, R: Value, P: Protocol> Table<K, R, P> {
     ///
     /// As [`get`](Self::get).
     #[inline]
-    pub fn replace(&self, tx: &mut Transaction<'_, P>, key: &K, row: R) -> Result<bool, Abort> {
+    pub fn replace(
+        &self,
+        tx: &mut Transaction<'_, P>,
+        key: &(impl AsKey<K> + ?Sized),
+        row: R,
+    ) -> Result<bool, Abort> {
         self.shared.replace(tx, key, row)
     }
 
@@ -336,7 +346,7 @@ impl<K: Key, R: Value, P: Protocol> Table<K, R, P> {
     ///
     /// As [`get`](Self::get).
     #[inline]
-    pub fn delete(&self, tx: &mut Transaction<'_, P>, key: &K) -> Result<bool, Abort> {
+    pub fn delete(&self, tx: &mut Transaction<'_, P>, key: &(impl AsKey<K> + ?Sized)) -> Result<bool, Abort> {
         self.shared.delete(tx, key)
     }
 
@@ -352,12 +362,11 @@ impl<K: Key, R: Value, P: Protocol> Table<K, R, P> {
     pub fn scan(
         &self,
         tx: &mut Transaction<'_, P>,
-        range: impl RangeBounds<K>,
+        range: impl KeyBounds<K>,
         direction: Direction,
         visit: impl FnMut(&K, &R) -> ControlFlow<()>,
     ) -> Result<(), Abort> {
-        let (low, high) = (range.start_bound().map(K::image), range.end_bound().map(K::image));
-        self.shared.scan_images(tx, low, high, direction, visit)
+        self.shared.scan_images(tx, range.images(), direction, visit)
     }
 
     /// Returns copies of the first `limit` rows of a range.
@@ -368,14 +377,13 @@ impl<K: Key, R: Value, P: Protocol> Table<K, R, P> {
     pub fn collect(
         &self,
         tx: &mut Transaction<'_, P>,
-        range: impl RangeBounds<K>,
+        range: impl KeyBounds<K>,
         direction: Direction,
         limit: usize,
     ) -> Result<Vec<(K, R)>, Abort> {
         let mut rows = Vec::new();
         if limit > 0 {
-            let (low, high) = (range.start_bound().map(K::image), range.end_bound().map(K::image));
-            self.shared.scan_by(tx, low, high, direction, &mut |key, row| {
+            self.shared.scan_by(tx, range.images(), direction, &mut |key, row| {
                 rows.push((key.clone(), row.clone()));
                 if rows.len() < limit { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
             })?;
@@ -471,10 +479,11 @@ impl<K: Key, R: Value, P: Protocol> Table<K, R, P> {
     ///
     /// As [`for_each`](Self::for_each).
     pub fn memory(&self, worker: &mut Worker<P>) -> Result<TableMemory, Error> {
-        let rows = self.for_each(worker, |_, _| ())?;
+        let mut key_bytes: usize = 0;
+        let rows = self.for_each(worker, |key, _| key_bytes = key_bytes.wrapping_add(key.heap_bytes()))?;
         Ok(TableMemory {
             rows,
-            payload_bytes: rows * (size_of::<K>() + size_of::<R>()) as u64,
+            payload_bytes: rows * (size_of::<K>() + size_of::<R>()) as u64 + key_bytes as u64,
             index_bytes: self.shared.memory_bytes() as u64,
         })
     }

@@ -1,6 +1,6 @@
 //! Short strings in place.
 
-use crate::key::{Key, KeyPart, Packer, words};
+use crate::key::{Encoder, Key, KeyPart, Packer, words};
 use hotrow_core::{Inline, Plain, Value};
 use std::fmt;
 use std::str;
@@ -182,6 +182,10 @@ impl<const N: usize> KeyPart for Text<N> {
     fn pack(&self, packer: &mut Packer<'_>) {
         pack_bytes(&self.bytes, packer);
     }
+    #[inline]
+    fn encode(&self, encoder: &mut Encoder) {
+        encoder.push(&self.bytes);
+    }
 }
 
 // The number of words of an image cannot be computed from a generic `N`, so each length has an implementation of its
@@ -191,14 +195,14 @@ macro_rules! keys_of_bytes {
         impl Key for Text<$length> {
             type Image = [u64; words(8 * $length)];
             #[inline]
-            fn image(&self) -> Self::Image {
+            fn image(&self) -> [u64; words(8 * $length)] {
                 image(&self.bytes)
             }
         }
         impl Key for [u8; $length] {
             type Image = [u64; words(8 * $length)];
             #[inline]
-            fn image(&self) -> Self::Image {
+            fn image(&self) -> [u64; words(8 * $length)] {
                 image(self)
             }
         }

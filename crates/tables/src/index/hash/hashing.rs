@@ -12,7 +12,7 @@ pub(super) struct Hash64(u64);
 
 impl Hash64 {
     #[inline(always)]
-    pub(super) fn of<K: Hash>(key: &K) -> Self {
+    pub(super) fn of<K: Hash + ?Sized>(key: &K) -> Self {
         Self(FixedState::with_seed(SEED).hash_one(key))
     }
 

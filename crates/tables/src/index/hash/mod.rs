@@ -124,15 +124,26 @@ where
     }
 
     /// Looks up a key.
-    #[inline]
+    #[cfg(test)]
     pub(crate) fn get(&self, key: &T::Key, guard: &Guard) -> Lookup<T> {
+        self.get_by(key, |other| other == key, guard)
+    }
+
+    /// Looks up the key for which `is_wanted` is true, by something that has its hash.
+    #[inline]
+    pub(crate) fn get_by(
+        &self,
+        key: &(impl Hash + ?Sized),
+        is_wanted: impl Fn(&T::Key) -> bool,
+        guard: &Guard,
+    ) -> Lookup<T> {
         let hash = Hash64::of(key);
         loop {
             let (_, _, bucket) = self.bucket_of(hash, guard);
             interleaving_point();
             let Some(version) = bucket.version.stable() else { continue };
             interleaving_point();
-            if let Some(record) = Self::find(bucket, hash, key, guard) {
+            if let Some(record) = Self::find(bucket, hash, &is_wanted, guard) {
                 return Lookup::Found(record);
             }
             interleaving_point();
@@ -159,9 +170,14 @@ where
     }
 
     #[cfg_attr(not(debug_assertions), inline(always))]
-    fn find(bucket: &Bucket<T>, hash: Hash64, key: &T::Key, guard: &Guard) -> Option<NonNull<T>> {
+    fn find(
+        bucket: &Bucket<T>,
+        hash: Hash64,
+        is_wanted: impl Fn(&T::Key) -> bool,
+        guard: &Guard,
+    ) -> Option<NonNull<T>> {
         // SAFETY: a record found in a chain under a pinned epoch has not been freed (`insert`'s contract).
-        bucket.find(hash, |record| unsafe { record.as_ref() }.key() == key, guard)
+        bucket.find(hash, |record| is_wanted(unsafe { record.as_ref() }.key()), guard)
     }
 
     /// Adds a record under its key, unless there is one with this key or the bucket must not be changed.
@@ -190,7 +206,7 @@ where
             let (array, at, bucket) = self.bucket_of(hash, guard);
             interleaving_point();
             let Some(before) = bucket.version.stable() else { continue };
-            if let Some(existing) = Self::find(bucket, hash, key, guard) {
+            if let Some(existing) = Self::find(bucket, hash, |other| other == key, guard) {
                 return Insertion::Exists(existing);
             }
             let observed = Observed { node: bucket.word(), version: before };

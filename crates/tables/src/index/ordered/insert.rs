@@ -1,7 +1,7 @@
 //! Insertion, and the splitting of full nodes.
 
 use super::node::{CHILDREN, Inner, LEAF_ENTRIES, Leaf, Node};
-use super::{Finger, ImageOf, Keyed, Landing, OrderedIndex, Step};
+use super::{Finger, ImageOf, Keyed, Landing, OrderedIndex, Probe, Step};
 use crate::index::Insertion;
 use crate::index::interleaving::interleaving_point;
 use crate::key::{Image, Key};
@@ -22,6 +22,8 @@ where
     parent: Option<(Observed, u32)>,
     position: usize,
     existing: Option<NonNull<T>>,
+    /// The number of leading bytes that the image shares with the leaf's, of those that these share.
+    shared: usize,
 }
 
 impl<T> OrderedIndex<T>
@@ -60,15 +62,17 @@ where
             // SAFETY: the caller's promise.
             let behind = near.take().and_then(|near| unsafe { self.behind(near, &image, guard) });
             let Some(found) = behind.or_else(|| self.find(&image, guard)) else { continue };
-            let LeafPosition { leaf, version, parent, position, existing } = found;
+            let LeafPosition { leaf, version, parent, position, existing, shared } = found;
             let full = leaf.is_full();
             let observed = Observed { node: leaf.word(), version };
             let refused = existing.is_none() && !may_change(observed);
             interleaving_point();
             if existing.is_none() && !full && !refused {
+                let Some(slots) = leaf.slots_to_insert(shared, version) else { continue };
                 // The latch is taken at the version read, so earlier reads are as good as reads under the latch.
                 if leaf.node.version.try_lock_at(version) {
-                    leaf.insert_at(position, image, record);
+                    leaf.set_slots(slots);
+                    leaf.insert_at(position, &image, record);
                     let after = leaf.node.version.unlock_changed();
                     changed(bumped(leaf, version, after));
                     let finger = parent.map(|(parent, child)| Finger {
@@ -91,7 +95,7 @@ where
             if refused {
                 return (Insertion::Refused(observed), None);
             }
-            if self.insert_splitting(image, record, guard, changed, &may_change) {
+            if self.insert_splitting(&image, record, guard, changed, &may_change).is_some() {
                 return (Insertion::Inserted, None);
             }
         }
@@ -99,15 +103,15 @@ where
 
     /// Finds the position of an image by a descent from the root. `None`: start over.
     #[cfg_attr(not(debug_assertions), inline(always))]
-    fn find<'g>(&self, image: &ImageOf<T>, guard: &'g Guard) -> Option<LeafPosition<'g, T>> {
+    fn find<'g>(&self, image: &Probe<'_, T>, guard: &'g Guard) -> Option<LeafPosition<'g, T>> {
         let mut parent = None;
-        let choose = |inner: &Inner<ImageOf<T>>| inner.child_of(image);
+        let choose = |inner: &Inner<ImageOf<T>>, version| inner.child_of(image, version);
         let Landing { leaf, version, .. } = self.descend(guard, choose, |step| {
             let node = step.pointer.cast();
             parent = Some((Observed { node, version: step.version }, step.child as u32));
         })?;
-        let (position, existing) = leaf.search(image);
-        Some(LeafPosition { leaf, version, parent, position, existing })
+        let (found, existing) = leaf.search(image, version)?;
+        Some(LeafPosition { leaf, version, parent, position: found.position, existing, shared: found.shared })
     }
 
     /// Finds the position of an image if that is right behind the previous insertion.
@@ -116,13 +120,15 @@ where
     /// the leaf covered when it was reached, provided that this node is unchanged after its border was read. This
     /// node does not know the border of its last child.
     ///
+    /// `None` for images that are not in their slots.
+    ///
     /// # Safety
     ///
     /// The finger is one of this tree, and was returned under this guard.
     pub(super) unsafe fn behind<'g>(
         &self,
         near: Finger,
-        image: &ImageOf<T>,
+        image: &Probe<'_, T>,
         _guard: &'g Guard,
     ) -> Option<LeafPosition<'g, T>> {
         // SAFETY: the caller's promise: the nodes are in memory while the epoch is pinned, and have these types.
@@ -133,13 +139,15 @@ where
         };
         interleaving_point();
         let position = near.position as usize;
-        let is_below = match position < leaf.node.count() {
-            true => image.is_below(&leaf.image(position)),
-            false => parent.borders(near.child as usize).1.is_some_and(|border| image.is_below(&border)),
+        let is_below = |a: &Probe<'_, T>, b: &Probe<'_, T>| ImageOf::<T>::compare(a, b).is_lt();
+        let next = match position < leaf.node.count() {
+            true => leaf.whole_image(position),
+            false => parent.whole_border(near.child as usize),
         };
+        let is_below_next = next.is_some_and(|next| is_below(image, &next));
         interleaving_point();
-        let is_behind = is_below
-            && leaf.image(position - 1).is_below(image)
+        let is_behind = is_below_next
+            && leaf.whole_image(position - 1).is_some_and(|last| is_below(&last, image))
             && parent.node.version.unchanged(near.parent.version);
         is_behind.then_some(LeafPosition {
             leaf,
@@ -147,26 +155,26 @@ where
             parent: Some((near.parent, near.child)),
             position,
             existing: None,
+            shared: 0,
         })
     }
 
-    /// Splits one full node on the path to `image`. If it is the leaf, this also inserts the record and returns true.
-    /// False: start over.
+    /// Splits one full node on the path to `image`. If it is the leaf, this also inserts the record. `None`: start over.
     #[cold]
     fn insert_splitting(
         &self,
-        image: ImageOf<T>,
+        image: &Probe<'_, T>,
         record: NonNull<T>,
         guard: &Guard,
         changed: &mut dyn FnMut(StructureChange),
         may_change: &dyn Fn(Observed) -> bool,
-    ) -> bool {
+    ) -> Option<()> {
         let mut above: Option<Step<'_, _>> = None;
         let mut below: Option<Step<'_, _>> = None;
         let mut full_inner = false;
-        let found = self.descend(
+        let Landing { leaf, pointer, version } = self.descend(
             guard,
-            |inner| inner.child_of(&image),
+            |inner, version| inner.child_of(image, version),
             |step| {
                 // The highest full inner node is split first, so that every other has room above it.
                 if !full_inner {
@@ -174,31 +182,31 @@ where
                     above = below.replace(step);
                 }
             },
-        );
-        let Some(Landing { leaf, pointer, version }) = found else { return false };
+        )?;
         interleaving_point();
         if full_inner {
             if let Some(step) = below {
                 self.split_inner(above.as_ref(), &step);
             }
-            return false;
+            return None;
         }
-        let (position, existing) = leaf.search(&image);
+        let (found, existing) = leaf.search(image, version)?;
         interleaving_point();
         // The latches are taken at the versions read, so earlier reads are as good as reads under them. So the parent
         // has room.
         let observed = Observed { node: leaf.word(), version };
         if existing.is_some() || !leaf.is_full() || !may_change(observed) {
-            return false;
+            return None;
         }
+        let split = LeafSplit::new(leaf, version, found.position, image)?;
         if !latch(below.as_ref(), &leaf.node, version) {
-            return false;
+            return None;
         }
         let number = self.leaves.fetch_add(1, Ordering::Relaxed);
         let right_pointer = Leaf::<ImageOf<T>, T>::allocate(number);
         // SAFETY: just allocated, soon a part of the tree, and the epoch is pinned.
         let right = unsafe { right_pointer.as_ref() };
-        let separator = split_leaf(leaf, right, position, image, record);
+        let separator = split.carry_out(leaf, right, image, record);
         let right_version = right.node.version.stable().unwrap_or_default();
         self.attach(below.as_ref(), pointer, separator, right_pointer.cast());
         let after = leaf.node.version.unlock_changed();
@@ -209,7 +217,7 @@ where
             version: right_version,
         });
         changed(bumped(leaf, version, after));
-        true
+        Some(())
     }
 
     /// Splits a full inner node whose parent is not full, if both are still as they were read.
@@ -232,7 +240,7 @@ where
         &self,
         parent: Option<&Step<'_, ImageOf<T>>>,
         left: NonNull<Node>,
-        separator: ImageOf<T>,
+        separator: <ImageOf<T> as Image>::Separator,
         right: NonNull<Node>,
     ) {
         if let Some(parent) = parent {
@@ -271,33 +279,72 @@ fn latch<I: Image>(parent: Option<&Step<'_, I>>, node: &Node, version: u64) -> b
     latched
 }
 
-/// Moves a part of a full leaf to `right`, which is new and empty, and inserts an entry into one of the two. Returns
-/// the first image of `right`. The caller holds the leaf's latch.
+/// The plan to split a full leaf for a new entry. It is made before the leaf is latched at the version that was read,
+/// because the images of records come from code of the user's.
 ///
 /// In an ascending run the cut is at the insertion, so that the run continues in a leaf of its own and leaves full
 /// leaves behind: at the end of the key space, or in the midst of it, like the orders of one district among others.
 /// Elsewhere the cut is in the middle.
-fn split_leaf<I: Image, T>(
-    leaf: &Leaf<I, T>,
-    right: &Leaf<I, T>,
+struct LeafSplit<'k, I: Image> {
+    /// The position of the new entry.
     position: usize,
-    image: I,
-    record: NonNull<T>,
-) -> I {
-    const MIDDLE: usize = LEAF_ENTRIES.div_ceil(2);
-    // The number of old entries that stay, and a flag that the new entry joins them.
-    let (cut, stays) = if leaf.continues_run(position) {
-        (position, position < LEAF_ENTRIES)
-    } else if position < MIDDLE {
-        (MIDDLE - 1, true)
-    } else {
-        (MIDDLE, false)
-    };
-    leaf.move_tail(cut, right);
-    if stays {
-        leaf.insert_at(position, image, record);
-    } else {
-        right.insert_at(position - cut, image, record);
+    /// The number of old entries that stay.
+    cut: usize,
+    /// True if the new entry joins those.
+    stays: bool,
+    /// The image between the two leaves.
+    separator: I::Of<'k>,
+    slots: I::Slots,
+}
+
+impl<I: Image> LeafSplit<'_, I> {
+    /// `None` if the leaf is not at `version`.
+    fn new<T>(leaf: &Leaf<I, T>, version: u64, position: usize, image: &I::Of<'_>) -> Option<Self>
+    where
+        T: Keyed,
+        T::Key: Key<Image = I>,
+    {
+        const MIDDLE: usize = LEAF_ENTRIES.div_ceil(2);
+        let (cut, stays) = if leaf.continues_run(position) {
+            (position, position < LEAF_ENTRIES)
+        } else if position < MIDDLE {
+            (MIDDLE - 1, true)
+        } else {
+            (MIDDLE, false)
+        };
+        // The last image of the left leaf and the first one of the right leaf: old ones, or one of them is new.
+        let separator = if position == cut && stays {
+            I::between(image, &leaf.image(cut, version)?)
+        } else if position == cut {
+            I::between(&leaf.image(cut - 1, version)?, image)
+        } else {
+            I::between(&leaf.image(cut - 1, version)?, &leaf.image(cut, version)?)
+        };
+        let slots = leaf.slots_to_split(image, position, version)?;
+        Some(Self { position, cut, stays, separator, slots })
     }
-    right.image(0)
+
+    /// Moves a part of the leaf to `right`, which is new and empty, and inserts the entry into one of the two. Returns
+    /// the separator. The caller holds the leaf's latch, at the version for which the plan was made.
+    fn carry_out<T>(
+        self,
+        leaf: &Leaf<I, T>,
+        right: &Leaf<I, T>,
+        image: &I::Of<'_>,
+        record: NonNull<T>,
+    ) -> I::Separator
+    where
+        T: Keyed,
+        T::Key: Key<Image = I>,
+    {
+        let Self { position, cut, stays, separator, slots } = self;
+        leaf.set_slots(slots);
+        leaf.move_tail(cut, right);
+        if stays {
+            leaf.insert_at(position, image, record);
+        } else {
+            right.insert_at(position - cut, image, record);
+        }
+        I::separator(&separator)
+    }
 }

@@ -4,8 +4,9 @@
 //!
 //! Every [node](node) begins with a version word: latch, sequence number and retirement mark in one. A leaf holds up
 //! to 31 images of keys, sorted, and the pointers to their records. An inner node separates up to 63 children by
-//! images. Records belong to the table. The index compares images, and follows a pointer to a record only for its key
-//! when that record is inserted or removed.
+//! images. Records belong to the table. The index compares images. A node holds images of fixed size, and parts of
+//! [long](crate::key::Bytes) ones (the head of `key/long.rs`). The index follows a pointer to a record only for its key: when
+//! that record is inserted or removed, and where the part of a long image does not tell enough.
 //!
 //! # Readers
 //!
@@ -83,7 +84,7 @@ pub use scan::Direction;
 
 use super::interleaving::interleaving_point;
 use super::{Keyed, Lookup};
-use crate::key::{Image, Key};
+use crate::key::{Image, ImageOf as KeyImage, Key};
 use crossbeam_utils::CachePadded;
 use hotrow_core::epoch::Guard;
 use hotrow_core::{Observed, StructureVersion};
@@ -93,7 +94,10 @@ use node::{Inner, Kind, Leaf, Node, Reached};
 use std::marker::PhantomData;
 use std::ptr::NonNull;
 
+/// The kind of the images of a record's keys.
 type ImageOf<T> = <<T as Keyed>::Key as Key>::Image;
+/// An image of a record's key that is borrowed for `'k`.
+type Probe<'k, T> = KeyImage<'k, <T as Keyed>::Key>;
 
 /// A concurrent map from keys to records, in the order of the keys.
 ///
@@ -165,7 +169,8 @@ where
         unsafe { Reached::new(NonNull::new_unchecked(root), guard) }
     }
 
-    /// Descends to a leaf by the children that `choose` selects. `None`: a node changed; start over.
+    /// Descends to a leaf by the children that `choose` selects in nodes at their versions. `None`: a node changed; start
+    /// over.
     ///
     /// Each inner node is passed to `passing` before its version is checked, so the data that `passing` keeps are
     /// valid only if a leaf is returned.
@@ -173,7 +178,7 @@ where
     fn descend<'g>(
         &self,
         guard: &'g Guard,
-        choose: impl Fn(&Inner<ImageOf<T>>) -> usize,
+        choose: impl Fn(&Inner<ImageOf<T>>, u64) -> Option<usize>,
         mut passing: impl FnMut(Step<'g, ImageOf<T>>),
     ) -> Option<Landing<'g, T>> {
         let mut here = self.root(guard);
@@ -188,7 +193,7 @@ where
             match here.kind() {
                 Kind::Leaf(leaf) => return Some(Landing { leaf, pointer: here.pointer(), version }),
                 Kind::Inner(inner) => {
-                    let at = choose(inner);
+                    let at = choose(inner, version)?;
                     let child = inner.child(at);
                     node::prefetch_node::<ImageOf<T>>(child);
                     interleaving_point();
@@ -212,8 +217,8 @@ where
 
     /// Finds the leaf that covers `image`. `None`: start over.
     #[cfg_attr(not(debug_assertions), inline(always))]
-    fn leaf_of<'g>(&self, image: &ImageOf<T>, guard: &'g Guard) -> Option<Landing<'g, T>> {
-        self.descend(guard, |inner| inner.child_of(image), |_| ())
+    fn leaf_of<'g>(&self, image: &Probe<'_, T>, guard: &'g Guard) -> Option<Landing<'g, T>> {
+        self.descend(guard, |inner, version| inner.child_of(image, version), |_| ())
     }
 
     /// Returns the leaf that covers a key's absence.
@@ -226,13 +231,12 @@ where
         }
     }
 
-    /// Looks up a key.
+    /// Looks up the key that has an image.
     #[inline]
-    pub(crate) fn get(&self, key: &T::Key, guard: &Guard) -> Lookup<T> {
-        let image = key.image();
+    pub(crate) fn get(&self, image: &Probe<'_, T>, guard: &Guard) -> Lookup<T> {
         loop {
-            let Some(Landing { leaf, version, .. }) = self.leaf_of(&image, guard) else { continue };
-            let (_, record) = leaf.search(&image);
+            let Some(Landing { leaf, version, .. }) = self.leaf_of(image, guard) else { continue };
+            let Some((_, record)) = leaf.search(image, version) else { continue };
             interleaving_point();
             if leaf.node.version.unchanged(version) {
                 return match record {
@@ -243,13 +247,13 @@ where
         }
     }
 
-    /// Begins a scan of the images between two bounds. It copies and reads nothing yet.
-    pub(crate) fn cursor(
+    /// Begins a scan of the images between two bounds. It reads nothing yet.
+    pub(crate) fn cursor<'k>(
         &self,
-        low: std::ops::Bound<ImageOf<T>>,
-        high: std::ops::Bound<ImageOf<T>>,
+        low: std::ops::Bound<Probe<'k, T>>,
+        high: std::ops::Bound<Probe<'k, T>>,
         direction: Direction,
-    ) -> Cursor<'_, T> {
+    ) -> Cursor<'_, 'k, T> {
         Cursor::new(self, low, high, direction)
     }
 

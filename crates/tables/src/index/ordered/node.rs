@@ -1,11 +1,11 @@
 //! Nodes of the tree: leaves, inner nodes, and their common head.
 
-use crate::key::Image;
+use crate::index::Keyed;
+use crate::key::{Found, Image, Key, NodeSlots};
 use hotrow_core::epoch::Guard;
 use hotrow_core::{StructureVersion, retire_with};
 use hotrow_sync::atomic::{AtomicPtr, AtomicU8, AtomicU32, Ordering};
 use hotrow_sync::prefetch::prefetch;
-use std::hint::select_unpredictable;
 use std::marker::PhantomData;
 use std::ptr::NonNull;
 
@@ -32,6 +32,8 @@ pub(super) struct Node {
     is_leaf: bool,
     /// In a leaf, the position after the last insertion, where the next key of an ascending run goes.
     run: AtomicU8,
+    /// The number of leading bytes that all images of a node share, if they are long.
+    shared: AtomicU8,
 }
 
 impl Node {
@@ -42,6 +44,7 @@ impl Node {
             count: AtomicU8::new(0),
             is_leaf,
             run: AtomicU8::new(NO_RUN),
+            shared: AtomicU8::new(0),
         }
     }
 
@@ -77,7 +80,7 @@ impl Node {
 #[repr(C, align(64))]
 pub(super) struct Leaf<I: Image, T> {
     pub(super) node: Node,
-    images: [I::Atomic; LEAF_ENTRIES],
+    images: [I::Slot; LEAF_ENTRIES],
     records: [AtomicPtr<T>; LEAF_ENTRIES],
 }
 
@@ -85,26 +88,10 @@ pub(super) struct Leaf<I: Image, T> {
 #[repr(C, align(64))]
 pub(super) struct Inner<I: Image> {
     pub(super) node: Node,
-    separators: [I::Atomic; CHILDREN - 1],
+    separators: [I::Slot; CHILDREN - 1],
     children: [AtomicPtr<Node>; CHILDREN],
-}
-
-/// Returns the number of the sorted `slots` before the first one for which `before` is false.
-///
-/// The comparisons do not branch, because their outcomes cannot be predicted.
-#[cfg_attr(not(debug_assertions), inline(always))]
-fn partition_point<I: Image>(slots: &[I::Atomic], before: impl Fn(I) -> bool) -> usize {
-    let mut base = 0;
-    let mut len = slots.len();
-    if len == 0 {
-        return 0;
-    }
-    while len > 1 {
-        let half = len / 2;
-        base = select_unpredictable(before(I::load(&slots[base + half - 1])), base + half, base);
-        len -= half;
-    }
-    base + usize::from(before(I::load(&slots[base])))
+    /// The parts of separators that are not in their slots.
+    rests: [I::Rest; CHILDREN - 1],
 }
 
 /// Moves `slots[at..count]` one place up.
@@ -121,10 +108,6 @@ fn shift_down<S>(slots: &[S], at: usize, count: usize, copy: impl Fn(&S, &S)) {
     }
 }
 
-fn copy_image<I: Image>(from: &I::Atomic, to: &I::Atomic) {
-    I::load(from).store(to);
-}
-
 fn copy_pointer<P>(from: &AtomicPtr<P>, to: &AtomicPtr<P>) {
     to.store(from.load(Ordering::Relaxed), Ordering::Relaxed);
 }
@@ -134,7 +117,7 @@ impl<I: Image, T> Leaf<I, T> {
     pub(super) fn allocate(number: usize) -> NonNull<Self> {
         let leaf = Self {
             node: Node::new(true, number),
-            images: std::array::from_fn(|_| I::Atomic::default()),
+            images: std::array::from_fn(|_| I::Slot::default()),
             records: std::array::from_fn(|_| AtomicPtr::default()),
         };
         NonNull::from(Box::leak(Box::new(leaf)))
@@ -148,20 +131,9 @@ impl<I: Image, T> Leaf<I, T> {
     }
 
     #[cfg_attr(not(debug_assertions), inline(always))]
-    fn images(&self) -> &[I::Atomic] {
-        &self.images[..self.node.count()]
-    }
-
-    /// Returns the number of images below `image`.
-    #[cfg_attr(not(debug_assertions), inline(always))]
-    pub(super) fn lower_bound(&self, image: &I) -> usize {
-        partition_point(self.images(), |other: I| other.is_below(image))
-    }
-
-    /// Returns the number of images not above `image`.
-    #[cfg_attr(not(debug_assertions), inline(always))]
-    pub(super) fn upper_bound(&self, image: &I) -> usize {
-        partition_point(self.images(), |other: I| !image.is_below(&other))
+    fn images(&self) -> NodeSlots<'_, I> {
+        let slots = &self.images[..self.node.count()];
+        NodeSlots { slots, shared: &self.node.shared, is_inner: false }
     }
 
     /// Returns the pointer at `position`, which is below the capacity. It is a record's if the position is below the
@@ -177,19 +149,10 @@ impl<I: Image, T> Leaf<I, T> {
         NonNull::new(self.record_pointer(position))
     }
 
+    /// Returns the image at `position` if it is in its slot.
     #[cfg_attr(not(debug_assertions), inline(always))]
-    pub(super) fn image(&self, position: usize) -> I {
-        I::load(&self.images[position])
-    }
-
-    /// Returns the position of `image`, present or absent, and its record.
-    #[cfg_attr(not(debug_assertions), inline(always))]
-    pub(super) fn search(&self, image: &I) -> (usize, Option<NonNull<T>>) {
-        let position = self.lower_bound(image);
-        if position < self.node.count() && self.image(position) == *image {
-            return (position, self.record(position));
-        }
-        (position, None)
+    pub(super) fn whole_image<'k>(&self, position: usize) -> Option<I::Of<'k>> {
+        I::whole(&self.images[position])
     }
 
     #[cfg_attr(not(debug_assertions), inline(always))]
@@ -198,11 +161,13 @@ impl<I: Image, T> Leaf<I, T> {
     }
 
     /// Adds an entry at `position`. The caller holds the latch, and the leaf is not full.
-    pub(super) fn insert_at(&self, position: usize, image: I, record: NonNull<T>) {
+    ///
+    /// The image has the leading bytes that all images of the leaf share.
+    pub(super) fn insert_at(&self, position: usize, image: &I::Of<'_>, record: NonNull<T>) {
         let count = self.node.count();
-        shift_up(&self.images, position, count, copy_image::<I>);
+        shift_up(&self.images, position, count, I::copy_slot);
         shift_up(&self.records, position, count, copy_pointer);
-        image.store(&self.images[position]);
+        I::store(image, &self.node.shared, &self.images[position]);
         self.records[position].store(record.as_ptr(), Ordering::Relaxed);
         self.node.set_count(count + 1);
         self.node.run.store(position as u8 + 1, Ordering::Relaxed);
@@ -211,7 +176,7 @@ impl<I: Image, T> Leaf<I, T> {
     /// Removes the entry at `position`. The caller holds the latch.
     pub(super) fn remove_at(&self, position: usize) {
         let count = self.node.count();
-        shift_down(&self.images, position, count, copy_image::<I>);
+        shift_down(&self.images, position, count, I::copy_slot);
         shift_down(&self.records, position, count, copy_pointer);
         self.node.set_count(count - 1);
     }
@@ -226,13 +191,83 @@ impl<I: Image, T> Leaf<I, T> {
     pub(super) fn move_tail(&self, cut: usize, right: &Self) {
         let count = self.node.count();
         for from in cut..count {
-            copy_image::<I>(&self.images[from], &right.images[from - cut]);
+            I::copy_slot(&self.images[from], &right.images[from - cut]);
             copy_pointer(&self.records[from], &right.records[from - cut]);
         }
         right.node.set_count(count - cut);
         right.node.set_removals(self.node.removals());
+        right.node.shared.store(self.node.shared.load(Ordering::Relaxed), Ordering::Relaxed);
         self.node.set_count(cut);
         self.node.run.store(NO_RUN, Ordering::Relaxed);
+    }
+}
+
+/// The images of a leaf, which may have to be made from the keys of records.
+impl<I: Image, T> Leaf<I, T>
+where
+    T: Keyed,
+    T::Key: Key<Image = I>,
+{
+    /// Returns the image at `position`; `None` if the leaf is not at `version`.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    pub(super) fn image(&self, position: usize, version: u64) -> Option<I::Of<'_>> {
+        self.whole_image(position).or_else(|| self.image_of_record(position, version))
+    }
+
+    /// Returns the image of the record at `position`, which is below the count; `None` if the leaf is not at `version`.
+    fn image_of_record(&self, position: usize, version: u64) -> Option<I::Of<'_>> {
+        let record = self.record(position)?;
+        if !self.node.version.unchanged(version) {
+            return None;
+        }
+        // SAFETY: the leaf is unchanged since the caller began to read it, so it held this record at a moment since the
+        // epoch was pinned, which outlives the borrow of the leaf. Records are freed through the epoch after their removal
+        // (`insert`'s contract), and their keys never change.
+        Some(unsafe { record.as_ref() }.key().image())
+    }
+
+    /// Returns the number of images below `image`; `None` if the leaf is not at `version`.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    pub(super) fn lower_bound(&self, image: &I::Of<'_>, version: u64) -> Option<usize> {
+        I::lower_bound(self.images(), image, |at| self.image_of_record(at, version))
+    }
+
+    /// Returns the number of images not above `image`; `None` if the leaf is not at `version`.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    pub(super) fn upper_bound(&self, image: &I::Of<'_>, version: u64) -> Option<usize> {
+        I::upper_bound(self.images(), image, |at| self.image_of_record(at, version))
+    }
+
+    /// Returns the place of `image`, present or absent, and its record; `None` if the leaf is not at `version`.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    pub(super) fn search(&self, image: &I::Of<'_>, version: u64) -> Option<(Found, Option<NonNull<T>>)> {
+        let found = I::find(self.images(), image, |at| self.image_of_record(at, version))?;
+        Some((found, if found.is_equal { self.record(found.position) } else { None }))
+    }
+
+    /// Makes the slots that the leaf needs before an image gets in that shares `shared` bytes with the others. `None` if
+    /// the leaf is not at `version`.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    pub(super) fn slots_to_insert(&self, shared: usize, version: u64) -> Option<I::Slots> {
+        let image = |at| self.image_of_record(at, version);
+        I::slots_to_insert(self.node.count(), &self.node.shared, shared, image)
+    }
+
+    /// Makes the slots that the leaf needs before it is split. `None` if the leaf is not at `version`.
+    pub(super) fn slots_to_split(
+        &self,
+        image: &I::Of<'_>,
+        position: usize,
+        version: u64,
+    ) -> Option<I::Slots> {
+        let image_at = |at| self.image_of_record(at, version);
+        I::slots_to_split(self.node.count(), image, position, image_at)
+    }
+
+    /// Takes new slots. The caller holds the latch, at the version for which they were made.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    pub(super) fn set_slots(&self, slots: I::Slots) {
+        I::set_slots(slots, &self.images, &self.node.shared);
     }
 }
 
@@ -241,8 +276,9 @@ impl<I: Image> Inner<I> {
     pub(super) fn allocate(child: NonNull<Node>) -> NonNull<Self> {
         let inner = Self {
             node: Node::new(false, 0),
-            separators: std::array::from_fn(|_| I::Atomic::default()),
+            separators: std::array::from_fn(|_| I::Slot::default()),
             children: std::array::from_fn(|_| AtomicPtr::default()),
+            rests: std::array::from_fn(|_| I::Rest::default()),
         };
         inner.children[0].store(child.as_ptr(), Ordering::Relaxed);
         inner.node.set_count(1);
@@ -250,20 +286,40 @@ impl<I: Image> Inner<I> {
     }
 
     #[cfg_attr(not(debug_assertions), inline(always))]
-    fn separators(&self) -> &[I::Atomic] {
+    fn separators(&self) -> NodeSlots<'_, I> {
         // The subtraction saturates only for the compiler: no reader sees a count of zero.
-        &self.separators[..self.node.count().saturating_sub(1)]
+        let slots = &self.separators[..self.node.count().saturating_sub(1)];
+        NodeSlots { slots, shared: &self.node.shared, is_inner: true }
     }
 
-    /// Returns the position of the child that covers `image`.
     #[cfg_attr(not(debug_assertions), inline(always))]
-    pub(super) fn child_of(&self, image: &I) -> usize {
-        partition_point(self.separators(), |separator: I| !image.is_below(&separator))
+    fn separator(&self, at: usize) -> I::Separator {
+        I::load_separator(&self.separators[at], &self.rests[at])
     }
 
-    /// Returns the position of the child that covers the range right before `image`.
-    pub(super) fn child_before(&self, image: &I) -> usize {
-        partition_point(self.separators(), |separator: I| separator.is_below(image))
+    /// Returns the image of the separator at `at`, which is below the count of separators; `None` if the node is not at
+    /// `version`.
+    fn separator_image(&self, at: usize, version: u64) -> Option<I::Of<'_>> {
+        let separator = self.separator(at);
+        if !self.node.version.unchanged(version) {
+            return None;
+        }
+        // SAFETY: the node is unchanged since the caller began to read it, so the separator was loaded whole and was in the
+        // tree at a moment since the epoch was pinned, which outlives the borrow of the node. Separators are freed through
+        // the epoch.
+        Some(unsafe { I::image_of(separator) })
+    }
+
+    /// Returns the position of the child that covers `image`; `None` if the node is not at `version`.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    pub(super) fn child_of(&self, image: &I::Of<'_>, version: u64) -> Option<usize> {
+        I::upper_bound(self.separators(), image, |at| self.separator_image(at, version))
+    }
+
+    /// Returns the position of the child that covers the range right before `image`; `None` if the node is not at
+    /// `version`.
+    pub(super) fn child_before(&self, image: &I::Of<'_>, version: u64) -> Option<usize> {
+        I::lower_bound(self.separators(), image, |at| self.separator_image(at, version))
     }
 
     /// Returns the position of the last child.
@@ -277,11 +333,17 @@ impl<I: Image> Inner<I> {
         self.children[at].load(Ordering::Relaxed)
     }
 
-    /// Returns the separators before and after child `at`; `None` at the node's own border.
-    pub(super) fn borders(&self, at: usize) -> (Option<I>, Option<I>) {
-        let separators = self.separators();
-        let load = |at: usize| separators.get(at).map(I::load);
+    /// Returns the separators before and after child `at`; `None` at the node's own border. They are valid only if the
+    /// node's version turns out unchanged.
+    pub(super) fn borders(&self, at: usize) -> (Option<I::Separator>, Option<I::Separator>) {
+        let count = self.separators().slots.len();
+        let load = |at: usize| (at < count).then(|| self.separator(at));
         (at.checked_sub(1).and_then(load), load(at))
+    }
+
+    /// Returns the separator after child `at`, as [`borders`](Self::borders) does, if it is in its slot.
+    pub(super) fn whole_border<'k>(&self, at: usize) -> Option<I::Of<'k>> {
+        self.separators().slots.get(at).and_then(I::whole)
     }
 
     pub(super) fn is_full(&self) -> bool {
@@ -289,41 +351,57 @@ impl<I: Image> Inner<I> {
     }
 
     /// Adds `child`, which takes over the range of child `at` from `separator` on. The caller holds the latch, and
-    /// the node is not full.
-    pub(super) fn insert_after(&self, at: usize, separator: I, child: NonNull<Node>) {
+    /// the node is not full. The separator becomes the node's.
+    pub(super) fn insert_after(&self, at: usize, separator: I::Separator, child: NonNull<Node>) {
         let count = self.node.count();
-        shift_up(&self.separators, at, count - 1, copy_image::<I>);
+        shift_up(&self.separators, at, count - 1, I::copy_slot);
+        shift_up(&self.rests, at, count - 1, I::copy_rest);
         shift_up(&self.children, at + 1, count, copy_pointer);
-        separator.store(&self.separators[at]);
+        I::store_separator(separator, at, &self.separators[..count], &self.rests[..count], &self.node.shared);
         self.children[at + 1].store(child.as_ptr(), Ordering::Relaxed);
         self.node.set_count(count + 1);
     }
 
     /// Removes child `at`. The neighbour before it (after it, if it is the first) covers its range from now on. The
-    /// caller holds the latch, and there are at least two children.
-    pub(super) fn remove_child(&self, at: usize) {
+    /// caller holds the latch, and there are at least two children. Returns the separator between the two, which the
+    /// caller retires.
+    #[must_use]
+    pub(super) fn remove_child(&self, at: usize) -> I::Separator {
         let count = self.node.count();
-        shift_down(&self.separators, at.saturating_sub(1), count - 1, copy_image::<I>);
+        let border = at.saturating_sub(1);
+        let separator = self.separator(border);
+        shift_down(&self.separators, border, count - 1, I::copy_slot);
+        shift_down(&self.rests, border, count - 1, I::copy_rest);
         shift_down(&self.children, at, count, copy_pointer);
         self.node.set_count(count - 1);
+        separator
     }
 
     /// Moves the children from `cut` (at least 1) on to a new node, and returns it with the separator between
-    /// the two. The caller holds the latch.
-    pub(super) fn move_tail(&self, cut: usize) -> (I, NonNull<Self>) {
+    /// the two, which belongs to neither. The caller holds the latch.
+    pub(super) fn move_tail(&self, cut: usize) -> (I::Separator, NonNull<Self>) {
         let count = self.node.count();
-        let separator = I::load(&self.separators[cut - 1]);
+        let separator = self.separator(cut - 1);
         let first = NonNull::new(self.child(cut)).expect("a child within the count");
         let right = Self::allocate(first);
         // SAFETY: just allocated, and no other thread has it.
         let tail = unsafe { right.as_ref() };
         for from in cut + 1..count {
-            copy_image::<I>(&self.separators[from - 1], &tail.separators[from - 1 - cut]);
+            I::copy_slot(&self.separators[from - 1], &tail.separators[from - 1 - cut]);
+            I::copy_rest(&self.rests[from - 1], &tail.rests[from - 1 - cut]);
             copy_pointer(&self.children[from], &tail.children[from - cut]);
         }
         tail.node.set_count(count - cut);
         self.node.set_count(cut);
+        tail.adapt_slots();
+        self.adapt_slots();
         (separator, right)
+    }
+
+    /// Adapts the slots to the separators that are left. The caller holds the latch.
+    fn adapt_slots(&self) {
+        let count = self.node.count() - 1;
+        I::adapt_slots(&self.separators[..count], &self.rests[..count], &self.node.shared);
     }
 }
 
@@ -391,7 +469,11 @@ pub(super) unsafe fn free<I: Image, T>(node: NonNull<Node>) {
         drop(unsafe { Box::from_raw(node.cast::<Leaf<I, T>>().as_ptr()) });
     } else {
         // SAFETY: allocated as a boxed inner node.
-        drop(unsafe { Box::from_raw(node.cast::<Inner<I>>().as_ptr()) });
+        let inner = unsafe { Box::from_raw(node.cast::<Inner<I>>().as_ptr()) };
+        for at in 0..inner.separators().slots.len() {
+            // SAFETY: the node's own, and no thread can reach the node.
+            unsafe { I::free_separator(inner.separator(at)) };
+        }
     }
 }
 
@@ -412,7 +494,7 @@ pub(super) unsafe fn retire_node<I: Image, T>(node: NonNull<Node>, guard: &Guard
 #[cfg_attr(not(debug_assertions), inline(always))]
 pub(super) fn prefetch_node<I: Image>(node: *mut Node) {
     // The images of a leaf and the separators of an inner node begin at the same place.
-    let bytes = (size_of::<Node>() + LEAF_ENTRIES * (8 + size_of::<I::Atomic>())).min(16 * 64);
+    let bytes = (size_of::<Node>() + LEAF_ENTRIES * (8 + size_of::<I::Slot>())).min(16 * 64);
     for line in 0..bytes.div_ceil(64) {
         prefetch(node.cast::<u8>().wrapping_add(64 * line));
     }

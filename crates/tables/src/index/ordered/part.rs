@@ -48,8 +48,8 @@ pub(crate) struct Marks {
 /// A part of a leaf, as a transaction has observed it.
 #[derive(Debug)]
 pub(crate) struct LeafPart<I: Image, T> {
-    pub(crate) low: Bound<I>,
-    pub(crate) high: Bound<I>,
+    pub(crate) low: Bound<I::Kept>,
+    pub(crate) high: Bound<I::Kept>,
     pub(crate) direction: Direction,
     pub(crate) marks: Marks,
     /// The records within the bounds, in this direction.
@@ -95,7 +95,8 @@ where
     ///
     /// # Safety
     ///
-    /// The part was observed in this index since the guard was pinned, and its records are still in memory.
+    /// The part was observed in this index since the guard was pinned, and its records and what its bounds keep are still
+    /// in memory.
     pub(crate) unsafe fn still_holds(
         &self,
         part: &LeafPart<ImageOf<T>, T>,
@@ -105,7 +106,9 @@ where
         // SAFETY: the caller's promise.
         let before = unsafe { part.records.as_ref() };
         let mut before = before.iter().filter(|record| !is_void(**record));
-        let mut cursor = self.cursor(part.low, part.high, part.direction);
+        // SAFETY: the caller's promise.
+        let image = |kept| unsafe { ImageOf::<T>::kept(kept) };
+        let mut cursor = self.cursor(part.low.map(image), part.high.map(image), part.direction);
         while let Some(leaf) = cursor.next(guard) {
             // SAFETY: the leaf is this index's.
             let marks = unsafe { self.marks(leaf.observed, guard) };

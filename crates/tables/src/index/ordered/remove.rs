@@ -17,9 +17,9 @@
 
 use super::insert::bumped;
 use super::node::{Kind, Node, retire_node};
-use super::{ImageOf, Keyed, Landing, OrderedIndex, Step};
+use super::{ImageOf, Keyed, Landing, OrderedIndex, Probe, Step};
 use crate::index::interleaving::interleaving_point;
-use crate::key::Key;
+use crate::key::{Image, Key};
 use hotrow_core::epoch::Guard;
 use hotrow_core::{StructureChange, StructureVersion};
 use hotrow_sync::atomic::Ordering;
@@ -47,7 +47,7 @@ where
         let image = unsafe { record.as_ref() }.key().image();
         loop {
             let Some(Landing { leaf, version, .. }) = self.leaf_of(&image, guard) else { continue };
-            let (position, existing) = leaf.search(&image);
+            let Some((found, existing)) = leaf.search(&image, version) else { continue };
             interleaving_point();
             if existing != Some(record) {
                 if leaf.node.version.unchanged(version) {
@@ -59,7 +59,7 @@ where
             if !leaf.node.version.try_lock_at(version) {
                 continue;
             }
-            leaf.remove_at(position);
+            leaf.remove_at(found.position);
             if was_present && leaf.node.count_removal() {
                 self.begin_era();
             }
@@ -76,12 +76,13 @@ where
 
     /// Unlinks the leaf that covers `image` if it is empty and not the root.
     #[cold]
-    pub(super) fn unlink_empty(&self, image: &ImageOf<T>, guard: &Guard) {
+    pub(super) fn unlink_empty(&self, image: &Probe<'_, T>, guard: &Guard) {
         let _one_at_a_time = lock(&self.unlinking);
         let mut path = Vec::new();
         loop {
             path.clear();
-            let found = self.descend(guard, |inner| inner.child_of(image), |step| path.push(step));
+            let found =
+                self.descend(guard, |inner, version| inner.child_of(image, version), |step| path.push(step));
             let Some(landing) = found else { continue };
             let empty = landing.leaf.node.count() == 0;
             if !landing.leaf.node.version.unchanged(landing.version) {
@@ -107,9 +108,11 @@ where
         }
         latches.take(&landing.leaf.node, landing.version)?;
 
-        anchor.inner.remove_child(anchor.child);
+        let separator = anchor.inner.remove_child(anchor.child);
         self.begin_era();
         latches.finish();
+        // SAFETY: no node of the tree holds it any more, and it is retired once.
+        unsafe { ImageOf::<T>::retire_separator(separator, guard) };
         self.leaves.fetch_sub(1, Ordering::Relaxed);
         self.inners.fetch_sub(chain.len(), Ordering::Relaxed);
         for pointer in chain.iter().map(|step| step.pointer).chain([landing.pointer]) {

@@ -5,7 +5,7 @@
 //! happens between two steps. If a delivered leaf has changed since, its version shows it.
 
 use super::node::{Inner, LEAF_ENTRIES, Leaf};
-use super::{ImageOf, Keyed, Landing, OrderedIndex};
+use super::{ImageOf, Keyed, Landing, OrderedIndex, Probe};
 use crate::index::interleaving::interleaving_point;
 use crate::key::{Image, Key};
 use hotrow_core::Observed;
@@ -27,15 +27,15 @@ pub enum Direction {
 }
 
 /// A scan under way. See [`OrderedIndex::cursor`].
-pub(crate) struct Cursor<'i, T>
+pub(crate) struct Cursor<'i, 'k, T>
 where
     T: Keyed,
     T::Key: Key,
 {
     index: &'i OrderedIndex<T>,
     /// The rest of the range.
-    low: Bound<ImageOf<T>>,
-    high: Bound<ImageOf<T>>,
+    low: Bound<Probe<'k, T>>,
+    high: Bound<Probe<'k, T>>,
     direction: Direction,
     done: bool,
     /// The records of the last leaf delivered. Only the first ones, up to its count, are valid; these are not null.
@@ -43,15 +43,14 @@ where
 }
 
 /// The rest of a scan, to which a cursor can return.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct CursorPosition<I: Image> {
+pub(crate) struct CursorPosition<I> {
     low: Bound<I>,
     high: Bound<I>,
     done: bool,
 }
 
 /// One leaf of a scan, in the state of one moment.
-pub(crate) struct ScannedLeaf<'c, T>
+pub(crate) struct ScannedLeaf<'c, 'k, T>
 where
     T: Keyed,
     T::Key: Key,
@@ -62,23 +61,23 @@ where
     /// The leaf's records in the scan's range, in the scan's direction.
     pub(crate) records: &'c [NonNull<T>],
     /// The part of the scan's range that the leaf covers.
-    pub(crate) bounds: (Bound<ImageOf<T>>, Bound<ImageOf<T>>),
+    pub(crate) bounds: (Bound<Probe<'k, T>>, Bound<Probe<'k, T>>),
 }
 
-impl<'i, T> Cursor<'i, T>
+impl<'i, 'k, T> Cursor<'i, 'k, T>
 where
     T: Keyed,
     T::Key: Key,
 {
     pub(super) fn new(
         index: &'i OrderedIndex<T>,
-        low: Bound<ImageOf<T>>,
-        high: Bound<ImageOf<T>>,
+        low: Bound<Probe<'k, T>>,
+        high: Bound<Probe<'k, T>>,
         direction: Direction,
     ) -> Self {
         Self {
             index,
-            done: is_empty(&low, &high),
+            done: is_empty::<ImageOf<T>>(&low, &high),
             low,
             high,
             direction,
@@ -91,19 +90,24 @@ where
     /// The leaves delivered so far cover the range from its beginning to the end of the last leaf, so that a scan
     /// that stops early has observed all that it has read. Complexity: one descent from the root.
     #[inline]
-    pub(crate) fn next(&mut self, guard: &Guard) -> Option<ScannedLeaf<'_, T>> {
+    pub(crate) fn next(&mut self, guard: &Guard) -> Option<ScannedLeaf<'_, 'k, T>> {
         if self.done {
             return None;
         }
-        let (mut low, mut high) = (self.low, self.high);
-        let (observed, count) = match self.direction {
-            Direction::Ascending => self.ascend(guard),
-            Direction::Descending => self.descend(guard),
+        let (mut low, mut high) = (self.low.clone(), self.high.clone());
+        let (observed, count) = loop {
+            let step = match self.direction {
+                Direction::Ascending => self.ascend(guard),
+                Direction::Descending => self.descend(guard),
+            };
+            if let Some(step) = step {
+                break step;
+            }
         };
-        match (self.direction, self.low, self.high) {
+        match (self.direction, &self.low, &self.high) {
             _ if self.done => {}
-            (Direction::Ascending, Bound::Included(border), _) => high = Bound::Excluded(border),
-            (Direction::Descending, _, Bound::Excluded(border)) => low = Bound::Included(border),
+            (Direction::Ascending, Bound::Included(border), _) => high = Bound::Excluded(border.clone()),
+            (Direction::Descending, _, Bound::Excluded(border)) => low = Bound::Included(border.clone()),
             _ => unreachable!("a scan goes on from a border"),
         }
         let records = &self.records[..count];
@@ -117,110 +121,113 @@ where
     }
 
     /// Returns the position of the cursor.
-    pub(crate) fn position(&self) -> CursorPosition<ImageOf<T>> {
-        CursorPosition { low: self.low, high: self.high, done: self.done }
+    pub(crate) fn position(&self) -> CursorPosition<Probe<'k, T>> {
+        CursorPosition { low: self.low.clone(), high: self.high.clone(), done: self.done }
     }
 
     /// Returns to an earlier position.
-    pub(crate) fn go_back(&mut self, position: CursorPosition<ImageOf<T>>) {
+    pub(crate) fn go_back(&mut self, position: CursorPosition<Probe<'k, T>>) {
         CursorPosition { low: self.low, high: self.high, done: self.done } = position;
     }
 
-    fn ascend(&mut self, guard: &Guard) -> (Observed, usize) {
-        let low = self.low;
-        loop {
-            let choose = |inner: &Inner<ImageOf<T>>| match &low {
-                Bound::Included(image) | Bound::Excluded(image) => inner.child_of(image),
-                Bound::Unbounded => 0,
-            };
-            // The leaf's border is that of the lowest node that has one on this side.
-            let mut border = None;
-            let found = self.index.descend(guard, choose, |step| {
-                border = step.inner.borders(step.child).1.or(border);
-            });
-            let Some(Landing { leaf, version, .. }) = found else { continue };
-            let (from, mut to) = self.positions(leaf);
-            // If the leaf has taken over a neighbour's range meanwhile, it may hold keys beyond the border. They
-            // belong to the next step; otherwise they would be delivered twice.
-            while border.is_some_and(|border| from < to && !leaf.image(to - 1).is_below(&border)) {
+    /// Delivers the next leaf upwards. `None`: a node changed; start over.
+    fn ascend(&mut self, guard: &Guard) -> Option<(Observed, usize)> {
+        let choose = |inner: &Inner<ImageOf<T>>, version| match &self.low {
+            Bound::Included(image) | Bound::Excluded(image) => inner.child_of(image, version),
+            Bound::Unbounded => Some(0),
+        };
+        // The leaf's border is that of the lowest node that has one on this side.
+        let mut border = None;
+        let Landing { leaf, version, .. } = self.index.descend(guard, choose, |step| {
+            border = step.inner.borders(step.child).1.or(border);
+        })?;
+        // SAFETY: the landing shows that the nodes above the leaf were unchanged after their separators were loaded. These
+        // were in the tree since the guard was pinned, and are freed through the epoch.
+        let border = border.map(|border| unsafe { ImageOf::<T>::image_of(border) });
+        let (from, mut to) = self.positions(leaf, version)?;
+        // If the leaf has taken over a neighbour's range meanwhile, it may hold keys beyond the border. They
+        // belong to the next step; otherwise they would be delivered twice.
+        if let Some(border) = &border {
+            while from < to && !ImageOf::<T>::compare(&leaf.image(to - 1, version)?, border).is_lt() {
                 to -= 1;
             }
-            interleaving_point();
-            for at in from..to {
-                self.records[at - from] = leaf.record_pointer(at);
-            }
-            interleaving_point();
-            if !leaf.node.version.unchanged(version) {
-                continue;
-            }
-            match border {
-                Some(border) => self.low = Bound::Included(border),
-                None => self.done = true,
-            }
-            self.done |= is_empty(&self.low, &self.high);
-            return (Observed { node: leaf.word(), version }, to.saturating_sub(from));
         }
+        interleaving_point();
+        for at in from..to {
+            self.records[at - from] = leaf.record_pointer(at);
+        }
+        interleaving_point();
+        if !leaf.node.version.unchanged(version) {
+            return None;
+        }
+        match border {
+            Some(border) => self.low = Bound::Included(ImageOf::<T>::own(&border)),
+            None => self.done = true,
+        }
+        self.done |= is_empty::<ImageOf<T>>(&self.low, &self.high);
+        Some((Observed { node: leaf.word(), version }, to.saturating_sub(from)))
     }
 
-    fn descend(&mut self, guard: &Guard) -> (Observed, usize) {
-        let high = self.high;
-        loop {
-            let choose = |inner: &Inner<ImageOf<T>>| match &high {
-                Bound::Included(image) => inner.child_of(image),
-                Bound::Excluded(image) => inner.child_before(image),
-                Bound::Unbounded => inner.last_child(),
-            };
-            let mut border = None;
-            let found = self.index.descend(guard, choose, |step| {
-                border = step.inner.borders(step.child).0.or(border);
-            });
-            let Some(Landing { leaf, version, .. }) = found else { continue };
-            let (mut from, to) = self.positions(leaf);
-            // As in `ascend`.
-            while border.is_some_and(|border| from < to && leaf.image(from).is_below(&border)) {
+    /// As [`ascend`](Self::ascend), downwards.
+    fn descend(&mut self, guard: &Guard) -> Option<(Observed, usize)> {
+        let choose = |inner: &Inner<ImageOf<T>>, version| match &self.high {
+            Bound::Included(image) => inner.child_of(image, version),
+            Bound::Excluded(image) => inner.child_before(image, version),
+            Bound::Unbounded => Some(inner.last_child()),
+        };
+        let mut border = None;
+        let Landing { leaf, version, .. } = self.index.descend(guard, choose, |step| {
+            border = step.inner.borders(step.child).0.or(border);
+        })?;
+        // SAFETY: as in `ascend`.
+        let border = border.map(|border| unsafe { ImageOf::<T>::image_of(border) });
+        let (mut from, to) = self.positions(leaf, version)?;
+        // As in `ascend`.
+        if let Some(border) = &border {
+            while from < to && ImageOf::<T>::compare(&leaf.image(from, version)?, border).is_lt() {
                 from += 1;
             }
-            interleaving_point();
-            for at in from..to {
-                self.records[to - 1 - at] = leaf.record_pointer(at);
-            }
-            interleaving_point();
-            if !leaf.node.version.unchanged(version) {
-                continue;
-            }
-            match border {
-                Some(border) => self.high = Bound::Excluded(border),
-                None => self.done = true,
-            }
-            self.done |= is_empty(&self.low, &self.high);
-            return (Observed { node: leaf.word(), version }, to.saturating_sub(from));
         }
+        interleaving_point();
+        for at in from..to {
+            self.records[to - 1 - at] = leaf.record_pointer(at);
+        }
+        interleaving_point();
+        if !leaf.node.version.unchanged(version) {
+            return None;
+        }
+        match border {
+            Some(border) => self.high = Bound::Excluded(ImageOf::<T>::own(&border)),
+            None => self.done = true,
+        }
+        self.done |= is_empty::<ImageOf<T>>(&self.low, &self.high);
+        Some((Observed { node: leaf.word(), version }, to.saturating_sub(from)))
     }
 
-    /// Returns the positions of the range in a leaf. If the leaf is being changed, they may be wrong, but they are
-    /// within the capacity.
+    /// Returns the positions of the range in a leaf; `None` if it is not at `version`. If the leaf is being changed, they
+    /// may be wrong, but they are within the capacity.
     #[inline]
-    fn positions(&self, leaf: &Leaf<ImageOf<T>, T>) -> (usize, usize) {
+    fn positions(&self, leaf: &Leaf<ImageOf<T>, T>, version: u64) -> Option<(usize, usize)> {
         let from = match &self.low {
-            Bound::Included(image) => leaf.lower_bound(image),
-            Bound::Excluded(image) => leaf.upper_bound(image),
+            Bound::Included(image) => leaf.lower_bound(image, version)?,
+            Bound::Excluded(image) => leaf.upper_bound(image, version)?,
             Bound::Unbounded => 0,
         };
         let to = match &self.high {
-            Bound::Included(image) => leaf.upper_bound(image),
-            Bound::Excluded(image) => leaf.lower_bound(image),
+            Bound::Included(image) => leaf.upper_bound(image, version)?,
+            Bound::Excluded(image) => leaf.lower_bound(image, version)?,
             Bound::Unbounded => leaf.node.count(),
         };
-        (from, to)
+        Some((from, to))
     }
 }
 
-fn is_empty<I: Image>(low: &Bound<I>, high: &Bound<I>) -> bool {
+fn is_empty<I: Image>(low: &Bound<I::Of<'_>>, high: &Bound<I::Of<'_>>) -> bool {
     match (low, high) {
         (Bound::Unbounded, _) | (_, Bound::Unbounded) => false,
-        (Bound::Included(low), Bound::Included(high)) => low > high,
+        (Bound::Included(low), Bound::Included(high)) => I::compare(low, high).is_gt(),
         (Bound::Included(low) | Bound::Excluded(low), Bound::Included(high) | Bound::Excluded(high)) => {
-            low >= high
+            I::compare(low, high).is_ge()
         }
     }
 }

@@ -10,13 +10,13 @@ use std::ops::RangeBounds as _;
 use std::rc::Rc;
 
 /// A tree and its expected content.
-struct World {
-    index: Index<u64>,
-    model: RefCell<BTreeMap<u64, Pointer<u64>>>,
+struct World<K: NumberKey> {
+    index: Index<K>,
+    model: RefCell<BTreeMap<u64, Pointer<K>>>,
     census: Census,
 }
 
-impl World {
+impl<K: NumberKey> World<K> {
     /// Makes a tree of even keys. Upward insertions fill leaves completely; downward insertions fill them by halves.
     fn new(count: u64, upwards: bool, census: &Census) -> Rc<Self> {
         let world = Self { index: Index::new(), model: RefCell::default(), census: census.clone() };
@@ -27,7 +27,7 @@ impl World {
     }
 
     fn insert(&self, key: u64) -> bool {
-        let record = CountedRecord::new(key, &self.census);
+        let record = CountedRecord::new(K::of(key), &self.census);
         let inserted = insert(&self.index, record, &epoch::pin(), &mut ignore);
         if inserted {
             assert!(self.model.borrow_mut().insert(key, record).is_none(), "{key} is in the tree twice");
@@ -51,7 +51,7 @@ impl World {
         let world = Rc::into_inner(self).expect("the action has run");
         let guard = epoch::pin();
         shape::check(&world.index, &guard);
-        assert_eq!(all(&world.index, &guard), world.keys());
+        assert!(all(&world.index, &guard).iter().map(K::number).eq(world.keys()));
         let mut index = world.index;
         // SAFETY: the index is the test's own.
         index.drain(&mut |record| unsafe { free(record) });
@@ -59,43 +59,47 @@ impl World {
 }
 
 /// An action of the other thread.
-type Deed = fn(&World);
+type Deed<K> = fn(&World<K>);
 
-const INSERTIONS: &[Deed] = &[
-    |world| assert!(world.insert(5)),
-    |world| [1, 3, 5, 7, 9, 11].into_iter().for_each(|key| assert!(world.insert(key))),
-    |world| (0..20).rev().for_each(|n| assert!(world.insert(2 * n + 1))),
-];
+fn insertions<K: NumberKey>() -> Vec<Deed<K>> {
+    vec![
+        |world| assert!(world.insert(5)),
+        |world| [1, 3, 5, 7, 9, 11].into_iter().for_each(|key| assert!(world.insert(key))),
+        |world| (0..20).rev().for_each(|n| assert!(world.insert(2 * n + 1))),
+    ]
+}
 
-const REMOVALS: &[Deed] = &[
-    |world| world.remove(4),
-    |world| [4, 6, 8, 10].into_iter().for_each(|key| world.remove(key)),
-    |world| world.keys().into_iter().for_each(|key| world.remove(key)),
-    |world| {
-        world.keys().into_iter().for_each(|key| world.remove(key));
-        (0..20).for_each(|key| assert!(world.insert(key)));
-    },
-    |world| {
-        (0..20).for_each(|key| _ = world.insert(key));
-        (3..18).for_each(|key| world.remove(key));
-    },
-    // In a tree of three levels a leaf takes over the range of all leaves beside its parent, and then gets a key
-    // there.
-    |world| {
-        (18..40).for_each(|key| world.remove(key));
-        world.insert(25);
-    },
-    |world| {
-        (0..24).chain(26..32).for_each(|key| world.remove(key));
-        world.insert(5);
-    },
-];
+fn removals<K: NumberKey>() -> Vec<Deed<K>> {
+    vec![
+        |world| world.remove(4),
+        |world| [4, 6, 8, 10].into_iter().for_each(|key| world.remove(key)),
+        |world| world.keys().into_iter().for_each(|key| world.remove(key)),
+        |world| {
+            world.keys().into_iter().for_each(|key| world.remove(key));
+            (0..20).for_each(|key| assert!(world.insert(key)));
+        },
+        |world| {
+            (0..20).for_each(|key| _ = world.insert(key));
+            (3..18).for_each(|key| world.remove(key));
+        },
+        // In a tree of three levels a leaf takes over the range of all leaves beside its parent, and then gets a key
+        // there.
+        |world| {
+            (18..40).for_each(|key| world.remove(key));
+            world.insert(25);
+        },
+        |world| {
+            (0..24).chain(26..32).for_each(|key| world.remove(key));
+            world.insert(5);
+        },
+    ]
+}
 
 /// Tries `operation` on small trees, with each action at each of the operation's interleaving points. The operation gets the
 /// tree, the keys before the action, and a function that runs a closure together with the action.
-fn for_each_interleaving(
-    deeds: &[Deed],
-    operation: impl Fn(&Rc<World>, &[u64], &dyn Fn(&mut dyn FnMut()) -> bool),
+fn for_each_interleaving<K: NumberKey>(
+    deeds: &[Deed<K>],
+    operation: impl Fn(&Rc<World<K>>, &[u64], &dyn Fn(&mut dyn FnMut()) -> bool),
 ) {
     let census = Census::default();
     for (count, upwards) in [(2, true), (4, true), (5, true), (9, false), (16, true), (17, true), (17, false)]
@@ -121,17 +125,22 @@ fn for_each_interleaving(
     census.settle(0);
 }
 
-fn all_deeds() -> Vec<Deed> {
-    [INSERTIONS, REMOVALS].concat()
+fn all_deeds<K: NumberKey>() -> Vec<Deed<K>> {
+    [insertions(), removals()].concat()
 }
 
 #[test]
 fn a_lookup_is_right_whatever_happens_meanwhile() {
+    check_lookups::<u64>();
+    check_lookups::<String>();
+}
+
+fn check_lookups<K: NumberKey>() {
     for key in 0..20 {
-        for_each_interleaving(&all_deeds(), |world, _, with_deed| {
+        for_each_interleaving::<K>(&all_deeds(), |world, _, with_deed| {
             let guard = &epoch::pin();
             let mut result = None;
-            with_deed(&mut || result = Some(world.index.get(&key, guard)));
+            with_deed(&mut || result = Some(world.index.get(&K::of(key).image(), guard)));
             // The action ran before the last check of the lookup.
             match (result, world.model.borrow().get(&key)) {
                 (Some(Lookup::Found(found)), Some(expected)) => assert_eq!(found, *expected),
@@ -144,6 +153,11 @@ fn a_lookup_is_right_whatever_happens_meanwhile() {
 
 #[test]
 fn a_scan_is_right_or_its_observations_do_not_hold_whatever_happens_meanwhile() {
+    check_scans::<u64>();
+    check_scans::<String>();
+}
+
+fn check_scans<K: NumberKey>() {
     for direction in [Direction::Ascending, Direction::Descending] {
         for (low, high) in [
             (Unbounded, Unbounded),
@@ -152,15 +166,17 @@ fn a_scan_is_right_or_its_observations_do_not_hold_whatever_happens_meanwhile() 
             (Included(3), Included(6)),
             (Excluded(8), Unbounded),
         ] {
-            for_each_interleaving(&all_deeds(), |world, before, with_deed| {
+            for_each_interleaving::<K>(&all_deeds(), |world, before, with_deed| {
                 let guard = &epoch::pin();
                 let mut observer = Observer::default();
                 let mut found = Vec::new();
+                let (from, to) = (low.map(K::of), high.map(K::of));
+                let image = |bound: &'_ Bound<K>| bound.as_ref().map(|key| K::Image::own(&key.image()));
                 with_deed(&mut || {
-                    let mut cursor = world.index.cursor(low, high, direction);
+                    let mut cursor = world.index.cursor(image(&from), image(&to), direction);
                     while let Some(leaf) = cursor.next(guard) {
                         observer.observe(leaf.observed);
-                        found.extend(leaf.records.iter().map(|&record| key_of(record, guard)));
+                        found.extend(leaf.records.iter().map(|&record| key_of(record, guard).number()));
                     }
                 });
                 if direction == Direction::Descending {
@@ -182,10 +198,15 @@ fn a_scan_is_right_or_its_observations_do_not_hold_whatever_happens_meanwhile() 
 
 #[test]
 fn an_insertion_is_right_whatever_happens_meanwhile() {
+    check_insertions_meanwhile::<u64>();
+    check_insertions_meanwhile::<String>();
+}
+
+fn check_insertions_meanwhile<K: NumberKey>() {
     for key in 0..20 {
-        for_each_interleaving(&all_deeds(), |world, _, with_deed| {
+        for_each_interleaving::<K>(&all_deeds(), |world, _, with_deed| {
             let guard = &epoch::pin();
-            let record = CountedRecord::new(key, &world.census);
+            let record = CountedRecord::new(K::of(key), &world.census);
             let mut inserted = false;
             with_deed(&mut || inserted = insert(&world.index, record, guard, &mut ignore));
             let mut model = world.model.borrow_mut();
@@ -199,23 +220,25 @@ fn an_insertion_is_right_whatever_happens_meanwhile() {
 
 #[test]
 fn an_insertion_near_an_earlier_one_is_right_whatever_happens_meanwhile() {
-    const DEEDS: &[Deed] = &[
-        |world| _ = world.insert(5),
-        |world| _ = world.insert(6),
-        |world| [1, 3, 5, 7, 9, 11].into_iter().for_each(|key| _ = world.insert(key)),
-        |world| (0..20).rev().for_each(|n| _ = world.insert(2 * n + 1)),
-        // Leaves before that of the first insertion are unlinked, so that the leaves behind them move up in the node
-        // above.
-        |world| [0, 2].into_iter().for_each(|key| world.remove(key)),
-        |world| [4, 6].into_iter().for_each(|key| world.remove(key)),
-        |world| [0, 2, 4, 6].into_iter().for_each(|key| world.remove(key)),
-    ];
-    let deeds = [DEEDS, REMOVALS].concat();
+    fn deeds<K: NumberKey>() -> Vec<Deed<K>> {
+        vec![
+            |world| _ = world.insert(5),
+            |world| _ = world.insert(6),
+            |world| [1, 3, 5, 7, 9, 11].into_iter().for_each(|key| _ = world.insert(key)),
+            |world| (0..20).rev().for_each(|n| _ = world.insert(2 * n + 1)),
+            // Leaves before that of the first insertion are unlinked, so that the leaves behind them move up in the node
+            // above.
+            |world| [0, 2].into_iter().for_each(|key| world.remove(key)),
+            |world| [4, 6].into_iter().for_each(|key| world.remove(key)),
+            |world| [0, 2, 4, 6].into_iter().for_each(|key| world.remove(key)),
+        ]
+    }
+    let deeds = [deeds(), removals()].concat();
     for first in 0..12u64 {
         for second in
             [first + 1, first + 2, first + 4, first + 6, first + 12, 100, first / 2, first.saturating_sub(1)]
         {
-            for_each_interleaving(&deeds, |world, _, with_deed| {
+            for_each_interleaving::<u64>(&deeds, |world, _, with_deed| {
                 // Make room behind the first insertion in a leaf that is not the last.
                 [12, 14].into_iter().for_each(|key| world.remove(key));
                 let guard = &epoch::pin();
@@ -246,7 +269,7 @@ fn an_insertion_near_an_earlier_one_is_right_whatever_happens_meanwhile() {
 #[test]
 fn an_insertion_right_behind_an_earlier_one_does_not_go_down_the_tree() {
     let census = Census::default();
-    let world = World::new(16, true, &census);
+    let world = World::<u64>::new(16, true, &census);
     [12, 14].into_iter().for_each(|key| world.remove(key));
     {
         let guard = &epoch::pin();
@@ -268,8 +291,13 @@ fn an_insertion_right_behind_an_earlier_one_does_not_go_down_the_tree() {
 
 #[test]
 fn a_removal_is_right_whatever_is_inserted_meanwhile() {
+    check_removals_meanwhile::<u64>();
+    check_removals_meanwhile::<String>();
+}
+
+fn check_removals_meanwhile<K: NumberKey>() {
     for key in 0..12 {
-        for_each_interleaving(INSERTIONS, |world, _, with_deed| {
+        for_each_interleaving::<K>(&insertions(), |world, _, with_deed| {
             let Some(record) = world.model.borrow_mut().remove(&(2 * key)) else { return };
             let guard = &epoch::pin();
             with_deed(&mut || assert!(world.index.remove(record, true, guard, &mut ignore)));
@@ -283,7 +311,7 @@ fn an_absence_observed_in_a_leaf_about_to_go_does_not_hold_for_ever() {
     let census = Census::default();
     for absent in 0..40 {
         for at in 0.. {
-            let world = World::new(17, true, &census);
+            let world = World::<u64>::new(17, true, &census);
             let guard = epoch::pin();
             // Leaves are full at four keys: 8, 10, 12 and 14 share one.
             [8, 10, 14].into_iter().for_each(|key| world.remove(key));
@@ -319,13 +347,14 @@ fn an_insertion_into_a_leaf_about_to_go_is_not_lost() {
     let census = Census::default();
     for key in 8..15 {
         for at in 0.. {
-            let world = World::new(17, true, &census);
+            let world = World::<u64>::new(17, true, &census);
             let guard = epoch::pin();
             for n in [8, 10, 12, 14u64] {
                 let record = world.model.borrow_mut().remove(&n).unwrap();
-                let Landing { leaf, .. } = world.index.leaf_of(&n, &guard).unwrap();
+                let Landing { leaf, version, .. } = world.index.leaf_of(&n, &guard).unwrap();
+                let found = leaf.search(&n, version).unwrap().0;
                 leaf.node.version.lock().unwrap();
-                leaf.remove_at(leaf.search(&n).0);
+                leaf.remove_at(found.position);
                 leaf.node.version.unlock_changed();
                 retire(record, &guard);
             }
@@ -349,7 +378,7 @@ fn a_split_below_a_root_about_to_go_is_not_lost() {
     let census = Census::default();
     for (count, key) in [(4, 3), (4, 9), (13, 9), (13, 31)] {
         for at in 0.. {
-            let world = World::new(count, true, &census);
+            let world = World::<u64>::new(count, true, &census);
             let guard = epoch::pin();
             let root = Inner::<u64>::allocate(world.index.root(&guard).pointer());
             world.index.top.root.store(root.cast().as_ptr(), Ordering::Relaxed);

@@ -2,6 +2,7 @@
 //! the time.
 
 mod interleavings;
+mod long_keys;
 mod model;
 mod parts;
 mod shape;
@@ -19,6 +20,44 @@ type Index<K> = OrderedIndex<CountedRecord<K>>;
 type Pointer<K> = NonNull<CountedRecord<K>>;
 
 fn ignore(_: StructureChange) {}
+
+/// A key that stands for a number, in the order of numbers.
+trait NumberKey: Key {
+    fn of(number: u64) -> Self;
+    fn number(&self) -> u64;
+}
+
+impl NumberKey for u64 {
+    fn of(number: u64) -> Self {
+        number
+    }
+    fn number(&self) -> u64 {
+        *self
+    }
+}
+
+/// Keys that differ after a long common beginning only.
+impl NumberKey for String {
+    fn of(number: u64) -> Self {
+        format!("https://shop.example.com/articles/{number:06}/index")
+    }
+    fn number(&self) -> u64 {
+        self.split('/').nth(4).unwrap().parse().unwrap()
+    }
+}
+
+/// Keys most of which begin with those before them, up to hundreds of bytes.
+impl NumberKey for Vec<u8> {
+    fn of(number: u64) -> Self {
+        let mut key = vec![5; number as usize / 4];
+        key.resize(key.len() + number as usize % 4, 0);
+        key
+    }
+    fn number(&self) -> u64 {
+        let zeros = self.iter().filter(|byte| **byte == 0).count() as u64;
+        4 * (self.len() as u64 - zeros) + zeros
+    }
+}
 
 /// Inserts a record, or frees it if its key exists.
 fn insert<K: Key>(
@@ -47,10 +86,10 @@ fn remove<K: Key>(index: &Index<K>, record: Pointer<K>, guard: &Guard) {
 }
 
 /// Returns the keys of a scan.
-fn scan<K: Key>(
+fn scan<'k, K: Key>(
     index: &Index<K>,
-    low: Bound<K::Image>,
-    high: Bound<K::Image>,
+    low: Bound<KeyImage<'k, K>>,
+    high: Bound<KeyImage<'k, K>>,
     direction: Direction,
     guard: &Guard,
 ) -> Vec<K> {

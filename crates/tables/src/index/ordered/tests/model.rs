@@ -40,7 +40,7 @@ fn compare<K: Key>(seed: u64, keys: u64, key: impl Fn(u64) -> K) {
                 }
             }
             6 => compare_scan(&index, &model, &mut random, keys, &key, guard),
-            _ => match (index.get(&key(n), guard), model.get(&n)) {
+            _ => match (index.get(&key(n).image(), guard), model.get(&n)) {
                 (Lookup::Found(found), Some(expected)) => assert_eq!(found, *expected),
                 (Lookup::Absent(_), None) => (),
                 (found, expected) => panic!("seed {seed}, round {round}, {n}: {found:?} {expected:?}"),
@@ -62,7 +62,8 @@ fn compare_scan<K: Key>(
     guard: &Guard,
 ) {
     let (low, high) = (random_bound(random, keys), random_bound(random, keys));
-    let image = |bound: Bound<u64>| bound.map(|n| key(n).image());
+    let keys = (low.map(key), high.map(key));
+    let image = |bound: &'_ Bound<K>| bound.as_ref().map(|key| K::Image::own(&key.image()));
     let limit = if random.chance(0.5) { random.below(20) as usize } else { usize::MAX };
     let ascending: Vec<_> =
         model.iter().filter(|(n, _)| (low, high).contains(*n)).map(|(_, record)| *record).collect();
@@ -73,7 +74,7 @@ fn compare_scan<K: Key>(
         }
         expected.truncate(limit);
         let mut found = Vec::new();
-        let mut cursor = index.cursor(image(low), image(high), direction);
+        let mut cursor = index.cursor(image(&keys.0), image(&keys.1), direction);
         while found.len() < limit
             && let Some(leaf) = cursor.next(guard)
         {
@@ -99,6 +100,18 @@ fn random_operations_agree_with_a_btree_map_for_images_of_many_words() {
     for seed in 0..6 {
         compare(seed, 400, |n| (n / 20, n % 20));
         compare(seed, 400, |n| ((n / 100) as u8, (n as i32 % 100) / 10 - 5, n as u16 % 10));
+    }
+}
+
+#[test]
+fn random_operations_agree_with_a_btree_map_for_long_keys() {
+    for seed in 0..2 {
+        compare(seed, 400, String::of);
+        compare(seed, 400, Vec::<u8>::of);
+        compare(seed, 1_500, Vec::<u8>::of);
+        compare(seed, 400, |n| (String::of(n / 20), n % 20));
+        compare(seed, 400, |n| (n / 20, Some(String::of(n % 20))));
+        compare(seed, 1_000, |n| (format!("{:02}", n / 50).into_boxed_str(), Vec::<u8>::of(n % 50), n));
     }
 }
 

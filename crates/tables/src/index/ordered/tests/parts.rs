@@ -6,50 +6,60 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeBounds;
 
 /// The parts of a scan, with the records that it visited there.
-struct Parts {
-    parts: Vec<(LeafPart<u64, CountedRecord<u64>>, Box<[Pointer<u64>]>)>,
+struct Parts<K: NumberKey> {
+    parts: Vec<(LeafPart<K::Image, CountedRecord<K>>, Box<[Pointer<K>]>)>,
+    /// The bytes of long bounds.
+    _bytes: Vec<Box<[u8]>>,
     bounds: (Bound<u64>, Bound<u64>),
     found: Vec<u64>,
 }
 
-impl Parts {
+impl<K: NumberKey> Parts<K> {
     fn observe(
-        index: &Index<u64>,
+        index: &Index<K>,
         (mut low, mut high): (Bound<u64>, Bound<u64>),
         direction: Direction,
         limit: usize,
         guard: &Guard,
     ) -> Self {
-        let (mut parts, mut found) = (Vec::new(), Vec::new());
-        let mut cursor = index.cursor(low, high, direction);
+        let (mut parts, mut bytes, mut found) = (Vec::new(), Vec::<Box<[u8]>>::new(), Vec::new());
+        let image = |bound: Bound<u64>| bound.map(|number| K::Image::own(&K::of(number).image()));
+        let mut cursor = index.cursor(image(low), image(high), direction);
         while found.len() < limit
             && let Some(leaf) = cursor.next(guard)
         {
             let mut bounds = leaf.bounds;
             let mut visited = leaf.records.to_vec();
             visited.truncate(limit - found.len());
-            found.extend(visited.iter().map(|&record| key_of(record, guard)));
+            found.extend(visited.iter().map(|&record| key_of(record, guard).number()));
             if found.len() == limit
                 && let Some(&last) = found.last()
             {
+                let last = Bound::Included(last);
                 match direction {
-                    Direction::Ascending => (bounds.1, high) = (Bound::Included(last), Bound::Included(last)),
-                    Direction::Descending => (bounds.0, low) = (Bound::Included(last), Bound::Included(last)),
+                    Direction::Ascending => (bounds.1, high) = (image(last), last),
+                    Direction::Descending => (bounds.0, low) = (image(last), last),
                 }
             }
             // SAFETY: the leaf is the index's, observed under the guard.
             let marks = unsafe { index.marks(leaf.observed, guard) }.expect("nobody else is there");
             let mut records = visited.into_boxed_slice();
             let place = NonNull::from(&mut *records);
-            parts.push((
-                LeafPart { low: bounds.0, high: bounds.1, direction, marks, records: place },
-                records,
-            ));
+            let mut keep = |bound: Bound<_>| {
+                bound.map(|image| {
+                    K::Image::keep(&image, &mut |copied| {
+                        bytes.push(copied.into());
+                        NonNull::from(&**bytes.last().unwrap())
+                    })
+                })
+            };
+            let (low, high) = (keep(bounds.0), keep(bounds.1));
+            parts.push((LeafPart { low, high, direction, marks, records: place }, records));
         }
-        Self { parts, bounds: (low, high), found }
+        Self { parts, _bytes: bytes, bounds: (low, high), found }
     }
 
-    fn hold(&self, index: &Index<u64>, void: &BTreeSet<Pointer<u64>>, guard: &Guard) -> bool {
+    fn hold(&self, index: &Index<K>, void: &BTreeSet<Pointer<K>>, guard: &Guard) -> bool {
         // SAFETY: observed under the guard; the tests retire records through the epoch.
         self.parts
             .iter()
@@ -68,14 +78,20 @@ fn filled(
     (index, records)
 }
 
-/// Random scans, each followed by random changes.
 #[test]
 fn changes_in_a_part_are_found_and_insertions_elsewhere_are_none() {
+    check_random_changes::<u64>();
+    check_random_changes::<String>();
+    check_random_changes::<Vec<u8>>();
+}
+
+/// Random scans, each followed by random changes.
+fn check_random_changes<K: NumberKey>() {
     let census = Census::default();
     let (mut found_out, mut accepted) = (0, 0);
     for seed in 0..40 {
         let mut random = Random::seeded(seed);
-        let index = Index::new();
+        let index = Index::<K>::new();
         let mut model = BTreeMap::new();
         for round in 0..300 {
             let guard = &epoch::pin();
@@ -103,7 +119,7 @@ fn changes_in_a_part_are_found_and_insertions_elsewhere_are_none() {
                     }
                     None if shrinks => {}
                     None => {
-                        let record = CountedRecord::new(key, &census);
+                        let record = CountedRecord::new(K::of(key), &census);
                         assert!(insert(&index, record, guard, &mut ignore));
                         match random.below(4) {
                             // Committed, deleted and removed.

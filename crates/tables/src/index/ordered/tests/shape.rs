@@ -18,31 +18,35 @@ pub(super) fn check<K: Key>(index: &Index<K>, guard: &Guard) -> Shape {
     if let Kind::Inner(inner) = root.kind() {
         assert!(inner.node.count() > 1, "a root with one child");
     }
-    check_below(root, (None, None), true, guard, &mut shape);
+    check_below::<K>(root, (None, None), true, guard, &mut shape);
     assert_eq!(shape.leaves, index.leaves.load(Ordering::Relaxed));
     assert_eq!(shape.inners, index.inners.load(Ordering::Relaxed));
     shape
 }
 
-fn check_below<K: Key>(
+fn check_below<'k, K: Key>(
     node: Reached<'_, K::Image, CountedRecord<K>>,
-    (low, high): (Option<K::Image>, Option<K::Image>),
+    (low, high): (Option<&KeyImage<'k, K>>, Option<&KeyImage<'k, K>>),
     is_root: bool,
     guard: &Guard,
     shape: &mut Shape,
 ) -> usize {
     let version = node.node().version.stable();
-    assert!(version.is_some(), "a retired node in the tree");
+    let version = version.expect("a retired node in the tree");
+    let is_below = |a: &KeyImage<'_, K>, b: &KeyImage<'_, K>| K::Image::compare(a, b).is_lt();
     match node.kind() {
         Kind::Leaf(leaf) => {
             let count = leaf.node.count();
             assert!(count <= LEAF_ENTRIES && (count > 0 || is_root), "a leaf of {count}");
-            let images: Vec<_> = (0..count).map(|at| leaf.image(at)).collect();
-            assert!(images.is_sorted_by(|a, b| a < b));
-            assert!(low.is_none_or(|low| images.iter().all(|image| *image >= low)));
-            assert!(high.is_none_or(|high| images.iter().all(|image| *image < high)));
-            for (at, image) in images.into_iter().enumerate() {
-                assert_eq!(leaf.record(at).map(|record| key_of(record, guard).image()), Some(image));
+            let images: Vec<_> = (0..count).map(|at| leaf.image(at, version).unwrap()).collect();
+            assert!(images.is_sorted_by(|a, b| is_below(a, b)));
+            assert!(low.is_none_or(|low| images.iter().all(|image| !is_below(image, low))));
+            assert!(high.is_none_or(|high| images.iter().all(|image| is_below(image, high))));
+            for (at, image) in images.iter().enumerate() {
+                let key = key_of(leaf.record(at).unwrap(), guard);
+                assert!(K::Image::compare(&key.image(), image).is_eq());
+                let (found, record) = leaf.search(image, version).unwrap();
+                assert_eq!((found.position, record), (at, leaf.record(at)));
             }
             shape.leaves += 1;
             shape.entries += count;
@@ -55,8 +59,15 @@ fn check_below<K: Key>(
             let heights: Vec<usize> = (0..count)
                 .map(|at| {
                     let (left, right) = inner.borders(at);
-                    let (left, right) = (left.or(low), right.or(high));
-                    assert!(left.is_none() || right.is_none() || left < right);
+                    // SAFETY: the tree is at rest.
+                    let image = |separator| unsafe { K::Image::own(&K::Image::image_of(separator)) };
+                    let (left, right) = (left.map(image), right.map(image));
+                    if let Some(left) = &left {
+                        assert_eq!(inner.child_of(left, version), Some(at));
+                        assert_eq!(inner.child_before(left, version), Some(at - 1));
+                    }
+                    let (left, right) = (left.as_ref().or(low), right.as_ref().or(high));
+                    assert!(left.zip(right).is_none_or(|(left, right)| is_below(left, right)));
                     let child = NonNull::new(inner.child(at)).unwrap();
                     // SAFETY: a child of a node of a tree at rest.
                     let child = unsafe { Reached::new(child, guard) };

@@ -10,32 +10,34 @@ use std::ops::Bound::{Excluded, Included, Unbounded};
 const THREADS: u64 = 4;
 
 /// One thread's operations on keys of its own, which no other thread touches, while the others run theirs.
-struct Worker<'a> {
-    index: &'a Index<u64>,
+struct Worker<'a, K: NumberKey> {
+    index: &'a Index<K>,
     census: &'a Census,
     number: u64,
     random: Random,
-    mine: BTreeMap<u64, Pointer<u64>>,
+    mine: BTreeMap<u64, Pointer<K>>,
 }
 
-impl Worker<'_> {
+impl<K: NumberKey> Worker<'_, K> {
     fn turn(&mut self, keys: u64) {
         let guard = &epoch::pin();
         let key = self.random.below(keys) * THREADS + self.number;
         match (self.random.below(10), self.mine.get(&key).copied()) {
             (0..3, None) => {
                 let mut observer = Observer::default();
-                match self.index.get(&key, guard) {
+                match self.index.get(&K::of(key).image(), guard) {
                     Lookup::Absent(observed) => observer.observe(observed),
                     Lookup::Found(_) => panic!("{key} is mine, and not there"),
                 }
-                let record = CountedRecord::new(key, self.census);
+                let record = CountedRecord::new(K::of(key), self.census);
                 assert!(insert(self.index, record, guard, &mut ignore));
                 assert!(!observer.unchanged(guard), "the insertion of {key} went unnoticed");
                 self.mine.insert(key, record);
             }
             (0..3, Some(record)) => {
-                let mut cursor = self.index.cursor(Included(key), Included(key), Direction::Descending);
+                let same = K::of(key);
+                let bound = || Included(same.image());
+                let mut cursor = self.index.cursor(bound(), bound(), Direction::Descending);
                 let mut observer = Observer::default();
                 while let Some(leaf) = cursor.next(guard) {
                     observer.observe(leaf.observed);
@@ -45,11 +47,11 @@ impl Worker<'_> {
                 self.mine.remove(&key);
             }
             (3..6, _) => self.scan(key, guard),
-            (_, Some(record)) => match self.index.get(&key, guard) {
+            (_, Some(record)) => match self.index.get(&K::of(key).image(), guard) {
                 Lookup::Found(found) => assert_eq!(found, record),
                 Lookup::Absent(_) => panic!("{key} is lost"),
             },
-            (_, None) => assert!(matches!(self.index.get(&key, guard), Lookup::Absent(_))),
+            (_, None) => assert!(matches!(self.index.get(&K::of(key).image(), guard), Lookup::Absent(_))),
         }
     }
 
@@ -59,9 +61,10 @@ impl Worker<'_> {
         let ascending = self.random.chance(0.5);
         let direction = if ascending { Direction::Ascending } else { Direction::Descending };
         let mut found = Vec::new();
-        let mut cursor = self.index.cursor(Included(from), Excluded(to), direction);
+        let (low, high) = (K::of(from), K::of(to));
+        let mut cursor = self.index.cursor(Included(low.image()), Excluded(high.image()), direction);
         while let Some(leaf) = cursor.next(guard) {
-            found.extend(leaf.records.iter().map(|&record| key_of(record, guard)));
+            found.extend(leaf.records.iter().map(|&record| key_of(record, guard).number()));
         }
         if !ascending {
             found.reverse();
@@ -74,9 +77,9 @@ impl Worker<'_> {
     }
 }
 
-fn stress(keys: u64, rounds: u64) {
+fn stress<K: NumberKey>(keys: u64, rounds: u64) {
     let census = Census::default();
-    let index = Index::new();
+    let index = Index::<K>::new();
     let left: usize = thread::scope(|scope| {
         let threads: Vec<_> = (0..THREADS)
             .map(|number| {
@@ -99,12 +102,16 @@ fn stress(keys: u64, rounds: u64) {
 
 #[test]
 fn four_threads_with_few_keys_find_their_own() {
-    stress(5, 60_000);
+    stress::<u64>(5, 60_000);
+    stress::<String>(5, 20_000);
+    stress::<Vec<u8>>(5, 10_000);
 }
 
 #[test]
 fn four_threads_with_many_keys_find_their_own() {
-    stress(300, 40_000);
+    stress::<u64>(300, 40_000);
+    stress::<String>(300, 8_000);
+    stress::<Vec<u8>>(100, 5_000);
 }
 
 /// Each thread appends at the end of its own run and takes from its beginning, so that leaves come and go all the

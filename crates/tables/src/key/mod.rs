@@ -1,0 +1,81 @@
+//! Keys of tables.
+
+mod bytes;
+mod image;
+mod kinds;
+mod long;
+mod lookup;
+mod part;
+
+pub use bytes::{Bytes, Encoded, Encoder};
+pub use image::{Fixed, Found, Image, NodeSlots, Words};
+pub use lookup::{AsBound, AsKey, KeyBounds};
+pub(crate) use lookup::{ImageRange, own_range};
+pub use part::{DerivedImage, KeyPart, LONG, MakeImage, Packer, most_bits, variant_bits, words};
+
+use std::fmt::Debug;
+use std::hash::Hash;
+
+/// A key: a value with a hash for tables with a hash index, and with an order-preserving image for ordered ones.
+///
+/// Integers, `bool`, `char`, `String` and `Box<str>`, `Vec<u8>` and `Box<[u8]>`, arrays of up to 64 bytes,
+/// [`Text`](crate::Text), options of keys and tuples of up to four keys are keys already, and so is `uuid::Uuid` with the
+/// feature `uuid`. Derive it for a struct or an enum of these.
+///
+/// # Fixed and long keys
+///
+/// A key of fixed size (all but strings, vectors of bytes, and what contains them) is packed into a few words, which an
+/// ordered index compares as they are. Other keys may be of any length. They cost one more memory access to a lookup, and
+/// few to a descent in an ordered table, however long their common beginnings are; and they are looked up by a
+/// [borrowed form](AsKey), `&str` or `&[u8]`, without an allocation. A composite key with a long part is copied into an
+/// image at each use in an ordered table.
+///
+/// # Order
+///
+/// Ordered tables have the order of [`Ord`]: strings by their bytes; `None` before `Some`; the variants of an enum in the
+/// order of declaration, then by their fields; tuples and structs field by field, so that a string comes before those that
+/// it begins, whatever follows it.
+///
+/// # Contract
+///
+/// For any two keys `a` and `b`, `a.cmp(b)` is the order of `a.image()` and `b.image()`. An ordered index compares images
+/// only. (A wrong image makes an index misplace keys; it cannot break memory safety.)
+///
+/// ```
+/// use hotrow_tables::key::{Bytes, Encoded, Key};
+///
+/// /// A host name with the last label first: `org.example.www`.
+/// #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+/// struct Host(String);
+///
+/// impl Key for Host {
+///     type Image = Bytes;
+///     fn image(&self) -> Encoded<'_> {
+///         Encoded::new(self.0.as_bytes())
+///     }
+/// }
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a key",
+    label = "not a key",
+    note = "for a type of your own, add `#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, hotrow::Key)]`",
+    note = "keys are integers, `bool`, `char`, `String`, `Vec<u8>`, arrays of up to 64 bytes, `Text<N>`, and options and tuples of up to four keys; for `&str` use `String`"
+)]
+pub trait Key: Clone + Eq + Ord + Hash + Debug + Send + Sync + 'static {
+    /// The kind of the key's images: `u64`, `[u64; N]`, a pair of such, or [`Bytes`].
+    type Image: Image;
+    /// The key's image.
+    fn image(&self) -> ImageOf<'_, Self>;
+    /// The number of bytes that the key owns on the heap, for reports of memory. It must not panic.
+    fn heap_bytes(&self) -> usize {
+        0
+    }
+}
+
+/// Appends the bytes that name a key in histories, which have the order of keys.
+pub(crate) fn put_name<K: Key>(key: &K, bytes: &mut Vec<u8>) {
+    K::Image::put_bytes(&key.image(), bytes);
+}
+
+/// The image of a key of type `K` that is borrowed for `'k`.
+pub type ImageOf<'k, K> = <<K as Key>::Image as Image>::Of<'k>;
