@@ -53,16 +53,21 @@ pub fn derive_value(input: TokenStream) -> TokenStream {
     value::derive(&input).unwrap_or_else(syn::Error::into_compile_error).into()
 }
 
-/// Derives `Key` for a struct: its fields become one order-preserving image, the first field in the most
-/// significant bits, in as few 64-bit words as they need.
+/// Derives `Key` for a struct or an enum: its fields become one order-preserving image, the first field most significant.
 ///
-/// Each field is a part of a key: an integer, a `bool`, a `char`, an array of bytes, a text, or another
-/// struct that derives `Key`. The type must also be `Clone + Eq + Ord + Hash + Debug + Send + Sync`.
+/// Each field is a part of a key: an integer, a `bool`, a `char`, an array of bytes, a text, a `String` or `Box<str>`, a
+/// `Vec<u8>` or `Box<[u8]>`, an option or tuple of parts, or another type that derives `Key`. The type must also be
+/// `Clone + Eq + Ord + Hash + Debug + Send + Sync`.
+///
+/// If all fields have a fixed size, they are packed into as few 64-bit words as they need. Otherwise the image is a string
+/// of bytes.
 ///
 /// # The order of the fields
 ///
-/// The image orders keys field by field, in the order in which the fields are declared. `Ord` must use the same
-/// order, so derive it (`#[derive(PartialOrd, Ord)]`). Otherwise an ordered table misplaces its rows.
+/// The image orders keys field by field, in the order in which the fields are declared; those of an enum by their variant
+/// first, in the order of declaration. `Ord` must use the same order, so derive it (`#[derive(PartialOrd, Ord)]`).
+/// Otherwise an ordered table misplaces its rows. The variants of an enum that gives discriminants are declared in the
+/// order of these.
 ///
 /// ```
 /// use hotrow::Key;
@@ -72,6 +77,13 @@ pub fn derive_value(input: TokenStream) -> TokenStream {
 ///     warehouse: u16,
 ///     district: u8,
 ///     order: u32,
+/// }
+///
+/// #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Key)]
+/// enum Owner {
+///     Nobody,
+///     Member { number: u32 },
+///     Guest { email: String, visit: Option<u16> },
 /// }
 /// ```
 #[proc_macro_derive(Key, attributes(hotrow))]
