@@ -268,10 +268,10 @@
 //! let by_name = builder.secondary("by_name", |_number, name| *name);
 //! let people = builder.build();
 //! for (number, name) in [(1, "cole"), (2, "able"), (3, "cole")] {
-//!     people.bulk_insert(number, Text::truncated(name)); // Outside of any transaction, to fill the table.
+//!     people.bulk_insert(number, Text::prefix_of(name)); // Outside of any transaction, to fill the table.
 //! }
 //! let coles = engine.run(|tx| {
-//!     let name = Text::truncated("cole");
+//!     let name = Text::prefix_of("cole");
 //!     let mut numbers = Vec::new();
 //!     by_name.scan_keys(tx, name..=name, Direction::Ascending, |_name, number| {
 //!         numbers.push(*number);

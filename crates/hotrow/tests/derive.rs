@@ -1,7 +1,7 @@
 //! The derive macros, as users meet them.
 
 use hotrow::cell::{Boxed, Inline, Plain};
-use hotrow::key::{KeyPart, Packer, words};
+use hotrow::key::{KeyPart, LONG, Packer, words};
 use hotrow::{Key, Text, Value};
 use std::any::TypeId;
 use std::fmt::Debug;
@@ -162,13 +162,118 @@ fn the_images_order_is_that_of_the_fields() {
             for open in [false, true] {
                 lines.push(Line { order: Order(district, order), line, open });
             }
-            let last = Text::truncated(["", "a", "ab", "b", "zzzzzzzzzzzz", "ä"][order as usize % 6]);
+            let last = Text::prefix_of(["", "a", "ab", "b", "zzzzzzzzzzzz", "ä"][order as usize % 6]);
             names.push(Name { district, last, initial: 'x', code: [line as u8, 1, 2] });
             names.push(Name { district, last, initial: char::MAX, code: [0; 3] });
         }
     }
     assert_ordered(&lines);
     assert_ordered(&names);
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Key)]
+enum Colour {
+    Red,
+    Green,
+    Blue,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Key)]
+enum Level {
+    Low = -5,
+    High = 1 << 40,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Key)]
+enum Place {
+    Nowhere,
+    Shelf(u8, Option<u32>),
+    Drawer { colour: Colour, depth: i16 },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Key)]
+struct Thing {
+    place: Place,
+    number: u128,
+    level: (Level, bool),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Key)]
+enum Contact {
+    None,
+    Mail { name: String, host: Box<str> },
+    Phone(Vec<u8>, Option<i8>),
+    Near(Thing),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Key)]
+struct Visit {
+    contact: Option<Contact>,
+    note: String,
+    day: i32,
+}
+
+/// All values of a few that lie at borders.
+fn places() -> Vec<Place> {
+    let mut places = vec![Place::Nowhere];
+    for shelf in [0, 1, u8::MAX] {
+        for box_ in [None, Some(0), Some(1), Some(u32::MAX)] {
+            places.push(Place::Shelf(shelf, box_));
+        }
+    }
+    for colour in [Colour::Red, Colour::Green, Colour::Blue] {
+        places.extend([i16::MIN, -1, 0, 1, i16::MAX].map(|depth| Place::Drawer { colour, depth }));
+    }
+    places
+}
+
+fn things() -> Vec<Thing> {
+    let mut things = Vec::new();
+    for place in places() {
+        for number in [0, 1, 1 << 64, u128::MAX] {
+            for level in [(Level::Low, true), (Level::High, false)] {
+                things.push(Thing { place, number, level });
+            }
+        }
+    }
+    things
+}
+
+#[test]
+fn enums_have_the_order_of_their_variants_and_fields() {
+    assert_ordered(&[Colour::Red, Colour::Green, Colour::Blue]);
+    assert_ordered(&[Level::Low, Level::High]);
+    assert_ordered(&places());
+    assert_ordered(&things());
+    assert_eq!(<Colour as KeyPart>::BITS, 2);
+    // The number of the variant, and what the largest one needs.
+    assert_eq!(<Place as KeyPart>::BITS, 2 + 8 + 1 + 32);
+    assert_eq!(size_of::<<Thing as Key>::Image>(), 8 * 3);
+}
+
+#[test]
+fn keys_of_any_length_have_the_order_of_their_fields() {
+    let mut contacts = vec![Contact::None];
+    for name in ["", "a", "a\0", "a\0b", "ab", "é"] {
+        contacts.extend(["", "x", "\0"].map(|host| Contact::Mail { name: name.into(), host: host.into() }));
+        contacts.extend([None, Some(-1), Some(1)].map(|kind| Contact::Phone(name.into(), kind)));
+    }
+    contacts.extend(things().into_iter().step_by(17).map(Contact::Near));
+    assert_ordered(&contacts);
+    let mut visits = Vec::new();
+    for contact in contacts.iter().step_by(3).cloned().map(Some).chain([None]) {
+        for note in ["", "\0", "\u{1}", "b"] {
+            visits.extend([i32::MIN, 0, 7].map(|day| Visit {
+                contact: contact.clone(),
+                note: note.into(),
+                day,
+            }));
+        }
+    }
+    assert_ordered(&visits);
+    assert_eq!(<Visit as KeyPart>::BITS, LONG);
+    let visit = &visits[0];
+    assert!(Key::heap_bytes(visit) >= visit.note.capacity());
 }
 
 #[test]

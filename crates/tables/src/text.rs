@@ -55,7 +55,10 @@ impl<const N: usize> Text<N> {
 
     /// The longest prefix of `string` that is a text: it ends before the first NUL, and at a character's border, so
     /// that at most `N` bytes remain.
-    pub fn truncated(string: &str) -> Self {
+    ///
+    /// Different strings may have the same prefix, so do not make keys from it: a row would be found under another name, or
+    /// two names share one row. [`try_from`](Self::try_from) refuses what does not fit; a `String` key takes any length.
+    pub fn prefix_of(string: &str) -> Self {
         let end = string.bytes().position(|byte| byte == 0).unwrap_or(string.len());
         let mut end = end.min(N);
         while !string.is_char_boundary(end) {
@@ -116,7 +119,7 @@ impl<const N: usize> TryFrom<&str> for Text<N> {
         if string.len() > N {
             return Err(TextError::TooLong { length: string.len(), capacity: N });
         }
-        Ok(Self::truncated(string))
+        Ok(Self::prefix_of(string))
     }
 }
 
@@ -251,11 +254,11 @@ mod tests {
     }
 
     #[test]
-    fn truncation_keeps_whole_characters() {
-        assert_eq!(Text::<4>::truncated("abcdef"), "abcd");
-        assert_eq!(Text::<4>::truncated("abcé"), "abc");
-        assert_eq!(Text::<4>::truncated("ab\0d"), "ab");
-        assert_eq!(Text::<3>::truncated("\u{10ffff}"), "");
+    fn a_prefix_keeps_whole_characters() {
+        assert_eq!(Text::<4>::prefix_of("abcdef"), "abcd");
+        assert_eq!(Text::<4>::prefix_of("abcé"), "abc");
+        assert_eq!(Text::<4>::prefix_of("ab\0d"), "ab");
+        assert_eq!(Text::<3>::prefix_of("\u{10ffff}"), "");
     }
 
     #[test]
@@ -263,7 +266,7 @@ mod tests {
         let strings = ["", "A", "AB", "ABBA", "B", "\u{1}", "z", "é", "ééé", "\u{10ffff}a"];
         for a in strings {
             for b in strings {
-                let (x, y) = (Text::<9>::truncated(a), Text::<9>::truncated(b));
+                let (x, y) = (Text::<9>::prefix_of(a), Text::<9>::prefix_of(b));
                 assert_eq!(x.cmp(&y), a.cmp(b));
                 assert_eq!(x.image().cmp(&y.image()), a.cmp(b), "{a:?} {b:?}");
             }
@@ -276,9 +279,9 @@ mod tests {
     fn the_greatest_text_is_a_string_above_all_others() {
         fn check<const N: usize>() {
             assert_eq!(Text::<N>::MAX.as_str().len(), N);
-            assert!(Text::<N>::MAX >= Text::truncated("\u{10ffff}\u{10ffff}"));
-            assert!(Text::<N>::MAX >= Text::truncated("\u{ffff}"));
-            assert!(Text::<N>::MAX >= Text::truncated("\u{7ff}"));
+            assert!(Text::<N>::MAX >= Text::prefix_of("\u{10ffff}\u{10ffff}"));
+            assert!(Text::<N>::MAX >= Text::prefix_of("\u{ffff}"));
+            assert!(Text::<N>::MAX >= Text::prefix_of("\u{7ff}"));
         }
         check::<1>();
         check::<2>();
@@ -294,7 +297,7 @@ mod tests {
         let mut words = [0; 2];
         let mut packer = Packer::new(&mut words);
         7u8.pack(&mut packer);
-        Text::<9>::truncated("abcdefghi").pack(&mut packer);
+        Text::<9>::prefix_of("abcdefghi").pack(&mut packer);
         assert_eq!(words, [0x0761_6263_6465_6667, 0x6869_0000_0000_0000]);
     }
 }

@@ -28,6 +28,7 @@ mod giants;
 mod histories;
 mod inputs;
 mod interleavings;
+mod long_keys;
 mod model;
 mod objects;
 mod observed_parts;

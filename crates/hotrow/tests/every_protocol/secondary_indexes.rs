@@ -24,7 +24,7 @@ struct People<P: Protocol> {
 impl<P: Protocol> People<P> {
     fn new(engine: &Engine<P>, hash: bool) -> Self {
         let mut builder = Table::builder(engine, "people");
-        let by_name = builder.secondary("by_name", |_, person: &Person| Name::truncated(&person.name));
+        let by_name = builder.secondary("by_name", |_, person: &Person| Name::prefix_of(&person.name));
         let by_age = builder.secondary("by_age", |_, person: &Person| person.age);
         let builder = if hash { builder.hash(10) } else { builder };
         Self { table: builder.build(), by_name, by_age }
@@ -42,7 +42,7 @@ impl<P: Protocol> People<P> {
             ControlFlow::Continue(())
         })?;
         let expected: BTreeSet<_> =
-            rows.iter().map(|(key, row)| (Name::truncated(&row.name), *key)).collect();
+            rows.iter().map(|(key, row)| (Name::prefix_of(&row.name), *key)).collect();
         assert_eq!(names, expected.into_iter().collect::<Vec<_>>());
         let mut ages = Vec::new();
         self.by_age.scan(tx, .., Direction::Descending, &self.table, |age, key, row| {

@@ -77,11 +77,13 @@ impl<'k> Encoded<'k> {
     }
 
     /// True if the image is above all that begin with its bytes: the bound of a range.
+    #[inline]
     pub(crate) fn is_behind(&self) -> bool {
         self.is_behind
     }
 
     /// An image that is the bound of a range, or a copy of another one.
+    #[inline]
     pub(crate) fn bound(bytes: &'k [u8], is_behind: bool) -> Self {
         Self { bytes: Content::Borrowed(bytes), is_delimited: false, is_behind }
     }
@@ -140,13 +142,19 @@ impl<'k> Encoded<'k> {
     /// the order of these numbers, as far as the numbers differ.
     #[inline(always)]
     pub(super) fn word(&self, from: usize) -> u64 {
-        let rest = self.bytes().get(from..).unwrap_or_default();
-        if let Some(word) = rest.first_chunk() {
+        let bytes = self.bytes();
+        if let Some(word) = bytes.get(from..).and_then(|rest| rest.first_chunk()) {
             return u64::from_be_bytes(*word);
         }
-        let mut word = [if self.is_behind { u8::MAX } else { 0 }; 8];
-        word[..rest.len()].copy_from_slice(rest);
-        u64::from_be_bytes(word)
+        // The bytes that are left become the highest ones. No copy: it would be read back before it is written.
+        let rest = bytes.len().saturating_sub(from);
+        let word = match bytes.last_chunk() {
+            Some(last) => u64::from_be_bytes(*last),
+            None => bytes.iter().fold(0, |word, byte| word << 8 | u64::from(*byte)),
+        };
+        let free = 64 - 8 * rest as u32;
+        let above = word.checked_shl(free).unwrap_or(0);
+        if self.is_behind { above | u64::MAX.checked_shr(64 - free).unwrap_or(0) } else { above }
     }
 
     /// Appends bytes that have the order of images, none of which begins with another one.

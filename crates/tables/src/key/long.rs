@@ -56,6 +56,7 @@ impl Default for SharedBytes {
 impl SharedBytes {
     // All accesses are relaxed: the version of the node orders them (`StructureVersion`).
 
+    #[inline(always)]
     fn load(&self) -> RawBytes {
         RawBytes { first: self.first.load(Ordering::Relaxed), length: self.length.load(Ordering::Relaxed) }
     }
@@ -77,6 +78,7 @@ impl RawBytes {
     /// # Safety
     ///
     /// The bytes are in memory for `'g`, and address and length belong together.
+    #[inline(always)]
     unsafe fn as_slice<'g>(self) -> &'g [u8] {
         // SAFETY: the caller's promise; separators are made from boxed slices and never change.
         unsafe { std::slice::from_raw_parts(self.first, self.length) }
@@ -114,6 +116,7 @@ impl NewSlots {
 
 // Relaxed, as all content of a node.
 
+#[inline(always)]
 fn shared_by(node: &AtomicU8) -> usize {
     usize::from(node.load(Ordering::Relaxed))
 }
@@ -155,7 +158,10 @@ fn find<'n>(
     let word = image.word(shared);
     let load = |slot: &AtomicU64| slot.load(Ordering::Relaxed);
     let mut low = partition_point(slots, |slot| load(slot) < word);
-    let mut high = low + slots[low..].iter().take_while(|slot| load(slot) == word).count();
+    let mut high = low;
+    while slots.get(high).is_some_and(|slot| load(slot) == word) {
+        high += 1;
+    }
     if low == high
         && shared > 0
         && !is_inner
@@ -332,6 +338,7 @@ impl Image for Bytes {
         let length = bytes.len();
         RawBytes { first: Box::into_raw(bytes).cast(), length }
     }
+    #[inline(always)]
     fn load_separator(_: &AtomicU64, rest: &SharedBytes) -> RawBytes {
         rest.load()
     }
@@ -348,6 +355,7 @@ impl Image for Bytes {
     fn adapt_slots(slots: &[AtomicU64], rests: &[SharedBytes], node_shares: &AtomicU8) {
         adapt(slots, rests, node_shares, None);
     }
+    #[inline(always)]
     unsafe fn image_of<'g>(separator: RawBytes) -> Self::Of<'g> {
         // SAFETY: the caller's promise.
         Encoded::new(unsafe { separator.as_slice() })
@@ -361,9 +369,11 @@ impl Image for Bytes {
         unsafe { separator.free() };
     }
 
+    #[inline]
     fn keep(image: &Self::Of<'_>, copy: &mut dyn FnMut(&[u8]) -> NonNull<[u8]>) -> KeptBytes {
         KeptBytes { bytes: copy(image.bytes()), is_behind: image.is_behind() }
     }
+    #[inline]
     unsafe fn kept<'k>(kept: KeptBytes) -> Self::Of<'k> {
         // SAFETY: the caller's promise.
         Encoded::bound(unsafe { kept.bytes.as_ref() }, kept.is_behind)

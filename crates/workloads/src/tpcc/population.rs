@@ -213,7 +213,7 @@ impl Population {
             let Address { street_1, street_2, city, state, zip } = Address::draw(random);
             let row = Customer {
                 first: letters(random, 8, 16),
-                middle: Text::truncated("OE"),
+                middle: Text::prefix_of("OE"),
                 last,
                 street_1,
                 street_2,
@@ -222,7 +222,7 @@ impl Population {
                 zip,
                 phone: digits(random, 16),
                 since: loaded_at,
-                credit: Text::truncated(if bad_credit.takes_next(random) { "BC" } else { "GC" }),
+                credit: Text::prefix_of(if bad_credit.takes_next(random) { "BC" } else { "GC" }),
                 credit_limit: 50_000 * DOLLAR,
                 discount: random.between(0, 5_000) as i32,
                 balance: -LOADED_PAYMENT,

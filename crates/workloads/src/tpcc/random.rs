@@ -102,7 +102,7 @@ pub(crate) fn last_name(number: u64) -> Text<16> {
         ["BAR", "OUGHT", "ABLE", "PRI", "PRES", "ESE", "ANTI", "CALLY", "ATION", "EING"];
     let syllable = |unit: u64| SYLLABLES[(number / unit % 10) as usize];
     let name: String = [100, 10, 1].map(syllable).concat();
-    Text::truncated(&name)
+    Text::prefix_of(&name)
 }
 
 const LETTERS_AND_DIGITS: &[u8; 62] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
@@ -128,7 +128,7 @@ fn fill_with_letters(random: &mut Random, bytes: &mut [u8]) {
 
 /// Makes a text from ASCII bytes.
 fn ascii<const N: usize>(bytes: &[u8]) -> Text<N> {
-    Text::truncated(std::str::from_utf8(bytes).expect("ASCII is UTF-8"))
+    Text::prefix_of(std::str::from_utf8(bytes).expect("ASCII is UTF-8"))
 }
 
 /// Draws an a-string: `low..=high` letters and digits (clause 4.3.2.2), at most `N`.

@@ -1,9 +1,9 @@
 use hotrow::Key;
 
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Key)]
-struct Name {
+#[derive(Debug, Clone, PartialEq, PartialOrd, Key)]
+struct Measurement {
     number: u64,
-    name: String,
+    value: f64,
 }
 
 fn main() {}

@@ -215,6 +215,7 @@ where
     }
 
     /// Returns the image of the record at `position`, which is below the count; `None` if the leaf is not at `version`.
+    #[inline]
     fn image_of_record(&self, position: usize, version: u64) -> Option<I::Of<'_>> {
         let record = self.record(position)?;
         if !self.node.version.unchanged(version) {
@@ -299,6 +300,7 @@ impl<I: Image> Inner<I> {
 
     /// Returns the image of the separator at `at`, which is below the count of separators; `None` if the node is not at
     /// `version`.
+    #[inline]
     fn separator_image(&self, at: usize, version: u64) -> Option<I::Of<'_>> {
         let separator = self.separator(at);
         if !self.node.version.unchanged(version) {

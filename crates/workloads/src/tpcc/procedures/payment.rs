@@ -77,7 +77,7 @@ fn history_data(warehouse: &Text<12>, district: &Text<16>) -> Text<24> {
     bytes[..warehouse.len()].copy_from_slice(warehouse);
     let at = warehouse.len() + 4;
     bytes[at..at + district.len()].copy_from_slice(district);
-    std::str::from_utf8(&bytes[..at + district.len()]).map_or(Text::EMPTY, Text::truncated)
+    std::str::from_utf8(&bytes[..at + district.len()]).map_or(Text::EMPTY, Text::prefix_of)
 }
 
 /// Inserts the payment at the front of `C_DATA` and cuts the end off (clause 2.5.2.2).
@@ -92,5 +92,5 @@ fn note_payment(row: &mut Customer, key: CustomerKey, warehouse: u16, district: 
         amount % 100
     );
     data.push_str(row.data.as_str());
-    row.data = Text::truncated(&data);
+    row.data = Text::prefix_of(&data);
 }

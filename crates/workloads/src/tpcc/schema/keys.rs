@@ -200,10 +200,10 @@ mod tests {
         let name = |last: &str, first: &str| CustomerByNameKey {
             warehouse: 1,
             district: 2,
-            last: Text::truncated(last),
-            first: Text::truncated(first),
+            last: Text::prefix_of(last),
+            first: Text::prefix_of(first),
         };
-        let bars = CustomerByNameKey::named(1, 2, Text::truncated("BAR"));
+        let bars = CustomerByNameKey::named(1, 2, Text::prefix_of("BAR"));
         assert!(bars.contains(&name("BAR", "")));
         assert!(bars.contains(&name("BAR", "zzzzzzzzzzzzzzzz")));
         assert!(!bars.contains(&name("BARBAR", "a")));
