@@ -163,9 +163,31 @@
 //!
 //! # Tables, keys, rows
 //!
-//! A [`Table`] maps keys of one type to rows of one type, under a hash index or an ordered index. Integers, tuples of
-//! up to four keys and [`Text`] are keys already; for a struct, derive [`Key`](macro@Key). A key has a fixed size, so
-//! there are no `String` keys: use a [`Text`] instead.
+//! A [`Table`] maps keys of one type to rows of one type, under a hash index or an ordered index. Integers, `bool`,
+//! `char`, `String`, `Vec<u8>`, arrays of bytes, [`Text`], options and tuples of keys are keys already, and UUIDs with the
+//! feature `uuid`; for a struct or an enum, derive [`Key`](macro@Key). Tables with `String` keys are looked up by `&str`, and
+//! those with `Vec<u8>` keys by `&[u8]`, without an allocation.
+//!
+//! ```
+//! use hotrow::{Direction, Engine, Occ, Table};
+//!
+//! let engine = Engine::<Occ>::new();
+//! let accounts = Table::<String, i64, Occ>::ordered(&engine, "accounts");
+//! accounts.bulk_insert("anna@example.com".into(), 10);
+//! accounts.bulk_insert("ben@example.com".into(), 20);
+//! let (left, first) = engine.run(|tx| {
+//!     let left = accounts.update(tx, "anna@example.com", |balance| {
+//!         *balance -= 3;
+//!         *balance
+//!     })?;
+//!     Ok((left, accounts.collect(tx, "a".."b", Direction::Ascending, 10)?))
+//! })?;
+//! assert_eq!(left, Some(7));
+//! assert_eq!(first, [("anna@example.com".into(), 7)]);
+//! # Ok::<(), hotrow::Error>(())
+//! ```
+//!
+//! A key of fixed size costs a little less than one of any length. A [`Text`] is a short string of fixed size.
 //!
 //! Rows derive [`Value`](macro@Value), which decides their placement in memory:
 //!
@@ -260,20 +282,19 @@
 //! and then read without any tracking. A transaction that tries to change it ends with [`Misuse::ImmutableTable`].
 //!
 //! ```
-//! use hotrow::{Direction, Engine, Error, Misuse, Occ, Table, Text};
+//! use hotrow::{Direction, Engine, Error, Misuse, Occ, Table};
 //! use std::ops::ControlFlow;
 //!
 //! let engine = Engine::<Occ>::new();
-//! let mut builder = Table::<u32, Text<16>, Occ>::builder(&engine, "people").hash(1_000);
-//! let by_name = builder.secondary("by_name", |_number, name| *name);
+//! let mut builder = Table::<u32, String, Occ>::builder(&engine, "people").hash(1_000);
+//! let by_name = builder.secondary("by_name", |_number, name| name.clone());
 //! let people = builder.build();
 //! for (number, name) in [(1, "cole"), (2, "able"), (3, "cole")] {
-//!     people.bulk_insert(number, Text::prefix_of(name)); // Outside of any transaction, to fill the table.
+//!     people.bulk_insert(number, name.into()); // Outside of any transaction, to fill the table.
 //! }
 //! let coles = engine.run(|tx| {
-//!     let name = Text::prefix_of("cole");
 //!     let mut numbers = Vec::new();
-//!     by_name.scan_keys(tx, name..=name, Direction::Ascending, |_name, number| {
+//!     by_name.scan_keys(tx, "cole"..="cole", Direction::Ascending, |_name, number| {
 //!         numbers.push(*number);
 //!         ControlFlow::Continue(())
 //!     })?;
@@ -736,7 +757,7 @@
 //! # Limits
 //!
 //! Nothing is durable: data live in the memory of one process. There is no network, no SQL, no distribution, and not
-//! yet a way to wait in a transaction until something changes. Keys have a fixed size.
+//! yet a way to wait in a transaction until something changes.
 
 /// The placement of values: the cells behind [`Value`], and the plain data that can be inline.
 pub use hotrow_core::cell;

@@ -166,7 +166,7 @@ impl<K: Key, R: Value, P: Protocol> Index<K, R, P> {
 
     /// Makes the attempt's last observation, which was of a leaf, one of a part of it: between two bounds, with these
     /// records. It does nothing in an index without order.
-    #[inline]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(crate) fn keep_part(
         &self,
         tx: &mut Transaction<'_, P>,
@@ -188,6 +188,7 @@ impl<K: Key, R: Value, P: Protocol> Index<K, R, P> {
     }
 
     /// Begins a scan of the keys of records; `None` if the index has no order.
+    #[inline]
     pub(crate) fn cursor<'k>(
         &self,
         (low, high): ImageRange<'k, K>,

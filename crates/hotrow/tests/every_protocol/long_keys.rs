@@ -141,12 +141,13 @@ fn operations_agree_with_a_map() {
             let engine = support::engine::<P>();
             let recording = engine.record_history(50_000_000).unwrap();
             let pages = Pages::new(&engine, hash);
+            let mut worker = engine.worker().unwrap();
             let mut random = Random::seeded(seed);
             let mut model = BTreeMap::new();
             for _ in 0..80 {
                 let (before, again) = (model.clone(), random.clone());
                 let gives_up = random.chance(0.2);
-                let done = engine.run(|tx| {
+                let done = worker.run(|tx| {
                     (model, random) = (before.clone(), again.clone());
                     for _ in 0..4 {
                         turn(&pages, tx, &mut model, &mut random, !hash)?;
@@ -158,7 +159,6 @@ fn operations_agree_with_a_map() {
                     model = before;
                 }
             }
-            let mut worker = engine.worker().unwrap();
             let mut found = BTreeMap::new();
             pages.table.for_each(&mut worker, |key, row| _ = found.insert(key.clone(), row.clone())).unwrap();
             assert_eq!(found, model);

@@ -6,6 +6,8 @@ mod kinds;
 mod long;
 mod lookup;
 mod part;
+#[cfg(all(test, not(loom)))]
+mod tests;
 
 pub use bytes::{Bytes, Encoded, Encoder};
 pub use image::{Fixed, Found, Image, NodeSlots, Words};

@@ -337,7 +337,7 @@ mod tests {
             image[0] >> (64 - <(Option<u16>, u8)>::BITS)
         };
         assert_eq!(pack((None, 0x33)), 0x33);
-        assert_eq!(pack((Some(0x1122), 0x33)), 0x1_1122_33);
+        assert_eq!(pack((Some(0x1122), 0x33)), 0x0111_2233);
         assert_eq!(<(Option<String>, u8)>::BITS, LONG);
     }
 }

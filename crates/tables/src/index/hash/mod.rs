@@ -134,7 +134,7 @@ where
     pub(crate) fn get_by(
         &self,
         key: &(impl Hash + ?Sized),
-        is_wanted: impl Fn(&T::Key) -> bool,
+        is_wanted: impl Fn(&T::Key) -> bool + Copy,
         guard: &Guard,
     ) -> Lookup<T> {
         let hash = Hash64::of(key);
@@ -143,7 +143,7 @@ where
             interleaving_point();
             let Some(version) = bucket.version.stable() else { continue };
             interleaving_point();
-            if let Some(record) = Self::find(bucket, hash, &is_wanted, guard) {
+            if let Some(record) = Self::find(bucket, hash, is_wanted, guard) {
                 return Lookup::Found(record);
             }
             interleaving_point();

@@ -248,6 +248,7 @@ where
     }
 
     /// Begins a scan of the images between two bounds. It reads nothing yet.
+    #[inline]
     pub(crate) fn cursor<'k>(
         &self,
         low: std::ops::Bound<Probe<'k, T>>,

@@ -94,8 +94,19 @@ pub(super) struct Inner<I: Image> {
     rests: [I::Rest; CHILDREN - 1],
 }
 
+#[inline(always)]
+fn empty<S: Default, const N: usize>() -> [S; N] {
+    std::array::from_fn(
+        #[inline(always)]
+        |_| S::default(),
+    )
+}
+
 /// Moves `slots[at..count]` one place up.
 fn shift_up<S>(slots: &[S], at: usize, count: usize, copy: impl Fn(&S, &S)) {
+    if size_of::<S>() == 0 {
+        return;
+    }
     for to in (at + 1..=count).rev() {
         copy(&slots[to - 1], &slots[to]);
     }
@@ -103,6 +114,9 @@ fn shift_up<S>(slots: &[S], at: usize, count: usize, copy: impl Fn(&S, &S)) {
 
 /// Moves `slots[at + 1..count]` one place down.
 fn shift_down<S>(slots: &[S], at: usize, count: usize, copy: impl Fn(&S, &S)) {
+    if size_of::<S>() == 0 {
+        return;
+    }
     for to in at..count - 1 {
         copy(&slots[to + 1], &slots[to]);
     }
@@ -115,11 +129,7 @@ fn copy_pointer<P>(from: &AtomicPtr<P>, to: &AtomicPtr<P>) {
 impl<I: Image, T> Leaf<I, T> {
     /// A new, empty leaf with this number.
     pub(super) fn allocate(number: usize) -> NonNull<Self> {
-        let leaf = Self {
-            node: Node::new(true, number),
-            images: std::array::from_fn(|_| I::Slot::default()),
-            records: std::array::from_fn(|_| AtomicPtr::default()),
-        };
+        let leaf = Self { node: Node::new(true, number), images: empty(), records: empty() };
         NonNull::from(Box::leak(Box::new(leaf)))
     }
 
@@ -275,12 +285,8 @@ where
 impl<I: Image> Inner<I> {
     /// A new node with one child.
     pub(super) fn allocate(child: NonNull<Node>) -> NonNull<Self> {
-        let inner = Self {
-            node: Node::new(false, 0),
-            separators: std::array::from_fn(|_| I::Slot::default()),
-            children: std::array::from_fn(|_| AtomicPtr::default()),
-            rests: std::array::from_fn(|_| I::Rest::default()),
-        };
+        let inner =
+            Self { node: Node::new(false, 0), separators: empty(), children: empty(), rests: empty() };
         inner.children[0].store(child.as_ptr(), Ordering::Relaxed);
         inner.node.set_count(1);
         NonNull::from(Box::leak(Box::new(inner)))

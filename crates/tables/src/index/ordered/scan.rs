@@ -69,6 +69,7 @@ where
     T: Keyed,
     T::Key: Key,
 {
+    #[inline(always)]
     pub(super) fn new(
         index: &'i OrderedIndex<T>,
         low: Bound<Probe<'k, T>>,
@@ -89,7 +90,7 @@ where
     ///
     /// The leaves delivered so far cover the range from its beginning to the end of the last leaf, so that a scan
     /// that stops early has observed all that it has read. Complexity: one descent from the root.
-    #[inline]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(crate) fn next(&mut self, guard: &Guard) -> Option<ScannedLeaf<'_, 'k, T>> {
         if self.done {
             return None;
@@ -206,7 +207,7 @@ where
 
     /// Returns the positions of the range in a leaf; `None` if it is not at `version`. If the leaf is being changed, they
     /// may be wrong, but they are within the capacity.
-    #[inline]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn positions(&self, leaf: &Leaf<ImageOf<T>, T>, version: u64) -> Option<(usize, usize)> {
         let from = match &self.low {
             Bound::Included(image) => leaf.lower_bound(image, version)?,

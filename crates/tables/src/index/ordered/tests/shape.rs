@@ -39,7 +39,7 @@ fn check_below<'k, K: Key>(
             let count = leaf.node.count();
             assert!(count <= LEAF_ENTRIES && (count > 0 || is_root), "a leaf of {count}");
             let images: Vec<_> = (0..count).map(|at| leaf.image(at, version).unwrap()).collect();
-            assert!(images.is_sorted_by(|a, b| is_below(a, b)));
+            assert!(images.is_sorted_by(is_below));
             assert!(low.is_none_or(|low| images.iter().all(|image| !is_below(image, low))));
             assert!(high.is_none_or(|high| images.iter().all(|image| is_below(image, high))));
             for (at, image) in images.iter().enumerate() {
