@@ -181,7 +181,7 @@ enum Colour {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Key)]
 enum Level {
     Low = -5,
-    High = 1 << 40,
+    High = 1 << 20,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Key)]

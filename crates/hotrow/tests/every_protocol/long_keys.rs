@@ -38,7 +38,9 @@ fn owner(number: u64) -> Owner {
     match number % 3 {
         0 => Owner::Nobody,
         1 => Owner::Member(number as u32 / 3),
-        _ => Owner::Guest { email: name(number / 7), visit: (number % 2 == 0).then_some(number as u16) },
+        _ => {
+            Owner::Guest { email: name(number / 7), visit: number.is_multiple_of(2).then_some(number as u16) }
+        }
     }
 }
 
