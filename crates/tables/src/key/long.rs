@@ -29,7 +29,8 @@
 //! Wrong images (of a `Key` that breaks its contract) lead to a wrong place in a node, never out of it.
 
 use super::bytes::{Bytes, Encoded, Encoder, common};
-use super::image::{Fixed, Found, Image, NodeSlots, partition_point, sealed};
+use super::fixed::Fixed;
+use super::image::{Found, Image, NodeSlots, partition_point, sealed};
 use hotrow_core::epoch::Guard;
 use hotrow_core::retire_with;
 use hotrow_sync::atomic::{AtomicPtr, AtomicU8, AtomicU64, AtomicUsize, Ordering};

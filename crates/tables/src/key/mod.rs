@@ -1,6 +1,7 @@
 //! Keys of tables.
 
 mod bytes;
+mod fixed;
 mod image;
 mod kinds;
 mod long;
@@ -10,7 +11,8 @@ mod part;
 mod tests;
 
 pub use bytes::{Bytes, Encoded, Encoder};
-pub use image::{Fixed, Found, Image, NodeSlots, Words};
+pub use fixed::{Fixed, Words};
+pub use image::{Found, Image, NodeSlots};
 pub use lookup::{AsBound, AsKey, KeyBounds};
 pub(crate) use lookup::{ImageRange, own_range};
 pub use part::{DerivedImage, KeyPart, LONG, MakeImage, Packer, most_bits, variant_bits, words};

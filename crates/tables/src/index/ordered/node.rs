@@ -89,9 +89,9 @@ pub(super) struct Leaf<I: Image, T> {
 pub(super) struct Inner<I: Image> {
     pub(super) node: Node,
     separators: [I::Slot; CHILDREN - 1],
-    children: [AtomicPtr<Node>; CHILDREN],
-    /// The parts of separators that are not in their slots.
+    /// The parts of separators that are not in their slots. Searches read the first one in most cases.
     rests: [I::Rest; CHILDREN - 1],
+    children: [AtomicPtr<Node>; CHILDREN],
 }
 
 #[inline(always)]
