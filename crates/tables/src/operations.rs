@@ -91,7 +91,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     }
 
     /// Makes the attempt's last observation, which was of a failed lookup, one of this key only.
-    #[inline]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn keep_absence(&self, tx: &mut Tx<'_, P>, observed: Observed, key: &(impl AsKey<K> + ?Sized)) {
         if self.index.is_ordered() {
             let bounds = (Bound::Included(key.to_image()), Bound::Included(key.to_image()));
