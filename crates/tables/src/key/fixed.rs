@@ -160,6 +160,7 @@ impl<F: Fixed> Image for F {
         image.each_word(&mut |word| encoder.push(&word.to_be_bytes()));
     }
 
+    const MADE_ANEW: bool = false;
     type Slot = F::Atomic;
     type Rest = ();
     type Separator = F;

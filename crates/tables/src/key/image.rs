@@ -68,6 +68,10 @@ pub trait Image: sealed::Sealed + Sized + 'static {
     #[doc(hidden)]
     fn encode(image: &Self::Of<'_>, encoder: &mut Encoder);
 
+    /// True if images are made anew from keys while a tree is searched. A `Key` whose images change may then leave the tree
+    /// unsorted.
+    #[doc(hidden)]
+    const MADE_ANEW: bool;
     /// What a node holds of an image.
     #[doc(hidden)]
     type Slot: Default + Debug + Send + Sync;

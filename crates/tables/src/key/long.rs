@@ -26,7 +26,8 @@
 //! from now on, or more of them because it is split, gets new slots. They are made before the leaf is latched at the version
 //! that was read. Separators are the tree's own bytes; slots of inner nodes are made under the latch.
 //!
-//! Wrong images (of a `Key` that breaks its contract) lead to a wrong place in a node, never out of it.
+//! Wrong images (of a `Key` that breaks its contract) lead to a wrong place in a node, never out of it. They may leave the
+//! tree unsorted. A scan then ends where the next border does not lead on.
 
 use super::bytes::{Bytes, Encoded, Encoder, common};
 use super::fixed::Fixed;
@@ -250,6 +251,7 @@ impl Image for Bytes {
         encoder.push_image(image);
     }
 
+    const MADE_ANEW: bool = true;
     type Slot = AtomicU64;
     type Rest = SharedBytes;
     type Separator = RawBytes;

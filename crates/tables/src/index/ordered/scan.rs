@@ -11,6 +11,7 @@ use crate::key::{Image, Key};
 use hotrow_core::Observed;
 use hotrow_core::epoch::Guard;
 use hotrow_sync::prefetch::prefetch;
+use std::cmp::Ordering;
 use std::ops::Bound;
 use std::ptr::NonNull;
 
@@ -162,8 +163,10 @@ where
             return None;
         }
         match border {
-            Some(border) => self.low = Bound::Included(ImageOf::<T>::own(&border)),
-            None => self.done = true,
+            Some(border) if leads_on::<ImageOf<T>>(&self.low, &border, Ordering::Greater) => {
+                self.low = Bound::Included(ImageOf::<T>::own(&border));
+            }
+            _ => self.done = true,
         }
         self.done |= is_empty::<ImageOf<T>>(&self.low, &self.high);
         Some((Observed { node: leaf.word(), version }, to.saturating_sub(from)))
@@ -198,8 +201,10 @@ where
             return None;
         }
         match border {
-            Some(border) => self.high = Bound::Excluded(ImageOf::<T>::own(&border)),
-            None => self.done = true,
+            Some(border) if leads_on::<ImageOf<T>>(&self.high, &border, Ordering::Less) => {
+                self.high = Bound::Excluded(ImageOf::<T>::own(&border));
+            }
+            _ => self.done = true,
         }
         self.done |= is_empty::<ImageOf<T>>(&self.low, &self.high);
         Some((Observed { node: leaf.word(), version }, to.saturating_sub(from)))
@@ -221,6 +226,18 @@ where
         };
         Some((from, to))
     }
+}
+
+/// True if a scan that goes on from this border covers less than one from the bound before, as in every tree that is sorted.
+#[inline(always)]
+fn leads_on<I: Image>(bound: &Bound<I::Of<'_>>, border: &I::Of<'_>, side: Ordering) -> bool {
+    !I::MADE_ANEW
+        || match bound {
+            // A leaf that begins with the upper bound itself has this as its border.
+            Bound::Included(from) if side.is_lt() => I::compare(border, from).is_le(),
+            Bound::Included(from) | Bound::Excluded(from) => I::compare(border, from) == side,
+            Bound::Unbounded => true,
+        }
 }
 
 fn is_empty<I: Image>(low: &Bound<I::Of<'_>>, high: &Bound<I::Of<'_>>) -> bool {

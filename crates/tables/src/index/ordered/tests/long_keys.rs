@@ -1,8 +1,12 @@
 //! Long keys at their limits: of any length, with any bytes, and with beginnings in common that come and go.
 
 use super::*;
+use crate::key::{Bytes, Encoded};
 use hotrow_sync::random::Random;
+use std::borrow::Cow;
+use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 /// Inserts all keys, in this order, and looks each up; compares scans with a `BTreeMap`; removes all in another order.
 fn check<K: Key>(keys: &[K], seed: u64) {
@@ -108,6 +112,75 @@ fn composite_keys_have_the_order_of_their_parts() {
         Random::seeded(seed).shuffle(&mut keys);
         check(&keys, seed);
     }
+}
+
+/// A key whose image is another one at each call, and whose code panics at times.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+struct Fickle(u64);
+
+thread_local! {
+    static MOOD: RefCell<Random> = RefCell::new(Random::seeded(1));
+}
+
+impl Key for Fickle {
+    type Image = Bytes;
+    fn image(&self) -> Encoded<'_> {
+        let below = |bound| MOOD.with_borrow_mut(|random| random.below(bound));
+        if below(200) == 0 {
+            // As a panic does, but without a message.
+            resume_unwind(Box::new("the user's code"));
+        }
+        Encoded::from(Cow::Owned((0..below(6)).map(|_| below(3) as u8).collect::<Vec<u8>>()))
+    }
+}
+
+/// Whatever such keys do, operations end, no latch stays behind, and no record is lost to the table that drains the index.
+#[test]
+fn keys_whose_images_change_break_nothing_but_their_order() {
+    let census = Census::default();
+    let mut index = Index::<Fickle>::new();
+    let mut kept = std::collections::BTreeSet::new();
+    let quietly = |work: &mut dyn FnMut()| _ = catch_unwind(AssertUnwindSafe(work));
+    for number in 0..3_000 {
+        let guard = &epoch::pin();
+        let record = CountedRecord::new(Fickle(number), &census);
+        let mut inserted = None;
+        quietly(&mut || {
+            // SAFETY: records are freed after their removal only.
+            let (insertion, _) = unsafe { index.insert(record, guard, None, &mut ignore, |_| true) };
+            inserted = Some(insertion);
+        });
+        match inserted {
+            Some(Insertion::Inserted) => _ = kept.insert(record),
+            // SAFETY: it did not get in: images are made before anything is changed.
+            _ => unsafe { free(record) },
+        }
+        quietly(&mut || _ = index.get(&Fickle(number).image(), guard));
+        if number % 16 == 0 {
+            quietly(&mut || _ = all(&index, guard));
+            let (low, high) = (Bound::Included(Encoded::new(&[1])), Bound::Unbounded);
+            quietly(&mut || _ = scan(&index, low.clone(), high.clone(), Direction::Descending, guard));
+        }
+        let next = kept.iter().nth(number as usize * 7 % kept.len().max(1)).copied();
+        if let Some(record) = next
+            && number % 3 > 0
+        {
+            let mut removed = false;
+            quietly(&mut || removed = index.remove(record, true, guard, &mut |_| removed = true));
+            if removed {
+                kept.remove(&record);
+                retire(record, guard);
+            }
+        }
+    }
+    index.drain(&mut |record| {
+        assert!(kept.remove(&record));
+        // SAFETY: the index is the test's own.
+        unsafe { free(record) };
+    });
+    assert!(kept.is_empty(), "{} records are lost", kept.len());
+    drop(index);
+    census.settle(0);
 }
 
 /// Separators leave with the nodes that they separate, and move from node to node; none is freed twice or kept, as an
