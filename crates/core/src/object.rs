@@ -206,7 +206,8 @@ pub unsafe trait Object<P: Protocol>: Send + Sync {
 
     /// Looks again at the part of a bucket or leaf that was observed, because the node has changed since. True if no key
     /// has come or gone there that a commit has made present or absent, and none is about to. Changes that the attempt
-    /// has made itself do not count; `is_own` tells the segments that it has made. It runs no users' code.
+    /// has made itself do not count; `is_own` tells the segments that it has made. Users' code that it runs is contained: a
+    /// panic counts as a change.
     ///
     /// True means that the fact observed has held from the observation until the call began.
     ///

@@ -18,7 +18,7 @@
 use crate::index::Keyed;
 use crate::key::Key;
 use foldhash::fast::FixedState;
-use hotrow_core::{Cell, Columns, Pin, Protocol, Value};
+use hotrow_core::{Cell, Columns, Pin, Protocol, Value, contained};
 use hotrow_sync::atomic::{AtomicU8, Ordering};
 use std::hash::BuildHasher;
 use std::mem::offset_of;
@@ -198,7 +198,8 @@ impl<K: Key, R: Value, P: Protocol> Record<K, R, P> {
     pub(crate) unsafe fn heap_bytes(&self) -> usize {
         // SAFETY: the caller's promise.
         let row = unsafe { self.body.cell.heap_bytes() };
-        row.wrapping_add(self.body.key.0.heap_bytes())
+        // Users' code. The record is out of the index already, and must be retired.
+        row.wrapping_add(contained(|| self.body.key.0.heap_bytes()).unwrap_or_default())
     }
 
     /// Returns the row in place.

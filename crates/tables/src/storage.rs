@@ -489,9 +489,10 @@ unsafe impl<K: Key, R: Value, P: Protocol> Object<P> for Shared<K, R, P> {
             is_own(Record::address(record)) || unsafe { record.as_ref() }.state() == State::Withdrawn
         };
         // SAFETY: kept by `keep_part`, for a leaf of this index and under this pin: the caller's promise.
-        unsafe {
-            index.still_holds(seen.cast::<LeafPart<K::Image, RecordKey<K>>>().as_ref(), is_void, pin.guard())
-        }
+        let part = unsafe { seen.cast::<LeafPart<K::Image, RecordKey<K>>>().as_ref() };
+        // The image of a long key is users' code, which must not panic out of a commit.
+        // SAFETY: as above.
+        contained(|| unsafe { index.still_holds(part, is_void, pin.guard()) }).unwrap_or(false)
     }
 
     /// The only predicate of records: the row exists. A replacement depends on nothing else.

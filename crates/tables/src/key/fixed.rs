@@ -247,11 +247,11 @@ impl<F: Fixed> Image for F {
         F::load(slot)
     }
     #[inline]
-    fn store_separator(separator: F, at: usize, slots: &[F::Atomic], _: &[()], _: &AtomicU8) {
+    unsafe fn store_separator(separator: F, at: usize, slots: &[F::Atomic], _: &[()], _: &AtomicU8) {
         separator.store(&slots[at]);
     }
     #[inline(always)]
-    fn adapt_slots(_: &[F::Atomic], _: &[()], _: &AtomicU8) {}
+    unsafe fn adapt_slots(_: &[F::Atomic], _: &[()], _: &AtomicU8) {}
     #[inline(always)]
     unsafe fn image_of<'g>(separator: F) -> Self::Of<'g> {
         separator

@@ -153,18 +153,26 @@ pub trait Image: sealed::Sealed + Sized + 'static {
     fn separator(image: &Self::Of<'_>) -> Self::Separator;
     #[doc(hidden)]
     fn load_separator(slot: &Self::Slot, rest: &Self::Rest) -> Self::Separator;
-    /// Puts a separator in the place for it among the others of a node. The caller holds the latch.
+    /// Puts a separator in the place for it among the others of a node.
+    ///
+    /// # Safety
+    ///
+    /// The caller holds the node's latch, or nobody else has the node. The other rests hold separators that it owns.
     #[doc(hidden)]
-    fn store_separator(
+    unsafe fn store_separator(
         separator: Self::Separator,
         at: usize,
         slots: &[Self::Slot],
         rests: &[Self::Rest],
         node_shares: &AtomicU8,
     );
-    /// Adapts the slots of a node to its separators. The caller holds the latch.
+    /// Adapts the slots of a node to its separators.
+    ///
+    /// # Safety
+    ///
+    /// As for [`store_separator`](Self::store_separator).
     #[doc(hidden)]
-    fn adapt_slots(slots: &[Self::Slot], rests: &[Self::Rest], node_shares: &AtomicU8);
+    unsafe fn adapt_slots(slots: &[Self::Slot], rests: &[Self::Rest], node_shares: &AtomicU8);
     /// Returns a separator's image.
     ///
     /// # Safety

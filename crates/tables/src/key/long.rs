@@ -187,17 +187,25 @@ fn find<'n>(
     Some(Found { position: low, is_equal: false, shared })
 }
 
-/// Adapts the slots of an inner node, whose latch the caller holds, to its separators: all of them, or the one that is
-/// new if the others need no change.
-fn adapt(slots: &[AtomicU64], rests: &[SharedBytes], node_shares: &AtomicU8, new: Option<usize>) {
-    // SAFETY: the latch's holder sees separators that the node owns.
+/// Returns the first bytes, as many as a node's images can share.
+fn start(bytes: &[u8]) -> &[u8] {
+    &bytes[..bytes.len().min(SHARED_MAX)]
+}
+
+/// Adapts the slots of an inner node to its separators: all of them, or the one that is new if the others need no change.
+///
+/// # Safety
+///
+/// As for [`Image::store_separator`].
+unsafe fn adapt(slots: &[AtomicU64], rests: &[SharedBytes], node_shares: &AtomicU8, new: Option<usize>) {
+    // SAFETY: the caller sees separators that the node owns.
     let bytes = |at: usize| unsafe { rests[at].load().as_slice() };
     let store = |at: usize, shared: usize| {
         slots[at].store(Encoded::new(bytes(at)).word(shared), Ordering::Relaxed);
     };
     let Some(last) = rests.len().checked_sub(1) else { return };
     // The separators are sorted, so all have what the first and the last one share.
-    let shared = common(bytes(0), bytes(last)).min(SHARED_MAX);
+    let shared = common(start(bytes(0)), start(bytes(last)));
     match new {
         Some(new) if shared == shared_by(node_shares) => store(new, shared),
         _ => {
@@ -322,7 +330,7 @@ impl Image for Bytes {
         let with_greatest = if position == count { None } else { Some(full(count - 1)?) };
         let least = with_least.as_ref().map_or(image.bytes(), Encoded::bytes);
         let greatest = with_greatest.as_ref().map_or(image.bytes(), Encoded::bytes);
-        NewSlots::new(count, common(least, greatest).min(SHARED_MAX), full).map(Some)
+        NewSlots::new(count, common(start(least), start(greatest)), full).map(Some)
     }
     fn set_slots(slots: Self::Slots, to: &[AtomicU64], node_shares: &AtomicU8) {
         if let Some(NewSlots { shared, words }) = slots {
@@ -345,7 +353,7 @@ impl Image for Bytes {
     fn load_separator(_: &AtomicU64, rest: &SharedBytes) -> RawBytes {
         rest.load()
     }
-    fn store_separator(
+    unsafe fn store_separator(
         separator: RawBytes,
         at: usize,
         slots: &[AtomicU64],
@@ -353,10 +361,12 @@ impl Image for Bytes {
         node_shares: &AtomicU8,
     ) {
         rests[at].store(separator);
-        adapt(slots, rests, node_shares, Some(at));
+        // SAFETY: the caller's promise.
+        unsafe { adapt(slots, rests, node_shares, Some(at)) };
     }
-    fn adapt_slots(slots: &[AtomicU64], rests: &[SharedBytes], node_shares: &AtomicU8) {
-        adapt(slots, rests, node_shares, None);
+    unsafe fn adapt_slots(slots: &[AtomicU64], rests: &[SharedBytes], node_shares: &AtomicU8) {
+        // SAFETY: the caller's promise.
+        unsafe { adapt(slots, rests, node_shares, None) };
     }
     #[inline(always)]
     unsafe fn image_of<'g>(separator: RawBytes) -> Self::Of<'g> {

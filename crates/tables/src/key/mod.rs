@@ -43,7 +43,9 @@ use std::hash::Hash;
 /// # Contract
 ///
 /// For any two keys `a` and `b`, `a.cmp(b)` is the order of `a.image()` and `b.image()`. An ordered index compares images
-/// only. (A wrong image makes an index misplace keys; it cannot break memory safety.)
+/// only. (A wrong image makes an index
+/// misplace keys; it cannot break memory safety.) `image` runs while transactions commit: it must be quick, always return the
+/// same, and not use a transaction. If it panics there, the transaction makes another attempt.
 ///
 /// ```
 /// use hotrow_tables::key::{Bytes, Encoded, Key};
@@ -70,7 +72,7 @@ pub trait Key: Clone + Eq + Ord + Hash + Debug + Send + Sync + 'static {
     type Image: Image;
     /// The key's image.
     fn image(&self) -> ImageOf<'_, Self>;
-    /// The number of bytes that the key owns on the heap, for reports of memory. It must not panic.
+    /// The number of bytes that the key owns on the heap, for reports of memory. If it panics, it counts as 0.
     fn heap_bytes(&self) -> usize {
         0
     }

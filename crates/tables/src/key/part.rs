@@ -19,8 +19,9 @@ pub trait KeyPart {
     /// Appends the part's bits, most significant first, such that their order is the part's order. It is called only if
     /// the part has a fixed size.
     fn pack(&self, packer: &mut Packer<'_>);
-    /// Appends the part to an image that has no fixed size.
+    /// Appends the part to an image that has no fixed size. The bytes must tell their own end.
     fn encode(&self, encoder: &mut Encoder) {
+        const { assert!(Self::BITS != LONG, "a part without a fixed size implements `encode`") };
         let mut packed = vec![0; words(Self::BITS)];
         self.pack(&mut Packer::new(&mut packed));
         packed.iter().for_each(|word| encoder.push(&word.to_be_bytes()));

@@ -365,7 +365,16 @@ impl<I: Image> Inner<I> {
         shift_up(&self.separators, at, count - 1, I::copy_slot);
         shift_up(&self.rests, at, count - 1, I::copy_rest);
         shift_up(&self.children, at + 1, count, copy_pointer);
-        I::store_separator(separator, at, &self.separators[..count], &self.rests[..count], &self.node.shared);
+        // SAFETY: the caller holds the latch; the node owns its separators.
+        unsafe {
+            I::store_separator(
+                separator,
+                at,
+                &self.separators[..count],
+                &self.rests[..count],
+                &self.node.shared,
+            );
+        }
         self.children[at + 1].store(child.as_ptr(), Ordering::Relaxed);
         self.node.set_count(count + 1);
     }
@@ -409,7 +418,8 @@ impl<I: Image> Inner<I> {
     /// Adapts the slots to the separators that are left. The caller holds the latch.
     fn adapt_slots(&self) {
         let count = self.node.count() - 1;
-        I::adapt_slots(&self.separators[..count], &self.rests[..count], &self.node.shared);
+        // SAFETY: as in `insert_after`.
+        unsafe { I::adapt_slots(&self.separators[..count], &self.rests[..count], &self.node.shared) };
     }
 }
 
