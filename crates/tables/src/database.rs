@@ -10,6 +10,7 @@ use crate::trace::ProcedureTrace;
 use hotrow_core::{Abort, Engine, Error, Protocol, Value, Worker};
 use hotrow_sync::atomic::{Ordering, unfollowed::AtomicU64};
 use std::any::Any;
+use std::fmt;
 
 /// A function called before operations.
 pub(crate) type OperationHook = dyn Fn() + Send + Sync;
@@ -22,6 +23,15 @@ pub struct Database<P: Protocol> {
     number: u64,
     parts: Vec<Box<dyn Any + Send + Sync>>,
     hook: Option<Box<OperationHook>>,
+}
+
+impl<P: Protocol> fmt::Debug for Database<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Database")
+            .field("engine", &self.engine)
+            .field("parts", &self.parts.len())
+            .finish_non_exhaustive()
+    }
 }
 
 impl<P: Protocol> Database<P> {

@@ -13,6 +13,7 @@ use crate::key::{Image, ImageRange, Key, KeyBounds};
 use crate::storage::{Index, Shared};
 use hotrow_core::{Abort, EpochBox, ObjectMeta, Pin, Protocol, Transaction, Value};
 use hotrow_sync::Arc;
+use std::fmt;
 use std::ops::{Bound, ControlFlow};
 
 /// The updates by which a primary table maintains one of its secondary indexes.
@@ -52,6 +53,12 @@ pub struct SecondaryIndex<S: Key, K: Key, R: Value, P: Protocol> {
 impl<S: Key, K: Key, R: Value, P: Protocol> Clone for SecondaryIndex<S, K, R, P> {
     fn clone(&self) -> Self {
         Self { kept: self.kept.clone() }
+    }
+}
+
+impl<S: Key, K: Key, R: Value, P: Protocol> fmt::Debug for SecondaryIndex<S, K, R, P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SecondaryIndex").field("name", &self.name()).finish_non_exhaustive()
     }
 }
 

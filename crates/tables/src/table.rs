@@ -10,6 +10,7 @@ use hotrow_core::{
     Abort, Columns, Deferred, Engine, EpochBox, Error, Input, Pin, Protocol, Transaction, Value, Walk, Worker,
 };
 use hotrow_sync::Arc;
+use std::fmt;
 use std::ops::{Bound, ControlFlow};
 
 /// A table: rows of type `R` under keys of type `K`.
@@ -42,6 +43,12 @@ impl<K: Key, R: Value, P: Protocol> Clone for Table<K, R, P> {
     }
 }
 
+impl<K: Key, R: Value, P: Protocol> fmt::Debug for Table<K, R, P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Table").field("name", &self.name()).finish_non_exhaustive()
+    }
+}
+
 /// The properties of a table to be built. See [`Table::builder`].
 pub struct TableBuilder<'e, K: Key, R: Value, P: Protocol> {
     engine: &'e Engine<P>,
@@ -51,6 +58,12 @@ pub struct TableBuilder<'e, K: Key, R: Value, P: Protocol> {
     secondaries: Vec<Box<dyn MaintainedIndex<K, R, P>>>,
     rank: u16,
     group_of: Option<GroupOf<K>>,
+}
+
+impl<K: Key, R: Value, P: Protocol> fmt::Debug for TableBuilder<'_, K, R, P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TableBuilder").field("name", &self.name).finish_non_exhaustive()
+    }
 }
 
 impl<K: Key, R: Value, P: Protocol> TableBuilder<'_, K, R, P> {
