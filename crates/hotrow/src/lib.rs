@@ -5,25 +5,25 @@
 //!
 //! fn main() -> Result<(), Error> {
 //!     let engine = Engine::<Occ>::new(); // The protocol is a type: `Tl2` would do as well.
-//!     let accounts = Table::<u32, i64, Occ>::hash(&engine, "accounts", 4);
-//!     for account in 0..4 {
-//!         accounts.bulk_insert(account, 1_000);
+//!     let accounts = Table::<String, i64, Occ>::hash(&engine, "accounts", 4);
+//!     for name in ["shop", "ada", "bob", "eve"] {
+//!         accounts.bulk_insert(name.to_owned(), 1_000);
 //!     }
 //!     std::thread::scope(|scope| {
-//!         for payer in 1..4 {
+//!         for payer in ["ada", "bob", "eve"] {
 //!             let (engine, accounts) = (&engine, &accounts);
 //!             scope.spawn(move || {
-//!                 for _ in 0..1_000 {
-//!                     let paid = engine.run(|tx| {
-//!                         accounts.update(tx, &payer, |balance| *balance -= 1)?;
-//!                         accounts.update(tx, &0, |balance| *balance += 1) // Everybody's hot row.
-//!                     });
-//!                     paid.expect("tried again until it commits");
-//!                 }
+//!                 let pay = || engine.run(|tx| {
+//!                     let left = accounts.update(tx, payer, |balance| { *balance -= 1; *balance })?;
+//!                     tx.ensure(left >= Some(0), "overdrawn")?; // Otherwise all is rolled back.
+//!                     accounts.update(tx, "shop", |balance| *balance += 1) // Everybody's hot row.
+//!                 });
+//!                 (0..1_000).for_each(|_| assert!(pay().is_ok())); // Run again until it commits.
+//!                 assert_eq!(pay().unwrap_err().to_string(), "rolled back: overdrawn");
 //!             });
 //!         }
 //!     });
-//!     assert_eq!(engine.run(|tx| accounts.get(tx, &0))?, Some(4_000));
+//!     assert_eq!(engine.run(|tx| accounts.get(tx, "shop"))?, Some(4_000));
 //!     Ok(())
 //! }
 //! ```
