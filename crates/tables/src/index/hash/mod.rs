@@ -124,7 +124,7 @@ where
     }
 
     /// Looks up a key.
-    #[cfg(test)]
+    #[cfg(all(test, not(loom)))]
     pub(crate) fn get(&self, key: &T::Key, guard: &Guard) -> Lookup<T> {
         self.get_by(key, |other| other == key, guard)
     }

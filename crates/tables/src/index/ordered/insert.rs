@@ -1,6 +1,8 @@
 //! Insertion, and the splitting of full nodes.
 
-use super::node::{CHILDREN, Inner, LEAF_ENTRIES, Leaf, Node};
+use super::inner::Inner;
+use super::leaf::Leaf;
+use super::node::{CHILDREN, LEAF_ENTRIES, Node};
 use super::{Finger, ImageOf, Keyed, Landing, OrderedIndex, Probe, Step};
 use crate::index::Insertion;
 use crate::index::interleaving::interleaving_point;

@@ -69,7 +69,9 @@
 //! Underfull nodes are not merged: a leaf is removed when it is empty.
 
 mod finger;
+mod inner;
 mod insert;
+mod leaf;
 mod node;
 mod part;
 mod remove;
@@ -90,7 +92,9 @@ use hotrow_core::epoch::Guard;
 use hotrow_core::{Observed, StructureVersion};
 use hotrow_sync::Mutex;
 use hotrow_sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
-use node::{Inner, Kind, Leaf, Node, Reached};
+use inner::Inner;
+use leaf::Leaf;
+use node::{Kind, Node, Reached};
 use std::marker::PhantomData;
 use std::ptr::NonNull;
 

@@ -29,7 +29,7 @@
 //! This costs nothing while versions are unchanged but the copy of the records' addresses, and bounds. A removal elsewhere
 //! in the same leaf, and an unlinking elsewhere in the tree, make a transaction lose as before.
 
-use super::node::Leaf;
+use super::leaf::Leaf;
 use super::{Direction, ImageOf, Keyed, OrderedIndex};
 use crate::key::{Image, Key};
 use hotrow_core::Observed;

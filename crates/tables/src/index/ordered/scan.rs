@@ -4,7 +4,9 @@
 //! leaf by another descent to the end of that range. So the leaves delivered cover the range without a gap, whatever
 //! happens between two steps. If a delivered leaf has changed since, its version shows it.
 
-use super::node::{Inner, LEAF_ENTRIES, Leaf};
+use super::inner::Inner;
+use super::leaf::Leaf;
+use super::node::LEAF_ENTRIES;
 use super::{ImageOf, Keyed, Landing, OrderedIndex, Probe};
 use crate::index::interleaving::interleaving_point;
 use crate::key::{Image, Key};
