@@ -545,7 +545,7 @@ impl<P: Protocol> Attempt<P> {
     }
 
     /// Keeps what the object saw in the part of the node that it observed last; see
-    /// [`Transaction::keep_seen`](crate::Transaction::keep_seen).
+    /// [`ObjectAccess::keep_seen`](crate::ObjectAccess::keep_seen).
     #[inline]
     pub(crate) fn keep_seen<S: Copy, E: Copy>(
         &mut self,

@@ -70,6 +70,6 @@ pub use savepoint::{SavedWrite, Saver};
 pub use segment::Segment;
 pub use statistics::{HotKey, Statistics};
 pub use structure::{Observed, StructureChange, StructureVersion};
-pub use transaction::{ReadValue, Transaction};
+pub use transaction::{ContextAccess, ObjectAccess, ReadValue, Transaction};
 pub use users_code::contained;
 pub use worker::{OpenTransaction, Worker};

@@ -97,7 +97,8 @@ impl ObjectMeta {
 ///   called, once);
 /// - the object and all its segments must stay in memory as long as any attempt may hold items for them:
 ///   they are freed through the epoch only ([`EpochBox`](crate::EpochBox), [`Pin::retire`]);
-/// - each operation must begin with [`Transaction::enter`](crate::Transaction::enter).
+/// - each operation must work with the access that it got by [entering](crate::Transaction::enter) with the object's
+///   [`ObjectMeta`].
 pub unsafe trait Object<P: Protocol>: Send + Sync {
     /// The object's identity.
     fn meta(&self) -> &ObjectMeta;
@@ -185,7 +186,7 @@ pub unsafe trait Object<P: Protocol>: Send + Sync {
     unsafe fn restore(&self, item: &mut Item<P>, saved: Option<SavedWrite>, pin: &Pin);
 
     /// Cleans up after a commit or an abort, when nothing is locked any more: unlink, retire, rebalance.
-    /// Called for items that asked for it ([`Transaction::want_cleanup`](crate::Transaction::want_cleanup))
+    /// Called for items that asked for it ([`ObjectAccess::want_cleanup`](crate::ObjectAccess::want_cleanup))
     /// and for segments that the attempt made.
     ///
     /// # Safety
@@ -213,7 +214,7 @@ pub unsafe trait Object<P: Protocol>: Send + Sync {
     ///
     /// # Safety
     ///
-    /// `seen` is what this object has [kept](crate::Transaction::keep_seen) for an observation under the pin.
+    /// `seen` is what this object has [kept](crate::ObjectAccess::keep_seen) for an observation under the pin.
     unsafe fn still_holds(
         &self,
         _seen: NonNull<u8>,

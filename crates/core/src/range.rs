@@ -27,7 +27,7 @@ use crate::object::{Object, ObjectMeta};
 use crate::profile::Isolation;
 use crate::protocol::{Absent, ConflictCause, ConflictTarget, Protocol};
 use crate::structure::{Observed, StructureChange, StructureVersion};
-use crate::transaction::Transaction;
+use crate::transaction::ObjectAccess;
 use std::ptr::NonNull;
 
 /// The purpose of a range lock. Locks of the same kind are compatible, those of different kinds are not: scans and
@@ -105,7 +105,7 @@ impl<P: Protocol> RangeLocks<P> for Absent {
     }
 }
 
-impl<P: Protocol> Transaction<'_, P> {
+impl<P: Protocol> ObjectAccess<'_, P> {
     /// Keeps the observation of a bucket or leaf: a failed lookup, or a part of a scan. False if it changed before it
     /// was locked, so that the caller must look again. Never false where the protocol does not lock
     /// [ranges](Protocol::RangeLocks).

@@ -7,7 +7,7 @@ use crate::item::{ItemId, TouchedSegment};
 use crate::object::{Object, ObjectMeta};
 use crate::protocol::{ConflictCause, Protocol};
 use crate::structure::Observed;
-use crate::transaction::{Look, ReadValue, Transaction};
+use crate::transaction::{Look, ObjectAccess, ReadValue};
 use hotrow_sync::Arc;
 use std::fmt::Debug;
 use std::ops::Bound;
@@ -15,7 +15,7 @@ use std::ops::Bound;
 /// Message of a panic: a read has succeeded without a value.
 pub(crate) const LOADED: &str = "a read that succeeds has loaded its value";
 
-impl<P: Protocol> Transaction<'_, P> {
+impl<P: Protocol> ObjectAccess<'_, P> {
     /// Runs a protocol's read of a segment, and loads its key's version in the same `load`.
     ///
     /// Takes `load` by value: a reference to it here would keep it in memory where nothing is recorded, too.
@@ -60,7 +60,7 @@ impl<P: Protocol> Transaction<'_, P> {
     ///
     /// # Safety
     ///
-    /// As for [`Transaction::read`].
+    /// As for [`ObjectAccess::read`].
     #[inline(never)]
     pub(crate) unsafe fn read_logged_recorded(
         &mut self,
@@ -145,7 +145,7 @@ impl<P: Protocol> Transaction<'_, P> {
     ///
     /// # Safety
     ///
-    /// As for [`Transaction::read`].
+    /// As for [`ObjectAccess::read`].
     #[cold]
     #[inline(never)]
     pub(crate) unsafe fn load_recorded<V>(

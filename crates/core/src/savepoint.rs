@@ -30,7 +30,7 @@ use crate::cell::{Cell, Value};
 use crate::item::{Flags, Item, ItemId, Items, Payload};
 use crate::pin::Pin;
 use crate::protocol::Protocol;
-use crate::transaction::Transaction;
+use crate::transaction::{ObjectAccess, Transaction};
 use crate::users_code::contained;
 use crate::worker;
 
@@ -266,7 +266,7 @@ fn restore<P: Protocol>(item: &mut Item<P>, saved: Option<SavedWrite>, pin: &Pin
 
 /// A part of the body in progress. When it is dropped, the part ends: its code has returned, failed, or panicked.
 struct RunningPart<'t, 'w, P: Protocol> {
-    transaction: &'t mut Transaction<'w, P>,
+    access: &'t mut ObjectAccess<'w, P>,
     /// The number of parts that were running before it.
     around: usize,
     /// True if the body had made an error of its own before it.
@@ -280,8 +280,8 @@ impl<P: Protocol> Drop for RunningPart<'_, '_, P> {
             worker::set_rollback(self.noted);
         }
         // An attempt that has lost is undone as a whole.
-        if !self.transaction.is_stopped() {
-            let attempt = &mut *self.transaction.attempt;
+        if !self.access.is_stopped() {
+            let attempt = &mut *self.access.attempt;
             // More than one only if the part has exchanged its transaction for another one.
             while attempt.savepoints.parts.len() > self.around {
                 if self.succeeded { attempt.keep_part() } else { attempt.undo_part() }
@@ -290,7 +290,7 @@ impl<P: Protocol> Drop for RunningPart<'_, '_, P> {
     }
 }
 
-impl<'w, P: Protocol> Transaction<'w, P> {
+impl<P: Protocol> Transaction<'_, P> {
     /// Runs a part of the body that can fail alone (a nested transaction): if it returns an error, or panics and the body
     /// catches that, all that it has written is undone, and the body may go on. Parts may be nested.
     ///
@@ -306,11 +306,11 @@ impl<'w, P: Protocol> Transaction<'w, P> {
         &mut self,
         part: impl FnOnce(&mut Self) -> Result<R, E>,
     ) -> Result<Result<R, E>, Abort> {
-        let around = self.begin_part()?;
+        let around = self.0.begin_part()?;
         let noted = worker::is_rolling_back();
-        let mut running = RunningPart { transaction: self, around, noted, succeeded: false };
-        let result = part(running.transaction);
-        if running.transaction.is_stopped() {
+        let mut running = RunningPart { access: &mut self.0, around, noted, succeeded: false };
+        let result = part(running.access);
+        if running.access.is_stopped() {
             return Err(Abort::INTERNAL);
         }
         running.succeeded = result.is_ok();
@@ -332,7 +332,9 @@ impl<'w, P: Protocol> Transaction<'w, P> {
             Err(_) => second(self),
         }
     }
+}
 
+impl<P: Protocol> ObjectAccess<'_, P> {
     /// Opens a part, and returns the number of parts around it.
     fn begin_part(&mut self) -> Result<usize, Abort> {
         if self.is_stopped() {

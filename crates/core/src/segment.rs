@@ -9,7 +9,7 @@ use crate::operations::{Deferred, Input};
 use crate::pin::Pin;
 use crate::protocol::Protocol;
 use crate::savepoint::{SavedWrite, Saver};
-use crate::transaction::{ReadValue, Transaction};
+use crate::transaction::{ObjectAccess, ReadValue};
 use hotrow_sync::prefetch::prefetch;
 use std::ptr::NonNull;
 
@@ -55,12 +55,12 @@ impl<T: Value, P: Protocol> Segment<T, P> {
     ///
     /// # Safety
     ///
-    /// As for [`Transaction::read`]: the segment is `object`'s, whose `install` and `undo` pass on to this
+    /// As for [`ObjectAccess::read`]: the segment is `object`'s, whose `install` and `undo` pass on to this
     /// type's; both are freed through the epoch only; and the operation began with `enter`.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub unsafe fn read<R, O: Object<P> + 'static>(
         &self,
-        tx: &mut Transaction<'_, P>,
+        tx: &mut ObjectAccess<'_, P>,
         object: &O,
         look: impl FnOnce(&T) -> R,
     ) -> Result<R, Abort> {
@@ -81,7 +81,7 @@ impl<T: Value, P: Protocol> Segment<T, P> {
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub unsafe fn write<O: Object<P> + 'static>(
         &self,
-        tx: &mut Transaction<'_, P>,
+        tx: &mut ObjectAccess<'_, P>,
         object: &O,
         value: T,
     ) -> Result<(), Abort> {
@@ -105,7 +105,7 @@ impl<T: Value, P: Protocol> Segment<T, P> {
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub unsafe fn update<R, O: Object<P> + 'static>(
         &self,
-        tx: &mut Transaction<'_, P>,
+        tx: &mut ObjectAccess<'_, P>,
         object: &O,
         change: impl FnOnce(&mut T) -> R,
     ) -> Result<R, Abort> {
@@ -131,11 +131,11 @@ impl<T: Value, P: Protocol> Segment<T, P> {
     #[inline]
     unsafe fn defer<I: Input, R: 'static, O: Object<P> + 'static>(
         &self,
-        tx: &mut Transaction<'_, P>,
+        tx: &mut ObjectAccess<'_, P>,
         object: &O,
         access: Access,
         inputs: I,
-        work: impl FnOnce(&Self, &mut Transaction<'_, P>, &O, I::Value) -> Result<R, Abort> + 'static,
+        work: impl FnOnce(&Self, &mut ObjectAccess<'_, P>, &O, I::Value) -> Result<R, Abort> + 'static,
     ) -> Result<Deferred<R>, Abort> {
         if P::DEFERS {
             prefetch(&raw const self.cell);
@@ -157,7 +157,7 @@ impl<T: Value, P: Protocol> Segment<T, P> {
     #[inline]
     pub unsafe fn defer_read<I: Input, R: 'static, O: Object<P> + 'static>(
         &self,
-        tx: &mut Transaction<'_, P>,
+        tx: &mut ObjectAccess<'_, P>,
         object: &O,
         inputs: I,
         look: impl FnOnce(&T, I::Value) -> R + 'static,
@@ -178,7 +178,7 @@ impl<T: Value, P: Protocol> Segment<T, P> {
     #[inline]
     pub unsafe fn defer_update<I: Input, R: 'static, O: Object<P> + 'static>(
         &self,
-        tx: &mut Transaction<'_, P>,
+        tx: &mut ObjectAccess<'_, P>,
         object: &O,
         inputs: I,
         change: impl FnOnce(&mut T, I::Value) -> R + 'static,
@@ -199,7 +199,7 @@ impl<T: Value, P: Protocol> Segment<T, P> {
     #[inline]
     pub unsafe fn defer_write<I: Input<Value = T>, O: Object<P> + 'static>(
         &self,
-        tx: &mut Transaction<'_, P>,
+        tx: &mut ObjectAccess<'_, P>,
         object: &O,
         value: I,
     ) -> Result<(), Abort> {

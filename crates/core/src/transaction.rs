@@ -1,7 +1,8 @@
-//! A transaction in progress: the handle that the body gets, and the interface that datatypes are built on.
+//! A transaction in progress: the handle that the body gets ([`Transaction`]), and the interface that datatypes are
+//! built on ([`ObjectAccess`]).
 
-use crate::abort::{Abort, BoxedError, Misuse, Reason};
-use crate::attempt::{Attempt, ReadPath, WorkerId};
+use crate::abort::{Abort, Misuse, Reason};
+use crate::attempt::{Attempt, ReadPath};
 use crate::counter::NamedCounters;
 use crate::deferred::Execution;
 use crate::engine::{EngineId, WorkerSlot};
@@ -23,13 +24,20 @@ use std::marker::PhantomData;
 use std::ptr::NonNull;
 
 mod ending;
+mod handle;
 mod pending;
 
-/// One attempt at a transaction, handed to its body.
+pub use handle::{ContextAccess, Transaction};
+
+/// A transaction in an operation of an object: the interface for authors of datatypes.
 ///
-/// Users pass it to the operations of objects and tables. The methods here are for authors of datatypes;
-/// the unsafe ones share one contract, stated at [`read`](Self::read).
-pub struct Transaction<'w, P: Protocol> {
+/// An operation gets it by [entering](Transaction::enter), so there is no access without the checks that `enter`
+/// makes. The work of a deferred operation gets it from the engine. The unsafe methods share one contract, stated at
+/// [`read`](Self::read).
+///
+/// It is the transaction, too: it dereferences to [`Transaction`], so that an operation may call others, of the same
+/// object or of another one.
+pub struct ObjectAccess<'w, P: Protocol> {
     pub(crate) protocol: &'w P,
     pub(crate) attempt: &'w mut Attempt<P>,
     slot: &'w WorkerSlot<P>,
@@ -102,17 +110,17 @@ const ALL_KEYS: u64 = u64::MAX;
 
 const STOPPED: EngineId = EngineId(0);
 
-impl<P: Protocol> fmt::Debug for Transaction<'_, P> {
+impl<P: Protocol> fmt::Debug for ObjectAccess<'_, P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (worker, attempt) = (self.worker().number(), self.attempt_number());
-        f.debug_struct("Transaction")
+        f.debug_struct("ObjectAccess")
             .field("worker", &worker)
             .field("attempt", &attempt)
             .finish_non_exhaustive()
     }
 }
 
-impl<'w, P: Protocol> Transaction<'w, P> {
+impl<'w, P: Protocol> ObjectAccess<'w, P> {
     /// Makes the transaction of an attempt that was opened just now.
     #[inline]
     pub(crate) fn begin(
@@ -181,27 +189,15 @@ impl<'w, P: Protocol> Transaction<'w, P> {
         self.slot.counters.named()
     }
 
-    /// The number of the worker that runs the transaction.
-    pub fn worker(&self) -> WorkerId {
-        self.attempt.worker()
-    }
-
-    /// The number of aborted attempts of this transaction before this one.
-    pub fn attempt_number(&self) -> u32 {
-        self.attempt.number()
-    }
-
     /// The attempt's pinned epoch.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn pin(&self) -> &Pin {
         self.attempt.pin()
     }
 
-    /// Begins an operation of an object. Fails if the object belongs to another engine, if the attempt has been aborted
-    /// and the body has ignored that, if it was told to end because it retains too much memory, or if the protocol locks
-    /// all objects at once and the lock stayed taken.
+    /// Makes the checks of [`Transaction::enter`].
     #[cfg_attr(not(debug_assertions), inline(always))]
-    pub fn enter(&mut self, meta: &ObjectMeta) -> Result<(), Abort> {
+    fn check_in(&mut self, meta: &ObjectMeta) -> Result<(), Abort> {
         work(WORK_OPERATION);
         if meta.engine != self.engine || self.is_told() {
             return Err(self.refuse(meta));
@@ -234,17 +230,6 @@ impl<'w, P: Protocol> Transaction<'w, P> {
     #[cold]
     fn heed(&mut self) -> Abort {
         self.stop(Stop::Told(told_error(self.attempt.holder)))
-    }
-
-    /// Rolls back with this reason unless `holds`. As with any error of the body's own, the reason is believed only if the
-    /// attempt has seen one consistent state; otherwise the body runs again.
-    ///
-    /// # Errors
-    ///
-    /// [`Abort`] with the reason, if `holds` is false: pass it up with `?`.
-    #[inline]
-    pub fn ensure(&self, holds: bool, reason: impl Into<BoxedError>) -> Result<(), Abort> {
-        if holds { Ok(()) } else { Err(Abort::because(reason)) }
     }
 
     /// Ends the attempt for a use that can never work.
@@ -286,7 +271,11 @@ impl<'w, P: Protocol> Transaction<'w, P> {
     ///
     /// - `segment` belongs to `object`: the object's [`Object`] functions can work with it;
     /// - both stay in memory until the attempt ends: they are freed through the epoch only;
-    /// - [`enter`](Self::enter) was called with the object's [`ObjectMeta`] in this operation.
+    /// - this access is of an operation of `object`, or of an object of the same engine of which `object` is a part: the
+    ///   operation got it by [entering](Transaction::enter) with the [`ObjectMeta`], or the operation's deferred work
+    ///   got it from the engine; and nothing that the operation has called on it has failed.
+    ///
+    /// That an operation enters at all is no promise of the caller's: there is no other way to an access.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub unsafe fn read<V, O: Object<P> + 'static>(
         &mut self,

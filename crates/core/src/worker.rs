@@ -10,7 +10,7 @@ use crate::profile::Profile;
 use crate::protocol::Protocol;
 use crate::retained::{self, HolderKind};
 use crate::statistics::Statistics;
-use crate::transaction::{AttemptOutcome, Transaction};
+use crate::transaction::{AttemptOutcome, ObjectAccess, Transaction};
 use crate::users_code::{Panics, drop_payload};
 use hotrow_sync::backoff::Backoff;
 use hotrow_sync::clock::{self, Duration};
@@ -197,7 +197,7 @@ impl<P: Protocol> Worker<P> {
     ) -> Result<T, Error<E>> {
         self.resolve(profile, |tx| {
             let deferred = body(tx)?;
-            tx.own(deferred)?;
+            tx.0.own(deferred)?;
             Ok(deferred)
         })
     }
@@ -345,22 +345,22 @@ impl<P: Protocol> Worker<P> {
     /// As [`begin`](Self::begin), for a transaction that declares facts about itself.
     pub fn begin_as(&mut self, profile: Profile) -> OpenTransaction<'_, P> {
         self.attempt.begin_transaction(self.shared.policy.deadline);
-        OpenTransaction { transaction: self.transaction(0, true, thread::number(), profile, true) }
+        OpenTransaction { access: self.open_attempt(0, true, thread::number(), profile, true) }
     }
 
     #[inline]
-    fn transaction(
+    fn open_attempt(
         &mut self,
         number: u32,
         is_last: bool,
         thread: u64,
         profile: Profile,
         describe: bool,
-    ) -> Transaction<'_, P> {
+    ) -> ObjectAccess<'_, P> {
         let Self { shared, slot, attempt, .. } = self;
         attempt.is_last = is_last;
         attempt.open(number, profile, thread, shared.recorder.get());
-        Transaction::begin(&shared.protocol, shared.id, attempt, slot, describe)
+        ObjectAccess::begin(&shared.protocol, shared.id, attempt, slot, describe)
     }
 
     #[inline]
@@ -373,26 +373,26 @@ impl<P: Protocol> Worker<P> {
     ) -> Attempted<B::Output, E> {
         let policy = &self.shared.policy;
         let (is_last, describe) = (number + 1 >= policy.attempts_max, policy.may_give_up_after(number + 1));
-        let mut transaction = self.transaction(number, is_last, thread, profile, describe);
-        match catch_unwind(AssertUnwindSafe(|| body(&mut transaction))) {
+        let mut access = self.open_attempt(number, is_last, thread, profile, describe);
+        match catch_unwind(AssertUnwindSafe(|| body(&mut access))) {
             Ok(Ok(result)) => {
                 if is_rolling_back() {
                     // Ends the attempt.
-                    let _ = transaction.misuse(Misuse::CaughtError);
+                    let _ = access.misuse(Misuse::CaughtError);
                 }
-                if transaction.commit_until_closed() {
-                    let output = transaction.close_committed(|attempt| result.resolve(attempt));
+                if access.commit_until_closed() {
+                    let output = access.close_committed(|attempt| result.resolve(attempt));
                     // It is over, and owns nothing more.
-                    std::mem::forget(transaction);
+                    std::mem::forget(access);
                     Attempted::Committed(output)
                 } else {
                     // The result is dropped after that, when no locks are held any more.
-                    Attempted::failed(transaction.give_up_passing_on(), None)
+                    Attempted::failed(access.give_up_passing_on(), None)
                 }
             }
-            Ok(Err(error)) => Attempted::failed(transaction.give_up_passing_on(), Some(error)),
+            Ok(Err(error)) => Attempted::failed(access.give_up_passing_on(), Some(error)),
             // Only the body's panic is passed on; panics of the roll-back after it are contained.
-            Err(panic) => match transaction.give_up(&mut Panics::default()) {
+            Err(panic) => match access.give_up(&mut Panics::default()) {
                 AttemptOutcome::Lost(lost) => {
                     drop_payload(panic);
                     Attempted::Aborted(lost)
@@ -405,7 +405,7 @@ impl<P: Protocol> Worker<P> {
 
 /// One attempt that is held open: see [`Worker::begin`]. Dropping it rolls back.
 pub struct OpenTransaction<'w, P: Protocol> {
-    transaction: Transaction<'w, P>,
+    access: ObjectAccess<'w, P>,
 }
 
 impl<P: Protocol> OpenTransaction<'_, P> {
@@ -416,7 +416,7 @@ impl<P: Protocol> OpenTransaction<'_, P> {
     /// [`Error::Conflict`] if the attempt lost, now or in one of its operations; [`Error::Misuse`];
     /// [`Error::MemoryLimit`] if it was told to end.
     pub fn commit(self) -> Result<(), Error> {
-        Self::result(self.transaction.commit())
+        Self::result(self.access.commit())
     }
 
     /// Rolls back.
@@ -425,7 +425,7 @@ impl<P: Protocol> OpenTransaction<'_, P> {
     ///
     /// As [`commit`](Self::commit), if the attempt had lost before.
     pub fn roll_back(self) -> Result<(), Error> {
-        Self::result(Panics::passing_on(|panics| self.transaction.cancel(panics)))
+        Self::result(Panics::passing_on(|panics| self.access.cancel(panics)))
     }
 
     fn result(outcome: AttemptOutcome) -> Result<(), Error> {
@@ -443,13 +443,13 @@ impl<P: Protocol> OpenTransaction<'_, P> {
 impl<'w, P: Protocol> Deref for OpenTransaction<'w, P> {
     type Target = Transaction<'w, P>;
     fn deref(&self) -> &Self::Target {
-        &self.transaction
+        &self.access
     }
 }
 
 impl<P: Protocol> DerefMut for OpenTransaction<'_, P> {
     fn deref_mut(&mut self) -> &mut Self::Target {
-        &mut self.transaction
+        &mut self.access
     }
 }
 
@@ -471,7 +471,7 @@ impl<P: Protocol> fmt::Debug for Worker<P> {
 
 impl<P: Protocol> fmt::Debug for OpenTransaction<'_, P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.transaction.fmt(f)
+        Transaction::fmt(self, f)
     }
 }
 

@@ -759,6 +759,8 @@
 //! Nothing is durable: data live in the memory of one process. There is no network, no SQL, no distribution, and not
 //! yet a way to wait in a transaction until something changes.
 
+pub mod object;
+
 /// The placement of values: the cells behind [`Value`], and the plain data that can be inline.
 pub use hotrow_core::cell;
 /// All protocols: their types, and the registry that finds them by name.

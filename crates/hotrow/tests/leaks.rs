@@ -4,6 +4,7 @@
 
 mod support;
 
+use hotrow::object::ObjectMeta;
 use hotrow::operations::Constant;
 use hotrow::sync::thread;
 use hotrow::{Engine, Error, Misuse, OpenTransaction, Protocol, RetryPolicy, TBox, TCounter, Table, Worker};
@@ -178,14 +179,15 @@ fn a_transaction_that_a_deferred_operation_swaps_for_another_is_refused() {
         for (leaks, forces) in [(false, false), (false, true), (true, false), (true, true)] {
             let engine = support::engine::<P>();
             let (mine, other) = (TBox::new(&engine, 0u64), TBox::new(&engine, 0u64));
+            let meta = ObjectMeta::new(engine.id(), "swapped");
             let mut spare = Some(leaked_worker(&engine));
             let result = engine.run_deferred(|tx| {
                 mine.set(tx, 1)?;
                 let worker = spare.take();
-                let swapped = tx.intend((), move |tx, ()| {
+                let swapped = tx.enter(&meta)?.intend((), move |tx, ()| {
                     if let Some(worker) = worker {
                         let mut open = worker.begin();
-                        std::mem::swap(tx, &mut *open);
+                        std::mem::swap(&mut **tx, &mut *open);
                         // Here ends the attempt whose operation this is, and its memory is used for others.
                         if leaks {
                             std::mem::forget(open)

@@ -2,8 +2,8 @@
 
 use hotrow_core::operations::Operand;
 use hotrow_core::{
-    Abort, Deferred, Engine, EpochBox, Input, Item, Misuse, Object, ObjectMeta, Pin, Protocol, SavedWrite,
-    Saver, Segment, Transaction, Value, contained,
+    Abort, Deferred, Engine, EpochBox, Input, Item, Misuse, Object, ObjectAccess, ObjectMeta, Pin, Protocol,
+    SavedWrite, Saver, Segment, Transaction, Value, contained,
 };
 use std::fmt;
 use std::ptr::NonNull;
@@ -71,14 +71,21 @@ impl<T: Value, P: Protocol> TArray<T, P> {
     }
 
     #[cfg_attr(not(debug_assertions), inline(always))]
-    fn segment(&self, tx: &mut Transaction<'_, P>, index: usize) -> Result<&Segment<T, P>, Abort> {
+    fn segment<'s, 't, 'w>(
+        &'s self,
+        tx: &'t mut Transaction<'w, P>,
+        index: usize,
+    ) -> Result<(&'t mut ObjectAccess<'w, P>, &'s Segment<T, P>), Abort> {
         let shared = &*self.shared;
-        tx.enter(&shared.meta)?;
-        shared.segments.get(index).ok_or_else(|| self.out_of_bounds(tx, index))
+        let tx = tx.enter(&shared.meta)?;
+        match shared.segments.get(index) {
+            Some(segment) => Ok((tx, segment)),
+            None => Err(self.out_of_bounds(tx, index)),
+        }
     }
 
     #[cold]
-    fn out_of_bounds(&self, tx: &mut Transaction<'_, P>, index: usize) -> Abort {
+    fn out_of_bounds(&self, tx: &mut ObjectAccess<'_, P>, index: usize) -> Abort {
         let Shared { meta, segments, .. } = &*self.shared;
         tx.misuse(Misuse::OutOfBounds { object: meta.name().to_owned(), index, length: segments.len() })
     }
@@ -106,7 +113,7 @@ impl<T: Value, P: Protocol> TArray<T, P> {
         index: usize,
         look: impl FnOnce(&T) -> R,
     ) -> Result<R, Abort> {
-        let segment = self.segment(tx, index)?;
+        let (tx, segment) = self.segment(tx, index)?;
         // SAFETY: the segment is this object's, which passes `install` and `undo` on to `Segment`; both live
         // in an `EpochBox`; `enter` was called.
         unsafe { segment.read(tx, &*self.shared, look) }
@@ -119,7 +126,7 @@ impl<T: Value, P: Protocol> TArray<T, P> {
     /// As [`get`](Self::get).
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn set(&self, tx: &mut Transaction<'_, P>, index: usize, value: T) -> Result<(), Abort> {
-        let segment = self.segment(tx, index)?;
+        let (tx, segment) = self.segment(tx, index)?;
         // SAFETY: as in `read`.
         unsafe { segment.write(tx, &*self.shared, value) }
     }
@@ -136,7 +143,7 @@ impl<T: Value, P: Protocol> TArray<T, P> {
         index: usize,
         change: impl FnOnce(&mut T) -> R,
     ) -> Result<R, Abort> {
-        let segment = self.segment(tx, index)?;
+        let (tx, segment) = self.segment(tx, index)?;
         // SAFETY: as in `read`.
         unsafe { segment.update(tx, &*self.shared, change) }
     }
@@ -153,7 +160,7 @@ impl<T: Value, P: Protocol> TArray<T, P> {
         index: usize,
         look: impl FnOnce(&T) -> R + 'static,
     ) -> Result<Deferred<R>, Abort> {
-        let segment = self.segment(tx, index)?;
+        let (tx, segment) = self.segment(tx, index)?;
         // SAFETY: as in `read`.
         unsafe { segment.defer_read(tx, &*self.shared, (), |value, ()| look(value)) }
     }
@@ -171,7 +178,7 @@ impl<T: Value, P: Protocol> TArray<T, P> {
         inputs: I,
         change: impl FnOnce(&mut T, I::Value) -> R + 'static,
     ) -> Result<Deferred<R>, Abort> {
-        let segment = self.segment(tx, index)?;
+        let (tx, segment) = self.segment(tx, index)?;
         // SAFETY: as in `read`.
         unsafe { segment.defer_update(tx, &*self.shared, inputs, change) }
     }
@@ -188,7 +195,7 @@ impl<T: Value, P: Protocol> TArray<T, P> {
         index: usize,
         value: impl Operand<T>,
     ) -> Result<(), Abort> {
-        let segment = self.segment(tx, index)?;
+        let (tx, segment) = self.segment(tx, index)?;
         // SAFETY: as in `read`.
         unsafe { segment.defer_write(tx, &*self.shared, value.into_input()) }
     }
@@ -209,7 +216,7 @@ impl<T: Value, P: Protocol> Shared<T, P> {
 }
 
 // SAFETY: all items of the array are for its segments and were made by `Segment`'s operations, whose
-// `install` and `undo` consume the payload; the shared state is in an `EpochBox`; operations call `enter`.
+// `install` and `undo` consume the payload; the shared state is in an `EpochBox`; operations enter with `meta`.
 unsafe impl<T: Value, P: Protocol> Object<P> for Shared<T, P> {
     fn meta(&self) -> &ObjectMeta {
         &self.meta

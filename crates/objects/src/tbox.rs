@@ -84,7 +84,7 @@ impl<T: Value, P: Protocol> TBox<T, P> {
     /// As [`get`](Self::get).
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn read<R>(&self, tx: &mut Transaction<'_, P>, look: impl FnOnce(&T) -> R) -> Result<R, Abort> {
-        tx.enter(&self.shared.meta)?;
+        let tx = tx.enter(&self.shared.meta)?;
         // SAFETY: the segment is this object's, which passes `install` and `undo` on to `Segment`; both live
         // in an `EpochBox`; `enter` was called.
         unsafe { self.shared.segment.read(tx, &*self.shared, look) }
@@ -97,7 +97,7 @@ impl<T: Value, P: Protocol> TBox<T, P> {
     /// As [`get`](Self::get).
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn set(&self, tx: &mut Transaction<'_, P>, value: T) -> Result<(), Abort> {
-        tx.enter(&self.shared.meta)?;
+        let tx = tx.enter(&self.shared.meta)?;
         // SAFETY: as in `read`.
         unsafe { self.shared.segment.write(tx, &*self.shared, value) }
     }
@@ -113,7 +113,7 @@ impl<T: Value, P: Protocol> TBox<T, P> {
         tx: &mut Transaction<'_, P>,
         change: impl FnOnce(&mut T) -> R,
     ) -> Result<R, Abort> {
-        tx.enter(&self.shared.meta)?;
+        let tx = tx.enter(&self.shared.meta)?;
         // SAFETY: as in `read`.
         unsafe { self.shared.segment.update(tx, &*self.shared, change) }
     }
@@ -129,7 +129,7 @@ impl<T: Value, P: Protocol> TBox<T, P> {
         tx: &mut Transaction<'_, P>,
         look: impl FnOnce(&T) -> R + 'static,
     ) -> Result<Deferred<R>, Abort> {
-        tx.enter(&self.shared.meta)?;
+        let tx = tx.enter(&self.shared.meta)?;
         // SAFETY: as in `read`.
         unsafe { self.shared.segment.defer_read(tx, &*self.shared, (), |value, ()| look(value)) }
     }
@@ -146,7 +146,7 @@ impl<T: Value, P: Protocol> TBox<T, P> {
         inputs: I,
         change: impl FnOnce(&mut T, I::Value) -> R + 'static,
     ) -> Result<Deferred<R>, Abort> {
-        tx.enter(&self.shared.meta)?;
+        let tx = tx.enter(&self.shared.meta)?;
         // SAFETY: as in `read`.
         unsafe { self.shared.segment.defer_update(tx, &*self.shared, inputs, change) }
     }
@@ -158,7 +158,7 @@ impl<T: Value, P: Protocol> TBox<T, P> {
     /// As [`get`](Self::get).
     #[inline]
     pub fn defer_set(&self, tx: &mut Transaction<'_, P>, value: impl Operand<T>) -> Result<(), Abort> {
-        tx.enter(&self.shared.meta)?;
+        let tx = tx.enter(&self.shared.meta)?;
         // SAFETY: as in `read`.
         unsafe { self.shared.segment.defer_write(tx, &*self.shared, value.into_input()) }
     }
@@ -171,7 +171,7 @@ impl<T: Value, P: Protocol> TBox<T, P> {
 }
 
 // SAFETY: all items of the box are for its one segment and were made by `Segment`'s operations, whose
-// `install` and `undo` consume the payload; the shared state is in an `EpochBox`; operations call `enter`.
+// `install` and `undo` consume the payload; the shared state is in an `EpochBox`; operations enter with `meta`.
 unsafe impl<T: Value, P: Protocol> Object<P> for Shared<T, P> {
     fn meta(&self) -> &ObjectMeta {
         &self.meta

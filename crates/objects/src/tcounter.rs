@@ -17,12 +17,12 @@
 //!
 //! A deferred operation does the work of an immediate one when the counter's turn has come. The item's payload holds
 //! all that the attempt knows of the counter. So an immediate operation first runs the deferred ones
-//! ([`Transaction::settle_before`]), and then reads the item.
+//! ([`ObjectAccess::settle_before`]), and then reads the item.
 
 use hotrow_core::operations::Operand;
 use hotrow_core::{
-    Abort, Access, Deferred, Engine, EpochBox, Input, Item, ItemId, Object, ObjectMeta, Pin, Protocol,
-    Reason, SavedWrite, Saver, Transaction,
+    Abort, Access, Deferred, Engine, EpochBox, Input, Item, ItemId, Object, ObjectAccess, ObjectMeta, Pin,
+    Protocol, Reason, SavedWrite, Saver, Transaction,
 };
 use hotrow_sync::atomic::{AtomicU64, Ordering};
 use std::fmt;
@@ -96,7 +96,7 @@ impl<P: Protocol> TCounter<P> {
     /// [`Abort`] when the attempt cannot go on; pass it up with `?`.
     #[inline]
     pub fn add(&self, tx: &mut Transaction<'_, P>, amount: i64) -> Result<(), Abort> {
-        tx.enter(&self.shared.meta)?;
+        let tx = tx.enter(&self.shared.meta)?;
         // SAFETY: `enter` was called.
         let kept = unsafe { self.shared.write(tx) }?;
         kept.delta = kept.delta.wrapping_add(amount);
@@ -109,7 +109,7 @@ impl<P: Protocol> TCounter<P> {
     ///
     /// As [`add`](Self::add).
     pub fn set(&self, tx: &mut Transaction<'_, P>, value: i64) -> Result<(), Abort> {
-        tx.enter(&self.shared.meta)?;
+        let tx = tx.enter(&self.shared.meta)?;
         // SAFETY: `enter` was called.
         unsafe { self.shared.write(tx) }?.replace(value);
         Ok(())
@@ -121,7 +121,7 @@ impl<P: Protocol> TCounter<P> {
     ///
     /// As [`add`](Self::add).
     pub fn get(&self, tx: &mut Transaction<'_, P>) -> Result<i64, Abort> {
-        tx.enter(&self.shared.meta)?;
+        let tx = tx.enter(&self.shared.meta)?;
         // SAFETY: `enter` was called.
         unsafe { self.shared.get(tx) }
     }
@@ -150,7 +150,7 @@ impl<P: Protocol> TCounter<P> {
     ///
     /// As [`add`](Self::add).
     pub fn is_between(&self, tx: &mut Transaction<'_, P>, low: i64, high: i64) -> Result<bool, Abort> {
-        tx.enter(&self.shared.meta)?;
+        let tx = tx.enter(&self.shared.meta)?;
         // SAFETY: as in `Shared::get`.
         let id = unsafe { tx.item(&*self.shared, self.shared.address()) };
         tx.settle_before(id)?;
@@ -243,9 +243,9 @@ impl<P: Protocol> TCounter<P> {
         tx: &mut Transaction<'_, P>,
         access: Access,
         inputs: I,
-        work: impl FnOnce(&Shared<P>, &mut Transaction<'_, P>, I::Value) -> Result<R, Abort> + 'static,
+        work: impl FnOnce(&Shared<P>, &mut ObjectAccess<'_, P>, I::Value) -> Result<R, Abort> + 'static,
     ) -> Result<Deferred<R>, Abort> {
-        tx.enter(&self.shared.meta)?;
+        let tx = tx.enter(&self.shared.meta)?;
         let shared = NonNull::from(&*self.shared);
         // SAFETY: the segment is this object's, and both are in an `EpochBox`, so they stay in memory until the
         // attempt ends; `enter` was called.
@@ -257,7 +257,7 @@ impl<P: Protocol> TCounter<P> {
     }
 }
 
-fn kept<P: Protocol>(tx: &mut Transaction<'_, P>, id: ItemId) -> Kept {
+fn kept<P: Protocol>(tx: &mut ObjectAccess<'_, P>, id: ItemId) -> Kept {
     if tx.has_write(id) || tx.has_predicate(id) {
         // SAFETY: items of counters have payloads of type `Kept`.
         unsafe { *tx.payload::<Kept>(id) }
@@ -266,7 +266,7 @@ fn kept<P: Protocol>(tx: &mut Transaction<'_, P>, id: ItemId) -> Kept {
     }
 }
 
-fn keep<P: Protocol>(tx: &mut Transaction<'_, P>, id: ItemId, kept: Kept) {
+fn keep<P: Protocol>(tx: &mut ObjectAccess<'_, P>, id: ItemId, kept: Kept) {
     // SAFETY: items of counters have payloads of type `Kept`, which `predicate_holds` expects.
     unsafe {
         if tx.has_write(id) || tx.has_predicate(id) {
@@ -286,8 +286,8 @@ impl<P: Protocol> Shared<P> {
 
     /// # Safety
     ///
-    /// `Transaction::enter` was called with the label.
-    unsafe fn get(&self, tx: &mut Transaction<'_, P>) -> Result<i64, Abort> {
+    /// The access is of an operation of this counter.
+    unsafe fn get(&self, tx: &mut ObjectAccess<'_, P>) -> Result<i64, Abort> {
         // SAFETY: the segment is this object's, both are in an `EpochBox`, and the caller has called `enter`.
         let id = unsafe { tx.item(self, self.address()) };
         tx.settle_before(id)?;
@@ -302,7 +302,7 @@ impl<P: Protocol> Shared<P> {
     ///
     /// As for [`get`](Self::get).
     #[inline]
-    unsafe fn write<'t>(&self, tx: &'t mut Transaction<'_, P>) -> Result<&'t mut Kept, Abort> {
+    unsafe fn write<'t>(&self, tx: &'t mut ObjectAccess<'_, P>) -> Result<&'t mut Kept, Abort> {
         // SAFETY: as in `get`; items of counters have payloads of type `Kept`, which `install` expects.
         unsafe {
             let (id, pending) = tx.write(self, self.address())?;
@@ -317,7 +317,7 @@ impl<P: Protocol> Shared<P> {
         }
     }
 
-    fn read_base(&self, tx: &mut Transaction<'_, P>, id: ItemId) -> Result<i64, Abort> {
+    fn read_base(&self, tx: &mut ObjectAccess<'_, P>, id: ItemId) -> Result<i64, Abort> {
         // SAFETY: the item was made for this object's segment, which `load` looks at.
         unsafe { tx.read_beside_write(id, || self.load()) }
     }
@@ -330,7 +330,7 @@ impl<P: Protocol> Shared<P> {
 }
 
 // SAFETY: all items of the counter are for its one segment, with payloads of type `Kept`, which needs no
-// drop; the shared state is in an `EpochBox`; operations call `enter`.
+// drop; the shared state is in an `EpochBox`; operations enter with `meta`.
 unsafe impl<P: Protocol> Object<P> for Shared<P> {
     fn meta(&self) -> &ObjectMeta {
         &self.meta

@@ -26,14 +26,14 @@ impl<P: Protocol> Register<P> {
     }
 
     fn get(&self, tx: &mut Transaction<'_, P>) -> Result<u64, Abort> {
-        tx.enter(&self.0.meta)?;
+        let tx = tx.enter(&self.0.meta)?;
         // SAFETY: the segment is the register's, which passes `install` and `undo` on to `Segment`; both live in an
         // `EpochBox`; `enter` was called.
         unsafe { self.0.segment.read(tx, &*self.0, |value| *value) }
     }
 
     fn set(&self, tx: &mut Transaction<'_, P>, value: u64) -> Result<(), Abort> {
-        tx.enter(&self.0.meta)?;
+        let tx = tx.enter(&self.0.meta)?;
         // SAFETY: as in `get`.
         unsafe { self.0.segment.write(tx, &*self.0, value) }
     }

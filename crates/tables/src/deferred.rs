@@ -12,16 +12,14 @@ use crate::secondary::MaintainedIndex;
 use crate::storage::{Shared, key_hash};
 use crate::table::Table;
 use hotrow_core::operations::Results;
-use hotrow_core::{Abort, Access, Deferred, Input, Protocol, Reason, Transaction, Value};
+use hotrow_core::{Abort, Access, Deferred, Input, ObjectAccess, Protocol, Reason, Transaction, Value};
 use std::ptr::NonNull;
-
-type Tx<'w, P> = Transaction<'w, P>;
 
 impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     /// Finds the record of a key to line up for; `None` after the key's absence was observed.
     fn find_to_line_up(
         &self,
-        tx: &mut Tx<'_, P>,
+        tx: &mut ObjectAccess<'_, P>,
         key: &(impl AsKey<K> + ?Sized),
     ) -> Result<Option<NonNull<Record<K, R, P>>>, Abort> {
         loop {
@@ -48,12 +46,13 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     /// Defers work on the row of a key. Its result is `absent` if there is no such row.
     fn defer<I: Input, O: 'static>(
         &self,
-        tx: &mut Tx<'_, P>,
+        tx: &mut ObjectAccess<'_, P>,
         key: &(impl AsKey<K> + ?Sized),
         access: Access,
         inputs: I,
         absent: O,
-        work: impl FnOnce(&Self, &mut Tx<'_, P>, NonNull<Record<K, R, P>>, I::Value) -> Result<O, Abort> + 'static,
+        work: impl FnOnce(&Self, &mut ObjectAccess<'_, P>, NonNull<Record<K, R, P>>, I::Value) -> Result<O, Abort>
+        + 'static,
     ) -> Result<Deferred<O>, Abort> {
         tx.settle_structure(&self.meta)?;
         match self.find_to_line_up(tx, key)? {
@@ -65,15 +64,16 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     /// Defers work on the row of a record.
     fn defer_at<I: Input, O: 'static>(
         &self,
-        tx: &mut Tx<'_, P>,
+        tx: &mut ObjectAccess<'_, P>,
         record: NonNull<Record<K, R, P>>,
         access: Access,
         inputs: I,
-        work: impl FnOnce(&Self, &mut Tx<'_, P>, NonNull<Record<K, R, P>>, I::Value) -> Result<O, Abort> + 'static,
+        work: impl FnOnce(&Self, &mut ObjectAccess<'_, P>, NonNull<Record<K, R, P>>, I::Value) -> Result<O, Abort>
+        + 'static,
     ) -> Result<Deferred<O>, Abort> {
         let table = NonNull::from(self);
         // SAFETY: the record is this table's, found under the attempt's pinned epoch; the table is freed through the
-        // epoch; the caller has entered.
+        // epoch; `tx` is of the table's operation.
         unsafe {
             tx.defer(self, Record::address(record), access, inputs, move |tx, inputs| {
                 work(table.as_ref(), tx, record, inputs)
@@ -83,7 +83,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
 
     /// Ends an attempt whose record died before its turn.
     #[cold]
-    fn died(&self, tx: &mut Tx<'_, P>, record: NonNull<Record<K, R, P>>) -> Abort {
+    fn died(&self, tx: &mut ObjectAccess<'_, P>, record: NonNull<Record<K, R, P>>) -> Abort {
         // SAFETY: found by this table under the attempt's pinned epoch.
         let id = unsafe { tx.item(self, Record::address(record)) };
         tx.conflict(Reason::ReadChanged, id)
@@ -91,11 +91,11 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
 
     pub(crate) fn defer_read<O: 'static>(
         &self,
-        tx: &mut Tx<'_, P>,
+        tx: &mut Transaction<'_, P>,
         key: &(impl AsKey<K> + ?Sized),
         look: impl FnOnce(&R) -> O + 'static,
     ) -> Result<Deferred<Option<O>>, Abort> {
-        tx.enter(&self.meta)?;
+        let tx = tx.enter(&self.meta)?;
         if self.immutable {
             let output = self.read(tx, key, look)?;
             return Ok(tx.known(output));
@@ -112,12 +112,12 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
 
     pub(crate) fn defer_update<I: Input, O: 'static>(
         &self,
-        tx: &mut Tx<'_, P>,
+        tx: &mut Transaction<'_, P>,
         key: &(impl AsKey<K> + ?Sized),
         inputs: I,
         change: impl FnOnce(&mut R, I::Value) -> O + 'static,
     ) -> Result<Deferred<Option<O>>, Abort> {
-        self.enter_to_change(tx)?;
+        let tx = self.enter_to_change(tx)?;
         let deferred =
             self.defer(tx, key, Access::Write, inputs, None, move |table, tx, record, inputs| {
                 match table.update_at(tx, record, |row| change(row, inputs))? {
@@ -135,7 +135,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
 
     pub(crate) fn defer_replace(
         &self,
-        tx: &mut Tx<'_, P>,
+        tx: &mut Transaction<'_, P>,
         key: &(impl AsKey<K> + ?Sized),
         row: impl Input<Value = R>,
     ) -> Result<Deferred<bool>, Abort> {
@@ -145,10 +145,10 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
 
     pub(crate) fn defer_delete(
         &self,
-        tx: &mut Tx<'_, P>,
+        tx: &mut Transaction<'_, P>,
         key: &(impl AsKey<K> + ?Sized),
     ) -> Result<Deferred<bool>, Abort> {
-        self.enter_to_change(tx)?;
+        let tx = self.enter_to_change(tx)?;
         let in_line = tx.defers();
         if let Some(group_of) = &self.group_of
             && in_line
@@ -156,7 +156,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
             // Settle first. Otherwise `defer` below would settle and so run the intention that is recorded here.
             tx.settle_structure(&self.meta)?;
             let head = self.groups.head(group_of(&key.to_key()));
-            // SAFETY: the segment is the groups', which live in the table's shared state; the operation has entered.
+            // SAFETY: the segment is the groups', which are in the table's shared state; `tx` is of the table's operation.
             unsafe { tx.defer(&self.groups, head, Access::Write, (), |_, ()| Ok(())) }?;
         }
         let deferred = self.defer(tx, key, Access::Write, (), false, move |table, tx, record, ()| {
@@ -180,12 +180,12 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     /// the same, the range was not within the group, and the transaction runs again without deferring.
     pub(crate) fn defer_delete_of(
         &self,
-        tx: &mut Tx<'_, P>,
+        tx: &mut ObjectAccess<'_, P>,
         head: NonNull<P::Header>,
         key: K,
     ) -> Result<Deferred<Option<K>>, Abort> {
-        let gone = move |table: &Self, tx: &mut Tx<'_, P>| {
-            // SAFETY: the segment is the groups', which live in the table's shared state; the operation has entered.
+        let gone = move |table: &Self, tx: &mut ObjectAccess<'_, P>| {
+            // SAFETY: the segment is the groups', which are in the table's shared state; `tx` is of the table's operation.
             let id = unsafe { tx.item(&table.groups, head) };
             tx.conflict(Reason::Undeclared, id)
         };
@@ -196,7 +196,11 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         })
     }
 
-    fn delete_at_turn(&self, tx: &mut Tx<'_, P>, record: NonNull<Record<K, R, P>>) -> Result<bool, Abort> {
+    fn delete_at_turn(
+        &self,
+        tx: &mut ObjectAccess<'_, P>,
+        record: NonNull<Record<K, R, P>>,
+    ) -> Result<bool, Abort> {
         match self.delete_at(tx, record)? {
             Some(deleted) => Ok(deleted),
             None => Err(self.died(tx, record)),
@@ -206,19 +210,19 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     /// Defers the same change of several rows. The change also updates a value that each row passes on to the next.
     fn defer_update_each<I: Input + Clone, A: Clone + 'static>(
         &self,
-        tx: &mut Tx<'_, P>,
+        tx: &mut Transaction<'_, P>,
         keys: impl IntoIterator<Item = K>,
         input: I,
         initial: A,
         change: impl Fn(&mut A, &mut R, I::Value) + Clone + 'static,
     ) -> Result<Deferred<A>, Abort> {
-        self.enter_to_change(tx)?;
+        let tx = self.enter_to_change(tx)?;
         let mut sum = tx.known(initial);
         for key in keys {
             tx.settle_structure(&self.meta)?;
             let Some(record) = self.find_to_line_up(tx, &key)? else { continue };
             let change = change.clone();
-            let work = move |table: &Self, tx: &mut Tx<'_, P>, record, (mut sum, input)| match table
+            let work = move |table: &Self, tx: &mut ObjectAccess<'_, P>, record, (mut sum, input)| match table
                 .update_at(tx, record, |row| change(&mut sum, row, input))?
             {
                 Ok(_) => Ok(sum),
@@ -234,13 +238,13 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     /// have run.
     pub(crate) fn when_known<I: Input, O: Clone + 'static>(
         &self,
-        tx: &mut Tx<'_, P>,
+        tx: &mut Transaction<'_, P>,
         keys: I,
-        record: impl FnOnce(&Self, &mut Tx<'_, P>, I::Value) -> Result<Deferred<O>, Abort> + 'static,
+        record: impl FnOnce(&Self, &mut ObjectAccess<'_, P>, I::Value) -> Result<Deferred<O>, Abort> + 'static,
     ) -> Result<Deferred<O>, Abort> {
-        tx.enter(&self.meta)?;
+        let tx = tx.enter(&self.meta)?;
         let mut record = Some(record);
-        let mut record_if_known = |tx: &mut Tx<'_, P>| {
+        let mut record_if_known = |tx: &mut ObjectAccess<'_, P>| {
             tx.do_at_once(|tx| match tx.value_of(&keys) {
                 Some(keys) => record.take().map(|record| record(self, tx, keys)).transpose(),
                 None => Ok(None),
@@ -265,13 +269,13 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         })
     }
 
-    pub(crate) fn will_change_structure(&self, tx: &mut Tx<'_, P>) {
+    pub(crate) fn will_change_structure(&self, tx: &mut ObjectAccess<'_, P>) {
         tx.will_change_structure(&self.meta);
         self.will_move_entries(tx);
     }
 
     /// Declares that a row's entries in the secondary indexes may come and go.
-    fn will_move_entries(&self, tx: &mut Tx<'_, P>) {
+    fn will_move_entries(&self, tx: &mut ObjectAccess<'_, P>) {
         self.moving_secondaries().for_each(|secondary| tx.will_change_structure(secondary.meta()));
     }
 
@@ -281,20 +285,20 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
 
     pub(crate) fn defer_insert<A: Input<Value = K>, B: Input<Value = R>>(
         &self,
-        tx: &mut Tx<'_, P>,
+        tx: &mut Transaction<'_, P>,
         group: Option<u64>,
         key: A,
         row: B,
     ) -> Result<Deferred<bool>, Abort> {
-        self.enter_to_change(tx)?;
+        let tx = self.enter_to_change(tx)?;
         let table = NonNull::from(self);
-        let work = move |tx: &mut Tx<'_, P>, (key, row)| {
+        let work = move |tx: &mut ObjectAccess<'_, P>, (key, row)| {
             // SAFETY: the table is freed through the epoch.
             unsafe { table.as_ref() }.insert(tx, key, row)
         };
         let inputs = NewRow { key, row };
         let deferred = match group {
-            // SAFETY: the segment is the groups', both live in the table's shared state; the caller has entered.
+            // SAFETY: the segment is the groups', both are in the table's shared state; `tx` is of the table's operation.
             Some(group) if tx.defers() => unsafe {
                 let segment = self.groups.tail(group);
                 let deferred = tx.defer(&self.groups, segment, Access::Write, inputs, work)?;

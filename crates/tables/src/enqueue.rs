@@ -8,11 +8,9 @@ use crate::key::Key;
 use crate::storage::Shared;
 use foldhash::fast::FixedState;
 use hotrow_core::graph::By;
-use hotrow_core::{Abort, Deferred, Input, Protocol, Transaction, Value};
+use hotrow_core::{Abort, Deferred, Input, ObjectAccess, Protocol, Transaction, Value};
 use std::hash::BuildHasher;
 use std::ptr::NonNull;
-
-type Tx<'w, P> = Transaction<'w, P>;
 
 /// Message of a panic that cannot happen.
 pub(crate) const ONCE: &str = "an operation that would block has not used its closure";
@@ -23,33 +21,38 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         FixedState::default().hash_one((self.meta.number(), key))
     }
 
-    /// Enqueues work on rows of the table.
+    /// Enqueues work on rows of the table. `key` is that of the row, if it is known.
     ///
     /// # Safety
     ///
     /// `work` and its inputs may be used by any thread, as the result may.
     unsafe fn enqueue<I: Input, O: 'static>(
         &self,
-        tx: &mut Tx<'_, P>,
+        tx: &mut Transaction<'_, P>,
         by: By,
         key: Option<&K>,
         inputs: I,
-        mut work: impl FnMut(&Self, &mut Tx<'_, P>, I::Value) -> Result<O, Abort> + 'static,
+        mut work: impl FnMut(&Self, &mut ObjectAccess<'_, P>, I::Value) -> Result<O, Abort> + 'static,
     ) -> Result<Deferred<O>, Abort> {
-        tx.enter(&self.meta)?;
+        let tx = tx.enter(&self.meta)?;
         let table = NonNull::from(self);
         let hash = key.map(|key| self.hash_of(key));
         // SAFETY: the table is freed through the epoch, and the attempt is pinned. The caller promises the rest.
-        unsafe {
+        let enqueued = unsafe {
             tx.enqueue(&self.meta, by, hash, inputs, move |tx, inputs| work(table.as_ref(), tx, inputs))
+        };
+        if hash.is_none() {
+            // Later operations may be on the same key.
+            tx.keep_in_turn(&self.meta);
         }
+        enqueued
     }
 
     #[cold]
     #[inline(never)]
     pub(crate) fn enqueue_read<O: Send + Sync + 'static>(
         &self,
-        tx: &mut Tx<'_, P>,
+        tx: &mut Transaction<'_, P>,
         key: K,
         look: impl FnOnce(&R) -> O + Send + 'static,
     ) -> Result<Deferred<Option<O>>, Abort> {
@@ -72,7 +75,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     #[inline(never)]
     pub(crate) fn enqueue_update<I, O>(
         &self,
-        tx: &mut Tx<'_, P>,
+        tx: &mut Transaction<'_, P>,
         key: K,
         input: I,
         change: impl FnOnce(&mut R, I::Value) -> O + Send + 'static,
@@ -95,7 +98,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     #[inline(never)]
     pub(crate) fn enqueue_fold<A, B, I>(
         &self,
-        tx: &mut Tx<'_, P>,
+        tx: &mut Transaction<'_, P>,
         key: K,
         inputs: I,
         change: impl Fn(&mut A, &mut R, B) + Send + 'static,
@@ -123,26 +126,25 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     #[inline(never)]
     pub(crate) fn enqueue_insert<I: Input<Value = (K, R)> + Send>(
         &self,
-        tx: &mut Tx<'_, P>,
+        tx: &mut Transaction<'_, P>,
         key: Option<&K>,
         inputs: I,
     ) -> Result<Deferred<bool>, Abort> {
         // The keys that one transaction inserts are mostly neighbours. If several workers inserted them, their leaf
         // would move from one worker's cache to the next.
         // SAFETY: as in `enqueue_read`.
-        let inserted = unsafe {
+        unsafe {
             self.enqueue(tx, By::Owner, key, inputs, |table, tx, (key, row)| table.insert(tx, key, row))
-        };
-        if key.is_none() {
-            // Later operations may be on the same key.
-            tx.keep_in_turn(&self.meta);
         }
-        inserted
     }
 
     #[cold]
     #[inline(never)]
-    pub(crate) fn enqueue_delete(&self, tx: &mut Tx<'_, P>, key: K) -> Result<Deferred<bool>, Abort> {
+    pub(crate) fn enqueue_delete(
+        &self,
+        tx: &mut Transaction<'_, P>,
+        key: K,
+    ) -> Result<Deferred<bool>, Abort> {
         // SAFETY: as in `enqueue_read`.
         unsafe {
             self.enqueue(tx, By::Owner, Some(&key.clone()), (), move |table, tx, ()| table.delete(tx, &key))

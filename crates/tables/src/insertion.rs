@@ -5,15 +5,13 @@ use crate::key::{Key, put_name};
 use crate::operations::{Changes, RowView};
 use crate::record::{Record, State};
 use crate::storage::{Shared, tag};
-use hotrow_core::{Abort, Cell, ItemId, Pin, Protocol, Transaction, Value};
+use hotrow_core::{Abort, Cell, ItemId, ObjectAccess, Pin, Protocol, Transaction, Value};
 use std::ptr::NonNull;
-
-type Tx<'w, P> = Transaction<'w, P>;
 
 impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     /// True if the row was inserted, false if there is one with this key.
-    pub(crate) fn insert(&self, tx: &mut Tx<'_, P>, key: K, row: R) -> Result<bool, Abort> {
-        self.enter_to_write(tx)?;
+    pub(crate) fn insert(&self, tx: &mut Transaction<'_, P>, key: K, row: R) -> Result<bool, Abort> {
+        let tx = self.enter_to_write(tx)?;
         let fresh = Fresh::new(Record::boxed(tx.new_locked_header(), State::Reserved, key, row));
         loop {
             let record = fresh.0;
@@ -51,7 +49,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
                 }
                 Insertion::Exists(existing) => existing,
                 Insertion::Refused(node) => {
-                    // SAFETY: the node is this table's; the operation called `enter`.
+                    // SAFETY: the node is this table's; `tx` is of this table's operation.
                     unsafe { tx.lock_to_change(self, node) }?;
                     continue;
                 }
@@ -67,7 +65,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     /// Inserts under a key whose record has a pending write of this attempt.
     fn insert_again(
         &self,
-        tx: &mut Tx<'_, P>,
+        tx: &mut ObjectAccess<'_, P>,
         record: NonNull<Record<K, R, P>>,
         id: ItemId,
         row: &R,

@@ -5,13 +5,12 @@ use crate::key::{AsKey, Image, Key};
 use crate::record::{Pending, Record, Snapshot, State};
 use crate::storage::{Shared, tag};
 use hotrow_core::{
-    Abort, Cell, Columns, ItemId, Misuse, Observed, Protocol, ReadValue, StructureChange, Transaction, Value,
+    Abort, Cell, Columns, ItemId, Misuse, ObjectAccess, Observed, Protocol, ReadValue, StructureChange,
+    Transaction, Value,
 };
 use std::mem::MaybeUninit;
 use std::ops::Bound;
 use std::ptr::NonNull;
-
-type Tx<'w, P> = Transaction<'w, P>;
 
 /// A row as an attempt sees it.
 pub(crate) enum RowView<S> {
@@ -27,7 +26,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub(crate) fn read_record(
         &self,
-        tx: &mut Tx<'_, P>,
+        tx: &mut ObjectAccess<'_, P>,
         record: NonNull<Record<K, R, P>>,
     ) -> Result<RowView<Snapshot<R>>, Abort> {
         self.read_record_by(tx, record, Record::load, |snapshot| snapshot.state)
@@ -37,13 +36,13 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     #[cfg_attr(not(debug_assertions), inline(always))]
     fn read_record_by<S>(
         &self,
-        tx: &mut Tx<'_, P>,
+        tx: &mut ObjectAccess<'_, P>,
         record: NonNull<Record<K, R, P>>,
         mut load: impl FnMut(&Record<K, R, P>) -> S,
         state: impl Fn(&S) -> State,
     ) -> Result<RowView<S>, Abort> {
         // SAFETY: found in the index under the attempt's pinned epoch, so it is in memory until the attempt
-        // ends, and it is this table's; the operation called `enter`.
+        // ends, and it is this table's; `tx` is of this table's operation.
         let found = unsafe { tx.read(self, Record::address(record), || load(record.as_ref())) }?;
         Ok(match found {
             ReadValue::Own(id) => RowView::Own(id),
@@ -59,12 +58,12 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
 
     /// Removes a dead record from the index, for the attempt that deleted it and has not removed it yet.
     #[cold]
-    pub(crate) fn unlink_dead(&self, tx: &mut Tx<'_, P>, record: NonNull<Record<K, R, P>>) {
+    pub(crate) fn unlink_dead(&self, tx: &mut ObjectAccess<'_, P>, record: NonNull<Record<K, R, P>>) {
         let mut changes = Changes::default();
         self.remove_dead(record, tx.pin(), &mut |change| changes.add(change));
         // The removal changes nothing that a transaction can see, so an attempt that observed the node before may go
         // on.
-        // SAFETY: the nodes are this table's; the operation called `enter`.
+        // SAFETY: the nodes are this table's; `tx` is of this table's operation.
         changes.all().for_each(|change| unsafe { tx.follow(self, change) });
     }
 
@@ -72,7 +71,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub(crate) fn find(
         &self,
-        tx: &mut Tx<'_, P>,
+        tx: &mut ObjectAccess<'_, P>,
         key: &(impl AsKey<K> + ?Sized),
     ) -> Result<Option<NonNull<Record<K, R, P>>>, Abort> {
         loop {
@@ -80,7 +79,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
                 Lookup::Found(record) => return Ok(Some(record)),
                 Lookup::Absent(observed) if tx.is_recorded() => return self.find_recorded(tx, key, observed),
                 Lookup::Absent(observed) => {
-                    // SAFETY: the node is this table's; the operation called `enter`.
+                    // SAFETY: the node is this table's; `tx` is of this table's operation.
                     if unsafe { tx.observe(self, observed) }? {
                         self.keep_absence(tx, observed, key);
                         return Ok(None);
@@ -92,7 +91,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
 
     /// Makes the attempt's last observation, which was of a failed lookup, one of this key only.
     #[cfg_attr(not(debug_assertions), inline(always))]
-    fn keep_absence(&self, tx: &mut Tx<'_, P>, observed: Observed, key: &(impl AsKey<K> + ?Sized)) {
+    fn keep_absence(&self, tx: &mut ObjectAccess<'_, P>, observed: Observed, key: &(impl AsKey<K> + ?Sized)) {
         if self.index.is_ordered() {
             let bounds = (Bound::Included(key.to_image()), Bound::Included(key.to_image()));
             self.index.keep_part(tx, observed, bounds, Direction::Ascending, &[]);
@@ -101,7 +100,11 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
 
     /// Locks the bucket or leaf of a record that is to be removed, if the protocol locks ranges.
     #[inline]
-    fn lock_to_remove(&self, tx: &mut Tx<'_, P>, record: NonNull<Record<K, R, P>>) -> Result<(), Abort> {
+    fn lock_to_remove(
+        &self,
+        tx: &mut ObjectAccess<'_, P>,
+        record: NonNull<Record<K, R, P>>,
+    ) -> Result<(), Abort> {
         if P::LOCKS_RANGES {
             loop {
                 // SAFETY: found in the index under the attempt's pinned epoch.
@@ -109,7 +112,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
                 if tx.may_change(self, node) {
                     break;
                 }
-                // SAFETY: the node is this table's; the operation called `enter`.
+                // SAFETY: the node is this table's; `tx` is of this table's operation.
                 unsafe { tx.lock_to_change(self, node) }?;
             }
         }
@@ -121,13 +124,13 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     #[cold]
     fn find_recorded(
         &self,
-        tx: &mut Tx<'_, P>,
+        tx: &mut ObjectAccess<'_, P>,
         key: &(impl AsKey<K> + ?Sized),
         mut observed: Observed,
     ) -> Result<Option<NonNull<Record<K, R, P>>>, Abort> {
         loop {
             let name = |bytes: &mut Vec<u8>| K::Image::put_bytes(&key.to_image(), bytes);
-            // SAFETY: the node is this table's; the operation called `enter`.
+            // SAFETY: the node is this table's; `tx` is of this table's operation.
             if unsafe { tx.observe_absence(self, observed, &key, &name) }? {
                 self.keep_absence(tx, observed, key);
                 return Ok(None);
@@ -143,7 +146,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     #[inline]
     pub(crate) fn look_at_own<O>(
         &self,
-        tx: &mut Tx<'_, P>,
+        tx: &mut ObjectAccess<'_, P>,
         record: NonNull<Record<K, R, P>>,
         id: ItemId,
         look: impl FnOnce(&R) -> O,
@@ -160,11 +163,11 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub(crate) fn read<O>(
         &self,
-        tx: &mut Tx<'_, P>,
+        tx: &mut Transaction<'_, P>,
         key: &(impl AsKey<K> + ?Sized),
         look: impl FnOnce(&R) -> O,
     ) -> Result<Option<O>, Abort> {
-        tx.enter(&self.meta)?;
+        let tx = tx.enter(&self.meta)?;
         if self.immutable {
             return Ok(self.read_immutable(tx, key, look));
         }
@@ -184,11 +187,11 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub(crate) fn read_columns<C: Columns<R>>(
         &self,
-        tx: &mut Tx<'_, P>,
+        tx: &mut Transaction<'_, P>,
         key: &(impl AsKey<K> + ?Sized),
         columns: C,
     ) -> Result<Option<C::Values>, Abort> {
-        tx.enter(&self.meta)?;
+        let tx = tx.enter(&self.meta)?;
         if self.immutable {
             return Ok(self.read_immutable(tx, key, |row| columns.of(row)));
         }
@@ -212,7 +215,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     #[inline]
     fn read_immutable<O>(
         &self,
-        tx: &Tx<'_, P>,
+        tx: &ObjectAccess<'_, P>,
         key: &(impl AsKey<K> + ?Sized),
         look: impl FnOnce(&R) -> O,
     ) -> Option<O> {
@@ -224,30 +227,37 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     }
 
     #[inline]
-    pub(crate) fn enter_to_write(&self, tx: &mut Tx<'_, P>) -> Result<(), Abort> {
-        self.enter_to_change(tx)?;
-        tx.settle_object(&self.meta)
+    pub(crate) fn enter_to_write<'t, 'w>(
+        &self,
+        tx: &'t mut Transaction<'w, P>,
+    ) -> Result<&'t mut ObjectAccess<'w, P>, Abort> {
+        let tx = self.enter_to_change(tx)?;
+        tx.settle_object(&self.meta)?;
+        Ok(tx)
     }
 
     /// Enters for a change that runs now or is deferred.
     #[inline]
-    pub(crate) fn enter_to_change(&self, tx: &mut Tx<'_, P>) -> Result<(), Abort> {
-        tx.enter(&self.meta)?;
+    pub(crate) fn enter_to_change<'t, 'w>(
+        &self,
+        tx: &'t mut Transaction<'w, P>,
+    ) -> Result<&'t mut ObjectAccess<'w, P>, Abort> {
+        let tx = tx.enter(&self.meta)?;
         tx.may_write(&self.meta)?;
         if self.immutable {
             return Err(tx.misuse(Misuse::ImmutableTable { table: self.meta.name().to_owned() }));
         }
-        Ok(())
+        Ok(tx)
     }
 
     #[inline]
     pub(crate) fn update<O>(
         &self,
-        tx: &mut Tx<'_, P>,
+        tx: &mut Transaction<'_, P>,
         key: &(impl AsKey<K> + ?Sized),
         change: impl FnOnce(&mut R) -> O,
     ) -> Result<Option<O>, Abort> {
-        self.enter_to_write(tx)?;
+        let tx = self.enter_to_write(tx)?;
         let mut change = change;
         loop {
             let Some(record) = self.find(tx, key)? else { return Ok(None) };
@@ -264,7 +274,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub(crate) fn update_at<O, F: FnOnce(&mut R) -> O>(
         &self,
-        tx: &mut Tx<'_, P>,
+        tx: &mut ObjectAccess<'_, P>,
         record: NonNull<Record<K, R, P>>,
         change: F,
     ) -> Result<Result<Option<O>, F>, Abort> {
@@ -298,7 +308,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     #[cfg_attr(not(debug_assertions), inline(always))]
     fn change_pending<O>(
         &self,
-        tx: &mut Tx<'_, P>,
+        tx: &mut ObjectAccess<'_, P>,
         record: NonNull<Record<K, R, P>>,
         id: ItemId,
         change: impl FnOnce(&mut R) -> O,
@@ -318,7 +328,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     #[cfg_attr(not(debug_assertions), inline(always))]
     fn update_copy_at<O, F: FnOnce(&mut R) -> O>(
         &self,
-        tx: &mut Tx<'_, P>,
+        tx: &mut ObjectAccess<'_, P>,
         record: NonNull<Record<K, R, P>>,
         change: F,
     ) -> Result<Result<Option<O>, F>, Abort> {
@@ -353,7 +363,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     #[inline]
     fn update_own<O>(
         &self,
-        tx: &mut Tx<'_, P>,
+        tx: &mut ObjectAccess<'_, P>,
         record: NonNull<Record<K, R, P>>,
         id: ItemId,
         change: impl FnOnce(&mut R) -> O,
@@ -375,7 +385,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     /// Moves a changed row's entries in the secondary indexes.
     fn follow_change(
         &self,
-        tx: &mut Tx<'_, P>,
+        tx: &mut ObjectAccess<'_, P>,
         record: NonNull<Record<K, R, P>>,
         id: ItemId,
         before: &R,
@@ -395,7 +405,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     /// record. So other writers of the row are no conflict, but its deletion is one.
     pub(crate) fn replace(
         &self,
-        tx: &mut Tx<'_, P>,
+        tx: &mut Transaction<'_, P>,
         key: &(impl AsKey<K> + ?Sized),
         row: R,
     ) -> Result<bool, Abort> {
@@ -403,7 +413,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
             // Only the old row tells which entries must move.
             return Ok(self.update(tx, key, |old| *old = row)?.is_some());
         }
-        self.enter_to_write(tx)?;
+        let tx = self.enter_to_write(tx)?;
         loop {
             let Some(record) = self.find(tx, key)? else { return Ok(false) };
             // SAFETY: as in `read_record`.
@@ -432,7 +442,13 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     }
 
     /// Replaces a row that has a pending write of this attempt. False if that is a delete.
-    fn replace_own(&self, tx: &mut Tx<'_, P>, record: NonNull<Record<K, R, P>>, id: ItemId, row: R) -> bool {
+    fn replace_own(
+        &self,
+        tx: &mut ObjectAccess<'_, P>,
+        record: NonNull<Record<K, R, P>>,
+        id: ItemId,
+        row: R,
+    ) -> bool {
         match tx.tag(id) {
             // SAFETY: an update has a payload of this type.
             tag::UPDATE => *R::Cell::pending_mut(unsafe { tx.payload::<Pending<R>>(id) }) = row,
@@ -444,8 +460,12 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     }
 
     /// Deletes a row. True if there was one with this key.
-    pub(crate) fn delete(&self, tx: &mut Tx<'_, P>, key: &(impl AsKey<K> + ?Sized)) -> Result<bool, Abort> {
-        self.enter_to_write(tx)?;
+    pub(crate) fn delete(
+        &self,
+        tx: &mut Transaction<'_, P>,
+        key: &(impl AsKey<K> + ?Sized),
+    ) -> Result<bool, Abort> {
+        let tx = self.enter_to_write(tx)?;
         loop {
             let Some(record) = self.find(tx, key)? else { return Ok(false) };
             if let Some(deleted) = self.delete_at(tx, record)? {
@@ -462,7 +482,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     /// Deletes the row of a record. False if the attempt has deleted it already; `None` if the record is dead.
     pub(crate) fn delete_at(
         &self,
-        tx: &mut Tx<'_, P>,
+        tx: &mut ObjectAccess<'_, P>,
         record: NonNull<Record<K, R, P>>,
     ) -> Result<Option<bool>, Abort> {
         // Lock the range before the row. A scanner of the range may be waiting for the row, and must not wait for

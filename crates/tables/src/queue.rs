@@ -18,13 +18,11 @@ use crate::record::{Record, State};
 use crate::storage::{Shared, tag};
 use crate::table::Table;
 use crossbeam_utils::CachePadded;
-use hotrow_core::{Abort, Access, Deferred, Misuse, Protocol, Reason, Transaction, Value};
+use hotrow_core::{Abort, Access, Deferred, Misuse, ObjectAccess, Protocol, Reason, Transaction, Value};
 use hotrow_sync::OnceLock;
 use hotrow_sync::atomic::{AtomicU8, AtomicU64, Ordering, fence};
 use std::ops::{Bound, ControlFlow};
 use std::ptr::NonNull;
-
-type Tx<'w, P> = Transaction<'w, P>;
 
 /// The last key inserted into a group, of the groups that share a tail. Only an operation at its turn at the tail
 /// accesses it, so all accesses are relaxed: the tail's ticket lock (*line*) orders them.
@@ -77,7 +75,7 @@ pub(crate) type GroupOf<K> = Box<dyn Fn(&K) -> u64 + Send + Sync>;
 impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     /// Declares that a deletion that is not deferred will change a group.
     #[inline]
-    pub(crate) fn leave_queue(&self, tx: &mut Tx<'_, P>, key: &K) -> Result<(), Abort> {
+    pub(crate) fn leave_queue(&self, tx: &mut ObjectAccess<'_, P>, key: &K) -> Result<(), Abort> {
         match &self.group_of {
             Some(group_of) if P::DEFERS => self.change_groups(tx, [self.groups.head(group_of(key))]),
             _ => Ok(()),
@@ -89,7 +87,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     #[inline]
     pub(crate) fn enter_queue(
         &self,
-        tx: &mut Tx<'_, P>,
+        tx: &mut ObjectAccess<'_, P>,
         record: NonNull<Record<K, R, P>>,
     ) -> Result<(), Abort> {
         match &self.group_of {
@@ -100,7 +98,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
 
     fn enter_queue_by(
         &self,
-        tx: &mut Tx<'_, P>,
+        tx: &mut ObjectAccess<'_, P>,
         record: NonNull<Record<K, R, P>>,
         group_of: &GroupOf<K>,
     ) -> Result<(), Abort> {
@@ -120,7 +118,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     }
 
     /// True if a key follows all others of its group. The caller is at its turn at the group's tail.
-    fn comes_last(&self, tx: &Tx<'_, P>, key: &K, group: u64, group_of: &GroupOf<K>) -> bool {
+    fn comes_last(&self, tx: &ObjectAccess<'_, P>, key: &K, group: u64, group_of: &GroupOf<K>) -> bool {
         let last = self.last_keys.of(group);
         let comes_last =
             last.is_before(key, group, &self.groups) || !self.is_followed(tx, key, group, group_of);
@@ -131,7 +129,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     }
 
     /// True if there is a later key in the same group.
-    fn is_followed(&self, tx: &Tx<'_, P>, key: &K, group: u64, group_of: &GroupOf<K>) -> bool {
+    fn is_followed(&self, tx: &ObjectAccess<'_, P>, key: &K, group: u64, group_of: &GroupOf<K>) -> bool {
         let behind = Bound::Excluded(key.image());
         let Some(mut cursor) = self.index.cursor((behind, Bound::Unbounded), Direction::Ascending) else {
             return true;
@@ -148,11 +146,11 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     /// Lines up for groups at commit, by writes that change nothing.
     fn change_groups<const N: usize>(
         &self,
-        tx: &mut Tx<'_, P>,
+        tx: &mut ObjectAccess<'_, P>,
         segments: [NonNull<P::Header>; N],
     ) -> Result<(), Abort> {
         for segment in segments {
-            // SAFETY: the segment is the groups', both live in the table's shared state; the operation has entered.
+            // SAFETY: the segment is the groups', both are in the table's shared state; `tx` is of the table's operation.
             let (id, pending) = unsafe { tx.write::<Groups<P>>(&self.groups, segment) }?;
             tx.release_after_inserts(id);
             if !pending {
@@ -164,7 +162,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     }
 
     /// Takes the first row of a range at once: finds and deletes it.
-    fn take_first(&self, tx: &mut Tx<'_, P>, range: ImageRange<'_, K>) -> Result<Option<K>, Abort> {
+    fn take_first(&self, tx: &mut Transaction<'_, P>, range: ImageRange<'_, K>) -> Result<Option<K>, Abort> {
         let first = self.scan_for_first(tx, range)?;
         if let Some(key) = &first {
             self.delete(tx, key)?;
@@ -173,7 +171,11 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     }
 
     /// Finds the key of the first row of a range, and makes the attempt depend on it.
-    fn scan_for_first(&self, tx: &mut Tx<'_, P>, range: ImageRange<'_, K>) -> Result<Option<K>, Abort> {
+    fn scan_for_first(
+        &self,
+        tx: &mut Transaction<'_, P>,
+        range: ImageRange<'_, K>,
+    ) -> Result<Option<K>, Abort> {
         let mut first = None;
         self.scan_images(tx, range, Direction::Ascending, |key, _| {
             first = Some(key.clone());
@@ -186,7 +188,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     /// it scans.
     fn look_for_first(
         &self,
-        tx: &mut Tx<'_, P>,
+        tx: &mut ObjectAccess<'_, P>,
         range: ImageRange<'_, K>,
         at_tail: bool,
     ) -> Result<Option<K>, Abort> {
@@ -195,11 +197,11 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
 
     fn defer_take_first(
         &self,
-        tx: &mut Tx<'_, P>,
+        tx: &mut Transaction<'_, P>,
         group: u64,
         range: ImageRange<'_, K>,
     ) -> Result<Deferred<Option<K>>, Abort> {
-        self.enter_to_change(tx)?;
+        let tx = self.enter_to_change(tx)?;
         if self.index.cursor(range.clone(), Direction::Ascending).is_none() {
             let table = self.meta.name();
             return Err(tx.misuse(Misuse::Unsupported(format!("table {table} is unordered: no first row"))));
@@ -219,9 +221,9 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         let this = NonNull::from(self);
         // SAFETY: the table is freed through the epoch, and recorded intentions run before the attempt ends.
         let table = move || unsafe { this.as_ref() };
-        // SAFETY: the segment is the groups', which live in the table's shared state; the operation has entered.
+        // SAFETY: the segment is the groups', which are in the table's shared state; `tx` is of the table's operation.
         let at_head = unsafe {
-            let look = move |tx: &mut Tx<'_, P>, ()| table().look_for_first(tx, range, false);
+            let look = move |tx: &mut ObjectAccess<'_, P>, ()| table().look_for_first(tx, range, false);
             tx.defer(&self.groups, head, Access::Write, (), look)
         }?;
         let found = tx.defer_late(
@@ -232,7 +234,8 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
                 Some(_) => Ok(tx.known(first)),
                 // SAFETY: as above.
                 None => unsafe {
-                    let look = move |tx: &mut Tx<'_, P>, ()| table().look_for_first(tx, range_again, true);
+                    let look =
+                        move |tx: &mut ObjectAccess<'_, P>, ()| table().look_for_first(tx, range_again, true);
                     tx.defer(&table().groups, tail, Access::Read, (), look)
                 },
             },
@@ -249,7 +252,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     /// before it in line has already deleted or inserted its rows.
     fn find_first(
         &self,
-        tx: &mut Tx<'_, P>,
+        tx: &mut ObjectAccess<'_, P>,
         range: ImageRange<'_, K>,
         at_tail: bool,
     ) -> Result<Option<K>, Abort> {
@@ -279,7 +282,11 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
 
     /// Finds the key of the first present row of a range. The flag is true if absent rows or whole leaves were passed
     /// before it.
-    fn first_present<'t>(&'t self, tx: &Tx<'_, P>, range: ImageRange<'_, K>) -> Option<(&'t K, bool)> {
+    fn first_present<'t>(
+        &'t self,
+        tx: &ObjectAccess<'_, P>,
+        range: ImageRange<'_, K>,
+    ) -> Option<(&'t K, bool)> {
         let mut cursor = self.index.cursor(range, Direction::Ascending)?;
         let mut has_passed = false;
         while let Some(leaf) = cursor.next(tx.pin().guard()) {

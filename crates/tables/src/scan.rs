@@ -5,21 +5,20 @@ use crate::key::{Image, ImageOf, ImageRange, Key};
 use crate::operations::RowView;
 use crate::record::Record;
 use crate::storage::Shared;
-use hotrow_core::{Abort, Misuse, Protocol, Transaction, Value};
+use hotrow_core::{Abort, Misuse, ObjectAccess, Protocol, Transaction, Value};
 use std::ops::{Bound, ControlFlow};
-
-type Tx<'w, P> = Transaction<'w, P>;
 
 impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     /// Visits the rows of a range, including the attempt's own changes, until the visitor breaks.
     #[inline]
     pub(crate) fn scan_images(
         &self,
-        tx: &mut Tx<'_, P>,
+        tx: &mut Transaction<'_, P>,
         range: ImageRange<'_, K>,
         direction: Direction,
         visit: impl FnMut(&K, &R) -> ControlFlow<()>,
     ) -> Result<(), Abort> {
+        let tx = tx.enter(&self.meta)?;
         if tx.is_recorded() && !self.immutable {
             self.scan_recorded(tx, range, direction, visit)
         } else {
@@ -34,7 +33,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     #[cold]
     fn scan_recorded(
         &self,
-        tx: &mut Tx<'_, P>,
+        tx: &mut ObjectAccess<'_, P>,
         range: ImageRange<'_, K>,
         direction: Direction,
         mut visit: impl FnMut(&K, &R) -> ControlFlow<()>,
@@ -46,7 +45,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     #[inline(never)]
     pub(crate) fn scan_by(
         &self,
-        tx: &mut Tx<'_, P>,
+        tx: &mut ObjectAccess<'_, P>,
         range: ImageRange<'_, K>,
         direction: Direction,
         visit: &mut dyn FnMut(&K, &R) -> ControlFlow<()>,
@@ -79,7 +78,12 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     }
 
     /// Records that a scan that began at `from` has covered a range.
-    pub(crate) fn record_covered(&self, tx: &mut Tx<'_, P>, (low, high): ImageRange<'_, K>, from: u64) {
+    pub(crate) fn record_covered(
+        &self,
+        tx: &mut ObjectAccess<'_, P>,
+        (low, high): ImageRange<'_, K>,
+        from: u64,
+    ) {
         let bytes = |bound: Bound<ImageOf<'_, K>>| {
             bound.map(|image| {
                 let mut bytes = Vec::new();
@@ -95,12 +99,11 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     #[cfg_attr(not(debug_assertions), inline(always))]
     fn scan_leaves(
         &self,
-        tx: &mut Tx<'_, P>,
+        tx: &mut ObjectAccess<'_, P>,
         range: ImageRange<'_, K>,
         direction: Direction,
         mut visit: impl FnMut(&K, &R) -> ControlFlow<()>,
     ) -> Result<(), Abort> {
-        tx.enter(&self.meta)?;
         tx.settle_object(&self.meta)?;
         let Some(mut cursor) = self.index.cursor(range, direction) else {
             let table = self.meta.name();

@@ -29,8 +29,8 @@ use crate::secondary::MaintainedIndex;
 use foldhash::fast::FixedState;
 use hotrow_core::history::WriteKind;
 use hotrow_core::{
-    Cell, EngineId, Item, Object, ObjectMeta, Observed, Pin, Protocol, SavedWrite, Saver, StructureChange,
-    StructureVersion, Transaction, Value, contained,
+    Cell, EngineId, Item, Object, ObjectAccess, ObjectMeta, Observed, Pin, Protocol, SavedWrite, Saver,
+    StructureChange, StructureVersion, Value, contained,
 };
 use std::hash::BuildHasher;
 use std::marker::PhantomData;
@@ -169,7 +169,7 @@ impl<K: Key, R: Value, P: Protocol> Index<K, R, P> {
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub(crate) fn keep_part(
         &self,
-        tx: &mut Transaction<'_, P>,
+        tx: &mut ObjectAccess<'_, P>,
         observed: Observed,
         (low, high): ImageRange<'_, K>,
         direction: Direction,
@@ -359,7 +359,7 @@ impl<K: Key, R: Value, P: Protocol> Drop for Shared<K, R, P> {
 }
 
 // SAFETY: all items of a table are for its records, with payloads of type `Pending<R>` or none, as the tags
-// say; records and the shared state are freed through the epoch only; operations call `enter`.
+// say; records and the shared state are freed through the epoch only; operations enter with `meta`.
 unsafe impl<K: Key, R: Value, P: Protocol> Object<P> for Shared<K, R, P> {
     fn meta(&self) -> &ObjectMeta {
         &self.meta

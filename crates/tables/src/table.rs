@@ -7,7 +7,8 @@ use crate::record::Record;
 use crate::secondary::{MaintainedIndex, SecondaryIndex};
 use crate::storage::{Index, KeyIndex, Shared};
 use hotrow_core::{
-    Abort, Columns, Deferred, Engine, EpochBox, Error, Input, Pin, Protocol, Transaction, Value, Walk, Worker,
+    Abort, Columns, ContextAccess, Deferred, Engine, EpochBox, Error, Input, ObjectAccess, Pin, Protocol,
+    Transaction, Value, Walk, Worker,
 };
 use hotrow_sync::Arc;
 use std::fmt;
@@ -218,7 +219,7 @@ impl<K: Key, R: Value, P: Protocol> Table<K, R, P> {
         &self,
         tx: &mut Transaction<'_, P>,
         keys: I,
-        record: impl FnOnce(&Shared<K, R, P>, &mut Transaction<'_, P>, I::Value) -> Result<Deferred<O>, Abort>
+        record: impl FnOnce(&Shared<K, R, P>, &mut ObjectAccess<'_, P>, I::Value) -> Result<Deferred<O>, Abort>
         + 'static,
     ) -> Result<Deferred<O>, Abort> {
         self.shared.when_known(tx, keys, record)
@@ -396,10 +397,15 @@ impl<K: Key, R: Value, P: Protocol> Table<K, R, P> {
     ) -> Result<Vec<(K, R)>, Abort> {
         let mut rows = Vec::new();
         if limit > 0 {
-            self.shared.scan_by(tx, range.images(), direction, &mut |key, row| {
-                rows.push((key.clone(), row.clone()));
-                if rows.len() < limit { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
-            })?;
+            self.shared.scan_by(
+                tx.enter(&self.shared.meta)?,
+                range.images(),
+                direction,
+                &mut |key, row| {
+                    rows.push((key.clone(), row.clone()));
+                    if rows.len() < limit { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+                },
+            )?;
         }
         Ok(rows)
     }

@@ -31,7 +31,7 @@ impl<P: Protocol> Watch<P> {
 
     /// From now on each check of the attempt is counted.
     fn watch(&self, tx: &mut Transaction<'_, P>) -> Result<(), Abort> {
-        tx.enter(&self.0.meta)?;
+        let tx = tx.enter(&self.0.meta)?;
         // SAFETY: the segment is the watch's, which lives in an `EpochBox`; `enter` was called. The predicate needs no
         // payload.
         unsafe {

@@ -3,7 +3,7 @@
 use crate::abort::Reason;
 use crate::counter::Counter;
 use crate::protocol::Protocol;
-use crate::transaction::Transaction;
+use crate::transaction::ObjectAccess;
 
 /// Counters of attempts that were *tame* (drp §4): when their commit began, deferred operations were waiting for it, and
 /// nothing had been read. They never abort for a conflict over a value.
@@ -21,7 +21,7 @@ impl Counter {
 /// The counters of deferred operations.
 pub(crate) const COUNTERS: &[Counter] = &[Counter::TAME_COMMITS, Counter::TAME_ABORTS];
 
-impl<P: Protocol> Transaction<'_, P> {
+impl<P: Protocol> ObjectAccess<'_, P> {
     /// Counts a commit, if the attempt was tame.
     #[inline(always)]
     pub(crate) fn count_tame_commit(&self) {

@@ -13,7 +13,7 @@ use crate::deferred::Deferral as _;
 use crate::object::ObjectMeta;
 use crate::operations::{Deferred, Input, Results};
 use crate::protocol::Protocol;
-use crate::transaction::Transaction;
+use crate::transaction::ObjectAccess;
 
 /// The result of an operation that another one has recorded.
 struct Inner<O>(Deferred<Deferred<O>>);
@@ -35,7 +35,7 @@ impl<O: Clone + 'static> Input for Inner<O> {
     }
 }
 
-impl<P: Protocol> Transaction<'_, P> {
+impl<P: Protocol> ObjectAccess<'_, P> {
     /// Defers an operation until its inputs are known, and records it then. Records it at once if the protocol defers
     /// nothing.
     ///
@@ -45,15 +45,15 @@ impl<P: Protocol> Transaction<'_, P> {
     ///
     /// # Errors
     ///
-    /// As [`compute`](Self::compute).
+    /// As [`compute`](crate::Transaction::compute).
     pub fn defer_late<I: Input, O: Clone + 'static>(
         &mut self,
         meta: &ObjectMeta,
         rank: u64,
         inputs: I,
-        record: impl FnOnce(&mut Transaction<'_, P>, I::Value) -> Result<Deferred<O>, Abort> + 'static,
+        record: impl FnOnce(&mut ObjectAccess<'_, P>, I::Value) -> Result<Deferred<O>, Abort> + 'static,
     ) -> Result<Deferred<O>, Abort> {
-        let record = |tx: &mut Transaction<'_, P>, values| {
+        let record = |tx: &mut ObjectAccess<'_, P>, values| {
             let deferred = record(tx, values)?;
             // Otherwise its value would never be known.
             tx.own(deferred)?;
@@ -78,7 +78,7 @@ impl<P: Protocol> Transaction<'_, P> {
     ///
     /// # Errors
     ///
-    /// As [`compute`](Self::compute).
+    /// As [`compute`](crate::Transaction::compute).
     pub fn do_at_once<R>(&mut self, work: impl FnOnce(&mut Self) -> Result<R, Abort>) -> Result<R, Abort> {
         self.catching(work)
     }

@@ -14,7 +14,7 @@
 //! - An intention runs at most once in an attempt, after those whose results it needs.
 //! - Operations on one key take effect in the order in which they were recorded, whatever they wait for (`order.rs`).
 //!   Others run in any order.
-//! - An operation whose segment is found by earlier ones is recorded [late](crate::Transaction::defer_late): the
+//! - An operation whose segment is found by earlier ones is recorded [late](crate::ObjectAccess::defer_late): the
 //!   attempt lines up in stages.
 //! - All operations recorded so far run at once on [`Transaction::force`](crate::Transaction::force), on an operation
 //!   that is not deferred on a segment with intentions, and on one that looks at an index that an intention will add

@@ -8,7 +8,7 @@
 //!    is joined: F has no turn before that.
 //! 2. *E finds its segment only when it runs* (an insertion), *F is recorded for the segment or is late.* This does not
 //!    happen: E is going to change the index, so the operation that records F makes E run first
-//!    ([`settle_structure`](Transaction::settle_structure)).
+//!    ([`settle_structure`](ObjectAccess::settle_structure)).
 //! 3. *F has no queue that could keep it back*: it finds its segment, or makes it, when it runs, or it works on a
 //!    segment that the attempt has made. It waits for each operation on the same object that was recorded earlier and
 //!    has not run, unless both keys are known and differ. The key of a late one is not known before that has found its
@@ -26,9 +26,9 @@ use super::intention::{Intention, Intentions, NO_OBJECT};
 use crate::item::{Flags, Item};
 use crate::object::ObjectMeta;
 use crate::protocol::Protocol;
-use crate::transaction::Transaction;
+use crate::transaction::ObjectAccess;
 
-impl<P: Protocol> Transaction<'_, P> {
+impl<P: Protocol> ObjectAccess<'_, P> {
     /// Notes that the last recorded intention finds its segment of this object, or makes it, only when it runs, and may
     /// change the object's index. It runs after all operations on this object that were recorded earlier, except those
     /// whose [keys](crate::Input::key_hash) are known to differ from its own.

@@ -9,7 +9,7 @@ use crate::item::{Flags, ItemId};
 use crate::object::Object;
 use crate::operations::{Deferred, Input, Once};
 use crate::protocol::{ConflictCause, Protocol};
-use crate::transaction::Transaction;
+use crate::transaction::{ObjectAccess, Transaction};
 use hotrow_sync::prefetch::prefetch;
 use std::ptr::NonNull;
 
@@ -25,7 +25,7 @@ impl<P: Protocol> Transaction<'_, P> {
         inputs: I,
         compute: impl FnOnce(I::Value) -> O + 'static,
     ) -> Result<Deferred<O>, Abort> {
-        self.record(None, inputs, move |_, values| Ok(compute(values)))
+        self.0.record(None, inputs, move |_, values| Ok(compute(values)))
     }
 
     /// Rolls back unless the condition holds. It is tested before the transaction has any effect.
@@ -34,10 +34,13 @@ impl<P: Protocol> Transaction<'_, P> {
     ///
     /// As [`compute`](Self::compute), and a rollback if the condition is known not to hold.
     pub fn require<I: Input<Value = bool>>(&mut self, condition: I) -> Result<(), Abort> {
-        self.record(None, condition, |_, holds| if holds { Ok(()) } else { Err(Abort::rollback()) })?;
+        let test = |holds| if holds { Ok(()) } else { Err(Abort::rollback()) };
+        self.0.record(None, condition, move |_, holds| test(holds))?;
         Ok(())
     }
+}
 
+impl<P: Protocol> ObjectAccess<'_, P> {
     /// Records work on a segment, or runs it at once if the protocol defers nothing.
     ///
     /// The work does the same as the operation that is not deferred. It touches no other segment than this one and
@@ -45,7 +48,7 @@ impl<P: Protocol> Transaction<'_, P> {
     ///
     /// # Errors
     ///
-    /// As [`compute`](Self::compute).
+    /// As [`compute`](Transaction::compute).
     ///
     /// # Safety
     ///
@@ -58,7 +61,7 @@ impl<P: Protocol> Transaction<'_, P> {
         segment: NonNull<P::Header>,
         access: Access,
         inputs: I,
-        work: impl FnOnce(&mut Transaction<'_, P>, I::Value) -> Result<O, Abort> + 'static,
+        work: impl FnOnce(&mut ObjectAccess<'_, P>, I::Value) -> Result<O, Abort> + 'static,
     ) -> Result<Deferred<O>, Abort> {
         if !self.defers() {
             return self.record(None, inputs, work);
@@ -97,12 +100,12 @@ impl<P: Protocol> Transaction<'_, P> {
     ///
     /// # Errors
     ///
-    /// As [`compute`](Self::compute).
+    /// As [`compute`](Transaction::compute).
     #[inline]
     pub fn intend<I: Input, O: 'static>(
         &mut self,
         inputs: I,
-        work: impl FnOnce(&mut Transaction<'_, P>, I::Value) -> Result<O, Abort> + 'static,
+        work: impl FnOnce(&mut ObjectAccess<'_, P>, I::Value) -> Result<O, Abort> + 'static,
     ) -> Result<Deferred<O>, Abort> {
         self.record(None, inputs, work)
     }
@@ -115,7 +118,7 @@ impl<P: Protocol> Transaction<'_, P> {
         work: W,
     ) -> Result<Deferred<O>, Abort>
     where
-        W: FnOnce(&mut Transaction<'_, P>, I::Value) -> Result<O, Abort> + 'static,
+        W: FnOnce(&mut ObjectAccess<'_, P>, I::Value) -> Result<O, Abort> + 'static,
     {
         let (intention, deferred) = self.intention(item, inputs, work)?;
         if self.defers() {
@@ -167,7 +170,7 @@ impl<P: Protocol> Transaction<'_, P> {
         work: W,
     ) -> Result<(Intention<P>, Deferred<O>), Abort>
     where
-        W: FnOnce(&mut Transaction<'_, P>, I::Value) -> Result<O, Abort> + 'static,
+        W: FnOnce(&mut ObjectAccess<'_, P>, I::Value) -> Result<O, Abort> + 'static,
     {
         let was_ready = inputs.is_known(&self.attempt.operations.results);
         let (operation, deferred) = self.operation(inputs, Once(work))?;

@@ -6,7 +6,7 @@ use crate::deferred::Deferral as _;
 use crate::item::{Flags, ItemId};
 use crate::object::ObjectMeta;
 use crate::protocol::{ConflictCause, Protocol};
-use crate::transaction::Transaction;
+use crate::transaction::{ObjectAccess, Transaction};
 use crate::users_code::panic_message;
 use crate::worker;
 use hotrow_sync::thread::label;
@@ -63,12 +63,21 @@ impl Execution {
 }
 
 impl<P: Protocol> Transaction<'_, P> {
+    /// True if deferred operations wait for the commit. Otherwise they run at once.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    pub fn defers(&self) -> bool {
+        let Self(access) = self;
+        P::DEFERS && !access.attempt.operations.run_at_once && access.execution.phase != Phase::Settling
+    }
+}
+
+impl<P: Protocol> ObjectAccess<'_, P> {
     /// Runs all intentions that have been recorded and have not run yet. A datatype calls it before an operation that
     /// could see their effect.
     ///
     /// # Errors
     ///
-    /// As [`compute`](Self::compute).
+    /// As [`compute`](crate::Transaction::compute).
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn settle(&mut self) -> Result<(), Abort> {
         if !P::DEFERS || self.execution.phase != Phase::Body || !self.attempt.intentions.are_waiting() {
@@ -82,7 +91,7 @@ impl<P: Protocol> Transaction<'_, P> {
     ///
     /// # Errors
     ///
-    /// As [`compute`](Self::compute).
+    /// As [`compute`](crate::Transaction::compute).
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn settle_structure(&mut self, meta: &ObjectMeta) -> Result<(), Abort> {
         if P::DEFERS && self.attempt.intentions.restructured.contains(&meta.number()) {
@@ -97,7 +106,7 @@ impl<P: Protocol> Transaction<'_, P> {
     ///
     /// # Errors
     ///
-    /// As [`compute`](Self::compute).
+    /// As [`compute`](crate::Transaction::compute).
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn settle_object(&mut self, meta: &ObjectMeta) -> Result<(), Abort> {
         let is_named = |numbers: &[u32]| numbers.contains(&meta.number());
@@ -150,12 +159,6 @@ impl<P: Protocol> Transaction<'_, P> {
         self.execution.running = None;
         self.attempt.intentions.leave_structures();
         result
-    }
-
-    /// True if deferred operations wait for the commit.
-    #[cfg_attr(not(debug_assertions), inline(always))]
-    pub fn defers(&self) -> bool {
-        P::DEFERS && !self.attempt.operations.run_at_once && self.execution.phase != Phase::Settling
     }
 
     /// The place of the running operation in the attempt's program: places ascend in the program, and an intention has

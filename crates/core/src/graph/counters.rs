@@ -2,7 +2,7 @@
 
 use crate::counter::Counter;
 use crate::protocol::Protocol;
-use crate::transaction::Transaction;
+use crate::transaction::ObjectAccess;
 
 /// Counters of operations on rows that were enqueued for others to steal (stealdb §4), in attempts that committed or not.
 /// One operation of several is timed, waits for locks included.
@@ -37,7 +37,7 @@ pub(crate) const COUNTERS: &[Counter] = &[
     Counter::STOLEN_MEAN_US,
 ];
 
-impl<P: Protocol> Transaction<'_, P> {
+impl<P: Protocol> ObjectAccess<'_, P> {
     /// Counts an enqueued operation that has run, and its duration, if it was timed.
     pub(crate) fn count_operation(&self, stolen: bool, took_ns: Option<u64>) {
         let (operations, mean) = if stolen {

@@ -10,7 +10,7 @@ use crate::graph::Stealing as _;
 use crate::object::ObjectMeta;
 use crate::operations::{Again, Deferred, Input, Once, Operation, Results, Work};
 use crate::protocol::Protocol;
-use crate::transaction::Transaction;
+use crate::transaction::ObjectAccess;
 
 /// An operation or a computation that is not on the board.
 pub(super) struct Own<P: Protocol> {
@@ -172,7 +172,7 @@ impl<P: Protocol> EnqueuedOperations<P> {
     }
 }
 
-impl<P: Protocol> Transaction<'_, P> {
+impl<P: Protocol> ObjectAccess<'_, P> {
     /// True if operations are enqueued for waiting workers to steal, instead of being run at once. That begins when an
     /// operation would have blocked, or when a worker waits for the transaction.
     #[cfg_attr(not(debug_assertions), inline(always))]
@@ -238,7 +238,7 @@ impl<P: Protocol> Transaction<'_, P> {
         work: W,
     ) -> Result<Deferred<O>, Abort>
     where
-        W: FnMut(&mut Transaction<'_, P>, I::Value) -> Result<O, Abort> + 'static,
+        W: FnMut(&mut ObjectAccess<'_, P>, I::Value) -> Result<O, Abort> + 'static,
     {
         if by == By::Anybody && self.attempt.graph.count + self.attempt.graph.own.len() >= OPERATIONS_MAX {
             // The owner's own operations may all have to go on the board with it. Not after the key has been noted: the
@@ -274,7 +274,7 @@ impl<P: Protocol> Transaction<'_, P> {
         compute: impl FnOnce(I::Value) -> Result<O, Abort> + 'static,
     ) -> Result<Deferred<O>, Abort> {
         // A computation does not block.
-        let work = Once(move |_: &mut Transaction<'_, P>, value| compute(value));
+        let work = Once(move |_: &mut ObjectAccess<'_, P>, value| compute(value));
         self.enqueue_operation(false, false, inputs, work)
     }
 

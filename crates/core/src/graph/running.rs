@@ -8,7 +8,7 @@ use crate::abort::{Abort, Reason};
 use crate::graph::Stealing as _;
 use crate::item::ItemId;
 use crate::protocol::{ConflictCause, Protocol};
-use crate::transaction::{Stop, Transaction};
+use crate::transaction::{ObjectAccess, Stop};
 use crate::users_code::panic_message;
 use hotrow_sync::clock;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -133,7 +133,7 @@ impl<P: Protocol> Drop for ClaimGuard<'_, P> {
     }
 }
 
-impl<P: Protocol> Transaction<'_, P> {
+impl<P: Protocol> ObjectAccess<'_, P> {
     /// Runs all enqueued operations, with the help of workers that wait for the transaction.
     ///
     /// # Errors

@@ -9,7 +9,7 @@ use crate::item::{Flags, Item, ItemId};
 use crate::pin::Pin;
 use crate::profile::Isolation;
 use crate::protocol::{ConflictCause, Protocol};
-use crate::transaction::{Stop, Transaction};
+use crate::transaction::{ObjectAccess, Stop};
 use crate::users_code::{contained, panic_message};
 use crate::worker;
 use hotrow_sync::memory;
@@ -64,7 +64,7 @@ impl<P: Protocol> StolenWork<P> {
         }
         attempt.begin_stolen_work(stealing, owner);
         // Never dropped: that would end the attempt. Its own parts are taken out below.
-        let mut tx = ManuallyDrop::new(Transaction::of_stolen_work(protocol, owner.engine, attempt, slot));
+        let mut tx = ManuallyDrop::new(ObjectAccess::of_stolen_work(protocol, owner.engine, attempt, slot));
         // SAFETY: the caller's promise: the owner's attempt is in progress, and the operation is the caller's.
         let run = || unsafe { plan.operation.run(owner.results, &mut tx) };
         // The thief's own body has made no such error.

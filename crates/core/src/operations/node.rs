@@ -3,7 +3,7 @@
 use super::{Input, Results};
 use crate::abort::{Abort, Misuse};
 use crate::protocol::Protocol;
-use crate::transaction::Transaction;
+use crate::transaction::ObjectAccess;
 use std::marker::PhantomData;
 use std::ptr::NonNull;
 
@@ -26,7 +26,7 @@ impl<P: Protocol> Copy for Operation<P> {}
 
 /// The functions of one type of node.
 struct Functions<P: Protocol> {
-    run: unsafe fn(*mut u8, NonNull<Results>, &mut Transaction<'_, P>) -> Result<(), Abort>,
+    run: unsafe fn(*mut u8, NonNull<Results>, &mut ObjectAccess<'_, P>) -> Result<(), Abort>,
     is_ready: unsafe fn(*const u8, &Results) -> bool,
     key_hash: unsafe fn(*const u8, &Results) -> Option<u64>,
     each_input: unsafe fn(*const u8, &mut dyn FnMut(u32)),
@@ -38,7 +38,7 @@ pub(crate) trait Work<P: Protocol, V>: Sized {
     type Output;
 
     /// Does the work. Also returns the work itself if it may be done again.
-    fn run(self, tx: &mut Transaction<'_, P>, inputs: V) -> (Result<Self::Output, Abort>, Option<Self>);
+    fn run(self, tx: &mut ObjectAccess<'_, P>, inputs: V) -> (Result<Self::Output, Abort>, Option<Self>);
 }
 
 /// Work that is done once.
@@ -46,12 +46,12 @@ pub(crate) struct Once<W>(pub(crate) W);
 
 impl<P: Protocol, V, O, W> Work<P, V> for Once<W>
 where
-    W: FnOnce(&mut Transaction<'_, P>, V) -> Result<O, Abort>,
+    W: FnOnce(&mut ObjectAccess<'_, P>, V) -> Result<O, Abort>,
 {
     type Output = O;
 
     #[inline(always)]
-    fn run(self, tx: &mut Transaction<'_, P>, inputs: V) -> (Result<O, Abort>, Option<Self>) {
+    fn run(self, tx: &mut ObjectAccess<'_, P>, inputs: V) -> (Result<O, Abort>, Option<Self>) {
         ((self.0)(tx, inputs), None)
     }
 }
@@ -61,12 +61,12 @@ pub(crate) struct Again<W>(pub(crate) W);
 
 impl<P: Protocol, V, O, W> Work<P, V> for Again<W>
 where
-    W: FnMut(&mut Transaction<'_, P>, V) -> Result<O, Abort>,
+    W: FnMut(&mut ObjectAccess<'_, P>, V) -> Result<O, Abort>,
 {
     type Output = O;
 
     #[inline(always)]
-    fn run(mut self, tx: &mut Transaction<'_, P>, inputs: V) -> (Result<O, Abort>, Option<Self>) {
+    fn run(mut self, tx: &mut ObjectAccess<'_, P>, inputs: V) -> (Result<O, Abort>, Option<Self>) {
         ((self.0)(tx, inputs), Some(self))
     }
 }
@@ -101,7 +101,7 @@ impl<W, I: Input, O> Node<W, I, O> {
     unsafe fn run<P: Protocol>(
         node: *mut u8,
         results: NonNull<Results>,
-        tx: &mut Transaction<'_, P>,
+        tx: &mut ObjectAccess<'_, P>,
     ) -> Result<(), Abort>
     where
         W: Work<P, I::Value, Output = O>,
@@ -191,7 +191,7 @@ impl<P: Protocol> Operation<P> {
     pub(crate) unsafe fn run(
         &self,
         results: NonNull<Results>,
-        tx: &mut Transaction<'_, P>,
+        tx: &mut ObjectAccess<'_, P>,
     ) -> Result<(), Abort> {
         // SAFETY: the caller's promise; `of` brought node and functions together.
         unsafe { (self.functions.run)(self.node, results, tx) }

@@ -4,13 +4,13 @@ use super::node::Node;
 use super::{Deferred, Input, Operation, Work};
 use crate::abort::{Abort, Misuse};
 use crate::protocol::Protocol;
-use crate::transaction::Transaction;
+use crate::transaction::{ObjectAccess, Transaction};
 
 impl<P: Protocol> Transaction<'_, P> {
     /// Makes a deferred value of one that is known now.
     pub fn known<T: 'static>(&mut self, value: T) -> Deferred<T> {
-        let node = self.attempt.allocate(Some(value)).cast::<Option<T>>();
-        let operations = &mut self.attempt.operations;
+        let node = self.0.attempt.allocate(Some(value)).cast::<Option<T>>();
+        let operations = &mut self.0.attempt.operations;
         // SAFETY: allocated just now, and nobody else drops it; it stays in place until the arena is reset, after
         // the results have been cleared.
         unsafe {
@@ -26,21 +26,24 @@ impl<P: Protocol> Transaction<'_, P> {
     ///
     /// As [`compute`](Self::compute); [`Misuse::ForeignDeferred`] for a value of another attempt.
     pub fn force<T: Clone + 'static>(&mut self, deferred: Deferred<T>) -> Result<T, Abort> {
-        if self.is_stopped() {
+        let access = &mut self.0;
+        if access.is_stopped() {
             return Err(Abort::INTERNAL);
         }
-        self.own(deferred)?;
-        if self.attempt.operations.results.get(&deferred).is_none() {
-            self.settle()?;
-            self.run_graph()?;
+        access.own(deferred)?;
+        if access.attempt.operations.results.get(&deferred).is_none() {
+            access.settle()?;
+            access.run_graph()?;
         }
-        match self.attempt.operations.results.get(&deferred) {
+        match access.attempt.operations.results.get(&deferred) {
             Some(value) => Ok(value.clone()),
             // An operation has forced it that runs before the one whose result it is.
-            None => Err(self.misuse(Misuse::UnknownInput)),
+            None => Err(access.misuse(Misuse::UnknownInput)),
         }
     }
+}
 
+impl<P: Protocol> ObjectAccess<'_, P> {
     /// Returns the value of an input, if it is known.
     pub fn value_of<I: Input>(&self, input: &I) -> Option<I::Value> {
         input.get(&self.attempt.operations.results)

@@ -1,6 +1,6 @@
 //! The end of an attempt: the two halves of its commit, or its rollback.
 
-use super::{AttemptOutcome, Stop, Transaction, WORK_COMMIT};
+use super::{AttemptOutcome, ObjectAccess, Stop, WORK_COMMIT};
 use crate::attempt::Attempt;
 use crate::commit::Prepared;
 use crate::history::Ended;
@@ -8,7 +8,7 @@ use crate::protocol::Protocol;
 use crate::users_code::Panics;
 use hotrow_sync::thread::{label, work};
 
-impl<P: Protocol> Transaction<'_, P> {
+impl<P: Protocol> ObjectAccess<'_, P> {
     /// Tries to commit, and rolls back if it cannot.
     pub(crate) fn commit(mut self) -> AttemptOutcome {
         if !self.commit_until_closed() {
@@ -144,7 +144,7 @@ impl<P: Protocol> Transaction<'_, P> {
     }
 }
 
-impl<P: Protocol> Drop for Transaction<'_, P> {
+impl<P: Protocol> Drop for ObjectAccess<'_, P> {
     /// Rolls back an attempt that was neither committed nor given up, because of a panic.
     #[inline]
     fn drop(&mut self) {

@@ -1,12 +1,12 @@
 //! Pending writes: the payloads that the commit will install.
 
-use super::Transaction;
+use super::ObjectAccess;
 use crate::item::{Flags, ItemId, TouchedSegment};
 use crate::object::Object;
 use crate::protocol::Protocol;
 use std::ptr::NonNull;
 
-impl<P: Protocol> Transaction<'_, P> {
+impl<P: Protocol> ObjectAccess<'_, P> {
     /// Lets the operation block from here on, because it has had an effect. (A thief gives it up instead.)
     #[cfg_attr(not(debug_assertions), inline(always))]
     fn has_written(&mut self) {
@@ -146,7 +146,7 @@ impl<P: Protocol> Transaction<'_, P> {
     /// payload of that moment.
     ///
     /// ```compile_fail,E0133
-    /// fn retag<P: hotrow_core::Protocol>(tx: &mut hotrow_core::Transaction<'_, P>, id: hotrow_core::ItemId) {
+    /// fn retag<P: hotrow_core::Protocol>(tx: &mut hotrow_core::ObjectAccess<'_, P>, id: hotrow_core::ItemId) {
     ///     tx.set_tag(id, 7);
     /// }
     /// ```

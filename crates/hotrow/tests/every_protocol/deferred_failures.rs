@@ -2,6 +2,7 @@
 
 use crate::support;
 use crate::support::{Census, Counted, for_each_deferring_protocol};
+use hotrow::object::ObjectMeta;
 use hotrow::operations::Constant;
 use hotrow::sync::Arc;
 use hotrow::sync::atomic::{AtomicU64, Ordering};
@@ -432,6 +433,7 @@ fn an_error_kept_from_another_attempt_and_a_value_never_known_commit_nothing() {
     for_each_deferring_protocol!(1, |P| {
         let witness = Witness::<P>::new();
         let numbers = TArray::new(&witness.engine, 1, |_| 0u64);
+        let meta = ObjectMeta::new(witness.engine.id(), "kept");
         let mut kept = None;
         let refused = witness.engine.run(|tx| {
             kept = numbers.get(tx, 9).err();
@@ -441,13 +443,13 @@ fn an_error_kept_from_another_attempt_and_a_value_never_known_commit_nothing() {
         assert!(kept.is_some(), "it is out of bounds");
         let rolled_back = witness.engine.run(|tx| {
             let kept = kept.take().expect("the body runs once");
-            tx.intend((), move |_, ()| Err::<(), _>(kept))?;
+            tx.enter(&meta)?.intend((), move |_, ()| Err::<(), _>(kept))?;
             witness.change(tx)
         });
         assert!(matches!(rolled_back, Err(Error::Rollback(_))), "{rolled_back:?}");
         let unknown = witness.engine.run_deferred(|tx| {
             witness.change(tx)?;
-            Ok(tx.unknown::<u64>())
+            Ok(tx.enter(&meta)?.unknown::<u64>())
         });
         assert_eq!(unknown, Err(Error::Misuse(Misuse::UnknownInput)));
         witness.assert_unchanged();

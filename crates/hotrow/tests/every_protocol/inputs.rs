@@ -2,9 +2,9 @@
 
 use crate::support;
 use crate::support::for_each_deferring_protocol;
+use hotrow::object::ObjectMeta;
 use hotrow::operations::Results;
 use hotrow::{Abort, Deferred, Error, Input, Misuse, Protocol, TBox, Table, Transaction};
-use hotrow_core::ObjectMeta;
 use std::cell::Cell;
 
 /// An input that claims to be known or not, whatever is so.
@@ -110,7 +110,7 @@ fn a_late_operation_that_gives_a_handle_of_another_attempt_is_misuse() {
         let label = ObjectMeta::new(engine.id(), "late");
         let refused = engine.run(|tx| {
             let key = table.defer_read(tx, &1, |row| *row)?;
-            tx.defer_late(&label, u64::MAX, key, move |_, _| Ok(old)).map(|_| ())
+            tx.enter(&label)?.defer_late(&label, u64::MAX, key, move |_, _| Ok(old)).map(|_| ())
         });
         assert_eq!(refused, Err(Error::Misuse(Misuse::ForeignDeferred)));
     });
@@ -122,6 +122,7 @@ fn operations_that_a_deferred_operation_defers_are_done() {
     for_each_deferring_protocol!(1, |P| {
         let engine = support::engine::<P>();
         let (first, second) = (TBox::new(&engine, 1u64), TBox::new(&engine, 1u64));
+        let meta = ObjectMeta::new(engine.id(), "nested");
         let second = std::rc::Rc::new(second);
         let computed = std::rc::Rc::new(Cell::new(0));
         let result = engine.run_deferred(|tx| {
@@ -130,7 +131,7 @@ fn operations_that_a_deferred_operation_defers_are_done() {
                 *number += 1;
                 *number
             })?;
-            tx.intend(now, move |tx, now| {
+            tx.enter(&meta)?.intend(now, move |tx, now| {
                 tx.compute((), move |()| computed.set(now))?;
                 second.defer_update(tx, (), move |number, ()| *number += now)?;
                 Ok(now)

@@ -5,7 +5,7 @@ use super::{Eager, Later};
 use crate::key::Key;
 use crate::procedure::{Data, KeyRange};
 use crate::reference::TableRef;
-use hotrow_core::{Abort, Deferred, Input, Protocol, Transaction, Value};
+use hotrow_core::{Abort, ContextAccess, Deferred, Input, Protocol, Transaction, Value};
 
 /// Defers each operation whose row is known, under a protocol that [defers](Protocol::Deferral) (drp §5.1).
 ///
@@ -94,7 +94,7 @@ impl<P: Protocol> Executor<P> for InOrder {
         inputs: I,
         compute: impl FnOnce(I::Value) -> Result<O, Abort> + Send + 'static,
     ) -> Result<Deferred<O>, Abort> {
-        tx.intend(inputs, |_, values| compute(values))
+        tx.try_compute(inputs, compute)
     }
 
     fn settle(_tx: &mut Transaction<'_, P>) -> Result<(), Abort> {

@@ -8,7 +8,7 @@ use crate::key::Key;
 use crate::procedure::{Context, Data, KeyRange};
 use crate::reference::{IndexRef, TableRef};
 use hotrow_core::operations::Results;
-use hotrow_core::{Abort, Columns, Deferred, Input, Protocol, Transaction, Value};
+use hotrow_core::{Abort, Columns, ContextAccess, Deferred, Input, Protocol, Transaction, Value};
 use std::marker::PhantomData;
 use std::ops::ControlFlow;
 

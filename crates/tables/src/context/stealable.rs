@@ -6,7 +6,7 @@ use crate::enqueue::ONCE;
 use crate::key::Key;
 use crate::procedure::{Context, Data, KeyRange};
 use crate::reference::TableRef;
-use hotrow_core::{Abort, Deferred, Input, Protocol, Transaction, Value};
+use hotrow_core::{Abort, ContextAccess, Deferred, Input, Protocol, Transaction, Value};
 
 /// Runs operations at once until one meets a lock that is not free, or another transaction waits for this one. From
 /// then on it enqueues them, under a protocol that lets others [steal](Protocol::Stealing) operations (stealdb §3). So
