@@ -36,6 +36,7 @@ mod recorded;
 mod retained;
 mod savepoint;
 mod segment;
+mod segment_object;
 mod statistics;
 mod structure;
 #[cfg(all(test, not(loom)))]
@@ -68,6 +69,7 @@ pub use read_log::{LoggedRead, LoggedReads, ReadLog};
 pub use retained::{HolderKind, MemoryHolder, MemoryLimit, RetainedMemory, retained_bytes};
 pub use savepoint::{SavedWrite, Saver};
 pub use segment::Segment;
+pub use segment_object::{Elements, SegmentAccess, SegmentArray, SegmentObject, Segments, SingleSegment};
 pub use statistics::{HotKey, Statistics};
 pub use structure::{Observed, StructureChange, StructureVersion};
 pub use transaction::{ContextAccess, ObjectAccess, ReadValue, Transaction};

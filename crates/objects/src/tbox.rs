@@ -1,19 +1,12 @@
 //! A box: one value, one segment. The worked example for authors of datatypes (sto §3.4, Figure 2).
 //!
-//! It shows all the parts of a datatype:
-//!
-//! 1. shared state made of segments, in an [`EpochBox`], so that dropping the object cannot free memory that a
-//!    transaction's items still point to;
-//! 2. operations, each of which enters the transaction and then works on a segment;
-//! 3. an [`Object`] implementation that installs or drops pending writes and names keys.
+//! The box is a datatype over one segment, so it has nothing but its operations: each enters the segment and then works
+//! on it. [`SingleSegment`] does the rest. A datatype with state or conflicts of its own does it itself:
+//! [`TCounter`](crate::TCounter) shows how.
 
 use hotrow_core::operations::Operand;
-use hotrow_core::{
-    Abort, Deferred, Engine, EpochBox, Input, Item, Object, ObjectMeta, Pin, Protocol, SavedWrite, Saver,
-    Segment, Transaction, Value,
-};
+use hotrow_core::{Abort, Deferred, Engine, Input, Protocol, SingleSegment, Transaction, Value};
 use std::fmt;
-use std::ptr::NonNull;
 
 /// A transactional box around a value of any type that is [`Value`].
 ///
@@ -37,21 +30,13 @@ use std::ptr::NonNull;
 /// # Ok::<(), hotrow_core::Error>(())
 /// ```
 pub struct TBox<T: Value, P: Protocol> {
-    shared: EpochBox<Shared<T, P>>,
-}
-
-/// The segment is the first field, so that even a segment of size zero has an address of its own. Otherwise it could
-/// lie at the end of the allocation, where another object may begin.
-#[repr(C)]
-struct Shared<T: Value, P: Protocol> {
-    segment: Segment<T, P>,
-    meta: ObjectMeta,
+    value: SingleSegment<T, P>,
 }
 
 impl<T: Value, P: Protocol> fmt::Debug for TBox<T, P> {
     /// Shows the name only: the content is for transactions.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TBox").field("name", &self.shared.meta.name()).finish_non_exhaustive()
+        f.debug_struct("TBox").field("name", &self.value.name()).finish_non_exhaustive()
     }
 }
 
@@ -63,8 +48,7 @@ impl<T: Value, P: Protocol> TBox<T, P> {
 
     /// A box with a name, for errors and conflict reports.
     pub fn named(engine: &Engine<P>, name: impl Into<String>, value: T) -> Self {
-        let shared = Shared { meta: ObjectMeta::new(engine.id(), name), segment: Segment::new(value) };
-        Self { shared: EpochBox::new(shared) }
+        Self { value: SingleSegment::new(engine, name, value) }
     }
 
     /// Returns a copy of the value.
@@ -84,10 +68,7 @@ impl<T: Value, P: Protocol> TBox<T, P> {
     /// As [`get`](Self::get).
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn read<R>(&self, tx: &mut Transaction<'_, P>, look: impl FnOnce(&T) -> R) -> Result<R, Abort> {
-        let tx = tx.enter(&self.shared.meta)?;
-        // SAFETY: the segment is this object's, which passes `install` and `undo` on to `Segment`; both live
-        // in an `EpochBox`; `enter` was called.
-        unsafe { self.shared.segment.read(tx, &*self.shared, look) }
+        self.value.enter(tx)?.read(look)
     }
 
     /// Replaces the value without reading it.
@@ -97,9 +78,7 @@ impl<T: Value, P: Protocol> TBox<T, P> {
     /// As [`get`](Self::get).
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn set(&self, tx: &mut Transaction<'_, P>, value: T) -> Result<(), Abort> {
-        let tx = tx.enter(&self.shared.meta)?;
-        // SAFETY: as in `read`.
-        unsafe { self.shared.segment.write(tx, &*self.shared, value) }
+        self.value.enter(tx)?.write(value)
     }
 
     /// Changes the value.
@@ -113,9 +92,7 @@ impl<T: Value, P: Protocol> TBox<T, P> {
         tx: &mut Transaction<'_, P>,
         change: impl FnOnce(&mut T) -> R,
     ) -> Result<R, Abort> {
-        let tx = tx.enter(&self.shared.meta)?;
-        // SAFETY: as in `read`.
-        unsafe { self.shared.segment.update(tx, &*self.shared, change) }
+        self.value.enter(tx)?.update(change)
     }
 
     /// Reads the value when the transaction commits. The result may be an input of operations deferred later.
@@ -129,9 +106,7 @@ impl<T: Value, P: Protocol> TBox<T, P> {
         tx: &mut Transaction<'_, P>,
         look: impl FnOnce(&T) -> R + 'static,
     ) -> Result<Deferred<R>, Abort> {
-        let tx = tx.enter(&self.shared.meta)?;
-        // SAFETY: as in `read`.
-        unsafe { self.shared.segment.defer_read(tx, &*self.shared, (), |value, ()| look(value)) }
+        self.value.enter(tx)?.defer_read(look)
     }
 
     /// Changes the value when the transaction commits. The inputs may become known only then.
@@ -146,9 +121,7 @@ impl<T: Value, P: Protocol> TBox<T, P> {
         inputs: I,
         change: impl FnOnce(&mut T, I::Value) -> R + 'static,
     ) -> Result<Deferred<R>, Abort> {
-        let tx = tx.enter(&self.shared.meta)?;
-        // SAFETY: as in `read`.
-        unsafe { self.shared.segment.defer_update(tx, &*self.shared, inputs, change) }
+        self.value.enter(tx)?.defer_update(inputs, change)
     }
 
     /// Replaces the value when the transaction commits. The new value may become known only then.
@@ -158,51 +131,12 @@ impl<T: Value, P: Protocol> TBox<T, P> {
     /// As [`get`](Self::get).
     #[inline]
     pub fn defer_set(&self, tx: &mut Transaction<'_, P>, value: impl Operand<T>) -> Result<(), Abort> {
-        let tx = tx.enter(&self.shared.meta)?;
-        // SAFETY: as in `read`.
-        unsafe { self.shared.segment.defer_write(tx, &*self.shared, value.into_input()) }
+        self.value.enter(tx)?.defer_write(value.into_input())
     }
 
     /// Sets the box's rank: its position in the order in which transactions acquire the segments of their deferred
-    /// operations (*line up*; [`ObjectMeta::set_rank`]).
+    /// operations (*line up*; [`ObjectMeta::set_rank`](hotrow_core::ObjectMeta::set_rank)).
     pub fn set_rank(&mut self, rank: u16) {
-        self.shared.meta.set_rank(rank);
-    }
-}
-
-// SAFETY: all items of the box are for its one segment and were made by `Segment`'s operations, whose
-// `install` and `undo` consume the payload; the shared state is in an `EpochBox`; operations enter with `meta`.
-unsafe impl<T: Value, P: Protocol> Object<P> for Shared<T, P> {
-    fn meta(&self) -> &ObjectMeta {
-        &self.meta
-    }
-
-    unsafe fn describe(&self, _: NonNull<P::Header>) -> String {
-        String::from("value")
-    }
-
-    unsafe fn identify(&self, _: NonNull<P::Header>) -> u64 {
-        0
-    }
-
-    #[inline]
-    unsafe fn install(&self, item: &mut Item<P>, pin: &Pin) {
-        // SAFETY: the caller's promise, passed on.
-        unsafe { Segment::<T, P>::install(item, pin) };
-    }
-
-    unsafe fn undo(&self, item: &mut Item<P>, pin: &Pin) {
-        // SAFETY: the caller's promise, passed on.
-        unsafe { Segment::<T, P>::undo(item, pin) };
-    }
-
-    unsafe fn save(&self, item: &Item<P>, saver: &Saver<'_, P>) -> SavedWrite {
-        // SAFETY: the caller's promise, passed on.
-        unsafe { Segment::<T, P>::save(item, saver) }
-    }
-
-    unsafe fn restore(&self, item: &mut Item<P>, saved: Option<SavedWrite>, pin: &Pin) {
-        // SAFETY: the caller's promise, passed on.
-        unsafe { Segment::<T, P>::restore(item, saved, pin) };
+        self.value.set_rank(rank);
     }
 }
