@@ -33,6 +33,7 @@ mod model;
 mod objects;
 mod observed_parts;
 mod own_changes;
+mod own_datatypes;
 mod panics;
 mod phantoms;
 mod pipeline;
