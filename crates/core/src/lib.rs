@@ -7,8 +7,8 @@
 //! because every operation of every datatype exists once per protocol.
 //!
 //! Reading order: [`Segment`] and [`cell`] (shared state), [`Item`] (an attempt's knowledge of it), [`Object`] and
-//! [`Protocol`] (the two sides of a commit), [`Transaction`] (which joins them), [`Worker`] (attempts and retries),
-//! [`Engine`].
+//! [`Protocol`] (the two sides of a commit), [`ObjectAccess`] (which joins them) and [`Transaction`] (what users see of
+//! it), [`Worker`] (attempts and retries), [`Engine`].
 
 mod abort;
 mod address_index;

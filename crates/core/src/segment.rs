@@ -15,9 +15,10 @@ use std::ptr::NonNull;
 
 /// A value with its protocol's header. Two operations on different segments commute.
 ///
-/// Simple datatypes (a box, an array) are made of segments: the object holds them, calls [`read`](Self::read),
-/// [`write`](Self::write) and [`update`](Self::update) in its operations, and passes [`install`](Self::install) and
-/// [`undo`](Self::undo) on.
+/// Simple datatypes (a box, an array) are made of segments: a [`SegmentObject`](crate::SegmentObject) holds them, and
+/// needs no `unsafe` of the author's. Another object may hold some, too: it calls [`read`](Self::read),
+/// [`write`](Self::write) and [`update`](Self::update) in its operations, and passes [`install`](Self::install),
+/// [`undo`](Self::undo), [`save`](Self::save) and [`restore`](Self::restore) on.
 #[repr(C)]
 pub struct Segment<T: Value, P: Protocol> {
     header: P::Header,
@@ -55,8 +56,8 @@ impl<T: Value, P: Protocol> Segment<T, P> {
     ///
     /// # Safety
     ///
-    /// As for [`ObjectAccess::read`]: the segment is `object`'s, whose `install` and `undo` pass on to this
-    /// type's; both are freed through the epoch only; and the operation began with `enter`.
+    /// As for [`ObjectAccess::read`]: the segment is `object`'s, whose functions for the commit pass on to this
+    /// type's; both are freed through the epoch only; and `tx` is of an operation of `object`.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub unsafe fn read<R, O: Object<P> + 'static>(
         &self,

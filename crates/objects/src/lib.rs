@@ -1,6 +1,6 @@
 //! Transactional objects: datatypes that define conflicts by their own semantics (sto §3.2, §4).
 //!
-//! [`TBox`] is the worked example for authors of datatypes.
+//! [`TBox`] is the worked example for authors of datatypes over segments, [`TCounter`] for authors of others.
 
 mod tarray;
 mod tbox;

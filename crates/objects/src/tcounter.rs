@@ -96,11 +96,7 @@ impl<P: Protocol> TCounter<P> {
     /// [`Abort`] when the attempt cannot go on; pass it up with `?`.
     #[inline]
     pub fn add(&self, tx: &mut Transaction<'_, P>, amount: i64) -> Result<(), Abort> {
-        let tx = tx.enter(&self.shared.meta)?;
-        // SAFETY: `enter` was called.
-        let kept = unsafe { self.shared.write(tx) }?;
-        kept.delta = kept.delta.wrapping_add(amount);
-        Ok(())
+        self.enter(tx)?.add(amount)
     }
 
     /// Sets the counter without reading it.
@@ -109,10 +105,7 @@ impl<P: Protocol> TCounter<P> {
     ///
     /// As [`add`](Self::add).
     pub fn set(&self, tx: &mut Transaction<'_, P>, value: i64) -> Result<(), Abort> {
-        let tx = tx.enter(&self.shared.meta)?;
-        // SAFETY: `enter` was called.
-        unsafe { self.shared.write(tx) }?.replace(value);
-        Ok(())
+        self.enter(tx)?.set(value)
     }
 
     /// Returns the exact value. Any concurrent change of the counter is then a conflict: prefer a test.
@@ -121,9 +114,7 @@ impl<P: Protocol> TCounter<P> {
     ///
     /// As [`add`](Self::add).
     pub fn get(&self, tx: &mut Transaction<'_, P>) -> Result<i64, Abort> {
-        let tx = tx.enter(&self.shared.meta)?;
-        // SAFETY: `enter` was called.
-        unsafe { self.shared.get(tx) }
+        self.enter(tx)?.get()
     }
 
     /// True if the counter is at least `bound`.
@@ -150,24 +141,117 @@ impl<P: Protocol> TCounter<P> {
     ///
     /// As [`add`](Self::add).
     pub fn is_between(&self, tx: &mut Transaction<'_, P>, low: i64, high: i64) -> Result<bool, Abort> {
-        let tx = tx.enter(&self.shared.meta)?;
-        // SAFETY: as in `Shared::get`.
-        let id = unsafe { tx.item(&*self.shared, self.shared.address()) };
-        tx.settle_before(id)?;
-        let kept = kept(tx, id);
+        self.enter(tx)?.is_between(low, high)
+    }
+
+    /// Adds an amount when the transaction commits. The amount may become known only then. The operation neither
+    /// causes an abort nor makes the transaction [wild](hotrow_core::deferred).
+    ///
+    /// # Errors
+    ///
+    /// As [`add`](Self::add).
+    #[inline]
+    pub fn defer_add(&self, tx: &mut Transaction<'_, P>, amount: impl Operand<i64>) -> Result<(), Abort> {
+        self.defer(tx, Access::Write, amount.into_input(), |entered, amount| entered.add(amount))?;
+        Ok(())
+    }
+
+    /// Sets the counter when the transaction commits. The value may become known only then.
+    ///
+    /// # Errors
+    ///
+    /// As [`add`](Self::add).
+    pub fn defer_set(&self, tx: &mut Transaction<'_, P>, value: impl Operand<i64>) -> Result<(), Abort> {
+        self.defer(tx, Access::Write, value.into_input(), |entered, value| entered.set(value))?;
+        Ok(())
+    }
+
+    /// Reads the exact value when the transaction commits. The result may be an input of operations deferred later.
+    ///
+    /// # Errors
+    ///
+    /// As [`add`](Self::add).
+    pub fn defer_get(&self, tx: &mut Transaction<'_, P>) -> Result<Deferred<i64>, Abort> {
+        self.defer(tx, Access::Read, (), |entered, ()| entered.get())
+    }
+
+    /// Sets the counter's rank: its position in the order in which transactions acquire the segments of their
+    /// deferred operations (*line up*; [`ObjectMeta::set_rank`]).
+    pub fn set_rank(&mut self, rank: u16) {
+        self.shared.meta.set_rank(rank);
+    }
+
+    /// Begins an operation.
+    #[inline]
+    fn enter<'t, 'w>(&'t self, tx: &'t mut Transaction<'w, P>) -> Result<Entered<'t, 'w, P>, Abort> {
+        Ok(Entered { tx: tx.enter(&self.shared.meta)?, counter: &self.shared })
+    }
+
+    #[inline]
+    fn defer<I: Input, R: 'static>(
+        &self,
+        tx: &mut Transaction<'_, P>,
+        access: Access,
+        inputs: I,
+        work: impl FnOnce(Entered<'_, '_, P>, I::Value) -> Result<R, Abort> + 'static,
+    ) -> Result<Deferred<R>, Abort> {
+        let Entered { tx, counter } = self.enter(tx)?;
+        let shared = NonNull::from(counter);
+        // SAFETY: the segment is this object's, which has been entered, and both are in an `EpochBox`, so they stay in
+        // memory until the attempt ends.
+        unsafe {
+            tx.defer(counter, counter.address(), access, inputs, move |tx, inputs| {
+                work(Entered { tx, counter: shared.as_ref() }, inputs)
+            })
+        }
+    }
+}
+
+/// A counter in a transaction that has entered it. Its operations consume it, because nothing may follow one that fails.
+struct Entered<'t, 'w, P: Protocol> {
+    /// The access of an operation of `counter`.
+    tx: &'t mut ObjectAccess<'w, P>,
+    /// In an `EpochBox`.
+    counter: &'t Shared<P>,
+}
+
+impl<'t, P: Protocol> Entered<'t, '_, P> {
+    #[inline]
+    fn add(self, amount: i64) -> Result<(), Abort> {
+        let kept = self.write()?;
+        kept.delta = kept.delta.wrapping_add(amount);
+        Ok(())
+    }
+
+    #[inline]
+    fn set(self, value: i64) -> Result<(), Abort> {
+        self.write()?.replace(value);
+        Ok(())
+    }
+
+    fn get(mut self) -> Result<i64, Abort> {
+        let (id, kept) = self.kept()?;
+        if kept.set.is_some() {
+            return Ok(kept.applied_to(0));
+        }
+        Ok(kept.applied_to(self.read_base(id)?))
+    }
+
+    fn is_between(mut self, low: i64, high: i64) -> Result<bool, Abort> {
+        let (id, kept) = self.kept()?;
         let within = |value: i64| low <= value && value <= high;
         if kept.set.is_some() {
             return Ok(within(kept.applied_to(0)));
         }
-        if tx.has_read(id) {
-            return Ok(within(kept.applied_to(self.shared.read_base(tx, id)?)));
+        if self.tx.has_read(id) {
+            return Ok(within(kept.applied_to(self.read_base(id)?)));
         }
         // SAFETY: `load` looks at the item's segment.
-        let base = unsafe { tx.peek(id, || self.shared.load()) }?;
+        let base = unsafe { self.tx.peek(id, || self.counter.load()) }?;
         let Some(value) = base.checked_add(kept.delta) else {
             // The value with the delta wraps around, so the values on one side of a bound are no single range: depend
             // on the value itself.
-            return Ok(within(kept.applied_to(self.shared.read_base(tx, id)?)));
+            return Ok(within(kept.applied_to(self.read_base(id)?)));
         };
         let holds = within(value);
         // The values with the same outcome of this test, on the side of the bound on which the value lies now.
@@ -184,128 +268,44 @@ impl<P: Protocol> TCounter<P> {
         let kept = Kept { low: kept.low.max(low), high: kept.high.min(high), ..kept };
         if kept.low > kept.high {
             // The counter changed between two tests, so that no single value explains both outcomes.
-            return Err(tx.conflict(Reason::PredicateFailed, id));
+            return Err(self.tx.conflict(Reason::PredicateFailed, id));
         }
-        keep(tx, id, kept);
+        self.keep(id, kept);
         Ok(holds)
     }
 
-    /// Adds an amount when the transaction commits. The amount may become known only then. The operation neither
-    /// causes an abort nor makes the transaction [wild](hotrow_core::deferred).
-    ///
-    /// # Errors
-    ///
-    /// As [`add`](Self::add).
-    #[inline]
-    pub fn defer_add(&self, tx: &mut Transaction<'_, P>, amount: impl Operand<i64>) -> Result<(), Abort> {
-        self.defer(tx, Access::Write, amount.into_input(), |shared, tx, amount| {
-            // SAFETY: `defer` has called `enter`.
-            let kept = unsafe { shared.write(tx) }?;
-            kept.delta = kept.delta.wrapping_add(amount);
-            Ok(())
-        })?;
-        Ok(())
-    }
-
-    /// Sets the counter when the transaction commits. The value may become known only then.
-    ///
-    /// # Errors
-    ///
-    /// As [`add`](Self::add).
-    pub fn defer_set(&self, tx: &mut Transaction<'_, P>, value: impl Operand<i64>) -> Result<(), Abort> {
-        self.defer(tx, Access::Write, value.into_input(), |shared, tx, value| {
-            // SAFETY: `defer` has called `enter`.
-            unsafe { shared.write(tx) }?.replace(value);
-            Ok(())
-        })?;
-        Ok(())
-    }
-
-    /// Reads the exact value when the transaction commits. The result may be an input of operations deferred later.
-    ///
-    /// # Errors
-    ///
-    /// As [`add`](Self::add).
-    pub fn defer_get(&self, tx: &mut Transaction<'_, P>) -> Result<Deferred<i64>, Abort> {
-        // SAFETY: `defer` has called `enter`.
-        self.defer(tx, Access::Read, (), |shared, tx, ()| unsafe { shared.get(tx) })
-    }
-
-    /// Sets the counter's rank: its position in the order in which transactions acquire the segments of their
-    /// deferred operations (*line up*; [`ObjectMeta::set_rank`]).
-    pub fn set_rank(&mut self, rank: u16) {
-        self.shared.meta.set_rank(rank);
-    }
-
-    #[inline]
-    fn defer<I: Input, R: 'static>(
-        &self,
-        tx: &mut Transaction<'_, P>,
-        access: Access,
-        inputs: I,
-        work: impl FnOnce(&Shared<P>, &mut ObjectAccess<'_, P>, I::Value) -> Result<R, Abort> + 'static,
-    ) -> Result<Deferred<R>, Abort> {
-        let tx = tx.enter(&self.shared.meta)?;
-        let shared = NonNull::from(&*self.shared);
-        // SAFETY: the segment is this object's, and both are in an `EpochBox`, so they stay in memory until the
-        // attempt ends; `enter` was called.
-        unsafe {
-            tx.defer(&*self.shared, self.shared.address(), access, inputs, move |tx, inputs| {
-                work(shared.as_ref(), tx, inputs)
-            })
-        }
-    }
-}
-
-fn kept<P: Protocol>(tx: &mut ObjectAccess<'_, P>, id: ItemId) -> Kept {
-    if tx.has_write(id) || tx.has_predicate(id) {
-        // SAFETY: items of counters have payloads of type `Kept`.
-        unsafe { *tx.payload::<Kept>(id) }
-    } else {
-        Kept::NOTHING
-    }
-}
-
-fn keep<P: Protocol>(tx: &mut ObjectAccess<'_, P>, id: ItemId, kept: Kept) {
-    // SAFETY: items of counters have payloads of type `Kept`, which `predicate_holds` expects.
-    unsafe {
-        if tx.has_write(id) || tx.has_predicate(id) {
-            *tx.payload::<Kept>(id) = kept;
-            tx.set_predicate::<Kept>(id, None);
+    /// Returns the counter's item, and what the attempt keeps in it.
+    fn kept(&mut self) -> Result<(ItemId, Kept), Abort> {
+        // SAFETY: the segment is the counter's, which has been entered, and both are in an `EpochBox`.
+        let id = unsafe { self.tx.item(self.counter, self.counter.address()) };
+        self.tx.settle_before(id)?;
+        if self.tx.has_write(id) || self.tx.has_predicate(id) {
+            // SAFETY: items of counters have payloads of type `Kept`.
+            Ok((id, unsafe { *self.tx.payload::<Kept>(id) }))
         } else {
-            tx.set_predicate(id, Some(kept));
+            Ok((id, Kept::NOTHING))
         }
     }
-}
 
-impl<P: Protocol> Shared<P> {
-    fn address(&self) -> NonNull<P::Header> {
-        // The header is the first field of a `repr(C)` struct.
-        NonNull::from(self).cast()
-    }
-
-    /// # Safety
-    ///
-    /// The access is of an operation of this counter.
-    unsafe fn get(&self, tx: &mut ObjectAccess<'_, P>) -> Result<i64, Abort> {
-        // SAFETY: the segment is this object's, both are in an `EpochBox`, and the caller has called `enter`.
-        let id = unsafe { tx.item(self, self.address()) };
-        tx.settle_before(id)?;
-        let kept = kept(tx, id);
-        if kept.set.is_some() {
-            return Ok(kept.applied_to(0));
-        }
-        Ok(kept.applied_to(self.read_base(tx, id)?))
-    }
-
-    /// # Safety
-    ///
-    /// As for [`get`](Self::get).
-    #[inline]
-    unsafe fn write<'t>(&self, tx: &'t mut ObjectAccess<'_, P>) -> Result<&'t mut Kept, Abort> {
-        // SAFETY: as in `get`; items of counters have payloads of type `Kept`, which `install` expects.
+    /// Replaces what the attempt keeps, by which the commit will check all tests so far.
+    fn keep(self, id: ItemId, kept: Kept) {
+        // SAFETY: items of counters have payloads of type `Kept`, which `predicate_holds` expects.
         unsafe {
-            let (id, pending) = tx.write(self, self.address())?;
+            if self.tx.has_write(id) || self.tx.has_predicate(id) {
+                *self.tx.payload::<Kept>(id) = kept;
+                self.tx.set_predicate::<Kept>(id, None);
+            } else {
+                self.tx.set_predicate(id, Some(kept));
+            }
+        }
+    }
+
+    #[inline]
+    fn write(self) -> Result<&'t mut Kept, Abort> {
+        let Self { tx, counter } = self;
+        // SAFETY: as in `kept`; items of counters have payloads of type `Kept`, which `install` expects.
+        unsafe {
+            let (id, pending) = tx.write(counter, counter.address())?;
             if !pending {
                 if tx.has_predicate(id) {
                     tx.write_payload(id);
@@ -317,9 +317,16 @@ impl<P: Protocol> Shared<P> {
         }
     }
 
-    fn read_base(&self, tx: &mut ObjectAccess<'_, P>, id: ItemId) -> Result<i64, Abort> {
-        // SAFETY: the item was made for this object's segment, which `load` looks at.
-        unsafe { tx.read_beside_write(id, || self.load()) }
+    fn read_base(&mut self, id: ItemId) -> Result<i64, Abort> {
+        // SAFETY: the item was made for this counter's segment, which `load` looks at.
+        unsafe { self.tx.read_beside_write(id, || self.counter.load()) }
+    }
+}
+
+impl<P: Protocol> Shared<P> {
+    fn address(&self) -> NonNull<P::Header> {
+        // The header is the first field of a `repr(C)` struct.
+        NonNull::from(self).cast()
     }
 
     #[inline]
