@@ -292,6 +292,36 @@ pub enum Misuse {
         "the body has caught an error that was to roll it back: catch such errors behind a savepoint, or make none"
     )]
     CaughtError,
+    /// A table or index was to be made under a name that another one has.
+    #[error("there is a table or an index named {name} already: open it, or choose another name")]
+    NameTaken {
+        /// The name.
+        name: String,
+    },
+    /// No table or index has the name.
+    #[error("there is no table or index named {name}")]
+    NoSuchName {
+        /// The name.
+        name: String,
+    },
+    /// The table or index of this name has other types of keys or rows.
+    #[error("{name} was made as {made_as}, and is wanted as {wanted}")]
+    OtherTypes {
+        /// The name.
+        name: String,
+        /// The type as which it was made.
+        made_as: String,
+        /// The type as which it is wanted.
+        wanted: String,
+    },
+    /// The protocol has no variant of this name.
+    #[error("{protocol} has no variant named {name}")]
+    NoSuchVariant {
+        /// The protocol's first variant.
+        protocol: String,
+        /// The name.
+        name: String,
+    },
     /// The object offers no such operation.
     #[error("{0}")]
     Unsupported(String),

@@ -241,9 +241,14 @@ impl<P: Protocol> Engine<P> {
         self.with_worker(|worker| worker.try_run_deferred(profile, body))
     }
 
-    /// Calls a function with the calling thread's worker.
+    /// Calls a function with the calling thread's own worker, which is registered at first use and kept until the thread
+    /// ends.
+    ///
+    /// # Errors
+    ///
+    /// Those of the function; [`Misuse::TooManyWorkers`], and [`Misuse::Nested`] within a transaction.
     #[inline]
-    fn with_worker<R, E>(
+    pub fn with_worker<R, E>(
         &self,
         run: impl FnOnce(&mut Worker<P>) -> Result<R, Error<E>>,
     ) -> Result<R, Error<E>> {

@@ -7,7 +7,7 @@ use hotrow::protocols::{PROTOCOLS, Visitor, with_protocol};
 use hotrow::sync::atomic::{AtomicBool, Ordering};
 use hotrow::sync::clock::{self, Duration};
 use hotrow::sync::thread;
-use hotrow::{Abort, Direction, Engine, Protocol, RetryPolicy, TBox, Table, Transaction};
+use hotrow::{Abort, Database, Direction, Engine, Protocol, RetryPolicy, TBox, Table, Transaction};
 use std::ops::ControlFlow;
 
 /// The pause of the updater between two transactions.
@@ -54,7 +54,7 @@ impl Visitor for &Giant {
 
     fn visit<P: Protocol>(self, name: &str) {
         let engine = Engine::<P>::named(name, RetryPolicy::default()).expect("chosen by this name");
-        let rows = Table::<u64, u64, P>::ordered(&engine, "rows");
+        let rows = Database::on(&engine).table::<u64, u64>("rows").create().unwrap();
         (0..self.writes).for_each(|key| assert!(rows.bulk_insert(key, 0)));
         let (other, stop) = (TBox::new(&engine, 0u64), AtomicBool::new(false));
         let (took, attempts, wait_max) = thread::scope(|scope| {

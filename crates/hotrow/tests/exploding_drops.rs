@@ -4,7 +4,7 @@ mod support;
 
 use hotrow::sync::Arc;
 use hotrow::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use hotrow::{Engine, Occ, TArray, TBox, Table, Value};
+use hotrow::{Database, Engine, Occ, TArray, TBox, Value};
 use support::for_each_protocol;
 
 /// A boxed value whose drop panics when told to.
@@ -24,7 +24,7 @@ fn a_drop_that_panics_undoes_or_breaks_no_transaction() {
     for_each_protocol!(1, |P| {
         let engine = Engine::<P>::new();
         let armed = Arc::new(AtomicBool::new(false));
-        let table = Table::<u64, Explosive, P>::hash(&engine, "rows", 10);
+        let table = Database::on(&engine).table::<u64, Explosive>("rows").hash(10).create().unwrap();
         let count = TBox::new(&engine, 0u64);
         table.bulk_insert(1, Explosive { armed: armed.clone() });
         let (mut counted, mut exploded) = (0, 0);
@@ -81,8 +81,8 @@ fn a_drop_that_panics_keeps_no_other_value_from_being_dropped() {
             let drops = Arc::new(AtomicU64::new(0));
             let value = |number| Counted { number, drops: drops.clone() };
             let table = match ordered {
-                true => Table::<u64, Counted, P>::ordered(&engine, "rows"),
-                false => Table::<u64, Counted, P>::hash(&engine, "rows", 10),
+                true => Database::on(&engine).table::<u64, Counted>("rows").create().unwrap(),
+                false => Database::on(&engine).table::<u64, Counted>("rows").hash(10).create().unwrap(),
             };
             // Replaced one by one, deleted one by one, and dropped with the table.
             for key in 0..300 {

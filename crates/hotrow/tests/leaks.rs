@@ -7,7 +7,9 @@ mod support;
 use hotrow::object::ObjectMeta;
 use hotrow::operations::Constant;
 use hotrow::sync::thread;
-use hotrow::{Engine, Error, Misuse, OpenTransaction, Protocol, RetryPolicy, TBox, TCounter, Table, Worker};
+use hotrow::{
+    Database, Engine, Error, Misuse, OpenTransaction, Protocol, RetryPolicy, TBox, TCounter, Table, Worker,
+};
 use std::rc::Rc;
 use std::time::Duration;
 use support::{Census, elsewhere, for_each_concurrent_protocol, for_each_protocol};
@@ -85,7 +87,10 @@ struct World<P: Protocol> {
 
 impl<P: Protocol> World<P> {
     fn new(engine: &Engine<P>, census: &Census) -> Self {
-        let rows = [Table::hash(engine, "hash", 4), Table::ordered(engine, "ordered")];
+        let rows = [
+            Database::on(engine).table("hash").hash(4).create().unwrap(),
+            Database::on(engine).table("ordered").create().unwrap(),
+        ];
         for table in &rows {
             (0..10).for_each(|key| _ = table.bulk_insert(key, census.value(key)));
         }

@@ -7,8 +7,8 @@ use hotrow::sync::atomic::{AtomicU64, Ordering};
 use hotrow::sync::event::Event;
 use hotrow::sync::{Mutex, MutexGuard, lock, thread};
 use hotrow::{
-    Engine, EngineId, Error, HolderKind, MemoryHolder, MemoryLimit, Misuse, Occ, Profile, Protocol,
-    RetryPolicy, TBox, Table, Value, WorkerId, retained_bytes,
+    Database, Engine, EngineId, Error, HolderKind, MemoryHolder, MemoryLimit, Misuse, Occ, Profile, Protocol,
+    RetryPolicy, TBox, Value, WorkerId, retained_bytes,
 };
 use std::time::Duration;
 use support::{
@@ -240,7 +240,7 @@ fn a_walk_that_keeps_too_much_is_named_and_told_to_end() {
     let engine = Engine::<Occ>::with_policy(policy);
     engine.set_retained_bytes_max(Some(8 * MIB));
     let row = TBox::new(&engine, Row::new(&census));
-    let table = Table::<u64, u64, Occ>::hash(&engine, "walked", 5_000);
+    let table = Database::on(&engine).table::<u64, u64>("walked").hash(5_000).create().unwrap();
     (0..5_000).for_each(|key| assert!(table.bulk_insert(key, key)));
     let mut worker = engine.worker().unwrap();
     let mut visited = 0;

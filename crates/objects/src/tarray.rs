@@ -2,12 +2,13 @@
 
 use hotrow_core::operations::Operand;
 use hotrow_core::{Abort, Deferred, Engine, Input, Protocol, SegmentArray, Transaction, Value};
+use hotrow_protocols::Occ;
 use std::fmt;
 
 /// A transactional array of fixed length. Operations on different elements never conflict.
 ///
 /// The elements lie side by side, each with its protocol's header: 16 bytes for an integer under `occ`.
-pub struct TArray<T: Value, P: Protocol> {
+pub struct TArray<T: Value, P: Protocol = Occ> {
     elements: SegmentArray<T, P>,
 }
 

@@ -6,6 +6,7 @@
 
 use hotrow_core::operations::Operand;
 use hotrow_core::{Abort, Deferred, Engine, Input, Protocol, SingleSegment, Transaction, Value};
+use hotrow_protocols::Occ;
 use std::fmt;
 
 /// A transactional box around a value of any type that is [`Value`].
@@ -29,7 +30,7 @@ use std::fmt;
 /// assert_eq!(moved, 30);
 /// # Ok::<(), hotrow_core::Error>(())
 /// ```
-pub struct TBox<T: Value, P: Protocol> {
+pub struct TBox<T: Value, P: Protocol = Occ> {
     value: SingleSegment<T, P>,
 }
 

@@ -24,12 +24,13 @@ use hotrow_core::{
     Abort, Access, Deferred, Engine, EpochBox, Input, Item, ItemId, Object, ObjectAccess, ObjectMeta, Pin,
     Protocol, Reason, SavedWrite, Saver, Transaction,
 };
+use hotrow_protocols::Occ;
 use hotrow_sync::atomic::{AtomicU64, Ordering};
 use std::fmt;
 use std::ptr::NonNull;
 
 /// A transactional 64-bit counter. It wraps around at the ends of its range.
-pub struct TCounter<P: Protocol> {
+pub struct TCounter<P: Protocol = Occ> {
     shared: EpochBox<Shared<P>>,
 }
 

@@ -1,51 +1,164 @@
-//! Databases: tables that procedures name independently of the protocol.
+//! Databases: an engine, and tables that are found by name.
 
+use crate::catalog::Catalog;
 use crate::context::{Deferring, Eager, Graph, Tracing};
 use crate::key::Key;
 use crate::procedure::Procedure;
-use crate::reference::{IndexRef, PartId, TableRef};
+use crate::reference::{IndexRef, TableRef};
 use crate::secondary::SecondaryIndex;
 use crate::table::{Table, TableBuilder};
 use crate::trace::ProcedureTrace;
-use hotrow_core::{Abort, Engine, Error, Protocol, Value, Worker};
-use hotrow_sync::atomic::{Ordering, unfollowed::AtomicU64};
-use std::any::Any;
+use hotrow_core::{Abort, Engine, Error, Misuse, Protocol, RetryPolicy, Transaction, Value, Worker};
+use hotrow_protocols::Occ;
+use hotrow_sync::{Arc, OnceLock};
 use std::fmt;
+use std::marker::PhantomData;
+use std::ops::Deref;
 
 /// A function called before operations.
 pub(crate) type OperationHook = dyn Fn() + Send + Sync;
 
-/// Tables and secondary indexes of one engine.
+/// A database: an [engine](Engine), and the tables that were made in it, by name.
 ///
-/// Add all tables first; then share the database between the threads that run procedures on it.
-pub struct Database<P: Protocol> {
+/// It is a handle: a clone refers to the same database. Tables are made at any time, before and while transactions run.
+/// Everything that an engine offers, the database offers, too.
+///
+/// ```
+/// use hotrow_tables::Database;
+///
+/// let db = Database::open()?;
+/// let accounts = db.table::<String, i64>("accounts").hash(4).create()?;
+/// accounts.bulk_insert("ada".into(), 1_000);
+/// let left = db.transact(|tx| accounts.update(tx, "ada", |balance| { *balance -= 1; *balance }))?;
+/// assert_eq!(left, Some(999));
+/// assert!(db.table::<String, u8>("accounts").open().is_err(), "its rows are of type i64");
+/// # Ok::<(), hotrow_core::Error>(())
+/// ```
+pub struct Database<P: Protocol = Occ> {
+    shared: Arc<Shared<P>>,
+}
+
+struct Shared<P: Protocol> {
     engine: Engine<P>,
-    number: u64,
-    parts: Vec<Box<dyn Any + Send + Sync>>,
-    hook: Option<Box<OperationHook>>,
+    catalog: Catalog,
+    hook: OnceLock<Box<OperationHook>>,
+}
+
+/// The properties of a database to be opened. See [`Database::builder`].
+pub struct DatabaseBuilder<P: Protocol = Occ> {
+    variant: Option<String>,
+    policy: RetryPolicy,
+    protocol: PhantomData<fn() -> P>,
+}
+
+impl<P: Protocol> fmt::Debug for DatabaseBuilder<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DatabaseBuilder")
+            .field("variant", &self.variant)
+            .field("policy", &self.policy)
+            .finish()
+    }
+}
+
+impl<P: Protocol> DatabaseBuilder<P> {
+    /// Chooses the protocol: in its first variant, unless [`variant`](Self::variant) names another one.
+    #[must_use]
+    pub fn protocol<Q: Protocol>(self) -> DatabaseBuilder<Q> {
+        DatabaseBuilder { variant: None, policy: self.policy, protocol: PhantomData }
+    }
+
+    /// Chooses the variant of the protocol that has this name, such as `plor+dwa` or `wound-wait`.
+    #[must_use]
+    pub fn variant(mut self, name: impl Into<String>) -> Self {
+        self.variant = Some(name.into());
+        self
+    }
+
+    /// Sets the retry policy: attempts, deadline, pauses.
+    #[must_use]
+    pub fn retry_policy(mut self, policy: RetryPolicy) -> Self {
+        self.policy = policy;
+        self
+    }
+
+    /// Opens the database, which is empty.
+    ///
+    /// # Errors
+    ///
+    /// [`Misuse::NoSuchVariant`].
+    pub fn open(self) -> Result<Database<P>, Error> {
+        let engine = match self.variant {
+            None => Engine::with_policy(self.policy),
+            Some(name) => Engine::named(&name, self.policy)
+                .ok_or_else(|| Misuse::NoSuchVariant { protocol: P::VARIANTS[0].name.to_owned(), name })?,
+        };
+        Ok(Database::on(&engine))
+    }
+}
+
+impl Database {
+    /// Opens an empty database with the default protocol, [`Occ`], and the default retry policy.
+    ///
+    /// # Errors
+    ///
+    /// As [`DatabaseBuilder::open`]: with the defaults, none.
+    pub fn open() -> Result<Self, Error> {
+        Self::builder().open()
+    }
+
+    /// Starts a builder, to choose protocol and retry policy.
+    ///
+    /// ```
+    /// use hotrow_protocols::Plor;
+    /// use hotrow_tables::Database;
+    ///
+    /// let db: Database<Plor> = Database::builder().protocol::<Plor>().variant("plor+dwa").open()?;
+    /// assert_eq!(db.protocol(), "plor+dwa");
+    /// # Ok::<(), hotrow_core::Error>(())
+    /// ```
+    pub fn builder() -> DatabaseBuilder {
+        DatabaseBuilder { variant: None, policy: RetryPolicy::default(), protocol: PhantomData }
+    }
+}
+
+impl<P: Protocol> Clone for Database<P> {
+    fn clone(&self) -> Self {
+        Self { shared: self.shared.clone() }
+    }
 }
 
 impl<P: Protocol> fmt::Debug for Database<P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Database")
-            .field("engine", &self.engine)
-            .field("parts", &self.parts.len())
-            .finish_non_exhaustive()
+        let names = self.shared.catalog.names();
+        f.debug_struct("Database").field("protocol", &self.protocol()).field("tables", &names).finish()
+    }
+}
+
+impl<P: Protocol> Deref for Database<P> {
+    type Target = Engine<P>;
+    fn deref(&self) -> &Engine<P> {
+        &self.shared.engine
     }
 }
 
 impl<P: Protocol> Database<P> {
-    /// An empty database.
-    pub fn new(engine: &Engine<P>) -> Self {
-        static NEXT: AtomicU64 = AtomicU64::new(0);
-        // Relaxed: only uniqueness matters.
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        Self { engine: engine.clone(), number, parts: Vec::new(), hook: None }
+    /// An empty database on an engine that exists.
+    pub fn on(engine: &Engine<P>) -> Self {
+        let (engine, catalog, hook) = (engine.clone(), Catalog::new(), OnceLock::new());
+        Self { shared: Arc::new(Shared { engine, catalog, hook }) }
     }
 
-    /// The engine.
-    pub fn engine(&self) -> &Engine<P> {
-        &self.engine
+    /// Runs a transaction, and runs it again until it commits, as the retry policy allows. See [`Engine::run`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Engine::run`].
+    #[inline]
+    pub fn transact<R>(
+        &self,
+        body: impl FnMut(&mut Transaction<'_, P>) -> Result<R, Abort>,
+    ) -> Result<R, Error> {
+        self.run(body)
     }
 
     /// Calls `hook` before each operation of a procedure (a read, change, insertion, deletion or scan), on the thread
@@ -54,70 +167,75 @@ impl<P: Protocol> Database<P> {
     ///
     /// The hook runs within the transaction, so it must not begin another one. A panic in it is a panic of the
     /// procedure.
-    pub fn before_operations(&mut self, hook: impl Fn() + Send + Sync + 'static) {
-        self.hook = Some(Box::new(hook));
+    ///
+    /// # Panics
+    ///
+    /// If the database has a hook.
+    pub fn before_operations(&self, hook: impl Fn() + Send + Sync + 'static) {
+        assert!(self.shared.hook.set(Box::new(hook)).is_ok(), "a database has one hook");
     }
 
     /// The function to call before each operation of a procedure.
     #[inline(always)]
     pub(crate) fn hook(&self) -> Option<&OperationHook> {
-        self.hook.as_deref()
+        self.shared.hook.get().map(|hook| &**hook)
     }
 
-    /// Starts a builder for a table; pass the result of `build` to [`add_table`](Self::add_table).
-    pub fn builder<K: Key, R: Value>(&self, name: impl Into<String>) -> TableBuilder<'_, K, R, P> {
-        Table::builder(&self.engine, name)
+    pub(crate) fn catalog(&self) -> &Catalog {
+        &self.shared.catalog
     }
 
-    /// Adds a table.
-    pub fn add_table<K: Key, R: Value>(&mut self, table: Table<K, R, P>) -> TableRef<K, R> {
-        TableRef::new(self.push(Box::new(table)))
+    /// Begins to [make](TableBuilder::create) a table of this name, or to [open](TableBuilder::open) the one that has it.
+    pub fn table<K: Key, R: Value>(&self, name: impl Into<String>) -> TableBuilder<K, R, P> {
+        TableBuilder::new(self.clone(), name.into())
     }
 
-    /// Adds a secondary index of a table that was or will be added.
-    pub fn add_index<S: Key, K: Key, R: Value>(
-        &mut self,
-        index: SecondaryIndex<S, K, R, P>,
-    ) -> IndexRef<S, K, R> {
-        IndexRef::new(self.push(Box::new(index)))
+    /// Returns the secondary index of this name, which is that of its table, a point, and its own.
+    ///
+    /// # Errors
+    ///
+    /// [`Misuse::NoSuchName`]; [`Misuse::OtherTypes`].
+    pub fn index<S: Key, K: Key, R: Value>(&self, name: &str) -> Result<SecondaryIndex<S, K, R, P>, Misuse> {
+        self.catalog().find::<SecondaryIndex<S, K, R, P>>(name).cloned()
     }
 
-    fn push(&mut self, part: Box<dyn Any + Send + Sync>) -> PartId {
-        self.parts.push(part);
-        PartId { database: self.number, number: self.parts.len() as u32 - 1 }
+    /// The names of all tables and secondary indexes.
+    pub fn names(&self) -> Vec<String> {
+        self.catalog().names()
     }
 
-    #[inline(always)]
-    fn part<T: Any>(&self, id: PartId) -> &T {
-        assert!(id.database == self.number, "the reference belongs to another database");
-        let part = &*self.parts[id.number as usize];
-        debug_assert!(part.is::<T>());
-        // SAFETY: only `add_table` and `add_index` make references, with the types of the part with this number, and the
-        // fields are private. The database's number shows that this database made the reference.
-        unsafe { &*std::ptr::from_ref(part).cast::<T>() }
-    }
-
-    /// Returns a table, for closures and for loading.
+    /// Returns the table to which a reference refers.
     ///
     /// # Panics
     ///
     /// If the reference is another database's.
     #[inline(always)]
-    pub fn table<K: Key, R: Value>(&self, table: TableRef<K, R>) -> &Table<K, R, P> {
-        self.part(table.part)
+    pub fn table_of<K: Key, R: Value>(&self, table: TableRef<K, R>) -> &Table<K, R, P> {
+        // SAFETY: only tables make such references, with their own types, and only once they are in a catalog.
+        unsafe { self.shared.catalog.part(table.part) }
     }
 
-    /// Returns a secondary index.
+    /// Returns the secondary index to which a reference refers.
     ///
     /// # Panics
     ///
     /// If the reference is another database's.
     #[inline(always)]
-    pub fn secondary<S: Key, K: Key, R: Value>(
+    pub fn index_of<S: Key, K: Key, R: Value>(
         &self,
         index: IndexRef<S, K, R>,
     ) -> &SecondaryIndex<S, K, R, P> {
-        self.part(index.part)
+        // SAFETY: as in `table_of`.
+        unsafe { self.shared.catalog.part(index.part) }
+    }
+
+    /// Runs a procedure as a transaction, on the calling thread's own worker. See [`execute_on`](Self::execute_on).
+    ///
+    /// # Errors
+    ///
+    /// As [`execute_on`](Self::execute_on), and [`Misuse::TooManyWorkers`].
+    pub fn execute<T: Procedure>(&self, procedure: &T) -> Result<T::Output, Error> {
+        self.with_worker(|worker| self.execute_on(worker, procedure))
     }
 
     /// Runs a procedure as a transaction. Operations run at once, with two exceptions unless the procedure only
@@ -130,7 +248,11 @@ impl<P: Protocol> Database<P> {
     /// ([`Context::rollback`](crate::Context::rollback), [`Context::require`](crate::Context::require));
     /// [`Error::Panicked`] if an operation panicked that was deferred. Any other panic passes on.
     #[inline]
-    pub fn execute<T: Procedure>(&self, worker: &mut Worker<P>, procedure: &T) -> Result<T::Output, Error> {
+    pub fn execute_on<T: Procedure>(
+        &self,
+        worker: &mut Worker<P>,
+        procedure: &T,
+    ) -> Result<T::Output, Error> {
         if P::DEFERS && !procedure.profile().read_only {
             return worker.try_run_deferred(procedure.profile(), |tx| {
                 if !tx.defers() {
@@ -143,7 +265,7 @@ impl<P: Protocol> Database<P> {
             });
         }
         // The constant comes first, so that other protocols do not compile the procedure for this context.
-        if P::ALLOWS_STEALING && self.engine.allows_stealing() && !procedure.profile().read_only {
+        if P::ALLOWS_STEALING && self.allows_stealing() && !procedure.profile().read_only {
             return worker.try_run_deferred(procedure.profile(), |tx| {
                 let mut context = Graph::sole_user(self, tx);
                 let output = procedure.run(&mut context)?;
@@ -157,7 +279,7 @@ impl<P: Protocol> Database<P> {
     ///
     /// # Errors
     ///
-    /// As [`execute`](Self::execute).
+    /// As [`execute_on`](Self::execute_on).
     #[inline]
     pub fn execute_eagerly<T: Procedure>(
         &self,
@@ -176,7 +298,16 @@ impl<P: Protocol> Database<P> {
     ///
     /// As [`Worker::run`], except that a rollback that the procedure requests only ends the trace
     /// ([`ProcedureTrace::rolls_back`]).
-    pub fn trace<T: Procedure>(
+    pub fn trace<T: Procedure>(&self, procedure: &T) -> Result<ProcedureTrace, Error> {
+        self.with_worker(|worker| self.trace_on(worker, procedure))
+    }
+
+    /// As [`trace`](Self::trace), with this worker.
+    ///
+    /// # Errors
+    ///
+    /// As [`trace`](Self::trace).
+    pub fn trace_on<T: Procedure>(
         &self,
         worker: &mut Worker<P>,
         procedure: &T,

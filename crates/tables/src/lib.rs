@@ -3,6 +3,7 @@
 //! A [`Table`] is a transactional object: its rows are segments, and so are its buckets and leaves. It works with
 //! every protocol.
 
+mod catalog;
 pub mod context;
 mod database;
 mod deferred;
@@ -23,7 +24,7 @@ mod table;
 mod text;
 mod trace;
 
-pub use database::Database;
+pub use database::{Database, DatabaseBuilder};
 pub use index::Direction;
 pub use key::{AsKey, Key, KeyBounds};
 pub use procedure::{Context, Data, KeyRange, Procedure};

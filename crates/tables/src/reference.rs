@@ -1,5 +1,6 @@
 //! References to tables and indexes, by which procedures name them.
 
+use crate::catalog::PartId;
 use std::fmt;
 use std::marker::PhantomData;
 
@@ -16,13 +17,6 @@ pub struct TableRef<K, R> {
 pub struct IndexRef<S, K, R> {
     pub(crate) part: PartId,
     types: PhantomData<fn(S, K, R) -> (S, K, R)>,
-}
-
-/// The number of a table or index, and that of its database.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct PartId {
-    pub(crate) database: u64,
-    pub(crate) number: u32,
 }
 
 impl<K, R> TableRef<K, R> {
@@ -45,7 +39,7 @@ impl<K, R> Clone for TableRef<K, R> {
 impl<K, R> Copy for TableRef<K, R> {}
 impl<K, R> fmt::Debug for TableRef<K, R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "TableRef({})", self.part.number)
+        write!(f, "TableRef({})", self.part.number())
     }
 }
 
@@ -57,6 +51,6 @@ impl<S, K, R> Clone for IndexRef<S, K, R> {
 impl<S, K, R> Copy for IndexRef<S, K, R> {}
 impl<S, K, R> fmt::Debug for IndexRef<S, K, R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "IndexRef({})", self.part.number)
+        write!(f, "IndexRef({})", self.part.number())
     }
 }

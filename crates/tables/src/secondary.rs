@@ -8,11 +8,14 @@
 //! An entry names its row by key, not by address, so that no result of a user's key function can lead to freed
 //! memory.
 
+use crate::catalog::PartId;
 use crate::index::Direction;
 use crate::key::{Image, ImageRange, Key, KeyBounds};
+use crate::reference::IndexRef;
 use crate::storage::{Index, Shared};
 use hotrow_core::{Abort, EpochBox, ObjectMeta, Pin, Protocol, Transaction, Value};
-use hotrow_sync::Arc;
+use hotrow_protocols::Occ;
+use hotrow_sync::{Arc, OnceLock};
 use std::fmt;
 use std::ops::{Bound, ControlFlow};
 
@@ -41,12 +44,13 @@ type Entries<S, K, P> = Shared<(S, K), (), P>;
 pub(crate) struct SecondaryInner<S: Key, K: Key, R: Value, P: Protocol> {
     entries: EpochBox<Entries<S, K, P>>,
     key_of: Box<dyn Fn(&K, &R) -> S + Send + Sync>,
+    part: OnceLock<PartId>,
 }
 
 /// A secondary index of a [`Table`](crate::Table): finds rows by a key made from key and row.
 ///
 /// Several rows may have the same secondary key; a scan visits them in the order of their primary keys.
-pub struct SecondaryIndex<S: Key, K: Key, R: Value, P: Protocol> {
+pub struct SecondaryIndex<S: Key, K: Key, R: Value, P: Protocol = Occ> {
     pub(crate) kept: Arc<SecondaryInner<S, K, R, P>>,
 }
 
@@ -71,7 +75,21 @@ impl<S: Key, K: Key, R: Value, P: Protocol> SecondaryIndex<S, K, R, P> {
     ) -> Self {
         let index = Index::ordered();
         let entries = EpochBox::new(Shared::new(engine, name, index, immutable, Vec::new(), None));
-        Self { kept: Arc::new(SecondaryInner { entries, key_of }) }
+        Self { kept: Arc::new(SecondaryInner { entries, key_of, part: OnceLock::new() }) }
+    }
+
+    /// Keeps its number in the catalog.
+    pub(crate) fn set_part(&self, id: PartId) {
+        self.kept.part.set(id).expect("the index is new");
+    }
+
+    /// The index's reference, by which procedures name it.
+    ///
+    /// # Panics
+    ///
+    /// If the index's table was not made.
+    pub fn reference(&self) -> IndexRef<S, K, R> {
+        IndexRef::new(*self.kept.part.get().expect("the index's table is made"))
     }
 
     /// The index's name, which consists of the table's name and its own.

@@ -20,6 +20,7 @@
 //! its bucket versions change when an insert commits; here, as in Silo, they change when the record enters the index,
 //! so that an aborted insert can also fail an observer.
 
+use crate::catalog::PartId;
 use crate::groups::Groups;
 use crate::index::{Cursor, Direction, HashIndex, Insertion, Keyed, LeafPart, Lookup, OrderedIndex};
 use crate::key::{AsKey, Image, ImageRange, Key, put_name};
@@ -32,6 +33,7 @@ use hotrow_core::{
     Cell, EngineId, Item, Object, ObjectAccess, ObjectMeta, Observed, Pin, Protocol, SavedWrite, Saver,
     StructureChange, StructureVersion, Value, contained,
 };
+use hotrow_sync::OnceLock;
 use std::hash::BuildHasher;
 use std::marker::PhantomData;
 use std::ops::Bound;
@@ -294,6 +296,8 @@ pub(crate) struct Shared<K: Key, R: Value, P: Protocol> {
     /// The group of a row, if the groups are queues.
     pub(crate) group_of: Option<GroupOf<K>>,
     pub(crate) last_keys: LastKeys<K>,
+    /// The table's number in its database.
+    pub(crate) part: OnceLock<PartId>,
 }
 
 impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
@@ -316,6 +320,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
             groups,
             group_of,
             last_keys: LastKeys::new(),
+            part: OnceLock::new(),
         }
     }
 

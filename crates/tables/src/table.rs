@@ -1,15 +1,19 @@
 //! The table as users see it.
 
+use crate::catalog::{Part, PartId};
+use crate::database::Database;
 use crate::index::{Direction, Keyed};
 use crate::key::{AsKey, Key, KeyBounds};
 use crate::queue::GroupOf;
 use crate::record::Record;
+use crate::reference::TableRef;
 use crate::secondary::{MaintainedIndex, SecondaryIndex};
 use crate::storage::{Index, KeyIndex, Shared};
 use hotrow_core::{
-    Abort, Columns, ContextAccess, Deferred, Engine, EpochBox, Error, Input, ObjectAccess, Pin, Protocol,
+    Abort, Columns, ContextAccess, Deferred, EpochBox, Error, Input, Misuse, ObjectAccess, Pin, Protocol,
     Transaction, Value, Walk, Worker,
 };
+use hotrow_protocols::Occ;
 use hotrow_sync::Arc;
 use std::fmt;
 use std::ops::{Bound, ControlFlow};
@@ -20,13 +24,11 @@ use std::ops::{Bound, ControlFlow};
 /// [`Abort`] means that the attempt cannot go on: pass it up with `?`.
 ///
 /// ```
-/// use hotrow_core::Engine;
-/// use hotrow_protocols::Occ;
-/// use hotrow_tables::Table;
+/// use hotrow_tables::Database;
 ///
-/// let engine = Engine::<Occ>::new();
-/// let seats = Table::<u32, u64, Occ>::hash(&engine, "seats", 100);
-/// let sold = engine.run(|tx| {
+/// let db = Database::open()?;
+/// let seats = db.table::<u32, u64>("seats").hash(100).create()?;
+/// let sold = db.transact(|tx| {
 ///     let first = seats.insert(tx, 7, 1_001)?;
 ///     let again = seats.insert(tx, 7, 1_002)?;
 ///     Ok((first, again, seats.get(tx, &7)?, seats.get(tx, &8)?))
@@ -34,7 +36,7 @@ use std::ops::{Bound, ControlFlow};
 /// assert_eq!(sold, (true, false, Some(1_001), None));
 /// # Ok::<(), hotrow_core::Error>(())
 /// ```
-pub struct Table<K: Key, R: Value, P: Protocol> {
+pub struct Table<K: Key, R: Value, P: Protocol = Occ> {
     pub(crate) shared: Arc<EpochBox<Shared<K, R, P>>>,
 }
 
@@ -50,27 +52,48 @@ impl<K: Key, R: Value, P: Protocol> fmt::Debug for Table<K, R, P> {
     }
 }
 
-/// The properties of a table to be built. See [`Table::builder`].
-pub struct TableBuilder<'e, K: Key, R: Value, P: Protocol> {
-    engine: &'e Engine<P>,
+/// The properties of a table to be made. See [`Database::table`].
+pub struct TableBuilder<K: Key, R: Value, P: Protocol = Occ> {
+    database: Database<P>,
     name: String,
     capacity: Option<usize>,
     immutable: bool,
     secondaries: Vec<Box<dyn MaintainedIndex<K, R, P>>>,
+    /// The secondary indexes as parts of the catalog, and where they keep their numbers there.
+    indexes: Vec<(Part, Box<dyn FnOnce(PartId)>)>,
     rank: u16,
     group_of: Option<GroupOf<K>>,
 }
 
-impl<K: Key, R: Value, P: Protocol> fmt::Debug for TableBuilder<'_, K, R, P> {
+impl<K: Key, R: Value, P: Protocol> fmt::Debug for TableBuilder<K, R, P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("TableBuilder").field("name", &self.name).finish_non_exhaustive()
     }
 }
 
-impl<K: Key, R: Value, P: Protocol> TableBuilder<'_, K, R, P> {
+impl<K: Key, R: Value, P: Protocol> TableBuilder<K, R, P> {
+    pub(crate) fn new(database: Database<P>, name: String) -> Self {
+        Self {
+            database,
+            name,
+            capacity: None,
+            immutable: false,
+            secondaries: Vec::new(),
+            indexes: Vec::new(),
+            rank: u16::MAX,
+            group_of: None,
+        }
+    }
+
+    /// Chooses an ordered index, which can be scanned. This is the default.
+    #[must_use]
+    pub fn ordered(mut self) -> Self {
+        self.capacity = None;
+        self
+    }
+
     /// Chooses a hash index with room for `expected` rows. It grows beyond that by itself, but a good estimate avoids
-    /// that work. Room is reserved for 16,777,216 rows at most. Such a table cannot be scanned. Without this call the
-    /// index is ordered.
+    /// that work. Room is reserved for 16,777,216 rows at most. Such a table cannot be scanned.
     #[must_use]
     pub fn hash(mut self, expected: usize) -> Self {
         self.capacity = Some(expected);
@@ -138,22 +161,45 @@ impl<K: Key, R: Value, P: Protocol> TableBuilder<'_, K, R, P> {
         key_of: Box<dyn Fn(&K, &R) -> S + Send + Sync>,
     ) -> SecondaryIndex<S, K, R, P> {
         let name = format!("{}.{name}", self.name);
-        let index = SecondaryIndex::<S, K, R, P>::new(self.engine.id(), name, immutable, key_of);
+        let index = SecondaryIndex::<S, K, R, P>::new(self.database.id(), name, immutable, key_of);
         self.secondaries.push(Box::new(index.kept.clone()));
+        let kept = index.clone();
+        self.indexes.push((Part::new(index.name(), index.clone()), Box::new(move |id| kept.set_part(id))));
         index
     }
 
-    /// Builds the table, which is empty.
-    pub fn build(self) -> Table<K, R, P> {
+    /// Makes the table, which is empty.
+    ///
+    /// # Errors
+    ///
+    /// [`Misuse::NameTaken`] if the database has a table of this name, or one of its indexes.
+    pub fn create(self) -> Result<Table<K, R, P>, Misuse> {
         let index = match self.capacity {
             Some(expected) => Index::hash(expected),
             None => Index::ordered(),
         };
-        let shared =
-            Shared::new(self.engine.id(), self.name, index, self.immutable, self.secondaries, self.group_of);
+        let engine = self.database.id();
+        let shared = Shared::new(engine, self.name, index, self.immutable, self.secondaries, self.group_of);
         shared.meta.set_rank(self.rank);
         shared.groups.meta.set_rank(self.rank);
-        Table { shared: Arc::new(EpochBox::bulky(shared)) }
+        let table = Table { shared: Arc::new(EpochBox::bulky(shared)) };
+        let (mut parts, mut keep): (Vec<_>, Vec<Box<dyn FnOnce(PartId)>>) = self.indexes.into_iter().unzip();
+        parts.push(Part::new(table.name(), table.clone()));
+        let kept = table.clone();
+        keep.push(Box::new(move |id| kept.shared.part.set(id).expect("the table is new")));
+        for (keep, id) in keep.into_iter().zip(self.database.catalog().add(parts)?) {
+            keep(id);
+        }
+        Ok(table)
+    }
+
+    /// Returns the table of this name, which has been made before. Its properties are those with which it was made.
+    ///
+    /// # Errors
+    ///
+    /// [`Misuse::NoSuchName`]; [`Misuse::OtherTypes`] if its keys or rows are of other types.
+    pub fn open(self) -> Result<Table<K, R, P>, Misuse> {
+        self.database.catalog().find::<Table<K, R, P>>(&self.name).cloned()
     }
 }
 
@@ -184,27 +230,9 @@ impl std::ops::Add for TableMemory {
 const BATCH: usize = if cfg!(test) { 3 } else { 512 };
 
 impl<K: Key, R: Value, P: Protocol> Table<K, R, P> {
-    /// Starts a builder for a table. The name appears in errors and conflict reports.
-    pub fn builder(engine: &Engine<P>, name: impl Into<String>) -> TableBuilder<'_, K, R, P> {
-        TableBuilder {
-            engine,
-            name: name.into(),
-            capacity: None,
-            immutable: false,
-            secondaries: Vec::new(),
-            rank: u16::MAX,
-            group_of: None,
-        }
-    }
-
-    /// A table with an ordered index, which can be scanned.
-    pub fn ordered(engine: &Engine<P>, name: impl Into<String>) -> Self {
-        Self::builder(engine, name).build()
-    }
-
-    /// A table with a hash index, with room for `expected` rows.
-    pub fn hash(engine: &Engine<P>, name: impl Into<String>, expected: usize) -> Self {
-        Self::builder(engine, name).hash(expected).build()
+    /// The table's reference, by which procedures name it.
+    pub fn reference(&self) -> TableRef<K, R> {
+        TableRef::new(*self.shared.part.get().expect("a table that is made is in its database"))
     }
 
     /// The table's name.

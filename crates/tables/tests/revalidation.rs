@@ -8,7 +8,7 @@ use hotrow_core::{
 };
 use hotrow_protocols::{Drp, Tl2};
 use hotrow_sync::atomic::{AtomicU64, Ordering};
-use hotrow_tables::{Direction, Table};
+use hotrow_tables::{Database, Direction, Table};
 use std::ops::ControlFlow;
 use std::ptr::NonNull;
 
@@ -94,7 +94,10 @@ struct Scene<P: Protocol> {
 impl<P: Protocol> Scene<P> {
     fn new(protocol: &str) -> Self {
         let engine = Engine::named(protocol, RetryPolicy::default()).unwrap();
-        let (rows, others) = (Table::ordered(&engine, "rows"), Table::ordered(&engine, "others"));
+        let (rows, others) = (
+            Database::on(&engine).table("rows").create().unwrap(),
+            Database::on(&engine).table("others").create().unwrap(),
+        );
         for key in 0..ROWS {
             assert!(rows.bulk_insert(key, 0) && others.bulk_insert(key, 0));
         }

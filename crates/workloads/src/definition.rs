@@ -27,7 +27,7 @@ pub struct WorkloadInfo {
     /// Paper or specification, with the section.
     pub source: &'static str,
     /// True if all its transactions are procedures. A run can then delay each of their operations
-    /// ([`Workload::database_mut`]).
+    /// ([`Workload::database_of_procedures`]).
     pub runs_procedures: bool,
     /// Options of the workload.
     pub options: &'static [OptionInfo],

@@ -188,12 +188,12 @@ impl Run<'_> {
         self,
         engine: &Engine<P>,
         protocol: &str,
-        mut workload: W,
+        workload: W,
     ) -> Result<RunOutcome, BenchError> {
         let Self { info, spec, host, observer } = self;
         if !spec.think.is_zero() {
             let none = OptionError::NoProcedures { workload: info.name };
-            delay_operations(workload.database_mut().ok_or(none)?, spec.think);
+            delay_operations(workload.database_of_procedures().ok_or(none)?, spec.think);
         }
         let workload = &workload;
         // Before the keys and rows are counted, which itself may take memory.

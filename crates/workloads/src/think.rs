@@ -16,6 +16,6 @@ use hotrow::{Database, Protocol};
 use std::time::Duration;
 
 /// Delays each operation of the database's procedures.
-pub(crate) fn delay_operations<P: Protocol>(database: &mut Database<P>, think: Duration) {
+pub(crate) fn delay_operations<P: Protocol>(database: &Database<P>, think: Duration) {
     database.before_operations(move || sleep(think));
 }

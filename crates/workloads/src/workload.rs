@@ -23,7 +23,7 @@ pub trait Workload<P: Protocol>: Sync {
 
     /// Returns the database if all transactions are procedures on one, so that a run can set a delay before each
     /// operation ([`WorkloadInfo::runs_procedures`](crate::WorkloadInfo::runs_procedures)).
-    fn database_mut(&mut self) -> Option<&mut Database<P>> {
+    fn database_of_procedures(&self) -> Option<&Database<P>> {
         None
     }
 

@@ -7,7 +7,7 @@
 use crate::support::{
     attempts, for_each_concurrent_protocol, for_each_protocol, impatient, overtake, whatever_time_it_takes,
 };
-use hotrow::{Abort, Direction, Error, Protocol, TBox, Table, Transaction};
+use hotrow::{Abort, Database, Direction, Error, Protocol, TBox, Table, Transaction};
 use std::ops::ControlFlow;
 
 type Tx<'w, P> = Transaction<'w, P>;
@@ -17,7 +17,7 @@ fn a_value_read_twice_is_the_same_or_the_second_read_aborts() {
     for_each_protocol!(2, |P| {
         let engine = impatient::<P>();
         let number = TBox::new(&engine, 0u64);
-        let table = Table::<u64, u64, P>::hash(&engine, "rows", 10);
+        let table = Database::on(&engine).table::<u64, u64>("rows").hash(10).create().unwrap();
         table.bulk_insert(1, 0);
         let result = whatever_time_it_takes(|| {
             engine.run(|tx| {
@@ -50,8 +50,11 @@ fn an_absence_that_was_read_still_holds_at_commit() {
         let engine = impatient::<P>();
         let note = TBox::new(&engine, 0u64);
         for (hash, rows) in [0u64, 1, 40, 1_000].into_iter().flat_map(|rows| [(true, rows), (false, rows)]) {
-            let table: Table<u64, u64, P> =
-                if hash { Table::hash(&engine, "hash", 1) } else { Table::ordered(&engine, "ordered") };
+            let table: Table<u64, u64, P> = if hash {
+                Database::on(&engine).table("hash").hash(1).create().unwrap()
+            } else {
+                Database::on(&engine).table("ordered").create().unwrap()
+            };
             (0..rows).for_each(|key| assert!(table.bulk_insert(key * 2, 0)));
             for key in [1, 17, rows * 2 + 1, u64::MAX] {
                 type Look<P> = fn(&Table<u64, u64, P>, &mut Tx<'_, P>, u64) -> Result<bool, Abort>;
@@ -108,7 +111,7 @@ fn a_range_that_was_scanned_is_the_same_at_commit() {
         let engine = impatient::<P>();
         let note = TBox::new(&engine, 0u64);
         for rows in [0u64, 3, 31, 32, 700] {
-            let table = Table::<u64, u64, P>::ordered(&engine, "ordered");
+            let table = Database::on(&engine).table::<u64, u64>("ordered").create().unwrap();
             (0..rows).for_each(|key| assert!(table.bulk_insert(key * 2, 0)));
             let last = rows * 2;
             for range in [(0, last + 10), (3, 9), (last / 2, last / 2 + 40), (last, last + 5)] {
@@ -148,7 +151,7 @@ fn a_leaf_observed_before_it_covered_a_key_does_not_vouch_for_the_keys_absence()
         let number = TBox::new(&engine, 0u64);
         // Ascending keys fill leaves, so that for some number of rows the last one has a leaf of its own.
         for rows in 2..140u64 {
-            let table = Table::<u64, u64, P>::ordered(&engine, "ordered");
+            let table = Database::on(&engine).table::<u64, u64>("ordered").create().unwrap();
             (0..rows).for_each(|key| assert!(table.bulk_insert(key, 0)));
             engine.run(|tx| table.delete(tx, &(rows - 2))).unwrap();
             let before = engine.run(|tx| number.get(tx)).unwrap();
@@ -182,7 +185,11 @@ fn a_leaf_observed_before_it_covered_a_key_does_not_vouch_for_the_keys_absence()
 fn an_insertion_that_succeeds_is_a_look_at_what_was_not_there() {
     for_each_protocol!(2, |P| {
         let engine = impatient::<P>();
-        for table in [Table::hash(&engine, "hash", 10), Table::<u64, u64, P>::ordered(&engine, "ordered")] {
+        let tables = [
+            Database::on(&engine).table("hash").hash(10).create().unwrap(),
+            Database::on(&engine).table::<u64, u64>("ordered").create().unwrap(),
+        ];
+        for table in tables {
             let number = TBox::new(&engine, 0u64);
             table.bulk_insert(1, 0);
             let committed = whatever_time_it_takes(|| {
@@ -208,7 +215,7 @@ fn an_insertion_that_succeeds_is_a_look_at_what_was_not_there() {
 fn a_scan_that_stops_early_depends_on_nothing_far_beyond() {
     for_each_concurrent_protocol!(2, |P| {
         let engine = impatient::<P>();
-        let table = Table::<u64, u64, P>::ordered(&engine, "ordered");
+        let table = Database::on(&engine).table::<u64, u64>("ordered").create().unwrap();
         (0..2_000).for_each(|key| assert!(table.bulk_insert(key * 2, 0)));
         let note = TBox::new(&engine, 0u64);
         let first = |tx: &mut Tx<'_, P>| {
@@ -228,9 +235,9 @@ fn a_scan_that_stops_early_depends_on_nothing_far_beyond() {
 fn a_range_of_a_secondary_index_is_the_same_at_commit() {
     for_each_protocol!(2, |P| {
         let engine = impatient::<P>();
-        let mut builder = Table::<u64, u64, P>::builder(&engine, "rows");
+        let mut builder = Database::on(&engine).table::<u64, u64>("rows");
         let by_row = builder.secondary("by_row", |_, row| *row / 10);
-        let table = builder.hash(10).build();
+        let table = builder.hash(10).create().unwrap();
         (0..50).for_each(|key| assert!(table.bulk_insert(key, key)));
         let note = TBox::new(&engine, 0u64);
         let body = |tx: &mut Tx<'_, P>| {
@@ -271,9 +278,9 @@ fn a_range_of_a_secondary_index_is_the_same_at_commit() {
 fn the_first_row_by_a_secondary_index_does_not_depend_on_the_last() {
     for_each_concurrent_protocol!(2, |P| {
         let engine = impatient::<P>();
-        let mut builder = Table::<u64, u64, P>::builder(&engine, "rows");
+        let mut builder = Database::on(&engine).table::<u64, u64>("rows");
         let by_row = builder.secondary("by_row", |_, row| *row);
-        let table = builder.build();
+        let table = builder.create().unwrap();
         (0..1_000).for_each(|key| assert!(table.bulk_insert(key, key * 2)));
         let note = TBox::new(&engine, 0u64);
         for direction in [Direction::Ascending, Direction::Descending] {
@@ -301,7 +308,11 @@ fn the_first_row_by_a_secondary_index_does_not_depend_on_the_last() {
 fn a_row_deleted_and_inserted_again_by_others_is_not_the_row_that_was_read() {
     for_each_protocol!(2, |P| {
         let engine = impatient::<P>();
-        for table in [Table::hash(&engine, "hash", 10), Table::<u64, u64, P>::ordered(&engine, "ordered")] {
+        let tables = [
+            Database::on(&engine).table("hash").hash(10).create().unwrap(),
+            Database::on(&engine).table::<u64, u64>("ordered").create().unwrap(),
+        ];
+        for table in tables {
             table.bulk_insert(1, 1);
             let mut overtaken = false;
             let committed = whatever_time_it_takes(|| {

@@ -8,7 +8,7 @@ use crate::support;
 use crate::support::{
     for_each_deferring_protocol, for_each_protocol, impatient, overtake, whatever_time_it_takes,
 };
-use hotrow::{Abort, Deferred, Engine, Error, Protocol, TBox, TCounter, Table, Transaction};
+use hotrow::{Abort, Database, Deferred, Engine, Error, Protocol, TBox, TCounter, Table, Transaction};
 
 struct Twins<P: Protocol> {
     engine: Engine<P>,
@@ -34,7 +34,8 @@ impl<P: Protocol> Twins<P> {
     fn new() -> Self {
         let engine = impatient::<P>();
         let (first, second) = (TBox::new(&engine, 0), TBox::new(&engine, 0));
-        let (counter, rows) = (TCounter::new(&engine, 0), Table::ordered(&engine, "rows"));
+        let (counter, rows) =
+            (TCounter::new(&engine, 0), Database::on(&engine).table("rows").create().unwrap());
         Self { engine, first, second, counter, rows }
     }
 

@@ -3,14 +3,18 @@
 use crate::support;
 use crate::support::{for_each_protocol, on_threads};
 use hotrow::sync::random::Random;
-use hotrow::{Abort, Protocol, TArray, Table, Transaction, Value};
+use hotrow::{Abort, Database, Protocol, TArray, Table, Transaction, Value};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 #[test]
 fn each_key_is_inserted_by_exactly_one_of_many_threads() {
     for_each_protocol!(8, |P| {
         let engine = support::engine::<P>();
-        for table in [Table::hash(&engine, "hash", 1), Table::<u64, u64, P>::ordered(&engine, "ordered")] {
+        let tables = [
+            Database::on(&engine).table("hash").hash(1).create().unwrap(),
+            Database::on(&engine).table::<u64, u64>("ordered").create().unwrap(),
+        ];
+        for table in tables {
             let won = on_threads(&engine, 8, |number, worker| {
                 (0..400u64)
                     .filter(|key| worker.run(|tx| table.insert(tx, *key, number)).unwrap())
@@ -90,8 +94,8 @@ impl<P: Protocol> Twins<P> {
 fn churn<P: Protocol>(threads: u64, rounds: u64) {
     let engine = support::engine::<P>();
     let twins = Twins {
-        first: Table::hash(&engine, "first", 1),
-        second: Table::ordered(&engine, "second"),
+        first: Database::on(&engine).table("first").hash(1).create().unwrap(),
+        second: Database::on(&engine).table("second").create().unwrap(),
         sums: TArray::new(&engine, 1, |_| 0),
         opaque: engine.is_opaque(),
     };
@@ -169,9 +173,9 @@ fn tear<P: Protocol>(threads: u64, rounds: u64) {
     const ROWS: u64 = 3;
     let engine = support::engine::<P>();
     let array = TArray::new(&engine, ROWS as usize, |_| [0u64; 32]);
-    let hash = Table::<u64, Narrow, P>::hash(&engine, "narrow", 4);
-    let narrow = Table::<u64, Narrow, P>::ordered(&engine, "narrow");
-    let wide = Table::<u64, Wide, P>::hash(&engine, "wide", 4);
+    let hash = Database::on(&engine).table::<u64, Narrow>("narrow").hash(4).create().unwrap();
+    let narrow = Database::on(&engine).table::<u64, Narrow>("narrow").create().unwrap();
+    let wide = Database::on(&engine).table::<u64, Wide>("wide").hash(4).create().unwrap();
     for row in 0..ROWS {
         assert!(
             hash.bulk_insert(row, [0; 32])

@@ -2,7 +2,7 @@
 
 use crate::support;
 use crate::support::{for_each_protocol, impatient, overtake, whatever_time_it_takes};
-use hotrow::{Engine, Protocol, Table, Value, column};
+use hotrow::{Database, Engine, Protocol, Table, Value, column};
 
 /// An inline row: no field has the size of a word.
 #[derive(Debug, Clone, Copy, PartialEq, Value)]
@@ -43,7 +43,10 @@ struct Note {
 
 /// One table of each kind.
 fn tables<R: Value, P: Protocol>(engine: &Engine<P>) -> [Table<u64, R, P>; 2] {
-    [Table::hash(engine, "hash", 4), Table::ordered(engine, "ordered")]
+    [
+        Database::on(engine).table("hash").hash(4).create().unwrap(),
+        Database::on(engine).table("ordered").create().unwrap(),
+    ]
 }
 
 #[test]
@@ -92,7 +95,8 @@ fn columns_of_boxed_rows_and_of_immutable_tables_are_read_in_place() {
             assert!(table.bulk_insert(1, Note { number: 7, text: "seven".to_owned() }));
             assert_eq!(engine.run(|tx| table.read_columns(tx, &1, column!(Note, number))), Ok(Some(7)));
         }
-        let table: Table<u64, Stock, P> = Table::builder(&engine, "immutable").hash(1).immutable().build();
+        let table: Table<u64, Stock, P> =
+            Database::on(&engine).table("immutable").hash(1).immutable().create().unwrap();
         assert!(table.bulk_insert(1, Stock::new(5)));
         let tail = engine.run(|tx| table.read_columns(tx, &1, column!(Stock, tail)));
         assert_eq!(tail, Ok(Some(Stock::new(5).tail)));
@@ -103,7 +107,7 @@ fn columns_of_boxed_rows_and_of_immutable_tables_are_read_in_place() {
 fn a_column_that_was_read_is_a_read_of_its_row() {
     for_each_protocol!(2, |P| {
         let engine = impatient::<P>();
-        let table: Table<u64, Stock, P> = Table::hash(&engine, "stock", 4);
+        let table: Table<u64, Stock, P> = Database::on(&engine).table("stock").hash(4).create().unwrap();
         assert!(table.bulk_insert(1, Stock::new(0)));
         let quantity = column!(Stock, quantity);
         let mut others = 0;

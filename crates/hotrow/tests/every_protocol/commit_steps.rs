@@ -4,7 +4,7 @@ use crate::support;
 use crate::support::{chosen, for_each_protocol};
 use hotrow::sync::{Arc, Mutex, lock, thread};
 use hotrow::{
-    Abort, CommitStamp, CommitSteps, Committing, Engine, Error, Protocol, RetryPolicy, TBox, Table, Worker,
+    Abort, CommitStamp, CommitSteps, Committing, Database, Engine, Error, Protocol, RetryPolicy, TBox, Worker,
 };
 use std::collections::HashMap;
 
@@ -55,7 +55,10 @@ fn a_commit_that_writes_is_logged_then_kept_then_hooked_with_one_stamp() {
     for_each_protocol!(1, |P| {
         let notes = Notes::default();
         let engine = engine::<P>(notes.clone());
-        let (number, rows) = (TBox::new(&engine, 1), Table::<u64, u64, P>::hash(&engine, "rows", 4));
+        let (number, rows) = (
+            TBox::new(&engine, 1),
+            Database::on(&engine).table::<u64, u64>("rows").hash(4).create().unwrap(),
+        );
         let mut last = None;
         for round in 0..3 {
             engine.run(|tx| number.set(tx, round).and_then(|()| rows.upsert(tx, 7, round))).unwrap();
@@ -87,7 +90,8 @@ impl<P: Protocol> CommitSteps<P> for Exploding {
 fn nothing_is_installed_before_the_steps_have_run() {
     for_each_protocol!(2, |P| {
         let engine = engine::<P>(Exploding);
-        let (number, rows) = (TBox::new(&engine, 1), Table::<u64, u64, P>::ordered(&engine, "rows"));
+        let (number, rows) =
+            (TBox::new(&engine, 1), Database::on(&engine).table::<u64, u64>("rows").create().unwrap());
         rows.bulk_insert(1, 1);
         for _ in 0..2 {
             let words = support::panic_of(|| {

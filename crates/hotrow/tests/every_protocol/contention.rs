@@ -5,7 +5,7 @@ use crate::support::{for_each_protocol, on_threads};
 use hotrow::sync::atomic::{AtomicU64, Ordering};
 use hotrow::sync::random::Random;
 use hotrow::sync::thread;
-use hotrow::{Abort, Engine, Protocol, Reason, RetryPolicy, TArray, TCounter, Table, Worker};
+use hotrow::{Abort, Database, Engine, Protocol, Reason, RetryPolicy, TArray, TCounter, Worker};
 use std::ops::ControlFlow;
 
 /// Counts a thread as done, also when it panics.
@@ -46,7 +46,7 @@ fn long_among_short_once<P: Protocol>(long: u64, short: u64, transactions: u64) 
     const ROWS: usize = 200;
     let engine = support::engine::<P>();
     let rows = TArray::new(&engine, ROWS, |_| 0u64);
-    let table = Table::<u64, u64, P>::hash(&engine, "rows", ROWS);
+    let table = Database::on(&engine).table::<u64, u64>("rows").hash(ROWS).create().unwrap();
     (0..ROWS as u64).for_each(|key| assert!(table.bulk_insert(key, 0)));
     let (running, done) = (AtomicU64::new(0), AtomicU64::new(0));
     on_threads(&engine, long + short, |number, worker| {
@@ -117,7 +117,7 @@ fn a_long_reader_gets_through_among_writers() {
 
 fn long_reader_among_writers<P: Protocol>() -> bool {
     let engine = support::engine::<P>();
-    let table = Table::<u64, u64, P>::ordered(&engine, "rows");
+    let table = Database::on(&engine).table::<u64, u64>("rows").create().unwrap();
     (0..500).for_each(|key| assert!(table.bulk_insert(key, 0)));
     let (running, done) = (AtomicU64::new(0), AtomicU64::new(0));
     on_threads(&engine, 5, |number, worker| {
@@ -168,7 +168,7 @@ fn long_reader_among_writers<P: Protocol>() -> bool {
 fn eight_threads_that_want_the_same_row_all_get_it() {
     for_each_protocol!(8, |P| {
         let engine = support::engine::<P>();
-        let table = Table::<u64, u64, P>::hash(&engine, "hot", 1);
+        let table = Database::on(&engine).table::<u64, u64>("hot").hash(1).create().unwrap();
         table.bulk_insert(1, 0);
         on_threads(&engine, 8, |_, worker| {
             for _ in 0..2_000 {

@@ -4,7 +4,7 @@ use crate::support;
 use crate::support::{for_each_protocol, on_threads};
 use hotrow::sync::Arc;
 use hotrow::sync::atomic::{AtomicU64, Ordering};
-use hotrow::{Direction, TArray, TBox, Table, Value};
+use hotrow::{Database, Direction, TArray, TBox, Value};
 use std::ops::ControlFlow;
 
 /// A row of 1 KB that counts its copies.
@@ -35,7 +35,10 @@ fn reading_large_rows_copies_nothing_and_changing_one_copies_it_once() {
         let copied = || copies.swap(0, Ordering::Relaxed);
         let kept = TBox::new(&engine, Large::new(&copies));
         let array = TArray::new(&engine, 10, |_| Large::new(&copies));
-        let tables = [Table::<u64, Large, P>::hash(&engine, "hash", 10), Table::ordered(&engine, "ordered")];
+        let tables = [
+            Database::on(&engine).table::<u64, Large>("hash").hash(10).create().unwrap(),
+            Database::on(&engine).table("ordered").create().unwrap(),
+        ];
         for table in &tables {
             (0..10).for_each(|key| assert!(table.bulk_insert(key, Large::new(&copies))));
         }
@@ -70,7 +73,7 @@ fn reading_large_rows_beside_a_writer_copies_nothing() {
     for_each_protocol!(3, |P| {
         let engine = support::engine::<P>();
         let (copies, changes) = (Arc::new(AtomicU64::new(0)), AtomicU64::new(0));
-        let table = Table::<u64, Large, P>::hash(&engine, "rows", 4);
+        let table = Database::on(&engine).table::<u64, Large>("rows").hash(4).create().unwrap();
         (0..4).for_each(|key| assert!(table.bulk_insert(key, Large::new(&copies))));
         assert_eq!(copies.load(Ordering::Relaxed), 0);
         on_threads(&engine, 3, |number, worker| {

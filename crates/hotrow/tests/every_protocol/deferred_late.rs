@@ -4,7 +4,7 @@
 use crate::support;
 use crate::support::{Census, for_each_deferring_protocol};
 use hotrow::operations::Constant;
-use hotrow::{Abort, Counter, Deferred, Engine, Error, Key, Protocol, Table, Transaction};
+use hotrow::{Abort, Counter, Database, Deferred, Engine, Error, Key, Protocol, Table, Transaction};
 use std::cell::Cell;
 use std::hash::{Hash, Hasher};
 
@@ -17,7 +17,7 @@ struct Chain<P: Protocol> {
 
 impl<P: Protocol> Chain<P> {
     fn new(engine: &Engine<P>) -> Self {
-        let table = |name, rank| Table::builder(engine, name).rank(rank).build();
+        let table = |name, rank| Database::on(engine).table(name).rank(rank).create().unwrap();
         let [low, middle, high] = [table("low", 1), table("middle", 2), table("high", 3)];
         for key in 0..4 {
             assert!(
@@ -279,13 +279,14 @@ fn a_panic_in_the_code_of_a_key_undoes_everything() {
         let (mut panics, mut ended) = (0, false);
         for patience in 0..200 {
             let engine = support::engine::<P>();
-            let number = Table::<u64, u64, P>::builder(&engine, "number").rank(1).build();
+            let number = Database::on(&engine).table::<u64, u64>("number").rank(1).create().unwrap();
             let group = |key: &Touchy| {
                 touch();
                 key.0 / 10
             };
-            let queue = Table::<Touchy, u64, P>::builder(&engine, "queue").rank(2).queues(group).build();
-            let hash = Table::<Touchy, u64, P>::builder(&engine, "hash").hash(4).rank(3).build();
+            let queue =
+                Database::on(&engine).table::<Touchy, u64>("queue").rank(2).queues(group).create().unwrap();
+            let hash = Database::on(&engine).table::<Touchy, u64>("hash").hash(4).rank(3).create().unwrap();
             assert!(
                 number.bulk_insert(0, 7) && hash.bulk_insert(Touchy(7), 1) && hash.bulk_insert(Touchy(3), 1)
             );
@@ -336,11 +337,11 @@ fn a_panic_in_the_code_of_a_key_undoes_everything() {
 fn a_table_whose_last_handle_is_dropped_in_the_body_serves_what_was_deferred() {
     for_each_deferring_protocol!(1, |P| {
         let engine = support::engine::<P>();
-        let number = Table::<u64, u64, P>::builder(&engine, "number").rank(1).build();
+        let number = Database::on(&engine).table::<u64, u64>("number").rank(1).create().unwrap();
         assert!(number.bulk_insert(0, 7));
         let census = Census::default();
-        let rows = Table::<u64, support::Counted, P>::builder(&engine, "rows").rank(3).build();
-        let queue = Table::<u64, u64, P>::builder(&engine, "queue").rank(2).queues(|_| 0).build();
+        let rows = Database::on(&engine).table::<u64, support::Counted>("rows").rank(3).create().unwrap();
+        let queue = Database::on(&engine).table::<u64, u64>("queue").rank(2).queues(|_| 0).create().unwrap();
         for key in 7..9 {
             assert!(rows.bulk_insert(key, census.value(key)) && queue.bulk_insert(key, key));
         }

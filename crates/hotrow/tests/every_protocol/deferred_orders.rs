@@ -6,7 +6,9 @@ use hotrow::operations::Constant;
 use hotrow::sync::atomic::{AtomicU64, Ordering};
 use hotrow::sync::random::Random;
 use hotrow::sync::thread;
-use hotrow::{Abort, Counter, Deferred, Direction, Drp, Engine, Protocol, RetryPolicy, Table, Transaction};
+use hotrow::{
+    Abort, Counter, Database, Deferred, Direction, Drp, Engine, Protocol, RetryPolicy, Table, Transaction,
+};
 use std::ops::ControlFlow;
 
 /// Enough for every run here.
@@ -27,12 +29,12 @@ type OrderLines = Vec<(u64, u64, u64)>;
 
 impl<P: Protocol> Shop<P> {
     fn new(engine: &Engine<P>, districts: u64) -> Self {
-        let next = Table::builder(engine, "next").hash(4).rank(10).build();
+        let next = Database::on(engine).table("next").hash(4).rank(10).create().unwrap();
         for district in 0..districts {
             assert!(next.bulk_insert(district, 0));
         }
-        let orders = Table::builder(engine, "orders").rank(30).build();
-        Self { next, orders, lines: Table::builder(engine, "lines").rank(20).build() }
+        let orders = Database::on(engine).table("orders").rank(30).create().unwrap();
+        Self { next, orders, lines: Database::on(engine).table("lines").rank(20).create().unwrap() }
     }
 
     /// Places an order and returns its number, and whether everything was new. (No condition: an attempt that is lost
@@ -262,8 +264,8 @@ fn nobody_deletes_a_row_between_a_deferred_look_at_it_and_a_deferred_insertion_o
         ["drp+tame", "drp+opaque+tame", "drp+exclusive+tame", "deferred-2pl", "deferred-2pl+exclusive"]
     {
         let engine = Engine::<Drp>::named(name, RetryPolicy::default()).unwrap();
-        let rows = Table::builder(&engine, "rows").hash(4).rank(1).build();
-        let last = Table::builder(&engine, "last").hash(4).rank(2).build();
+        let rows = Database::on(&engine).table("rows").hash(4).rank(1).create().unwrap();
+        let last = Database::on(&engine).table("last").hash(4).rank(2).create().unwrap();
         assert!(rows.bulk_insert(0u64, 1u64) && last.bulk_insert(0u64, 1u64));
         // How far it has come: the last row is held, the look at it waits, the deletion is over.
         let stage = hotrow::sync::Arc::new(AtomicU64::new(0));

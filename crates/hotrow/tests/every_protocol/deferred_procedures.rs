@@ -29,24 +29,20 @@ struct Shop {
 const PRODUCT: u64 = 1_000;
 
 impl Shop {
-    fn new<P: Protocol>(database: &mut Database<P>) -> Self {
-        let stock = database.builder("stock").hash(8).rank(3).build();
-        let stock = database.add_table(stock);
-        let next = database.builder("next").rank(1).build();
-        let next = database.add_table(next);
-        let mut sales = database.builder("sales");
+    fn new<P: Protocol>(database: &Database<P>) -> Self {
+        let stock = database.table("stock").hash(8).rank(3).create().unwrap().reference();
+        let next = database.table("next").rank(1).create().unwrap().reference();
+        let mut sales = database.table("sales");
         let by_product = sales.secondary("by_product", |_, sale: &u64| sale / PRODUCT);
-        let sales = sales.rank(2).build();
-        let sales = database.add_table(sales);
-        let by_product = database.add_index(by_product);
-        let prices = database.builder("prices").hash(8).immutable().build();
-        let prices = database.add_table(prices);
+        let sales = sales.rank(2).create().unwrap().reference();
+        let by_product = by_product.reference();
+        let prices = database.table("prices").hash(8).immutable().create().unwrap().reference();
         for product in 0..4 {
-            assert!(database.table(stock).bulk_insert(product, 50));
-            assert!(database.table(prices).bulk_insert(product, product + 1));
+            assert!(database.table_of(stock).bulk_insert(product, 50));
+            assert!(database.table_of(prices).bulk_insert(product, product + 1));
         }
         for till in 0..2 {
-            assert!(database.table(next).bulk_insert(till, 0));
+            assert!(database.table_of(next).bulk_insert(till, 0));
         }
         Self { stock, next, sales, by_product, prices }
     }
@@ -173,15 +169,15 @@ impl How {
         procedure: &T,
     ) -> Result<T::Output, Error> {
         match self {
-            How::AsTheProtocolDoes => database.execute(worker, procedure),
+            How::AsTheProtocolDoes => database.execute_on(worker, procedure),
             How::Eagerly => database.execute_eagerly(worker, procedure),
         }
     }
 }
 
 fn shop<P: Protocol>(engine: &Engine<P>) -> (Database<P>, Shop) {
-    let mut database = Database::new(engine);
-    let shop = Shop::new(&mut database);
+    let database = Database::on(engine);
+    let shop = Shop::new(&database);
     (database, shop)
 }
 
@@ -254,7 +250,7 @@ fn nothing_is_sold_twice_by_procedures_that_are_deferred_and_such_that_are_not()
         steps::judge(&recording.finish());
         let mut worker = engine.worker().unwrap();
         for product in 0..4 {
-            let (sold, stock) = database.execute(&mut worker, &Count { shop, product }).unwrap();
+            let (sold, stock) = database.execute_on(&mut worker, &Count { shop, product }).unwrap();
             assert_eq!((sold + stock.unwrap_or(1_000)) % 30, 50 % 30, "restocked by thirty");
         }
     });

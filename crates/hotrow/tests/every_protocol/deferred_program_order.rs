@@ -97,15 +97,15 @@ struct Tables {
 }
 
 impl Tables {
-    fn new<P: Protocol>(database: &mut Database<P>) -> Self {
+    fn new<P: Protocol>(database: &Database<P>) -> Self {
         let group = |(group, _): &RowKey| *group;
-        let low = database.builder("low").hash(4).rank(2).build();
-        let high = [8, 9].map(|rank| database.builder("high").rank(rank).build());
-        let queue = database.builder("queue").rank(1).queues(group).build();
+        let low = database.table("low").hash(4).rank(2).create().unwrap();
+        let high = [8, 9].map(|rank| database.table(format!("high {rank}")).rank(rank).create().unwrap());
+        let queue = database.table("queue").rank(1).queues(group).create().unwrap();
         assert!(low.bulk_insert(0, NUMBER) && high.iter().all(|high| high.bulk_insert(0, NUMBER)));
         let mut entries = [None; TABLES];
         let rows = std::array::from_fn(|number| {
-            let mut builder = database.builder("rows").rank(5);
+            let mut builder = database.table(format!("rows {number}")).rank(5);
             if !ORDERED.contains(&number) {
                 builder = builder.hash(1 << 14);
             } else if number >= 4 {
@@ -113,12 +113,12 @@ impl Tables {
             }
             let index = (number % 2 == 1)
                 .then(|| builder.secondary("by_remainder", |(group, _), row: &u64| (*group, row % 3)));
-            let table = builder.build();
-            entries[number] = index.map(|index| database.add_index(index));
-            database.add_table(table)
+            let table = builder.create().unwrap();
+            entries[number] = index.map(|index| index.reference());
+            table.reference()
         });
-        let high = high.map(|high| database.add_table(high));
-        Self { rows, entries, low: database.add_table(low), high, queue: database.add_table(queue) }
+        let high = high.map(|high| high.reference());
+        Self { rows, entries, low: low.reference(), high, queue: queue.reference() }
     }
 }
 
@@ -282,8 +282,8 @@ struct Runner<P: Protocol> {
 
 impl<P: Protocol> Runner<P> {
     fn new(engine: Engine<P>) -> Self {
-        let mut database = Database::new(&engine);
-        let tables = Tables::new(&mut database);
+        let database = Database::on(&engine);
+        let tables = Tables::new(&database);
         Self { worker: engine.worker().unwrap(), engine, database, tables, programs: 0 }
     }
 
@@ -293,23 +293,23 @@ impl<P: Protocol> Runner<P> {
         let tables = *tables;
         let group = self.programs;
         self.programs += 1;
-        assert!(database.table(tables.queue).bulk_insert((group, NUMBER), 0));
+        assert!(database.table_of(tables.queue).bulk_insert((group, NUMBER), 0));
         let (row, key) = (tables.rows[table], (group, KEY));
         let is_loaded = matches!(before, Before::Row | Before::NoRowAnyMore);
-        assert!(!is_loaded || database.table(row).bulk_insert(key, 1));
+        assert!(!is_loaded || database.table_of(row).bulk_insert(key, 1));
         let program = Program { tables, group, table, before, source, steps };
-        let given = database.execute(worker, &program).unwrap();
+        let given = database.execute_on(worker, &program).unwrap();
         let entries = tables.entries[table];
         let left = worker.run(|tx| {
             let mut found = Vec::new();
             if let Some(entries) = entries {
                 let range = (group, 0)..(group + 1, 0);
-                database.secondary(entries).scan_keys(tx, range, Direction::Ascending, |entry, key| {
+                database.index_of(entries).scan_keys(tx, range, Direction::Ascending, |entry, key| {
                     found.push((*entry, *key));
                     ControlFlow::Continue(())
                 })?;
             }
-            Ok((database.table(row).get(tx, &key)?, found))
+            Ok((database.table_of(row).get(tx, &key)?, found))
         });
         let (row, found) = left.unwrap();
         (given, row, found)

@@ -6,8 +6,8 @@ use crate::support::{for_each_deferring_protocol, steps};
 use hotrow::operations::Constant;
 use hotrow::sync::random::Random;
 use hotrow::{
-    Abort, Counter, Deferred, Direction, Drp, Engine, Error, Misuse, Profile, Protocol, RetryPolicy, TBox,
-    Table, Transaction,
+    Abort, Counter, Database, Deferred, Direction, Drp, Engine, Error, Misuse, Profile, Protocol,
+    RetryPolicy, TBox, Table, Transaction,
 };
 use std::ops::ControlFlow;
 
@@ -29,10 +29,15 @@ type Taken = Deferred<Option<(u64, u64)>>;
 
 impl<P: Protocol> Jobs<P> {
     fn new(engine: &Engine<P>, groups: u64) -> Self {
-        let next = Table::builder(engine, "next").hash(4).rank(1).build();
-        let queue = Table::builder(engine, "queue").rank(2).queues(|(group, _): &(u64, u64)| *group).build();
-        let done = Table::builder(engine, "done").rank(3).build();
-        let worth = Table::builder(engine, "worth").hash(4).rank(4).build();
+        let next = Database::on(engine).table("next").hash(4).rank(1).create().unwrap();
+        let queue = Database::on(engine)
+            .table("queue")
+            .rank(2)
+            .queues(|(group, _): &(u64, u64)| *group)
+            .create()
+            .unwrap();
+        let done = Database::on(engine).table("done").rank(3).create().unwrap();
+        let worth = Database::on(engine).table("worth").hash(4).rank(4).create().unwrap();
         for group in 0..groups {
             assert!(next.bulk_insert(group, 0));
         }
@@ -209,7 +214,7 @@ fn a_queue_that_is_refused_what_it_cannot_do() {
             jobs.worth.defer_update_each(tx, next, (), (), |(), _, ()| ())
         });
         assert!(matches!(reader, Err(Error::Misuse(Misuse::ReadOnly { .. }))), "{reader:?}");
-        let hash = Table::<u64, u64, P>::hash(&engine, "hash", 4);
+        let hash = Database::on(&engine).table::<u64, u64>("hash").hash(4).create().unwrap();
         let unordered = engine.run(|tx| hash.defer_take_first(tx, 0, ..).map(|_| ()));
         assert!(matches!(unordered, Err(Error::Misuse(Misuse::Unsupported(_)))), "{unordered:?}");
         let other = support::engine::<P>();
@@ -235,7 +240,11 @@ fn a_row_that_is_forced_to_be_taken_stays_the_first_until_the_commit() {
     for_each_deferring_protocol!(2, |P| {
         for number in [0, 1] {
             steps::Interleaving::<P>::new().run(|engine, [mut t1, mut t2]| {
-                let queue = Table::builder(engine, "queue").queues(|(group, _): &(u64, u64)| *group).build();
+                let queue = Database::on(engine)
+                    .table("queue")
+                    .queues(|(group, _): &(u64, u64)| *group)
+                    .create()
+                    .unwrap();
                 let seen = TBox::new(engine, 0u64);
                 assert!(number == 0 || queue.bulk_insert((0, 5), 5));
                 let first = t1.step(|tx| {
@@ -374,7 +383,8 @@ fn each_job_is_done_once_whoever_takes_it() {
 fn rows_that_come_in_out_of_order_are_taken_once() {
     for_each_deferring_protocol!(THREADS as u32, |P| {
         let engine = support::engine::<P>();
-        let queue = Table::builder(&engine, "queue").queues(|(group, _): &(u64, u64)| *group).build();
+        let queue =
+            Database::on(&engine).table("queue").queues(|(group, _): &(u64, u64)| *group).create().unwrap();
         let recording = engine.record_history(HISTORY_BYTES_MAX).unwrap();
         let counts = support::on_threads(&engine, THREADS, |thread, worker| {
             let mut random = Random::stream(41, thread);
@@ -410,7 +420,8 @@ fn rows_that_come_in_out_of_order_are_taken_once() {
 fn an_insertion_knows_of_later_rows_however_they_came_in() {
     for_each_deferring_protocol!(1, |P| {
         let engine = support::engine::<P>();
-        let queue = Table::<(u64, u64), u64, P>::builder(&engine, "queue").queues(|key| key.0).build();
+        let queue =
+            Database::on(&engine).table::<(u64, u64), u64>("queue").queues(|key| key.0).create().unwrap();
         // True if the insertion had to be made again, at once.
         let is_out_of_order = |group, number| {
             let aborts = engine.statistics().aborts;
@@ -440,7 +451,8 @@ fn an_insertion_knows_of_later_rows_however_they_came_in() {
 fn an_attempt_that_names_another_group_than_the_ranges_still_takes_the_first_row() {
     for_each_deferring_protocol!(1, |P| {
         let engine = support::engine::<P>();
-        let queue = Table::<(u64, u64), u64, P>::builder(&engine, "queue").queues(|key| key.0).build();
+        let queue =
+            Database::on(&engine).table::<(u64, u64), u64>("queue").queues(|key| key.0).create().unwrap();
         assert!(queue.bulk_insert((0, 0), 1) && queue.bulk_insert((0, 1), 1));
         let taken = engine.run_deferred(|tx| {
             queue.defer_delete(tx, &(0, 0))?;

@@ -4,7 +4,7 @@
 use crate::support;
 use crate::support::for_each_deferring_protocol;
 use hotrow::operations::Constant;
-use hotrow::{Abort, Counter, Deferred, Engine, Input, Protocol, Table, Transaction};
+use hotrow::{Abort, Counter, Database, Deferred, Engine, Input, Protocol, Table, Transaction};
 
 /// Tables in the order of their ranks. Operations are on a key of `rows`; the others give and take what is late.
 struct Stock<P: Protocol> {
@@ -21,16 +21,16 @@ impl<P: Protocol> Stock<P> {
     fn new(is_hash: bool) -> Self {
         let engine = support::engine::<P>();
         let table = |name, rank| {
-            let table = Table::builder(&engine, name).rank(rank).build();
+            let table = Database::on(&engine).table(name).rank(rank).create().unwrap();
             assert!(table.bulk_insert(1, 1));
             table
         };
         let [low, middle, high, highest] =
             [("low", 1), ("middle", 3), ("high", 7), ("highest", 9)].map(|(name, rank)| table(name, rank));
-        let queue = Table::builder(&engine, "queue").rank(2).queues(|_| 0).build();
+        let queue = Database::on(&engine).table("queue").rank(2).queues(|_| 0).create().unwrap();
         assert!(queue.bulk_insert(7, 7));
-        let rows = Table::builder(&engine, "rows").rank(5);
-        let rows = if is_hash { rows.hash(4) } else { rows }.build();
+        let rows = Database::on(&engine).table("rows").rank(5);
+        let rows = if is_hash { rows.hash(4) } else { rows }.create().unwrap();
         Self { rows, low, queue, middle, high, highest, engine }
     }
 

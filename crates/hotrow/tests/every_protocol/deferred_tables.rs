@@ -5,7 +5,8 @@ use crate::support;
 use crate::support::{for_each_deferring_protocol, steps, whatever_time_it_takes};
 use hotrow::operations::Constant;
 use hotrow::{
-    Abort, Counter, Direction, Engine, Error, Misuse, Protocol, SecondaryIndex, Table, Transaction, Value,
+    Abort, Counter, Database, Direction, Engine, Error, Misuse, Protocol, SecondaryIndex, Table, Transaction,
+    Value,
 };
 use std::ops::ControlFlow;
 
@@ -30,9 +31,9 @@ impl<P: Protocol> People<P> {
     /// Anna, 30, has key 1, and Ben, 40, key 2.
     fn new(hash: bool) -> Self {
         let engine = support::engine::<P>();
-        let mut builder = Table::builder(&engine, "people");
+        let mut builder = Database::on(&engine).table("people");
         let by_age = builder.secondary("by_age", |_, person: &Person| person.age);
-        let table = if hash { builder.hash(4) } else { builder }.build();
+        let table = if hash { builder.hash(4) } else { builder }.create().unwrap();
         assert!(table.bulk_insert(1, person("anna", 30)) && table.bulk_insert(2, person("ben", 40)));
         Self { engine, table, by_age }
     }
@@ -113,7 +114,7 @@ fn keys_rows_and_conditions_may_depend_on_what_is_not_known_yet() {
     for_each_deferring_protocol!(1, |P| {
         for_each_index::<P>(|people| {
             let People { engine, table, .. } = people;
-            let next = Table::<u64, u64, P>::hash(engine, "next", 1);
+            let next = Database::on(engine).table::<u64, u64>("next").hash(1).create().unwrap();
             assert!(next.bulk_insert(0, 3));
             let join = |name: &'static str, years: u64| {
                 engine.run_deferred(|tx| {
@@ -318,8 +319,8 @@ fn a_row_that_is_missing_when_it_is_wanted_stays_missing_until_the_commit() {
     for_each_deferring_protocol!(2, |P| {
         for hash in [false, true] {
             steps::Interleaving::<P>::new().run(|engine, [mut t1, mut t2]| {
-                let builder = Table::<u64, u64, P>::builder(engine, "rows");
-                let table = if hash { builder.hash(4) } else { builder }.build();
+                let builder = Database::on(engine).table::<u64, u64>("rows");
+                let table = if hash { builder.hash(4) } else { builder }.create().unwrap();
                 assert!(table.bulk_insert(1, 1));
                 let found = t1.step(|tx| {
                     let missing = table.defer_read(tx, &7, |row| *row)?;
@@ -343,7 +344,7 @@ fn a_row_that_is_missing_when_it_is_wanted_stays_missing_until_the_commit() {
 fn a_scan_sees_what_was_deferred_before_it() {
     for_each_deferring_protocol!(1, |P| {
         let engine = support::engine::<P>();
-        let table = Table::<u64, u64, P>::ordered(&engine, "rows");
+        let table = Database::on(&engine).table::<u64, u64>("rows").create().unwrap();
         for key in 0..20 {
             assert!(table.bulk_insert(key * 10, key));
         }
@@ -365,7 +366,7 @@ fn a_row_that_others_delete_before_its_turn_is_looked_for_again() {
     for_each_deferring_protocol!(2, |P| {
         for insert_again in [false, true] {
             let engine = support::impatient::<P>();
-            let table = Table::<u64, u64, P>::hash(&engine, "rows", 4);
+            let table = Database::on(&engine).table::<u64, u64>("rows").hash(4).create().unwrap();
             assert!(table.bulk_insert(1, 1));
             let (mut deleted, mut inserted) = (false, false);
             let result = whatever_time_it_takes(|| {
@@ -399,9 +400,9 @@ fn a_row_that_others_delete_before_its_turn_is_looked_for_again() {
 fn a_fixed_secondary_index_is_scanned_without_tracking_and_refuses_what_would_change_it() {
     for_each_deferring_protocol!(2, |P| {
         let engine = support::impatient::<P>();
-        let mut builder = Table::<u64, Person, P>::builder(&engine, "people").hash(4);
+        let mut builder = Database::on(&engine).table::<u64, Person>("people").hash(4);
         let by_age = builder.immutable_secondary("by_age", |_, person: &Person| person.age);
-        let table = builder.build();
+        let table = builder.create().unwrap();
         assert!(table.bulk_insert(1, person("anna", 30)) && table.bulk_insert(2, person("ben", 40)));
         let refusals: [&dyn Fn(&mut Transaction<'_, P>) -> Result<(), Abort>; 6] = [
             &|tx| table.insert(tx, 3, person("cleo", 35)).map(|_| ()),

@@ -3,8 +3,8 @@
 use crate::support;
 use crate::support::{attempts, elsewhere, for_each_protocol, impatient, overtake, whatever_time_it_takes};
 use hotrow::{
-    Abort, Direction, Engine, Error, Misuse, Protocol, Reason, RetryPolicy, TArray, TBox, TCounter, Table,
-    Transaction,
+    Abort, Database, Direction, Engine, Error, Misuse, Protocol, Reason, RetryPolicy, TArray, TBox, TCounter,
+    Table, Transaction,
 };
 use std::time::Duration;
 
@@ -42,9 +42,9 @@ fn an_object_of_another_engine_is_refused_by_name() {
         let array = TArray::named(&other, "slots", 3, |_| 0u64);
         let kept = TBox::named(&other, "flag", false);
         let counter = TCounter::named(&other, "hits", 0);
-        let table = Table::<u64, u64, P>::ordered(&other, "rows");
-        let immutable = Table::<u64, u64, P>::builder(&other, "prices").immutable().build();
-        let mut builder = Table::<u64, u64, P>::builder(&other, "people");
+        let table = Database::on(&other).table::<u64, u64>("rows").create().unwrap();
+        let immutable = Database::on(&other).table::<u64, u64>("prices").immutable().create().unwrap();
+        let mut builder = Database::on(&other).table::<u64, u64>("people");
         let index = builder.secondary("by_age", |_, row| *row);
         type Body<'a, P> = Box<dyn Fn(&mut Transaction<'_, P>) -> Result<(), Abort> + 'a>;
         let uses: Vec<(&str, Body<'_, P>)> = vec![
@@ -307,7 +307,7 @@ fn when_attempts_are_used_up_the_conflict_names_object_and_key() {
             let policy =
                 RetryPolicy { attempts_max, deadline: Some(LONG), escalate_after, ..RetryPolicy::default() };
             let error = always_overtaken::<P>(policy, |engine| {
-                let table = Table::<(u8, u32), u64, P>::hash(engine, "stock", 10);
+                let table = Database::on(engine).table::<(u8, u32), u64>("stock").hash(10).create().unwrap();
                 table.bulk_insert((7, 1_234), 0);
                 let other = table.clone();
                 let change = |table: Table<(u8, u32), u64, P>| -> Body<P> {
@@ -331,7 +331,7 @@ fn a_conflict_over_a_range_names_the_table() {
     for_each_protocol!(2, |P| {
         let policy = RetryPolicy { attempts_max: 2, deadline: Some(LONG), ..RetryPolicy::default() };
         let error = always_overtaken::<P>(policy, |engine| {
-            let table = Table::<u64, u64, P>::ordered(engine, "queue");
+            let table = Database::on(engine).table::<u64, u64>("queue").create().unwrap();
             let (count, other) = (TBox::new(engine, 0), table.clone());
             let next = hotrow::sync::atomic::AtomicU64::new(0);
             (
@@ -381,7 +381,7 @@ fn when_the_time_is_used_up_the_error_is_a_timeout() {
 fn conflicts_are_counted_by_reason_and_by_key() {
     for_each_protocol!(2, |P| {
         let engine = impatient::<P>();
-        let table = Table::<u64, u64, P>::ordered(&engine, "rows");
+        let table = Database::on(&engine).table::<u64, u64>("rows").create().unwrap();
         (0..10).for_each(|key| assert!(table.bulk_insert(key, 0)));
         let mut lost = [0; 10];
         let mut held_off = 0;

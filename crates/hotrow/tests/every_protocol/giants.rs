@@ -7,7 +7,9 @@ use crate::support::for_each_protocol;
 use hotrow::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use hotrow::sync::event::Event;
 use hotrow::sync::thread;
-use hotrow::{Abort, Direction, Engine, Error, Occ, Protocol, Reason, RetryPolicy, TBox, Table, Transaction};
+use hotrow::{
+    Abort, Database, Direction, Engine, Error, Occ, Protocol, Reason, RetryPolicy, TBox, Table, Transaction,
+};
 use std::ops::ControlFlow;
 use std::time::Duration;
 
@@ -43,7 +45,7 @@ impl<P: Protocol> Scene<P> {
     fn new() -> Self {
         let policy = RetryPolicy { escalate_after: ESCALATE_AFTER, ..RetryPolicy::default() };
         let engine = support::engine_with::<P>(policy);
-        let rows = Table::ordered(&engine, "rows");
+        let rows = Database::on(&engine).table("rows").create().unwrap();
         (0..ROWS).for_each(|key| assert!(rows.bulk_insert(key, 0)));
         Self { engine, rows, updates: AtomicU64::new(0), updated: Event::new(), stop: AtomicBool::new(false) }
     }

@@ -3,7 +3,7 @@
 use crate::support;
 use crate::support::{for_each_deferring_protocol, for_each_protocol};
 use hotrow::history::{Ended, Event, History, ReadKind, WriteKind};
-use hotrow::{Abort, Direction, Error, Misuse, RetryPolicy, TArray, TBox, TCounter, Table};
+use hotrow::{Abort, Database, Direction, Error, Misuse, RetryPolicy, TArray, TBox, TCounter};
 use std::ops::{Bound, ControlFlow};
 use std::time::Duration;
 
@@ -61,8 +61,8 @@ fn each_operation_leaves_its_event() {
         let account = TBox::named(&engine, "account", 1u64);
         let seats = TArray::<u64, P>::named(&engine, "seats", 3, |_| 0);
         let sold = TCounter::named(&engine, "sold", 5);
-        let by_hash = Table::<u32, u64, P>::hash(&engine, "hash", 10);
-        let by_order = Table::<u32, u64, P>::ordered(&engine, "ordered");
+        let by_hash = Database::on(&engine).table::<u32, u64>("hash").hash(10).create().unwrap();
+        let by_order = Database::on(&engine).table::<u32, u64>("ordered").create().unwrap();
         engine
             .run(|tx| {
                 account.update(tx, |balance| *balance += 1)?;
@@ -145,7 +145,7 @@ fn the_place_of_a_deferred_operation_and_its_changes_are_recorded() {
     for_each_deferring_protocol!(1, |P| {
         let engine = support::engine::<P>();
         let recording = engine.record_history(BOUND).unwrap();
-        let table = Table::<u32, u64, P>::ordered(&engine, "table");
+        let table = Database::on(&engine).table::<u32, u64>("table").create().unwrap();
         let counter = TCounter::named(&engine, "counter", 0);
         engine
             .run(|tx| {
@@ -183,7 +183,7 @@ fn versions_of_a_key_form_a_chain_over_its_records() {
     for_each_protocol!(1, |P| {
         let engine = support::engine::<P>();
         let recording = engine.record_history(BOUND).unwrap();
-        let table = Table::<u32, u64, P>::ordered(&engine, "table");
+        let table = Database::on(&engine).table::<u32, u64>("table").create().unwrap();
         for round in 0..10 {
             engine.run(|tx| table.insert(tx, 1, round)).unwrap();
             engine.run(|tx| table.update(tx, &1, |row| *row += 1)).unwrap();
@@ -212,7 +212,7 @@ fn versions_of_a_key_form_a_chain_over_its_records() {
 fn a_scan_leaves_the_bounds_that_it_has_covered() {
     for_each_protocol!(1, |P| {
         let engine = support::engine::<P>();
-        let table = Table::<u64, u64, P>::ordered(&engine, "table");
+        let table = Database::on(&engine).table::<u64, u64>("table").create().unwrap();
         for key in [10u64, 20, 30, 40] {
             table.bulk_insert(key, key);
         }

@@ -4,7 +4,7 @@ use crate::support;
 use crate::support::for_each_deferring_protocol;
 use hotrow::object::ObjectMeta;
 use hotrow::operations::Results;
-use hotrow::{Abort, Deferred, Error, Input, Misuse, Protocol, TBox, Table, Transaction};
+use hotrow::{Abort, Database, Deferred, Error, Input, Misuse, Protocol, TBox, Table, Transaction};
 use std::cell::Cell;
 
 /// An input that claims to be known or not, whatever is so.
@@ -83,7 +83,10 @@ fn an_input_without_a_value_is_misuse_and_no_panic() {
         for (name, misuse) in uses::<P>() {
             for known in [false, true] {
                 let engine = support::engine::<P>();
-                let world = World { number: TBox::new(&engine, 1), table: Table::ordered(&engine, "rows") };
+                let world = World {
+                    number: TBox::new(&engine, 1),
+                    table: Database::on(&engine).table("rows").create().unwrap(),
+                };
                 world.table.bulk_insert(1, 1);
                 let says = Says { known, value: None };
                 let refused = engine.run(|tx| misuse(&world, tx, says));
@@ -104,7 +107,7 @@ fn an_input_without_a_value_is_misuse_and_no_panic() {
 fn a_late_operation_that_gives_a_handle_of_another_attempt_is_misuse() {
     for_each_deferring_protocol!(1, |P| {
         let engine = support::engine::<P>();
-        let table = Table::<u64, u64, P>::ordered(&engine, "rows");
+        let table = Database::on(&engine).table::<u64, u64>("rows").create().unwrap();
         table.bulk_insert(1, 1);
         let old: Deferred<u64> = engine.run(|tx| Ok(tx.known(7))).unwrap();
         let label = ObjectMeta::new(engine.id(), "late");

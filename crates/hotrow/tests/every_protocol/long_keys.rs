@@ -5,7 +5,9 @@ use crate::support::steps::Interleaving;
 use crate::support::{for_each_concurrent_protocol, for_each_protocol};
 use hotrow::sync::random::Random;
 use hotrow::sync::thread;
-use hotrow::{Abort, Direction, Engine, Key, Protocol, SecondaryIndex, TBox, Table, Transaction, Value};
+use hotrow::{
+    Abort, Database, Direction, Engine, Key, Protocol, SecondaryIndex, TBox, Table, Transaction, Value,
+};
 use std::collections::BTreeMap;
 use std::ops::{Bound, ControlFlow};
 
@@ -52,10 +54,10 @@ struct Pages<P: Protocol> {
 
 impl<P: Protocol> Pages<P> {
     fn new(engine: &Engine<P>, hash: bool) -> Self {
-        let mut builder = Table::builder(engine, "pages");
+        let mut builder = Database::on(engine).table("pages");
         let by_owner = builder.secondary("by_owner", |_, page: &Page| page.owner.clone());
         let by_text = builder.secondary("by_text", |_, page: &Page| page.text.clone());
-        let table = if hash { builder.hash(4).build() } else { builder.build() };
+        let table = if hash { builder.hash(4).create().unwrap() } else { builder.create().unwrap() };
         Self { table, by_owner, by_text }
     }
 }
@@ -180,7 +182,7 @@ fn look<P: Protocol>(table: &Table<String, u64, P>, tx: &mut Tx<'_, P>) -> Resul
 }
 
 fn articles<P: Protocol>(engine: &Engine<P>) -> Table<String, u64, P> {
-    let table = Table::ordered(engine, "articles");
+    let table = Database::on(engine).table("articles").create().unwrap();
     [5, 12, 25].into_iter().for_each(|number| assert!(table.bulk_insert(name(4 * number), number)));
     table
 }
@@ -233,8 +235,9 @@ fn concurrent_transactions_on_long_keys_are_serializable() {
     for_each_concurrent_protocol!(3, |P| {
         let engine = support::engine::<P>();
         let recording = engine.record_history(50_000_000).unwrap();
-        let ordered = Table::<String, u64, P>::ordered(&engine, "ordered");
-        let hash = Table::<(Option<String>, u64), u64, P>::hash(&engine, "hash", 4);
+        let ordered = Database::on(&engine).table::<String, u64>("ordered").create().unwrap();
+        let hash =
+            Database::on(&engine).table::<(Option<String>, u64), u64>("hash").hash(4).create().unwrap();
         thread::scope(|scope| {
             for number in 0..2 {
                 let (engine, ordered, hash) = (&engine, &ordered, &hash);

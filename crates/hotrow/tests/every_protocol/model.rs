@@ -3,7 +3,7 @@
 use crate::support;
 use crate::support::for_each_protocol;
 use hotrow::sync::random::Random;
-use hotrow::{Abort, Direction, Engine, Key, Protocol, Table, Transaction, Value};
+use hotrow::{Abort, Database, Direction, Engine, Key, Protocol, Table, Transaction, Value};
 use std::collections::BTreeMap;
 use std::ops::{Bound, RangeBounds};
 
@@ -143,8 +143,11 @@ fn compare<K: Key + Copy, R: Value + PartialEq + std::fmt::Debug, P: Protocol>(
     for seed in seeds {
         for ordered in [false, true] {
             let engine = support::engine::<P>();
-            let table =
-                if ordered { Table::ordered(&engine, "model") } else { Table::hash(&engine, "model", 1) };
+            let table = if ordered {
+                Database::on(&engine).table("model").create().unwrap()
+            } else {
+                Database::on(&engine).table("model").hash(1).create().unwrap()
+            };
             Compared { table, ordered, key, row, keys }.compare(&engine, seed, transactions);
         }
     }

@@ -3,7 +3,7 @@
 
 use crate::support::for_each_protocol;
 use crate::support::steps::{Interleaving, Stepped};
-use hotrow::{Abort, Direction, Engine, Protocol, TBox, Table, Transaction};
+use hotrow::{Abort, Database, Direction, Engine, Protocol, TBox, Table, Transaction};
 use std::ops::{ControlFlow, RangeInclusive};
 
 type Tx<'w, P> = Transaction<'w, P>;
@@ -14,7 +14,7 @@ type Look<P> = fn(&Orders<P>, &mut Tx<'_, P>) -> Result<Vec<u64>, Abort>;
 
 /// Orders of three districts, in one leaf.
 fn orders<P: Protocol>(engine: &Engine<P>) -> Orders<P> {
-    let orders = Table::ordered(engine, "orders");
+    let orders = Database::on(engine).table("orders").create().unwrap();
     for (district, order) in [(1, 1), (1, 2), (2, 10), (2, 20), (3, 1)] {
         assert!(orders.bulk_insert((district, order), 0));
     }

@@ -2,7 +2,7 @@
 
 use crate::support::for_each_protocol;
 use crate::support::steps::{Interleaving, Stepped};
-use hotrow::{Abort, Direction, Engine, Protocol, SecondaryIndex, Table, Transaction};
+use hotrow::{Abort, Database, Direction, Engine, Protocol, SecondaryIndex, Table, Transaction};
 use std::collections::BTreeMap;
 use std::ops::{Bound, ControlFlow};
 
@@ -20,9 +20,9 @@ type Change = (u64, Option<u64>);
 
 impl<P: Protocol> Rows<P> {
     fn new(engine: &Engine<P>, hash: bool, loaded: &BTreeMap<u64, u64>) -> Self {
-        let mut builder = Table::builder(engine, "rows");
+        let mut builder = Database::on(engine).table("rows");
         let by_value = builder.secondary("by_value", |_, row| *row);
-        let table = if hash { builder.hash(10).build() } else { builder.build() };
+        let table = if hash { builder.hash(10).create().unwrap() } else { builder.create().unwrap() };
         loaded.iter().for_each(|(key, row)| assert!(table.bulk_insert(*key, *row)));
         Self { table, by_value, hash }
     }

@@ -42,7 +42,7 @@ impl<P: Protocol> World<P> {
     fn new(breaks: &'static AtomicBool) -> Self {
         breaks.store(false, Ordering::SeqCst);
         let engine = support::engine::<P>();
-        let mut builder = Table::<u64, Brittle, P>::builder(&engine, "brittle");
+        let mut builder = Database::on(&engine).table::<u64, Brittle>("brittle");
         let _ = builder.secondary("by_number", |_, row: &Brittle| {
             assert!(row.number != 666, "a secondary key that panics");
             row.number
@@ -52,9 +52,9 @@ impl<P: Protocol> World<P> {
             text: TBox::new(&engine, String::from("text")),
             slots: TArray::new(&engine, 3, |index| [index as u64; 4]),
             counter: TCounter::new(&engine, 5),
-            hash: Table::hash(&engine, "hash", 10),
-            ordered: Table::ordered(&engine, "ordered"),
-            brittle: builder.build(),
+            hash: Database::on(&engine).table("hash").hash(10).create().unwrap(),
+            ordered: Database::on(&engine).table("ordered").create().unwrap(),
+            brittle: builder.create().unwrap(),
             breaks,
             engine,
         };
@@ -209,7 +209,7 @@ fn a_panic_anywhere_in_a_body_rolls_back_and_releases_everything() {
 fn a_panic_in_a_transaction_of_the_threads_own_worker_leaves_the_thread_able_to_go_on() {
     for_each_protocol!(1, |P| {
         let engine = support::engine::<P>();
-        let table = Table::<u64, u64, P>::hash(&engine, "rows", 10);
+        let table = Database::on(&engine).table::<u64, u64>("rows").hash(10).create().unwrap();
         for round in 0..100 {
             let said = panic_of(|| {
                 engine.run(|tx| -> Result<(), hotrow::Abort> {
@@ -229,7 +229,7 @@ fn a_panic_in_a_transaction_of_the_threads_own_worker_leaves_the_thread_able_to_
 fn rows_half_changed_by_a_panic_that_the_body_catches_are_the_bodys_own_business() {
     for_each_protocol!(1, |P| {
         let engine = support::engine::<P>();
-        let table = Table::<u64, Vec<u64>, P>::ordered(&engine, "rows");
+        let table = Database::on(&engine).table::<u64, Vec<u64>>("rows").create().unwrap();
         table.bulk_insert(1, vec![1]);
         let committed = engine.run(|tx| {
             let caught = panic_of(|| {
@@ -290,14 +290,13 @@ impl Procedure for ChangeTwice {
 fn a_panic_in_a_procedure_leaves_nothing_to_the_workers_next_transaction() {
     for_each_protocol!(2, |P| {
         let engine = support::impatient::<P>();
-        let mut database = Database::new(&engine);
-        let rows = database.builder("rows").build();
-        let rows = database.add_table(rows);
-        let table = database.table(rows);
+        let database = Database::on(&engine);
+        let rows = database.table("rows").create().unwrap().reference();
+        let table = database.table_of(rows);
         assert!(table.bulk_insert(1, 0) && table.bulk_insert(2, 0));
         let (mut worker, mut other) = (engine.worker().unwrap(), engine.worker().unwrap());
         for _ in 0..2 {
-            panic_or_error(|| database.execute(&mut worker, &ChangeTwice(rows)).map(drop));
+            panic_or_error(|| database.execute_on(&mut worker, &ChangeTwice(rows)).map(drop));
             // The row that the next transaction wants is locked, or not: it gets through, or waits until it gives up.
             let mut holder = other.begin();
             table.update(&mut holder, &2, |row| *row += 1).unwrap();

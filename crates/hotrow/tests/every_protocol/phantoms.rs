@@ -3,7 +3,9 @@
 use crate::support;
 use crate::support::for_each_protocol;
 use crate::support::steps::Interleaving;
-use hotrow::{Abort, Direction, Engine, Protocol, SecondaryIndex, TBox, TCounter, Table, Transaction};
+use hotrow::{
+    Abort, Database, Direction, Engine, Protocol, SecondaryIndex, TBox, TCounter, Table, Transaction,
+};
 use std::ops::ControlFlow;
 
 type Tx<'w, P> = Transaction<'w, P>;
@@ -20,9 +22,9 @@ type Count<P> = fn(&Accounts<P>, &mut Tx<'_, P>) -> Result<i64, Abort>;
 impl<P: Protocol> Accounts<P> {
     /// Accounts 0, 10, 20, 30 and 40 with these balances.
     fn new(engine: &Engine<P>, hash: bool) -> Self {
-        let mut builder = Table::builder(engine, "accounts");
+        let mut builder = Database::on(engine).table("accounts");
         let by_balance = builder.secondary("by_balance", |_, balance| *balance);
-        let table = if hash { builder.hash(10).build() } else { builder.build() };
+        let table = if hash { builder.hash(10).create().unwrap() } else { builder.create().unwrap() };
         (0..5u64).for_each(|number| assert!(table.bulk_insert(number * 10, number.cast_signed() * 10)));
         Self { table, by_balance }
     }
@@ -189,7 +191,10 @@ fn a_change_of_two_tables_is_seen_in_both_or_in_neither() {
         let pairs = looks.into_iter().flat_map(|first| looks.map(|second| (first, second)));
         for ((first, second), hash_first) in pairs.flat_map(|pair| [(pair, true), (pair, false)]) {
             Interleaving::<P>::new().run(|engine, [mut t1, mut t2]| {
-                let mut tables = [Table::hash(engine, "hash", 10), Table::ordered(engine, "ordered")];
+                let mut tables = [
+                    Database::on(engine).table("hash").hash(10).create().unwrap(),
+                    Database::on(engine).table("ordered").create().unwrap(),
+                ];
                 for table in &tables {
                     assert!(table.bulk_insert(1, 0) && table.bulk_insert(3, 0));
                 }

@@ -5,8 +5,8 @@ use hotrow::protocols::Drp;
 use hotrow::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use hotrow::sync::{Arc, Mutex, lock, thread};
 use hotrow::{
-    Abort, Context, Database, Direction, Engine, Error, Procedure, RetryPolicy, TBox, Table, TableRef,
-    Transaction, Variants as _,
+    Abort, Context, Database, Direction, Engine, Error, Procedure, RetryPolicy, TBox, TableRef, Transaction,
+    Variants as _,
 };
 
 type Tx<'w> = Transaction<'w, Drp>;
@@ -162,7 +162,7 @@ fn an_intention_of_an_opaque_transaction_never_sees_a_newer_state_than_its_body(
 fn a_row_that_the_transaction_has_inserted_itself_is_read_and_changed_later() {
     each_variant(|engine| {
         let engine = engine(u32::MAX);
-        let rows = Table::<u64, u64, Drp>::hash(&engine, "rows", 4);
+        let rows = Database::on(&engine).table::<u64, u64>("rows").hash(4).create().unwrap();
         let changed = engine.run(|tx| {
             rows.insert(tx, 1, 5)?;
             rows.defer_read(tx, &1, |row| assert_eq!(*row, 5))?;
@@ -178,7 +178,7 @@ fn a_transaction_after_one_that_inserts_finds_the_inserted_row() {
     each_variant(|engine| {
         let engine = engine(1);
         let value = TBox::new(&engine, 0);
-        let rows = Table::<u64, u64, Drp>::hash(&engine, "rows", 4);
+        let rows = Database::on(&engine).table::<u64, u64>("rows").hash(4).create().unwrap();
         let (gate, begun) = (Gate::default(), AtomicBool::new(false));
         thread::scope(|scope| {
             // It has read the value as it was before, and inserts later.
@@ -225,7 +225,7 @@ fn insertions_of_one_key_keep_their_order_whoever_is_waited_for_and_others_do_no
         let engine = Engine::<Drp>::named(name, RetryPolicy { attempts_max: 1, ..RetryPolicy::default() });
         let engine = engine.expect("one of its variants");
         let hot = TBox::new(&engine, 1);
-        let rows = Table::<u64, u64, Drp>::builder(&engine, "rows").build();
+        let rows = Database::on(&engine).table::<u64, u64>("rows").create().unwrap();
         let gate = Gate::default();
         let order = Arc::new(Mutex::new(Vec::new()));
         let note = |what: &'static str| {
@@ -293,14 +293,13 @@ fn the_first_row_stays_until_it_is_taken_though_another_deletes_it_with_a_key_kn
     for (ranks, forces) in [([1, 2], false), ([1, 2], true), ([2, 1], false)] {
         each_variant(|engine| {
             let engine = engine(u32::MAX);
-            let mut database = Database::new(&engine);
-            let names = database.builder("names").rank(ranks[0]).build();
-            let queue = database.builder("queue").rank(ranks[1]).queues(|(group, _)| *group).build();
+            let database = Database::on(&engine);
+            let names = database.table("names").rank(ranks[0]).create().unwrap();
+            let queue = database.table("queue").rank(ranks[1]).queues(|(group, _)| *group).create().unwrap();
             assert!(names.bulk_insert(0, 0) && queue.bulk_insert((0, 0), 5) && queue.bulk_insert((0, 1), 6));
-            let procedure =
-                DeleteNamed { names: database.add_table(names), queue: database.add_table(queue), forces };
-            let queue = database.table(procedure.queue);
-            let first = Table::<u64, u64, Drp>::builder(&engine, "first").rank(0).build();
+            let procedure = DeleteNamed { names: names.reference(), queue: queue.reference(), forces };
+            let queue = database.table_of(procedure.queue);
+            let first = Database::on(&engine).table::<u64, u64>("first").rank(0).create().unwrap();
             assert!(first.bulk_insert(0, 0));
             let (gate, has_deleted) = (Gate::default(), AtomicBool::new(false));
             let (taken, deleted) = thread::scope(|scope| {
@@ -315,7 +314,7 @@ fn the_first_row_stays_until_it_is_taken_though_another_deletes_it_with_a_key_kn
                 });
                 gate.await_arrival();
                 let deletes = scope.spawn(|| {
-                    let deleted = database.execute(&mut engine.worker()?, &procedure);
+                    let deleted = database.execute_on(&mut engine.worker()?, &procedure);
                     has_deleted.store(true, Ordering::Release);
                     deleted
                 });

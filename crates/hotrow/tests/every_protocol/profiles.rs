@@ -29,8 +29,8 @@ impl<P: Protocol> Objects<P> {
             boxed: TBox::named(engine, "a box", 1),
             array: TArray::named(engine, "an array", 1, |_| 1),
             counter: TCounter::named(engine, "a counter", 1),
-            hash: Table::hash(engine, "a hash table", 4),
-            ordered: Table::ordered(engine, "an ordered table"),
+            hash: Database::on(engine).table("a hash table").hash(4).create().unwrap(),
+            ordered: Database::on(engine).table("an ordered table").create().unwrap(),
         };
         assert!(objects.hash.bulk_insert(1, 1) && objects.ordered.bulk_insert(1, 1));
         objects
@@ -175,7 +175,7 @@ fn read_only_transactions_get_through_among_writers_and_see_one_state() {
 fn a_read_only_transaction_does_not_wait_for_ever_for_a_row_just_inserted_by_another() {
     for_each_protocol!(2, |P| {
         let engine = support::impatient::<P>();
-        let table = Table::<u64, u64, P>::ordered(&engine, "rows");
+        let table = Database::on(&engine).table::<u64, u64>("rows").create().unwrap();
         let inserted = engine.run(|tx| {
             table.insert(tx, 1, 1)?;
             let seen = elsewhere(|| {
@@ -195,7 +195,7 @@ fn a_read_committed_transaction_is_in_nobodys_way_and_is_not_aborted_by_what_com
         let engine = support::impatient::<P>();
         let recording = engine.record_history(1 << 20).unwrap();
         let boxes = [0, 0].map(|value| TBox::new(&engine, value));
-        let table = Table::<u64, u64, P>::ordered(&engine, "rows");
+        let table = Database::on(&engine).table::<u64, u64>("rows").create().unwrap();
         assert!(table.bulk_insert(1, 0) && table.bulk_insert(9, 0));
         let mut worker = engine.worker().unwrap();
         let seen = worker.try_run_as(READ_COMMITTED, |tx| {
@@ -222,7 +222,7 @@ fn a_read_committed_transaction_sees_nothing_that_is_not_committed() {
     for_each_protocol!(2, |P| {
         let engine = support::impatient::<P>();
         let number = TBox::new(&engine, 1u64);
-        let table = Table::<u64, u64, P>::hash(&engine, "rows", 4);
+        let table = Database::on(&engine).table::<u64, u64>("rows").hash(4).create().unwrap();
         assert!(table.bulk_insert(1, 1));
         let look = || {
             elsewhere(|| {
@@ -294,17 +294,16 @@ impl Procedure for Writes {
 fn a_procedure_runs_as_what_it_says_of_itself() {
     for_each_protocol!(1, |P| {
         let engine = support::engine::<P>();
-        let mut database = Database::new(&engine);
-        let rows = database.builder("rows").hash(4).build();
-        let rows = database.add_table(rows);
-        assert!(database.table(rows).bulk_insert(1, 1));
+        let database = Database::on(&engine);
+        let rows = database.table("rows").hash(4).create().unwrap().reference();
+        assert!(database.table_of(rows).bulk_insert(1, 1));
         let mut worker = engine.worker().unwrap();
-        let refused = database.execute(&mut worker, &Writes { rows, profile: Profile::READ_ONLY });
+        let refused = database.execute_on(&mut worker, &Writes { rows, profile: Profile::READ_ONLY });
         assert_eq!(refused, Err(Error::Misuse(Misuse::ReadOnly { object: "rows".to_owned() })));
-        assert_eq!(worker.run(|tx| database.table(rows).get(tx, &1)), Ok(Some(1)));
+        assert_eq!(worker.run(|tx| database.table_of(rows).get(tx, &1)), Ok(Some(1)));
         for profile in [Profile::UNKNOWN, READ_COMMITTED] {
-            assert_eq!(database.execute(&mut worker, &Writes { rows, profile }), Ok(true));
+            assert_eq!(database.execute_on(&mut worker, &Writes { rows, profile }), Ok(true));
         }
-        assert_eq!(worker.run(|tx| database.table(rows).get(tx, &1)), Ok(Some(2)));
+        assert_eq!(worker.run(|tx| database.table_of(rows).get(tx, &1)), Ok(Some(2)));
     });
 }

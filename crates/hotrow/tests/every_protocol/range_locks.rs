@@ -3,7 +3,9 @@
 use hotrow::protocols::McsLocking;
 use hotrow::sync::atomic::{AtomicU64, Ordering};
 use hotrow::sync::thread;
-use hotrow::{Abort, Direction, Engine, Error, Reason, RetryPolicy, Statistics, Table, Transaction, Worker};
+use hotrow::{
+    Abort, Database, Direction, Engine, Error, Reason, RetryPolicy, Statistics, Table, Transaction, Worker,
+};
 use std::ops::{ControlFlow, RangeInclusive};
 use std::time::Duration;
 
@@ -12,7 +14,7 @@ type Rows = Table<u64, u64, McsLocking>;
 
 /// Rows 0, 10, 20 and so on to 990, in leaves of an ordered index.
 fn rows(engine: &Engine<McsLocking>, name: &str) -> Rows {
-    let rows = Table::ordered(engine, name);
+    let rows = Database::on(engine).table(name).create().unwrap();
     (0..100).for_each(|number| assert!(rows.bulk_insert(number * 10, 1)));
     rows
 }
@@ -139,8 +141,11 @@ fn a_scan_waits_for_an_insertion_and_looks_again() {
 fn a_failed_lookup_is_waited_for_and_waits() {
     for hash in [true, false] {
         let engine = without_waits();
-        let table: Rows =
-            if hash { Table::hash(&engine, "rows", 10) } else { Table::ordered(&engine, "rows") };
+        let table: Rows = if hash {
+            Database::on(&engine).table("rows").hash(10).create().unwrap()
+        } else {
+            Database::on(&engine).table("rows").create().unwrap()
+        };
         let (mut one, mut two) = (engine.worker().unwrap(), engine.worker().unwrap());
         let mut looking = one.begin();
         assert_eq!(table.get(&mut looking, &7), Ok(None));

@@ -3,7 +3,9 @@
 use crate::support;
 use crate::support::{for_each_protocol, on_threads};
 use hotrow::sync::random::Random;
-use hotrow::{Abort, Direction, Engine, Protocol, SecondaryIndex, TBox, Table, Transaction, Worker};
+use hotrow::{
+    Abort, Database, Direction, Engine, Protocol, SecondaryIndex, TBox, Table, Transaction, Worker,
+};
 use std::ops::ControlFlow;
 
 const RANGES: u64 = 3;
@@ -18,9 +20,13 @@ struct Counted<P: Protocol> {
 
 impl<P: Protocol> Counted<P> {
     fn new(engine: &Engine<P>) -> Self {
-        let counts = Table::hash(engine, "counts", 10);
+        let counts = Database::on(engine).table("counts").hash(10).create().unwrap();
         (0..RANGES).for_each(|range| assert!(counts.bulk_insert(range, 0)));
-        Self { rows: Table::ordered(engine, "rows"), counts, opaque: engine.is_opaque() }
+        Self {
+            rows: Database::on(engine).table("rows").create().unwrap(),
+            counts,
+            opaque: engine.is_opaque(),
+        }
     }
 
     fn count(
@@ -152,9 +158,9 @@ fn follow_rows<P: Protocol>(threads: u64, rounds: u64) {
     const KEYS: u64 = 20;
     let engine = support::engine::<P>();
     for hash in [false, true] {
-        let mut builder = Table::<u64, u64, P>::builder(&engine, "rows");
+        let mut builder = Database::on(&engine).table::<u64, u64>("rows");
         let by_row = builder.secondary("by_row", |_, row| *row);
-        let table = if hash { builder.hash(1) } else { builder }.build();
+        let table = if hash { builder.hash(1) } else { builder }.create().unwrap();
         on_threads(&engine, threads, |number, worker| {
             let mut random = Random::stream(6, number);
             for _ in 0..rounds {
@@ -209,7 +215,7 @@ fn a_secondary_index_and_its_rows_agree_in_very_many_transactions() {
 /// Some threads append to a queue, others take from its front.
 fn queue<P: Protocol>(pairs: u64, items: u64) {
     let engine = support::engine::<P>();
-    let queue = Table::<u64, u64, P>::ordered(&engine, "queue");
+    let queue = Database::on(&engine).table::<u64, u64>("queue").create().unwrap();
     let next = TBox::new(&engine, 0u64);
     let taken = on_threads(&engine, pairs * 2, |number, worker| {
         let mut taken = Vec::new();

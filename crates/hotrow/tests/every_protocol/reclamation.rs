@@ -4,7 +4,7 @@ use crate::support;
 use crate::support::{Census, Counted, elsewhere, for_each_protocol, on_threads, panic_of};
 use hotrow::sync::atomic::{AtomicU64, Ordering};
 use hotrow::sync::random::Random;
-use hotrow::{Abort, Direction, Engine, Error, Misuse, Protocol, TArray, TBox, Table, Value};
+use hotrow::{Abort, Database, Direction, Engine, Error, Misuse, Protocol, TArray, TBox, Table, Value};
 
 #[test]
 fn boxed_values_are_dropped_once_whatever_becomes_of_their_transaction() {
@@ -69,10 +69,10 @@ fn rows_are_dropped_once_whatever_becomes_of_them() {
         let engine = support::engine::<P>();
         for ordered in [false, true] {
             let census = Census::default();
-            let mut builder = Table::<u64, Counted, P>::builder(&engine, "rows");
+            let mut builder = Database::on(&engine).table::<u64, Counted>("rows");
             let _ = builder.secondary("by_number", |_, row: &Counted| row.number);
             let builder = if ordered { builder } else { builder.hash(1) };
-            let table = builder.build();
+            let table = builder.create().unwrap();
             let mut random = Random::seeded(u64::from(ordered));
             for _ in 0..400 {
                 let operations = random.between(1, 10);
@@ -107,7 +107,11 @@ fn threads_that_insert_update_and_delete_the_same_rows_leak_none_and_drop_none_t
     for_each_protocol!(4, |P| {
         let engine = support::engine::<P>();
         let census = Census::default();
-        for table in [Table::hash(&engine, "hash", 1), Table::ordered(&engine, "ordered")] {
+        let tables = [
+            Database::on(&engine).table("hash").hash(1).create().unwrap(),
+            Database::on(&engine).table("ordered").create().unwrap(),
+        ];
+        for table in tables {
             on_threads(&engine, 4, |number, worker| {
                 let mut random = Random::stream(3, number);
                 for _ in 0..1_000 {
@@ -133,9 +137,9 @@ fn objects_may_be_dropped_in_a_transaction_that_has_touched_them() {
             let census = Census::default();
             let mut kept = Some(TBox::new(&engine, census.value(1)));
             let mut array = Some(TArray::new(&engine, 3, |index| census.value(index as u64)));
-            let mut builder = Table::<u64, Counted, P>::builder(&engine, "rows");
+            let mut builder = Database::on(&engine).table::<u64, Counted>("rows");
             let mut index = Some(builder.secondary("by_number", |_, row: &Counted| row.number));
-            let mut table = Some(builder.build());
+            let mut table = Some(builder.create().unwrap());
             (0..5).for_each(|key| assert!(table.as_ref().unwrap().bulk_insert(key, census.value(key))));
             let result = engine.run(|tx| {
                 if let (Some(kept), Some(array), Some(table), Some(index)) =
@@ -167,7 +171,7 @@ fn a_value_stays_while_a_transaction_that_has_seen_it_goes_on() {
     for_each_protocol!(2, |P| {
         let engine = crate::support::impatient::<P>();
         let census = Census::default();
-        let table = Table::<u64, Counted, P>::hash(&engine, "rows", 10);
+        let table = Database::on(&engine).table::<u64, Counted>("rows").hash(10).create().unwrap();
         table.bulk_insert(1, census.value(1));
         let (others, other) = (support::engine::<P>(), Census::default());
         let result = engine.run(|tx| {
@@ -232,7 +236,7 @@ fn a_drop_that_runs_a_transaction_runs_it_or_is_told_that_it_is_inside_another_o
             counted: AtomicU64::new(0),
             refused: AtomicU64::new(0),
         });
-        let table = Table::<u64, Reports<P>, P>::ordered(&engine, "rows");
+        let table = Database::on(&engine).table::<u64, Reports<P>>("rows").create().unwrap();
         for round in 0..3_000u64 {
             let row = Reports { drops: drops.clone() };
             engine.run(|tx| table.upsert(tx, round % 7, row.clone())).unwrap();

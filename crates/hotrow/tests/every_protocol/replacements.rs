@@ -3,7 +3,7 @@
 use crate::support;
 use crate::support::steps::Interleaving;
 use crate::support::{Census, attempts, for_each_protocol, impatient};
-use hotrow::{Context, Database, OperationKind, Procedure, Table, TableRef, Value};
+use hotrow::{Context, Database, OperationKind, Procedure, TableRef, Value};
 
 /// A row that nobody may copy.
 #[derive(Debug, Value)]
@@ -19,7 +19,11 @@ impl Clone for Precious {
 fn a_replacement_replaces_what_is_there_and_nothing_else() {
     for_each_protocol!(1, |P| {
         let engine = support::engine::<P>();
-        for table in [Table::<u64, String, P>::hash(&engine, "hash", 4), Table::ordered(&engine, "ordered")] {
+        let tables = [
+            Database::on(&engine).table::<u64, String>("hash").hash(4).create().unwrap(),
+            Database::on(&engine).table("ordered").create().unwrap(),
+        ];
+        for table in tables {
             let now = || engine.run(|tx| table.get(tx, &1)).unwrap();
             assert_eq!(engine.run(|tx| table.replace(tx, &1, "none".into())), Ok(false));
             assert_eq!(now(), None);
@@ -37,7 +41,7 @@ fn a_replacement_replaces_what_is_there_and_nothing_else() {
 fn a_transaction_sees_its_own_replacements_and_replaces_its_own_changes() {
     for_each_protocol!(1, |P| {
         let engine = support::engine::<P>();
-        let table = Table::<u64, String, P>::hash(&engine, "rows", 4);
+        let table = Database::on(&engine).table::<u64, String>("rows").hash(4).create().unwrap();
         table.bulk_insert(1, "old".into());
         let row = |text: &str| text.to_owned();
         let result = engine.run(|tx| {
@@ -70,7 +74,7 @@ fn a_transaction_sees_its_own_replacements_and_replaces_its_own_changes() {
 fn a_row_that_was_read_can_be_replaced_and_then_counts_as_read() {
     for_each_protocol!(2, |P| {
         let engine = impatient::<P>();
-        let table = Table::<u64, u64, P>::hash(&engine, "rows", 4);
+        let table = Database::on(&engine).table::<u64, u64>("rows").hash(4).create().unwrap();
         table.bulk_insert(1, 10);
         let body = |tx: &mut hotrow::Transaction<'_, P>| {
             let old = table.get(tx, &1)?.unwrap_or_default();
@@ -87,7 +91,7 @@ fn a_rolled_back_replacement_leaves_the_row_and_drops_the_new_one() {
     for_each_protocol!(1, |P| {
         let engine = support::engine::<P>();
         let census = Census::default();
-        let table = Table::hash(&engine, "rows", 4);
+        let table = Database::on(&engine).table("rows").hash(4).create().unwrap();
         table.bulk_insert(1, census.value(10));
         let refused = engine.run(|tx| {
             assert!(table.replace(tx, &1, census.value(11))? && table.replace(tx, &1, census.value(12))?);
@@ -105,7 +109,7 @@ fn a_rolled_back_replacement_leaves_the_row_and_drops_the_new_one() {
 fn a_replacement_copies_nothing() {
     for_each_protocol!(1, |P| {
         let engine = support::engine::<P>();
-        let table = Table::hash(&engine, "rows", 4);
+        let table = Database::on(&engine).table("rows").hash(4).create().unwrap();
         table.bulk_insert(1, Precious(10));
         let twice =
             engine.run(|tx| Ok(table.replace(tx, &1, Precious(11))? && table.replace(tx, &1, Precious(12))?));
@@ -118,7 +122,7 @@ fn a_replacement_copies_nothing() {
 fn a_replacement_is_not_aborted_by_another_write_of_the_row_meanwhile() {
     for_each_protocol!(2, |P| {
         let engine = impatient::<P>();
-        let table = Table::<u64, u64, P>::hash(&engine, "rows", 4);
+        let table = Database::on(&engine).table::<u64, u64>("rows").hash(4).create().unwrap();
         table.bulk_insert(1, 10);
         let replaced = attempts(
             &engine,
@@ -134,7 +138,11 @@ fn a_replacement_is_not_aborted_by_another_write_of_the_row_meanwhile() {
 fn a_row_that_goes_meanwhile_is_not_replaced() {
     for_each_protocol!(2, |P| {
         let engine = impatient::<P>();
-        for table in [Table::<u64, u64, P>::hash(&engine, "hash", 4), Table::ordered(&engine, "ordered")] {
+        let tables = [
+            Database::on(&engine).table::<u64, u64>("hash").hash(4).create().unwrap(),
+            Database::on(&engine).table("ordered").create().unwrap(),
+        ];
+        for table in tables {
             table.bulk_insert(1, 10);
             let mut there = Vec::new();
             let replaced = attempts(
@@ -161,7 +169,7 @@ fn replacements_between_deletions_and_insertions_leave_histories_without_cycles(
     for_each_protocol!(3, |P| {
         for commit_first in [true, false] {
             Interleaving::<P>::new().run(|engine, [mut loader, mut first, mut second]| {
-                let table = Table::<u64, u64, P>::hash(engine, "rows", 4);
+                let table = Database::on(engine).table::<u64, u64>("rows").hash(4).create().unwrap();
                 loader.step(|tx| Ok(table.insert(tx, 1, 10)? && table.insert(tx, 2, 20)?));
                 assert!(loader.commit());
                 // Each finds out whether a row is there by replacing it, and takes the other away.
@@ -192,7 +200,7 @@ fn replacements_between_deletions_and_insertions_leave_histories_without_cycles(
 fn a_scan_that_finds_a_replacement_has_lost_no_key_though_its_transaction_has_no_effect() {
     for_each_protocol!(2, |P| {
         Interleaving::<P>::new().run(|engine, [mut first, mut second]| {
-            let table = Table::<u64, u64, P>::ordered(engine, "rows");
+            let table = Database::on(engine).table::<u64, u64>("rows").create().unwrap();
             table.bulk_insert(1, 10);
             first.step(|tx| table.replace(tx, &1, 11));
             let found = first.step(|tx| table.collect(tx, .., hotrow::Direction::Ascending, 9));
@@ -209,9 +217,9 @@ fn a_scan_that_finds_a_replacement_has_lost_no_key_though_its_transaction_has_no
 fn entries_of_secondary_indexes_follow_a_replacement() {
     for_each_protocol!(1, |P| {
         let engine = support::engine::<P>();
-        let mut builder = Table::<u64, u64, P>::builder(&engine, "rows");
+        let mut builder = Database::on(&engine).table::<u64, u64>("rows");
         let by_tens = builder.secondary("by_tens", |_, row: &u64| row / 10);
-        let table = builder.build();
+        let table = builder.create().unwrap();
         table.bulk_insert(1, 15);
         let replaced = engine.run(|tx| {
             let keys = |tx: &mut _, tens: u64| {
@@ -247,15 +255,14 @@ impl Procedure for ReplaceTwo {
 fn procedures_replace_rows_and_their_recordings_say_so() {
     for_each_protocol!(1, |P| {
         let engine = support::engine::<P>();
-        let mut database = Database::new(&engine);
-        let table = database.builder("rows").hash(4).build();
-        let table = database.add_table(table);
-        database.table(table).bulk_insert(1, 10);
+        let database = Database::on(&engine);
+        let table = database.table("rows").hash(4).create().unwrap().reference();
+        database.table_of(table).bulk_insert(1, 10);
         let mut worker = engine.worker().unwrap();
-        let trace = database.trace(&mut worker, &ReplaceTwo(table)).unwrap();
+        let trace = database.trace_on(&mut worker, &ReplaceTwo(table)).unwrap();
         let kinds: Vec<_> = trace.operations.iter().map(|operation| operation.kind).collect();
         assert_eq!(kinds, [OperationKind::Replace; 2]);
-        assert_eq!(database.execute(&mut worker, &ReplaceTwo(table)), Ok((true, false)));
-        assert_eq!(worker.run(|tx| database.table(table).get(tx, &1)), Ok(Some(11)));
+        assert_eq!(database.execute_on(&mut worker, &ReplaceTwo(table)), Ok((true, false)));
+        assert_eq!(worker.run(|tx| database.table_of(table).get(tx, &1)), Ok(Some(11)));
     });
 }

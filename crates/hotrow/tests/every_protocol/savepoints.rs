@@ -3,7 +3,7 @@
 use crate::support::steps::Interleaving;
 use crate::support::{self, for_each_concurrent_protocol, for_each_protocol};
 use hotrow::sync::thread;
-use hotrow::{Abort, Direction, Engine, Error, Protocol, Reason, TArray, TBox, TCounter, Table};
+use hotrow::{Abort, Database, Direction, Engine, Error, Protocol, Reason, TArray, TBox, TCounter};
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
@@ -186,9 +186,9 @@ fn rows_and_their_index_entries_come_and_go_with_their_part() {
     for_each_protocol!(1, |P| {
         for hash in [false, true] {
             let engine = support::engine::<P>();
-            let mut builder = Table::<u64, u64, P>::builder(&engine, "rows");
+            let mut builder = Database::on(&engine).table::<u64, u64>("rows");
             let by_value = builder.secondary("by_value", |_, row| *row);
-            let table = if hash { builder.hash(10).build() } else { builder.build() };
+            let table = if hash { builder.hash(10).create().unwrap() } else { builder.create().unwrap() };
             (0..4).for_each(|key| assert!(table.bulk_insert(key, 10 * key)));
             let look = |tx: &mut hotrow::Transaction<'_, P>| {
                 let mut rows = Vec::new();
@@ -325,7 +325,7 @@ fn operations_that_were_deferred_run_before_the_part_and_later_ones_at_once() {
 fn a_replacement_that_was_undone_is_not_expected_to_be_read() {
     for_each_protocol!(1, |P| {
         Interleaving::<P>::new().run(|engine, [mut only]| {
-            let table = Table::<u64, u64, P>::ordered(engine, "rows");
+            let table = Database::on(engine).table::<u64, u64>("rows").create().unwrap();
             assert!(table.bulk_insert(1, 10));
             only.step(|tx| {
                 let part = tx.savepoint(|tx| {
@@ -345,7 +345,8 @@ fn a_replacement_that_was_undone_is_not_expected_to_be_read() {
 fn a_row_that_is_queued_again_behind_an_undone_part_is_found_by_those_behind_it() {
     for_each_concurrent_protocol!(2, |P| {
         let engine = support::engine::<P>();
-        let queue = Table::<(u64, u64), u64, P>::builder(&engine, "queue").queues(|key| key.0).build();
+        let queue =
+            Database::on(&engine).table::<(u64, u64), u64>("queue").queues(|key| key.0).create().unwrap();
         let taken = TBox::new(&engine, 0u64);
         let marker = TBox::new(&engine, false);
         thread::scope(|scope| {

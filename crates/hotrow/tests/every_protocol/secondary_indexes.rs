@@ -3,7 +3,7 @@
 use crate::support;
 use crate::support::for_each_protocol;
 use hotrow::sync::random::Random;
-use hotrow::{Abort, Direction, Engine, Protocol, SecondaryIndex, Table, Text, Transaction, Value};
+use hotrow::{Abort, Database, Direction, Engine, Protocol, SecondaryIndex, Table, Text, Transaction, Value};
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
@@ -23,11 +23,11 @@ struct People<P: Protocol> {
 
 impl<P: Protocol> People<P> {
     fn new(engine: &Engine<P>, hash: bool) -> Self {
-        let mut builder = Table::builder(engine, "people");
+        let mut builder = Database::on(engine).table("people");
         let by_name = builder.secondary("by_name", |_, person: &Person| Name::prefix_of(&person.name));
         let by_age = builder.secondary("by_age", |_, person: &Person| person.age);
         let builder = if hash { builder.hash(10) } else { builder };
-        Self { table: builder.build(), by_name, by_age }
+        Self { table: builder.create().unwrap(), by_name, by_age }
     }
 
     /// All entries of both indexes, and all rows, must say the same.
@@ -142,9 +142,9 @@ fn ranges_of_a_secondary_index_have_all_bounds_and_both_directions() {
     use std::ops::Bound::{Excluded, Included, Unbounded};
     for_each_protocol!(1, |P| {
         let engine = support::engine::<P>();
-        let mut builder = Table::<u64, u32, P>::builder(&engine, "rows");
+        let mut builder = Database::on(&engine).table::<u64, u32>("rows");
         let index = builder.secondary("by_row", |_, row| *row);
-        let table = builder.build();
+        let table = builder.create().unwrap();
         // Primary keys at both ends of their range, so that a border between two secondary keys must be exact.
         let keys = [0, 1, 7, u64::MAX - 1, u64::MAX];
         for (key, row) in keys.iter().flat_map(|key| [(*key, 0), (*key, 1), (*key, 2)]) {

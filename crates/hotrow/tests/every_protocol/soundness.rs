@@ -88,7 +88,10 @@ impl Key for Fickle {
 
 /// A hash table, so large that it need not grow, and an ordered one.
 fn tables<P: hotrow::Protocol>(engine: &Engine<P>) -> [Table<Fickle, Counted, P>; 2] {
-    [Table::hash(engine, "hash", 1_000), Table::ordered(engine, "ordered")]
+    [
+        Database::on(engine).table("hash").hash(1_000).create().unwrap(),
+        Database::on(engine).table("ordered").create().unwrap(),
+    ]
 }
 
 #[test]
@@ -146,7 +149,7 @@ fn a_key_whose_hash_changes_while_the_index_grows_leaves_no_latch_behind() {
         MOOD.salt(0);
         let engine = support::engine::<P>();
         let census = Census::default();
-        let table = Table::<Fickle, Counted, P>::hash(&engine, "grows", 1);
+        let table = Database::on(&engine).table::<Fickle, Counted>("grows").hash(1).create().unwrap();
         for number in 0..3_000 {
             if number % 50 == 0 {
                 MOOD.salt(number);
@@ -301,9 +304,9 @@ fn a_transaction_may_run_while_a_threads_local_values_are_dropped() {
 fn a_table_reference_serves_its_own_database_only() {
     for_each_protocol!(1, |P| {
         let engine = support::engine::<P>();
-        let (mut first, second) = (Database::new(&engine), Database::new(&engine));
-        let rows: TableRef<u64, u64> = first.add_table(first.builder("rows").build());
-        assert_eq!(first.table(rows).name(), "rows");
-        panic_of(|| second.table(rows).name().to_owned());
+        let (first, second) = (Database::on(&engine), Database::on(&engine));
+        let rows: TableRef<u64, u64> = first.table("rows").create().unwrap().reference();
+        assert_eq!(first.table_of(rows).name(), "rows");
+        panic_of(|| second.table_of(rows).name().to_owned());
     });
 }

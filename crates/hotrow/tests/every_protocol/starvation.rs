@@ -6,7 +6,7 @@ use crate::support::{for_each_protocol, on_threads};
 use hotrow::sync::atomic::{AtomicU64, Ordering};
 use hotrow::sync::random::Random;
 use hotrow::sync::thread;
-use hotrow::{Abort, Engine, Protocol, Reason, RetryPolicy, Table, Transaction, Worker};
+use hotrow::{Abort, Database, Engine, Protocol, Reason, RetryPolicy, Table, Transaction, Worker};
 
 const ROWS: u64 = 1_000;
 /// Threads that run long transactions; the others run short ones.
@@ -87,7 +87,7 @@ impl Drop for Stops<'_> {
 
 /// Runs long transactions on some threads, each from another row on, among short ones on others.
 fn long_among_short<P: Protocol>(engine: &Engine<P>) -> Worst {
-    let table = Table::<u64, u64, P>::hash(engine, "rows", ROWS as usize);
+    let table = Database::on(engine).table::<u64, u64>("rows").hash(ROWS as usize).create().unwrap();
     (0..ROWS).for_each(|key| assert!(table.bulk_insert(key, 0)));
     // How many transactions each of the threads has ended.
     let ended: [AtomicU64; THREADS] = Default::default();

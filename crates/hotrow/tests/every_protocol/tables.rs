@@ -2,14 +2,17 @@
 
 use crate::support;
 use crate::support::for_each_protocol;
-use hotrow::{Abort, Direction, Engine, Error, Misuse, Protocol, Table, Transaction, Value};
+use hotrow::{Abort, Database, Direction, Engine, Error, Misuse, Protocol, Table, Transaction, Value};
 use std::ops::{Bound, ControlFlow};
 
 type Tx<'w, P> = Transaction<'w, P>;
 
 /// One table of each kind.
 fn tables<R: Value, P: Protocol>(engine: &Engine<P>) -> [Table<u64, R, P>; 2] {
-    [Table::hash(engine, "hash", 4), Table::ordered(engine, "ordered")]
+    [
+        Database::on(engine).table("hash").hash(4).create().unwrap(),
+        Database::on(engine).table("ordered").create().unwrap(),
+    ]
 }
 
 fn value<P: Protocol>(engine: &Engine<P>, table: &Table<u64, u64, P>, key: u64) -> Option<u64> {
@@ -226,7 +229,7 @@ fn a_transaction_sees_its_own_changes_in_every_order() {
 fn a_scan_sees_own_changes_and_a_rollback_leaves_none() {
     for_each_protocol!(1, |P| {
         let engine = support::engine::<P>();
-        let table = Table::<u64, u64, P>::ordered(&engine, "ordered");
+        let table = Database::on(&engine).table::<u64, u64>("ordered").create().unwrap();
         let all = |tx: &mut Tx<'_, P>| table.collect(tx, .., Direction::Ascending, usize::MAX);
         for key in 0..200 {
             table.bulk_insert(key * 2, key);
@@ -266,7 +269,7 @@ fn bounds(key: u64) -> [Bound<u64>; 3] {
 fn scans_keep_bounds_limits_and_directions() {
     for_each_protocol!(1, |P| {
         let engine = support::engine::<P>();
-        let table = Table::<u64, u64, P>::ordered(&engine, "ordered");
+        let table = Database::on(&engine).table::<u64, u64>("ordered").create().unwrap();
         let keys: Vec<u64> = (0..400).map(|n| n * 3 + 1).collect();
         for key in &keys {
             assert!(table.bulk_insert(*key, key * 10));
@@ -299,7 +302,7 @@ fn scans_keep_bounds_limits_and_directions() {
 fn a_scan_ends_where_its_visitor_breaks() {
     for_each_protocol!(1, |P| {
         let engine = support::engine::<P>();
-        let table = Table::<i32, String, P>::ordered(&engine, "ordered");
+        let table = Database::on(&engine).table::<i32, String>("ordered").create().unwrap();
         for key in -50..50 {
             table.bulk_insert(key, key.to_string());
         }
@@ -323,7 +326,7 @@ fn a_scan_ends_where_its_visitor_breaks() {
 fn a_hash_table_has_no_order_to_scan_in() {
     for_each_protocol!(1, |P| {
         let engine = support::engine::<P>();
-        let table = Table::<u64, u64, P>::hash(&engine, "hash", 10);
+        let table = Database::on(&engine).table::<u64, u64>("hash").hash(10).create().unwrap();
         table.bulk_insert(1, 1);
         let scanned = engine.run(|tx| table.collect(tx, .., Direction::Ascending, 10));
         assert!(matches!(scanned, Err(Error::Misuse(Misuse::Unsupported(_)))), "{scanned:?}");
@@ -337,8 +340,8 @@ fn an_immutable_table_is_loaded_and_then_only_read() {
     for_each_protocol!(1, |P| {
         let engine = support::engine::<P>();
         let immutable = [
-            Table::<u64, String, P>::builder(&engine, "prices").immutable().build(),
-            Table::<u64, String, P>::builder(&engine, "prices").immutable().hash(10).build(),
+            Database::on(&engine).table::<u64, String>("prices").immutable().create().unwrap(),
+            Database::on(&engine).table::<u64, String>("prices").immutable().hash(10).create().unwrap(),
         ];
         for table in immutable {
             assert!(table.is_immutable());
@@ -366,7 +369,7 @@ fn an_immutable_table_is_loaded_and_then_only_read() {
 fn an_immutable_table_is_scanned() {
     for_each_protocol!(1, |P| {
         let engine = support::engine::<P>();
-        let table = Table::<u64, u64, P>::builder(&engine, "prices").immutable().build();
+        let table = Database::on(&engine).table::<u64, u64>("prices").immutable().create().unwrap();
         (0..500).for_each(|key| assert!(table.bulk_insert(key, key * 2)));
         let rows = engine.run(|tx| table.collect(tx, 100..200, Direction::Descending, 50)).unwrap();
         assert_eq!(rows, (150..200).rev().map(|key| (key, key * 2)).collect::<Vec<_>>());

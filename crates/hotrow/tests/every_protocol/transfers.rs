@@ -4,7 +4,7 @@ use crate::support;
 use crate::support::{for_each_protocol, on_threads};
 use hotrow::sync::atomic::{AtomicU64, Ordering};
 use hotrow::sync::random::Random;
-use hotrow::{Abort, Direction, Engine, Protocol, TArray, TBox, Table, Transaction};
+use hotrow::{Abort, Database, Direction, Engine, Protocol, TArray, TBox, Table, Transaction};
 use std::ops::ControlFlow;
 
 const ACCOUNTS: u64 = 12;
@@ -21,8 +21,8 @@ enum Bank<P: Protocol> {
 
 impl<P: Protocol> Bank<P> {
     fn all(engine: &Engine<P>) -> Vec<Self> {
-        let hash = Table::hash(engine, "hash", 4);
-        let ordered = Table::ordered(engine, "ordered");
+        let hash = Database::on(engine).table("hash").hash(4).create().unwrap();
+        let ordered = Database::on(engine).table("ordered").create().unwrap();
         (0..ACCOUNTS).for_each(|account| {
             assert!(hash.bulk_insert(account, BALANCE) && ordered.bulk_insert(account, BALANCE))
         });
@@ -166,7 +166,7 @@ fn no_increment_is_lost() {
     for_each_protocol!(8, |P| {
         let engine = support::engine::<P>();
         let numbers = TArray::new(&engine, 3, |_| 0u64);
-        let table = Table::<u64, u64, P>::hash(&engine, "rows", 1);
+        let table = Database::on(&engine).table::<u64, u64>("rows").hash(1).create().unwrap();
         let read_back = on_threads(&engine, 8, |number, worker| {
             (0..500)
                 .map(|round| {

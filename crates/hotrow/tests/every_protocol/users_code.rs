@@ -9,7 +9,7 @@ use hotrow::cell::Boxed;
 use hotrow::key::Key;
 use hotrow::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use hotrow::sync::{Arc, Mutex, lock};
-use hotrow::{Abort, Engine, Protocol, TBox, Table, Value};
+use hotrow::{Abort, Database, Engine, Protocol, TBox, Table, Value};
 use std::hash::{Hash, Hasher};
 use std::ops::Range;
 
@@ -79,7 +79,11 @@ fn for_each_table<P: Protocol, R: Value>(
     test: impl Fn(Table<Hooked, R, P>, &dyn Fn(u64) -> Hooked),
 ) {
     let key = |number| Hooked { number, hooks };
-    for table in [Table::hash(engine, "hash", 10), Table::ordered(engine, "ordered")] {
+    let tables = [
+        Database::on(engine).table("hash").hash(10).create().unwrap(),
+        Database::on(engine).table("ordered").create().unwrap(),
+    ];
+    for table in tables {
         keys.clone().for_each(|number| assert!(table.bulk_insert(key(number), row(number))));
         test(table, &key);
     }
@@ -332,7 +336,7 @@ fn a_row_that_panics_when_it_is_measured_is_installed_and_freed_once() {
         let census = Census::default();
         let row = |number| Sizeless(census.value(number));
         let value = TBox::new(&engine, row(1));
-        let table = Table::<u64, Sizeless, P>::ordered(&engine, "rows");
+        let table = Database::on(&engine).table::<u64, Sizeless>("rows").create().unwrap();
         table.bulk_insert(1, row(1));
         for number in 2..5 {
             // Several writes: one that is installed already must not be undone because of the next one.

@@ -9,7 +9,7 @@ use hotrow::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use hotrow::sync::random::Random;
 use hotrow::sync::thread;
 use hotrow::{
-    Abort, Conflict, Engine, Error, Misuse, Protocol, Reason, RetryPolicy, Serial, TArray, TBox, Table,
+    Abort, Conflict, Database, Engine, Error, Misuse, Protocol, Reason, RetryPolicy, Serial, TArray, TBox,
     Transaction,
 };
 use std::time::Duration;
@@ -25,7 +25,7 @@ fn lost_over_row_7<P: Protocol>(conflict: &Conflict) {
 fn a_wait_ends_with_the_deadline_and_the_error_names_what_was_waited_for() {
     for_each_protocol!(2, |P| {
         let engine = impatient::<P>();
-        let table = Table::<u64, u64, P>::hash(&engine, "rows", 10);
+        let table = Database::on(&engine).table::<u64, u64>("rows").hash(10).create().unwrap();
         (0..10).for_each(|key| assert!(table.bulk_insert(key, 0)));
         let mut worker = engine.worker().unwrap();
         for changes in [false, true] {
@@ -63,7 +63,7 @@ fn an_older_transaction_that_meets_a_younger_one_waits_wounds_it_or_loses_over_t
         for (older_changes, younger_changes) in [(true, true), (true, false), (false, true)] {
             let policy = RetryPolicy { deadline: Some(Duration::ZERO), ..RetryPolicy::default() };
             let engine = support::engine_with::<P>(policy);
-            let table = Table::<u64, u64, P>::hash(&engine, "rows", 10);
+            let table = Database::on(&engine).table::<u64, u64>("rows").hash(10).create().unwrap();
             (0..10).for_each(|key| assert!(table.bulk_insert(key, 0)));
             let touch = |tx: &mut Transaction<'_, P>, changes: bool| match changes {
                 true => table.update(tx, &7, |row| *row += 1).map(drop),
@@ -213,7 +213,7 @@ const VERY_MANY: u64 = 72;
 fn very_many_workers_on_a_few_rows_are_strictly_serializable() {
     for_each_protocol!(VERY_MANY as u32 + 1, |P| {
         let engine = support::engine::<P>();
-        let table = Table::<u64, u64, P>::hash(&engine, "rows", 3);
+        let table = Database::on(&engine).table::<u64, u64>("rows").hash(3).create().unwrap();
         (0..3).for_each(|key| assert!(table.bulk_insert(key, 0)));
         let recording = engine.record_history(1 << 26).unwrap();
         let there = AtomicU64::new(0);

@@ -112,8 +112,8 @@ impl<P: Protocol> On<'_, P> {
         if let Some((table, key, other)) = on_table {
             let (key, other) = (get(key), get(other));
             return match table {
-                BOXED => self.on_row(tx, database.table(refs.boxed), what, key, other),
-                _ => self.on_row(tx, database.table(refs.numbers[table]), what, key, other),
+                BOXED => self.on_row(tx, database.table_of(refs.boxed), what, key, other),
+                _ => self.on_row(tx, database.table_of(refs.numbers[table]), what, key, other),
             };
         }
         self.on_queue_or_object(tx, what, get)
@@ -237,12 +237,12 @@ impl<P: Protocol> On<'_, P> {
         get: impl Fn(Source) -> Number,
     ) -> Result<Number, Abort> {
         let Tables { database, refs, value, elements, counter } = self.tables;
-        let queue = database.table(refs.queue);
+        let queue = database.table_of(refs.queue);
         let later = self.later;
         Ok(match what {
             What::ScanIndex { table, limit, direction } => {
                 let (mut sum, mut left) = (0, limit);
-                database.secondary(refs.index(table)).scan_keys(tx, .., direction, |digit, key| {
+                database.index_of(refs.index(table)).scan_keys(tx, .., direction, |digit, key| {
                     mix(&mut sum, digit * 10 + key);
                     left -= 1;
                     if left == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }

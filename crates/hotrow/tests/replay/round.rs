@@ -70,7 +70,7 @@ pub(crate) fn execute<P: Protocol>(
 ) -> Result<Ended, String> {
     let procedure = Run { refs: tables.refs, keys, program };
     let executed = catch_unwind(AssertUnwindSafe(|| match program.form {
-        Form::Procedure => tables.database.execute(worker, &procedure),
+        Form::Procedure => tables.database.execute_on(worker, &procedure),
         Form::EagerProcedure => tables.database.execute_eagerly(worker, &procedure),
         Form::Closure => worker.run_deferred(|tx| closure::run(tables, keys, program, tx)),
     }));

@@ -66,33 +66,32 @@ pub(crate) struct Tables<P: Protocol> {
 impl<P: Protocol> Tables<P> {
     /// Tables with what the model has.
     pub(crate) fn new(engine: &Engine<P>, shape: &Shape, model: &Model) -> Self {
-        let mut database = Database::new(engine);
+        let database = Database::on(engine);
         let ranks = shape.ranks;
         let mut indexes: Vec<SecondaryIndex<u64, u64, u64, P>> = Vec::new();
         let numbers = std::array::from_fn(|at| {
             let name = ["hash", "ordered", "indexed_hash", "indexed"][at];
-            let mut builder = database.builder(name).rank(ranks[at]);
+            let mut builder = database.table(name).rank(ranks[at]);
             if at % 2 == 0 {
                 builder = builder.hash(4);
             }
             if INDEXED.contains(&at) {
                 indexes.push(builder.secondary("by_last_digit", |_, row: &u64| row % 10));
             }
-            let table = builder.build();
+            let table = builder.create().unwrap();
             model.rows[at].iter().for_each(|(key, row)| assert!(table.bulk_insert(*key, *row)));
-            database.add_table(table)
+            table.reference()
         });
-        let boxed = database.builder("boxed").rank(ranks[BOXED]).build();
+        let boxed = database.table("boxed").rank(ranks[BOXED]).create().unwrap();
         model.rows[BOXED]
             .iter()
             .for_each(|(key, row)| assert!(boxed.bulk_insert(*key, Boxed::from_number(*row))));
-        let queue = database.builder("queue").rank(ranks[TABLES]);
-        let queue = queue.queues(|(group, _): &(u64, u64)| *group).build();
+        let queue = database.table("queue").rank(ranks[TABLES]);
+        let queue = queue.queues(|(group, _): &(u64, u64)| *group).create().unwrap();
         model.queue.iter().for_each(|(key, row)| assert!(queue.bulk_insert(*key, *row)));
         let [second, first] = [indexes.pop(), indexes.pop()].map(|index| index.expect("two have one"));
-        let indexes = [first, second].map(|index| database.add_index(index));
-        let refs =
-            Refs { numbers, boxed: database.add_table(boxed), indexes, queue: database.add_table(queue) };
+        let indexes = [first, second].map(|index| index.reference());
+        let refs = Refs { numbers, boxed: boxed.reference(), indexes, queue: queue.reference() };
         Self {
             database,
             refs,
@@ -112,7 +111,7 @@ impl<P: Protocol> Tables<P> {
         };
         const ALONE: &str = "nobody else is there";
         for (at, table) in self.refs.numbers.iter().enumerate() {
-            let table = self.database.table(*table);
+            let table = self.database.table_of(*table);
             let mut rows = Vec::new();
             table.for_each(worker, |key, row| rows.push((*key, *row))).expect(ALONE);
             rows.sort_unstable();
@@ -120,17 +119,17 @@ impl<P: Protocol> Tables<P> {
             compare(table.name(), format!("{expected:?}"), format!("{rows:?}"));
         }
         let mut rows = Vec::new();
-        let boxed = self.database.table(self.refs.boxed);
+        let boxed = self.database.table_of(self.refs.boxed);
         boxed.for_each(worker, |key, row| rows.push((*key, row.number()))).expect(ALONE);
         let expected: Vec<_> = model.rows[BOXED].iter().map(|(key, row)| (*key, *row)).collect();
         compare("boxed", format!("{expected:?}"), format!("{rows:?}"));
         let mut rows = Vec::new();
-        let queue = self.database.table(self.refs.queue);
+        let queue = self.database.table_of(self.refs.queue);
         queue.for_each(worker, |key, row| rows.push((*key, *row))).expect(ALONE);
         let expected: Vec<_> = model.queue.iter().map(|(key, row)| (*key, *row)).collect();
         compare("queue", format!("{expected:?}"), format!("{rows:?}"));
         for table in INDEXED {
-            let index = self.database.secondary(self.refs.index(table));
+            let index = self.database.index_of(self.refs.index(table));
             let entries = worker.run(|tx| {
                 let mut entries = Vec::new();
                 index.scan_keys(tx, .., Direction::Ascending, |digit, key| {

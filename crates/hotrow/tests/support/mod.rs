@@ -8,7 +8,7 @@ pub(crate) mod steps;
 use hotrow::sync::Arc;
 use hotrow::sync::atomic::{AtomicU64, Ordering};
 use hotrow::sync::thread;
-use hotrow::{Abort, Engine, Error, Protocol, RetryPolicy, Table, Transaction, Value, Worker};
+use hotrow::{Abort, Database, Engine, Error, Protocol, RetryPolicy, Table, Transaction, Value, Worker};
 use std::cell::RefCell;
 use std::time::Duration;
 
@@ -230,7 +230,7 @@ impl Census {
     /// Other tests of the same process hold epochs back while they are pinned, so this may take a while; it
     /// gives up after half a minute.
     pub(crate) fn settle<P: Protocol>(&self, engine: &Engine<P>, expected: i64) {
-        let churn = Table::<u64, String, P>::ordered(engine, "churn");
+        let churn = Database::on(engine).table::<u64, String>("churn").create().unwrap();
         for round in 0..30_000 {
             if self.alive() == expected {
                 return;

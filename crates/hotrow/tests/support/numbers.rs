@@ -1,7 +1,7 @@
 //! Numbers in every kind of object that can hold them, for what must hold of all kinds alike.
 
 use super::steps::{Interleaving, Stepped};
-use hotrow::{Abort, Direction, Engine, Protocol, TArray, TBox, TCounter, Table, Transaction};
+use hotrow::{Abort, Database, Direction, Engine, Protocol, TArray, TBox, TCounter, Table, Transaction};
 
 type Tx<'w, P> = Transaction<'w, P>;
 
@@ -27,8 +27,15 @@ impl<P: Protocol> Numbers<P> {
         },
         |engine, values| Self::Array(TArray::new(engine, values.len(), |position| values[position])),
         |engine, values| Self::Counters(values.iter().map(|value| TCounter::new(engine, *value)).collect()),
-        |engine, values| Self::Hash(loaded(Table::hash(engine, "hash", 4), values), values.len()),
-        |engine, values| Self::Ordered(loaded(Table::ordered(engine, "ordered"), values)),
+        |engine, values| {
+            Self::Hash(
+                loaded(Database::on(engine).table("hash").hash(4).create().unwrap(), values),
+                values.len(),
+            )
+        },
+        |engine, values| {
+            Self::Ordered(loaded(Database::on(engine).table("ordered").create().unwrap(), values))
+        },
     ];
 
     /// Steps the same interleaving over each kind of object.

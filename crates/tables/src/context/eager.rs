@@ -50,7 +50,7 @@ impl<P: Protocol> Context for Eager<'_, '_, P> {
 
     #[inline(always)]
     fn prefetch<K: Key, R: Value>(&mut self, table: TableRef<K, R>, keys: impl Iterator<Item = K> + Clone) {
-        self.database.table(table).prefetch(self.tx, keys);
+        self.database.table_of(table).prefetch(self.tx, keys);
     }
 
     #[inline(always)]
@@ -60,7 +60,7 @@ impl<P: Protocol> Context for Eager<'_, '_, P> {
         keys: impl Iterator<Item = K> + Clone,
         columns: impl Columns<R>,
     ) {
-        self.database.table(table).prefetch_columns(self.tx, keys, columns);
+        self.database.table_of(table).prefetch_columns(self.tx, keys, columns);
     }
 
     #[inline(always)]
@@ -71,7 +71,7 @@ impl<P: Protocol> Context for Eager<'_, '_, P> {
         look: impl FnOnce(&R) -> O + Send + 'static,
     ) -> Result<Option<O>, Abort> {
         let (database, tx) = self.arrival();
-        database.table(table).read(tx, &key, look)
+        database.table_of(table).read(tx, &key, look)
     }
 
     #[inline(always)]
@@ -85,7 +85,7 @@ impl<P: Protocol> Context for Eager<'_, '_, P> {
         C: Columns<R, Values: Data> + Send + 'static,
     {
         let (database, tx) = self.arrival();
-        database.table(table).read_columns(tx, &key, columns)
+        database.table_of(table).read_columns(tx, &key, columns)
     }
 
     #[inline(always)]
@@ -97,13 +97,13 @@ impl<P: Protocol> Context for Eager<'_, '_, P> {
         change: impl FnOnce(&mut R, I) -> O + Send + 'static,
     ) -> Result<Option<O>, Abort> {
         let (database, tx) = self.arrival();
-        database.table(table).update(tx, &key, |row| change(row, input))
+        database.table_of(table).update(tx, &key, |row| change(row, input))
     }
 
     #[inline(always)]
     fn replace<K: Key, R: Value>(&mut self, table: TableRef<K, R>, key: K, row: R) -> Result<bool, Abort> {
         let (database, tx) = self.arrival();
-        database.table(table).replace(tx, &key, row)
+        database.table_of(table).replace(tx, &key, row)
     }
 
     #[inline(always)]
@@ -115,13 +115,13 @@ impl<P: Protocol> Context for Eager<'_, '_, P> {
         change: impl FnOnce(&mut R, I) + Send + 'static,
     ) -> Result<(), Abort> {
         let (database, tx) = self.arrival();
-        database.table(table).update(tx, &key, |row| change(row, input)).map(|_| ())
+        database.table_of(table).update(tx, &key, |row| change(row, input)).map(|_| ())
     }
 
     #[inline(always)]
     fn insert<K: Key, R: Value>(&mut self, table: TableRef<K, R>, key: K, row: R) -> Result<bool, Abort> {
         let (database, tx) = self.arrival();
-        database.table(table).insert(tx, key, row)
+        database.table_of(table).insert(tx, key, row)
     }
 
     #[inline(always)]
@@ -138,7 +138,7 @@ impl<P: Protocol> Context for Eager<'_, '_, P> {
     #[inline(always)]
     fn delete<K: Key, R: Value>(&mut self, table: TableRef<K, R>, key: K) -> Result<bool, Abort> {
         let (database, tx) = self.arrival();
-        database.table(table).delete(tx, &key)
+        database.table_of(table).delete(tx, &key)
     }
 
     #[inline(always)]
@@ -149,7 +149,7 @@ impl<P: Protocol> Context for Eager<'_, '_, P> {
         range: KeyRange<K>,
     ) -> Result<Option<K>, Abort> {
         let (database, tx) = self.arrival();
-        database.table(table).take_first(tx, (range.low, range.high))
+        database.table_of(table).take_first(tx, (range.low, range.high))
     }
 
     #[inline(always)]
@@ -167,7 +167,7 @@ impl<P: Protocol> Context for Eager<'_, '_, P> {
         let mut sum = initial;
         for key in keys {
             let (database, tx) = self.arrival();
-            database.table(table).update(tx, &key, |row| change(&mut sum, row, input.clone()))?;
+            database.table_of(table).update(tx, &key, |row| change(&mut sum, row, input.clone()))?;
         }
         Ok(sum)
     }
@@ -184,7 +184,7 @@ impl<P: Protocol> Context for Eager<'_, '_, P> {
         let (database, tx) = self.arrival();
         let mut sum = initial;
         let range = (range.low, range.high);
-        database.table(table).scan(tx, range, direction, |key, row| fold(&mut sum, key, row))?;
+        database.table_of(table).scan(tx, range, direction, |key, row| fold(&mut sum, key, row))?;
         Ok(sum)
     }
 
@@ -199,7 +199,7 @@ impl<P: Protocol> Context for Eager<'_, '_, P> {
     ) -> Result<A, Abort> {
         let (database, tx) = self.arrival();
         let mut sum = initial;
-        let index = database.secondary(index);
+        let index = database.index_of(index);
         index.scan_keys(tx, (range.low, range.high), direction, |secondary, key| {
             fold(&mut sum, secondary, key)
         })?;
@@ -238,15 +238,15 @@ impl<'w, P: Protocol> Eager<'_, 'w, P> {
     }
 
     pub(crate) fn table_name<K: Key, R: Value>(&self, table: TableRef<K, R>) -> String {
-        self.database.table(table).name().to_owned()
+        self.database.table_of(table).name().to_owned()
     }
 
     pub(crate) fn index_name<S: Key, K: Key, R: Value>(&self, index: IndexRef<S, K, R>) -> String {
-        self.database.secondary(index).name().to_owned()
+        self.database.index_of(index).name().to_owned()
     }
 
     pub(crate) fn is_immutable<K: Key, R: Value>(&self, table: TableRef<K, R>) -> bool {
-        self.database.table(table).is_immutable()
+        self.database.table_of(table).is_immutable()
     }
 }
 
@@ -270,11 +270,11 @@ mod tests {
     #[test]
     fn the_hook_is_called_once_before_every_operation() {
         let engine = Engine::<Occ>::new();
-        let mut database = Database::new(&engine);
-        let mut builder = database.builder::<u64, u64>("numbers");
+        let database = Database::on(&engine);
+        let mut builder = database.table::<u64, u64>("numbers");
         let index = builder.secondary("halves", |_, row| row / 2);
-        let table = builder.build();
-        let (table, index) = (database.add_table(table), database.add_index(index));
+        let table = builder.create().unwrap();
+        let (table, index) = (table.reference(), index.reference());
         database.before_operations(|| CALLS.set(CALLS.get() + 1));
         let mut worker = engine.worker().unwrap();
         let committed = worker.run(|tx| {

@@ -24,7 +24,7 @@ impl<P: Protocol> Executor<P> for InOrder {
     ) -> Result<Later<Option<O>>, Abort> {
         let (database, tx) = eager.arrival();
         let read =
-            database.table(table).when_known(tx, key, |table, tx, key| table.defer_read(tx, &key, look));
+            database.table_of(table).when_known(tx, key, |table, tx, key| table.defer_read(tx, &key, look));
         read.map(Later::Deferred)
     }
 
@@ -37,7 +37,7 @@ impl<P: Protocol> Executor<P> for InOrder {
     ) -> Result<Later<Option<O>>, Abort> {
         let (database, tx) = eager.arrival();
         let updated = database
-            .table(table)
+            .table_of(table)
             .when_known(tx, key, |table, tx, key| table.defer_update(tx, &key, input, change));
         updated.map(Later::Deferred)
     }
@@ -50,7 +50,7 @@ impl<P: Protocol> Executor<P> for InOrder {
         row: Later<R>,
     ) -> Result<Later<bool>, Abort> {
         let (database, tx) = eager.arrival();
-        database.table(table).shared.defer_insert(tx, group, key, row).map(Later::Deferred)
+        database.table_of(table).shared.defer_insert(tx, group, key, row).map(Later::Deferred)
     }
 
     fn delete<K: Key, R: Value>(
@@ -60,7 +60,7 @@ impl<P: Protocol> Executor<P> for InOrder {
     ) -> Result<Later<bool>, Abort> {
         let (database, tx) = eager.arrival();
         let deleted =
-            database.table(table).when_known(tx, key, |table, tx, key| table.defer_delete(tx, &key));
+            database.table_of(table).when_known(tx, key, |table, tx, key| table.defer_delete(tx, &key));
         deleted.map(Later::Deferred)
     }
 
@@ -71,7 +71,7 @@ impl<P: Protocol> Executor<P> for InOrder {
         range: KeyRange<K>,
     ) -> Result<Later<Option<K>>, Abort> {
         let (database, tx) = eager.arrival();
-        database.table(table).defer_take_first(tx, group, (range.low, range.high)).map(Later::Deferred)
+        database.table_of(table).defer_take_first(tx, group, (range.low, range.high)).map(Later::Deferred)
     }
 
     fn update_each<Keys, K: Key, R: Value, I: Data, A: Data>(
@@ -86,7 +86,7 @@ impl<P: Protocol> Executor<P> for InOrder {
         Keys: Data + IntoIterator<Item = K>,
     {
         let (database, tx) = eager.arrival();
-        database.table(table).defer_update_each(tx, keys, input, initial, change).map(Later::Deferred)
+        database.table_of(table).defer_update_each(tx, keys, input, initial, change).map(Later::Deferred)
     }
 
     fn compute<I: Input<Value: Data> + Send, O: Data>(

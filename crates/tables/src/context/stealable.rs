@@ -28,7 +28,7 @@ impl<P: Protocol> Executor<P> for Stealable {
     ) -> Result<Later<Option<O>>, Abort> {
         let key = key.force(eager.transaction())?;
         let (database, tx) = eager.arrival();
-        let table = database.table(table);
+        let table = database.table_of(table);
         let mut look = Some(look);
         if !tx.is_enqueuing()
             && let Some(output) =
@@ -49,7 +49,7 @@ impl<P: Protocol> Executor<P> for Stealable {
     ) -> Result<Later<Option<O>>, Abort> {
         let key = key.force(eager.transaction())?;
         let (database, tx) = eager.arrival();
-        let table = database.table(table);
+        let table = database.table_of(table);
         let input = match input {
             Later::Known(input) if !tx.is_enqueuing() => {
                 let mut work = Some((change, input));
@@ -80,7 +80,7 @@ impl<P: Protocol> Executor<P> for Stealable {
         row: Later<R>,
     ) -> Result<Later<bool>, Abort> {
         let (database, tx) = eager.arrival();
-        let table = database.table(table);
+        let table = database.table_of(table);
         match (key, row) {
             (Later::Known(key), Later::Known(row)) if !tx.is_enqueuing() => {
                 table.insert(tx, key, row).map(Later::Known)
@@ -99,7 +99,7 @@ impl<P: Protocol> Executor<P> for Stealable {
     ) -> Result<Later<bool>, Abort> {
         let key = key.force(eager.transaction())?;
         let (database, tx) = eager.arrival();
-        let table = database.table(table);
+        let table = database.table_of(table);
         if tx.is_enqueuing() {
             table.shared.enqueue_delete(tx, key).map(Later::Deferred)
         } else {
@@ -132,7 +132,7 @@ impl<P: Protocol> Executor<P> for Stealable {
         let mut sum = Later::Known(initial);
         for key in keys {
             let (database, tx) = eager.arrival();
-            let table = database.table(table);
+            let table = database.table_of(table);
             if let (Later::Known(sum), Later::Known(input), false) = (&mut sum, &input, tx.is_enqueuing()) {
                 let updated =
                     tx.try_at_once(|tx| table.update(tx, &key, |row| change(sum, row, input.clone())))?;

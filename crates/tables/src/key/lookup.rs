@@ -18,7 +18,7 @@ use sealed::Sealed;
 /// # use hotrow_protocols::Occ;
 /// # use hotrow_tables::Table;
 /// # let engine = Engine::<Occ>::new();
-/// let balances = Table::<String, i64, Occ>::hash(&engine, "balances", 100);
+/// let balances = Database::on(&engine).table::<String, i64>("balances").hash(100).create().unwrap();
 /// balances.bulk_insert("alice@example.com".into(), 7);
 /// let name = String::from("alice@example.com");
 /// let found = engine.run(|tx| Ok((balances.get(tx, "alice@example.com")?, balances.get(tx, &name)?)))?;

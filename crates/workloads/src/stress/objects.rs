@@ -2,7 +2,9 @@
 
 use super::twins::Twins;
 use super::values::{Boxed, Inline};
-use hotrow::{Direction, Engine, Error, Protocol, SecondaryIndex, TArray, TBox, TCounter, Table, Worker};
+use hotrow::{
+    Database, Direction, Engine, Error, Protocol, SecondaryIndex, TArray, TBox, TCounter, Table, Worker,
+};
 use std::ops::ControlFlow;
 
 pub(super) struct Objects<P: Protocol> {
@@ -30,12 +32,13 @@ impl<P: Protocol> Objects<P> {
         let boxed = (0..keys).map(|key| TBox::named(engine, format!("boxed{key}"), Boxed::new(0))).collect();
         let twins = (0..keys).map(|key| Twins::new(engine, key)).collect();
         let array = TArray::named(engine, "array", keys as usize, |_| 0);
-        let hash = Table::hash(engine, "hash", keys as usize);
-        let queue = Table::builder(engine, "queue");
-        let queue = queue.queues(|(group, _): &(u32, u32)| u64::from(*group)).build();
-        let mut builder = Table::builder(engine, "ordered");
+        let database = Database::on(engine);
+        let hash = database.table("hash").hash(keys as usize).create().expect("a new name");
+        let queue = database.table("queue");
+        let queue = queue.queues(|(group, _): &(u32, u32)| u64::from(*group)).create().expect("a new name");
+        let mut builder = database.table("ordered");
         let by_group = builder.secondary("by_group", |_, row: &Boxed| row.group());
-        let ordered = builder.build();
+        let ordered = builder.create().expect("a new name");
         for key in (0..keys).step_by(2) {
             hash.bulk_insert(key, Inline::new(key.into()));
             ordered.bulk_insert(key, Boxed::new(key.into()));

@@ -60,7 +60,7 @@ impl<P: Protocol> Tables32<P> {
         for (number, table) in self.tables.iter().enumerate() {
             let mut sum: u64 = 0;
             let mut cold: u64 = 0;
-            counted.rows += self.database.table(*table).for_each(worker, |key, row| {
+            counted.rows += self.database.table_of(*table).for_each(worker, |key, row| {
                 sum = sum.wrapping_add(*row);
                 if *key >= self.options.hot_records {
                     cold = cold.wrapping_add(*row);
@@ -94,7 +94,7 @@ fn fill<P: Protocol>(
     observer: &dyn Observer,
 ) -> Result<(), BenchError> {
     load_parts(tables, threads, observer, |table| {
-        let table = database.table(*table);
+        let table = database.table_of(*table);
         (0..records).for_each(|key| _ = table.bulk_insert(key, 0));
         Ok(())
     })
@@ -107,8 +107,8 @@ impl<P: Protocol> Workload<P> for Tables32<P> {
         &["increment"]
     }
 
-    fn database_mut(&mut self) -> Option<&mut Database<P>> {
-        Some(&mut self.database)
+    fn database_of_procedures(&self) -> Option<&Database<P>> {
+        Some(&self.database)
     }
 
     fn client(&self, worker: usize, _workers: usize, seed: u64) -> Tables32Client {
@@ -129,7 +129,7 @@ impl<P: Protocol> Workload<P> for Tables32<P> {
 
     fn run_one(&self, worker: &mut Worker<P>, client: &mut Tables32Client) -> Ran {
         let procedure = IncrementProcedure { tables: &self.tables, keys: &client.keys };
-        let end = match self.database.execute(worker, &procedure) {
+        let end = match self.database.execute_on(worker, &procedure) {
             Ok(0) => {
                 client.committed += 1;
                 End::Committed

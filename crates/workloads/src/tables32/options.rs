@@ -73,11 +73,11 @@ impl WorkloadDefinition for Tables32Options {
         _seed: u64,
         observer: &dyn Observer,
     ) -> Result<Tables32<P>, BenchError> {
-        let mut database = Database::new(engine);
+        let database = Database::on(engine);
         let tables: Vec<Integers> = (0..self.tables)
             .map(|number| {
-                let table = database.builder(format!("integers{number}")).build();
-                database.add_table(table)
+                let table = database.table(format!("integers{number}")).create().expect("a new name");
+                table.reference()
             })
             .collect();
         fill(&database, &tables, self.records, threads, observer)?;

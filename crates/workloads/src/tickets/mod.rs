@@ -115,7 +115,7 @@ impl<P: Protocol> Tickets<P> {
     fn reserve(&self, worker: &mut Worker<P>, client: &mut TicketsClient, event: u32) -> End {
         let capacity = self.options.capacity.unwrap_or(u64::MAX);
         let reserve = Reserve { tables: self.tables, event, buyer: client.buyer, capacity };
-        match self.database.execute(worker, &reserve) {
+        match self.database.execute_on(worker, &reserve) {
             Ok(Some(seat)) => {
                 client.held.push((event, seat));
                 End::Committed
@@ -128,7 +128,7 @@ impl<P: Protocol> Tickets<P> {
 
     fn cancel(&self, worker: &mut Worker<P>, client: &mut TicketsClient, place: usize) -> End {
         let ticket = client.held[place];
-        let result = self.database.execute(worker, &Cancel { tables: self.tables, ticket });
+        let result = self.database.execute_on(worker, &Cancel { tables: self.tables, ticket });
         if matches!(result, Ok(true)) {
             client.held.swap_remove(place);
         }
@@ -137,15 +137,15 @@ impl<P: Protocol> Tickets<P> {
 
     fn report(&self, worker: &mut Worker<P>, event: u32) -> End {
         let report = Report { tables: self.tables, event };
-        end(self.database.execute(worker, &report), DOES_NOT_ADD_UP)
+        end(self.database.execute_on(worker, &report), DOES_NOT_ADD_UP)
     }
 
     /// Compares events, tickets and what the clients hold.
     fn compare(&self, worker: &mut Worker<P>, clients: &[TicketsClient]) -> Result<Vec<Check>, Error> {
         let mut audit = Audit::new(self.options.events);
-        let tickets = self.database.table(self.tables.tickets);
+        let tickets = self.database.table_of(self.tables.tickets);
         tickets.for_each(worker, |key, ticket| audit.ticket(*key, ticket))?;
-        let events = self.database.table(self.tables.events);
+        let events = self.database.table_of(self.tables.events);
         events.for_each(worker, |number, event| audit.event(*number, event))?;
         Ok(audit.checks(clients))
     }
@@ -158,8 +158,8 @@ impl<P: Protocol> Workload<P> for Tickets<P> {
         Next::KINDS
     }
 
-    fn database_mut(&mut self) -> Option<&mut Database<P>> {
-        Some(&mut self.database)
+    fn database_of_procedures(&self) -> Option<&Database<P>> {
+        Some(&self.database)
     }
 
     fn client(&self, worker: usize, _workers: usize, seed: u64) -> TicketsClient {
@@ -187,7 +187,7 @@ impl<P: Protocol> Workload<P> for Tickets<P> {
     }
 
     fn payload_bytes(&self, worker: &mut Worker<P>) -> u64 {
-        let tickets = self.database.table(self.tables.tickets).for_each(worker, |_, _| ()).unwrap_or(0);
+        let tickets = self.database.table_of(self.tables.tickets).for_each(worker, |_, _| ()).unwrap_or(0);
         payload_bytes(self.options.events.into(), tickets)
     }
 }

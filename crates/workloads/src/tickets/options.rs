@@ -89,12 +89,11 @@ impl WorkloadDefinition for TicketsOptions {
         observer: &dyn Observer,
     ) -> Result<Tickets<P>, BenchError> {
         observer.loading(0, 1);
-        let mut database = Database::new(engine);
-        let events = database.builder("events").build();
+        let database = Database::on(engine);
+        let events = database.table("events").create().expect("a new name");
         (0..self.events).for_each(|number| _ = events.bulk_insert(number, Event::default()));
-        let tickets = database.builder("tickets").build();
-        let tables =
-            TicketTables { events: database.add_table(events), tickets: database.add_table(tickets) };
+        let tickets = database.table("tickets").create().expect("a new name");
+        let tables = TicketTables { events: events.reference(), tickets: tickets.reference() };
         observer.loading(1, 1);
         Ok(Tickets { database, tables, options: *self })
     }

@@ -72,7 +72,7 @@ impl<P: Protocol> Tpcc<P> {
                 let ended = if P::DEFERS && !terminal.tames.chance(self.options.tame_share) {
                     database.execute_eagerly(worker, &procedure)
                 } else {
-                    database.execute(worker, &procedure)
+                    database.execute_on(worker, &procedure)
                 };
                 match ended {
                     Err(Error::Rollback(_)) if input.rolls_back => End::RolledBack,
@@ -84,15 +84,15 @@ impl<P: Protocol> Tpcc<P> {
             }
             Input::Payment(input) => {
                 let history = HistoryKey { worker: terminal.worker, sequence: terminal.payments };
-                let ended = database.execute(worker, &PaymentProcedure { tables, input, history });
+                let ended = database.execute_on(worker, &PaymentProcedure { tables, input, history });
                 terminal.payments += 1;
                 end(ended)
             }
             Input::OrderStatus(input) => {
-                end(database.execute(worker, &OrderStatusProcedure { tables, input }))
+                end(database.execute_on(worker, &OrderStatusProcedure { tables, input }))
             }
             Input::Delivery(input) => {
-                let ended = database.execute(worker, &DeliveryProcedure { tables, input });
+                let ended = database.execute_on(worker, &DeliveryProcedure { tables, input });
                 if let Ok(delivered) = &ended {
                     for (district, order) in (1..).zip(delivered) {
                         if *order != 0 {
@@ -105,7 +105,7 @@ impl<P: Protocol> Tpcc<P> {
             }
             Input::StockLevel(input) => {
                 let isolation = self.options.stock_level;
-                end(database.execute(worker, &StockLevelProcedure { tables, input, isolation }))
+                end(database.execute_on(worker, &StockLevelProcedure { tables, input, isolation }))
             }
         }
     }
@@ -113,13 +113,13 @@ impl<P: Protocol> Tpcc<P> {
     fn audit(&self, worker: &mut Worker<P>) -> Result<Audit, Error> {
         let mut audit = Audit::new(self.options.scale);
         let Self { database, tables, .. } = self;
-        database.table(tables.warehouse).for_each(worker, |key, row| audit.warehouse(key, row))?;
-        database.table(tables.district).for_each(worker, |key, row| audit.district(key, row))?;
-        database.table(tables.customer).for_each(worker, |key, row| audit.customer(key, row))?;
-        database.table(tables.history).for_each(worker, |key, row| audit.history(key, row))?;
-        database.table(tables.new_order).for_each(worker, |key, row| audit.new_order(key, row))?;
-        database.table(tables.order).for_each(worker, |key, row| audit.order(key, row))?;
-        database.table(tables.order_line).for_each(worker, |key, row| audit.order_line(key, row))?;
+        database.table_of(tables.warehouse).for_each(worker, |key, row| audit.warehouse(key, row))?;
+        database.table_of(tables.district).for_each(worker, |key, row| audit.district(key, row))?;
+        database.table_of(tables.customer).for_each(worker, |key, row| audit.customer(key, row))?;
+        database.table_of(tables.history).for_each(worker, |key, row| audit.history(key, row))?;
+        database.table_of(tables.new_order).for_each(worker, |key, row| audit.new_order(key, row))?;
+        database.table_of(tables.order).for_each(worker, |key, row| audit.order(key, row))?;
+        database.table_of(tables.order_line).for_each(worker, |key, row| audit.order_line(key, row))?;
         Ok(audit)
     }
 }
@@ -138,8 +138,8 @@ impl<P: Protocol> Workload<P> for Tpcc<P> {
         &["new_order", "payment", "order_status", "delivery", "stock_level"]
     }
 
-    fn database_mut(&mut self) -> Option<&mut Database<P>> {
-        Some(&mut self.database)
+    fn database_of_procedures(&self) -> Option<&Database<P>> {
+        Some(&self.database)
     }
 
     fn client(&self, worker: usize, _workers: usize, seed: u64) -> Terminal {
@@ -198,7 +198,7 @@ impl<P: Protocol> Workload<P> for Tpcc<P> {
             table: TableRef<K, R>,
             worker: &mut Worker<P>,
         ) -> u64 {
-            database.table(table).memory(worker).map_or(0, |memory| memory.payload_bytes)
+            database.table_of(table).memory(worker).map_or(0, |memory| memory.payload_bytes)
         }
         let Self { database, tables, .. } = self;
         bytes(database, tables.warehouse, worker)

@@ -46,7 +46,7 @@ pub(super) fn create<P: Protocol>(engine: &Engine<P>, options: &TpccOptions) -> 
     let warehouses = options.warehouses as usize;
     let districts = warehouses * usize::from(DISTRICTS_PER_WAREHOUSE);
     let customers = districts * usize::from(customers_per_district);
-    let mut database = Database::new(engine);
+    let database = Database::on(engine);
 
     let rank = |tuned: u16| match options.ranks {
         Ranks::Tuned => tuned,
@@ -54,35 +54,36 @@ pub(super) fn create<P: Protocol>(engine: &Engine<P>, options: &TpccOptions) -> 
     };
     // With equal ranks, a commit takes the locks of rows in the order in which their tables are made here. Delivery
     // needs this order: rows of NEW-ORDER, ORDER and ORDER-LINE give it keys and values for the tables that follow.
-    let warehouse = database.builder("WAREHOUSE").hash(warehouses).rank(rank(7)).build();
-    let district = database.builder("DISTRICT").hash(districts).rank(rank(6)).build();
+    let warehouse = database.table("WAREHOUSE").hash(warehouses).rank(rank(7)).create().expect("a new name");
+    let district = database.table("DISTRICT").hash(districts).rank(rank(6)).create().expect("a new name");
     let group_of = |NewOrderKey { warehouse, district, .. }: &NewOrderKey| {
         DistrictKey { warehouse: *warehouse, district: *district }.group()
     };
-    let new_order = database.builder("NEW-ORDER").rank(rank(2)).queues(group_of).build();
-    let mut order = database.builder("ORDER").rank(rank(3));
+    let new_order = database.table("NEW-ORDER").rank(rank(2)).queues(group_of).create().expect("a new name");
+    let mut order = database.table("ORDER").rank(rank(3));
     let by_customer = order.secondary("by_customer", OrderByCustomerKey::of);
-    let order = order.build();
-    let order_line = database.builder("ORDER-LINE").rank(rank(4)).build();
-    let mut customer = database.builder("CUSTOMER").hash(customers).rank(rank(5));
+    let order = order.create().expect("a new name");
+    let order_line = database.table("ORDER-LINE").rank(rank(4)).create().expect("a new name");
+    let mut customer = database.table("CUSTOMER").hash(customers).rank(rank(5));
     let by_name = customer.immutable_secondary("by_name", CustomerByNameKey::of);
-    let customer = customer.build();
-    let history = database.builder("HISTORY").hash(customers).build();
-    let item = database.builder("ITEM").hash(items as usize).immutable().build();
-    let stock = database.builder("STOCK").hash(warehouses * items as usize).rank(rank(1)).build();
+    let customer = customer.create().expect("a new name");
+    let history = database.table("HISTORY").hash(customers).create().expect("a new name");
+    let item = database.table("ITEM").hash(items as usize).immutable().create().expect("a new name");
+    let stock =
+        database.table("STOCK").hash(warehouses * items as usize).rank(rank(1)).create().expect("a new name");
 
     let tables = Tables {
-        warehouse: database.add_table(warehouse),
-        district: database.add_table(district),
-        customer: database.add_table(customer),
-        customer_by_name: database.add_index(by_name),
-        history: database.add_table(history),
-        new_order: database.add_table(new_order),
-        order: database.add_table(order),
-        order_by_customer: database.add_index(by_customer),
-        order_line: database.add_table(order_line),
-        item: database.add_table(item),
-        stock: database.add_table(stock),
+        warehouse: warehouse.reference(),
+        district: district.reference(),
+        customer: customer.reference(),
+        customer_by_name: by_name.reference(),
+        history: history.reference(),
+        new_order: new_order.reference(),
+        order: order.reference(),
+        order_by_customer: by_customer.reference(),
+        order_line: order_line.reference(),
+        item: item.reference(),
+        stock: stock.reference(),
     };
     (database, tables)
 }
@@ -142,7 +143,7 @@ fn fill<K: Key, R: Value, P: Protocol>(
     table: TableRef<K, R>,
     rows: impl IntoIterator<Item = (K, R)>,
 ) -> Result<(), String> {
-    fill_from(database.table(table), &mut rows.into_iter())
+    fill_from(database.table_of(table), &mut rows.into_iter())
 }
 
 /// Fills a table. Takes the rows through a pointer, so that what makes them is compiled once for all protocols.

@@ -74,7 +74,7 @@ impl<P: Protocol> Ycsb<P> {
             value_bytes: self.options.value_bytes,
             stamp: client.stamp(),
         };
-        self.database.execute(worker, &procedure)
+        self.database.execute_on(worker, &procedure)
     }
 
     /// Shows all values to an audit, in transactions of some hundred records.
@@ -86,7 +86,7 @@ impl<P: Protocol> Ycsb<P> {
     ) -> Result<(), Error> {
         const BATCH: u64 = 512;
         let YcsbOptions { records, value_bytes, .. } = self.options;
-        let table = self.database.table(table);
+        let table = self.database.table_of(table);
         for begin in (0..records).step_by(BATCH as usize) {
             let keys = begin..(begin + BATCH).min(records);
             let batch = worker.run(|tx| {
@@ -105,22 +105,20 @@ impl<P: Protocol> Ycsb<P> {
 
 /// Makes the table and inserts all records with several threads.
 fn fill<R: Row, P: Protocol>(
-    database: &mut Database<P>,
+    database: &Database<P>,
     options: &YcsbOptions,
     threads: usize,
     observer: &dyn Observer,
 ) -> Result<TableRef<u64, R>, BenchError> {
     let YcsbOptions { records, value_bytes, .. } = *options;
-    let made = database.builder("records").hash(records as usize).build();
-    let made = database.add_table(made);
-    let table = database.table(made);
+    let table = database.table("records").hash(records as usize).create().expect("a new name");
     let chunks: Vec<_> =
         (0..records).step_by(CHUNK as usize).map(|begin| begin..(begin + CHUNK).min(records)).collect();
     load_parts(&chunks, threads, observer, |chunk| {
         chunk.clone().for_each(|key| _ = table.bulk_insert(key, R::filled(value_bytes, 0)));
         Ok(())
     })?;
-    Ok(made)
+    Ok(table.reference())
 }
 
 impl<P: Protocol> Workload<P> for Ycsb<P> {
@@ -130,8 +128,8 @@ impl<P: Protocol> Workload<P> for Ycsb<P> {
         &["small", "big"]
     }
 
-    fn database_mut(&mut self) -> Option<&mut Database<P>> {
-        Some(&mut self.database)
+    fn database_of_procedures(&self) -> Option<&Database<P>> {
+        Some(&self.database)
     }
 
     fn client(&self, worker: usize, _workers: usize, seed: u64) -> YcsbClient {

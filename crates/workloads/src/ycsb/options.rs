@@ -222,11 +222,11 @@ impl WorkloadDefinition for YcsbOptions {
         _seed: u64,
         observer: &dyn Observer,
     ) -> Result<Ycsb<P>, BenchError> {
-        let mut database = Database::new(engine);
+        let database = Database::on(engine);
         let table = match self.value_bytes {
-            ..=SHORT_BYTES_MAX => Records::Short(fill(&mut database, self, threads, observer)?),
-            STANDARD_BYTES => Records::Standard(fill(&mut database, self, threads, observer)?),
-            _ => Records::Long(fill(&mut database, self, threads, observer)?),
+            ..=SHORT_BYTES_MAX => Records::Short(fill(&database, self, threads, observer)?),
+            STANDARD_BYTES => Records::Standard(fill(&database, self, threads, observer)?),
+            _ => Records::Long(fill(&database, self, threads, observer)?),
         };
         Ok(Ycsb { database, table, options: *self })
     }

@@ -66,7 +66,7 @@ impl Visitor for Damage {
         let client = run_client(&workload, &mut worker, workload.client(0, 1, 3), 20, |_, ran| {
             assert_eq!(ran.end, End::Committed);
         });
-        let table = |number: usize| workload.database().table(workload.tables()[number]);
+        let table = |number: usize| workload.database().table_of(workload.tables()[number]);
         let (first, last) = (table(0), table(2));
         let damaged = worker.run(|tx| match self {
             Damage::None => Ok(()),
@@ -114,7 +114,7 @@ impl Visitor for TraceOperations {
         let workload = options.load(&engine, 1, 7, &Unobserved).expect("records can be loaded");
         let procedure = IncrementProcedure { tables: workload.tables(), keys: &[7, 3, 5] };
         let mut worker = engine.worker().expect("the first");
-        let trace = workload.database().trace(&mut worker, &procedure).expect("nobody else is there");
+        let trace = workload.database().trace_on(&mut worker, &procedure).expect("nobody else is there");
         let done: Vec<_> = trace
             .operations
             .iter()

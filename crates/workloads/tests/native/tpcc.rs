@@ -109,7 +109,7 @@ impl Visitor for TraceOperations {
         let tables = *tpcc.tables();
         let mut worker = engine.worker().expect("the first worker");
         let mut trace_of = |procedure: &NewOrderProcedure| {
-            tpcc.database().trace(&mut worker, procedure).expect("nobody else is there")
+            tpcc.database().trace_on(&mut worker, procedure).expect("nobody else is there")
         };
 
         let trace = trace_of(&NewOrderProcedure { tables, input: new_order(&[4, 9]) });
@@ -159,14 +159,14 @@ impl Visitor for TraceOperations {
         };
         let history = HistoryKey { worker: 0, sequence: 0 };
         let payment = PaymentProcedure { tables, input, history };
-        let trace = tpcc.database().trace(&mut worker, &payment).expect("nobody else is there");
+        let trace = tpcc.database().trace_on(&mut worker, &payment).expect("nobody else is there");
         let expected = [("WAREHOUSE", Write), ("DISTRICT", Write), ("CUSTOMER", Write), ("HISTORY", Insert)];
         assert_eq!(kinds(&trace), expected);
         assert!(trace.is_tame(), "a payment by number forces nothing\n{trace}");
 
         let input = DeliveryInput { warehouse: WarehouseKey { warehouse: 1 }, carrier: 3, delivery_date: 9 };
         let delivery = DeliveryProcedure { tables, input };
-        let trace = tpcc.database().trace(&mut worker, &delivery).expect("nobody else is there");
+        let trace = tpcc.database().trace_on(&mut worker, &delivery).expect("nobody else is there");
         assert!(trace.is_tame(), "what is delivered comes out of operations\n{trace}");
         for kind in [Scan, Delete, Write, Commutative] {
             assert!(kinds(&trace).iter().any(|(_, found)| *found == kind), "{kind:?}");
@@ -174,7 +174,7 @@ impl Visitor for TraceOperations {
 
         let input = StockLevelInput { district: DistrictKey { warehouse: 1, district: 1 }, threshold: 15 };
         let stock_level = StockLevelProcedure { tables, input, isolation: Isolation::Serializable };
-        let trace = tpcc.database().trace(&mut worker, &stock_level).expect("nobody else is there");
+        let trace = tpcc.database().trace_on(&mut worker, &stock_level).expect("nobody else is there");
         assert!(kinds(&trace).iter().all(|(_, kind)| matches!(kind, Read | Scan)));
     }
 }

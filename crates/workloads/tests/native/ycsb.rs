@@ -89,7 +89,7 @@ impl Visitor for Damage {
             assert_eq!(ran.end, End::Committed);
         });
         let Records::Long(table) = ycsb.table() else { panic!("values are long") };
-        worker.run(|tx| self.to(ycsb.database().table(table), tx)).expect("nobody else is there");
+        worker.run(|tx| self.to(ycsb.database().table_of(table), tx)).expect("nobody else is there");
         ycsb.checks(&mut worker, vec![client]).into_iter().map(|check| check.passed).collect()
     }
 }
@@ -125,7 +125,7 @@ impl Visitor for TraceOperations {
             .map(|(key, action)| Operation { key, action });
         let procedure = YcsbProcedure { table, operations: &operations, value_bytes: 8, stamp: 1 };
         let mut worker = engine.worker().expect("the first");
-        let trace = ycsb.database().trace(&mut worker, &procedure).expect("nobody else is there");
+        let trace = ycsb.database().trace_on(&mut worker, &procedure).expect("nobody else is there");
         let done: Vec<_> =
             trace.operations.iter().map(|operation| (operation.key.as_str(), operation.kind)).collect();
         let expected =

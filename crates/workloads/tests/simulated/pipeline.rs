@@ -4,7 +4,9 @@ use hotrow::operations::Constant;
 use hotrow::protocols::Drp;
 use hotrow::sync::atomic::{AtomicU64, Ordering};
 use hotrow::sync::random::Random;
-use hotrow::{Abort, Engine, Profile, RetryPolicy, TArray, TBox, Table, Transaction, Variants as _, Worker};
+use hotrow::{
+    Abort, Database, Engine, Profile, RetryPolicy, TArray, TBox, Table, Transaction, Variants as _, Worker,
+};
 use hotrow_sim::{Config, Faults, Machine, Order, Simulation, SimulationReport};
 use hotrow_workloads::explore::{Drawn, explore};
 use std::cell::{Cell, RefCell};
@@ -191,7 +193,7 @@ fn a_transaction_that_finds_no_key_is_before_all_that_are_behind_its_insertion()
         for seed in 0..SCHEDULES {
             let engine = engine(variant.name);
             let [x, y, seen, absent] = boxes(&engine);
-            let rows = Table::<u64, u64, Drp>::ordered(&engine, "rows");
+            let rows = Database::on(&engine).table::<u64, u64>("rows").create().unwrap();
             let first = |tx: &mut Tx<'_>| {
                 add(&x, tx, 1)?;
                 rows.defer_insert(tx, 7u64, 7u64).map(drop)
@@ -288,7 +290,7 @@ fn a_transaction_that_queues_for_a_new_row_before_its_maker_has_left_it_is_woken
     for variant in Drp::VARIANTS {
         for seed in 0..SCHEDULES {
             let engine = engine(variant.name);
-            let table = Table::<u64, u64, Drp>::hash(&engine, "rows", 4);
+            let table = Database::on(&engine).table::<u64, u64>("rows").hash(4).create().unwrap();
             let updates = Cell::new(0);
             // Stops long enough for others to park.
             simulate(&engine, 3, seed, 1_000_000, |core, worker| {

@@ -27,20 +27,20 @@ struct Data {
 
 impl Data {
     fn new(engine: &Engine<McsLocking>) -> Self {
-        let mut database = Database::new(engine);
-        let numbers = database.builder("numbers").hash(64).build();
-        let numbers = database.add_table(numbers);
-        let words = database.builder("words").build();
-        let words = database.add_table(words);
-        let mut members = database.builder("members");
+        let database = Database::on(engine);
+        let numbers = database.table("numbers").hash(64).create().unwrap();
+        let numbers = numbers.reference();
+        let words = database.table("words").create().unwrap();
+        let words = words.reference();
+        let mut members = database.table("members");
         let groups = members.secondary("groups", |_, row| row % 4);
-        let members = database.add_table(members.build());
-        let groups = database.add_index(groups);
-        database.table(numbers).bulk_insert(HOT, 0);
+        let members = members.create().unwrap().reference();
+        let groups = groups.reference();
+        database.table_of(numbers).bulk_insert(HOT, 0);
         for key in (0..KEYS).filter(|key| key % 3 != 2) {
-            database.table(numbers).bulk_insert(key, key);
-            database.table(words).bulk_insert(key, key.to_string());
-            database.table(members).bulk_insert(key, key);
+            database.table_of(numbers).bulk_insert(key, key);
+            database.table_of(words).bulk_insert(key, key.to_string());
+            database.table_of(members).bulk_insert(key, key);
         }
         Self { database, numbers, words, members, groups }
     }
@@ -51,9 +51,9 @@ impl Data {
         let Self { database, numbers, words, members, .. } = self;
         let mut note = |table, key: &u64, row: String| _ = rows.insert((table, *key), row);
         let visited = [
-            database.table(*numbers).for_each(worker, |key, row| note("numbers", key, row.to_string())),
-            database.table(*words).for_each(worker, |key, row| note("words", key, row.clone())),
-            database.table(*members).for_each(worker, |key, row| note("members", key, row.to_string())),
+            database.table_of(*numbers).for_each(worker, |key, row| note("numbers", key, row.to_string())),
+            database.table_of(*words).for_each(worker, |key, row| note("words", key, row.clone())),
+            database.table_of(*members).for_each(worker, |key, row| note("members", key, row.to_string())),
         ];
         let visited: u64 = visited.into_iter().map(|visited| visited.expect("nobody else is there")).sum();
         assert_eq!(visited, rows.len() as u64);
@@ -311,7 +311,7 @@ fn compare(protocol: &str, among: &[What], count: u64, cores: usize, seed: u64) 
         let mut committed = Vec::new();
         for _ in 0..3 {
             let procedure = Steps { data: &data, steps: steps(&mut random, among, count) };
-            match data.database.execute(worker, &procedure) {
+            match data.database.execute_on(worker, &procedure) {
                 Ok(values) => committed.push((values, procedure.steps)),
                 Err(Error::Rollback(_)) => {}
                 Err(error) => panic!("{error}"),

@@ -18,17 +18,17 @@ struct Data {
 
 impl Data {
     fn new(engine: &Engine<McsLocking>, keys: u64) -> Self {
-        let mut database = Database::new(engine);
-        let rows = database.builder("rows").hash(keys as usize + 1).build();
-        let rows = database.add_table(rows);
-        database.table(rows).bulk_insert(HOT, 0);
-        (0..keys).for_each(|key| _ = database.table(rows).bulk_insert(key, 0));
+        let database = Database::on(engine);
+        let rows = database.table("rows").hash(keys as usize + 1).create().unwrap();
+        let rows = rows.reference();
+        database.table_of(rows).bulk_insert(HOT, 0);
+        (0..keys).for_each(|key| _ = database.table_of(rows).bulk_insert(key, 0));
         Self { database, rows }
     }
 
     /// The rows' values, in the order of their keys; [`HOT`] is the last. Each can be locked: nobody else is there.
     fn sums(&self, engine: &Engine<McsLocking>, keys: u64) -> Vec<u64> {
-        let table = self.database.table(self.rows);
+        let table = self.database.table_of(self.rows);
         let mut update = |key: u64| {
             let updated = engine.try_run(|tx| table.update(tx, &key, |row| *row));
             updated.expect("nobody has the lock").expect("it is there")
@@ -82,7 +82,7 @@ fn each_operation_of_an_attempt_that_commits_has_run_exactly_once() {
                     let first = (core as u64 * 5 + number * 7) % KEYS;
                     let keys = [HOT].into_iter().chain((first..KEYS).chain(0..first).step_by(3)).collect();
                     let procedure = Counted { data: &data, keys, runs: RefCell::new(Arc::new([])) };
-                    assert_eq!(data.database.execute(worker, &procedure), Ok(()));
+                    assert_eq!(data.database.execute_on(worker, &procedure), Ok(()));
                     let runs = procedure.runs.borrow();
                     let runs: Vec<u64> = runs.iter().map(|runs| runs.load(Ordering::Relaxed)).collect();
                     assert!(runs.iter().all(|runs| *runs == 1), "{protocol}, seed {seed}: {runs:?}");
@@ -109,7 +109,7 @@ fn operations_that_are_more_than_a_board_has_run_exactly_once() {
                 let first = core as u64 * 200;
                 let keys: Vec<u64> = [HOT].into_iter().chain((first..KEYS).chain(0..first)).collect();
                 let procedure = Counted { data: &data, keys, runs: RefCell::new(Arc::new([])) };
-                assert_eq!(data.database.execute(worker, &procedure), Ok(()));
+                assert_eq!(data.database.execute_on(worker, &procedure), Ok(()));
                 let runs = procedure.runs.borrow();
                 assert!(runs.iter().all(|runs| runs.load(Ordering::Relaxed) == 1), "{protocol}, seed {seed}");
             });
@@ -158,7 +158,7 @@ fn deadlocks_over_locks_that_others_took_for_an_attempt_are_found() {
                         between.reverse();
                     }
                     let procedure = Crossing { data: &data, hot, between };
-                    assert_eq!(data.database.execute(worker, &procedure), Ok(()));
+                    assert_eq!(data.database.execute_on(worker, &procedure), Ok(()));
                 }
             });
             let statistics = engine.statistics();
@@ -270,7 +270,7 @@ fn a_failure_of_a_stolen_operation_ends_its_owners_transaction_alone() {
                         let fault = if fails { fault } else { Fault::Nothing };
                         let at = (seed + number) % ROWS;
                         let procedure = Failing { data: &data, rows: ROWS, fault, at };
-                        let execute = || data.database.execute(worker, &procedure);
+                        let execute = || data.database.execute_on(worker, &procedure);
                         // A panic in an operation that is run at once passes on.
                         let result = catch_unwind(AssertUnwindSafe(execute)).unwrap_or_else(|panic| {
                             std::mem::forget(panic);
@@ -341,18 +341,18 @@ fn an_operation_that_is_its_owners_alone_can_be_put_off_with_others_behind_it_or
         let mut stolen = 0;
         for seed in 0..100 {
             let engine = crate::crew::engine(protocol);
-            let mut data = Data::new(&engine, KEYS);
-            let mut members = data.database.builder("members");
+            let data = Data::new(&engine, KEYS);
+            let mut members = data.database.table("members");
             let by_row = members.secondary("by row", |_, row| *row);
-            let members = members.build();
+            let members = members.create().unwrap();
             members.bulk_insert(HOT, 0);
-            let members = data.database.add_table(members);
-            let by_row = data.database.add_index(by_row);
+            let members = members.reference();
+            let by_row = by_row.reference();
             let results = crate::crew::run(&engine, 3, seed, |core, worker| {
                 let run = |number| {
                     let others = [0, KEYS][(core + number) % 2];
                     let procedure = Moving { members, rows: data.rows, others };
-                    data.database.execute(worker, &procedure).expect("nothing goes wrong")
+                    data.database.execute_on(worker, &procedure).expect("nothing goes wrong")
                 };
                 (0..4).map(run).collect::<Vec<_>>()
             });
@@ -366,7 +366,7 @@ fn an_operation_that_is_its_owners_alone_can_be_put_off_with_others_behind_it_or
                     found.push(*row);
                     std::ops::ControlFlow::Continue(())
                 };
-                data.database.secondary(by_row).scan_keys(tx, .., hotrow::Direction::Ascending, visit)
+                data.database.index_of(by_row).scan_keys(tx, .., hotrow::Direction::Ascending, visit)
             });
             assert_eq!((scanned, found), (Ok(()), vec![12]), "{protocol}, seed {seed}");
             stolen += engine.statistics().count(&Counter::STOLEN_OPERATIONS);
@@ -410,7 +410,7 @@ fn operations_behind_a_failed_condition_have_no_effect() {
             crate::crew::run(&engine, 3, seed, |core, worker| {
                 for number in 0..4 {
                     let wanted = if (core + number) % 2 == 0 { 7 } else { 99 };
-                    let result = data.database.execute(worker, &Relying { data: &data, wanted });
+                    let result = data.database.execute_on(worker, &Relying { data: &data, wanted });
                     let expected = if wanted == 7 {
                         result == Ok(())
                     } else {

@@ -3,7 +3,7 @@
 use crate::support;
 use crate::support::steps::Series;
 use Operation::{Add, Delete, Get, Insert, Scan, Set};
-use hotrow::{Abort, Direction, Engine, Protocol, SecondaryIndex, TBox, Table, Transaction};
+use hotrow::{Abort, Database, Direction, Engine, Protocol, SecondaryIndex, TBox, Table, Transaction};
 use std::ops::ControlFlow;
 
 type Tx<'w, P> = Transaction<'w, P>;
@@ -90,12 +90,14 @@ impl<P: Protocol> Keys<P> {
             Container::Boxes => {
                 Self::Boxes(state.map(|value| TBox::new(engine, value.expect("boxes are full"))))
             }
-            Container::Hash => Self::Table(load(Table::hash(engine, "hash", 4))),
-            Container::Ordered => Self::Table(load(Table::ordered(engine, "ordered"))),
+            Container::Hash => {
+                Self::Table(load(Database::on(engine).table("hash").hash(4).create().unwrap()))
+            }
+            Container::Ordered => Self::Table(load(Database::on(engine).table("ordered").create().unwrap())),
             Container::Secondary => {
-                let mut builder = Table::builder(engine, "rows");
+                let mut builder = Database::on(engine).table("rows");
                 let by_row = builder.secondary("by_row", |_, row| *row);
-                Self::Secondary(load(builder.hash(4).build()), by_row)
+                Self::Secondary(load(builder.hash(4).create().unwrap()), by_row)
             }
         }
     }

@@ -1,10 +1,10 @@
-use hotrow::{Engine, Occ, Table};
+use hotrow::{Database, Engine, Occ, Table};
 
 struct Name(String);
 
 fn main() {
     let engine = Engine::<Occ>::new();
-    let _ = Table::<&'static str, u64, Occ>::ordered(&engine, "by a borrowed string");
-    let _ = Table::<f64, u64, Occ>::ordered(&engine, "by a number without an order");
-    let _ = Table::<Name, u64, Occ>::hash(&engine, "by a type that derives nothing", 1);
+    let _ = Database::on(&engine).table::<&'static str, u64>("by a borrowed string").create().unwrap();
+    let _ = Database::on(&engine).table::<f64, u64>("by a number without an order").create().unwrap();
+    let _ = Database::on(&engine).table::<Name, u64>("by a type that derives nothing").hash(1).create().unwrap();
 }

@@ -1,9 +1,9 @@
-use hotrow::{Direction, Engine, Occ, Table};
+use hotrow::{Database, Direction, Engine, Occ, Table};
 
 fn main() {
     let engine = Engine::<Occ>::new();
-    let names = Table::<String, u64, Occ>::ordered(&engine, "names");
-    let numbers = Table::<u64, u64, Occ>::ordered(&engine, "numbers");
+    let names = Database::on(&engine).table::<String, u64>("names").create().unwrap();
+    let numbers = Database::on(&engine).table::<u64, u64>("numbers").create().unwrap();
     let _ = engine.run(|tx| {
         names.get(tx, &7u64)?;
         names.get(tx, &"alice")?;

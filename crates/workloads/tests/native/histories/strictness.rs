@@ -3,7 +3,7 @@
 //! each other.
 
 use hotrow::history::History;
-use hotrow::{Abort, Engine, Occ, Protocol, RetryPolicy, TBox, Table, TicToc, Tl2, Transaction, Worker};
+use hotrow::{Abort, Database, Engine, Occ, Protocol, RetryPolicy, TBox, TicToc, Tl2, Transaction, Worker};
 use hotrow_check::{Level, Report, check};
 
 /// An engine whose transactions give up where they would have to wait for another transaction of this thread.
@@ -92,7 +92,11 @@ enum Absence {
 /// that T2 wrote.
 fn absence_between<P: Protocol>(ordered: bool, absence: Absence) -> (bool, bool) {
     let engine = engine::<P>();
-    let table = if ordered { Table::ordered(&engine, "rows") } else { Table::hash(&engine, "rows", 10) };
+    let table = if ordered {
+        Database::on(&engine).table("rows").create().unwrap()
+    } else {
+        Database::on(&engine).table("rows").hash(10).create().unwrap()
+    };
     assert!(absence != Absence::Deletion || table.bulk_insert(7u64, 0u64));
     let x = TBox::named(&engine, "x", 0u64);
     let (mut reader, mut writer) = (engine.worker().unwrap(), engine.worker().unwrap());
@@ -143,7 +147,10 @@ fn an_insertion_that_was_taken_back_was_an_absence_in_every_order() {
 /// another one. Whether both commit.
 fn insertions_side_by_side<P: Protocol>(same: bool) -> bool {
     let engine = engine::<P>();
-    let (orders, history) = (Table::ordered(&engine, "orders"), Table::ordered(&engine, "history"));
+    let (orders, history) = (
+        Database::on(&engine).table("orders").create().unwrap(),
+        Database::on(&engine).table("history").create().unwrap(),
+    );
     let x = TBox::named(&engine, "x", 0u64);
     let (mut reader, mut writer) = (engine.worker().unwrap(), engine.worker().unwrap());
     prolong(&engine, &mut writer, &x);

@@ -1,0 +1,93 @@
+//! # Which protocol when
+//!
+//! A protocol decides what happens when transactions meet on a row. A [`Database`] has one for its whole life. The default
+//! is [`Occ`], and no type has to name it. Objects, tables and transactions are the same under every protocol, and so are
+//! their results; only speed and waiting differ.
+//!
+//! Measured, with the commands and machines that docs/results names:
+//!
+//! - **One or two cores, or rows that are seldom hot**: `occ`. On two cores `tl2` and `tictoc` are within a few percent of
+//!   it. One hot row, an update of which is the whole transaction, with two threads: `occ` and `serial` reach 0.79 of what one
+//!   mutex around everything does, `wait-die` 0.74, `plor` 0.62, `drp` 0.58, `steal` 0.51. Locks do not pay off there.
+//! - **Many cores and hot rows, in transactions that can [defer](crate::guide::deferred) their operations**: `drp`. TPC-C's
+//!   New-Order on one warehouse, on 32 simulated cores: 1.9 times the throughput of `occ`, and a tail (p99) of 73
+//!   microseconds instead of 717. On one core it costs a tenth.
+//! - **Many cores, and most transactions go through one row, with much work beside it**: `steal`, 2.4 times plain two-phase
+//!   locking on 8 simulated cores.
+//! - **The slowest transaction counts more than the mean**: `plor` on many cores. On two cores `occ` is faster, also in the
+//!   tail; measure before you choose it.
+//! - **Bodies that rely on what they have read before they commit**: `tl2`, or `drp+opaque`.
+//! - **One thread**: `none`, and for two that do little else `serial`.
+//!
+//! | type | name | behaviour | choose it when |
+//! |---|---|---|---|
+//! | [`Occ`] | `occ` | reads lock nothing; at commit it locks the writes and checks the reads; no shared clock | first |
+//! | [`Plor`] | `plor` | readers ignore write locks; the commit settles conflicts, where the older transaction goes first; no transaction starves | rows are hot and tail latency counts |
+//! | [`Drp`] | `drp` | runs [deferred operations](crate::guide::deferred) after the point where the transaction can no longer fail, in a pipeline ordered by rank; a transaction whose operations are all deferred is aborted in [three rare cases](crate::guide::deferred) only | rows are hot, and transactions can declare their operations before they know the values |
+//! | the same | `deferred-2pl` | the same without the pipeline: acquires locks in the order of ranks and holds them until the end | to compare with |
+//! | [`TicToc`] | `tictoc` | optimistic, in logical time: a commit chooses a timestamp that fits its reads and writes; serializable, but not in the order of real time | a read should not abort because another transaction overwrites the row meanwhile |
+//! | [`Mocc`] | `mocc` | as `occ` for cold rows; locks a hot row, one that has often made attempts fail, as soon as it is read | a few rows are hot, and all transactions matter equally |
+//! | [`TwoPhaseLocking`] | `no-wait` | locks everything that it reads or writes; a transaction that meets another's lock aborts | no transaction should ever wait, or to compare with |
+//! | the same | `wait-die` | the same; the older transaction waits, the younger one aborts | others should not stop half-done work |
+//! | the same | `wound-wait` | the same; the older transaction takes the lock, the younger one waits | of these three, when tail latency counts |
+//! | [`McsLocking`] | `steal` | locks everything that it reads or writes, and queues for held locks; a waiting transaction runs operations of the lock holder; a deadlock aborts the youngest | most transactions go through one row, and most of their other work conflicts with nobody |
+//! | the same | `steal-basic` | the same, with operations taken from one place for all | to compare with |
+//! | the same | `2pl-mcs` | the same, but no transaction runs operations of another | to compare with: plain two-phase locking |
+//! | [`Tl2`] | `tl2` | as `occ`, with a global clock: even an attempt that will abort has seen one consistent state | bodies rely on their reads before they commit |
+//! | [`Serial`] | `serial` | one lock around the database: one transaction at a time, without concurrency control | one or two threads do all the work |
+//! | [`NoProtocol`] | `none` | no concurrency control, one worker only | one thread is enough, or as the upper bound to measure against |
+//!
+//! Some types have several *variants*, each with a name: [`TwoPhaseLocking`] and [`McsLocking`] the three above, [`Plor`] those
+//! of [`PlorOptions`](protocols::PlorOptions) (`plor+dwa`, `plor+optimistic`, `plor+deadline=20`, ...), [`Drp`] those of
+//! [`DrpOptions`](protocols::DrpOptions) (`drp+opaque`, `drp+exclusive`, ...). A protocol is chosen when the database is
+//! opened:
+//!
+//! ```
+//! use hotrow::{Database, Error, Misuse, TwoPhaseLocking};
+//!
+//! let db = Database::builder().protocol::<TwoPhaseLocking>().variant("wound-wait").open()?;
+//! let seats = db.table::<u32, u32>("seats").hash(1).create()?; // A Table<u32, u32, TwoPhaseLocking>.
+//! seats.bulk_insert(7, 100);
+//! assert_eq!(db.transact(|tx| seats.update(tx, &7, |free| { *free -= 1; *free }))?, 99);
+//!
+//! let unknown = Database::builder().protocol::<TwoPhaseLocking>().variant("plor+dwa").open();
+//! assert!(matches!(unknown, Err(Error::Misuse(Misuse::NoSuchVariant { .. }))));
+//! # Ok::<(), hotrow::Error>(())
+//! ```
+//!
+//! Under `no-wait`, `wait-die`, `wound-wait`, `2pl-mcs`, `steal` and `plor` a transaction *holds locks while its body
+//! runs*: keep bodies short, and compute outside of them. Under all of these but `no-wait`, a transaction keeps its
+//! age over retries, so that the oldest one gets through. A wait for a lock has no time limit, except the deadline of
+//! the [`RetryPolicy`], if it has one.
+//!
+//! Code that is generic over [`Protocol`] works with all of them. Where the name comes from outside (an argument, a
+//! configuration), a [`Visitor`](protocols::Visitor) turns it into the type:
+//!
+//! ```
+//! use hotrow::protocols::{Visitor, with_protocol};
+//! use hotrow::{Database, Error, Protocol, TBox};
+//!
+//! struct CountToTen;
+//!
+//! impl Visitor for CountToTen {
+//!     type Output = Result<u64, Error>;
+//!     fn visit<P: Protocol>(self, name: &str) -> Self::Output {
+//!         let db = Database::builder().protocol::<P>().variant(name).open()?;
+//!         let number = TBox::new(&db, 0u64);
+//!         for _ in 0..10 {
+//!             db.transact(|tx| number.update(tx, |number| *number += 1))?;
+//!         }
+//!         db.transact(|tx| number.get(tx))
+//!     }
+//! }
+//!
+//! for name in ["occ", "plor", "drp", "tictoc", "mocc", "no-wait", "wait-die", "wound-wait", "steal", "2pl-mcs", "tl2", "serial", "none"] {
+//!     assert_eq!(with_protocol(name, CountToTen).unwrap(), Ok(10));
+//! }
+//! assert_eq!(with_protocol("plor+dwa+deadline=20", CountToTen).unwrap(), Ok(10));
+//! let unknown = with_protocol("2pl", CountToTen).unwrap_err();
+//! assert!(unknown.to_string().contains("wound-wait, wait-die, no-wait"), "it says which there are");
+//! ```
+
+#[allow(unused_imports, reason = "the text links to these")]
+use crate::*;

@@ -1,0 +1,160 @@
+//! The tables and secondary indexes of a database, by number and by name.
+
+use hotrow_core::Misuse;
+use hotrow_sync::atomic::{Ordering, unfollowed::AtomicU64};
+use hotrow_sync::{Mutex, OnceLock, lock};
+use std::any::{Any, type_name};
+use std::collections::BTreeMap;
+
+/// The number of a table or index, and that of its database.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct PartId {
+    catalog: u64,
+    number: u32,
+}
+
+impl PartId {
+    /// The number within the database.
+    pub(crate) fn number(self) -> u32 {
+        self.number
+    }
+}
+
+/// A table or an index, with its name and that of its type.
+pub(crate) struct Part {
+    name: String,
+    value: Box<dyn Any + Send + Sync>,
+    type_name: &'static str,
+}
+
+impl Part {
+    pub(crate) fn new<T: Any + Send + Sync>(name: &str, value: T) -> Self {
+        Self { name: name.to_owned(), value: Box::new(value), type_name: type_name::<T>() }
+    }
+}
+
+/// A place for a part, which is filled once.
+type Slot = OnceLock<Part>;
+
+/// The number of parts that are found without a look at where the others are.
+const FIRST: usize = if cfg!(test) { 2 } else { 32 };
+/// The maximum number of other parts.
+const OTHERS_MAX: usize = 1 << 16;
+
+/// The tables and indexes of a database. Parts are added at any time, and found without a lock.
+pub(crate) struct Catalog {
+    number: u64,
+    first: [Slot; FIRST],
+    others: OnceLock<Box<[Slot]>>,
+    /// The numbers of the parts by name. Whoever adds a part holds the lock.
+    names: Mutex<BTreeMap<String, u32>>,
+}
+
+impl Catalog {
+    pub(crate) fn new() -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        // Relaxed: only uniqueness matters.
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let first = std::array::from_fn(|_| OnceLock::new());
+        Self { number, first, others: OnceLock::new(), names: Mutex::default() }
+    }
+
+    /// Adds parts under their names, all or none.
+    ///
+    /// # Errors
+    ///
+    /// [`Misuse::NameTaken`] if there is a part with one of the names; [`Misuse::Unsupported`] if the catalog is full.
+    pub(crate) fn add(&self, parts: Vec<Part>) -> Result<Vec<PartId>, Misuse> {
+        let mut names = lock(&self.names);
+        for (at, part) in parts.iter().enumerate() {
+            if names.contains_key(&part.name) || parts[..at].iter().any(|other| other.name == part.name) {
+                return Err(Misuse::NameTaken { name: part.name.clone() });
+            }
+        }
+        if names.len() + parts.len() > FIRST + OTHERS_MAX {
+            let max = FIRST + OTHERS_MAX;
+            return Err(Misuse::Unsupported(format!("a database has at most {max} tables and indexes")));
+        }
+        let add = |part: Part| {
+            let number = names.len();
+            let slot = self.first.get(number).unwrap_or_else(|| {
+                let others = || (0..OTHERS_MAX).map(|_| OnceLock::new()).collect();
+                &self.others.get_or_init(others)[number - FIRST]
+            });
+            names.insert(part.name.clone(), number as u32);
+            assert!(slot.set(part).is_ok(), "the next slot is empty");
+            PartId { catalog: self.number, number: number as u32 }
+        };
+        Ok(parts.into_iter().map(add).collect())
+    }
+
+    /// The part with this name.
+    ///
+    /// # Errors
+    ///
+    /// [`Misuse::NoSuchName`] if there is none, [`Misuse::OtherTypes`] if it is of another type.
+    pub(crate) fn find<T: Any>(&self, name: &str) -> Result<&T, Misuse> {
+        let number =
+            *lock(&self.names).get(name).ok_or_else(|| Misuse::NoSuchName { name: name.to_owned() })?;
+        let part = self.slot(number).expect("named after it was added");
+        part.value.downcast_ref::<T>().ok_or_else(|| Misuse::OtherTypes {
+            name: name.to_owned(),
+            made_as: part.type_name.to_owned(),
+            wanted: type_name::<T>().to_owned(),
+        })
+    }
+
+    /// The names of all parts, in their order.
+    pub(crate) fn names(&self) -> Vec<String> {
+        lock(&self.names).keys().cloned().collect()
+    }
+
+    #[inline(always)]
+    fn slot(&self, number: u32) -> Option<&Part> {
+        match self.first.get(number as usize) {
+            Some(slot) => slot.get(),
+            None => self.others.get()?.get(number as usize - FIRST)?.get(),
+        }
+    }
+
+    /// The part with this number.
+    ///
+    /// # Safety
+    ///
+    /// If the number is one of this catalog's, its part was added as a `T`.
+    ///
+    /// # Panics
+    ///
+    /// If the number is of another database.
+    #[inline(always)]
+    pub(crate) unsafe fn part<T: Any>(&self, id: PartId) -> &T {
+        assert!(id.catalog == self.number, "the reference belongs to another database");
+        let part = self.slot(id.number).expect("numbered after it was added");
+        debug_assert!(part.value.is::<T>());
+        // SAFETY: the number is this catalog's; the caller's promise.
+        unsafe { &*std::ptr::from_ref(&*part.value).cast::<T>() }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_are_found_by_name_and_number_with_their_types() {
+        let catalog = Catalog::new();
+        let part = |number: u64| Part::new(&format!("part {number}"), number);
+        let mut ids = catalog.add(vec![part(0), part(1), part(2)]).unwrap();
+        ids.extend(catalog.add(vec![part(3), part(4)]).unwrap());
+        for (number, id) in ids.iter().enumerate() {
+            // SAFETY: added as this type.
+            assert_eq!(unsafe { catalog.part::<u64>(*id) }, &(number as u64));
+        }
+        assert_eq!(catalog.find::<u64>("part 3"), Ok(&3));
+        assert!(matches!(catalog.find::<u64>("part 5"), Err(Misuse::NoSuchName { .. })));
+        assert!(matches!(catalog.find::<u32>("part 3"), Err(Misuse::OtherTypes { .. })));
+        assert!(matches!(catalog.add(vec![part(5), part(3)]), Err(Misuse::NameTaken { .. })));
+        assert!(matches!(catalog.add(vec![part(5), part(5)]), Err(Misuse::NameTaken { .. })));
+        assert_eq!(catalog.names().len(), 5);
+    }
+}
