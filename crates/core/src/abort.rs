@@ -3,6 +3,7 @@
 use crate::retained::MemoryLimit;
 use crate::worker;
 use std::fmt;
+use std::time::Duration;
 
 /// The reason for which an attempt was aborted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -325,6 +326,49 @@ pub enum Misuse {
     /// The object offers no such operation.
     #[error("{0}")]
     Unsupported(String),
+    /// A mark of a session was used that the session does not have: it is another session's, or was given up.
+    #[error("the session has no such mark any more")]
+    UnknownMark,
+    /// The system gave no thread for a session.
+    #[error("no thread for a session: {reason}")]
+    NoThread {
+        /// The system's reason.
+        reason: String,
+    },
+}
+
+/// A transaction that was ended from outside: the session that it belonged to, and the cause.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cancelled {
+    /// The session's name.
+    pub session: String,
+    /// The cause.
+    pub cause: CancelCause,
+}
+
+/// The cause for which a transaction was ended from outside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum CancelCause {
+    /// Somebody called [`Canceller::cancel`](crate::Canceller::cancel).
+    Requested,
+    /// No statement came for as long as the session may idle.
+    Idle {
+        /// The session's limit.
+        idle_max: Duration,
+    },
+}
+
+impl fmt::Display for Cancelled {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { session, cause } = self;
+        match cause {
+            CancelCause::Requested => write!(f, "session {session} was cancelled by a call"),
+            CancelCause::Idle { idle_max } => {
+                write!(f, "session {session} was idle for longer than its limit of {idle_max:?}")
+            }
+        }
+    }
 }
 
 /// The reason for which a transaction did not commit. `E` is the body's own error, passed through unchanged; an [`Abort`]
@@ -340,7 +384,7 @@ pub enum Error<E = Abort> {
     Rollback(E),
     /// The transaction can never work.
     Misuse(Misuse),
-    /// A deferred operation panicked. The transaction had no effect.
+    /// A deferred operation panicked, or an earlier statement of the session. The transaction had no effect.
     Panicked {
         /// The panic's message.
         message: String,
@@ -348,15 +392,18 @@ pub enum Error<E = Abort> {
     /// More memory is retained than the engine's limit. Either the transaction could not begin, or it was the oldest of
     /// all and was told to end.
     MemoryLimit(Box<MemoryLimit>),
+    /// The transaction of a [`Session`](crate::Session) was ended from outside, or because it idled for too long.
+    Cancelled(Cancelled),
 }
 
 impl<E> Error<E> {
     /// True if the same transaction may succeed if it is run again. One that was told to end because it retained too
-    /// much memory would retain as much the next time.
+    /// much memory would retain as much the next time, and one that was cancelled by a call is not wanted.
     pub fn is_retryable(&self) -> bool {
         match self {
             Error::Conflict(_) | Error::Timeout(_) => true,
             Error::MemoryLimit(limit) => !limit.was_told,
+            Error::Cancelled(cancelled) => cancelled.cause != CancelCause::Requested,
             Error::Rollback(_) | Error::Misuse(_) | Error::Panicked { .. } => false,
         }
     }
@@ -370,6 +417,7 @@ impl<E> Error<E> {
             Error::Misuse(misuse) => Error::Misuse(misuse),
             Error::Panicked { message } => Error::Panicked { message },
             Error::MemoryLimit(limit) => Error::MemoryLimit(limit),
+            Error::Cancelled(cancelled) => Error::Cancelled(cancelled),
         }
     }
 }
@@ -391,8 +439,9 @@ impl<E: fmt::Display> fmt::Display for Error<E> {
             Error::Timeout(conflict) => write!(f, "deadline passed: {conflict}"),
             Error::Rollback(error) => write!(f, "rolled back: {error}"),
             Error::Misuse(misuse) => write!(f, "misuse: {misuse}"),
-            Error::Panicked { message } => write!(f, "a deferred operation panicked: {message}"),
+            Error::Panicked { message } => write!(f, "a part of the transaction panicked: {message}"),
             Error::MemoryLimit(limit) => write!(f, "memory limit: {limit}"),
+            Error::Cancelled(cancelled) => write!(f, "cancelled: {cancelled}"),
         }
     }
 }

@@ -20,6 +20,7 @@ use crate::retained::{self, Holder, NOBODY};
 use crate::savepoint::Savepoints;
 use crate::structure::{Contradiction, Observed, StructureChange, StructureSet};
 use crate::users_code::{Panics, contained};
+use crate::wait_limit::WaitLimit;
 use hotrow_sync::Arc;
 use hotrow_sync::clock::{self, Duration, Instant};
 use std::alloc::Layout;
@@ -92,6 +93,8 @@ pub struct Attempt<P: Protocol> {
     number: u32,
     /// True if its transaction makes no attempt after it.
     pub(crate) is_last: bool,
+    /// See [`is_interactive`](Self::is_interactive).
+    is_interactive: bool,
     pub(crate) profile: Profile,
     wait_budget: WaitBudget,
     /// True if any item has `Flags::CLEANUP`.
@@ -151,6 +154,7 @@ impl<P: Protocol> Attempt<P> {
             worker,
             number: 0,
             is_last: false,
+            is_interactive: false,
             profile: Profile::UNKNOWN,
             wait_budget: WaitBudget::default(),
             wants_cleanup: false,
@@ -209,10 +213,32 @@ impl<P: Protocol> Attempt<P> {
         self.read_path = self.logging();
     }
 
-    /// The time for which a protocol may wait now for other transactions; `None` if unlimited. Zero once the
-    /// transaction's deadline has passed.
-    pub fn wait_max(&mut self) -> Option<Duration> {
-        self.wait_budget.left()
+    /// The limit of a wait for other transactions that begins now. It [is over](WaitLimit::is_over) once the transaction's
+    /// deadline has passed or the transaction was told to end.
+    pub fn wait_max(&mut self) -> WaitLimit {
+        WaitLimit::new(self.wait_budget.left(), self.is_interactive.then_some(self.holder))
+    }
+
+    /// True if the body comes in statements, with any time between them: that of a [session](crate::Session). Such an attempt
+    /// should hold as little as possible between two operations.
+    #[inline(always)]
+    pub fn is_interactive(&self) -> bool {
+        self.is_interactive
+    }
+
+    /// Makes it the only attempt of a session.
+    pub(crate) fn make_interactive(&mut self) {
+        self.is_interactive = true;
+    }
+
+    /// Begins a statement of a session: its waits have the whole deadline.
+    pub(crate) fn begin_statement(&mut self) {
+        self.wait_budget.since = None;
+    }
+
+    /// True if the transaction has waited until its deadline.
+    pub(crate) fn is_out_of_time(&mut self) -> bool {
+        self.wait_budget.since.is_some() && self.wait_budget.left() == Some(Duration::ZERO)
     }
 
     /// The number of the thread that runs it.

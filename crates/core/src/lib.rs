@@ -37,15 +37,17 @@ mod retained;
 mod savepoint;
 mod segment;
 mod segment_object;
+mod session;
 mod statistics;
 mod structure;
 #[cfg(all(test, not(loom)))]
 mod testing;
 mod transaction;
 mod users_code;
+mod wait_limit;
 mod worker;
 
-pub use abort::{Abort, BoxedError, Conflict, Error, Misuse, Reason, RollbackReason};
+pub use abort::{Abort, BoxedError, CancelCause, Cancelled, Conflict, Error, Misuse, Reason, RollbackReason};
 pub use attempt::{Attempt, WorkerId};
 pub use cell::{Boxed, Cell, Inline, Plain, Value};
 pub use column::{Column, Columns};
@@ -70,8 +72,10 @@ pub use retained::{HolderKind, MemoryHolder, MemoryLimit, RetainedMemory, retain
 pub use savepoint::{SavedWrite, Saver};
 pub use segment::Segment;
 pub use segment_object::{Elements, SegmentAccess, SegmentArray, SegmentObject, Segments, SingleSegment};
+pub use session::{Canceller, Session, SessionMark, SessionOptions};
 pub use statistics::{HotKey, Statistics};
 pub use structure::{Observed, StructureChange, StructureVersion};
 pub use transaction::{ContextAccess, ObjectAccess, ReadValue, Transaction};
 pub use users_code::contained;
+pub use wait_limit::WaitLimit;
 pub use worker::{OpenTransaction, Worker};

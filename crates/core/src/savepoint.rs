@@ -352,6 +352,18 @@ impl<P: Protocol> ObjectAccess<'_, P> {
         Ok(self.attempt.savepoints.parts.len() - 1)
     }
 
+    /// Opens a part that no closure ends, between two statements of a [session](crate::Session).
+    pub(crate) fn open_mark(&mut self) -> Result<(), Abort> {
+        self.begin_part().map(drop)
+    }
+
+    /// Ends all parts but the first `around`. Their changes stay, or are undone.
+    pub(crate) fn end_marks(&mut self, around: usize, keeps: bool) {
+        while self.attempt.savepoints.parts.len() > around {
+            if keeps { self.attempt.keep_part() } else { self.attempt.undo_part() }
+        }
+    }
+
     /// Saves an item's pending write, which is about to change in another way than by an operation here that announces a
     /// write.
     #[cfg_attr(not(debug_assertions), inline(always))]

@@ -13,7 +13,7 @@ use crate::profile::Isolation;
 use crate::protocol::{ConflictCause, ConflictTarget, EnterError, Protocol};
 use crate::read_log::LoggedReads;
 use crate::recorded::LOADED;
-use crate::retained::{MemoryLimit, is_anybody_told, told_error};
+use crate::retained::{Told, is_anybody_told, told_cause};
 use crate::structure::StructureChange;
 use crate::users_code::contained;
 use crate::worker::ConflictReport;
@@ -61,8 +61,8 @@ pub(crate) enum Stop {
     RolledBack,
     /// An intention panicked, with this message.
     Panicked(String),
-    /// It was told to end because it retained too much memory.
-    Told(Box<MemoryLimit>),
+    /// It was told to end.
+    Told(Told),
 }
 
 /// The outcome of an attempt.
@@ -78,8 +78,8 @@ pub(crate) enum AttemptOutcome {
     RolledBack,
     /// An intention panicked, with this message.
     Panicked(String),
-    /// It was told to end because it retained too much memory.
-    Told(Box<MemoryLimit>),
+    /// It was told to end.
+    Told(Told),
 }
 
 /// The result of a read.
@@ -229,7 +229,7 @@ impl<'w, P: Protocol> ObjectAccess<'w, P> {
     /// Ends the attempt because it was told to end.
     #[cold]
     fn heed(&mut self) -> Abort {
-        self.stop(Stop::Told(told_error(self.attempt.holder)))
+        self.stop(Stop::Told(told_cause(self.attempt.holder)))
     }
 
     /// Ends the attempt for a use that can never work.
@@ -654,6 +654,10 @@ impl<'w, P: Protocol> ObjectAccess<'w, P> {
         if self.stop.is_some() || self.attempt.graph.has_blocked {
             return Abort::INTERNAL;
         }
+        if self.is_told() {
+            // It may have given up a wait for that.
+            return self.heed();
+        }
         if self.attempt.graph.is_thief {
             // The owner counts it and reports it.
             return self.stop(Stop::Lost(ConflictReport { reason: lost.reason, words: None }));
@@ -701,6 +705,9 @@ impl<'w, P: Protocol> ObjectAccess<'w, P> {
     #[inline(never)]
     fn refuse_all_keys(&mut self, meta: &ObjectMeta, error: EnterError) -> Abort {
         let EnterError::Lost(reason) = error else { return self.misuse(Misuse::Nested) };
+        if self.is_told() {
+            return self.heed();
+        }
         let describe = || (meta.name().to_owned(), String::from("all keys"));
         let loss = self.count_lost(meta, ALL_KEYS, reason, describe);
         self.stop(Stop::Lost(loss))

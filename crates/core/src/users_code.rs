@@ -55,15 +55,20 @@ impl Drop for Panics {
 
 /// The message of a panic.
 pub(crate) fn panic_message(panic: Box<dyn Any + Send>) -> String {
-    let words = if let Some(words) = panic.downcast_ref::<&str>() {
+    let message = message_of(&*panic);
+    drop_payload(panic);
+    message
+}
+
+/// The message of a panic that is going to be passed on.
+pub(crate) fn message_of(panic: &(dyn Any + Send)) -> String {
+    if let Some(words) = panic.downcast_ref::<&str>() {
         (*words).to_owned()
     } else if let Some(words) = panic.downcast_ref::<String>() {
         words.clone()
     } else {
         String::from("something that is no text")
-    };
-    drop_payload(panic);
-    words
+    }
 }
 
 /// Drops the payload of a panic. If that panics again, the second panic is ignored, because other transactions may be

@@ -56,7 +56,7 @@ pub(crate) fn in_transaction() -> bool {
 }
 
 /// Marks the current thread as inside a transaction. It holds the thread's number.
-struct NestingGuard(u64);
+pub(crate) struct NestingGuard(u64);
 
 impl NestingGuard {
     #[inline]
@@ -268,7 +268,7 @@ impl<P: Protocol> Worker<P> {
     /// Waits while the gate is closed for another transaction. False if the deadline has passed meanwhile.
     #[cold]
     fn wait_at_gate(&mut self) -> bool {
-        let time_max = self.attempt.wait_max();
+        let time_max = self.attempt.wait_max().time();
         self.shared.gate.wait(time_max)
     }
 
@@ -346,6 +346,20 @@ impl<P: Protocol> Worker<P> {
     pub fn begin_as(&mut self, profile: Profile) -> OpenTransaction<'_, P> {
         self.attempt.begin_transaction(self.shared.policy.deadline);
         OpenTransaction { access: self.open_attempt(0, true, thread::number(), profile, true) }
+    }
+
+    /// Begins the only attempt of a session, on the session's thread.
+    pub(crate) fn begin_session(
+        &mut self,
+        name: &str,
+        profile: Profile,
+    ) -> Result<(NestingGuard, Transaction<'_, P>), Error<()>> {
+        let (name, protocol) = (name.to_owned(), self.shared.name.clone());
+        retained::set_kind(self.attempt.holder, HolderKind::Session { name, worker: self.id(), protocol });
+        self.attempt.make_interactive();
+        let inside = self.admit(&profile)?;
+        let thread = inside.0;
+        Ok((inside, self.transaction(0, true, thread, profile, true)))
     }
 
     #[inline]
@@ -435,7 +449,7 @@ impl<P: Protocol> OpenTransaction<'_, P> {
             AttemptOutcome::Misused(misuse) => Err(Error::Misuse(misuse)),
             AttemptOutcome::RolledBack => Err(Error::Rollback(Abort::rollback())),
             AttemptOutcome::Panicked(message) => Err(Error::Panicked { message }),
-            AttemptOutcome::Told(limit) => Err(Error::MemoryLimit(limit)),
+            AttemptOutcome::Told(told) => Err(told.into()),
         }
     }
 }
@@ -489,7 +503,7 @@ impl<R, E: From<Abort>> Attempted<R, E> {
             AttemptOutcome::Lost(lost) => Attempted::Aborted(lost),
             AttemptOutcome::Misused(misuse) => Attempted::RolledBack(Error::Misuse(misuse)),
             AttemptOutcome::Panicked(message) => Attempted::RolledBack(Error::Panicked { message }),
-            AttemptOutcome::Told(limit) => Attempted::RolledBack(Error::MemoryLimit(limit)),
+            AttemptOutcome::Told(told) => Attempted::RolledBack(told.into()),
             // Even if the body has turned the token into another error: the intention has decided.
             AttemptOutcome::RolledBack => Attempted::RolledBack(Error::Rollback(Abort::rollback().into())),
             AttemptOutcome::Done => {
@@ -583,7 +597,7 @@ impl ConflictReport {
         Self { reason: Reason::GateClosed, words: None }
     }
 
-    fn into_conflict(self, attempts: u32) -> Conflict {
+    pub(crate) fn into_conflict(self, attempts: u32) -> Conflict {
         let (object, key) = self.words.unwrap_or_default();
         Conflict { reason: self.reason, object, key, attempts }
     }

@@ -64,11 +64,12 @@ pub use hotrow_core::history;
 pub use hotrow_core::operations;
 #[doc(inline)]
 pub use hotrow_core::{
-    Abort, Access, BoxedError, Column, Columns, CommitStamp, CommitSteps, Committing, Conflict, Counter,
-    CounterPlace, CounterValue, Deferred, Engine, EngineId, Error, Expression, HolderKind, HotKey, Input,
-    Isolation, MemoryHolder, MemoryLimit, Misuse, NamedCounts, OpenTransaction, Plain, Profile, Protocol,
-    Reason, RetainedMemory, RetryPolicy, RollbackReason, Statistics, Value, Variant, Variants, Worker,
-    WorkerId, column, retained_bytes,
+    Abort, Access, BoxedError, CancelCause, Cancelled, Canceller, Column, Columns, CommitStamp, CommitSteps,
+    Committing, Conflict, Counter, CounterPlace, CounterValue, Deferred, Engine, EngineId, Error, Expression,
+    HolderKind, HotKey, Input, Isolation, MemoryHolder, MemoryLimit, Misuse, NamedCounts, OpenTransaction,
+    Plain, Profile, Protocol, Reason, RetainedMemory, RetryPolicy, RollbackReason, Session, SessionMark,
+    SessionOptions, Statistics, Value, Variant, Variants, Worker, WorkerId, column,
+    retained_bytes,
 };
 #[doc(inline)]
 pub use hotrow_derive::{Key, Value};

@@ -59,7 +59,7 @@ impl Serial {
     #[cold]
     #[inline(never)]
     fn wait(&self, attempt: &mut Attempt<Self>, holder: Holder) -> Result<(), EnterError> {
-        if self.lock.is_held_by(holder) && attempt.wait_max().is_none() {
+        if self.lock.is_held_by(holder) && attempt.wait_max().time().is_none() {
             return Err(EnterError::Nested);
         }
         attempt.local.stamp = self.lock.begin_wait(attempt, attempt.local.stamp);

@@ -27,6 +27,7 @@ mod attempts;
 
 use crate::per_worker::PerWorker;
 use crossbeam_utils::CachePadded;
+use hotrow_core::WaitLimit;
 use hotrow_sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
 use hotrow_sync::clock::{self, Duration};
 use hotrow_sync::event::Event;
@@ -141,7 +142,7 @@ pub(crate) enum Waited {
     Over,
     /// The waiter was wounded.
     Wounded,
-    /// The transaction's deadline has passed.
+    /// The transaction's deadline has passed, or it was told to end.
     TimedOut,
 }
 
@@ -372,7 +373,7 @@ impl WorkerStates {
     /// worker's event is told. `hint` is a cheap check that `over` may hold.
     pub(crate) fn wait_at_most(
         &self,
-        limit: Option<Duration>,
+        limit: WaitLimit,
         at: u32,
         stamp: AttemptStamp,
         mut hint: impl FnMut() -> bool,
@@ -382,17 +383,11 @@ impl WorkerStates {
         mine.waits_at.store(at, Ordering::SeqCst);
         let wounded = || mine.word.load(Ordering::SeqCst) & STATE == WOUNDED;
         let mut condition = || over() || wounded();
-        let event = &self.of(at).event;
-        let met = match limit {
+        let met = match limit.is_over() {
             // A wait of no time: nobody else makes progress, so one check is enough.
-            Some(Duration::ZERO) => condition(),
+            true => condition(),
             _ if self.spin_until(&mut hint, &mut condition) => true,
-            limit if self.spin.naps && self.is_crowded() => event.park_until(limit, condition),
-            None => {
-                event.wait_until(condition);
-                true
-            }
-            Some(limit) => event.wait_timeout(limit, condition),
+            _ => limit.wait_at(&self.of(at).event, !(self.spin.naps && self.is_crowded()), condition),
         };
         match (wounded(), met) {
             (true, _) => Waited::Wounded,
@@ -478,20 +473,20 @@ impl WorkerStates {
     /// or wakes up from a nap, and has to look itself. `naps` counts the naps; a new wait begins with 0.
     pub(crate) fn wait_for_turn(
         &self,
-        limit: Option<Duration>,
+        limit: WaitLimit,
         stamp: AttemptStamp,
         naps: &mut u32,
         hint: impl FnMut() -> bool,
         mut over: impl FnMut() -> bool,
     ) -> Waited {
         let worker = stamp.worker();
-        let is_nap = self.spin.naps && *naps < NAPS_MAX && limit.is_none_or(|limit| limit > NAP);
+        let is_nap = self.spin.naps && *naps < NAPS_MAX && limit.time().is_none_or(|time| time > NAP);
         // Sequentially consistent: either who frees what is waited for sees that the worker does not nap, and gives it to
         // the worker; or the worker's look before it parks comes after that.
         self.of(worker).naps.store(is_nap.into(), Ordering::SeqCst);
-        let limit = if is_nap { Some(NAP) } else { limit };
+        let limit = if is_nap { limit.at_most(NAP) } else { limit };
         match self.wait_at_most(limit, worker, stamp, hint, || over() || self.take_call(worker)) {
-            Waited::TimedOut if is_nap => {
+            Waited::TimedOut if is_nap && !limit.is_cancelled() => {
                 *naps += 1;
                 Waited::Over
             }

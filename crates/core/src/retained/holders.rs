@@ -3,6 +3,7 @@
 use super::limit::{MemoryLimit, NO_LIMIT};
 use super::tally::totals;
 use super::{HolderKind, MemoryHolder};
+use crate::abort::{CancelCause, Cancelled, Error};
 use crate::engine::EngineId;
 use crossbeam_utils::CachePadded;
 use hotrow_sync::atomic::instrument::{AtomicBool, AtomicU64, Ordering};
@@ -19,6 +20,8 @@ pub(crate) struct Holder {
     word: AtomicU64,
     /// The word of the attempt that was told to end; 0 for none. It may be an earlier attempt's.
     told: AtomicU64,
+    /// The word of the attempt that was cancelled, and so told to end; 0 for none.
+    cancelled: AtomicU64,
     /// The name of the thread that began the attempt.
     thread: Mutex<String>,
 }
@@ -32,7 +35,8 @@ pub(crate) static NOBODY: Holder = Holder::new();
 
 impl Holder {
     const fn new() -> Self {
-        Self { word: AtomicU64::new(0), told: AtomicU64::new(0), thread: Mutex::new(String::new()) }
+        let [word, told, cancelled] = [const { AtomicU64::new(0) }; 3];
+        Self { word, told, cancelled, thread: Mutex::new(String::new()) }
     }
 
     /// Shows an attempt as open. The serial number must be new for this holder since it was registered.
@@ -54,6 +58,28 @@ impl Holder {
     pub(crate) fn is_told(&self) -> bool {
         let told = self.told.load(Ordering::Relaxed);
         told != 0 && told == self.word.load(Ordering::Relaxed)
+    }
+
+    /// The word of the open attempt.
+    pub(crate) fn word(&self) -> u64 {
+        self.word.load(Ordering::Relaxed)
+    }
+
+    /// Tells the attempt that has this word to end, if it is still open. The holder is still registered for the attempt's
+    /// worker.
+    #[cold]
+    pub(crate) fn cancel(&self, word: u64) {
+        // Under the lock: the flag that makes attempts look is changed by looks only.
+        let mut registry = lock(&REGISTRY);
+        self.cancelled.store(word, Ordering::Relaxed);
+        self.told.store(word, Ordering::Relaxed);
+        registry.look();
+    }
+
+    /// True if the open attempt was cancelled.
+    fn is_cancelled(&self) -> bool {
+        let cancelled = self.cancelled.load(Ordering::Relaxed);
+        cancelled != 0 && cancelled == self.word.load(Ordering::Relaxed)
     }
 
     /// Notes the calling thread's name.
@@ -135,6 +161,7 @@ pub(crate) fn register(engine: EngineId, kind: HolderKind) -> &'static Holder {
     });
     // Its serial numbers start again.
     holder.told.store(0, Ordering::Relaxed);
+    holder.cancelled.store(0, Ordering::Relaxed);
     registry.entries.push(Entry { holder, engine, kind, seen: 0, seen_at_ns: 0, retired_before: 0 });
     holder
 }
@@ -147,6 +174,14 @@ pub(crate) fn replace(holder: &'static Holder) -> &'static Holder {
     let (engine, kind) = entry.map(|entry| (entry.engine, entry.kind.clone())).expect("it is in use");
     drop(registry);
     register(engine, kind)
+}
+
+/// Reports a holder as this kind from now on.
+pub(crate) fn set_kind(holder: &'static Holder, kind: HolderKind) {
+    let mut registry = lock(&REGISTRY);
+    if let Some(entry) = registry.entries.iter_mut().find(|entry| std::ptr::eq(entry.holder, holder)) {
+        entry.kind = kind;
+    }
 }
 
 /// Unregisters a holder that is not open.
@@ -216,7 +251,31 @@ pub(super) fn report() -> (u64, Vec<MemoryHolder>) {
     (look.retained, open.into_iter().map(|entry| entry.describe(look)).collect())
 }
 
-/// The error of an open transaction that was told to end.
+/// The cause for which an open attempt was told to end.
+#[derive(Debug)]
+pub(crate) enum Told {
+    /// It retained too much memory.
+    MemoryLimit(Box<MemoryLimit>),
+    /// Somebody has cancelled it.
+    Cancelled(Cancelled),
+}
+
+/// Returns the cause for which an open attempt was told to end.
+#[cold]
+pub(crate) fn told_cause(holder: &'static Holder) -> Told {
+    if !holder.is_cancelled() {
+        return Told::MemoryLimit(told_error(holder));
+    }
+    let registry = lock(&REGISTRY);
+    let mine = registry.entries.iter().find(|entry| std::ptr::eq(entry.holder, holder));
+    let session = match mine.map(|entry| &entry.kind) {
+        Some(HolderKind::Session { name, .. }) => name.clone(),
+        _ => String::new(),
+    };
+    Told::Cancelled(Cancelled { session, cause: CancelCause::Requested })
+}
+
+/// The error of an open transaction or walk that was told to end because it retained too much memory.
 #[cold]
 pub(crate) fn told_error(holder: &'static Holder) -> Box<MemoryLimit> {
     let mut registry = lock(&REGISTRY);
@@ -254,7 +313,8 @@ impl Registry {
             }
         }
         let is_over = self.limits.iter().any(|(_, bytes_max)| look.retained > *bytes_max);
-        let is_told = is_over && self.tell_oldest(look);
+        let is_cancelled = self.entries.iter().any(|entry| entry.holder.is_cancelled());
+        let is_told = is_over && self.tell_oldest(look) || is_cancelled;
         for (word, now) in [(&PRESSURE.is_over, is_over), (&PRESSURE.is_told, is_told)] {
             // Most of the time nothing changes, and all threads read it.
             if word.load(Ordering::Relaxed) != now {
@@ -311,6 +371,15 @@ impl Entry {
             thread: lock(&self.holder.thread).clone(),
             open_for: Duration::from_nanos(look.now_ns.saturating_sub(self.seen_at_ns)),
             kept_bytes: self.kept_bytes(look),
+        }
+    }
+}
+
+impl<E> From<Told> for Error<E> {
+    fn from(told: Told) -> Self {
+        match told {
+            Told::MemoryLimit(limit) => Error::MemoryLimit(limit),
+            Told::Cancelled(cancelled) => Error::Cancelled(cancelled),
         }
     }
 }

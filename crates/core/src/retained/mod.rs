@@ -33,6 +33,9 @@
 //! The half keeps short transactions from being blamed for garbage that no thread has collected yet. If the oldest is
 //! another engine's without such a limit, none is told, and the error names it.
 //!
+//! The transaction of a [session](crate::Session) may be told to end by a call, too (`Holder::cancel`). It hears of that in
+//! the same way, and besides while it waits for a lock ([`WaitLimit`](crate::WaitLimit)).
+//!
 //! A thread looks only when it asks for a collection, and counts the bytes of retired values only when it unpins. So
 //! the limit may be exceeded by a mebibyte for each thread, and by what the transactions in progress retire.
 //!
@@ -44,8 +47,8 @@ mod limit;
 mod tally;
 
 pub(crate) use holders::{
-    Holder, NOBODY, is_anybody_told, is_worth_yielding, look_again, register, release, replace, told_error,
-    was_seen_to_retain, watch,
+    Holder, NOBODY, Told, is_anybody_told, is_worth_yielding, look_again, register, release, replace,
+    set_kind, told_cause, told_error, was_seen_to_retain, watch,
 };
 pub(crate) use limit::Limit;
 pub use limit::MemoryLimit;
@@ -103,6 +106,15 @@ pub enum HolderKind {
         /// The name of its engine's protocol.
         protocol: String,
     },
+    /// The transaction of a [`Session`](crate::Session).
+    Session {
+        /// The session's name.
+        name: String,
+        /// The worker that runs it.
+        worker: WorkerId,
+        /// The name of its engine's protocol.
+        protocol: String,
+    },
     /// A walk over a table outside of transactions.
     Walk {
         /// The table's name.
@@ -117,6 +129,7 @@ impl fmt::Display for MemoryHolder {
                 let worker = worker.number();
                 write!(f, "attempt {} of worker {worker} ({protocol})", attempt + 1)?;
             }
+            HolderKind::Session { name, protocol, .. } => write!(f, "session {name} ({protocol})")?,
             HolderKind::Walk { object } => write!(f, "a walk over {object}")?,
         }
         let Self { thread, open_for, kept_bytes, .. } = self;

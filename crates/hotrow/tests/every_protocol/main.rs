@@ -45,6 +45,7 @@ mod replacements;
 mod savepoints;
 mod schedules;
 mod secondary_indexes;
+mod sessions;
 mod soundness;
 mod starvation;
 mod tables;

@@ -154,7 +154,13 @@ impl Drp {
         let is_in_body = local.has_begun == goes_on && local.plan.is_empty();
         let ranks_highest =
             !goes_on || local.tickets.last().is_some_and(|held| rank_of(items.get(held.item)) < rank);
-        if !attempt.profile().read_only || !is_in_body || !ranks_highest || items.get(id).is(Flags::READ) {
+        // A session may idle between two reads, and others would wait behind it.
+        if attempt.is_interactive()
+            || !attempt.profile().read_only
+            || !is_in_body
+            || !ranks_highest
+            || items.get(id).is(Flags::READ)
+        {
             return false;
         }
         // The maker of a new segment is in its line from the start, and has yet to join others, perhaps of a lower

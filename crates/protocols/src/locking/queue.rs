@@ -32,7 +32,7 @@ use super::Policy;
 use super::lock::LockWord;
 use crate::striped::Striped;
 use crate::worker_states::{AttemptStamp, Waited, WorkerStates, Wound};
-use hotrow_sync::clock::Duration;
+use hotrow_core::WaitLimit;
 
 /// Number of lists of queues.
 const STRIPES: usize = if cfg!(test) { 2 } else { 256 };
@@ -110,7 +110,7 @@ impl Queues {
     /// Takes a lock that the word alone did not grant. `wait_max` returns the limit of the wait.
     pub(super) fn acquire(
         &self,
-        mut wait_max: impl FnMut() -> Option<Duration>,
+        mut wait_max: impl FnMut() -> WaitLimit,
         word: &LockWord,
         request: LockRequest,
         policy: Policy,

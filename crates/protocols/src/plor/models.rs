@@ -54,7 +54,7 @@ impl Segment {
         self.plor.take_in_turn(&self.locker, stamp, |seen| {
             let Some(holder) = seen.holder() else { return Ok(()) };
             let over = || self.locker.writer() != seen || self.states().is_over(holder);
-            Self::waited(self.states().wait_at_most(limit, stamp.worker(), stamp, || false, over))
+            Self::waited(self.states().wait_at_most(limit.into(), stamp.worker(), stamp, || false, over))
         })
     }
 

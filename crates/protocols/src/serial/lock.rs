@@ -19,9 +19,8 @@
 
 use crate::worker_states::{AttemptStamp, SpinPolicy, Waited, WorkerStates};
 use crossbeam_utils::CachePadded;
-use hotrow_core::{Attempt, Protocol};
+use hotrow_core::{Attempt, Protocol, WaitLimit};
 use hotrow_sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use hotrow_sync::clock::Duration;
 use hotrow_sync::{Mutex, MutexGuard, lock};
 use std::collections::VecDeque;
 
@@ -120,11 +119,11 @@ impl EngineLock {
         &self,
         stamp: AttemptStamp,
         holder: Holder,
-        mut wait_max: impl FnMut() -> Option<Duration>,
+        mut wait_max: impl FnMut() -> WaitLimit,
     ) -> bool {
         let Queue { head, workers, states } = &self.queue;
         let worker = stamp.worker();
-        if wait_max() == Some(Duration::ZERO) {
+        if wait_max().is_over() {
             return false;
         }
         let is_free = || self.word.load(Ordering::Relaxed) & (HELD | RESERVED) == 0;
@@ -252,13 +251,14 @@ mod models;
 mod tests {
     use super::*;
     use hotrow_sync::atomic::AtomicU64;
+    use hotrow_sync::clock::Duration;
     use hotrow_sync::thread;
 
     impl EngineLock {
         fn lock(&self, worker: u32) -> Holder {
             let stamp = self.queue.states.enter_next(AttemptStamp::default(), worker, 0);
             let holder = Holder::on_thread(u64::from(worker) + 1);
-            assert!(self.try_lock(holder) || self.wait(stamp, holder, || None));
+            assert!(self.try_lock(holder) || self.wait(stamp, holder, || WaitLimit::NONE));
             holder
         }
     }
@@ -273,7 +273,7 @@ mod tests {
         for limit in [Duration::ZERO, Duration::from_millis(1)] {
             let other = Holder::on_thread(7);
             assert!(!lock.try_lock(other) && !lock.is_held_by(other));
-            assert!(!lock.wait(stamp, other, || Some(limit)));
+            assert!(!lock.wait(stamp, other, || Some(limit).into()));
             assert_eq!(lock.word.load(Ordering::SeqCst), MAIN.0);
         }
         lock.unlock(MAIN);

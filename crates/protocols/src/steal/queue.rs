@@ -42,8 +42,8 @@ use super::options::StealingMode;
 use super::stealing::Thieves;
 use super::word::Word;
 use crate::worker_states::{AttemptStamp, Waited, WorkerStates};
+use hotrow_core::WaitLimit;
 use hotrow_sync::atomic::Ordering;
-use hotrow_sync::clock::Duration;
 
 /// Distance from the head of a queue from which a waiter runs operations of its own: their locks are held until its
 /// turn is over.
@@ -186,7 +186,7 @@ impl Queues {
     /// Takes a lock that the word alone did not grant. `wait_max` returns the limit of the wait.
     pub(super) fn acquire(
         &self,
-        mut wait_max: impl FnMut() -> Option<Duration>,
+        mut wait_max: impl FnMut() -> WaitLimit,
         word: &impl Word,
         request: LockRequest,
         states: &WorkerStates,
@@ -250,7 +250,7 @@ impl Queues {
     /// over (stealdb, Algorithm 2, lines 8 to 10).
     fn steal_while_waiting(
         &self,
-        wait_max: &mut impl FnMut() -> Option<Duration>,
+        wait_max: &mut impl FnMut() -> WaitLimit,
         word: &impl Word,
         (id, address): (NodeId, usize),
         stamp: AttemptStamp,
@@ -295,7 +295,7 @@ impl Queues {
             let stolen = each.any(|(ahead, seen)| self.thieves.steal(me, *ahead, seen, || word.is_last(id)));
             let stolen = stolen || self.thieves.run_ahead(me, || self.is_near_head(id));
             // A wait of no time allows only one look.
-            if wait_max() == Some(Duration::ZERO) { None } else { Some(stolen) }
+            if wait_max().is_over() { None } else { Some(stolen) }
         });
     }
 
@@ -313,7 +313,7 @@ impl Queues {
     /// Takes a lock exclusively that the transaction shares.
     pub(super) fn upgrade(
         &self,
-        mut wait_max: impl FnMut() -> Option<Duration>,
+        mut wait_max: impl FnMut() -> WaitLimit,
         word: &impl Word,
         request: LockRequest,
         states: &WorkerStates,

@@ -27,9 +27,8 @@
 use super::lock::range::{RangeLock, Wanted};
 use super::queue::{LockRequest, Queues, Refused};
 use crate::worker_states::{AttemptStamp, WorkerStates};
-use hotrow_core::{RangeId, RangeUse};
+use hotrow_core::{RangeId, RangeUse, WaitLimit};
 use hotrow_sync::OnceLock;
-use hotrow_sync::clock::Duration;
 use std::cell::{Cell, OnceCell, RefCell};
 
 /// Number of range locks of an engine. It is so large that a scanned range seldom shares a lock with others'
@@ -152,7 +151,7 @@ impl Ranges {
         states: &WorkerStates,
         held: bool,
         (range, how): (RangeId, RangeUse),
-        locker: Locker<impl FnMut() -> Option<Duration>>,
+        locker: Locker<impl FnMut() -> WaitLimit>,
     ) -> Result<(), Refused> {
         let lock = self.lock(range.stripe(STRIPES));
         let word = Wanted { lock, change: how == RangeUse::Change };

@@ -3,6 +3,7 @@
 use super::super::lock::Released;
 use super::*;
 use hotrow_sync::Arc;
+use hotrow_sync::clock::Duration;
 use hotrow_sync::model::{Model, Part, UnsafeCell, step_is_left_out};
 use hotrow_sync::thread::spawn;
 
@@ -44,7 +45,7 @@ impl Locked {
             return Ok(());
         }
         let request = LockRequest { segment: SEGMENT, stamp, exclusive, shares };
-        self.queues.acquire(|| limit, &self.word, request, self.policy, &self.states)
+        self.queues.acquire(|| limit.into(), &self.word, request, self.policy, &self.states)
     }
 
     /// The commit: adds one, unless the attempt was wounded. True if it has committed.

@@ -2,6 +2,7 @@
 
 use super::*;
 use hotrow_sync::Arc;
+use hotrow_sync::clock::Duration;
 use hotrow_sync::model::{Model, Part, UnsafeCell};
 use hotrow_sync::thread::spawn;
 
@@ -23,7 +24,7 @@ impl Counted {
     }
 
     /// Counts up under the lock. False if the lock was not to be had in the time that `wait_max` allows.
-    fn count(&self, worker: u32, wait_max: impl FnMut() -> Option<Duration>) -> bool {
+    fn count(&self, worker: u32, wait_max: impl FnMut() -> WaitLimit) -> bool {
         let stamp = self.lock.queue.states.begin_at(worker, 0);
         let holder = Holder::on_thread(u64::from(worker) + 1);
         let taken = self.lock.try_lock(holder) || self.lock.wait(stamp, holder, wait_max);
@@ -50,8 +51,8 @@ fn two_that_want_the_lock_exclude_each_other_and_both_get_it() {
     Model::new().needs(Part::UPDATES).check(|| {
         let counted = Counted::new();
         let other = counted.clone();
-        let other = spawn(move || assert!(other.count(1, || None)));
-        assert!(counted.count(0, || None));
+        let other = spawn(move || assert!(other.count(1, || WaitLimit::NONE)));
+        assert!(counted.count(0, || WaitLimit::NONE));
         other.join().unwrap();
         counted.assert_free_after(2);
     });
@@ -62,9 +63,9 @@ fn one_that_waits_gets_the_lock_though_another_takes_it_twice() {
     Model::new().preemptions(3).needs(Part::UPDATES).check(|| {
         let counted = Counted::new();
         let other = counted.clone();
-        let other = spawn(move || assert!(other.count(1, || None)));
-        assert!(counted.count(0, || None));
-        assert!(counted.count(0, || None));
+        let other = spawn(move || assert!(other.count(1, || WaitLimit::NONE)));
+        assert!(counted.count(0, || WaitLimit::NONE));
+        assert!(counted.count(0, || WaitLimit::NONE));
         other.join().unwrap();
         counted.assert_free_after(3);
     });
@@ -76,9 +77,9 @@ fn three_that_want_the_lock_all_get_it() {
         let counted = Counted::new();
         let others = [1, 2].map(|worker| {
             let other = counted.clone();
-            spawn(move || assert!(other.count(worker, || None)))
+            spawn(move || assert!(other.count(worker, || WaitLimit::NONE)))
         });
-        assert!(counted.count(0, || None));
+        assert!(counted.count(0, || WaitLimit::NONE));
         others.into_iter().for_each(|other| other.join().unwrap());
         counted.assert_free_after(3);
     });
@@ -90,12 +91,12 @@ fn one_that_gives_up_leaves_no_other_asleep() {
     Model::new().preemptions(2).needs(Part::UPDATES).check(|| {
         let counted = Counted::new();
         let [patient, impatient] = [counted.clone(), counted.clone()];
-        let patient = spawn(move || assert!(patient.count(1, || None)));
+        let patient = spawn(move || assert!(patient.count(1, || WaitLimit::NONE)));
         let impatient = spawn(move || {
             let mut left = Some(Duration::from_secs(1));
-            impatient.count(2, || left.take().or(Some(Duration::ZERO)))
+            impatient.count(2, || left.take().or(Some(Duration::ZERO)).into())
         });
-        assert!(counted.count(0, || None));
+        assert!(counted.count(0, || WaitLimit::NONE));
         patient.join().unwrap();
         let impatient = impatient.join().unwrap();
         counted.assert_free_after(2 + u32::from(impatient));

@@ -3,6 +3,7 @@
 use super::super::lock::QueueLock;
 use super::*;
 use hotrow_sync::Arc;
+use hotrow_sync::clock::Duration;
 use hotrow_sync::model::{Model, Part, UnsafeCell, step_is_left_out};
 use hotrow_sync::thread::spawn;
 
@@ -34,14 +35,14 @@ impl Locked {
         let word = &self.words[lock];
         let request = Self::request(stamp, lock, true, holds);
         word.try_exclusive(stamp.worker(), false)
-            || self.queues.acquire(|| limit, word, request, &self.states).is_ok()
+            || self.queues.acquire(|| limit.into(), word, request, &self.states).is_ok()
     }
 
     fn share(&self, stamp: AttemptStamp, lock: usize) -> bool {
         let word = &self.words[lock];
         let request = Self::request(stamp, lock, false, false);
         let got = self.queues.try_share(word, &self.states)
-            || self.queues.acquire(|| None, word, request, &self.states).is_ok();
+            || self.queues.acquire(|| WaitLimit::NONE, word, request, &self.states).is_ok();
         if got {
             self.queues.nodes.note_shared(stamp.worker(), request.address);
         }
@@ -50,7 +51,7 @@ impl Locked {
 
     fn upgrade(&self, stamp: AttemptStamp, lock: usize) -> bool {
         let request = Self::request(stamp, lock, true, false);
-        self.queues.upgrade(|| None, &self.words[lock], request, &self.states).is_ok()
+        self.queues.upgrade(|| WaitLimit::NONE, &self.words[lock], request, &self.states).is_ok()
     }
 
     fn add(&self, lock: usize) {

@@ -133,8 +133,12 @@ fn a_worker_whose_nodes_are_all_in_queues_does_not_wait() {
         scene.queues.abandon(&scene.words[lock], id, &scene.states);
     }
     scene.takes(holder, 2);
-    let refused =
-        scene.queues.acquire(|| None, &scene.words[2], Scene::request(many, 2, true), &scene.states);
+    let refused = scene.queues.acquire(
+        || WaitLimit::NONE,
+        &scene.words[2],
+        Scene::request(many, 2, true),
+        &scene.states,
+    );
     assert_eq!(refused, Err(Refused::Unavailable));
 }
 
@@ -231,7 +235,7 @@ fn of_two_upgrades_the_younger_one_dies_though_it_came_first() {
     scene.share(younger, 0);
     let upgrade = |stamp| {
         let request = Scene::request(stamp, 0, true);
-        scene.queues.upgrade(|| None, &scene.words[0], request, &scene.states)
+        scene.queues.upgrade(|| WaitLimit::NONE, &scene.words[0], request, &scene.states)
     };
     thread::scope(|scope| {
         scope.spawn(|| {
@@ -273,10 +277,10 @@ fn threads_that_lock_in_any_order_all_get_through() {
                     };
                     let request = Scene::request(stamp, *lock, *exclusive);
                     let got = match (shares, exclusive) {
-                        (true, _) => scene.queues.upgrade(|| None, word, request, &scene.states),
+                        (true, _) => scene.queues.upgrade(|| WaitLimit::NONE, word, request, &scene.states),
                         (false, true) if word.try_exclusive(worker, false) => Ok(()),
                         (false, false) if scene.queues.try_share(word, &scene.states) => Ok(()),
-                        (false, _) => scene.queues.acquire(|| None, word, request, &scene.states),
+                        (false, _) => scene.queues.acquire(|| WaitLimit::NONE, word, request, &scene.states),
                     };
                     if got.is_ok() {
                         held[*lock] = Some(*exclusive);

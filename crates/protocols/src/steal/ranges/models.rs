@@ -34,8 +34,8 @@ impl Locked {
 
     fn hold(&self, stamp: AttemptStamp, change: bool) {
         let (word, request) = self.wanted(stamp, change);
-        let got =
-            self.lock.try_hold(change) || self.queues.acquire(|| None, &word, request, &self.states).is_ok();
+        let got = self.lock.try_hold(change)
+            || self.queues.acquire(|| WaitLimit::NONE, &word, request, &self.states).is_ok();
         assert!(got, "nobody gives up, and there is no cycle");
         self.queues.nodes.note_shared(stamp.worker(), ADDRESS);
     }
@@ -44,7 +44,7 @@ impl Locked {
     fn change_too(&self, stamp: AttemptStamp) -> bool {
         let (word, request) = self.wanted(stamp, true);
         self.lock.try_both(stamp.worker(), true)
-            || self.queues.upgrade(|| None, &word, request, &self.states).is_ok()
+            || self.queues.upgrade(|| WaitLimit::NONE, &word, request, &self.states).is_ok()
     }
 
     fn add(&self, value: usize) {

@@ -34,7 +34,7 @@ impl Scene {
             return true;
         }
         let holds_it = held.holds(range, Scan) || held.holds(range, Change);
-        let locker = Locker { stamp, holds: !held.is_empty(), wait_max: || None };
+        let locker = Locker { stamp, holds: !held.is_empty(), wait_max: || WaitLimit::NONE };
         let got = self.ranges.wait(&self.queues, &self.states, holds_it, (range, how), locker);
         if got.is_ok() {
             self.ranges.note(&self.queues, worker, held, range, how);

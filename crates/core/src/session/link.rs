@@ -1,0 +1,283 @@
+//! The link between a session's handle and its thread.
+//!
+//! One word says whose turn it is:
+//!
+//! ```text
+//! OPENING ──► READY ──caller──► ASKED ──thread──► READY or ENDED
+//!    │          └────thread───► ENDING ─────────► ENDED
+//!    └──────────────────────────────────────────► ENDED
+//! ```
+//!
+//! In `READY` either side may act: the caller asks, or the thread ends the transaction because nobody has asked for too long.
+//! A compare-and-swap decides. In `ASKED` the thread uses what the caller has lent, and the caller does nothing but wait. So
+//! the caller's borrows last. All else is under mutexes that nobody waits for.
+
+use super::open::OpenSession;
+use crate::abort::{CancelCause, Cancelled, Error};
+use crate::protocol::Protocol;
+use crate::retained::Holder;
+use hotrow_sync::atomic::{AtomicBool, AtomicU32, Ordering, unfollowed::AtomicU64};
+use hotrow_sync::event::Event;
+use hotrow_sync::{Arc, Mutex, lock};
+use std::any::Any;
+use std::panic::resume_unwind;
+use std::ptr::NonNull;
+use std::time::Duration;
+
+const OPENING: u32 = 0;
+const READY: u32 = 1;
+const ASKED: u32 = 2;
+const ENDING: u32 = 3;
+const ENDED: u32 = 4;
+
+/// The longest wait that the clock can add to a moment.
+const IDLE_MAX: Duration = Duration::from_secs(100 * 365 * 24 * 3_600);
+
+/// The outcome of work on the session's thread: the payload of its panic, if it panicked.
+pub(super) type Answer = Result<(), Box<dyn Any + Send>>;
+
+/// The state that a session's handle and its thread share.
+pub(super) struct Link<P: Protocol> {
+    /// A number that no other session of the process has.
+    pub(super) id: u64,
+    pub(super) name: String,
+    idle_max: Duration,
+    phase: AtomicU32,
+    request: Mutex<Option<Request<P>>>,
+    /// The end of the transaction, once it has ended.
+    ending: Mutex<Option<Result<(), Error<()>>>>,
+    /// The panic that has ended it, until it is passed on.
+    panic: Mutex<Option<Box<dyn Any + Send>>>,
+    /// The event at which the caller waits.
+    answered: Event,
+    pub(super) switch: Arc<Switch>,
+}
+
+/// A caller's request to the session's thread.
+pub(super) enum Request<P: Protocol> {
+    Work(Work<P>),
+    Commit,
+    RollBack,
+}
+
+/// Work that a caller lends to the session's thread.
+pub(super) struct Work<P: Protocol> {
+    data: NonNull<()>,
+    /// # Safety
+    ///
+    /// Called with this `data`, while the caller lends it.
+    call: unsafe fn(NonNull<()>, &mut OpenSession<'_, P>) -> Answer,
+}
+
+// SAFETY: `Work::new` takes only work that may be sent.
+unsafe impl<P: Protocol> Send for Work<P> {}
+
+impl<P: Protocol> Work<P> {
+    fn new<F: FnMut(&mut OpenSession<'_, P>) -> Answer + Send>(work: &mut F) -> Self {
+        /// # Safety
+        ///
+        /// `data` is an exclusive reference to an `F`.
+        unsafe fn call<P: Protocol, F: FnMut(&mut OpenSession<'_, P>) -> Answer>(
+            data: NonNull<()>,
+            session: &mut OpenSession<'_, P>,
+        ) -> Answer {
+            // SAFETY: the caller's promise.
+            unsafe { data.cast::<F>().as_mut()(session) }
+        }
+        Self { data: NonNull::from(work).cast(), call: call::<P, F> }
+    }
+
+    /// Does the work.
+    ///
+    /// # Safety
+    ///
+    /// The session is in the phase `ASKED` since the work was given to it: the caller waits, and lends the work.
+    pub(super) unsafe fn run(self, session: &mut OpenSession<'_, P>) -> Answer {
+        // SAFETY: made together with the function; exclusive, because the caller does nothing but wait.
+        unsafe { (self.call)(self.data, session) }
+    }
+}
+
+/// What the session's thread has to do next.
+pub(super) enum Next<P: Protocol> {
+    Serve(Request<P>),
+    /// Nobody has asked for too long, or the session was cancelled.
+    End(Cancelled),
+}
+
+impl<P: Protocol> Link<P> {
+    pub(super) fn new(name: String, idle_max: Duration) -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        Self {
+            // Relaxed: only uniqueness matters.
+            id: NEXT.fetch_add(1, Ordering::Relaxed),
+            name,
+            idle_max,
+            phase: AtomicU32::new(OPENING),
+            request: Mutex::new(None),
+            ending: Mutex::new(None),
+            panic: Mutex::new(None),
+            answered: Event::new(),
+            switch: Arc::new(Switch::default()),
+        }
+    }
+
+    fn phase(&self) -> u32 {
+        // Acquire: pairs with the releases in `answer`, `end` and `ask`: each side sees what the other has done before.
+        self.phase.load(Ordering::Acquire)
+    }
+
+    /// True if the transaction is open.
+    pub(super) fn is_open(&self) -> bool {
+        self.phase() < ENDING
+    }
+
+    fn wait_for_answer(&self) {
+        self.answered.wait_until(|| matches!(self.phase(), READY | ENDED));
+    }
+
+    /// Waits until the transaction is open, for the caller.
+    pub(super) fn wait_until_open(&self) -> Result<(), Error<()>> {
+        self.wait_for_answer();
+        self.outcome()
+    }
+
+    /// Has work done on the session's thread, and waits for it. A panic that has ended the transaction is passed on.
+    pub(super) fn ask_for(
+        &self,
+        work: &mut (impl FnMut(&mut OpenSession<'_, P>) -> Answer + Send),
+    ) -> Result<(), Error<()>> {
+        self.ask(Request::Work(Work::new(work)))
+    }
+
+    /// As [`ask_for`](Self::ask_for), for any request.
+    pub(super) fn ask(&self, request: Request<P>) -> Result<(), Error<()>> {
+        if self.hand_over(request) {
+            if let Some(panic) = lock(&self.panic).take() {
+                resume_unwind(panic);
+            }
+        }
+        self.outcome()
+    }
+
+    /// Rolls the transaction back. If it `waits`, nothing is held any more when it returns.
+    pub(super) fn roll_back(&self, waits: bool) {
+        if waits {
+            self.hand_over(Request::RollBack);
+        } else {
+            self.put(Request::RollBack);
+        }
+    }
+
+    /// Hands a request over and waits until the thread has served it. False if the transaction had ended before.
+    fn hand_over(&self, request: Request<P>) -> bool {
+        /// Waits, even if the caller unwinds: the thread uses what the caller lends.
+        struct Lent<'a, P: Protocol>(&'a Link<P>);
+        impl<P: Protocol> Drop for Lent<'_, P> {
+            fn drop(&mut self) {
+                self.0.wait_for_answer();
+            }
+        }
+
+        let _lent = Lent(self);
+        self.put(request)
+    }
+
+    /// Puts a request before the thread. False if the transaction had ended before.
+    fn put(&self, request: Request<P>) -> bool {
+        *lock(&self.request) = Some(request);
+        // Release: the thread sees the request and what it lends.
+        let asked = self.phase.compare_exchange(READY, ASKED, Ordering::AcqRel, Ordering::Acquire).is_ok();
+        if asked {
+            self.switch.changed.notify_all();
+        } else {
+            *lock(&self.request) = None;
+        }
+        asked
+    }
+
+    /// The end of the transaction; `Ok` while it is open.
+    fn outcome(&self) -> Result<(), Error<()>> {
+        lock(&self.ending).clone().unwrap_or(Ok(()))
+    }
+
+    /// Answers the caller and goes on, for the thread.
+    pub(super) fn answer(&self) {
+        self.phase.store(READY, Ordering::Release);
+        self.answered.notify_all();
+    }
+
+    /// Waits for the next request, for the thread.
+    pub(super) fn next(&self) -> Next<P> {
+        let idle_max = self.idle_max.min(IDLE_MAX);
+        let is_asked = || self.phase() == ASKED;
+        self.switch.changed.wait_timeout(idle_max, || is_asked() || self.switch.is_cancelled());
+        let ends = self.phase.compare_exchange(READY, ENDING, Ordering::AcqRel, Ordering::Acquire).is_ok();
+        let is_cancelled = self.switch.is_cancelled();
+        if ends {
+            let idle = CancelCause::Idle { idle_max: self.idle_max };
+            return Next::End(self.cancelled(if is_cancelled { CancelCause::Requested } else { idle }));
+        }
+        let request = lock(&self.request).take().expect("the caller has put it there before it asked");
+        if is_cancelled && !matches!(request, Request::RollBack) {
+            return Next::End(self.cancelled(CancelCause::Requested));
+        }
+        Next::Serve(request)
+    }
+
+    /// The error of a session that was cancelled for this cause.
+    pub(super) fn cancelled(&self, cause: CancelCause) -> Cancelled {
+        Cancelled { session: self.name.clone(), cause }
+    }
+
+    /// Ends the session, for the thread. Nothing is held any more.
+    pub(super) fn end(&self, ending: Result<(), Error<()>>, panic: Option<Box<dyn Any + Send>>) {
+        *lock(&self.ending) = Some(ending);
+        *lock(&self.panic) = panic;
+        self.phase.store(ENDED, Ordering::Release);
+        self.answered.notify_all();
+    }
+}
+
+/// The part of the link that cancellers share. It knows no protocol.
+#[derive(Default)]
+pub(super) struct Switch {
+    is_cancelled: AtomicBool,
+    /// The holder of the open attempt, and its word.
+    attempt: Mutex<Option<(&'static Holder, u64)>>,
+    /// The event at which the thread waits for the next request.
+    changed: Event,
+}
+
+impl Switch {
+    /// Cancels the session.
+    pub(super) fn cancel(&self) {
+        // Release: what the canceller has done before happens before the end.
+        self.is_cancelled.store(true, Ordering::Release);
+        // The mutex keeps the holder from being given to another worker meanwhile.
+        if let Some((holder, word)) = *lock(&self.attempt) {
+            holder.cancel(word);
+        }
+        self.changed.notify_all();
+    }
+
+    /// True if it was cancelled.
+    pub(super) fn is_cancelled(&self) -> bool {
+        self.is_cancelled.load(Ordering::Acquire)
+    }
+
+    /// Shows cancellers the open attempt until the returned value is dropped.
+    pub(super) fn show(&self, holder: &'static Holder) -> Shown<'_> {
+        *lock(&self.attempt) = Some((holder, holder.word()));
+        Shown(self)
+    }
+}
+
+/// Hides the attempt from cancellers when it is dropped.
+pub(super) struct Shown<'a>(&'a Switch);
+
+impl Drop for Shown<'_> {
+    fn drop(&mut self) {
+        *lock(&self.0.attempt) = None;
+    }
+}

@@ -1,0 +1,172 @@
+//! The thread's side of a session: the open transaction.
+
+use super::link::{Answer, Link, Next, Request};
+use crate::abort::{CancelCause, Error};
+use crate::profile::Profile;
+use crate::protocol::Protocol;
+use crate::transaction::{AttemptOutcome, Transaction};
+use crate::users_code::{Panics, contained, drop_payload, message_of};
+use crate::worker::{Worker, is_rolling_back, set_rollback};
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// A session's transaction, on its thread.
+pub(super) struct OpenSession<'w, P: Protocol> {
+    transaction: Transaction<'w, P>,
+    /// The numbers of the session's marks. Between two statements each stands for a part that is open.
+    marks: Vec<u64>,
+    /// Number of marks so far.
+    marks_made: u64,
+}
+
+/// The error of a statement that did not end the transaction.
+pub(super) enum StatementError<E> {
+    /// The statement's own.
+    Own(E),
+    /// The statement has caught an error that was to roll it back.
+    Caught,
+}
+
+impl<P: Protocol> OpenSession<'_, P> {
+    /// Runs a statement behind a savepoint. There is no result if the transaction cannot go on.
+    pub(super) fn run<R, E>(
+        &mut self,
+        statement: impl FnOnce(&mut Transaction<'_, P>) -> Result<R, E>,
+        result: &mut Option<Result<R, StatementError<E>>>,
+    ) -> Answer {
+        set_rollback(false);
+        self.transaction.attempt.begin_statement();
+        let ran = catch_unwind(AssertUnwindSafe(|| {
+            self.transaction.savepoint(|tx| match statement(tx) {
+                Ok(_) if is_rolling_back() => Err(StatementError::Caught),
+                Ok(result) => Ok(result),
+                Err(error) => Err(StatementError::Own(error)),
+            })
+        }));
+        *result = ran?.ok();
+        Ok(())
+    }
+
+    /// Sets a mark and returns its number; `None` if the transaction cannot go on.
+    pub(super) fn mark(&mut self) -> Option<u64> {
+        self.transaction.open_mark().ok()?;
+        self.marks_made += 1;
+        self.marks.push(self.marks_made);
+        Some(self.marks_made)
+    }
+
+    /// Undoes all that was written since a mark, which stays. False if there is no such mark.
+    pub(super) fn roll_back_to(&mut self, mark: u64) -> bool {
+        self.end_marks(mark, false) && self.transaction.open_mark().is_ok() && {
+            self.marks.push(mark);
+            true
+        }
+    }
+
+    /// Gives a mark up. False if there is no such mark.
+    pub(super) fn release(&mut self, mark: u64) -> bool {
+        self.end_marks(mark, true)
+    }
+
+    fn end_marks(&mut self, mark: u64, keeps: bool) -> bool {
+        let Some(at) = self.marks.iter().position(|known| *known == mark) else { return false };
+        self.marks.truncate(at);
+        self.transaction.end_marks(at, keeps);
+        true
+    }
+
+    fn commit(mut self) -> AttemptOutcome {
+        self.transaction.end_marks(0, true);
+        self.transaction.commit()
+    }
+}
+
+/// The end of a session, and the panic that has ended it, if one has.
+struct Ending {
+    result: Result<(), Error<()>>,
+    panic: Option<Box<dyn Any + Send>>,
+}
+
+impl Ending {
+    fn with(result: Result<(), Error<()>>) -> Self {
+        Self { result, panic: None }
+    }
+
+    fn by_panic(panic: Box<dyn Any + Send>) -> Self {
+        let message = message_of(&*panic);
+        Self { result: Err(Error::Panicked { message }), panic: Some(panic) }
+    }
+}
+
+/// Serves a session from its begin to its end, on its thread.
+pub(super) fn serve<P: Protocol>(link: &Link<P>, mut worker: Worker<P>, profile: Profile) {
+    let ending = catch_unwind(AssertUnwindSafe(|| serve_until_end(link, &mut worker, profile)));
+    let Ending { result, panic } = ending.unwrap_or_else(Ending::by_panic);
+    // Before the caller goes on: its number is free again then.
+    contained(|| drop(worker));
+    link.end(result, panic);
+}
+
+fn serve_until_end<P: Protocol>(link: &Link<P>, worker: &mut Worker<P>, profile: Profile) -> Ending {
+    let (_inside, transaction) = match worker.begin_session(&link.name, profile) {
+        Ok(begun) => begun,
+        Err(error) => return Ending::with(Err(error)),
+    };
+    let _shown = link.switch.show(transaction.attempt.holder);
+    let mut session = OpenSession { transaction, marks: Vec::new(), marks_made: 0 };
+    link.answer();
+    loop {
+        let work = match link.next() {
+            Next::Serve(Request::Work(work)) => work,
+            Next::Serve(Request::Commit) => {
+                return match catch_unwind(AssertUnwindSafe(|| session.commit())) {
+                    Ok(outcome) => Ending::with(ended(outcome, false)),
+                    Err(panic) => Ending::by_panic(panic),
+                };
+            }
+            Next::Serve(Request::RollBack) => {
+                session.transaction.cancel(&mut Panics::default());
+                return Ending::with(Ok(()));
+            }
+            Next::End(cancelled) => {
+                session.transaction.cancel(&mut Panics::default());
+                return Ending::with(Err(Error::Cancelled(cancelled)));
+            }
+        };
+        // SAFETY: the request was taken in the phase `ASKED`, which lasts until `answer` or `end` is called below.
+        let answer = unsafe { work.run(&mut session) };
+        let is_stopped = session.transaction.is_stopped();
+        if answer.is_ok() && !is_stopped {
+            if link.switch.is_cancelled() {
+                session.transaction.cancel(&mut Panics::default());
+                return Ending::with(Err(Error::Cancelled(link.cancelled(CancelCause::Requested))));
+            }
+            link.answer();
+            continue;
+        }
+        let is_late = session.transaction.attempt.is_out_of_time();
+        let outcome = session.transaction.give_up(&mut Panics::default());
+        return match (answer, outcome) {
+            // The statement may have panicked over what it should not have seen.
+            (Err(panic), outcome @ AttemptOutcome::Lost(_)) => {
+                drop_payload(panic);
+                Ending::with(ended(outcome, is_late))
+            }
+            (Err(panic), _) => Ending::by_panic(panic),
+            (Ok(()), outcome) => Ending::with(ended(outcome, is_late)),
+        };
+    }
+}
+
+/// The end of an attempt as its session reports it.
+fn ended(outcome: AttemptOutcome, is_late: bool) -> Result<(), Error<()>> {
+    match outcome {
+        AttemptOutcome::Done => Ok(()),
+        AttemptOutcome::Lost(lost) if is_late => Err(Error::Timeout(lost.into_conflict(1))),
+        AttemptOutcome::Lost(lost) => Err(Error::Conflict(lost.into_conflict(1))),
+        AttemptOutcome::Misused(misuse) => Err(Error::Misuse(misuse)),
+        AttemptOutcome::RolledBack => Err(Error::Rollback(())),
+        AttemptOutcome::Panicked(message) => Err(Error::Panicked { message }),
+        AttemptOutcome::Told(told) => Err(told.into()),
+    }
+}
