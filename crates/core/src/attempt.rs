@@ -226,6 +226,11 @@ impl<P: Protocol> Attempt<P> {
         self.is_interactive
     }
 
+    /// True if it is a session's, and was told to end: its waits end then.
+    pub(crate) fn has_to_end(&self) -> bool {
+        self.is_interactive && self.holder.is_told()
+    }
+
     /// Makes it the only attempt of a session.
     pub(crate) fn make_interactive(&mut self) {
         self.is_interactive = true;

@@ -294,7 +294,7 @@ impl<P: Protocol> Engine<P> {
     /// that does not help, it fails with [`Error::MemoryLimit`], which names the oldest open transaction. If that one
     /// is of an engine with such a limit, and retains half of the limit or more, it is told to end: its next operation
     /// or its commit fails, it is rolled back, and its error is the same. A transaction that only waits for its user
-    /// hears of it only when it goes on.
+    /// hears of it only when it goes on; that of an idle [`Session`](crate::Session) ends at once.
     ///
     /// The limit is not exact: each thread may gather a mebibyte more before it collects, and transactions in progress
     /// go on. Choose it well above the memory of the rows written in a few milliseconds: several mebibytes for each

@@ -654,7 +654,7 @@ impl<'w, P: Protocol> ObjectAccess<'w, P> {
         if self.stop.is_some() || self.attempt.graph.has_blocked {
             return Abort::INTERNAL;
         }
-        if self.is_told() {
+        if self.attempt.has_to_end() {
             // It may have given up a wait for that.
             return self.heed();
         }
@@ -705,7 +705,7 @@ impl<'w, P: Protocol> ObjectAccess<'w, P> {
     #[inline(never)]
     fn refuse_all_keys(&mut self, meta: &ObjectMeta, error: EnterError) -> Abort {
         let EnterError::Lost(reason) = error else { return self.misuse(Misuse::Nested) };
-        if self.is_told() {
+        if self.attempt.has_to_end() {
             return self.heed();
         }
         let describe = || (meta.name().to_owned(), String::from("all keys"));

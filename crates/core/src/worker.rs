@@ -14,6 +14,7 @@ use crate::transaction::{AttemptOutcome, ObjectAccess, Transaction};
 use crate::users_code::{Panics, drop_payload};
 use hotrow_sync::backoff::Backoff;
 use hotrow_sync::clock::{self, Duration};
+use hotrow_sync::event::Event;
 use hotrow_sync::random::Random;
 use hotrow_sync::{Arc, local, thread};
 use std::cell::Cell;
@@ -353,9 +354,11 @@ impl<P: Protocol> Worker<P> {
         &mut self,
         name: &str,
         profile: Profile,
+        idles_at: Arc<Event>,
     ) -> Result<(NestingGuard, Transaction<'_, P>), Error<()>> {
         let (name, protocol) = (name.to_owned(), self.shared.name.clone());
-        retained::set_kind(self.attempt.holder, HolderKind::Session { name, worker: self.id(), protocol });
+        let kind = HolderKind::Session { name, worker: self.id(), protocol };
+        retained::make_session(self.attempt.holder, kind, idles_at);
         self.attempt.make_interactive();
         let inside = self.admit(&profile)?;
         let thread = inside.0;

@@ -8,7 +8,7 @@ use hotrow::sync::event::Event;
 use hotrow::sync::{Mutex, MutexGuard, lock, thread};
 use hotrow::{
     Database, Engine, EngineId, Error, HolderKind, MemoryHolder, MemoryLimit, Misuse, Occ, Profile, Protocol,
-    RetryPolicy, TBox, Value, WorkerId, retained_bytes,
+    RetryPolicy, SessionOptions, TBox, Value, WorkerId, retained_bytes,
 };
 use std::time::Duration;
 use support::{
@@ -125,6 +125,57 @@ fn a_transaction_that_is_held_open_is_reported_with_what_it_keeps() {
         assert!(engine.retained_memory().bytes < 4 * MIB);
         assert!(census.alive() < 1 + 4);
         assert_eq!(engine.retained_memory().holders, []);
+    });
+}
+
+#[test]
+fn a_session_that_idles_is_reported_as_the_oldest_until_it_ends() {
+    let _alone = alone();
+    for_each_concurrent_protocol!(2, |P| {
+        let engine = engine::<P>();
+        let census = Census::default();
+        let (row, other) = (TBox::new(&engine, Row::new(&census)), TBox::new(&engine, 0u64));
+        let mut session = engine.begin(SessionOptions::named("a long talk")).unwrap();
+        session.run(|tx| other.get(tx)).unwrap();
+        // Seen first here.
+        assert!(engine.retained_memory().oldest().is_some());
+        (0..20).for_each(|_| engine.run(|tx| row.update(tx, Row::change)).unwrap());
+        let report = engine.retained_memory();
+        let oldest = report.oldest().expect("it is open");
+        let is_it =
+            |kind: &HolderKind| matches!(kind, HolderKind::Session { name, .. } if name == "a long talk");
+        assert!(is_it(&oldest.kind) && oldest.kept_bytes >= 19 * MIB, "{report:?}");
+        session.canceller().cancel();
+        while session.is_open() {
+            thread::yield_now();
+        }
+        assert!(matches!(session.commit(), Err(Error::Cancelled(_))));
+        engine.run(|tx| row.update(tx, Row::change)).unwrap();
+        assert!(engine.retained_memory().bytes < 4 * MIB);
+        assert_eq!(engine.retained_memory().holders, []);
+    });
+}
+
+#[test]
+fn a_session_that_keeps_too_much_is_told_to_end() {
+    let _alone = alone();
+    for_each_concurrent_protocol!(2, |P| {
+        let engine = limited::<P>(16 * MIB);
+        let census = Census::default();
+        let (row, other) = (TBox::new(&engine, Row::new(&census)), TBox::new(&engine, 0u64));
+        let mut session = engine.begin(SessionOptions::named("a long talk")).unwrap();
+        session.run(|tx| other.get(tx)).unwrap();
+        let (_, limit) = update_until_refused(&engine, &row);
+        let text = limit.oldest.expect("it is open").to_string();
+        assert!(text.starts_with("session a long talk"), "{text}");
+        // It is told while it idles, and goes by itself.
+        while session.is_open() {
+            thread::yield_now();
+        }
+        let told = session.run(|tx| other.get(tx));
+        assert!(matches!(&told, Err(Error::MemoryLimit(limit)) if limit.was_told), "{told:?}");
+        assert_eq!(session.commit(), told.map(drop));
+        engine.run(|tx| row.update(tx, Row::change)).unwrap();
     });
 }
 

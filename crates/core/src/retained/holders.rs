@@ -7,9 +7,9 @@ use crate::abort::{CancelCause, Cancelled, Error};
 use crate::engine::EngineId;
 use crossbeam_utils::CachePadded;
 use hotrow_sync::atomic::instrument::{AtomicBool, AtomicU64, Ordering};
-use hotrow_sync::clock;
+use hotrow_sync::event::Event;
 use hotrow_sync::instrument::{Mutex, lock};
-use hotrow_sync::thread;
+use hotrow_sync::{Arc, clock, thread};
 use std::time::Duration;
 
 /// One worker's entry in the registry: the attempt that may hold memory.
@@ -94,6 +94,8 @@ struct Entry {
     holder: &'static Holder,
     engine: EngineId,
     kind: HolderKind,
+    /// The event at which a session's thread waits for the next statement.
+    idles_at: Option<Arc<Event>>,
     seen: u64,
     seen_at_ns: u64,
     /// Bytes that had been retired when the word was first seen.
@@ -162,7 +164,16 @@ pub(crate) fn register(engine: EngineId, kind: HolderKind) -> &'static Holder {
     // Its serial numbers start again.
     holder.told.store(0, Ordering::Relaxed);
     holder.cancelled.store(0, Ordering::Relaxed);
-    registry.entries.push(Entry { holder, engine, kind, seen: 0, seen_at_ns: 0, retired_before: 0 });
+    let idles_at = None;
+    registry.entries.push(Entry {
+        holder,
+        engine,
+        kind,
+        idles_at,
+        seen: 0,
+        seen_at_ns: 0,
+        retired_before: 0,
+    });
     holder
 }
 
@@ -176,11 +187,12 @@ pub(crate) fn replace(holder: &'static Holder) -> &'static Holder {
     register(engine, kind)
 }
 
-/// Reports a holder as this kind from now on.
-pub(crate) fn set_kind(holder: &'static Holder, kind: HolderKind) {
+/// Makes a holder that of a session. If it is told to end while the session idles, its thread is woken.
+pub(crate) fn make_session(holder: &'static Holder, kind: HolderKind, idles_at: Arc<Event>) {
     let mut registry = lock(&REGISTRY);
     if let Some(entry) = registry.entries.iter_mut().find(|entry| std::ptr::eq(entry.holder, holder)) {
         entry.kind = kind;
+        entry.idles_at = Some(idles_at);
     }
 }
 
@@ -263,10 +275,12 @@ pub(crate) enum Told {
 /// Returns the cause for which an open attempt was told to end.
 #[cold]
 pub(crate) fn told_cause(holder: &'static Holder) -> Told {
+    // A cancellation in progress holds the lock.
+    let registry = lock(&REGISTRY);
     if !holder.is_cancelled() {
+        drop(registry);
         return Told::MemoryLimit(told_error(holder));
     }
-    let registry = lock(&REGISTRY);
     let mine = registry.entries.iter().find(|entry| std::ptr::eq(entry.holder, holder));
     let session = match mine.map(|entry| &entry.kind) {
         Some(HolderKind::Session { name, .. }) => name.clone(),
@@ -345,6 +359,9 @@ impl Registry {
             && oldest.kept_bytes(look) >= bytes_max / 2
         {
             oldest.holder.told.store(oldest.seen, Ordering::Relaxed);
+            if let Some(event) = &oldest.idles_at {
+                event.notify_all();
+            }
             return true;
         }
         false

@@ -34,7 +34,8 @@
 //! another engine's without such a limit, none is told, and the error names it.
 //!
 //! The transaction of a [session](crate::Session) may be told to end by a call, too (`Holder::cancel`). It hears of that in
-//! the same way, and besides while it waits for a lock ([`WaitLimit`](crate::WaitLimit)).
+//! the same way, and besides while it waits for a lock ([`WaitLimit`](crate::WaitLimit)). A session that is told to end while
+//! it idles ends at once.
 //!
 //! A thread looks only when it asks for a collection, and counts the bytes of retired values only when it unpins. So
 //! the limit may be exceeded by a mebibyte for each thread, and by what the transactions in progress retire.
@@ -47,8 +48,8 @@ mod limit;
 mod tally;
 
 pub(crate) use holders::{
-    Holder, NOBODY, Told, is_anybody_told, is_worth_yielding, look_again, register, release, replace,
-    set_kind, told_cause, told_error, was_seen_to_retain, watch,
+    Holder, NOBODY, Told, is_anybody_told, is_worth_yielding, look_again, make_session, register, release,
+    replace, told_cause, told_error, was_seen_to_retain, watch,
 };
 pub(crate) use limit::Limit;
 pub use limit::MemoryLimit;

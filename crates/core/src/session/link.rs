@@ -15,7 +15,7 @@
 use super::open::OpenSession;
 use crate::abort::{CancelCause, Cancelled, Error};
 use crate::protocol::Protocol;
-use crate::retained::Holder;
+use crate::retained::{Holder, told_cause};
 use hotrow_sync::atomic::{AtomicBool, AtomicU32, Ordering, unfollowed::AtomicU64};
 use hotrow_sync::event::Event;
 use hotrow_sync::{Arc, Mutex, lock};
@@ -101,8 +101,8 @@ impl<P: Protocol> Work<P> {
 /// What the session's thread has to do next.
 pub(super) enum Next<P: Protocol> {
     Serve(Request<P>),
-    /// Nobody has asked for too long, or the session was cancelled.
-    End(Cancelled),
+    /// Roll back: nobody has asked for too long, or the session was told to end.
+    End(Error<()>),
 }
 
 impl<P: Protocol> Link<P> {
@@ -189,7 +189,7 @@ impl<P: Protocol> Link<P> {
         // Release: the thread sees the request and what it lends.
         let asked = self.phase.compare_exchange(READY, ASKED, Ordering::AcqRel, Ordering::Acquire).is_ok();
         if asked {
-            self.switch.changed.notify_all();
+            self.switch.idles_at.notify_all();
         } else {
             *lock(&self.request) = None;
         }
@@ -208,15 +208,18 @@ impl<P: Protocol> Link<P> {
     }
 
     /// Waits for the next request, for the thread.
-    pub(super) fn next(&self) -> Next<P> {
+    pub(super) fn next(&self, holder: &'static Holder) -> Next<P> {
         let idle_max = self.idle_max.min(IDLE_MAX);
-        let is_asked = || self.phase() == ASKED;
-        self.switch.changed.wait_timeout(idle_max, || is_asked() || self.switch.is_cancelled());
+        let is_over = || self.phase() == ASKED || self.switch.is_cancelled() || holder.is_told();
+        self.switch.idles_at.wait_timeout(idle_max, is_over);
         let ends = self.phase.compare_exchange(READY, ENDING, Ordering::AcqRel, Ordering::Acquire).is_ok();
         let is_cancelled = self.switch.is_cancelled();
         if ends {
-            let idle = CancelCause::Idle { idle_max: self.idle_max };
-            return Next::End(self.cancelled(if is_cancelled { CancelCause::Requested } else { idle }));
+            return Next::End(match () {
+                () if is_cancelled => self.cancelled(CancelCause::Requested),
+                () if holder.is_told() => told_cause(holder).into(),
+                () => self.cancelled(CancelCause::Idle { idle_max: self.idle_max }),
+            });
         }
         let request = lock(&self.request).take().expect("the caller has put it there before it asked");
         if is_cancelled && !matches!(request, Request::RollBack) {
@@ -226,8 +229,8 @@ impl<P: Protocol> Link<P> {
     }
 
     /// The error of a session that was cancelled for this cause.
-    pub(super) fn cancelled(&self, cause: CancelCause) -> Cancelled {
-        Cancelled { session: self.name.clone(), cause }
+    pub(super) fn cancelled(&self, cause: CancelCause) -> Error<()> {
+        Error::Cancelled(Cancelled { session: self.name.clone(), cause })
     }
 
     /// Ends the session, for the thread. Nothing is held any more.
@@ -246,7 +249,7 @@ pub(super) struct Switch {
     /// The holder of the open attempt, and its word.
     attempt: Mutex<Option<(&'static Holder, u64)>>,
     /// The event at which the thread waits for the next request.
-    changed: Event,
+    pub(super) idles_at: Arc<Event>,
 }
 
 impl Switch {
@@ -258,7 +261,7 @@ impl Switch {
         if let Some((holder, word)) = *lock(&self.attempt) {
             holder.cancel(word);
         }
-        self.changed.notify_all();
+        self.idles_at.notify_all();
     }
 
     /// True if it was cancelled.

@@ -316,3 +316,6 @@ impl fmt::Debug for Canceller {
         f.debug_struct("Canceller").finish_non_exhaustive()
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests;

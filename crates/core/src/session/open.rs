@@ -108,7 +108,8 @@ pub(super) fn serve<P: Protocol>(link: &Link<P>, mut worker: Worker<P>, profile:
 }
 
 fn serve_until_end<P: Protocol>(link: &Link<P>, worker: &mut Worker<P>, profile: Profile) -> Ending {
-    let (_inside, transaction) = match worker.begin_session(&link.name, profile) {
+    let (_inside, transaction) = match worker.begin_session(&link.name, profile, link.switch.idles_at.clone())
+    {
         Ok(begun) => begun,
         Err(error) => return Ending::with(Err(error)),
     };
@@ -116,7 +117,7 @@ fn serve_until_end<P: Protocol>(link: &Link<P>, worker: &mut Worker<P>, profile:
     let mut session = OpenSession { transaction, marks: Vec::new(), marks_made: 0 };
     link.answer();
     loop {
-        let work = match link.next() {
+        let work = match link.next(session.transaction.attempt.holder) {
             Next::Serve(Request::Work(work)) => work,
             Next::Serve(Request::Commit) => {
                 return match catch_unwind(AssertUnwindSafe(|| session.commit())) {
@@ -128,9 +129,9 @@ fn serve_until_end<P: Protocol>(link: &Link<P>, worker: &mut Worker<P>, profile:
                 session.transaction.cancel(&mut Panics::default());
                 return Ending::with(Ok(()));
             }
-            Next::End(cancelled) => {
+            Next::End(cause) => {
                 session.transaction.cancel(&mut Panics::default());
-                return Ending::with(Err(Error::Cancelled(cancelled)));
+                return Ending::with(Err(cause));
             }
         };
         // SAFETY: the request was taken in the phase `ASKED`, which lasts until `answer` or `end` is called below.
@@ -139,7 +140,7 @@ fn serve_until_end<P: Protocol>(link: &Link<P>, worker: &mut Worker<P>, profile:
         if answer.is_ok() && !is_stopped {
             if link.switch.is_cancelled() {
                 session.transaction.cancel(&mut Panics::default());
-                return Ending::with(Err(Error::Cancelled(link.cancelled(CancelCause::Requested))));
+                return Ending::with(Err(link.cancelled(CancelCause::Requested)));
             }
             link.answer();
             continue;

@@ -363,12 +363,17 @@ fn a_session_whose_handle_was_leaked_ends_by_its_idle_limit() {
         // It may have ended before.
         let _ = session.run(|tx| rows.set(tx, 0, 1));
         std::mem::forget(session);
-        let mut next = engine.begin(SessionOptions::default());
-        while matches!(next, Err(Error::Misuse(Misuse::TooManyWorkers { .. }))) {
+        // Its worker and its row are free after a while.
+        let look = || {
+            let mut next = engine.begin(SessionOptions::default())?;
+            next.run(|tx| rows.update(tx, 0, |row| *row))
+        };
+        let mut seen = look();
+        while let Err(Error::Misuse(Misuse::TooManyWorkers { .. }) | Error::Conflict(_)) = seen {
             thread::yield_now();
-            next = engine.begin(SessionOptions::default());
+            seen = look();
         }
-        assert_eq!(next.unwrap().run(|tx| rows.update(tx, 0, |row| *row)), Ok(0));
+        assert_eq!(seen, Ok(0));
     });
 }
 
@@ -469,7 +474,7 @@ fn a_statement_that_waits_for_a_lock_is_cancelled() {
 }
 
 #[test]
-fn a_wait_in_a_statement_ends_with_the_deadline_which_begins_with_each_statement() {
+fn a_wait_in_a_statement_ends_with_the_deadline() {
     for_each_protocol!(2, |P| {
         let engine = impatient::<P>();
         let rows = TArray::new(&engine, 3, |_| 0i64);
@@ -477,17 +482,12 @@ fn a_wait_in_a_statement_ends_with_the_deadline_which_begins_with_each_statement
         holder.run(|tx| rows.update(tx, 1, |row| *row += 1)).unwrap();
         let waited = waiter.run(|tx| rows.update(tx, 1, |row| *row += 1));
         match &waited {
-            Err(Error::Timeout(conflict)) => assert_eq!(conflict.object, rows_name(&rows)),
+            Err(Error::Timeout(conflict)) => assert_eq!(conflict.object, "array"),
             waited => assert!(!waits(&support::chosen(), true), "{waited:?}"),
         }
         drop(waiter);
         assert!(waited.is_ok() || holder.commit().is_ok());
     });
-}
-
-/// The name under which conflicts report an array without a name.
-fn rows_name<P: Protocol>(_: &TArray<i64, P>) -> &'static str {
-    "TArray"
 }
 
 #[test]
