@@ -239,7 +239,7 @@ impl fmt::Display for Conflict {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Misuse {
-    /// A transaction was started inside another one on the same thread.
+    /// A transaction was started, or a session used, inside another one on the same thread.
     #[error("a transaction was started inside another one")]
     Nested,
     /// An object was used in a transaction of another engine.
@@ -376,7 +376,7 @@ impl fmt::Display for Cancelled {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Error<E = Abort> {
-    /// The attempts that the retry policy allows were used up.
+    /// The attempts that the retry policy allows were used up, or a session's only one was lost.
     Conflict(Conflict),
     /// The retry policy's deadline passed; the conflict is the last attempt's.
     Timeout(Conflict),

@@ -136,10 +136,13 @@ impl<P: Protocol> Link<P> {
         self.answered.wait_until(|| matches!(self.phase(), READY | ENDED));
     }
 
-    /// Waits until the transaction is open, for the caller.
+    /// Waits until the transaction is open, for the caller. If it has idled for too long by then, its statements say so.
     pub(super) fn wait_until_open(&self) -> Result<(), Error<()>> {
         self.wait_for_answer();
-        self.outcome()
+        match self.outcome() {
+            Err(Error::Cancelled(_)) => Ok(()),
+            outcome => outcome,
+        }
     }
 
     /// Has work done on the session's thread, and waits for it. A panic that has ended the transaction is passed on.
