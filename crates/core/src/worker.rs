@@ -355,14 +355,14 @@ impl<P: Protocol> Worker<P> {
         name: &str,
         profile: Profile,
         idles_at: Arc<Event>,
-    ) -> Result<(NestingGuard, Transaction<'_, P>), Error<()>> {
+    ) -> Result<(NestingGuard, ObjectAccess<'_, P>), Error<()>> {
         let (name, protocol) = (name.to_owned(), self.shared.name.clone());
         let kind = HolderKind::Session { name, worker: self.id(), protocol };
         retained::make_session(self.attempt.holder, kind, idles_at);
         self.attempt.make_interactive();
         let inside = self.admit(&profile)?;
         let thread = inside.0;
-        Ok((inside, self.transaction(0, true, thread, profile, true)))
+        Ok((inside, self.open_attempt(0, true, thread, profile, true)))
     }
 
     #[inline]

@@ -68,8 +68,7 @@ pub use hotrow_core::{
     Committing, Conflict, Counter, CounterPlace, CounterValue, Deferred, Engine, EngineId, Error, Expression,
     HolderKind, HotKey, Input, Isolation, MemoryHolder, MemoryLimit, Misuse, NamedCounts, OpenTransaction,
     Plain, Profile, Protocol, Reason, RetainedMemory, RetryPolicy, RollbackReason, Session, SessionMark,
-    SessionOptions, Statistics, Value, Variant, Variants, Worker, WorkerId, column,
-    retained_bytes,
+    SessionOptions, Statistics, Value, Variant, Variants, Worker, WorkerId, column, retained_bytes,
 };
 #[doc(inline)]
 pub use hotrow_derive::{Key, Value};

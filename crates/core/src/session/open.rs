@@ -4,7 +4,7 @@ use super::link::{Answer, Link, Next, Request};
 use crate::abort::{CancelCause, Error};
 use crate::profile::Profile;
 use crate::protocol::Protocol;
-use crate::transaction::{AttemptOutcome, Transaction};
+use crate::transaction::{AttemptOutcome, ObjectAccess, Transaction};
 use crate::users_code::{Panics, contained, drop_payload, message_of};
 use crate::worker::{Worker, is_rolling_back, set_rollback};
 use std::any::Any;
@@ -12,7 +12,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// A session's transaction, on its thread.
 pub(super) struct OpenSession<'w, P: Protocol> {
-    transaction: Transaction<'w, P>,
+    transaction: ObjectAccess<'w, P>,
     /// The numbers of the session's marks. Between two statements each stands for a part that is open.
     marks: Vec<u64>,
     /// Number of marks so far.

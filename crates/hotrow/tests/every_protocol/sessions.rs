@@ -5,7 +5,7 @@ use hotrow::sync::atomic::{AtomicBool, Ordering};
 use hotrow::sync::random::Random;
 use hotrow::sync::thread;
 use hotrow::{
-    Abort, CancelCause, Engine, Error, HolderKind, Misuse, Profile, Protocol, RetryPolicy, Session,
+    Abort, CancelCause, Database, Engine, Error, HolderKind, Misuse, Profile, Protocol, RetryPolicy, Session,
     SessionOptions, TArray, TBox, TCounter, Table,
 };
 use std::time::Duration;
@@ -188,7 +188,7 @@ fn marks_take_the_transaction_back_over_several_statements() {
     for_each_protocol!(1, |P| {
         let engine = support::engine::<P>();
         let rows = TArray::new(&engine, 3, |_| 0i64);
-        let table = Table::<u64, i64, P>::ordered(&engine, "table");
+        let table = Database::on(&engine).table::<u64, i64>("table").create().unwrap();
         let mut session = begin(&engine);
         let add = |session: &mut Session<P>, row: usize| {
             session.run(|tx| {
@@ -628,7 +628,7 @@ fn the_history_of_sessions_among_ordinary_transactions_is_serializable() {
         const ACCOUNTS: u64 = 4;
         let engine = impatient::<P>();
         let recording = engine.record_history(1 << 24).unwrap();
-        let accounts = Table::<u64, i64, P>::ordered(&engine, "accounts");
+        let accounts = Database::on(&engine).table::<u64, i64>("accounts").create().unwrap();
         engine.run(|tx| (0..ACCOUNTS).try_for_each(|key| accounts.insert(tx, key, 100).map(drop))).unwrap();
         thread::scope(|scope| {
             for number in 0..3u64 {
