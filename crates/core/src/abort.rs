@@ -384,7 +384,8 @@ pub enum Error<E = Abort> {
     Rollback(E),
     /// The transaction can never work.
     Misuse(Misuse),
-    /// A deferred operation panicked, or an earlier statement of the session. The transaction had no effect.
+    /// A deferred operation panicked, or a condition that was checked at the commit, or an earlier statement of the
+    /// session. The transaction had no effect.
     Panicked {
         /// The panic's message.
         message: String,

@@ -99,6 +99,8 @@ pub struct Attempt<P: Protocol> {
     wait_budget: WaitBudget,
     /// True if any item has `Flags::CLEANUP`.
     pub(crate) wants_cleanup: bool,
+    /// True if objects check their pending writes at the commit.
+    pub(crate) wants_check: bool,
     pub(crate) pin: Option<Pin>,
     /// The worker's slot; `None` for a part that a thief runs.
     slot: Option<Arc<engine::WorkerSlot<P>>>,
@@ -158,6 +160,7 @@ impl<P: Protocol> Attempt<P> {
             profile: Profile::UNKNOWN,
             wait_budget: WaitBudget::default(),
             wants_cleanup: false,
+            wants_check: false,
             pin: None,
             slot: None,
             commits: None,
@@ -375,6 +378,7 @@ impl<P: Protocol> Attempt<P> {
         self.structures.clear();
         self.observers.clear();
         self.wants_cleanup = false;
+        self.wants_check = false;
     }
 
     /// Forgets all payloads.

@@ -1,5 +1,6 @@
 //! Objects: the part that a datatype plays in a commit.
 
+use crate::abort::Abort;
 use crate::engine::EngineId;
 use crate::history::WriteKind;
 use crate::item::Item;
@@ -153,6 +154,23 @@ pub unsafe trait Object<P: Protocol>: Send + Sync {
     /// `node` was observed by this object under the pin.
     unsafe fn describe_structure(&self, _node: NonNull<StructureVersion>, _pin: &Pin) -> String {
         String::from("range or absence")
+    }
+
+    /// Checks a pending write in its final state: the body has ended, and all its operations have run. Called before the
+    /// protocol's commit, for all pending writes of an attempt that
+    /// [wants it](crate::Transaction::want_check).
+    ///
+    /// It may run users' code. A panic ends the transaction as a deferred operation's does.
+    ///
+    /// # Errors
+    ///
+    /// A rollback, which counts only if the attempt has seen one consistent state.
+    ///
+    /// # Safety
+    ///
+    /// The item has a pending write of this object.
+    unsafe fn check(&self, _item: &Item<P>) -> Result<(), Abort> {
+        Ok(())
     }
 
     /// Makes a pending write the segment's value. Called at commit while the segment is locked.

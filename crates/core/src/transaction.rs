@@ -57,8 +57,8 @@ pub struct ObjectAccess<'w, P: Protocol> {
 pub(crate) enum Stop {
     Lost(ConflictReport),
     Misuse(Misuse),
-    /// An intention asked for a rollback.
-    RolledBack,
+    /// An intention asked for a rollback, with this reason.
+    RolledBack(Abort),
     /// An intention panicked, with this message.
     Panicked(String),
     /// It was told to end.
@@ -74,8 +74,8 @@ pub(crate) enum AttemptOutcome {
     Lost(ConflictReport),
     /// A misuse, which can never work.
     Misused(Misuse),
-    /// An intention asked for a rollback.
-    RolledBack,
+    /// An intention asked for a rollback, with this reason.
+    RolledBack(Abort),
     /// An intention panicked, with this message.
     Panicked(String),
     /// It was told to end.
@@ -255,8 +255,8 @@ impl<'w, P: Protocol> ObjectAccess<'w, P> {
 
     /// Ends the attempt because an intention asked for a rollback.
     #[cold]
-    pub(crate) fn roll_back_later(&mut self) -> Abort {
-        self.stop(Stop::RolledBack)
+    pub(crate) fn roll_back_later(&mut self, reason: Abort) -> Abort {
+        self.stop(Stop::RolledBack(reason))
     }
 
     /// Ends the attempt because an intention panicked.

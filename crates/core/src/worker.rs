@@ -450,7 +450,7 @@ impl<P: Protocol> OpenTransaction<'_, P> {
             AttemptOutcome::Done => Ok(()),
             AttemptOutcome::Lost(loss) => Err(Error::Conflict(loss.into_conflict(1))),
             AttemptOutcome::Misused(misuse) => Err(Error::Misuse(misuse)),
-            AttemptOutcome::RolledBack => Err(Error::Rollback(Abort::rollback())),
+            AttemptOutcome::RolledBack(reason) => Err(Error::Rollback(reason)),
             AttemptOutcome::Panicked(message) => Err(Error::Panicked { message }),
             AttemptOutcome::Told(told) => Err(told.into()),
         }
@@ -508,7 +508,7 @@ impl<R, E: From<Abort>> Attempted<R, E> {
             AttemptOutcome::Panicked(message) => Attempted::RolledBack(Error::Panicked { message }),
             AttemptOutcome::Told(told) => Attempted::RolledBack(told.into()),
             // Even if the body has turned the token into another error: the intention has decided.
-            AttemptOutcome::RolledBack => Attempted::RolledBack(Error::Rollback(Abort::rollback().into())),
+            AttemptOutcome::RolledBack(reason) => Attempted::RolledBack(Error::Rollback(reason.into())),
             AttemptOutcome::Done => {
                 Attempted::RolledBack(Error::Rollback(error.unwrap_or_else(|| Abort::rollback().into())))
             }

@@ -31,12 +31,8 @@ struct Giant {
 impl Giant {
     fn run<P: Protocol>(&self, tx: &mut Transaction<'_, P>, rows: &Table<u64, u64, P>) -> Result<(), Abort> {
         match self.work {
-            Work::Update => {
-                (0..self.writes).try_for_each(|key| rows.update(tx, &key, |row| *row += 1).map(drop))
-            }
-            Work::Insert => {
-                (self.writes..2 * self.writes).try_for_each(|key| rows.insert(tx, key, 0).map(drop))
-            }
+            Work::Update => (0..self.writes).try_for_each(|key| rows.update(tx, &key, |row| *row += 1)),
+            Work::Insert => (self.writes..2 * self.writes).try_for_each(|key| rows.insert(tx, key, 0)),
             Work::Delete => {
                 let mut keys = Vec::new();
                 rows.scan(tx, .., Direction::Ascending, |key, _| {
@@ -65,7 +61,7 @@ impl Visitor for &Giant {
                     let begin = clock::now();
                     let updated = engine.run(|tx| match self.work {
                         Work::Insert => other.update(tx, |number| *number += 1),
-                        _ => rows.update(tx, &(self.writes / 2), |row| *row += 1).map(drop),
+                        _ => rows.update(tx, &(self.writes / 2), |row| *row += 1),
                     });
                     updated.expect("it has no limit");
                     wait_max = wait_max.max(begin.elapsed());

@@ -86,10 +86,10 @@ fn a_drop_that_panics_keeps_no_other_value_from_being_dropped() {
             };
             // Replaced one by one, deleted one by one, and dropped with the table.
             for key in 0..300 {
-                assert!(engine.run(|tx| table.insert(tx, key, value(key))).unwrap());
+                assert!(engine.run(|tx| table.insert_if_absent(tx, key, value(key))).unwrap());
             }
             for key in 0..100 {
-                assert!(engine.run(|tx| table.replace(tx, &key, value(key))).unwrap());
+                assert!(engine.run(|tx| table.replace_if_present(tx, &key, value(key))).unwrap());
             }
             settle(&drops, 100);
             for key in 0..100 {

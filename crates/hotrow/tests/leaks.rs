@@ -103,10 +103,10 @@ impl<P: Protocol> World<P> {
             self.count.add(tx, 1)?;
             self.count.is_at_least(tx, 0)?;
             for table in &self.rows {
-                table.update(tx, &1, |row| row.number += 1)?;
+                table.update_if_present(tx, &1, |row| row.number += 1)?;
                 table.delete(tx, &key)?;
-                table.insert(tx, 100 + key, census.value(key))?;
-                table.insert(tx, 50, census.value(key))?;
+                table.insert_if_absent(tx, 100 + key, census.value(key))?;
+                table.insert_if_absent(tx, 50, census.value(key))?;
             }
             Ok(())
         })
@@ -131,8 +131,8 @@ fn values_locked_by_a_leaked_transaction_stay_as_they_were() {
             let _ = world.text.set(&mut open, String::from("leaked"));
             let _ = world.count.add(&mut open, 7);
             for table in &world.rows {
-                let _ = table.insert(&mut open, 50, census.value(50));
-                let _ = table.update(&mut open, &1, |row| row.number = 777);
+                let _ = table.insert_if_absent(&mut open, 50, census.value(50));
+                let _ = table.update_if_present(&mut open, &1, |row| row.number = 777);
                 let _ = table.delete(&mut open, &2);
                 let _ = table.get(&mut open, &3);
             }

@@ -8,6 +8,7 @@ use crate::reference::{IndexRef, TableRef};
 use crate::secondary::SecondaryIndex;
 use crate::table::{Table, TableBuilder};
 use crate::trace::ProcedureTrace;
+use crate::unique::UniqueIndex;
 use hotrow_core::{Abort, Engine, Error, Misuse, Protocol, RetryPolicy, Transaction, Value, Worker};
 use hotrow_protocols::Occ;
 use hotrow_sync::{Arc, OnceLock};
@@ -197,6 +198,18 @@ impl<P: Protocol> Database<P> {
     /// [`Misuse::NoSuchName`]; [`Misuse::OtherTypes`].
     pub fn index<S: Key, K: Key, R: Value>(&self, name: &str) -> Result<SecondaryIndex<S, K, R, P>, Misuse> {
         self.catalog().find::<SecondaryIndex<S, K, R, P>>(name).cloned()
+    }
+
+    /// Returns the unique index of this name, as [`index`](Self::index) does.
+    ///
+    /// # Errors
+    ///
+    /// As [`index`](Self::index).
+    pub fn unique_index<S: Key, K: Key, R: Value>(
+        &self,
+        name: &str,
+    ) -> Result<UniqueIndex<S, K, R, P>, Misuse> {
+        self.catalog().find::<UniqueIndex<S, K, R, P>>(name).cloned()
     }
 
     /// The names of all tables and secondary indexes.

@@ -1,6 +1,7 @@
 //! Insertions.
 
-use crate::index::{Insertion, Keyed};
+use crate::errors::BulkInsertError;
+use crate::index::{Insertion, Keyed, Lookup};
 use crate::key::{Key, put_name};
 use crate::operations::{Changes, RowView};
 use crate::record::{Record, State};
@@ -10,7 +11,18 @@ use std::ptr::NonNull;
 
 impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     /// True if the row was inserted, false if there is one with this key.
+    #[inline]
     pub(crate) fn insert(&self, tx: &mut Transaction<'_, P>, key: K, row: R) -> Result<bool, Abort> {
+        Ok(self.insert_unless_found(tx, key, row)?.is_none())
+    }
+
+    /// Inserts a row, or returns the record that has its key already.
+    pub(crate) fn insert_unless_found(
+        &self,
+        tx: &mut Transaction<'_, P>,
+        key: K,
+        row: R,
+    ) -> Result<Option<NonNull<Record<K, R, P>>>, Abort> {
         let tx = self.enter_to_write(tx)?;
         let fresh = Fresh::new(Record::boxed(tx.new_locked_header(), State::Reserved, key, row));
         loop {
@@ -45,7 +57,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
                         // SAFETY: the attempt holds the record's lock, so nothing is installed meanwhile.
                         secondary.insert(tx, record.key(), unsafe { record.row() })?;
                     }
-                    return Ok(true);
+                    return Ok(None);
                 }
                 Insertion::Exists(existing) => existing,
                 Insertion::Refused(node) => {
@@ -55,8 +67,11 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
                 }
             };
             match self.read_record(tx, existing)? {
-                RowView::Present(_) => return Ok(false),
-                RowView::Own(id) => return self.insert_again(tx, existing, id, fresh.row()),
+                RowView::Present(_) => return Ok(Some(existing)),
+                RowView::Own(id) => {
+                    let inserted = self.insert_again(tx, existing, id, fresh.row())?;
+                    return Ok((!inserted).then_some(existing));
+                }
                 RowView::Dead => self.unlink_dead(tx, existing),
             }
         }
@@ -102,24 +117,43 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         Ok(true)
     }
 
-    /// Inserts a row outside of any transaction. False if the key exists.
-    pub(crate) fn bulk_insert(&self, key: K, row: R, pin: &Pin) -> bool {
+    /// Inserts a row outside of any transaction.
+    pub(crate) fn bulk_insert(&self, key: K, row: R, pin: &Pin) -> Result<(), BulkInsertError> {
+        self.judge(&key, &row)?;
         let entry = (!self.secondaries.is_empty()).then(|| (key.clone(), row.clone()));
         let fresh = Fresh::new(Record::boxed(P::Header::default(), State::Present, key, row));
-        // SAFETY: as in `insert`.
-        let Insertion::Inserted = (unsafe { self.index.insert(fresh.0, pin, &mut |_| (), &|_| true) }) else {
-            return false;
-        };
-        std::mem::forget(fresh);
+        // SAFETY: as in `insert_unless_found`.
+        let inserted = unsafe { self.index.insert(fresh.0, pin, &mut |_| (), &|_| true) };
+        match inserted {
+            Insertion::Inserted => std::mem::forget(fresh),
+            // SAFETY: found in the index under the pin.
+            Insertion::Exists(existing) => return Err(self.exists(unsafe { existing.as_ref() }).into()),
+            Insertion::Refused(_) => unreachable!("the insertion may change every node"),
+        }
         if self.group_of.is_some() {
             self.groups.count_outsider();
         }
         if let Some((key, row)) = entry {
-            for secondary in &self.secondaries {
-                secondary.bulk_insert(&key, &row, pin);
+            for (number, secondary) in self.secondaries.iter().enumerate() {
+                if let Err(duplicate) = secondary.bulk_insert(&key, &row, pin) {
+                    let added = self.secondaries[..number].iter();
+                    added.for_each(|secondary| secondary.bulk_remove(&key, &row, pin));
+                    self.bulk_remove(&key, pin);
+                    return Err(duplicate.into());
+                }
             }
         }
-        true
+        Ok(())
+    }
+
+    /// Takes back a row that was inserted outside of any transaction.
+    #[cold]
+    pub(crate) fn bulk_remove(&self, key: &K, pin: &Pin) {
+        if let Lookup::Found(record) = self.index.get(key, pin) {
+            // SAFETY: found in the index under the pin.
+            unsafe { record.as_ref() }.set_state(State::Dead);
+            self.remove_dead(record, pin, &mut |_| ());
+        }
     }
 }
 

@@ -4,10 +4,12 @@
 //! every protocol.
 
 mod catalog;
+mod constraint;
 pub mod context;
 mod database;
 mod deferred;
 mod enqueue;
+mod errors;
 mod groups;
 mod index;
 mod insertion;
@@ -23,8 +25,10 @@ mod storage;
 mod table;
 mod text;
 mod trace;
+mod unique;
 
 pub use database::{Database, DatabaseBuilder};
+pub use errors::{BulkInsertError, ConstraintViolated, DuplicateKey, KeyExists, MissingRow};
 pub use index::Direction;
 pub use key::{AsKey, Key, KeyBounds};
 pub use procedure::{Context, Data, KeyRange, Procedure};
@@ -33,3 +37,4 @@ pub use secondary::SecondaryIndex;
 pub use table::{Table, TableBuilder, TableMemory};
 pub use text::{Text, TextError};
 pub use trace::{Operation, OperationId, OperationKind, ProcedureTrace};
+pub use unique::UniqueIndex;

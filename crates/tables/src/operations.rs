@@ -244,10 +244,19 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     ) -> Result<&'t mut ObjectAccess<'w, P>, Abort> {
         let tx = tx.enter(&self.meta)?;
         tx.may_write(&self.meta)?;
+        if self.guards_changes {
+            self.enter_guarded(tx)?;
+        }
+        Ok(tx)
+    }
+
+    #[inline(never)]
+    fn enter_guarded(&self, tx: &mut ObjectAccess<'_, P>) -> Result<(), Abort> {
         if self.immutable {
             return Err(tx.misuse(Misuse::ImmutableTable { table: self.meta.name().to_owned() }));
         }
-        Ok(tx)
+        tx.want_check();
+        Ok(())
     }
 
     #[inline]

@@ -9,11 +9,13 @@
 //! memory.
 
 use crate::catalog::PartId;
+use crate::errors::DuplicateKey;
 use crate::index::Direction;
 use crate::key::{Image, ImageRange, Key, KeyBounds};
 use crate::reference::IndexRef;
 use crate::storage::{Index, Shared};
-use hotrow_core::{Abort, EpochBox, ObjectMeta, Pin, Protocol, Transaction, Value};
+use crate::table::Table;
+use hotrow_core::{Abort, EngineId, EpochBox, Misuse, ObjectMeta, Pin, Protocol, Transaction, Value};
 use hotrow_protocols::Occ;
 use hotrow_sync::{Arc, OnceLock};
 use std::fmt;
@@ -27,7 +29,11 @@ pub(crate) trait MaintainedIndex<K: Key, R: Value, P: Protocol>: Send + Sync {
 
     fn change(&self, tx: &mut Transaction<'_, P>, key: &K, before: &R, after: &R) -> Result<(), Abort>;
 
-    fn bulk_insert(&self, key: &K, row: &R, pin: &Pin);
+    /// Adds the entry of a row that is inserted outside of any transaction.
+    fn bulk_insert(&self, key: &K, row: &R, pin: &Pin) -> Result<(), DuplicateKey>;
+
+    /// Takes back what [`bulk_insert`](Self::bulk_insert) has added.
+    fn bulk_remove(&self, key: &K, row: &R, pin: &Pin);
 
     /// The label of the entries' table.
     fn meta(&self) -> &ObjectMeta;
@@ -36,6 +42,25 @@ pub(crate) trait MaintainedIndex<K: Key, R: Value, P: Protocol>: Send + Sync {
     fn is_immutable(&self) -> bool;
 
     fn memory_bytes(&self) -> usize;
+}
+
+/// The table of an index, once it is built. Only handles of indexes have it: a table that had it as well would keep
+/// itself in memory.
+pub(crate) type TableSlot<K, R, P> = Arc<OnceLock<Table<K, R, P>>>;
+
+/// Returns the table of the index with this label.
+pub(crate) fn table_of<'t, K: Key, R: Value, P: Protocol>(
+    tx: &mut Transaction<'_, P>,
+    slot: &'t TableSlot<K, R, P>,
+    index: &ObjectMeta,
+) -> Result<&'t Table<K, R, P>, Abort> {
+    match slot.get() {
+        Some(table) => Ok(table),
+        None => {
+            let misuse = format!("the table of index {} was not made", index.name());
+            Err(tx.enter(index)?.misuse(Misuse::Unsupported(misuse)))
+        }
+    }
 }
 
 type Entries<S, K, P> = Shared<(S, K), (), P>;
@@ -49,14 +74,16 @@ pub(crate) struct SecondaryInner<S: Key, K: Key, R: Value, P: Protocol> {
 
 /// A secondary index of a [`Table`](crate::Table): finds rows by a key made from key and row.
 ///
-/// Several rows may have the same secondary key; a scan visits them in the order of their primary keys.
+/// Several rows may have the same secondary key; a scan visits them in the order of their primary keys. It keeps its
+/// table in memory.
 pub struct SecondaryIndex<S: Key, K: Key, R: Value, P: Protocol = Occ> {
     pub(crate) kept: Arc<SecondaryInner<S, K, R, P>>,
+    table: TableSlot<K, R, P>,
 }
 
 impl<S: Key, K: Key, R: Value, P: Protocol> Clone for SecondaryIndex<S, K, R, P> {
     fn clone(&self) -> Self {
-        Self { kept: self.kept.clone() }
+        Self { kept: self.kept.clone(), table: self.table.clone() }
     }
 }
 
@@ -68,14 +95,16 @@ impl<S: Key, K: Key, R: Value, P: Protocol> fmt::Debug for SecondaryIndex<S, K, 
 
 impl<S: Key, K: Key, R: Value, P: Protocol> SecondaryIndex<S, K, R, P> {
     pub(crate) fn new(
-        engine: hotrow_core::EngineId,
+        engine: EngineId,
         name: String,
         immutable: bool,
+        table: TableSlot<K, R, P>,
         key_of: Box<dyn Fn(&K, &R) -> S + Send + Sync>,
     ) -> Self {
         let index = Index::ordered();
-        let entries = EpochBox::new(Shared::new(engine, name, index, immutable, Vec::new(), None));
-        Self { kept: Arc::new(SecondaryInner { entries, key_of, part: OnceLock::new() }) }
+        let entries =
+            EpochBox::new(Shared::new(engine, name, index, immutable, Vec::new(), Vec::new(), None));
+        Self { kept: Arc::new(SecondaryInner { entries, key_of, part: OnceLock::new() }), table }
     }
 
     /// Keeps its number in the catalog.
@@ -124,32 +153,47 @@ impl<S: Key, K: Key, R: Value, P: Protocol> SecondaryIndex<S, K, R, P> {
         tx: &mut Transaction<'_, P>,
         range: impl KeyBounds<S>,
         direction: Direction,
-        table: &crate::Table<K, R, P>,
         mut visit: impl FnMut(&S, &K, &R) -> ControlFlow<()>,
     ) -> Result<(), Abort> {
-        let (mut low, mut high) = images::<S, K>(&range);
-        let mut found: Vec<(S, K)> = Vec::with_capacity(BATCH);
-        loop {
-            found.clear();
-            self.kept.entries.scan_images(tx, (low.clone(), high.clone()), direction, |entry, ()| {
-                found.push(entry.clone());
-                if found.len() < BATCH { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
-            })?;
-            for (secondary, key) in &found {
-                let flow = table.read(tx, key, |row| visit(secondary, key, row))?;
-                if flow.is_some_and(|flow| flow.is_break()) {
-                    return Ok(());
-                }
+        let table = table_of(tx, &self.table, &self.kept.entries.meta)?;
+        let (entries, range) = (&*self.kept.entries, images::<S, K>(&range));
+        scan_rows(tx, entries, range, direction, |entry, ()| (&entry.0, &entry.1), table, &mut visit)
+    }
+}
+
+/// Visits the rows of the entries in a range, a few entries at a time. `names` tells the secondary and the primary key of
+/// an entry.
+pub(crate) fn scan_rows<E: Key, V: Value, S: Key, K: Key, R: Value, P: Protocol>(
+    tx: &mut Transaction<'_, P>,
+    entries: &Shared<E, V, P>,
+    (mut low, mut high): ImageRange<'_, E>,
+    direction: Direction,
+    names: for<'e> fn(&'e E, &'e V) -> (&'e S, &'e K),
+    table: &Table<K, R, P>,
+    visit: &mut dyn FnMut(&S, &K, &R) -> ControlFlow<()>,
+) -> Result<(), Abort> {
+    let mut found: Vec<(E, V)> = Vec::with_capacity(BATCH);
+    loop {
+        found.clear();
+        entries.scan_images(tx, (low.clone(), high.clone()), direction, |entry, row| {
+            found.push((entry.clone(), row.clone()));
+            if found.len() < BATCH { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        })?;
+        for (entry, row) in &found {
+            let (secondary, key) = names(entry, row);
+            let flow = table.read(tx, key, |row| visit(secondary, key, row))?;
+            if flow.is_some_and(|flow| flow.is_break()) {
+                return Ok(());
             }
-            match (found.last(), direction) {
-                (Some(last), Direction::Ascending) if found.len() == BATCH => {
-                    low = Bound::Excluded(<(S, K) as Key>::Image::own(&last.image()))
-                }
-                (Some(last), Direction::Descending) if found.len() == BATCH => {
-                    high = Bound::Excluded(<(S, K) as Key>::Image::own(&last.image()));
-                }
-                _ => return Ok(()),
-            }
+        }
+        let Some((last, _)) = found.last() else { return Ok(()) };
+        if found.len() < BATCH {
+            return Ok(());
+        }
+        let behind = Bound::Excluded(E::Image::own(&last.image()));
+        match direction {
+            Direction::Ascending => low = behind,
+            Direction::Descending => high = behind,
         }
     }
 }
@@ -200,8 +244,14 @@ impl<S: Key, K: Key, R: Value, P: Protocol> MaintainedIndex<K, R, P> for Arc<Sec
         Ok(())
     }
 
-    fn bulk_insert(&self, key: &K, row: &R, pin: &Pin) {
-        self.entries.bulk_insert(self.entry(key, row), (), pin);
+    fn bulk_insert(&self, key: &K, row: &R, pin: &Pin) -> Result<(), DuplicateKey> {
+        // The entry exists already only if the key's order or hash is inconsistent.
+        let _ = self.entries.bulk_insert(self.entry(key, row), (), pin);
+        Ok(())
+    }
+
+    fn bulk_remove(&self, key: &K, row: &R, pin: &Pin) {
+        self.entries.bulk_remove(&self.entry(key, row), pin);
     }
 
     fn meta(&self) -> &ObjectMeta {

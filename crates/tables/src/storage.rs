@@ -21,6 +21,7 @@
 //! so that an aborted insert can also fail an observer.
 
 use crate::catalog::PartId;
+use crate::constraint::Constraint;
 use crate::groups::Groups;
 use crate::index::{Cursor, Direction, HashIndex, Insertion, Keyed, LeafPart, Lookup, OrderedIndex};
 use crate::key::{AsKey, Image, ImageRange, Key, put_name};
@@ -30,8 +31,8 @@ use crate::secondary::MaintainedIndex;
 use foldhash::fast::FixedState;
 use hotrow_core::history::WriteKind;
 use hotrow_core::{
-    Cell, EngineId, Item, Object, ObjectAccess, ObjectMeta, Observed, Pin, Protocol, SavedWrite, Saver,
-    StructureChange, StructureVersion, Value, contained,
+    Abort, Cell, EngineId, Item, Object, ObjectAccess, ObjectMeta, Observed, Pin, Protocol, SavedWrite,
+    Saver, StructureChange, StructureVersion, Value, contained,
 };
 use hotrow_sync::OnceLock;
 use std::hash::BuildHasher;
@@ -291,6 +292,10 @@ pub(crate) struct Shared<K: Key, R: Value, P: Protocol> {
     pub(crate) index: Index<K, R, P>,
     /// True if rows never change after loading. Every protocol then reads them in place, without tracking.
     pub(crate) immutable: bool,
+    /// The conditions that each row meets.
+    pub(crate) constraints: Vec<Constraint<K, R>>,
+    /// True if an operation that changes rows has more to do first: the table is immutable, or has constraints.
+    pub(crate) guards_changes: bool,
     pub(crate) secondaries: Vec<Box<dyn MaintainedIndex<K, R, P>>>,
     pub(crate) groups: Groups<P>,
     /// The group of a row, if the groups are queues.
@@ -306,6 +311,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         name: String,
         index: Index<K, R, P>,
         immutable: bool,
+        constraints: Vec<Constraint<K, R>>,
         secondaries: Vec<Box<dyn MaintainedIndex<K, R, P>>>,
         group_of: Option<GroupOf<K>>,
     ) -> Self {
@@ -316,6 +322,8 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
             meta: ObjectMeta::new(engine, name),
             index,
             immutable,
+            guards_changes: immutable || !constraints.is_empty(),
+            constraints,
             secondaries,
             groups,
             group_of,
@@ -402,6 +410,22 @@ unsafe impl<K: Key, R: Value, P: Protocol> Object<P> for Shared<K, R, P> {
             tag::INSERTED => Some(WriteKind::Insert),
             _ => None,
         }
+    }
+
+    unsafe fn check(&self, item: &Item<P>) -> Result<(), Abort> {
+        if self.constraints.is_empty() {
+            return Ok(());
+        }
+        // SAFETY: as in `install`.
+        let record = unsafe { Record::<K, R, P>::at(item.segment()) };
+        let row = match item.tag() {
+            // SAFETY: an update has a payload of this type.
+            tag::UPDATE => R::Cell::pending(unsafe { &*item.payload::<Pending<R>>() }),
+            // SAFETY: the attempt holds the lock of a record that it made, so nothing is installed.
+            tag::INSERTED => unsafe { record.row() },
+            _ => return Ok(()),
+        };
+        Ok(self.judge(record.key(), row)?)
     }
 
     #[inline]

@@ -1,14 +1,17 @@
 //! The table as users see it.
 
 use crate::catalog::{Part, PartId};
+use crate::constraint::Constraint;
 use crate::database::Database;
+use crate::errors::BulkInsertError;
 use crate::index::{Direction, Keyed};
 use crate::key::{AsKey, Key, KeyBounds};
 use crate::queue::GroupOf;
 use crate::record::Record;
 use crate::reference::TableRef;
-use crate::secondary::{MaintainedIndex, SecondaryIndex};
+use crate::secondary::{MaintainedIndex, SecondaryIndex, TableSlot};
 use crate::storage::{Index, KeyIndex, Shared};
+use crate::unique::UniqueIndex;
 use hotrow_core::{
     Abort, Columns, ContextAccess, Deferred, EpochBox, Error, Input, Misuse, ObjectAccess, Pin, Protocol,
     Transaction, Value, Walk, Worker,
@@ -20,8 +23,10 @@ use std::ops::{Bound, ControlFlow};
 
 /// A table: rows of type `R` under keys of type `K`.
 ///
-/// It is a handle: a clone refers to the same table. Missing rows and existing keys are ordinary results. An
-/// [`Abort`] means that the attempt cannot go on: pass it up with `?`.
+/// It is a handle: a clone refers to the same table. Every operation may fail with an [`Abort`]: pass it up with `?`.
+///
+/// An operation that finds no row where it needs one, or one where it would insert, rolls the transaction back:
+/// [`MissingRow`](crate::MissingRow), [`KeyExists`](crate::KeyExists). The forms with `_if_` in their names tell it instead.
 ///
 /// ```
 /// use hotrow_tables::Database;
@@ -29,11 +34,14 @@ use std::ops::{Bound, ControlFlow};
 /// let db = Database::open()?;
 /// let seats = db.table::<u32, u64>("seats").hash(100).create()?;
 /// let sold = db.transact(|tx| {
-///     let first = seats.insert(tx, 7, 1_001)?;
-///     let again = seats.insert(tx, 7, 1_002)?;
-///     Ok((first, again, seats.get(tx, &7)?, seats.get(tx, &8)?))
+///     seats.insert(tx, 7, 1_001)?;
+///     let again = seats.insert_if_absent(tx, 7, 1_002)?;
+///     Ok((again, seats.get(tx, &7)?, seats.get(tx, &8)?))
 /// })?;
-/// assert_eq!(sold, (true, false, Some(1_001), None));
+/// assert_eq!(sold, (false, Some(1_001), None));
+///
+/// let refused = db.transact(|tx| seats.insert(tx, 7, 1_002)).unwrap_err();
+/// assert_eq!(refused.to_string(), "rolled back: seats has a row with key 7 already");
 /// # Ok::<(), hotrow_core::Error>(())
 /// ```
 pub struct Table<K: Key, R: Value, P: Protocol = Occ> {
@@ -58,9 +66,12 @@ pub struct TableBuilder<K: Key, R: Value, P: Protocol = Occ> {
     name: String,
     capacity: Option<usize>,
     immutable: bool,
+    constraints: Vec<Constraint<K, R>>,
     secondaries: Vec<Box<dyn MaintainedIndex<K, R, P>>>,
     /// The secondary indexes as parts of the catalog, and where they keep their numbers there.
     indexes: Vec<(Part, Box<dyn FnOnce(PartId)>)>,
+    /// The place where the handles of the indexes find the table.
+    slot: TableSlot<K, R, P>,
     rank: u16,
     group_of: Option<GroupOf<K>>,
 }
@@ -78,8 +89,10 @@ impl<K: Key, R: Value, P: Protocol> TableBuilder<K, R, P> {
             name,
             capacity: None,
             immutable: false,
+            constraints: Vec::new(),
             secondaries: Vec::new(),
             indexes: Vec::new(),
+            slot: TableSlot::default(),
             rank: u16::MAX,
             group_of: None,
         }
@@ -105,6 +118,38 @@ impl<K: Key, R: Value, P: Protocol> TableBuilder<K, R, P> {
     #[must_use]
     pub fn immutable(mut self) -> Self {
         self.immutable = true;
+        self
+    }
+
+    /// Declares a constraint: a condition that each row meets whenever a transaction commits. A table may have several.
+    ///
+    /// Each row that a transaction has inserted or changed is judged when its body has ended, in its final state; it may
+    /// be wrong in between. If `holds` is false, the transaction rolls back with
+    /// [`ConstraintViolated`](crate::ConstraintViolated). `holds` must return the same result for the same key and row. If it
+    /// panics, the transaction ends with [`Error::Panicked`].
+    ///
+    /// ```
+    /// use hotrow_tables::{ConstraintViolated, Database};
+    ///
+    /// let db = Database::open()?;
+    /// let accounts = db.table::<u32, i64>("accounts")
+    ///     .check("the balance is not negative", |_, balance| *balance >= 0)
+    ///     .create()?;
+    /// accounts.bulk_insert(1, 10);
+    /// accounts.bulk_insert(2, 10);
+    /// let refused = db.transact(|tx| {
+    ///     accounts.update(tx, &1, |balance| *balance -= 11)?;
+    ///     accounts.update(tx, &2, |balance| *balance += 11)
+    /// });
+    /// let error = refused.unwrap_err();
+    /// assert!(error.downcast_ref::<ConstraintViolated>().is_some());
+    /// assert_eq!(error.to_string(), "rolled back: accounts[1] breaks the constraint: the balance is not negative");
+    /// assert_eq!(db.transact(|tx| accounts.get(tx, &2))?, Some(10));
+    /// # Ok::<(), hotrow_core::Error>(())
+    /// ```
+    #[must_use]
+    pub fn check(mut self, name: &str, holds: impl Fn(&K, &R) -> bool + Send + Sync + 'static) -> Self {
+        self.constraints.push(Constraint { name: name.into(), holds: Box::new(holds) });
         self
     }
 
@@ -154,6 +199,22 @@ impl<K: Key, R: Value, P: Protocol> TableBuilder<K, R, P> {
         self.index_by(name, false, Box::new(key_of))
     }
 
+    /// Adds an index by a key that `key_of` makes from key and row, and that no two rows may have: see [`UniqueIndex`]. It
+    /// must return the same result for the same key and row.
+    pub fn unique<S: Key>(
+        &mut self,
+        name: &str,
+        key_of: impl Fn(&K, &R) -> S + Send + Sync + 'static,
+    ) -> UniqueIndex<S, K, R, P> {
+        let name = format!("{}.{name}", self.name);
+        let slot = self.slot.clone();
+        let index = UniqueIndex::<S, K, R, P>::new(self.database.id(), name, slot, Box::new(key_of));
+        self.secondaries.push(Box::new(index.inner.clone()));
+        // No procedure refers to it.
+        self.indexes.push((Part::new(index.name(), index.clone()), Box::new(|_| ())));
+        index
+    }
+
     fn index_by<S: Key>(
         &mut self,
         name: &str,
@@ -161,7 +222,8 @@ impl<K: Key, R: Value, P: Protocol> TableBuilder<K, R, P> {
         key_of: Box<dyn Fn(&K, &R) -> S + Send + Sync>,
     ) -> SecondaryIndex<S, K, R, P> {
         let name = format!("{}.{name}", self.name);
-        let index = SecondaryIndex::<S, K, R, P>::new(self.database.id(), name, immutable, key_of);
+        let slot = self.slot.clone();
+        let index = SecondaryIndex::<S, K, R, P>::new(self.database.id(), name, immutable, slot, key_of);
         self.secondaries.push(Box::new(index.kept.clone()));
         let kept = index.clone();
         self.indexes.push((Part::new(index.name(), index.clone()), Box::new(move |id| kept.set_part(id))));
@@ -178,16 +240,18 @@ impl<K: Key, R: Value, P: Protocol> TableBuilder<K, R, P> {
             Some(expected) => Index::hash(expected),
             None => Index::ordered(),
         };
-        let engine = self.database.id();
-        let shared = Shared::new(engine, self.name, index, self.immutable, self.secondaries, self.group_of);
+        let Self { database, name, immutable, constraints, secondaries, group_of, .. } = self;
+        let shared = Shared::new(database.id(), name, index, immutable, constraints, secondaries, group_of);
         shared.meta.set_rank(self.rank);
         shared.groups.meta.set_rank(self.rank);
         let table = Table { shared: Arc::new(EpochBox::bulky(shared)) };
+        // The builder makes one table only, so the place is free. Nobody looks there if there is no index.
+        let _ = self.slot.set(table.clone());
         let (mut parts, mut keep): (Vec<_>, Vec<Box<dyn FnOnce(PartId)>>) = self.indexes.into_iter().unzip();
         parts.push(Part::new(table.name(), table.clone()));
         let kept = table.clone();
         keep.push(Box::new(move |id| kept.shared.part.set(id).expect("the table is new")));
-        for (keep, id) in keep.into_iter().zip(self.database.catalog().add(parts)?) {
+        for (keep, id) in keep.into_iter().zip(database.catalog().add(parts)?) {
             keep(id);
         }
         Ok(table)
@@ -322,13 +386,31 @@ impl<K: Key, R: Value, P: Protocol> Table<K, R, P> {
         self.shared.index.prefetch(keys, Record::<K, R, P>::bytes_up_to(columns), tx.pin());
     }
 
-    /// Changes a row. `None` if there is none with this key.
+    /// Changes a row, and returns what the change returns.
+    ///
+    /// # Errors
+    ///
+    /// As [`get`](Self::get); a rollback with [`MissingRow`](crate::MissingRow) if there is no row with this key.
+    #[inline]
+    pub fn update<O>(
+        &self,
+        tx: &mut Transaction<'_, P>,
+        key: &(impl AsKey<K> + ?Sized),
+        change: impl FnOnce(&mut R) -> O,
+    ) -> Result<O, Abort> {
+        match self.shared.update(tx, key, change)? {
+            Some(output) => Ok(output),
+            None => Err(self.shared.missing(key)),
+        }
+    }
+
+    /// As [`update`](Self::update), but a missing row is no error: `None` if there is none with this key.
     ///
     /// # Errors
     ///
     /// As [`get`](Self::get).
     #[inline]
-    pub fn update<O>(
+    pub fn update_if_present<O>(
         &self,
         tx: &mut Transaction<'_, P>,
         key: &(impl AsKey<K> + ?Sized),
@@ -337,17 +419,31 @@ impl<K: Key, R: Value, P: Protocol> Table<K, R, P> {
         self.shared.update(tx, key, change)
     }
 
-    /// Inserts a row. False, and nothing changed, if the key exists.
+    /// Inserts a row.
+    ///
+    /// # Errors
+    ///
+    /// As [`get`](Self::get); a rollback with [`KeyExists`](crate::KeyExists) if there is a row with this key.
+    #[inline]
+    pub fn insert(&self, tx: &mut Transaction<'_, P>, key: K, row: R) -> Result<(), Abort> {
+        match self.shared.insert_unless_found(tx, key, row)? {
+            None => Ok(()),
+            // SAFETY: found under the attempt's pinned epoch.
+            Some(existing) => Err(self.shared.exists(unsafe { existing.as_ref() }).into()),
+        }
+    }
+
+    /// As [`insert`](Self::insert), but an existing row is no error: false, and nothing changed, if the key exists.
     ///
     /// # Errors
     ///
     /// As [`get`](Self::get).
     #[inline]
-    pub fn insert(&self, tx: &mut Transaction<'_, P>, key: K, row: R) -> Result<bool, Abort> {
+    pub fn insert_if_absent(&self, tx: &mut Transaction<'_, P>, key: K, row: R) -> Result<bool, Abort> {
         self.shared.insert(tx, key, row)
     }
 
-    /// Replaces a row without reading it: a blind write. False, and nothing changed, if there is none with this key.
+    /// Replaces a row without reading it: a blind write.
     ///
     /// The transaction then depends on the existence of the row and not on its value. So two transactions that
     /// replace the same row need not abort each other, and a boxed row is not copied. (A table with secondary indexes
@@ -355,9 +451,25 @@ impl<K: Key, R: Value, P: Protocol> Table<K, R, P> {
     ///
     /// # Errors
     ///
-    /// As [`get`](Self::get).
+    /// As [`update`](Self::update).
     #[inline]
     pub fn replace(
+        &self,
+        tx: &mut Transaction<'_, P>,
+        key: &(impl AsKey<K> + ?Sized),
+        row: R,
+    ) -> Result<(), Abort> {
+        if self.shared.replace(tx, key, row)? { Ok(()) } else { Err(self.shared.missing(key)) }
+    }
+
+    /// As [`replace`](Self::replace), but a missing row is no error: false, and nothing changed, if there is none with
+    /// this key.
+    ///
+    /// # Errors
+    ///
+    /// As [`get`](Self::get).
+    #[inline]
+    pub fn replace_if_present(
         &self,
         tx: &mut Transaction<'_, P>,
         key: &(impl AsKey<K> + ?Sized),
@@ -439,11 +551,21 @@ impl<K: Key, R: Value, P: Protocol> Table<K, R, P> {
     }
 
     /// Inserts a row outside of any transaction, to fill the table before transactions use it. Several threads may call
-    /// it at once. False, and nothing changed, if the key exists.
+    /// it at once. False, and nothing changed, if the table [refuses](Self::try_bulk_insert) the row: its key exists, say.
     ///
     /// A row inserted so while transactions run appears at once, as if it had always existed. Do not do that to a table
     /// with secondary indexes, because a row and its entries do not appear together.
     pub fn bulk_insert(&self, key: K, row: R) -> bool {
+        self.try_bulk_insert(key, row).is_ok()
+    }
+
+    /// As [`bulk_insert`](Self::bulk_insert), with the reason for which the row is refused.
+    ///
+    /// # Errors
+    ///
+    /// [`BulkInsertError`], and nothing has changed: there is a row with this key, or with the same key of a unique index,
+    /// or the row breaks a constraint.
+    pub fn try_bulk_insert(&self, key: K, row: R) -> Result<(), BulkInsertError> {
         self.shared.bulk_insert(key, row, &Pin::new())
     }
 

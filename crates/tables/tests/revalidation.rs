@@ -114,8 +114,8 @@ impl<P: Protocol> Scene<P> {
         for number in 0..ROWS {
             step(&mut tx, number).unwrap();
             let commit = other.run(|tx| {
-                self.others.update(tx, &((number + 1) % ROWS), |row| *row += 1)?;
-                self.others.insert(tx, ROWS + number, 0)?;
+                self.others.update_if_present(tx, &((number + 1) % ROWS), |row| *row += 1)?;
+                self.others.insert_if_absent(tx, ROWS + number, 0)?;
                 self.others.delete(tx, &number)
             });
             assert_eq!(commit, Ok(true));
@@ -134,7 +134,7 @@ impl<P: Protocol> Scene<P> {
         let mut tx = worker.begin();
         assert_eq!(self.rows.get(&mut tx, &0), Ok(Some(0)));
         let commit = other.run(|tx| {
-            self.rows.update(tx, &0, |row| *row += 1)?;
+            self.rows.update_if_present(tx, &0, |row| *row += 1)?;
             self.rows.delete(tx, &1)
         });
         assert_eq!(commit, Ok(true));
@@ -158,7 +158,7 @@ macro_rules! for_each_opaque_protocol {
 fn insertions_check_nothing_again_when_others_commit_elsewhere() {
     for_each_opaque_protocol!(|name, P| {
         let scene = Scene::<P>::new(name);
-        let checks = scene.checks(|tx, number| scene.rows.insert(tx, ROWS + number, 1).map(drop));
+        let checks = scene.checks(|tx, number| scene.rows.insert_if_absent(tx, ROWS + number, 1).map(drop));
         assert_eq!(checks, 0, "{name}");
     });
 }
@@ -169,7 +169,7 @@ fn reads_and_updates_check_nothing_again_when_others_commit_elsewhere() {
         let scene = Scene::<P>::new(name);
         let checks = scene.checks(|tx, number| {
             scene.rows.get(tx, &number)?;
-            scene.rows.update(tx, &(ROWS - 1 - number), |row| *row += 1).map(drop)
+            scene.rows.update_if_present(tx, &(ROWS - 1 - number), |row| *row += 1).map(drop)
         });
         assert_eq!(checks, 0, "{name}");
     });
@@ -202,7 +202,11 @@ fn an_absence_that_a_later_commit_has_made_is_not_seen_beside_what_was_there_bef
         let one = scene();
         assert_eq!(one.after_a_deletion(|tx| one.rows.get(tx, &1)), None, "{name}: a lookup");
         let one = scene();
-        assert_eq!(one.after_a_deletion(|tx| one.rows.insert(tx, 1, 1)), None, "{name}: an insertion");
+        assert_eq!(
+            one.after_a_deletion(|tx| one.rows.insert_if_absent(tx, 1, 1)),
+            None,
+            "{name}: an insertion"
+        );
         let one = scene();
         assert_eq!(one.after_a_deletion(|tx| all(&one, tx)), None, "{name}: a scan");
         let one = scene();
@@ -226,8 +230,8 @@ fn an_early_state_is_not_seen_beside_a_row_that_was_written_later() {
             let mut tx = worker.begin();
             assert_eq!(scene.rows.get(&mut tx, &5), Ok(Some(round)));
             let commit = other.run(|tx| {
-                scene.rows.update(tx, &5, |row| *row += 1)?;
-                scene.rows.update(tx, &6, |row| *row += 1)
+                scene.rows.update_if_present(tx, &5, |row| *row += 1)?;
+                scene.rows.update_if_present(tx, &6, |row| *row += 1)
             });
             assert_eq!(commit, Ok(Some(())));
             assert!(scene.rows.get(&mut tx, &6).is_err(), "{name}, round {round}");

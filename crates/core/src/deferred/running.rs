@@ -359,8 +359,10 @@ impl<P: Protocol> ObjectAccess<'_, P> {
         worker::set_rollback(noted);
         match result {
             // An error that has not stopped the attempt is a rollback, or left over from another one.
-            Ok(Err(_)) if !(self.is_stopped() || self.attempt.graph.has_blocked) => {
-                Err(self.roll_back_later())
+            Ok(Err(error)) if !(self.is_stopped() || self.attempt.graph.has_blocked) => {
+                let reason = if error.is_rollback() { error } else { Abort::rollback() };
+                worker::set_rollback(noted);
+                Err(self.roll_back_later(reason))
             }
             Ok(result) => result,
             Err(panic) => Err(self.panicked(panic_message(panic))),

@@ -81,7 +81,7 @@ impl<P: Protocol> StolenWork<P> {
             Ok(Err(abort)) => match stop {
                 Some(Stop::Lost(loss)) => StolenEnd::Lost(loss.reason),
                 Some(stop) => StolenEnd::Stopped(stop),
-                None if abort.is_rollback() => StolenEnd::Stopped(Stop::RolledBack),
+                None if abort.is_rollback() => StolenEnd::Stopped(Stop::RolledBack(abort)),
                 None => StolenEnd::Lost(Reason::Undeclared),
             },
             Err(panic) => StolenEnd::Stopped(Stop::Panicked(panic_message(panic))),
@@ -96,7 +96,10 @@ impl<P: Protocol> StolenWork<P> {
         let is_simple = matches!(self.end, StolenEnd::Done)
             && attempt.items.len() == 1
             && attempt.observations() == 0
-            && !(attempt.wants_cleanup || attempt.items.has_predicates() || attempt.is_recorded());
+            && !(attempt.wants_cleanup
+                || attempt.wants_check
+                || attempt.items.has_predicates()
+                || attempt.is_recorded());
         is_simple.then(|| {
             let item = attempt.items.get(ItemId::FIRST).detached();
             attempt.forget_items();
@@ -193,6 +196,7 @@ impl<P: Protocol> Attempt<P> {
             self.items.mark_write(mine);
         }
         self.wants_cleanup |= stolen.wants_cleanup;
+        self.wants_check |= stolen.wants_check;
         if let (Some(log), Some(theirs)) = (&mut self.log, &mut stolen.log) {
             log.absorb(theirs);
         }

@@ -12,8 +12,8 @@
 //! A compare-and-swap decides. In `ASKED` the thread uses what the caller has lent, and the caller does nothing but wait. So
 //! the caller's borrows last. All else is under mutexes that nobody waits for.
 
-use super::open::OpenSession;
-use crate::abort::{CancelCause, Cancelled, Error};
+use super::open::{Ending, OpenSession};
+use crate::abort::{Abort, CancelCause, Cancelled, Error};
 use crate::protocol::Protocol;
 use crate::retained::{Holder, told_cause};
 use hotrow_sync::atomic::{AtomicBool, AtomicU32, Ordering, unfollowed::AtomicU64};
@@ -48,6 +48,8 @@ pub(super) struct Link<P: Protocol> {
     ending: Mutex<Option<Result<(), Error<()>>>>,
     /// The panic that has ended it, until it is passed on.
     panic: Mutex<Option<Box<dyn Any + Send>>>,
+    /// The reason of a rollback at the commit, until it is passed on.
+    reason: Mutex<Option<Abort>>,
     /// The event at which the caller waits.
     answered: Event,
     pub(super) switch: Arc<Switch>,
@@ -117,6 +119,7 @@ impl<P: Protocol> Link<P> {
             request: Mutex::new(None),
             ending: Mutex::new(None),
             panic: Mutex::new(None),
+            reason: Mutex::new(None),
             answered: Event::new(),
             switch: Arc::new(Switch::default()),
         }
@@ -155,10 +158,10 @@ impl<P: Protocol> Link<P> {
 
     /// As [`ask_for`](Self::ask_for), for any request.
     pub(super) fn ask(&self, request: Request<P>) -> Result<(), Error<()>> {
-        if self.hand_over(request) {
-            if let Some(panic) = lock(&self.panic).take() {
-                resume_unwind(panic);
-            }
+        if self.hand_over(request)
+            && let Some(panic) = lock(&self.panic).take()
+        {
+            resume_unwind(panic);
         }
         self.outcome()
     }
@@ -204,6 +207,12 @@ impl<P: Protocol> Link<P> {
         lock(&self.ending).clone().unwrap_or(Ok(()))
     }
 
+    /// Gives an error that no body has made the type of the body's errors. The reason of a rollback at the commit is passed
+    /// on once.
+    pub(super) fn of_any_type<E: From<Abort>>(&self, error: Error<()>) -> Error<E> {
+        error.map_rollback(|()| lock(&self.reason).take().unwrap_or_else(Abort::rollback).into())
+    }
+
     /// Answers the caller and goes on, for the thread.
     pub(super) fn answer(&self) {
         self.phase.store(READY, Ordering::Release);
@@ -237,9 +246,11 @@ impl<P: Protocol> Link<P> {
     }
 
     /// Ends the session, for the thread. Nothing is held any more.
-    pub(super) fn end(&self, ending: Result<(), Error<()>>, panic: Option<Box<dyn Any + Send>>) {
-        *lock(&self.ending) = Some(ending);
+    pub(super) fn end(&self, ending: Ending) {
+        let Ending { result, panic, reason } = ending;
+        *lock(&self.ending) = Some(result);
         *lock(&self.panic) = panic;
+        *lock(&self.reason) = reason;
         self.phase.store(ENDED, Ordering::Release);
         self.answered.notify_all();
     }

@@ -120,7 +120,7 @@ impl<P: Protocol> Engine<P> {
         started.map_err(|error| Misuse::NoThread { reason: error.to_string() })?;
         match link.wait_until_open() {
             Ok(()) => Ok(Session { link, is_over: false }),
-            Err(error) => Err(of_any_type(error)),
+            Err(error) => Err(link.of_any_type(error)),
         }
     }
 }
@@ -239,7 +239,7 @@ impl<P: Protocol> Session<P> {
             return Err(Misuse::Nested.into());
         }
         self.is_over = true;
-        self.link.ask(Request::Commit).map(drop).map_err(of_any_type)
+        self.link.ask(Request::Commit).map_err(|error| self.link.of_any_type(error))
     }
 
     /// Rolls back, and returns when nothing is held any more. Dropping the session does the same.
@@ -268,14 +268,8 @@ impl<P: Protocol> Session<P> {
         if in_transaction() {
             return Err(Misuse::Nested.into());
         }
-        self.link.ask_for(work).map_err(of_any_type)
+        self.link.ask_for(work).map_err(|error| self.link.of_any_type(error))
     }
-}
-
-/// Gives an error that no body has made the type of the body's errors.
-fn of_any_type<E: From<Abort>>(error: Error<()>) -> Error<E> {
-    // A deferred operation asked for the rollback.
-    error.map_rollback(|()| Abort::rollback().into())
 }
 
 impl<P: Protocol> Drop for Session<P> {

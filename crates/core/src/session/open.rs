@@ -1,7 +1,7 @@
 //! The thread's side of a session: the open transaction.
 
 use super::link::{Answer, Link, Next, Request};
-use crate::abort::{CancelCause, Error};
+use crate::abort::{Abort, CancelCause, Error};
 use crate::profile::Profile;
 use crate::protocol::Protocol;
 use crate::transaction::{AttemptOutcome, ObjectAccess, Transaction};
@@ -81,30 +81,46 @@ impl<P: Protocol> OpenSession<'_, P> {
     }
 }
 
-/// The end of a session, and the panic that has ended it, if one has.
-struct Ending {
-    result: Result<(), Error<()>>,
-    panic: Option<Box<dyn Any + Send>>,
+/// The end of a session, and the panic or the reason of a rollback at the commit, if one has ended it.
+pub(super) struct Ending {
+    pub(super) result: Result<(), Error<()>>,
+    pub(super) panic: Option<Box<dyn Any + Send>>,
+    pub(super) reason: Option<Abort>,
 }
 
 impl Ending {
     fn with(result: Result<(), Error<()>>) -> Self {
-        Self { result, panic: None }
+        Self { result, panic: None, reason: None }
+    }
+
+    /// The end of an attempt.
+    fn of(outcome: AttemptOutcome, is_late: bool) -> Self {
+        let error = match outcome {
+            AttemptOutcome::Done => return Self::with(Ok(())),
+            AttemptOutcome::Lost(lost) if is_late => Error::Timeout(lost.into_conflict(1)),
+            AttemptOutcome::Lost(lost) => Error::Conflict(lost.into_conflict(1)),
+            AttemptOutcome::Misused(misuse) => Error::Misuse(misuse),
+            AttemptOutcome::RolledBack(reason) => {
+                return Self { result: Err(Error::Rollback(())), panic: None, reason: Some(reason) };
+            }
+            AttemptOutcome::Panicked(message) => Error::Panicked { message },
+            AttemptOutcome::Told(told) => told.into(),
+        };
+        Self::with(Err(error))
     }
 
     fn by_panic(panic: Box<dyn Any + Send>) -> Self {
         let message = message_of(&*panic);
-        Self { result: Err(Error::Panicked { message }), panic: Some(panic) }
+        Self { result: Err(Error::Panicked { message }), panic: Some(panic), reason: None }
     }
 }
 
 /// Serves a session from its begin to its end, on its thread.
 pub(super) fn serve<P: Protocol>(link: &Link<P>, mut worker: Worker<P>, profile: Profile) {
     let ending = catch_unwind(AssertUnwindSafe(|| serve_until_end(link, &mut worker, profile)));
-    let Ending { result, panic } = ending.unwrap_or_else(Ending::by_panic);
     // Before the caller goes on: its number is free again then.
     contained(|| drop(worker));
-    link.end(result, panic);
+    link.end(ending.unwrap_or_else(Ending::by_panic));
 }
 
 fn serve_until_end<P: Protocol>(link: &Link<P>, worker: &mut Worker<P>, profile: Profile) -> Ending {
@@ -121,7 +137,7 @@ fn serve_until_end<P: Protocol>(link: &Link<P>, worker: &mut Worker<P>, profile:
             Next::Serve(Request::Work(work)) => work,
             Next::Serve(Request::Commit) => {
                 return match catch_unwind(AssertUnwindSafe(|| session.commit())) {
-                    Ok(outcome) => Ending::with(ended(outcome, false)),
+                    Ok(outcome) => Ending::of(outcome, false),
                     Err(panic) => Ending::by_panic(panic),
                 };
             }
@@ -151,23 +167,10 @@ fn serve_until_end<P: Protocol>(link: &Link<P>, worker: &mut Worker<P>, profile:
             // The statement may have panicked over what it should not have seen.
             (Err(panic), outcome @ AttemptOutcome::Lost(_)) => {
                 drop_payload(panic);
-                Ending::with(ended(outcome, is_late))
+                Ending::of(outcome, is_late)
             }
             (Err(panic), _) => Ending::by_panic(panic),
-            (Ok(()), outcome) => Ending::with(ended(outcome, is_late)),
+            (Ok(()), outcome) => Ending::of(outcome, is_late),
         };
-    }
-}
-
-/// The end of an attempt as its session reports it.
-fn ended(outcome: AttemptOutcome, is_late: bool) -> Result<(), Error<()>> {
-    match outcome {
-        AttemptOutcome::Done => Ok(()),
-        AttemptOutcome::Lost(lost) if is_late => Err(Error::Timeout(lost.into_conflict(1))),
-        AttemptOutcome::Lost(lost) => Err(Error::Conflict(lost.into_conflict(1))),
-        AttemptOutcome::Misused(misuse) => Err(Error::Misuse(misuse)),
-        AttemptOutcome::RolledBack => Err(Error::Rollback(())),
-        AttemptOutcome::Panicked(message) => Err(Error::Panicked { message }),
-        AttemptOutcome::Told(told) => Err(told.into()),
     }
 }

@@ -45,6 +45,9 @@ impl<P: Protocol> ObjectAccess<'_, P> {
             }
             // A failure stops the attempt.
             let _ = self.run_graph();
+            if self.attempt.wants_check {
+                self.check_writes();
+            }
         }
         if self.stop.is_none() && self.prepare() {
             if let Some(commits) = self.attempt.commits.as_deref() {
@@ -66,6 +69,22 @@ impl<P: Protocol> ObjectAccess<'_, P> {
             return true;
         }
         false
+    }
+
+    /// Lets objects check all pending writes, which are final. A violation or a panic stops the attempt.
+    #[cold]
+    #[inline(never)]
+    fn check_writes(&mut self) {
+        if self.stop.is_some() {
+            return;
+        }
+        let _ = self.catching(|tx| {
+            let items = &tx.attempt.items;
+            items.writes().iter().map(|id| items.get(*id)).try_for_each(|item| {
+                // SAFETY: the item has a pending write of its object.
+                unsafe { item.object().check(item) }
+            })
+        });
     }
 
     /// [Gives up](Self::give_up), and passes a panic on when all is done.
@@ -117,7 +136,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
             None => AttemptOutcome::Done,
             Some(Stop::Lost(loss)) => AttemptOutcome::Lost(loss),
             Some(Stop::Misuse(misuse)) => AttemptOutcome::Misused(misuse),
-            Some(Stop::RolledBack) => AttemptOutcome::RolledBack,
+            Some(Stop::RolledBack(reason)) => AttemptOutcome::RolledBack(reason),
             Some(Stop::Panicked(message)) => AttemptOutcome::Panicked(message),
             Some(Stop::Told(limit)) => AttemptOutcome::Told(limit),
         }

@@ -59,6 +59,12 @@ impl<P: Protocol> ObjectAccess<'_, P> {
         self.attempt.wants_cleanup = true;
     }
 
+    /// Requests a call of [`Object::check`] for each pending write before the commit.
+    #[inline]
+    pub fn want_check(&mut self) {
+        self.attempt.wants_check = true;
+    }
+
     /// Notes that the next holder of a segment's lock relies on finding this attempt's insertions.
     #[inline]
     pub fn release_after_inserts(&mut self, id: ItemId) {

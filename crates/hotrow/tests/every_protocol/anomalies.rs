@@ -26,7 +26,7 @@ fn a_value_read_twice_is_the_same_or_the_second_read_aborts() {
                     overtake(&engine, |tx| {
                         number.set(tx, 1)?;
                         table.delete(tx, &1)?;
-                        table.insert(tx, 2, 2).map(drop)
+                        table.insert_if_absent(tx, 2, 2).map(drop)
                     });
                 }
                 // Each by itself, since the first abort would hide the others.
@@ -60,7 +60,7 @@ fn an_absence_that_was_read_still_holds_at_commit() {
                 type Look<P> = fn(&Table<u64, u64, P>, &mut Tx<'_, P>, u64) -> Result<bool, Abort>;
                 let looks: [Look<P>; 4] = [
                     |table, tx, key| Ok(table.get(tx, &key)?.is_some()),
-                    |table, tx, key| Ok(table.update(tx, &key, |_| ())?.is_some()),
+                    |table, tx, key| Ok(table.update_if_present(tx, &key, |_| ())?.is_some()),
                     |table, tx, key| table.delete(tx, &key),
                     // Its own insertion nearby must not hide the other's.
                     |table, tx, key| {
@@ -79,7 +79,7 @@ fn an_absence_that_was_read_still_holds_at_commit() {
                         },
                         |tx| {
                             // The other one says that it was first, unless it reads the note.
-                            table.insert(tx, key, 1).map(drop)
+                            table.insert_if_absent(tx, key, 1).map(drop)
                         },
                     );
                     assert!(taken.is_none_or(|attempts| attempts == 2), "a phantom at {key} of {rows}");
@@ -128,7 +128,7 @@ fn a_range_that_was_scanned_is_the_same_at_commit() {
                                 if existed {
                                     table.delete(tx, &key).map(drop)
                                 } else {
-                                    table.insert(tx, key, 0).map(drop)
+                                    table.insert_if_absent(tx, key, 0).map(drop)
                                 }
                             },
                         );
@@ -201,7 +201,7 @@ fn an_insertion_that_succeeds_is_a_look_at_what_was_not_there() {
                             number.set(tx, 1)
                         });
                     }
-                    let inserted = table.insert(tx, 1, 1)?;
+                    let inserted = table.insert_if_absent(tx, 1, 1)?;
                     assert!(!engine.is_opaque() || inserted == (seen == 1), "an attempt that saw two states");
                     Ok((seen, inserted))
                 })
@@ -222,11 +222,15 @@ fn a_scan_that_stops_early_depends_on_nothing_far_beyond() {
             let found = table.collect(tx, 100.., Direction::Ascending, 3)?;
             note.set(tx, found.len() as u64)
         };
-        assert_eq!(attempts(&engine, first, |tx| table.insert(tx, 3_001, 0).map(drop)), Some(1));
-        assert_eq!(attempts(&engine, first, |tx| table.update(tx, &106, |row| *row += 1).map(drop)), Some(1));
-        let within = attempts(&engine, first, |tx| table.insert(tx, 101, 0).map(drop));
+        assert_eq!(attempts(&engine, first, |tx| table.insert_if_absent(tx, 3_001, 0).map(drop)), Some(1));
+        assert_eq!(
+            attempts(&engine, first, |tx| table.update_if_present(tx, &106, |row| *row += 1).map(drop)),
+            Some(1)
+        );
+        let within = attempts(&engine, first, |tx| table.insert_if_absent(tx, 101, 0).map(drop));
         assert!(within.is_none_or(|attempts| attempts == 2));
-        let read = attempts(&engine, first, |tx| table.update(tx, &102, |row| *row += 1).map(drop));
+        let read =
+            attempts(&engine, first, |tx| table.update_if_present(tx, &102, |row| *row += 1).map(drop));
         assert!(read.is_none_or(|attempts| attempts == 2));
     });
 }
@@ -250,12 +254,12 @@ fn a_range_of_a_secondary_index_is_the_same_at_commit() {
         };
         type Change<P> = fn(&Table<u64, u64, P>, &mut Tx<'_, P>) -> Result<(), Abort>;
         let changes: [(Change<P>, u64); 5] = [
-            (|table, tx| table.insert(tx, 100, 25).map(drop), 2),
-            (|table, tx| table.update(tx, &100, |row| *row = 99).map(drop), 2),
-            (|table, tx| table.update(tx, &3, |row| *row = 20).map(drop), 2),
+            (|table, tx| table.insert_if_absent(tx, 100, 25).map(drop), 2),
+            (|table, tx| table.update_if_present(tx, &100, |row| *row = 99).map(drop), 2),
+            (|table, tx| table.update_if_present(tx, &3, |row| *row = 20).map(drop), 2),
             (|table, tx| table.delete(tx, &22).map(drop), 2),
             // The entry stays the same.
-            (|table, tx| table.update(tx, &23, |row| *row = 24).map(drop), 1),
+            (|table, tx| table.update_if_present(tx, &23, |row| *row = 24).map(drop), 1),
         ];
         for (change, expected) in changes {
             let taken = attempts(&engine, body, |tx| change(&table, tx));
@@ -286,7 +290,7 @@ fn the_first_row_by_a_secondary_index_does_not_depend_on_the_last() {
         for direction in [Direction::Ascending, Direction::Descending] {
             let first = |tx: &mut Tx<'_, P>| {
                 let mut found = 0;
-                by_row.scan(tx, 10..=1_900, direction, &table, |row, _, _| {
+                by_row.scan(tx, 10..=1_900, direction, |row, _, _| {
                     found = *row;
                     ControlFlow::Break(())
                 })?;
@@ -295,7 +299,8 @@ fn the_first_row_by_a_secondary_index_does_not_depend_on_the_last() {
             // A row before the first one found, and one at the other end.
             let (before, far) =
                 if direction == Direction::Ascending { ((3, 10), 1_899) } else { ((2_000, 1_900), 11) };
-            let unmoved = attempts(&engine, first, |tx| table.insert(tx, 5_000 + far, far).map(drop));
+            let unmoved =
+                attempts(&engine, first, |tx| table.insert_if_absent(tx, 5_000 + far, far).map(drop));
             assert_eq!(unmoved, Some(1), "{direction:?}");
             engine.run(|tx| table.delete(tx, &(5_000 + far))).unwrap();
             let moved = attempts(&engine, first, |tx| table.upsert(tx, before.0, before.1).map(drop));
@@ -321,9 +326,9 @@ fn a_row_deleted_and_inserted_again_by_others_is_not_the_row_that_was_read() {
                     if tx.attempt_number() == 0 {
                         // Two transactions, so that the record is another one.
                         overtaken = overtake(&engine, |tx| table.delete(tx, &1).map(drop))
-                            && overtake(&engine, |tx| table.insert(tx, 1, 1).map(drop));
+                            && overtake(&engine, |tx| table.insert_if_absent(tx, 1, 1).map(drop));
                     }
-                    table.update(tx, &1, |row| *row += seen.unwrap_or(50))?;
+                    table.update_if_present(tx, &1, |row| *row += seen.unwrap_or(50))?;
                     Ok(tx.attempt_number())
                 })
             });

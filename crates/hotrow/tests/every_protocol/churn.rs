@@ -17,7 +17,7 @@ fn each_key_is_inserted_by_exactly_one_of_many_threads() {
         for table in tables {
             let won = on_threads(&engine, 8, |number, worker| {
                 (0..400u64)
-                    .filter(|key| worker.run(|tx| table.insert(tx, *key, number)).unwrap())
+                    .filter(|key| worker.run(|tx| table.insert_if_absent(tx, *key, number)).unwrap())
                     .map(|key| (key, number))
                     .collect::<Vec<_>>()
             });
@@ -49,16 +49,16 @@ impl<P: Protocol> Twins<P> {
             assert_eq!(old, other);
         }
         let changed = match kind {
-            0 => self.first.insert(tx, key, row)? && self.second.insert(tx, key, row)?,
+            0 => self.first.insert_if_absent(tx, key, row)? && self.second.insert_if_absent(tx, key, row)?,
             1 => self.second.delete(tx, &key)? && self.first.delete(tx, &key)?,
             2 => {
-                let first = self.first.update(tx, &key, |old| *old = row)?;
-                self.second.update(tx, &key, |old| *old = row)?.is_some() && first.is_some()
+                let first = self.first.update_if_present(tx, &key, |old| *old = row)?;
+                self.second.update_if_present(tx, &key, |old| *old = row)?.is_some() && first.is_some()
             }
             3 => {
                 // There and back again.
                 let first = self.first.delete(tx, &key)?;
-                self.first.insert(tx, key, row)?;
+                self.first.insert_if_absent(tx, key, row)?;
                 self.second.upsert(tx, key, row)?;
                 if first && row.is_multiple_of(2) {
                     self.first.delete(tx, &key)?;
@@ -193,9 +193,9 @@ fn tear<P: Protocol>(threads: u64, rounds: u64) {
                     .run(|tx| {
                         match kind {
                             0 => array.update(tx, row as usize, |words| *words = [value; 32])?,
-                            1 => _ = hash.update(tx, &row, |words| words.fill(value))?,
+                            1 => _ = hash.update_if_present(tx, &row, |words| words.fill(value))?,
                             2 => _ = narrow.upsert(tx, row, [value; 32])?,
-                            _ => _ = wide.update(tx, &row, |row| row.words.fill(value))?,
+                            _ => _ = wide.update_if_present(tx, &row, |row| row.words.fill(value))?,
                         }
                         Ok(())
                     })

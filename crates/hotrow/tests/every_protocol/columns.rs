@@ -72,9 +72,9 @@ fn each_column_is_that_of_the_row_as_the_transaction_sees_it() {
                     let look = |tx: &mut _, key| table.read_columns(tx, &key, (quantity, rest));
                     assert_eq!(look(tx, 0)?, None, "there is no such row");
                     assert_eq!(look(tx, 1)?, Some(expected(1)));
-                    table.update(tx, &1, |row| *row = Stock::new(2))?;
+                    table.update_if_present(tx, &1, |row| *row = Stock::new(2))?;
                     assert_eq!(look(tx, 1)?, Some(expected(2)), "an own change");
-                    table.insert(tx, 2, Stock::new(3))?;
+                    table.insert_if_absent(tx, 2, Stock::new(3))?;
                     assert_eq!(look(tx, 2)?, Some(expected(3)), "an own insertion");
                     table.delete(tx, &1)?;
                     assert_eq!(look(tx, 1)?, None, "an own deletion");
@@ -115,12 +115,14 @@ fn a_column_that_was_read_is_a_read_of_its_row() {
             engine.run(|tx| {
                 let seen = table.read_columns(tx, &1, quantity)?.expect("the row exists");
                 if tx.attempt_number() == 0
-                    && overtake(&engine, |tx| table.update(tx, &1, |row| row.quantity += 1).map(drop))
+                    && overtake(&engine, |tx| {
+                        table.update_if_present(tx, &1, |row| row.quantity += 1).map(drop)
+                    })
                 {
                     others += 1;
                 }
                 // Not by `update`, which reads the row again.
-                table.replace(tx, &1, Stock { quantity: seen + 1, ..Stock::new(0) })
+                table.replace_if_present(tx, &1, Stock { quantity: seen + 1, ..Stock::new(0) })
             })
         });
         assert_eq!(taken, Ok(true));

@@ -97,7 +97,7 @@ fn nothing_is_installed_before_the_steps_have_run() {
             let words = support::panic_of(|| {
                 engine.run(|tx| {
                     number.set(tx, 2)?;
-                    rows.insert(tx, 0, 0)?;
+                    rows.insert_if_absent(tx, 0, 0)?;
                     rows.delete(tx, &1)
                 })
             });

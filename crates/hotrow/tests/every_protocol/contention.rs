@@ -60,7 +60,7 @@ fn long_among_short_once<P: Protocol>(long: u64, short: u64, transactions: u64) 
                 let added = worker.run(|tx| {
                     for row in 0..ROWS {
                         rows.update(tx, row, |row| *row += 1)?;
-                        table.update(tx, &(row as u64), |row| *row += 1)?;
+                        table.update_if_present(tx, &(row as u64), |row| *row += 1)?;
                         pause(row);
                     }
                     Ok(())
@@ -77,7 +77,7 @@ fn long_among_short_once<P: Protocol>(long: u64, short: u64, transactions: u64) 
                 worker
                     .run(|tx| {
                         rows.update(tx, one as usize, |row| *row += 1)?;
-                        table.update(tx, &other, |row| *row += 1).map(drop)
+                        table.update_if_present(tx, &other, |row| *row += 1).map(drop)
                     })
                     .unwrap();
                 if std::mem::take(&mut first) {
@@ -151,8 +151,8 @@ fn long_reader_among_writers<P: Protocol>() -> bool {
                 let (one, other) = (random.below(500), random.below(500));
                 worker
                     .run(|tx| {
-                        table.update(tx, &one, |row| *row += 1)?;
-                        table.update(tx, &other, |row| *row += 1).map(drop)
+                        table.update_if_present(tx, &one, |row| *row += 1)?;
+                        table.update_if_present(tx, &other, |row| *row += 1).map(drop)
                     })
                     .unwrap();
                 if std::mem::take(&mut first) {
@@ -172,7 +172,7 @@ fn eight_threads_that_want_the_same_row_all_get_it() {
         table.bulk_insert(1, 0);
         on_threads(&engine, 8, |_, worker| {
             for _ in 0..2_000 {
-                worker.run(|tx| table.update(tx, &1, |row| *row += 1)).unwrap();
+                worker.run(|tx| table.update_if_present(tx, &1, |row| *row += 1)).unwrap();
             }
         });
         assert_eq!(engine.run(|tx| table.get(tx, &1)), Ok(Some(16_000)));

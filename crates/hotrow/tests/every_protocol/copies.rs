@@ -62,7 +62,7 @@ fn reading_large_rows_copies_nothing_and_changing_one_copies_it_once() {
             assert_eq!(copied(), 0);
         }
         for table in &tables {
-            engine.run(|tx| table.update(tx, &3, |row| row.bytes[0] += 1)).unwrap();
+            engine.run(|tx| table.update_if_present(tx, &3, |row| row.bytes[0] += 1)).unwrap();
             assert_eq!(copied(), 1);
         }
     });
@@ -83,7 +83,7 @@ fn reading_large_rows_beside_a_writer_copies_nothing() {
                         changes.fetch_add(1, Ordering::Relaxed);
                         row.bytes.fill(round as u8);
                     };
-                    worker.run(|tx| table.update(tx, &(round % 4), change).map(drop)).unwrap();
+                    worker.run(|tx| table.update_if_present(tx, &(round % 4), change).map(drop)).unwrap();
                 } else {
                     let whole = |row: &Large| row.bytes.iter().all(|byte| *byte == row.bytes[0]);
                     let whole = worker.run(|tx| {

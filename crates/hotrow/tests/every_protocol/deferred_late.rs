@@ -124,7 +124,7 @@ fn late_operations_keep_their_place_among_others_on_the_same_row() {
             // A pending write of the body's.
             (
                 &|tx| {
-                    middle.update(tx, &1, |row| *row += 1)?;
+                    middle.update_if_present(tx, &1, |row| *row += 1)?;
                     Chain::follow(tx, Some(0), &[low, middle])?;
                     times(tx, 1).map(|_| ())
                 },
@@ -134,7 +134,7 @@ fn late_operations_keep_their_place_among_others_on_the_same_row() {
             (
                 &|tx| {
                     middle.delete(tx, &1)?;
-                    middle.insert(tx, 1, 5)?;
+                    middle.insert_if_absent(tx, 1, 5)?;
                     Chain::follow(tx, Some(0), &[low, middle])?;
                     times(tx, 1).map(|_| ())
                 },

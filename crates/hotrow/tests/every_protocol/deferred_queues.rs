@@ -64,14 +64,14 @@ impl<P: Protocol> Jobs<P> {
 
     /// The same at once.
     fn put_now(&self, tx: &mut Transaction<'_, P>, group: u64) -> Result<(), Abort> {
-        let number = self.next.update(tx, &group, |next| {
+        let number = self.next.update_if_present(tx, &group, |next| {
             *next += 1;
             *next - 1
         })?;
         let number = number.expect("groups stay");
         // Results are checked at the end: an attempt that is lost may see two states.
-        self.queue.insert(tx, (group, number), number)?;
-        self.done.insert(tx, (group, number), 0)?;
+        self.queue.insert_if_absent(tx, (group, number), number)?;
+        self.done.insert_if_absent(tx, (group, number), 0)?;
         Ok(())
     }
 
@@ -107,8 +107,8 @@ impl<P: Protocol> Jobs<P> {
             self.queue.take_first(tx, Self::range(group))?
         };
         if let Some((_, number)) = taken {
-            self.done.update(tx, &(group, number), |times| *times += 1)?;
-            self.worth.update(tx, &(number % 4), |sum| *sum += number)?;
+            self.done.update_if_present(tx, &(group, number), |times| *times += 1)?;
+            self.worth.update_if_present(tx, &(number % 4), |sum| *sum += number)?;
         }
         Ok(taken)
     }
@@ -252,7 +252,7 @@ fn a_row_that_is_forced_to_be_taken_stays_the_first_until_the_commit() {
                     tx.force(taken)
                 });
                 let inserted = t2.step(|tx| {
-                    queue.insert(tx, (0, 3), 3)?;
+                    queue.insert_if_absent(tx, (0, 3), 3)?;
                     seen.set(tx, 1)
                 });
                 let second = inserted.is_some() && t2.commit();
@@ -436,7 +436,7 @@ fn an_insertion_knows_of_later_rows_however_they_came_in() {
         // The second group has the same tail as the first.
         for group in [1, 1 + 1_024] {
             assert!(!is_out_of_order(group, 1) && !is_out_of_order(group, 2));
-            assert_eq!(engine.run(|tx| queue.insert(tx, (group, 100), 1)), Ok(true));
+            assert_eq!(engine.run(|tx| queue.insert_if_absent(tx, (group, 100), 1)), Ok(true));
             assert_eq!(is_out_of_order(group, 50), P::DEFERS, "behind one that was not deferred");
             assert!(!is_out_of_order(group, 101));
             assert!(queue.bulk_insert((group, 200), 1));

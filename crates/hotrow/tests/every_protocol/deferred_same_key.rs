@@ -139,7 +139,7 @@ fn operations_on_an_own_row_keep_their_order_in_a_stage() {
     for_each_deferring_protocol!(1, |P| {
         Stock::<P>::each(|stock| {
             let seen = stock.engine.run_deferred(|tx| {
-                stock.rows.insert(tx, 1, 5)?;
+                stock.rows.insert_if_absent(tx, 1, 5)?;
                 let key = stock.low.defer_read(tx, &1, |row| *row)?;
                 let change = |seen: &mut u64, row: &mut u64, ()| {
                     *row = *row * 2 + 1;

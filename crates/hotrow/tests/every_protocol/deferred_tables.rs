@@ -158,7 +158,7 @@ fn deferred_operations_are_seen_by_operations_that_are_not() {
                     Ok(())
                 },
                 &|tx| {
-                    assert!(!table.insert(tx, 3, person("dora", 1))?);
+                    assert!(!table.insert_if_absent(tx, 3, person("dora", 1))?);
                     Ok(())
                 },
                 &|tx| {
@@ -166,7 +166,7 @@ fn deferred_operations_are_seen_by_operations_that_are_not() {
                     Ok(())
                 },
                 &|tx| {
-                    assert_eq!(table.update(tx, &3, |row| row.age)?, Some(35));
+                    assert_eq!(table.update_if_present(tx, &3, |row| row.age)?, Some(35));
                     Ok(())
                 },
                 &|tx| {
@@ -198,7 +198,7 @@ fn deferred_operations_are_seen_by_operations_that_are_not() {
                 &|tx| {
                     table.defer_replace(tx, &2, Constant(person("ben", 1)))?;
                     let mut names = Vec::new();
-                    people.by_age.scan(tx, ..35, Direction::Ascending, table, |_, _, row| {
+                    people.by_age.scan(tx, ..35, Direction::Ascending, |_, _, row| {
                         names.push(row.name.clone());
                         ControlFlow::Continue(())
                     })?;
@@ -379,7 +379,7 @@ fn a_row_that_others_delete_before_its_turn_is_looked_for_again() {
                         deleted = support::overtake(&engine, |tx| table.delete(tx, &1).map(|_| ()));
                         inserted = deleted
                             && insert_again
-                            && support::overtake(&engine, |tx| table.insert(tx, 1, 50).map(|_| ()));
+                            && support::overtake(&engine, |tx| table.insert_if_absent(tx, 1, 50).map(|_| ()));
                     }
                     Ok(changed)
                 })
@@ -405,7 +405,7 @@ fn a_fixed_secondary_index_is_scanned_without_tracking_and_refuses_what_would_ch
         let table = builder.create().unwrap();
         assert!(table.bulk_insert(1, person("anna", 30)) && table.bulk_insert(2, person("ben", 40)));
         let refusals: [&dyn Fn(&mut Transaction<'_, P>) -> Result<(), Abort>; 6] = [
-            &|tx| table.insert(tx, 3, person("cleo", 35)).map(|_| ()),
+            &|tx| table.insert_if_absent(tx, 3, person("cleo", 35)).map(|_| ()),
             &|tx| table.defer_insert(tx, 3u64, Constant(person("cleo", 35))).map(|_| ()),
             &|tx| table.defer_insert_grouped(tx, 1, 3u64, Constant(person("cleo", 35))).map(|_| ()),
             &|tx| table.delete(tx, &1).map(|_| ()),
@@ -414,7 +414,7 @@ fn a_fixed_secondary_index_is_scanned_without_tracking_and_refuses_what_would_ch
         ];
         for refused in refusals {
             let result = engine.run(|tx| {
-                table.update(tx, &2, |row| row.name = String::from("bernard"))?;
+                table.update_if_present(tx, &2, |row| row.name = String::from("bernard"))?;
                 refused(tx)
             });
             assert_eq!(
@@ -440,7 +440,7 @@ fn a_fixed_secondary_index_is_scanned_without_tracking_and_refuses_what_would_ch
         let attempts = support::attempts(
             &engine,
             |tx| keys(tx).map(|keys| assert_eq!(keys, [2, 1])),
-            |tx| table.update(tx, &1, |row| row.name.push('!')).map(|_| ()),
+            |tx| table.update_if_present(tx, &1, |row| row.name.push('!')).map(|_| ()),
         );
         assert_eq!(attempts, Some(1));
     });

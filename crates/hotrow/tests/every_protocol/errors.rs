@@ -55,7 +55,7 @@ fn an_object_of_another_engine_is_refused_by_name() {
             ("hits", Box::new(|tx| counter.is_at_least(tx, 0).map(drop))),
             ("hits", Box::new(|tx| counter.get(tx).map(drop))),
             ("rows", Box::new(|tx| table.get(tx, &1).map(drop))),
-            ("rows", Box::new(|tx| table.insert(tx, 1, 1).map(drop))),
+            ("rows", Box::new(|tx| table.insert_if_absent(tx, 1, 1).map(drop))),
             ("rows", Box::new(|tx| table.delete(tx, &1).map(drop))),
             ("rows", Box::new(|tx| table.upsert(tx, 1, 1).map(drop))),
             ("rows", Box::new(|tx| table.collect(tx, .., Direction::Ascending, 1).map(drop))),
@@ -311,7 +311,7 @@ fn when_attempts_are_used_up_the_conflict_names_object_and_key() {
                 table.bulk_insert((7, 1_234), 0);
                 let other = table.clone();
                 let change = |table: Table<(u8, u32), u64, P>| -> Body<P> {
-                    Box::new(move |tx| table.update(tx, &(7, 1_234), |row| *row += 1).map(drop))
+                    Box::new(move |tx| table.update_if_present(tx, &(7, 1_234), |row| *row += 1).map(drop))
                 };
                 (change(table), change(other))
             });
@@ -341,7 +341,7 @@ fn a_conflict_over_a_range_names_the_table() {
                 }),
                 Box::new(move |tx| {
                     let key = next.fetch_add(1, hotrow::sync::atomic::Ordering::Relaxed);
-                    other.insert(tx, key, 0).map(drop)
+                    other.insert_if_absent(tx, key, 0).map(drop)
                 }),
             )
         });
@@ -386,7 +386,8 @@ fn conflicts_are_counted_by_reason_and_by_key() {
         let mut lost = [0; 10];
         let mut held_off = 0;
         for key in [3, 3, 3, 5] {
-            let change = |tx: &mut Transaction<'_, P>| table.update(tx, &key, |row| *row += 1).map(drop);
+            let change =
+                |tx: &mut Transaction<'_, P>| table.update_if_present(tx, &key, |row| *row += 1).map(drop);
             match attempts(&engine, change, change) {
                 Some(attempts) => lost[key as usize] += attempts as u64 - 1,
                 None => held_off += 1,

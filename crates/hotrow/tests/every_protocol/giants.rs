@@ -57,7 +57,7 @@ impl<P: Protocol> Scene<P> {
     /// Changes the hot row, as long as it is there, until told to stop.
     fn update_all_the_time(&self) {
         while !self.stop.load(Ordering::SeqCst) {
-            self.engine.run(|tx| self.rows.update(tx, &HOT, |row| *row += 1)).unwrap();
+            self.engine.run(|tx| self.rows.update_if_present(tx, &HOT, |row| *row += 1)).unwrap();
             self.updates.fetch_add(1, Ordering::SeqCst);
             self.updated.notify_all();
         }
@@ -82,13 +82,13 @@ impl<P: Protocol> Scene<P> {
         match work {
             Work::Update => {
                 for key in (from..ROWS).chain(0..from) {
-                    self.rows.update(tx, &key, |row| *row += 1)?;
+                    self.rows.update_if_present(tx, &key, |row| *row += 1)?;
                 }
             }
             Work::Insert => {
                 self.rows.get(tx, &HOT)?;
                 for key in 0..ROWS {
-                    self.rows.insert(tx, ROWS + key, 1)?;
+                    self.rows.insert_if_absent(tx, ROWS + key, 1)?;
                 }
             }
             Work::ScanAndDelete => {

@@ -76,17 +76,17 @@ fn each_operation_leaves_its_event() {
             engine
                 .run(|tx| {
                     assert_eq!(table.get(tx, &4)?, None);
-                    assert!(table.insert(tx, 4, 40)?);
+                    assert!(table.insert_if_absent(tx, 4, 40)?);
                     // An attempt learns nothing from its own writes.
                     table.get(tx, &4)
                 })
                 .unwrap();
-            engine.run(|tx| table.insert(tx, 4, 41)).unwrap();
-            engine.run(|tx| table.update(tx, &4, |row| *row += 1)).unwrap();
+            engine.run(|tx| table.insert_if_absent(tx, 4, 41)).unwrap();
+            engine.run(|tx| table.update_if_present(tx, &4, |row| *row += 1)).unwrap();
             engine.run(|tx| table.delete(tx, &4)).unwrap();
             engine.run(|tx| table.get(tx, &4)).unwrap();
             let rolled_back: Result<(), _> = engine.run(|tx| {
-                table.insert(tx, 4, 40)?;
+                table.insert_if_absent(tx, 4, 40)?;
                 Err(Abort::rollback())
             });
             assert!(matches!(rolled_back, Err(Error::Rollback(_))));
@@ -150,11 +150,11 @@ fn the_place_of_a_deferred_operation_and_its_changes_are_recorded() {
         engine
             .run(|tx| {
                 counter.defer_add(tx, 1)?;
-                table.insert(tx, 1, 1)?;
-                table.update(tx, &1, |row| *row += 1)?;
+                table.insert_if_absent(tx, 1, 1)?;
+                table.update_if_present(tx, &1, |row| *row += 1)?;
                 table.get(tx, &1)?;
                 let count = counter.get(tx)?;
-                table.replace(tx, &1, count.unsigned_abs()).map(|_| ())
+                table.replace_if_present(tx, &1, count.unsigned_abs()).map(|_| ())
             })
             .unwrap();
         let history = recording.finish();
@@ -185,8 +185,8 @@ fn versions_of_a_key_form_a_chain_over_its_records() {
         let recording = engine.record_history(BOUND).unwrap();
         let table = Database::on(&engine).table::<u32, u64>("table").create().unwrap();
         for round in 0..10 {
-            engine.run(|tx| table.insert(tx, 1, round)).unwrap();
-            engine.run(|tx| table.update(tx, &1, |row| *row += 1)).unwrap();
+            engine.run(|tx| table.insert_if_absent(tx, 1, round)).unwrap();
+            engine.run(|tx| table.update_if_present(tx, &1, |row| *row += 1)).unwrap();
             engine.run(|tx| table.delete(tx, &1)).unwrap();
             engine.run(|tx| table.get(tx, &1)).unwrap();
         }

@@ -74,18 +74,18 @@ fn turn<P: Protocol>(
     let page = Page { text: name(random.below(20)), owner: owner(random.below(40)) };
     match random.below(9) {
         0 | 1 => {
-            let inserted = table.insert(tx, key.clone(), page.clone())?;
+            let inserted = table.insert_if_absent(tx, key.clone(), page.clone())?;
             assert_eq!(inserted, !model.contains_key(&key));
             model.entry(key).or_insert(page);
         }
         2 => assert_eq!(table.delete(tx, &*key)?, model.remove(&key).is_some()),
         3 => {
-            let changed = table.update(tx, key.as_str(), |row| row.text.push('!'))?;
+            let changed = table.update_if_present(tx, key.as_str(), |row| row.text.push('!'))?;
             assert_eq!(changed.is_some(), model.contains_key(&key));
             model.entry(key).and_modify(|row| row.text.push('!'));
         }
         4 => {
-            assert_eq!(table.replace(tx, &key, page.clone())?, model.contains_key(&key));
+            assert_eq!(table.replace_if_present(tx, &key, page.clone())?, model.contains_key(&key));
             model.entry(key).and_modify(|row| *row = page);
         }
         5 => {
@@ -127,7 +127,7 @@ fn turn<P: Protocol>(
                 model.iter().filter(|(_, row)| row.owner >= wanted).map(|(key, _)| key.clone()).collect();
             expected.sort();
             let mut found = Vec::new();
-            pages.by_owner.scan(tx, wanted.., Direction::Descending, table, |_, key, _| {
+            pages.by_owner.scan(tx, wanted.., Direction::Descending, |_, key, _| {
                 found.push(key.clone());
                 ControlFlow::Continue(())
             })?;
@@ -199,7 +199,7 @@ fn a_key_that_comes_into_a_scanned_range_is_no_phantom() {
                 let (table, note) = (articles(engine), TBox::new(engine, 0));
                 assert_eq!(t1.step(|tx| look(&table, tx)).unwrap(), [12]);
                 t2.step(|tx| note.get(tx));
-                t2.step(|tx| table.insert(tx, inserted.into(), 0));
+                t2.step(|tx| table.insert_if_absent(tx, inserted.into(), 0));
                 t2.commit();
                 t1.step(|tx| note.set(tx, 1));
                 // The first one has not seen the key, and the second one not the note.
@@ -218,11 +218,15 @@ fn keys_that_come_outside_of_a_scanned_range_are_no_conflict() {
             t1.step(|tx| table.get(tx, "https://example.com/articles/013"));
             // Enough to split the leaf, on either side of the part.
             for number in 0..40 {
-                t2.step(|tx| table.insert(tx, format!("https://example.com/articles/00{number}"), 0));
-                t2.step(|tx| table.insert(tx, format!("https://example.com/articles/2{number}"), 0));
+                t2.step(|tx| {
+                    table.insert_if_absent(tx, format!("https://example.com/articles/00{number}"), 0)
+                });
+                t2.step(|tx| {
+                    table.insert_if_absent(tx, format!("https://example.com/articles/2{number}"), 0)
+                });
             }
-            t2.step(|tx| table.insert(tx, "https://example.com/articles/020".into(), 0));
-            t2.step(|tx| table.insert(tx, "https".into(), 0));
+            t2.step(|tx| table.insert_if_absent(tx, "https://example.com/articles/020".into(), 0));
+            t2.step(|tx| table.insert_if_absent(tx, "https".into(), 0));
             t2.commit();
             t1.step(|tx| note.set(tx, 1));
             assert!(t1.commit(), "none of the keys that it has seen or missed was changed");
@@ -252,9 +256,9 @@ fn concurrent_transactions_on_long_keys_are_serializable() {
                                 let pair =
                                     (random.chance(0.5).then(|| name(random.below(4))), random.below(2));
                                 match random.below(8) {
-                                    0 | 1 => _ = ordered.insert(tx, key, 1)?,
+                                    0 | 1 => _ = ordered.insert_if_absent(tx, key, 1)?,
                                     2 => _ = ordered.delete(tx, key.as_str())?,
-                                    3 => _ = ordered.update(tx, key.as_str(), |row| *row += 1)?,
+                                    3 => _ = ordered.update_if_present(tx, key.as_str(), |row| *row += 1)?,
                                     4 => _ = ordered.collect(tx, ..&*key, Direction::Descending, 3)?,
                                     5 => _ = hash.upsert(tx, pair, 7)?,
                                     6 => _ = hash.delete(tx, &pair)?,

@@ -31,7 +31,7 @@ impl<K: Key + Copy, R: Value + PartialEq + std::fmt::Debug, P: Protocol> Compare
         let table = &self.table;
         match random.below(if self.ordered { 9 } else { 7 }) {
             0 => {
-                let inserted = table.insert(tx, key, row.clone())?;
+                let inserted = table.insert_if_absent(tx, key, row.clone())?;
                 assert_eq!(inserted, !model.contains_key(&key));
                 if inserted {
                     model.insert(key, row);
@@ -39,7 +39,7 @@ impl<K: Key + Copy, R: Value + PartialEq + std::fmt::Debug, P: Protocol> Compare
             }
             1 => assert_eq!(table.upsert(tx, key, row.clone())?, model.insert(key, row).is_none()),
             2 | 3 => {
-                let old = table.update(tx, &key, |old| std::mem::replace(old, row.clone()))?;
+                let old = table.update_if_present(tx, &key, |old| std::mem::replace(old, row.clone()))?;
                 assert_eq!(old, model.get_mut(&key).map(|old| std::mem::replace(old, row)));
             }
             4 | 5 => assert_eq!(table.delete(tx, &key)?, model.remove(&key).is_some()),

@@ -70,7 +70,7 @@ fn an_insertion_of_another_district_is_no_conflict() {
             // Enough to split the leaf, on either side of the part.
             for (other, district) in [(&mut t2, 1), (&mut t3, 2)] {
                 for order in 0..40 {
-                    other.step(|tx| orders.insert(tx, (district, 100 + order), 0));
+                    other.step(|tx| orders.insert_if_absent(tx, (district, 100 + order), 0));
                 }
                 other.commit();
             }
@@ -88,7 +88,7 @@ fn an_insertion_of_another_district_is_no_conflict() {
 fn an_insertion_that_is_rolled_back_is_no_conflict() {
     for_each_protocol!(4, |P| {
         each_look::<P>(|_, orders, note, [mut t1, mut t2, _], look, number| {
-            t2.step(|tx| orders.insert(tx, (2, 5), 0));
+            t2.step(|tx| orders.insert_if_absent(tx, (2, 5), 0));
             t2.roll_back();
             assert_eq!(t1.step(|tx| look(orders, tx)).unwrap(), [10], "{number}");
             t1.step(|tx| note.set(tx, 1));
@@ -96,7 +96,7 @@ fn an_insertion_that_is_rolled_back_is_no_conflict() {
         });
         each_look::<P>(|_, orders, note, [mut t1, mut t2, _], look, number| {
             assert_eq!(t1.step(|tx| look(orders, tx)).unwrap(), [10], "{number}");
-            t2.step(|tx| orders.insert(tx, (2, 5), 0));
+            t2.step(|tx| orders.insert_if_absent(tx, (2, 5), 0));
             t2.roll_back();
             t1.step(|tx| note.set(tx, 1));
             assert!(t1.commit(), "{number}");
@@ -109,7 +109,7 @@ fn two_looks_at_different_states_of_a_leaf_do_not_contradict_each_other() {
     for_each_protocol!(4, |P| {
         each_look::<P>(|_, orders, note, [mut t1, mut t2, _], look, number| {
             assert_eq!(t1.step(|tx| look(orders, tx)).unwrap(), [10], "{number}");
-            t2.step(|tx| orders.insert(tx, (1, 3), 0));
+            t2.step(|tx| orders.insert_if_absent(tx, (1, 3), 0));
             t2.commit();
             let third = t1.step(|tx| scan(orders, tx, (3, 0)..=(3, u64::MAX), Direction::Ascending, 1));
             assert_eq!(third.unwrap(), [1], "{number}");
@@ -124,11 +124,11 @@ fn own_insertions_are_no_conflict_whatever_others_insert_elsewhere() {
     for_each_protocol!(4, |P| {
         each_look::<P>(|engine, orders, _, [mut t1, mut t2, _], look, number| {
             assert_eq!(t1.step(|tx| look(orders, tx)).unwrap(), [10], "{number}");
-            t2.step(|tx| orders.insert(tx, (1, 3), 0));
+            t2.step(|tx| orders.insert_if_absent(tx, (1, 3), 0));
             t2.commit();
-            if t1.step(|tx| orders.insert(tx, (2, 7), 0)).is_some() {
+            if t1.step(|tx| orders.insert_if_absent(tx, (2, 7), 0)).is_some() {
                 for order in 0..40 {
-                    t1.step(|tx| orders.insert(tx, (2, 100 + order), 0));
+                    t1.step(|tx| orders.insert_if_absent(tx, (2, 100 + order), 0));
                 }
                 t1.step(|tx| orders.delete(tx, &(2, 110)));
                 assert!(t1.commit(), "{number}");
@@ -150,7 +150,7 @@ fn a_change_is_a_conflict<P: Protocol>(
     each_look::<P>(|_, orders, note, [mut t1, mut t2, mut t3], look, number| {
         assert_eq!(t1.step(|tx| look(orders, tx)).unwrap(), [10], "{number}");
         if own {
-            t1.step(|tx| orders.insert(tx, (2, 6), 0));
+            t1.step(|tx| orders.insert_if_absent(tx, (2, 6), 0));
         }
         t2.step(|tx| changes[0](orders, tx));
         t2.step(|tx| note.set(tx, 1));
@@ -171,7 +171,7 @@ fn changes_of_the_same_district_are_conflicts() {
         for own in [false, true] {
             a_change_is_a_conflict::<P>(
                 own,
-                [&|orders, tx| orders.insert(tx, (2, 7), 0).map(drop), &|_, _| Ok(())],
+                [&|orders, tx| orders.insert_if_absent(tx, (2, 7), 0).map(drop), &|_, _| Ok(())],
             );
             a_change_is_a_conflict::<P>(
                 own,
@@ -180,7 +180,7 @@ fn changes_of_the_same_district_are_conflicts() {
             // It comes and goes.
             a_change_is_a_conflict::<P>(
                 own,
-                [&|orders, tx| orders.insert(tx, (2, 7), 0).map(drop), &|orders, tx| {
+                [&|orders, tx| orders.insert_if_absent(tx, (2, 7), 0).map(drop), &|orders, tx| {
                     orders.delete(tx, &(2, 7)).map(drop)
                 }],
             );
@@ -188,7 +188,7 @@ fn changes_of_the_same_district_are_conflicts() {
             a_change_is_a_conflict::<P>(
                 own,
                 [&|orders, tx| orders.delete(tx, &(2, 10)).map(drop), &|orders, tx| {
-                    orders.insert(tx, (2, 10), 0).map(drop)
+                    orders.insert_if_absent(tx, (2, 10), 0).map(drop)
                 }],
             );
             // One for another.
@@ -197,7 +197,7 @@ fn changes_of_the_same_district_are_conflicts() {
                 [
                     &|orders, tx| {
                         orders.delete(tx, &(2, 10))?;
-                        orders.insert(tx, (2, 7), 0).map(drop)
+                        orders.insert_if_absent(tx, (2, 7), 0).map(drop)
                     },
                     &|_, _| Ok(()),
                 ],
@@ -207,8 +207,10 @@ fn changes_of_the_same_district_are_conflicts() {
                 own,
                 [
                     &|orders, tx| {
-                        (0..80).try_for_each(|order| orders.insert(tx, (1, 100 + order), 0).map(drop))?;
-                        orders.insert(tx, (2, 7), 0).map(drop)
+                        (0..80).try_for_each(|order| {
+                            orders.insert_if_absent(tx, (1, 100 + order), 0).map(drop)
+                        })?;
+                        orders.insert_if_absent(tx, (2, 7), 0).map(drop)
                     },
                     &|_, _| Ok(()),
                 ],
@@ -218,8 +220,10 @@ fn changes_of_the_same_district_are_conflicts() {
                 own,
                 [
                     &|orders, tx| {
-                        (0..80).try_for_each(|order| orders.insert(tx, (2, 100 + order), 0).map(drop))?;
-                        orders.insert(tx, (2, 7), 0).map(drop)
+                        (0..80).try_for_each(|order| {
+                            orders.insert_if_absent(tx, (2, 100 + order), 0).map(drop)
+                        })?;
+                        orders.insert_if_absent(tx, (2, 7), 0).map(drop)
                     },
                     &|orders, tx| {
                         (0..80).try_for_each(|order| orders.delete(tx, &(2, 100 + order)).map(drop))?;

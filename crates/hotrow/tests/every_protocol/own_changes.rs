@@ -44,8 +44,8 @@ impl<P: Protocol> Rows<P> {
         match row {
             None => self.table.delete(tx, &key).map(drop),
             Some(row) => {
-                if !self.table.insert(tx, key, row)? {
-                    self.table.update(tx, &key, |old| *old = row)?;
+                if !self.table.insert_if_absent(tx, key, row)? {
+                    self.table.update_if_present(tx, &key, |old| *old = row)?;
                 }
                 Ok(())
             }
@@ -89,7 +89,7 @@ impl<P: Protocol> Rows<P> {
                 entries.push((*row, *key));
                 ControlFlow::Continue(())
             })?;
-            self.by_value.scan(tx, .., direction, &self.table, |value, key, row| {
+            self.by_value.scan(tx, .., direction, |value, key, row| {
                 assert_eq!(value, row);
                 found.push((*value, *key));
                 ControlFlow::Continue(())
@@ -191,8 +191,8 @@ fn of_two_open_transactions_that_insert_the_same_key_one_is_told_that_it_exists(
                     t1.step(|tx| rows.table.get(tx, &2));
                     t2.step(|tx| rows.table.get(tx, &2));
                 }
-                let first = t1.step(|tx| rows.table.insert(tx, 2, 100));
-                let second = t2.step(|tx| rows.table.insert(tx, 2, 200));
+                let first = t1.step(|tx| rows.table.insert_if_absent(tx, 2, 100));
+                let second = t2.step(|tx| rows.table.insert_if_absent(tx, 2, 200));
                 if rolls_back {
                     t1.roll_back();
                 } else {
@@ -222,9 +222,9 @@ fn a_key_can_be_inserted_after_another_ones_insertion_of_it_was_rolled_back() {
     for_each_protocol!(3, |P| {
         Rows::<P>::interleave(&odd(), |engine, rows, [mut t1, mut t2]| {
             t2.begin();
-            t1.step(|tx| rows.table.insert(tx, 2, 100));
+            t1.step(|tx| rows.table.insert_if_absent(tx, 2, 100));
             t1.roll_back();
-            assert_eq!(t2.step(|tx| rows.table.insert(tx, 2, 200)), Some(true));
+            assert_eq!(t2.step(|tx| rows.table.insert_if_absent(tx, 2, 200)), Some(true));
             assert!(t2.commit(), "nobody is in its way");
             assert_eq!(engine.run(|tx| rows.look(tx)).unwrap().get(&2), Some(&200));
         });
@@ -237,7 +237,7 @@ fn a_key_that_another_open_transaction_has_deleted_exists_until_that_commits() {
         for (deleter_first, rolls_back) in [(true, false), (false, false), (true, true), (false, true)] {
             Rows::<P>::interleave(&odd(), |engine, rows, [mut t1, mut t2]| {
                 let deleted = t1.step(|tx| rows.table.delete(tx, &3));
-                let inserted = t2.step(|tx| rows.table.insert(tx, 3, 200));
+                let inserted = t2.step(|tx| rows.table.insert_if_absent(tx, 3, 200));
                 let end = |t: &mut Stepped<'_, P>| {
                     if rolls_back {
                         t.roll_back();
@@ -274,7 +274,7 @@ fn a_row_that_one_updates_and_another_deletes_is_updated_first_or_not_at_all() {
                 if read_first {
                     t2.step(|tx| rows.table.get(tx, &3));
                 }
-                let updated = t1.step(|tx| rows.table.update(tx, &3, |row| *row += 1));
+                let updated = t1.step(|tx| rows.table.update_if_present(tx, &3, |row| *row += 1));
                 let deleted = t2.step(|tx| rows.table.delete(tx, &3));
                 if updater_first {
                     t1.commit();
@@ -305,11 +305,11 @@ fn rows_that_an_aborted_transaction_inserted_are_gone() {
         Rows::<P>::interleave(&odd(), |engine, rows, [mut t1, mut t2, mut t3]| {
             let one = t1.step(|tx| rows.table.get(tx, &3));
             for key in [0, 2, 4, 6] {
-                t1.step(|tx| rows.table.insert(tx, key, key));
+                t1.step(|tx| rows.table.insert_if_absent(tx, key, key));
             }
             t1.step(|tx| rows.table.delete(tx, &1));
             for key in [3, 5] {
-                t2.step(|tx| rows.table.update(tx, &key, |row| *row += 1));
+                t2.step(|tx| rows.table.update_if_present(tx, &key, |row| *row += 1));
             }
             t2.commit();
             let other = t1.step(|tx| rows.table.get(tx, &5));
@@ -327,7 +327,7 @@ fn rows_that_an_aborted_transaction_inserted_are_gone() {
             }
             assert_eq!(t3.step(|tx| rows.look(tx)), Some(expected.clone()));
             assert_eq!(
-                t3.step(|tx| rows.table.insert(tx, 2, 9)),
+                t3.step(|tx| rows.table.insert_if_absent(tx, 2, 9)),
                 Some(!t1.committed()),
                 "whether it is free"
             );

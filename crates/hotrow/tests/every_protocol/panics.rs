@@ -73,15 +73,15 @@ impl<P: Protocol> World<P> {
         self.slots.update(tx, 1, |slot| slot[2] = 9)?;
         self.counter.add(tx, 1)?;
         assert!(self.counter.is_at_least(tx, 0)?);
-        self.hash.insert(tx, 20, String::from("new"))?;
+        self.hash.insert_if_absent(tx, 20, String::from("new"))?;
         self.hash.delete(tx, &3)?;
-        self.ordered.update(tx, &4, |row| *row = 0)?;
-        self.ordered.insert(tx, 20, 20)?;
+        self.ordered.update_if_present(tx, &4, |row| *row = 0)?;
+        self.ordered.insert_if_absent(tx, 20, 20)?;
         self.ordered.delete(tx, &5)?;
         self.ordered.delete(tx, &20)?;
-        self.brittle.update(tx, &6, |row| row.number = 60)?;
+        self.brittle.update_if_present(tx, &6, |row| row.number = 60)?;
         self.brittle.delete(tx, &7)?;
-        self.brittle.insert(tx, 21, Brittle { number: 7, breaks: self.breaks })?;
+        self.brittle.insert_if_absent(tx, 21, Brittle { number: 7, breaks: self.breaks })?;
         Ok(())
     }
 
@@ -123,15 +123,15 @@ fn panics<P: Protocol>() -> Vec<Panicking<P>> {
             });
         }),
         ("in a change of a new row", |world, tx| {
-            world.hash.insert(tx, 30, String::new()).unwrap();
-            let _ = world.hash.update(tx, &30, |row| -> u64 {
+            world.hash.insert_if_absent(tx, 30, String::new()).unwrap();
+            let _ = world.hash.update_if_present(tx, &30, |row| -> u64 {
                 row.push('x');
                 panic!("in a change of a new row")
             });
         }),
         ("in a second change", |world, tx| {
-            world.ordered.update(tx, &1, |row| *row = 70).unwrap();
-            let _ = world.ordered.update(tx, &1, |_| -> u64 { panic!("in a second change") });
+            world.ordered.update_if_present(tx, &1, |row| *row = 70).unwrap();
+            let _ = world.ordered.update_if_present(tx, &1, |_| -> u64 { panic!("in a second change") });
         }),
         ("in a visit", |world, tx| {
             let _ = world.ordered.scan(tx, 2..8, Direction::Descending, |key, _| {
@@ -141,7 +141,7 @@ fn panics<P: Protocol>() -> Vec<Panicking<P>> {
         }),
         ("a row that panics", |world, tx| {
             world.breaks.store(true, Ordering::SeqCst);
-            let _ = world.brittle.update(tx, &1, |row| row.number += 1);
+            let _ = world.brittle.update_if_present(tx, &1, |row| row.number += 1);
         }),
         ("a row that panics", |world, tx| {
             world.breaks.store(true, Ordering::SeqCst);
@@ -154,13 +154,13 @@ fn panics<P: Protocol>() -> Vec<Panicking<P>> {
         ("a row that panics", |world, tx| {
             assert!(world.brittle.delete(tx, &1).unwrap());
             world.breaks.store(true, Ordering::SeqCst);
-            let _ = world.brittle.insert(tx, 1, Brittle { number: 1, breaks: world.breaks });
+            let _ = world.brittle.insert_if_absent(tx, 1, Brittle { number: 1, breaks: world.breaks });
         }),
         ("a secondary key that panics", |world, tx| {
-            let _ = world.brittle.update(tx, &1, |row| row.number = 666);
+            let _ = world.brittle.update_if_present(tx, &1, |row| row.number = 666);
         }),
         ("a secondary key that panics", |world, tx| {
-            let _ = world.brittle.insert(tx, 40, Brittle { number: 666, breaks: world.breaks });
+            let _ = world.brittle.insert_if_absent(tx, 40, Brittle { number: 666, breaks: world.breaks });
         }),
     ]
 }
@@ -213,14 +213,14 @@ fn a_panic_in_a_transaction_of_the_threads_own_worker_leaves_the_thread_able_to_
         for round in 0..100 {
             let said = panic_of(|| {
                 engine.run(|tx| -> Result<(), hotrow::Abort> {
-                    table.insert(tx, round, 1)?;
+                    table.insert_if_absent(tx, round, 1)?;
                     panic!("round {round}")
                 })
             });
             assert_eq!(said, format!("round {round}"));
             assert_eq!(engine.run(|tx| table.get(tx, &round)), Ok(None));
         }
-        assert_eq!(engine.run(|tx| table.insert(tx, 5, 5)), Ok(true));
+        assert_eq!(engine.run(|tx| table.insert_if_absent(tx, 5, 5)), Ok(true));
         assert_eq!(engine.worker().is_ok(), P::WORKERS_MAX > 1);
     });
 }
@@ -233,7 +233,7 @@ fn rows_half_changed_by_a_panic_that_the_body_catches_are_the_bodys_own_business
         table.bulk_insert(1, vec![1]);
         let committed = engine.run(|tx| {
             let caught = panic_of(|| {
-                table.update(tx, &1, |row| -> u64 {
+                table.update_if_present(tx, &1, |row| -> u64 {
                     row.push(2);
                     panic!("half-way")
                 })
@@ -299,8 +299,8 @@ fn a_panic_in_a_procedure_leaves_nothing_to_the_workers_next_transaction() {
             panic_or_error(|| database.execute_on(&mut worker, &ChangeTwice(rows)).map(drop));
             // The row that the next transaction wants is locked, or not: it gets through, or waits until it gives up.
             let mut holder = other.begin();
-            table.update(&mut holder, &2, |row| *row += 1).unwrap();
-            let result = worker.run(|tx| table.update(tx, &2, |row| *row += 1));
+            table.update_if_present(&mut holder, &2, |row| *row += 1).unwrap();
+            let result = worker.run(|tx| table.update_if_present(tx, &2, |row| *row += 1));
             assert!(result.as_ref().map_or_else(hotrow::Error::is_retryable, Option::is_some), "{result:?}");
             drop(holder);
         }

@@ -64,7 +64,7 @@ impl<P: Protocol> Accounts<P> {
 
     fn by_rows(&self, tx: &mut Tx<'_, P>, direction: Direction) -> Result<i64, Abort> {
         let mut count = 0;
-        self.by_balance.scan(tx, 15..=25, direction, &self.table, |_, _, _| {
+        self.by_balance.scan(tx, 15..=25, direction, |_, _, _| {
             count += 1;
             ControlFlow::Continue(())
         })?;
@@ -115,7 +115,9 @@ fn a_change_is_counted_or_comes_later<P: Protocol>(
 #[test]
 fn a_row_inserted_into_a_range_is_counted_or_comes_later() {
     for_each_protocol!(3, |P| {
-        a_change_is_counted_or_comes_later::<P>(|accounts, tx| accounts.table.insert(tx, 17, 17).map(drop));
+        a_change_is_counted_or_comes_later::<P>(|accounts, tx| {
+            accounts.table.insert_if_absent(tx, 17, 17).map(drop)
+        });
     });
 }
 
@@ -131,7 +133,7 @@ fn a_row_moved_into_or_out_of_a_range_of_a_secondary_index_is_counted_or_comes_l
     for_each_protocol!(3, |P| {
         for (key, balance) in [(40, 22), (20, 99)] {
             a_change_is_counted_or_comes_later::<P>(|accounts, tx| {
-                accounts.table.update(tx, &key, |row| *row = balance).map(drop)
+                accounts.table.update_if_present(tx, &key, |row| *row = balance).map(drop)
             });
         }
     });
@@ -142,8 +144,8 @@ fn a_row_that_leaves_and_another_that_comes_do_not_hide_each_other() {
     for_each_protocol!(3, |P| {
         a_change_is_counted_or_comes_later::<P>(|accounts, tx| {
             accounts.table.delete(tx, &20)?;
-            accounts.table.insert(tx, 16, 16)?;
-            accounts.table.insert(tx, 24, 24).map(drop)
+            accounts.table.insert_if_absent(tx, 16, 16)?;
+            accounts.table.insert_if_absent(tx, 24, 24).map(drop)
         });
     });
 }
@@ -159,11 +161,11 @@ fn two_that_each_insert_what_both_have_found_missing_do_not_both_commit() {
                     engine.run(|tx| accounts.table.delete(tx, &20)).unwrap();
                     let counts = [&mut t1, &mut t2].map(|t| t.step(|tx| count(&accounts, tx)));
                     assert!(counts.iter().flatten().all(|count| *count == 0));
-                    t1.step(|tx| accounts.table.insert(tx, 17, 17));
+                    t1.step(|tx| accounts.table.insert_if_absent(tx, 17, 17));
                     if apart {
                         t1.commit();
                     }
-                    t2.step(|tx| accounts.table.insert(tx, 23, 23));
+                    t2.step(|tx| accounts.table.insert_if_absent(tx, 23, 23));
                     if !apart {
                         t1.commit();
                     }
@@ -204,8 +206,8 @@ fn a_change_of_two_tables_is_seen_in_both_or_in_neither() {
                 let one = t1.step(|tx| first(&tables[0], tx));
                 for table in &tables {
                     t2.step(|tx| {
-                        table.update(tx, &1, |row| *row = 1)?;
-                        table.insert(tx, 2, 1)?;
+                        table.update_if_present(tx, &1, |row| *row = 1)?;
+                        table.insert_if_absent(tx, 2, 1)?;
                         table.delete(tx, &3)
                     });
                 }

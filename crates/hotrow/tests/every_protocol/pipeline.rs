@@ -164,7 +164,7 @@ fn a_row_that_the_transaction_has_inserted_itself_is_read_and_changed_later() {
         let engine = engine(u32::MAX);
         let rows = Database::on(&engine).table::<u64, u64>("rows").hash(4).create().unwrap();
         let changed = engine.run(|tx| {
-            rows.insert(tx, 1, 5)?;
+            rows.insert_if_absent(tx, 1, 5)?;
             rows.defer_read(tx, &1, |row| assert_eq!(*row, 5))?;
             rows.defer_update(tx, &1, (), |row, ()| *row += 1).map(drop)
         });

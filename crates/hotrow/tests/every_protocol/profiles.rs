@@ -58,12 +58,12 @@ fn a_write_in_a_transaction_declared_read_only_is_an_error_that_names_the_object
             ("an array", |objects, tx| objects.array.set(tx, 0, 2)),
             ("a counter", |objects, tx| objects.counter.add(tx, 1)),
             ("a counter", |objects, tx| objects.counter.set(tx, 2)),
-            ("a hash table", |objects, tx| objects.hash.insert(tx, 2, 2).map(drop)),
-            ("a hash table", |objects, tx| objects.hash.update(tx, &1, |row| *row = 2).map(drop)),
+            ("a hash table", |objects, tx| objects.hash.insert_if_absent(tx, 2, 2).map(drop)),
+            ("a hash table", |objects, tx| objects.hash.update_if_present(tx, &1, |row| *row = 2).map(drop)),
             ("a hash table", |objects, tx| objects.hash.delete(tx, &1).map(drop)),
-            ("an ordered table", |objects, tx| objects.ordered.insert(tx, 2, 2).map(drop)),
+            ("an ordered table", |objects, tx| objects.ordered.insert_if_absent(tx, 2, 2).map(drop)),
             ("an ordered table", |objects, tx| objects.ordered.upsert(tx, 1, 2).map(drop)),
-            ("an ordered table", |objects, tx| objects.ordered.replace(tx, &1, 2).map(drop)),
+            ("an ordered table", |objects, tx| objects.ordered.replace_if_present(tx, &1, 2).map(drop)),
             ("an ordered table", |objects, tx| objects.ordered.delete(tx, &1).map(drop)),
         ];
         let mut worker = engine.worker().unwrap();
@@ -139,12 +139,12 @@ fn read_only_transactions_get_through_among_writers_and_see_one_state() {
                         let row = objects.ordered.get(tx, &1)?;
                         match row {
                             None => {
-                                objects.ordered.insert(tx, 1, 1)?;
-                                objects.hash.update(tx, &1, |row| *row -= 1)?;
+                                objects.ordered.insert_if_absent(tx, 1, 1)?;
+                                objects.hash.update_if_present(tx, &1, |row| *row -= 1)?;
                             }
                             Some(1) => {
                                 objects.ordered.delete(tx, &1)?;
-                                objects.hash.update(tx, &1, |row| *row += 1)?;
+                                objects.hash.update_if_present(tx, &1, |row| *row += 1)?;
                             }
                             Some(row) => unreachable!("{row}"),
                         }
@@ -177,7 +177,7 @@ fn a_read_only_transaction_does_not_wait_for_ever_for_a_row_just_inserted_by_ano
         let engine = support::impatient::<P>();
         let table = Database::on(&engine).table::<u64, u64>("rows").create().unwrap();
         let inserted = engine.run(|tx| {
-            table.insert(tx, 1, 1)?;
+            table.insert_if_absent(tx, 1, 1)?;
             let seen = elsewhere(|| {
                 let mut worker = engine.worker().unwrap();
                 worker.try_run_as(Profile::READ_ONLY, |tx| table.get(tx, &1))
@@ -204,8 +204,8 @@ fn a_read_committed_transaction_is_in_nobodys_way_and_is_not_aborted_by_what_com
             assert!(overtake(&engine, |tx| {
                 boxes[0].update(tx, |value| *value += 1)?;
                 boxes[1].update(tx, |value| *value += 1)?;
-                table.insert(tx, 5, 5)?;
-                table.update(tx, &1, |row| *row += 1)?;
+                table.insert_if_absent(tx, 5, 5)?;
+                table.update_if_present(tx, &1, |row| *row += 1)?;
                 table.delete(tx, &9).map(drop)
             }));
             let again = (table.get(tx, &1)?, table.get(tx, &5)?, table.get(tx, &9)?);
@@ -234,8 +234,8 @@ fn a_read_committed_transaction_sees_nothing_that_is_not_committed() {
         };
         let undone = engine.run(|tx| {
             number.set(tx, 7)?;
-            table.update(tx, &1, |row| *row = 7)?;
-            table.insert(tx, 2, 7)?;
+            table.update_if_present(tx, &1, |row| *row = 7)?;
+            table.insert_if_absent(tx, 2, 7)?;
             // Some protocols let nobody look.
             match look() {
                 Ok(seen) => assert_eq!(seen, (1, Some(1), None)),
@@ -259,8 +259,8 @@ fn updates_of_a_read_committed_transaction_are_not_lost() {
                 let added = worker.try_run_as(READ_COMMITTED, |tx| {
                     objects.sum(tx)?;
                     objects.boxed.update(tx, |value| *value += 1)?;
-                    objects.ordered.update(tx, &1, |row| *row += 1)?;
-                    objects.hash.update(tx, &1, |row| *row += 1)?;
+                    objects.ordered.update_if_present(tx, &1, |row| *row += 1)?;
+                    objects.hash.update_if_present(tx, &1, |row| *row += 1)?;
                     objects.counter.add(tx, 1)
                 });
                 assert_eq!(added, Ok::<_, Error>(()));

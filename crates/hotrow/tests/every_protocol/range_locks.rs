@@ -92,7 +92,7 @@ fn an_insertion_waits_for_a_scan_and_aborts_nobody() {
         },
         |tx| {
             moment.is_here(2);
-            rows.insert(tx, 255, 1).map(|inserted| assert!(inserted))
+            rows.insert_if_absent(tx, 255, 1).map(|inserted| assert!(inserted))
         },
     );
     assert_eq!(statistics.map(|statistics| statistics.aborts), [0, 0]);
@@ -112,12 +112,12 @@ fn a_scan_waits_for_an_insertion_and_looks_again() {
             &engine,
             &moment,
             |tx| {
-                assert!(rows.insert(tx, key, 1)?);
+                assert!(rows.insert_if_absent(tx, key, 1)?);
                 moment.is_here(1);
                 moment.wait_for(2);
                 (0..1_000).for_each(|_| thread::yield_now());
                 // The leaf is full at some time, and its right half is locked as it was.
-                (0..40).try_for_each(|number| rows.insert(tx, key * 1_000 + number, 1).map(drop))
+                (0..40).try_for_each(|number| rows.insert_if_absent(tx, key * 1_000 + number, 1).map(drop))
             },
             |tx| {
                 moment.is_here(2);
@@ -149,11 +149,11 @@ fn a_failed_lookup_is_waited_for_and_waits() {
         let (mut one, mut two) = (engine.worker().unwrap(), engine.worker().unwrap());
         let mut looking = one.begin();
         assert_eq!(table.get(&mut looking, &7), Ok(None));
-        assert!(matches!(two.run(|tx| table.insert(tx, 7, 1)), Err(Error::Timeout { .. })));
+        assert!(matches!(two.run(|tx| table.insert_if_absent(tx, 7, 1)), Err(Error::Timeout { .. })));
         assert_eq!(two.statistics().aborts_for(Reason::WriteLocked), two.statistics().aborts);
         looking.commit().unwrap();
         let mut inserting = one.begin();
-        assert_eq!(table.insert(&mut inserting, 7, 1), Ok(true));
+        assert_eq!(table.insert_if_absent(&mut inserting, 7, 1), Ok(true));
         let report = two.run(|tx| table.get(tx, &7)).unwrap_err().to_string();
         assert!(report.contains("rows"), "{report}");
         inserting.commit().unwrap();
@@ -167,11 +167,14 @@ fn insertions_into_one_leaf_do_not_wait_for_each_other_and_neither_do_scans() {
     let rows = rows(&engine, "rows");
     let (mut one, mut two) = (engine.worker().unwrap(), engine.worker().unwrap());
     let mut inserting = one.begin();
-    assert_eq!(rows.insert(&mut inserting, 251, 1), Ok(true));
+    assert_eq!(rows.insert_if_absent(&mut inserting, 251, 1), Ok(true));
     // The second of them splits the leaf, and then the first goes on in both halves.
-    assert_eq!(two.run(|tx| (0..40).try_for_each(|key| rows.insert(tx, 2_520 + key, 1).map(drop))), Ok(()));
-    assert_eq!(rows.insert(&mut inserting, 252, 1), Ok(true));
-    assert_eq!(rows.insert(&mut inserting, 259, 1), Ok(true));
+    assert_eq!(
+        two.run(|tx| (0..40).try_for_each(|key| rows.insert_if_absent(tx, 2_520 + key, 1).map(drop))),
+        Ok(())
+    );
+    assert_eq!(rows.insert_if_absent(&mut inserting, 252, 1), Ok(true));
+    assert_eq!(rows.insert_if_absent(&mut inserting, 259, 1), Ok(true));
     inserting.commit().unwrap();
     let mut scanning = one.begin();
     assert_eq!(count(&rows, &mut scanning, 200..=300), Ok(14));
@@ -204,19 +207,22 @@ fn the_only_one_in_a_leaf_scans_and_changes_it_in_any_order() {
     let mut worker = engine.worker().unwrap();
     let body = |tx: &mut Tx<'_>| {
         assert_eq!(count(&rows, tx, 200..=300)?, 11);
-        assert!(rows.insert(tx, 255, 1)?);
+        assert!(rows.insert_if_absent(tx, 255, 1)?);
         assert!(rows.delete(tx, &260)?);
         assert_eq!(count(&rows, tx, 200..=300)?, 11);
         // Splits it, while all of it is observed.
-        (261..269).chain(271..279).chain(281..289).try_for_each(|key| rows.insert(tx, key, 1).map(drop))?;
+        (261..269)
+            .chain(271..279)
+            .chain(281..289)
+            .try_for_each(|key| rows.insert_if_absent(tx, key, 1).map(drop))?;
         assert_eq!(count(&rows, tx, 200..=300)?, 35);
-        assert!(rows.insert(tx, 995, 1)?);
+        assert!(rows.insert_if_absent(tx, 995, 1)?);
         count(&rows, tx, 980..=1_000).map(|count| assert_eq!(count, 3))
     };
     assert_eq!(worker.run(body), Ok(()));
     assert_eq!(worker.statistics().aborts, 0);
     // Nothing is held any more.
-    assert_eq!(engine.run(|tx| rows.insert(tx, 256, 1)), Ok(true));
+    assert_eq!(engine.run(|tx| rows.insert_if_absent(tx, 256, 1)), Ok(true));
     assert_eq!(engine.run(|tx| count(&rows, tx, 0..=1_000)), Ok(126));
 }
 
@@ -232,7 +238,7 @@ fn of_two_that_have_scanned_what_the_other_one_changes_the_younger_one_is_aborte
                 count(&tables[own], tx, 200..=300)?;
                 moment.is_here(number);
                 moment.wait_for(2);
-                tables[others].insert(tx, key, 1).map(drop)
+                tables[others].insert_if_absent(tx, key, 1).map(drop)
             }
         };
         let key = 251 + 2 * second as u64;
@@ -261,9 +267,9 @@ fn of_an_insertion_and_a_scan_that_wait_for_each_other_the_younger_one_is_aborte
             count(&right, tx, 200..=300).map(drop)
         },
         |tx| {
-            assert!(right.insert(tx, 255, 1)?);
+            assert!(right.insert_if_absent(tx, 255, 1)?);
             moment.is_here(2);
-            left.insert(tx, 255, 1).map(drop)
+            left.insert_if_absent(tx, 255, 1).map(drop)
         },
     );
     assert_eq!(older.aborts, 0);
@@ -277,12 +283,12 @@ fn a_panic_in_the_midst_of_a_change_leaves_nothing_locked() {
     let panics = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
         engine.run(|tx| -> Result<(), Abort> {
             count(&rows, tx, 200..=300)?;
-            rows.insert(tx, 255, 1)?;
+            rows.insert_if_absent(tx, 255, 1)?;
             panic!("in the body")
         })
     }));
     assert!(panics.is_err());
-    assert_eq!(engine.run(|tx| rows.insert(tx, 255, 1)), Ok(true));
+    assert_eq!(engine.run(|tx| rows.insert_if_absent(tx, 255, 1)), Ok(true));
     assert_eq!(engine.run(|tx| count(&rows, tx, 200..=300)), Ok(12));
 }
 
@@ -297,7 +303,7 @@ fn scans_beside_insertions_and_deletions_are_never_aborted_for_a_change_of_struc
             let ran = match number {
                 0 | 1 => worker.run(|tx| count(&rows, tx, key - 50..=key + 50).map(drop)),
                 _ if round % 3 == 0 => worker.run(|tx| rows.delete(tx, &key).map(drop)),
-                _ => worker.run(|tx| rows.insert(tx, key, round).map(drop)),
+                _ => worker.run(|tx| rows.insert_if_absent(tx, key, round).map(drop)),
             };
             assert_eq!(ran, Ok(()));
         }

@@ -54,11 +54,14 @@ impl<P: Protocol> Counted<P> {
     }
 
     fn add(&self, tx: &mut Transaction<'_, P>, key: u64, inserts: bool) -> Result<(), Abort> {
-        let changed =
-            if inserts { self.rows.insert(tx, key, key + 1)? } else { self.rows.delete(tx, &key)? };
+        let changed = if inserts {
+            self.rows.insert_if_absent(tx, key, key + 1)?
+        } else {
+            self.rows.delete(tx, &key)?
+        };
         if changed {
             let by = if inserts { 1 } else { -1 };
-            self.counts.update(tx, &(key / WIDTH), |count| *count += by)?;
+            self.counts.update_if_present(tx, &(key / WIDTH), |count| *count += by)?;
         }
         Ok(())
     }
@@ -173,9 +176,9 @@ fn follow_rows<P: Protocol>(threads: u64, rounds: u64) {
                 }
                 let changed = worker.run(|tx| {
                     match kind {
-                        1 => _ = table.insert(tx, key, row)?,
+                        1 => _ = table.insert_if_absent(tx, key, row)?,
                         2 => _ = table.delete(tx, &key)?,
-                        3 => _ = table.update(tx, &key, |old| *old = row)?,
+                        3 => _ = table.update_if_present(tx, &key, |old| *old = row)?,
                         4 => {
                             // Found by the index, changed by the key.
                             let mut first = None;
@@ -184,12 +187,12 @@ fn follow_rows<P: Protocol>(threads: u64, rounds: u64) {
                                 ControlFlow::Break(())
                             })?;
                             if let Some(key) = first {
-                                table.update(tx, &key, |row| *row = (*row + 1) % 5)?;
+                                table.update_if_present(tx, &key, |row| *row = (*row + 1) % 5)?;
                             }
                         }
                         _ => {
                             table.upsert(tx, key, row)?;
-                            table.update(tx, &((key + 1) % KEYS), |old| *old = row)?;
+                            table.update_if_present(tx, &((key + 1) % KEYS), |old| *old = row)?;
                         }
                     }
                     if gives_up { Err(Abort::rollback()) } else { Ok(()) }
@@ -227,7 +230,9 @@ fn queue<P: Protocol>(pairs: u64, items: u64) {
                             *next += 1;
                             *next
                         })?;
-                        assert!(queue.insert(tx, key, number * items + item)? || !engine.is_opaque());
+                        assert!(
+                            queue.insert_if_absent(tx, key, number * items + item)? || !engine.is_opaque()
+                        );
                         Ok(())
                     })
                     .unwrap();

@@ -54,9 +54,9 @@ fn operate<P: Protocol>(
 ) -> Result<(), Abort> {
     let key = random.below(12);
     match random.below(6) {
-        0 | 1 => _ = table.insert(tx, key, census.value(key))?,
+        0 | 1 => _ = table.insert_if_absent(tx, key, census.value(key))?,
         2 => _ = table.upsert(tx, key, census.value(key))?,
-        3 => _ = table.update(tx, &key, |row| row.number += 1)?,
+        3 => _ = table.update_if_present(tx, &key, |row| row.number += 1)?,
         4 => _ = table.get(tx, &key)?,
         _ => _ = table.delete(tx, &key)?,
     }
@@ -141,25 +141,26 @@ fn objects_may_be_dropped_in_a_transaction_that_has_touched_them() {
             let mut index = Some(builder.secondary("by_number", |_, row: &Counted| row.number));
             let mut table = Some(builder.create().unwrap());
             (0..5).for_each(|key| assert!(table.as_ref().unwrap().bulk_insert(key, census.value(key))));
-            let result = engine.run(|tx| {
-                if let (Some(kept), Some(array), Some(table), Some(index)) =
-                    (kept.take(), array.take(), table.take(), index.take())
-                {
-                    kept.update(tx, |value| value.number = 5)?;
-                    array.set(tx, 2, census.value(9))?;
-                    array.get(tx, 0)?;
-                    table.insert(tx, 9, census.value(9))?;
-                    table.update(tx, &1, |row| row.number = 8)?;
-                    table.delete(tx, &2)?;
-                    table.get(tx, &77)?;
-                    index.scan(tx, .., Direction::Ascending, &table, |_, _, _| {
-                        std::ops::ControlFlow::Continue(())
-                    })?;
-                }
-                // A box made and dropped within.
-                TBox::new(&engine, census.value(3)).set(tx, census.value(4))?;
-                if commits { Ok(()) } else { Err(Abort::rollback()) }
-            });
+            let result =
+                engine.run(|tx| {
+                    if let (Some(kept), Some(array), Some(table), Some(index)) =
+                        (kept.take(), array.take(), table.take(), index.take())
+                    {
+                        kept.update(tx, |value| value.number = 5)?;
+                        array.set(tx, 2, census.value(9))?;
+                        array.get(tx, 0)?;
+                        table.insert_if_absent(tx, 9, census.value(9))?;
+                        table.update_if_present(tx, &1, |row| row.number = 8)?;
+                        table.delete(tx, &2)?;
+                        table.get(tx, &77)?;
+                        index.scan(tx, .., Direction::Ascending, |_, _, _| {
+                            std::ops::ControlFlow::Continue(())
+                        })?;
+                    }
+                    // A box made and dropped within.
+                    TBox::new(&engine, census.value(3)).set(tx, census.value(4))?;
+                    if commits { Ok(()) } else { Err(Abort::rollback()) }
+                });
             assert_eq!(result.is_ok(), commits);
             census.settle(&engine, 0);
         }

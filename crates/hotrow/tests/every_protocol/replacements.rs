@@ -25,13 +25,13 @@ fn a_replacement_replaces_what_is_there_and_nothing_else() {
         ];
         for table in tables {
             let now = || engine.run(|tx| table.get(tx, &1)).unwrap();
-            assert_eq!(engine.run(|tx| table.replace(tx, &1, "none".into())), Ok(false));
+            assert_eq!(engine.run(|tx| table.replace_if_present(tx, &1, "none".into())), Ok(false));
             assert_eq!(now(), None);
-            engine.run(|tx| table.insert(tx, 1, "first".into())).unwrap();
-            assert_eq!(engine.run(|tx| table.replace(tx, &1, "second".into())), Ok(true));
+            engine.run(|tx| table.insert_if_absent(tx, 1, "first".into())).unwrap();
+            assert_eq!(engine.run(|tx| table.replace_if_present(tx, &1, "second".into())), Ok(true));
             assert_eq!(now().as_deref(), Some("second"));
             assert_eq!(engine.run(|tx| table.delete(tx, &1)), Ok(true));
-            assert_eq!(engine.run(|tx| table.replace(tx, &1, "third".into())), Ok(false));
+            assert_eq!(engine.run(|tx| table.replace_if_present(tx, &1, "third".into())), Ok(false));
             assert_eq!(now(), None);
         }
     });
@@ -46,22 +46,22 @@ fn a_transaction_sees_its_own_replacements_and_replaces_its_own_changes() {
         let row = |text: &str| text.to_owned();
         let result = engine.run(|tx| {
             // Over the value as it was, over a replacement, over an update.
-            assert!(table.replace(tx, &1, row("a"))?);
+            assert!(table.replace_if_present(tx, &1, row("a"))?);
             assert_eq!(table.get(tx, &1)?, Some(row("a")));
-            assert!(table.replace(tx, &1, row("b"))?);
-            assert_eq!(table.update(tx, &1, |text| text.push('c'))?, Some(()));
+            assert!(table.replace_if_present(tx, &1, row("b"))?);
+            assert_eq!(table.update_if_present(tx, &1, |text| text.push('c'))?, Some(()));
             assert_eq!(table.get(tx, &1)?, Some(row("bc")));
-            assert!(table.replace(tx, &1, row("d"))?);
+            assert!(table.replace_if_present(tx, &1, row("d"))?);
             // Deleted, then inserted again.
             assert!(table.delete(tx, &1)?);
-            assert!(!table.replace(tx, &1, row("e"))?);
+            assert!(!table.replace_if_present(tx, &1, row("e"))?);
             assert_eq!(table.get(tx, &1)?, None);
-            assert!(table.insert(tx, 1, row("f"))? && table.replace(tx, &1, row("g"))?);
+            assert!(table.insert_if_absent(tx, 1, row("f"))? && table.replace_if_present(tx, &1, row("g"))?);
             // A row of its own.
-            assert!(table.insert(tx, 2, row("h"))? && table.replace(tx, &2, row("i"))?);
+            assert!(table.insert_if_absent(tx, 2, row("h"))? && table.replace_if_present(tx, &2, row("i"))?);
             assert_eq!(table.get(tx, &2)?, Some(row("i")));
-            assert!(table.insert(tx, 3, row("j"))? && table.delete(tx, &3)?);
-            assert!(!table.replace(tx, &3, row("k"))?);
+            assert!(table.insert_if_absent(tx, 3, row("j"))? && table.delete(tx, &3)?);
+            assert!(!table.replace_if_present(tx, &3, row("k"))?);
             Ok(())
         });
         assert_eq!(result, Ok(()));
@@ -78,9 +78,9 @@ fn a_row_that_was_read_can_be_replaced_and_then_counts_as_read() {
         table.bulk_insert(1, 10);
         let body = |tx: &mut hotrow::Transaction<'_, P>| {
             let old = table.get(tx, &1)?.unwrap_or_default();
-            table.replace(tx, &1, old + 1).map(drop)
+            table.replace_if_present(tx, &1, old + 1).map(drop)
         };
-        let other = |tx: &mut hotrow::Transaction<'_, P>| table.replace(tx, &1, 20).map(drop);
+        let other = |tx: &mut hotrow::Transaction<'_, P>| table.replace_if_present(tx, &1, 20).map(drop);
         let expected = if attempts(&engine, body, other).is_some() { 21 } else { 11 };
         assert_eq!(engine.run(|tx| table.get(tx, &1)), Ok(Some(expected)));
     });
@@ -94,13 +94,16 @@ fn a_rolled_back_replacement_leaves_the_row_and_drops_the_new_one() {
         let table = Database::on(&engine).table("rows").hash(4).create().unwrap();
         table.bulk_insert(1, census.value(10));
         let refused = engine.run(|tx| {
-            assert!(table.replace(tx, &1, census.value(11))? && table.replace(tx, &1, census.value(12))?);
+            assert!(
+                table.replace_if_present(tx, &1, census.value(11))?
+                    && table.replace_if_present(tx, &1, census.value(12))?
+            );
             Err::<(), _>(hotrow::Abort::rollback())
         });
         assert!(refused.is_err());
         assert_eq!(engine.run(|tx| table.read(tx, &1, |row| row.number)), Ok(Some(10)));
         census.settle(&engine, 1);
-        assert_eq!(engine.run(|tx| table.replace(tx, &1, census.value(13))), Ok(true));
+        assert_eq!(engine.run(|tx| table.replace_if_present(tx, &1, census.value(13))), Ok(true));
         census.settle(&engine, 1);
     });
 }
@@ -111,8 +114,10 @@ fn a_replacement_copies_nothing() {
         let engine = support::engine::<P>();
         let table = Database::on(&engine).table("rows").hash(4).create().unwrap();
         table.bulk_insert(1, Precious(10));
-        let twice =
-            engine.run(|tx| Ok(table.replace(tx, &1, Precious(11))? && table.replace(tx, &1, Precious(12))?));
+        let twice = engine.run(|tx| {
+            Ok(table.replace_if_present(tx, &1, Precious(11))?
+                && table.replace_if_present(tx, &1, Precious(12))?)
+        });
         assert_eq!(twice, Ok(true));
         assert_eq!(engine.run(|tx| table.read(tx, &1, |row| row.0)), Ok(Some(12)));
     });
@@ -126,8 +131,8 @@ fn a_replacement_is_not_aborted_by_another_write_of_the_row_meanwhile() {
         table.bulk_insert(1, 10);
         let replaced = attempts(
             &engine,
-            |tx| table.replace(tx, &1, 11).map(drop),
-            |tx| table.update(tx, &1, |row| *row += 20).map(drop),
+            |tx| table.replace_if_present(tx, &1, 11).map(drop),
+            |tx| table.update_if_present(tx, &1, |row| *row += 20).map(drop),
         );
         assert!(matches!(replaced, None | Some(1)), "{replaced:?} attempts");
         assert_eq!(engine.run(|tx| table.get(tx, &1)), Ok(Some(11)));
@@ -148,7 +153,7 @@ fn a_row_that_goes_meanwhile_is_not_replaced() {
             let replaced = attempts(
                 &engine,
                 |tx| {
-                    there.push(table.replace(tx, &1, 11)?);
+                    there.push(table.replace_if_present(tx, &1, 11)?);
                     Ok(())
                 },
                 |tx| table.delete(tx, &1).map(drop),
@@ -170,11 +175,12 @@ fn replacements_between_deletions_and_insertions_leave_histories_without_cycles(
         for commit_first in [true, false] {
             Interleaving::<P>::new().run(|engine, [mut loader, mut first, mut second]| {
                 let table = Database::on(engine).table::<u64, u64>("rows").hash(4).create().unwrap();
-                loader.step(|tx| Ok(table.insert(tx, 1, 10)? && table.insert(tx, 2, 20)?));
+                loader
+                    .step(|tx| Ok(table.insert_if_absent(tx, 1, 10)? && table.insert_if_absent(tx, 2, 20)?));
                 assert!(loader.commit());
                 // Each finds out whether a row is there by replacing it, and takes the other away.
-                let found = first.step(|tx| table.replace(tx, &1, 11));
-                let also = second.step(|tx| table.replace(tx, &2, 22));
+                let found = first.step(|tx| table.replace_if_present(tx, &1, 11));
+                let also = second.step(|tx| table.replace_if_present(tx, &2, 22));
                 first.step(|tx| table.delete(tx, &2));
                 second.step(|tx| table.delete(tx, &1));
                 let mut ends = [&mut first, &mut second];
@@ -202,12 +208,12 @@ fn a_scan_that_finds_a_replacement_has_lost_no_key_though_its_transaction_has_no
         Interleaving::<P>::new().run(|engine, [mut first, mut second]| {
             let table = Database::on(engine).table::<u64, u64>("rows").create().unwrap();
             table.bulk_insert(1, 10);
-            first.step(|tx| table.replace(tx, &1, 11));
+            first.step(|tx| table.replace_if_present(tx, &1, 11));
             let found = first.step(|tx| table.collect(tx, .., hotrow::Direction::Ascending, 9));
             assert_eq!(found, Some(vec![(1, 11)]));
             first.roll_back();
             // Somebody writes the key in this history, so that it has a place in it.
-            assert_eq!(second.step(|tx| table.update(tx, &1, |row| *row += 1)), Some(Some(())));
+            assert_eq!(second.step(|tx| table.update_if_present(tx, &1, |row| *row += 1)), Some(Some(())));
             assert!(second.commit());
         });
     });
@@ -230,7 +236,7 @@ fn entries_of_secondary_indexes_follow_a_replacement() {
                 })?;
                 Ok::<_, hotrow::Abort>(keys)
             };
-            assert!(table.replace(tx, &1, 37)?);
+            assert!(table.replace_if_present(tx, &1, 37)?);
             Ok((keys(tx, 1)?, keys(tx, 3)?))
         });
         assert_eq!(replaced, Ok((vec![], vec![1])));

@@ -206,24 +206,24 @@ fn rows_and_their_index_entries_come_and_go_with_their_part() {
             };
             let work = |tx: &mut hotrow::Transaction<'_, P>| {
                 table.delete(tx, &0)?;
-                table.update(tx, &1, |row| *row = 11)?;
-                assert!(table.insert(tx, 5, 50)?);
+                table.update_if_present(tx, &1, |row| *row = 11)?;
+                assert!(table.insert_if_absent(tx, 5, 50)?);
                 let before = look(tx)?;
                 let part = tx.savepoint(|tx| {
-                    assert!(table.insert(tx, 0, 1)?, "inserts what was deleted before");
+                    assert!(table.insert_if_absent(tx, 0, 1)?, "inserts what was deleted before");
                     assert!(table.delete(tx, &1)?, "deletes what was changed before");
-                    table.update(tx, &5, |row| *row = 51)?;
+                    table.update_if_present(tx, &5, |row| *row = 51)?;
                     assert!(table.delete(tx, &5)?, "deletes what was inserted before");
-                    assert!(table.insert(tx, 5, 52)?);
-                    assert!(table.replace(tx, &2, 22)?);
+                    assert!(table.insert_if_absent(tx, 5, 52)?);
+                    assert!(table.replace_if_present(tx, &2, 22)?);
                     assert!(table.delete(tx, &3)?);
-                    assert!(table.insert(tx, 6, 60)?);
+                    assert!(table.insert_if_absent(tx, 6, 60)?);
                     look(tx)?;
                     Err::<(), _>(Abort::rollback())
                 })?;
                 assert!(part.is_err());
                 assert_eq!(look(tx)?, before);
-                assert!(table.insert(tx, 6, 61)?, "the part's row is gone");
+                assert!(table.insert_if_absent(tx, 6, 61)?, "the part's row is gone");
                 look(tx)
             };
             let expected = vec![(1, 11), (2, 20), (3, 30), (5, 50), (6, 61)];
@@ -329,12 +329,12 @@ fn a_replacement_that_was_undone_is_not_expected_to_be_read() {
             assert!(table.bulk_insert(1, 10));
             only.step(|tx| {
                 let part = tx.savepoint(|tx| {
-                    assert!(table.replace(tx, &1, 11)?);
+                    assert!(table.replace_if_present(tx, &1, 11)?);
                     Err::<(), _>(Abort::rollback())
                 })?;
                 assert!(part.is_err());
                 assert_eq!(table.get(tx, &1)?, Some(10));
-                table.update(tx, &1, |row| *row += 1)
+                table.update_if_present(tx, &1, |row| *row += 1)
             });
             assert!(only.commit());
         });
@@ -354,11 +354,11 @@ fn a_row_that_is_queued_again_behind_an_undone_part_is_found_by_those_behind_it(
                 for number in 0..200 {
                     let queued = engine.run(|tx| {
                         let part = tx.savepoint(|tx| {
-                            assert!(queue.insert(tx, (1, number), number)?);
+                            assert!(queue.insert_if_absent(tx, (1, number), number)?);
                             Err::<(), _>(Abort::rollback())
                         })?;
                         assert!(part.is_err());
-                        assert!(queue.insert(tx, (1, number), number)?);
+                        assert!(queue.insert_if_absent(tx, (1, number), number)?);
                         marker.set(tx, true)
                     });
                     queued.unwrap();

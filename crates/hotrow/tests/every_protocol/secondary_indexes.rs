@@ -45,7 +45,7 @@ impl<P: Protocol> People<P> {
             rows.iter().map(|(key, row)| (Name::prefix_of(&row.name), *key)).collect();
         assert_eq!(names, expected.into_iter().collect::<Vec<_>>());
         let mut ages = Vec::new();
-        self.by_age.scan(tx, .., Direction::Descending, &self.table, |age, key, row| {
+        self.by_age.scan(tx, .., Direction::Descending, |age, key, row| {
             assert_eq!(*age, row.age);
             ages.push((*age, *key));
             ControlFlow::Continue(())
@@ -78,10 +78,10 @@ fn a_secondary_index_follows_inserts_updates_and_deletes() {
             };
             engine
                 .run(|tx| {
-                    assert!(table.insert(tx, 1, person("anna", 30))?);
-                    assert!(table.insert(tx, 2, person("ben", 30))?);
-                    assert!(table.insert(tx, 3, person("cleo", 25))?);
-                    assert!(!table.insert(tx, 3, person("dora", 99))?, "refused: no entry either");
+                    assert!(table.insert_if_absent(tx, 1, person("anna", 30))?);
+                    assert!(table.insert_if_absent(tx, 2, person("ben", 30))?);
+                    assert!(table.insert_if_absent(tx, 3, person("cleo", 25))?);
+                    assert!(!table.insert_if_absent(tx, 3, person("dora", 99))?, "refused: no entry either");
                     assert_eq!(ages(tx, 30..=30)?, [1, 2]);
                     people.check(tx, 5).map(|_| ())
                 })
@@ -89,11 +89,11 @@ fn a_secondary_index_follows_inserts_updates_and_deletes() {
             engine
                 .run(|tx| {
                     // Changes the key, changes something else, changes it away and back.
-                    table.update(tx, &1, |row| row.age = 26)?;
-                    table.update(tx, &2, |row| row.name = String::from("bernard"))?;
-                    table.update(tx, &3, |row| row.age = 70)?;
+                    table.update_if_present(tx, &1, |row| row.age = 26)?;
+                    table.update_if_present(tx, &2, |row| row.name = String::from("bernard"))?;
+                    table.update_if_present(tx, &3, |row| row.age = 70)?;
                     assert_eq!(ages(tx, 25..=25)?, [0; 0]);
-                    table.update(tx, &3, |row| row.age = 25)?;
+                    table.update_if_present(tx, &3, |row| row.age = 25)?;
                     assert_eq!(ages(tx, 25..=26)?, [3, 1]);
                     people.check(tx, 5).map(|_| ())
                 })
@@ -123,11 +123,11 @@ fn a_rollback_leaves_nothing_in_a_secondary_index() {
         }
         let before = engine.run(|tx| people.check(tx, 20)).unwrap();
         let rolled_back = engine.run(|tx| {
-            table.insert(tx, 15, person("new", 7))?;
-            table.update(tx, &3, |row| row.age = 50)?;
+            table.insert_if_absent(tx, 15, person("new", 7))?;
+            table.update_if_present(tx, &3, |row| row.age = 50)?;
             table.delete(tx, &4)?;
             table.delete(tx, &5)?;
-            table.insert(tx, 5, person("again", 51))?;
+            table.insert_if_absent(tx, 5, person("again", 51))?;
             table.delete(tx, &15)?;
             people.check(tx, 20)?;
             Err::<(), _>(Abort::rollback())
@@ -185,9 +185,9 @@ fn rows_found_by_a_secondary_index_come_until_the_visitor_breaks() {
             people.table.bulk_insert(key, person("x", (key % 10) as u32));
         }
         let found = engine.run(|tx| {
-            people.table.update(tx, &23, |row| row.name = String::from("changed"))?;
+            people.table.update_if_present(tx, &23, |row| row.name = String::from("changed"))?;
             let mut found = Vec::new();
-            people.by_age.scan(tx, 3..=4, Direction::Ascending, &people.table, |age, key, row| {
+            people.by_age.scan(tx, 3..=4, Direction::Ascending, |age, key, row| {
                 found.push((*age, *key, row.name.clone()));
                 if found.len() < 4 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
             })?;
@@ -218,10 +218,10 @@ fn random_changes_commits_and_rollbacks_keep_index_and_rows_together() {
                     for (operation, key, age) in &operations {
                         let row = person(&format!("age {age}"), *age);
                         match operation {
-                            0 => _ = people.table.insert(tx, *key, row)?,
+                            0 => _ = people.table.insert_if_absent(tx, *key, row)?,
                             1 => _ = people.table.upsert(tx, *key, row)?,
-                            2 => _ = people.table.update(tx, key, |old| old.age = *age)?,
-                            3 => _ = people.table.update(tx, key, |old| *old = row)?,
+                            2 => _ = people.table.update_if_present(tx, key, |old| old.age = *age)?,
+                            3 => _ = people.table.update_if_present(tx, key, |old| *old = row)?,
                             _ => _ = people.table.delete(tx, key)?,
                         }
                     }

@@ -103,7 +103,9 @@ fn a_key_whose_hash_changes_before_cleanup_leaves_no_freed_row_in_the_index() {
             let census = Census::default();
             let key = |number| Fickle { number, mood: &MOOD };
             for number in 0..200 {
-                assert!(engine.run(|tx| table.insert(tx, key(number), census.value(number))).unwrap());
+                assert!(
+                    engine.run(|tx| table.insert_if_absent(tx, key(number), census.value(number))).unwrap()
+                );
             }
             for number in 0..100 {
                 let deleted = engine.run(|tx| {
@@ -117,7 +119,7 @@ fn a_key_whose_hash_changes_before_cleanup_leaves_no_freed_row_in_the_index() {
             }
             for number in 200..300 {
                 let rolled_back = engine.run(|tx| {
-                    table.insert(tx, key(number), census.value(number))?;
+                    table.insert_if_absent(tx, key(number), census.value(number))?;
                     MOOD.salt(77_777);
                     Err::<(), _>(hotrow::Abort::rollback())
                 });
@@ -134,7 +136,10 @@ fn a_key_whose_hash_changes_before_cleanup_leaves_no_freed_row_in_the_index() {
             }
             for number in 0..300 {
                 let fresh = !(100..200).contains(&number);
-                assert_eq!(engine.run(|tx| table.insert(tx, key(number), census.value(0))).unwrap(), fresh);
+                assert_eq!(
+                    engine.run(|tx| table.insert_if_absent(tx, key(number), census.value(0))).unwrap(),
+                    fresh
+                );
             }
             drop(table);
             census.settle(&engine, 0);
@@ -154,7 +159,9 @@ fn a_key_whose_hash_changes_while_the_index_grows_leaves_no_latch_behind() {
             if number % 50 == 0 {
                 MOOD.salt(number);
             }
-            engine.run(|tx| table.insert(tx, Fickle { number, mood: &MOOD }, census.value(number))).unwrap();
+            engine
+                .run(|tx| table.insert_if_absent(tx, Fickle { number, mood: &MOOD }, census.value(number)))
+                .unwrap();
         }
         let mut worker = engine.worker();
         if P::WORKERS_MAX > 1 {
@@ -178,7 +185,7 @@ fn a_panic_in_a_keys_hash_during_cleanup_leaves_no_epoch_pinned() {
             let census = Census::default();
             let key = |number| Fickle { number, mood: &MOOD };
             let mut worker = Engine::<P>::worker(&engine).unwrap();
-            worker.run(|tx| table.insert(tx, key(1), census.value(1))).unwrap();
+            worker.run(|tx| table.insert_if_absent(tx, key(1), census.value(1))).unwrap();
             let deleted = worker.run(|tx| {
                 let deleted = table.delete(tx, &key(1))?;
                 MOOD.panics(true);
@@ -196,7 +203,7 @@ fn a_panic_in_a_keys_hash_during_cleanup_leaves_no_epoch_pinned() {
             let worker = &mut worker;
             elsewhere(|| {
                 assert!(worker.run(|tx| table.get(tx, &key(1))).unwrap().is_none());
-                assert!(worker.run(|tx| table.insert(tx, key(1), census.value(2))).unwrap());
+                assert!(worker.run(|tx| table.insert_if_absent(tx, key(1), census.value(2))).unwrap());
                 assert_eq!(worker.run(|tx| table.get(tx, &key(1))).unwrap().unwrap().number, 2);
             });
         }
@@ -215,11 +222,11 @@ fn a_panic_in_a_keys_image_while_its_transaction_is_recorded_commits_all_or_noth
             let census = Census::default();
             let key = |number| Fickle { number, mood: &MOOD };
             let count = TBox::new(&engine, census.value(0));
-            engine.run(|tx| table.insert(tx, key(1), census.value(0))).unwrap();
+            engine.run(|tx| table.insert_if_absent(tx, key(1), census.value(0))).unwrap();
             panic_of(|| {
                 engine.run(|tx| {
                     count.update(tx, |count| count.number = 9)?;
-                    table.update(tx, &key(1), |row| row.number = 9)?;
+                    table.update_if_present(tx, &key(1), |row| row.number = 9)?;
                     MOOD.panics(true);
                     Ok(())
                 })
@@ -245,10 +252,10 @@ fn a_panic_in_a_keys_hash_during_an_operation_rolls_back() {
         for table in tables(&engine) {
             let census = Census::default();
             let key = |number| Fickle { number, mood: &MOOD };
-            engine.run(|tx| table.insert(tx, key(1), census.value(1))).unwrap();
+            engine.run(|tx| table.insert_if_absent(tx, key(1), census.value(1))).unwrap();
             panic_of(|| {
                 engine.run(|tx| {
-                    table.update(tx, &key(1), |row| row.number = 9)?;
+                    table.update_if_present(tx, &key(1), |row| row.number = 9)?;
                     MOOD.panics(true);
                     let read = table.get(tx, &key(1));
                     MOOD.panics(false);

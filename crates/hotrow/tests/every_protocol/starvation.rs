@@ -32,7 +32,7 @@ fn all_rows<P: Protocol>(
             table.get(tx, &key)?;
         }
         if key % 3 != 0 {
-            table.update(tx, &key, |row| *row += 1)?;
+            table.update_if_present(tx, &key, |row| *row += 1)?;
         }
         if key % 50 == 0 {
             thread::yield_now();
@@ -50,14 +50,14 @@ fn two_rows<P: Protocol>(
     let (changed, seen) = (random.below(ROWS), random.below(ROWS));
     let changes_first = random.chance(0.5);
     if changes_first {
-        table.update(tx, &changed, |row| *row += 1)?;
+        table.update_if_present(tx, &changed, |row| *row += 1)?;
     }
     table.get(tx, &seen)?;
     if random.chance(0.2) {
         thread::yield_now();
     }
     if !changes_first {
-        table.update(tx, &changed, |row| *row += 1)?;
+        table.update_if_present(tx, &changed, |row| *row += 1)?;
     }
     Ok(())
 }

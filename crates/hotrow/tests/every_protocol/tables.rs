@@ -28,7 +28,10 @@ fn operations_on_missing_rows_find_nothing() {
                 .run(|tx| {
                     assert_eq!(table.get(tx, &1)?, None);
                     assert_eq!(table.read(tx, &1, |_| ())?, None);
-                    assert_eq!(table.update(tx, &1, |_| unreachable!("there is no row"))?, None::<()>);
+                    assert_eq!(
+                        table.update_if_present(tx, &1, |_| unreachable!("there is no row"))?,
+                        None::<()>
+                    );
                     assert!(!table.delete(tx, &1)?);
                     Ok(())
                 })
@@ -42,11 +45,11 @@ fn a_row_lives_from_its_insertion_to_its_deletion() {
     for_each_protocol!(1, |P| {
         let engine = support::engine::<P>();
         for table in tables::<u64, P>(&engine) {
-            assert_eq!(engine.run(|tx| table.insert(tx, 1, 10)), Ok(true));
-            assert_eq!(engine.run(|tx| table.insert(tx, 1, 11)), Ok(false), "a duplicate");
+            assert_eq!(engine.run(|tx| table.insert_if_absent(tx, 1, 10)), Ok(true));
+            assert_eq!(engine.run(|tx| table.insert_if_absent(tx, 1, 11)), Ok(false), "a duplicate");
             assert_eq!(value(&engine, &table, 1), Some(10));
             let updated = engine.run(|tx| {
-                table.update(tx, &1, |row| {
+                table.update_if_present(tx, &1, |row| {
                     *row += 1;
                     *row
                 })
@@ -58,7 +61,7 @@ fn a_row_lives_from_its_insertion_to_its_deletion() {
             assert_eq!(engine.run(|tx| table.delete(tx, &1)), Ok(true));
             assert_eq!(engine.run(|tx| table.delete(tx, &1)), Ok(false));
             assert_eq!(value(&engine, &table, 1), None);
-            assert_eq!(engine.run(|tx| table.insert(tx, 1, 13)), Ok(true), "again");
+            assert_eq!(engine.run(|tx| table.insert_if_absent(tx, 1, 13)), Ok(true), "again");
             assert_eq!(value(&engine, &table, 1), Some(13));
         }
     });
@@ -73,18 +76,18 @@ fn own_changes<P: Protocol>(exists: bool) -> Vec<Steps<P>> {
         (
             "update, update",
             |t, tx| {
-                t.update(tx, &1, |row| *row = 11)?;
-                t.update(tx, &1, |row| *row += 1).map(|_| ())
+                t.update_if_present(tx, &1, |row| *row = 11)?;
+                t.update_if_present(tx, &1, |row| *row += 1).map(|_| ())
             },
             Some(12),
         ),
         (
             "update, delete, insert",
             |t, tx| {
-                t.update(tx, &1, |row| *row = 11)?;
+                t.update_if_present(tx, &1, |row| *row = 11)?;
                 assert!(t.delete(tx, &1)? && !t.delete(tx, &1)?);
                 assert_eq!(t.get(tx, &1)?, None);
-                assert!(t.insert(tx, 1, 12)?);
+                assert!(t.insert_if_absent(tx, 1, 12)?);
                 Ok(())
             },
             Some(12),
@@ -93,16 +96,16 @@ fn own_changes<P: Protocol>(exists: bool) -> Vec<Steps<P>> {
             "delete, insert, update",
             |t, tx| {
                 assert!(t.delete(tx, &1)?);
-                assert_eq!(t.update(tx, &1, |_| ())?, None);
-                assert!(t.insert(tx, 1, 11)? && !t.insert(tx, 1, 99)?);
-                t.update(tx, &1, |row| *row += 1).map(|_| ())
+                assert_eq!(t.update_if_present(tx, &1, |_| ())?, None);
+                assert!(t.insert_if_absent(tx, 1, 11)? && !t.insert_if_absent(tx, 1, 99)?);
+                t.update_if_present(tx, &1, |row| *row += 1).map(|_| ())
             },
             Some(12),
         ),
         (
             "delete, insert, delete",
             |t, tx| {
-                assert!(t.delete(tx, &1)? && t.insert(tx, 1, 11)? && t.delete(tx, &1)?);
+                assert!(t.delete(tx, &1)? && t.insert_if_absent(tx, 1, 11)? && t.delete(tx, &1)?);
                 Ok(())
             },
             None,
@@ -110,7 +113,7 @@ fn own_changes<P: Protocol>(exists: bool) -> Vec<Steps<P>> {
         (
             "update, delete, upsert, upsert",
             |t, tx| {
-                t.update(tx, &1, |row| *row = 11)?;
+                t.update_if_present(tx, &1, |row| *row = 11)?;
                 assert!(t.delete(tx, &1)? && t.upsert(tx, 1, 12)? && !t.upsert(tx, 1, 13)?);
                 Ok(())
             },
@@ -119,28 +122,28 @@ fn own_changes<P: Protocol>(exists: bool) -> Vec<Steps<P>> {
         (
             "refused insert, update",
             |t, tx| {
-                assert!(!t.insert(tx, 1, 99)?);
-                t.update(tx, &1, |row| *row += 5).map(|_| ())
+                assert!(!t.insert_if_absent(tx, 1, 99)?);
+                t.update_if_present(tx, &1, |row| *row += 5).map(|_| ())
             },
             Some(15),
         ),
     ];
     let absent: &[Steps<P>] = &[
-        ("insert", |t, tx| t.insert(tx, 1, 11).map(|_| ()), Some(11)),
+        ("insert", |t, tx| t.insert_if_absent(tx, 1, 11).map(|_| ()), Some(11)),
         (
             "insert, update, update",
             |t, tx| {
-                assert!(t.insert(tx, 1, 11)?);
-                t.update(tx, &1, |row| *row += 1)?;
-                t.update(tx, &1, |row| *row *= 2).map(|_| ())
+                assert!(t.insert_if_absent(tx, 1, 11)?);
+                t.update_if_present(tx, &1, |row| *row += 1)?;
+                t.update_if_present(tx, &1, |row| *row *= 2).map(|_| ())
             },
             Some(24),
         ),
         (
             "insert, delete",
             |t, tx| {
-                assert!(t.insert(tx, 1, 11)? && t.delete(tx, &1)? && !t.delete(tx, &1)?);
-                assert_eq!(t.update(tx, &1, |_| ())?, None);
+                assert!(t.insert_if_absent(tx, 1, 11)? && t.delete(tx, &1)? && !t.delete(tx, &1)?);
+                assert_eq!(t.update_if_present(tx, &1, |_| ())?, None);
                 Ok(())
             },
             None,
@@ -148,7 +151,9 @@ fn own_changes<P: Protocol>(exists: bool) -> Vec<Steps<P>> {
         (
             "insert, delete, insert",
             |t, tx| {
-                assert!(t.insert(tx, 1, 11)? && t.delete(tx, &1)? && t.insert(tx, 1, 12)?);
+                assert!(
+                    t.insert_if_absent(tx, 1, 11)? && t.delete(tx, &1)? && t.insert_if_absent(tx, 1, 12)?
+                );
                 Ok(())
             },
             Some(12),
@@ -156,10 +161,10 @@ fn own_changes<P: Protocol>(exists: bool) -> Vec<Steps<P>> {
         (
             "insert, update, delete, insert, update",
             |t, tx| {
-                assert!(t.insert(tx, 1, 11)?);
-                t.update(tx, &1, |row| *row += 1)?;
-                assert!(t.delete(tx, &1)? && t.insert(tx, 1, 20)?);
-                t.update(tx, &1, |row| *row += 1).map(|_| ())
+                assert!(t.insert_if_absent(tx, 1, 11)?);
+                t.update_if_present(tx, &1, |row| *row += 1)?;
+                assert!(t.delete(tx, &1)? && t.insert_if_absent(tx, 1, 20)?);
+                t.update_if_present(tx, &1, |row| *row += 1).map(|_| ())
             },
             Some(21),
         ),
@@ -167,7 +172,7 @@ fn own_changes<P: Protocol>(exists: bool) -> Vec<Steps<P>> {
             "missed, insert, refused insert",
             |t, tx| {
                 assert_eq!(t.get(tx, &1)?, None);
-                assert!(t.insert(tx, 1, 11)? && !t.insert(tx, 1, 99)?);
+                assert!(t.insert_if_absent(tx, 1, 11)? && !t.insert_if_absent(tx, 1, 99)?);
                 Ok(())
             },
             Some(11),
@@ -240,7 +245,7 @@ fn a_scan_sees_own_changes_and_a_rollback_leaves_none() {
                 match key % 3 {
                     0 => _ = table.delete(tx, &key)?,
                     1 => _ = table.upsert(tx, key, 1_000)?,
-                    _ => _ = table.update(tx, &key, |row| *row = 2_000)?,
+                    _ => _ = table.update_if_present(tx, &key, |row| *row = 2_000)?,
                 }
             }
             let expected = (0..400u64).filter_map(|key| match (key < 300, key % 3, key % 2) {
@@ -350,10 +355,10 @@ fn an_immutable_table_is_loaded_and_then_only_read() {
             }
             assert!(!table.bulk_insert(5, String::new()));
             let refused = || Error::Misuse(Misuse::ImmutableTable { table: "prices".to_owned() });
-            assert_eq!(engine.run(|tx| table.insert(tx, 200, String::new())), Err(refused()));
+            assert_eq!(engine.run(|tx| table.insert_if_absent(tx, 200, String::new())), Err(refused()));
             assert_eq!(engine.run(|tx| table.upsert(tx, 1, String::new())), Err(refused()));
-            assert_eq!(engine.run(|tx| table.update(tx, &1, String::clear)), Err(refused()));
-            assert_eq!(engine.run(|tx| table.update(tx, &777, String::clear)), Err(refused()));
+            assert_eq!(engine.run(|tx| table.update_if_present(tx, &1, String::clear)), Err(refused()));
+            assert_eq!(engine.run(|tx| table.update_if_present(tx, &777, String::clear)), Err(refused()));
             assert_eq!(engine.run(|tx| table.delete(tx, &1)), Err(refused()));
             for key in 0..100 {
                 let read = engine.run(|tx| Ok((table.get(tx, &key)?, table.read(tx, &key, String::len)?)));

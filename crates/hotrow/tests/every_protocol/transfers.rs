@@ -49,7 +49,7 @@ impl<P: Protocol> Bank<P> {
             Bank::Boxes(boxes) => boxes[account as usize].update(tx, |balance| *balance += amount),
             Bank::Array(array) => array.update(tx, account as usize, |balance| *balance += amount),
             Bank::Hash(table) | Bank::Ordered(table) => {
-                table.update(tx, &account, |balance| *balance += amount)?.expect("an account");
+                table.update_if_present(tx, &account, |balance| *balance += amount)?.expect("an account");
                 Ok(())
             }
             Bank::Texts(_) => {
@@ -175,8 +175,8 @@ fn no_increment_is_lost() {
                             let seen = numbers.get(tx, 0)?;
                             numbers.set(tx, 0, seen + 1)?;
                             numbers.update(tx, 1 + (round + number as usize) % 2, |n| *n += 1)?;
-                            if table.update(tx, &(round as u64 % 5), |n| *n += 1)?.is_none() {
-                                table.insert(tx, round as u64 % 5, 1)?;
+                            if table.update_if_present(tx, &(round as u64 % 5), |n| *n += 1)?.is_none() {
+                                table.insert_if_absent(tx, round as u64 % 5, 1)?;
                             }
                             Ok(seen)
                         })

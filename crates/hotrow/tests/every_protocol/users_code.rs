@@ -91,7 +91,8 @@ fn for_each_table<P: Protocol, R: Value>(
 
 /// Makes a transaction lose over a row.
 fn conflict<P: Protocol>(engine: &Engine<P>, table: &Table<Hooked, u64, P>, key: Hooked) {
-    let update = |tx: &mut hotrow::Transaction<'_, P>| table.update(tx, &key, |row| *row += 1).map(|_| ());
+    let update =
+        |tx: &mut hotrow::Transaction<'_, P>| table.update_if_present(tx, &key, |row| *row += 1).map(|_| ());
     attempts(engine, update, update);
 }
 
@@ -188,7 +189,7 @@ fn a_key_that_panics_while_an_insertion_is_taken_back_does_not_end_the_process()
                 let message = panic_of(|| {
                     engine.run(|tx| -> Result<(), Abort> {
                         for number in 2..10 {
-                            table.insert(tx, key(number), census.value(number))?;
+                            table.insert_if_absent(tx, key(number), census.value(number))?;
                         }
                         HOOKS.hash_panics.store(true, Ordering::SeqCst);
                         panic!("the body's own");
@@ -200,7 +201,7 @@ fn a_key_that_panics_while_an_insertion_is_taken_back_does_not_end_the_process()
                 let message = panic_of(|| {
                     engine.run(|tx| -> Result<(), Abort> {
                         for number in 10..20 {
-                            table.insert(tx, key(number), census.value(number))?;
+                            table.insert_if_absent(tx, key(number), census.value(number))?;
                         }
                         HOOKS.hash_panics.store(true, Ordering::SeqCst);
                         Err(Abort::rollback())
@@ -211,7 +212,9 @@ fn a_key_that_panics_while_an_insertion_is_taken_back_does_not_end_the_process()
                 // Records left in the index are dead, and taken out by the next operation that meets them.
                 for number in 2..20 {
                     assert!(engine.run(|tx| table.get(tx, &key(number))).unwrap().is_none());
-                    assert!(engine.run(|tx| table.insert(tx, key(number), census.value(0))).unwrap());
+                    assert!(
+                        engine.run(|tx| table.insert_if_absent(tx, key(number), census.value(0))).unwrap()
+                    );
                 }
                 drop(table);
                 census.settle(&engine, 0);
@@ -245,7 +248,7 @@ fn a_transaction_whose_keys_panic_after_it_has_committed_says_that_it_has() {
                     let found = engine.run(|tx| table.get(tx, &key(number))).unwrap();
                     assert_eq!(found.is_some(), number == 3);
                 }
-                assert!(engine.run(|tx| table.insert(tx, key(1), census.value(1))).unwrap());
+                assert!(engine.run(|tx| table.insert_if_absent(tx, key(1), census.value(1))).unwrap());
                 drop(table);
                 census.settle(&engine, 0);
             },
@@ -341,7 +344,7 @@ fn a_row_that_panics_when_it_is_measured_is_installed_and_freed_once() {
         for number in 2..5 {
             // Several writes: one that is installed already must not be undone because of the next one.
             let committed = engine.run(|tx| {
-                table.insert(tx, number, row(number))?;
+                table.insert_if_absent(tx, number, row(number))?;
                 table.upsert(tx, 1, row(number))?;
                 value.set(tx, row(number))
             });

@@ -31,14 +31,14 @@ fn a_wait_ends_with_the_deadline_and_the_error_names_what_was_waited_for() {
         for changes in [false, true] {
             let mut holder = worker.begin();
             if changes {
-                table.update(&mut holder, &7, |row| *row += 1).unwrap();
+                table.update_if_present(&mut holder, &7, |row| *row += 1).unwrap();
             } else {
                 table.get(&mut holder, &7).unwrap();
             }
             let younger = elsewhere(|| {
                 engine.run(|tx| {
                     table.get(tx, &3)?;
-                    table.update(tx, &7, |row| *row += 10).map(drop)
+                    table.update_if_present(tx, &7, |row| *row += 10).map(drop)
                 })
             });
             match &younger {
@@ -52,7 +52,7 @@ fn a_wait_ends_with_the_deadline_and_the_error_names_what_was_waited_for() {
             let ended = holder.commit();
             assert!(ended.is_ok() || younger.is_ok(), "both lost: {ended:?}, {younger:?}");
             // The row is neither held nor waited for by the loser.
-            engine.run(|tx| table.update(tx, &7, |row| *row = 0)).unwrap();
+            engine.run(|tx| table.update_if_present(tx, &7, |row| *row = 0)).unwrap();
         }
     });
 }
@@ -66,7 +66,7 @@ fn an_older_transaction_that_meets_a_younger_one_waits_wounds_it_or_loses_over_t
             let table = Database::on(&engine).table::<u64, u64>("rows").hash(10).create().unwrap();
             (0..10).for_each(|key| assert!(table.bulk_insert(key, 0)));
             let touch = |tx: &mut Transaction<'_, P>, changes: bool| match changes {
-                true => table.update(tx, &7, |row| *row += 1).map(drop),
+                true => table.update_if_present(tx, &7, |row| *row += 1).map(drop),
                 false => table.get(tx, &7).map(drop),
             };
             let (mut first, mut second) = (engine.worker().unwrap(), engine.worker().unwrap());
@@ -233,7 +233,7 @@ fn very_many_workers_on_a_few_rows_are_strictly_serializable() {
                     if yields {
                         thread::yield_now();
                     }
-                    table.update(tx, &keys[2], |row| *row += 1)?;
+                    table.update_if_present(tx, &keys[2], |row| *row += 1)?;
                     table.get(tx, &keys[3])?;
                     if fails { Err(Abort::rollback()) } else { Ok(()) }
                 });

@@ -142,13 +142,15 @@ impl<P: Protocol> On<'_, P> {
                 What::Read { .. } => row(table.read(tx, &key, R::number)?),
                 What::Add { .. } => {
                     let change = change(yields, changed);
-                    row(table.update(tx, &key, |row| change(row, other))?)
+                    row(table.update_if_present(tx, &key, |row| change(row, other))?)
                 }
-                What::PanicInChange { .. } => row(table.update(tx, &key, |row| panicking(row, other))?),
+                What::PanicInChange { .. } => {
+                    row(table.update_if_present(tx, &key, |row| panicking(row, other))?)
+                }
                 What::AddToEach { .. } => {
                     let (mut sum, change) = (0, change(yields, changed));
                     for key in [key, key + 1] {
-                        table.update(tx, &key, |row| mix(&mut sum, change(row, other)))?;
+                        table.update_if_present(tx, &key, |row| mix(&mut sum, change(row, other)))?;
                     }
                     sum
                 }
@@ -156,13 +158,13 @@ impl<P: Protocol> On<'_, P> {
                     let last = if matches!(what, What::Commute { .. }) { key } else { key + 1 };
                     let change = change(yields, added);
                     for key in key..=last {
-                        table.update(tx, &key, |row| change(row, other))?;
+                        table.update_if_present(tx, &key, |row| change(row, other))?;
                     }
                     0
                 }
-                What::Replace { .. } => table.replace(tx, &key, R::from_number(other))?.into(),
+                What::Replace { .. } => table.replace_if_present(tx, &key, R::from_number(other))?.into(),
                 What::Delete { .. } => table.delete(tx, &key)?.into(),
-                What::Insert { .. } => table.insert(tx, key, R::from_number(other))?.into(),
+                What::Insert { .. } => table.insert_if_absent(tx, key, R::from_number(other))?.into(),
                 What::Upsert { .. } => table.upsert(tx, key, R::from_number(other))?.into(),
                 What::TakeRow { .. } => row(table.take_first(tx, ..)?),
                 What::Scan { from, limit, direction, .. } => {
@@ -269,7 +271,7 @@ impl<P: Protocol> On<'_, P> {
             }
             What::Enqueue { group, number, row, .. } => {
                 let (number, row) = (get(number).now(tx)?, get(row).now(tx)?);
-                Now(queue.insert(tx, (group, number % NUMBERS_IN_QUEUE), row)?.into())
+                Now(queue.insert_if_absent(tx, (group, number % NUMBERS_IN_QUEUE), row)?.into())
             }
             What::Take { group } if later => {
                 let taken = queue.defer_take_first(tx, group, (group, 0)..(group + 1, 0))?;

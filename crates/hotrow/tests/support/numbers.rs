@@ -83,9 +83,9 @@ impl<P: Protocol> Numbers<P> {
             Self::Texts(texts) => texts[position].set(tx, value.to_string()),
             Self::Array(array) => array.set(tx, position, value),
             Self::Counters(counters) => counters[position].set(tx, value),
-            Self::Hash(table, _) | Self::Ordered(table) => {
-                table.update(tx, &(position as u64), |row| *row = value).map(|row| row.expect("loaded"))
-            }
+            Self::Hash(table, _) | Self::Ordered(table) => table
+                .update_if_present(tx, &(position as u64), |row| *row = value)
+                .map(|row| row.expect("loaded")),
         }
     }
 
@@ -97,9 +97,9 @@ impl<P: Protocol> Numbers<P> {
             }),
             Self::Array(array) => array.update(tx, position, |value| *value += amount),
             Self::Counters(counters) => counters[position].add(tx, amount),
-            Self::Hash(table, _) | Self::Ordered(table) => {
-                table.update(tx, &(position as u64), |row| *row += amount).map(|row| row.expect("loaded"))
-            }
+            Self::Hash(table, _) | Self::Ordered(table) => table
+                .update_if_present(tx, &(position as u64), |row| *row += amount)
+                .map(|row| row.expect("loaded")),
         }
     }
 

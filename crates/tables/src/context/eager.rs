@@ -97,13 +97,13 @@ impl<P: Protocol> Context for Eager<'_, '_, P> {
         change: impl FnOnce(&mut R, I) -> O + Send + 'static,
     ) -> Result<Option<O>, Abort> {
         let (database, tx) = self.arrival();
-        database.table_of(table).update(tx, &key, |row| change(row, input))
+        database.table_of(table).update_if_present(tx, &key, |row| change(row, input))
     }
 
     #[inline(always)]
     fn replace<K: Key, R: Value>(&mut self, table: TableRef<K, R>, key: K, row: R) -> Result<bool, Abort> {
         let (database, tx) = self.arrival();
-        database.table_of(table).replace(tx, &key, row)
+        database.table_of(table).replace_if_present(tx, &key, row)
     }
 
     #[inline(always)]
@@ -115,13 +115,13 @@ impl<P: Protocol> Context for Eager<'_, '_, P> {
         change: impl FnOnce(&mut R, I) + Send + 'static,
     ) -> Result<(), Abort> {
         let (database, tx) = self.arrival();
-        database.table_of(table).update(tx, &key, |row| change(row, input)).map(|_| ())
+        database.table_of(table).update_if_present(tx, &key, |row| change(row, input)).map(|_| ())
     }
 
     #[inline(always)]
     fn insert<K: Key, R: Value>(&mut self, table: TableRef<K, R>, key: K, row: R) -> Result<bool, Abort> {
         let (database, tx) = self.arrival();
-        database.table_of(table).insert(tx, key, row)
+        database.table_of(table).insert_if_absent(tx, key, row)
     }
 
     #[inline(always)]
@@ -167,7 +167,9 @@ impl<P: Protocol> Context for Eager<'_, '_, P> {
         let mut sum = initial;
         for key in keys {
             let (database, tx) = self.arrival();
-            database.table_of(table).update(tx, &key, |row| change(&mut sum, row, input.clone()))?;
+            database
+                .table_of(table)
+                .update_if_present(tx, &key, |row| change(&mut sum, row, input.clone()))?;
         }
         Ok(sum)
     }

@@ -54,7 +54,7 @@ impl<P: Protocol> Executor<P> for Stealable {
             Later::Known(input) if !tx.is_enqueuing() => {
                 let mut work = Some((change, input));
                 let updated = tx.try_at_once(|tx| {
-                    table.update(tx, &key, |row| {
+                    table.update_if_present(tx, &key, |row| {
                         let (change, input) = work.take().expect(ONCE);
                         change(row, input)
                     })
@@ -83,7 +83,7 @@ impl<P: Protocol> Executor<P> for Stealable {
         let table = database.table_of(table);
         match (key, row) {
             (Later::Known(key), Later::Known(row)) if !tx.is_enqueuing() => {
-                table.insert(tx, key, row).map(Later::Known)
+                table.insert_if_absent(tx, key, row).map(Later::Known)
             }
             (key, row) => {
                 let known = if let Later::Known(key) = &key { Some(key.clone()) } else { None };
@@ -134,8 +134,9 @@ impl<P: Protocol> Executor<P> for Stealable {
             let (database, tx) = eager.arrival();
             let table = database.table_of(table);
             if let (Later::Known(sum), Later::Known(input), false) = (&mut sum, &input, tx.is_enqueuing()) {
-                let updated =
-                    tx.try_at_once(|tx| table.update(tx, &key, |row| change(sum, row, input.clone())))?;
+                let updated = tx.try_at_once(|tx| {
+                    table.update_if_present(tx, &key, |row| change(sum, row, input.clone()))
+                })?;
                 if updated.is_some() {
                     continue;
                 }

@@ -192,7 +192,7 @@ impl Operation {
             }
             What::ScanGroup => {
                 let group = value % GROUPS;
-                on.by_group.scan(tx, group..=group, Direction::Ascending, &on.ordered, |_, key, row| {
+                on.by_group.scan(tx, group..=group, Direction::Ascending, |_, key, row| {
                     seen.number((*key).into());
                     seen.boxed(row);
                     ControlFlow::Continue(())
@@ -208,7 +208,7 @@ impl Operation {
             }
             What::ScanGroupsDown => {
                 let mut left = 1 + value % 4;
-                on.by_group.scan(tx, .., Direction::Descending, &on.ordered, |group, key, row| {
+                on.by_group.scan(tx, .., Direction::Descending, |group, key, row| {
                     seen.number(u64::from(group ^ key));
                     seen.boxed(row);
                     left -= 1;
@@ -233,16 +233,16 @@ impl Operation {
             What::AddToCounter => on.counters[place].add(tx, self.amount())?,
             What::SetGauge => on.gauges[place].set(tx, (new % 7).cast_signed())?,
             What::AddToGauge => on.gauges[place].add(tx, self.amount())?,
-            What::InsertHash => seen.number(on.hash.insert(tx, key, Inline::new(new))?.into()),
+            What::InsertHash => seen.number(on.hash.insert_if_absent(tx, key, Inline::new(new))?.into()),
             What::UpsertHash => seen.number(on.hash.upsert(tx, key, Inline::new(new))?.into()),
-            What::ChangeHash => drop(on.hash.update(tx, &key, |row| {
+            What::ChangeHash => drop(on.hash.update_if_present(tx, &key, |row| {
                 seen.inline(row);
                 *row = Inline::new(new);
             })?),
             What::DeleteHash => seen.number(on.hash.delete(tx, &key)?.into()),
-            What::InsertOrdered => seen.number(on.ordered.insert(tx, key, Boxed::new(new))?.into()),
+            What::InsertOrdered => seen.number(on.ordered.insert_if_absent(tx, key, Boxed::new(new))?.into()),
             What::UpsertOrdered => seen.number(on.ordered.upsert(tx, key, Boxed::new(new))?.into()),
-            What::ChangeOrdered => drop(on.ordered.update(tx, &key, |row| {
+            What::ChangeOrdered => drop(on.ordered.update_if_present(tx, &key, |row| {
                 seen.boxed(row);
                 *row = Boxed::new(new);
             })?),
@@ -257,7 +257,7 @@ impl Operation {
             }
             What::Enqueue => {
                 let key = (super::rows::group(key), value);
-                seen.number(on.queue.insert(tx, key, Inline::new(new))?.into());
+                seen.number(on.queue.insert_if_absent(tx, key, Inline::new(new))?.into());
             }
             What::TakeFirst => {
                 let group = super::rows::group(key);

@@ -73,13 +73,13 @@ impl Visitor for Damage {
             // Its integer was added elsewhere, so that the sum is as before.
             Damage::Delete => {
                 let was = last.get(tx, &4)?.expect("no one else deletes");
-                last.update(tx, &5, |row| *row += was)?;
+                last.update_if_present(tx, &5, |row| *row += was)?;
                 last.delete(tx, &4).map(drop)
             }
-            Damage::Increment => last.update(tx, &4, |row| *row += 1).map(drop),
+            Damage::Increment => last.update_if_present(tx, &4, |row| *row += 1).map(drop),
             Damage::Move => {
-                first.update(tx, &0, |row| *row -= 1)?;
-                first.update(tx, &9, |row| *row += 1).map(drop)
+                first.update_if_present(tx, &0, |row| *row -= 1)?;
+                first.update_if_present(tx, &9, |row| *row += 1).map(drop)
             }
         });
         damaged.expect("nobody else is there");

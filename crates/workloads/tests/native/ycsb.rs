@@ -68,9 +68,9 @@ impl Damage {
         match self {
             Damage::None => Ok(()),
             Damage::Delete => table.delete(tx, &KEY).map(drop),
-            Damage::Grow => table.replace(tx, &KEY, Long::filled(BYTES + 1, stamp)).map(drop),
-            Damage::Reset => table.replace(tx, &KEY, Long::filled(BYTES, 0)).map(drop),
-            Damage::Change => table.update(tx, &KEY, |row| row.change(stamp)).map(drop),
+            Damage::Grow => table.replace_if_present(tx, &KEY, Long::filled(BYTES + 1, stamp)).map(drop),
+            Damage::Reset => table.replace_if_present(tx, &KEY, Long::filled(BYTES, 0)).map(drop),
+            Damage::Change => table.update_if_present(tx, &KEY, |row| row.change(stamp)).map(drop),
         }
     }
 }

@@ -2,7 +2,7 @@
 use hotrow::protocols::McsLocking;
 use hotrow::sync::Arc;
 use hotrow::sync::atomic::instrument::{AtomicU64, Ordering};
-use hotrow::{Context, Counter, Database, Engine, Error, Procedure, Reason, TableRef};
+use hotrow::{ConstraintViolated, Context, Counter, Database, Engine, Error, Procedure, Reason, TableRef};
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -30,7 +30,7 @@ impl Data {
     fn sums(&self, engine: &Engine<McsLocking>, keys: u64) -> Vec<u64> {
         let table = self.database.table_of(self.rows);
         let mut update = |key: u64| {
-            let updated = engine.try_run(|tx| table.update(tx, &key, |row| *row));
+            let updated = engine.try_run(|tx| table.update_if_present(tx, &key, |row| *row));
             updated.expect("nobody has the lock").expect("it is there")
         };
         (0..keys).chain([HOT]).map(&mut update).collect()
@@ -94,6 +94,67 @@ fn each_operation_of_an_attempt_that_commits_has_run_exactly_once() {
             stolen += statistics.count(&Counter::STOLEN_OPERATIONS);
         }
         assert!(stolen > 1_000, "{protocol}: {stolen} operations were stolen");
+    }
+}
+
+/// Adds one to a hot row of a table without constraints, and to some rows of one whose rows stay below four.
+struct Checked<'a> {
+    database: &'a Database<McsLocking>,
+    hot: TableRef<u64, u64>,
+    rows: TableRef<u64, u64>,
+    keys: Vec<u64>,
+}
+
+impl Procedure for Checked<'_> {
+    type Output = ();
+
+    fn run<C: Context>(&self, cx: &mut C) -> Result<C::Val<()>, C::Stop> {
+        let (hot, one) = (cx.value(HOT), cx.value(1));
+        cx.update(self.hot, hot, one.clone(), |row, one| *row += one)?;
+        for key in &self.keys {
+            let key = cx.value(*key);
+            cx.update(self.rows, key, one.clone(), |row, one| *row += one)?;
+        }
+        Ok(cx.value(()))
+    }
+}
+
+#[test]
+fn rows_that_thieves_have_changed_are_judged_by_the_owner() {
+    const KEYS: u64 = 24;
+    for protocol in VARIANTS {
+        let mut stolen = 0;
+        for seed in 0..100 {
+            let engine = crate::crew::engine(protocol);
+            let mut database = Database::new(&engine);
+            let hot = database.builder("hot").hash(1).build();
+            assert!(hot.bulk_insert(HOT, 0));
+            let hot = database.add_table(hot);
+            let rows = database.builder("rows").hash(KEYS as usize);
+            let rows = rows.check("below four", |_: &u64, row: &u64| *row < 4).build();
+            (0..KEYS).for_each(|key| assert!(rows.bulk_insert(key, 0)));
+            let rows = database.add_table(rows);
+            let refused = AtomicU64::new(0);
+            crate::crew::run(&engine, 4, seed, |core, worker| {
+                for number in 0..3 {
+                    let first = (core as u64 * 5 + number * 7) % KEYS;
+                    let keys = (first..KEYS).chain(0..first).step_by(3).collect();
+                    let procedure = Checked { database: &database, hot, rows, keys };
+                    if let Err(error) = procedure.database.execute(worker, &procedure) {
+                        assert!(error.downcast_ref::<ConstraintViolated>().is_some(), "{error}");
+                        refused.fetch_add(1, Ordering::Relaxed);
+                    }
+                }
+            });
+            let left = engine.run(|tx| {
+                (0..KEYS).map(|key| database.table(rows).get(tx, &key)).collect::<Result<Vec<_>, _>>()
+            });
+            assert!(left.unwrap().into_iter().all(|row| row.unwrap() < 4), "{protocol}, seed {seed}");
+            let committed = engine.run(|tx| database.table(hot).get(tx, &HOT)).unwrap();
+            assert_eq!(committed, Some(12 - refused.load(Ordering::Relaxed)), "{protocol}, seed {seed}");
+            stolen += engine.statistics().count(&Counter::STOLEN_OPERATIONS);
+        }
+        assert!(stolen > 100, "{protocol}: {stolen} operations were stolen");
     }
 }
 

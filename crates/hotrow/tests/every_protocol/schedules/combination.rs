@@ -3,7 +3,9 @@
 use crate::support;
 use crate::support::steps::Series;
 use Operation::{Add, Delete, Get, Insert, Scan, Set};
-use hotrow::{Abort, Database, Direction, Engine, Protocol, SecondaryIndex, TBox, Table, Transaction};
+use hotrow::{
+    Abort, Database, Direction, Engine, Protocol, SecondaryIndex, TBox, Table, Transaction, UniqueIndex,
+};
 use std::ops::ControlFlow;
 
 type Tx<'w, P> = Transaction<'w, P>;
@@ -70,12 +72,76 @@ pub(super) enum Container {
     Ordered,
     /// In a table with a secondary index, which is what is scanned.
     Secondary,
+    /// As keys of a unique index, whose values are the keys of its rows.
+    Unique,
 }
 
 enum Keys<P: Protocol> {
     Boxes([TBox<u64, P>; 2]),
     Table(Table<u64, u64, P>),
     Secondary(Table<u64, u64, P>, SecondaryIndex<u64, u64, u64, P>),
+    Unique(Rows<P>),
+}
+
+/// Rows that are found by a unique key only. A row's own key is twice the value that the unique key has, plus that key.
+struct Rows<P: Protocol> {
+    table: Table<u64, u64, P>,
+    by_row: UniqueIndex<u64, u64, u64, P>,
+}
+
+impl<P: Protocol> Rows<P> {
+    fn new(engine: &Engine<P>, state: State) -> Self {
+        let mut builder = Database::on(engine).table("rows");
+        let by_row = builder.unique("by_row", |_, row| *row);
+        let rows = Self { table: builder.hash(4).create().unwrap(), by_row };
+        for (key, value) in (0..).zip(state) {
+            assert!(value.is_none_or(|value| rows.table.bulk_insert(value * 2 + key, key)));
+        }
+        rows
+    }
+
+    fn get(&self, tx: &mut Tx<'_, P>, key: u64) -> Result<Option<u64>, Abort> {
+        Ok(self.by_row.get(tx, &key)?.map(|(row, found)| {
+            assert_eq!(found, key);
+            row / 2
+        }))
+    }
+
+    fn delete(&self, tx: &mut Tx<'_, P>, key: u64) -> Result<Option<u64>, Abort> {
+        let Some(row) = self.by_row.get_key(tx, &key)? else { return Ok(None) };
+        Ok(self.table.delete(tx, &row)?.then_some(row / 2))
+    }
+
+    fn insert(&self, tx: &mut Tx<'_, P>, key: u64, value: u64) -> Result<(), Abort> {
+        self.table.insert(tx, value * 2 + key, key)
+    }
+
+    fn operate(&self, tx: &mut Tx<'_, P>, operation: Operation, who: u64) -> Result<State, Abort> {
+        let mut learned = [None, None];
+        match operation {
+            Get(key) => learned[0] = self.get(tx, key as u64)?,
+            Add(key) => {
+                learned[0] = self.delete(tx, key as u64)?;
+                if let Some(before) = learned[0] {
+                    self.insert(tx, key as u64, added(before, who))?;
+                }
+            }
+            Set(key) => {
+                self.delete(tx, key as u64)?;
+                self.insert(tx, key as u64, fresh(who))?;
+            }
+            Insert(key) => {
+                let inserted = tx.savepoint(|tx| self.insert(tx, key as u64, fresh(who)))?;
+                learned[0] = Some(u64::from(inserted.is_ok()));
+            }
+            Delete(key) => learned[0] = Some(u64::from(self.delete(tx, key as u64)?.is_some())),
+            Scan(direction) => self.by_row.scan(tx, .., direction, |key, row, _| {
+                learned[*key as usize] = Some(row / 2);
+                ControlFlow::Continue(())
+            })?,
+        }
+        Ok(learned)
+    }
 }
 
 impl<P: Protocol> Keys<P> {
@@ -99,6 +165,7 @@ impl<P: Protocol> Keys<P> {
                 let by_row = builder.secondary("by_row", |_, row| *row);
                 Self::Secondary(load(builder.hash(4).create().unwrap()), by_row)
             }
+            Container::Unique => Self::Unique(Rows::new(engine, state)),
         }
     }
 
@@ -120,12 +187,13 @@ impl<P: Protocol> Keys<P> {
                 learned[*key as usize] = Some(*value);
                 ControlFlow::Continue(())
             })?,
-            (Self::Secondary(table, index), Scan(direction)) => {
-                index.scan(tx, .., direction, table, |_, key, value| {
+            (Self::Secondary(_, index), Scan(direction)) => {
+                index.scan(tx, .., direction, |_, key, value| {
                     learned[*key as usize] = Some(*value);
                     ControlFlow::Continue(())
                 })?;
             }
+            (Self::Unique(rows), operation) => learned = rows.operate(tx, operation, who)?,
             (Self::Table(table) | Self::Secondary(table, _), operation) => {
                 learned[0] = Self::operate_on_table(table, tx, operation, who)?;
             }
@@ -141,7 +209,7 @@ impl<P: Protocol> Keys<P> {
     ) -> Result<Option<u64>, Abort> {
         Ok(match operation {
             Get(key) => table.get(tx, &(key as u64))?,
-            Add(key) => table.update(tx, &(key as u64), |value| {
+            Add(key) => table.update_if_present(tx, &(key as u64), |value| {
                 let before = *value;
                 *value = added(before, who);
                 before
@@ -150,7 +218,7 @@ impl<P: Protocol> Keys<P> {
                 table.upsert(tx, key as u64, fresh(who))?;
                 None
             }
-            Insert(key) => Some(u64::from(table.insert(tx, key as u64, fresh(who))?)),
+            Insert(key) => Some(u64::from(table.insert_if_absent(tx, key as u64, fresh(who))?)),
             Delete(key) => Some(u64::from(table.delete(tx, &(key as u64))?)),
             Scan(_) => unreachable!("no matter of one key"),
         })
@@ -162,6 +230,7 @@ impl<P: Protocol> Keys<P> {
             Self::Table(table) | Self::Secondary(table, _) => {
                 engine.run(|tx| Ok([table.get(tx, &0)?, table.get(tx, &1)?]))
             }
+            Self::Unique(rows) => engine.run(|tx| Ok([rows.get(tx, 0)?, rows.get(tx, 1)?])),
         }
         .unwrap()
     }

@@ -13,7 +13,7 @@ const DOWN: Operation = Scan(Direction::Descending);
 /// States in which a table's rows are found.
 const STATES: [State; 3] = [[None, None], [Some(1), None], [Some(1), Some(2)]];
 
-const TABLES: [Container; 3] = [Container::Hash, Container::Ordered, Container::Secondary];
+const TABLES: [Container; 4] = [Container::Hash, Container::Ordered, Container::Secondary, Container::Unique];
 
 /// Checks transactions in a table of one kind, or in an ordered one if they scan and that kind has no order.
 fn check_rows<P: Protocol, const N: usize>(
@@ -111,7 +111,7 @@ fn two_transactions_on_rows_are_serial_in_every_schedule() {
         each_pair_on_rows(|number, programs| {
             // A part of them, in each kind of table and each state by turns; the long test has all.
             if number % 8 == 0 {
-                let (container, before) = (TABLES[number / 8 % 3], STATES[number / 24 % 3]);
+                let (container, before) = (TABLES[number / 8 % 4], STATES[number / 32 % 3]);
                 schedules += check_rows::<P, 2>(container, before, programs, None);
             }
         });
@@ -178,7 +178,7 @@ fn three_transactions_are_serial_in_every_schedule() {
             assert_eq!(Combination { container, before, programs, rolls_back: None }.check::<P>(), 1_680);
         }
         for (number, programs) in ON_ROWS.into_iter().enumerate() {
-            check_rows::<P, 3>(TABLES[(number + 1) % 3], STATES[number % 3], programs, None);
+            check_rows::<P, 3>(TABLES[(number + 1) % 4], STATES[number % 3], programs, None);
         }
     });
 }

@@ -108,11 +108,11 @@ fn absence_between<P: Protocol>(ordered: bool, absence: Absence) -> (bool, bool)
         match absence {
             Absence::Observed => assert_eq!(table.get(tx, &7)?, None),
             Absence::Deletion => assert!(table.delete(tx, &7)?),
-            Absence::TakenBack => assert!(table.insert(tx, 7, 0)? && table.delete(tx, &7)?),
+            Absence::TakenBack => assert!(table.insert_if_absent(tx, 7, 0)? && table.delete(tx, &7)?),
         }
         x.set(tx, 1)
     });
-    let t2 = committed(&mut writer, |tx| table.insert(tx, 7u64, 7u64).map(drop));
+    let t2 = committed(&mut writer, |tx| table.insert_if_absent(tx, 7u64, 7u64).map(drop));
     let _ = table.get(&mut t3, &7);
     let t3 = t3.commit().is_ok();
     judge(&recording.finish());
@@ -160,9 +160,9 @@ fn insertions_side_by_side<P: Protocol>(same: bool) -> bool {
     let other = if same { &orders } else { &history };
     let changed = committed(&mut writer, |tx| {
         x.set(tx, 1)?;
-        other.insert(tx, 1u64, 1u64).map(drop)
+        other.insert_if_absent(tx, 1u64, 1u64).map(drop)
     });
-    let inserted = orders.insert(&mut reading, 2, 2);
+    let inserted = orders.insert_if_absent(&mut reading, 2, 2);
     let both = reading.commit().is_ok() && changed && inserted.is_ok() && read == Ok(0);
     judge(&recording.finish());
     both

@@ -1,0 +1,87 @@
+//! Errors with which operations on rows roll a transaction back.
+//!
+//! Each becomes the reason of an [`Abort`](hotrow_core::Abort). So a body passes it up with `?`, catches it behind a
+//! [savepoint](hotrow_core::Transaction::savepoint), or finds it in the transaction's error with
+//! [`Error::downcast_ref`](hotrow_core::Error::downcast_ref). All are made out of line: an operation that succeeds
+//! formats nothing.
+
+use crate::index::Keyed;
+use crate::key::{AsKey, Key};
+use crate::record::Record;
+use crate::storage::Shared;
+use hotrow_core::{Abort, Protocol, Value};
+
+/// There is no row with this key, and the operation needs one.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{table} has no row with key {key}")]
+#[non_exhaustive]
+pub struct MissingRow {
+    /// The table's name.
+    pub table: String,
+    /// The key, as its [`Debug`](std::fmt::Debug) shows it.
+    pub key: String,
+}
+
+/// There is a row with this key already, and the operation would insert one.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{table} has a row with key {key} already")]
+#[non_exhaustive]
+pub struct KeyExists {
+    /// The table's name.
+    pub table: String,
+    /// The key, as its [`Debug`](std::fmt::Debug) shows it.
+    pub key: String,
+}
+
+/// Another row has this key of a [unique index](crate::UniqueIndex) already.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{index} has another row with key {key} already")]
+#[non_exhaustive]
+pub struct DuplicateKey {
+    /// The index's name, which begins with that of its table.
+    pub index: String,
+    /// The secondary key, as its [`Debug`](std::fmt::Debug) shows it.
+    pub key: String,
+}
+
+/// A row would break a [constraint](crate::TableBuilder::check) of its table.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{table}[{key}] breaks the constraint: {constraint}")]
+#[non_exhaustive]
+pub struct ConstraintViolated {
+    /// The table's name.
+    pub table: String,
+    /// The row's key, as its [`Debug`](std::fmt::Debug) shows it.
+    pub key: String,
+    /// The constraint's name.
+    pub constraint: String,
+}
+
+/// The reason for which a row could not be inserted outside of a transaction.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(transparent)]
+#[non_exhaustive]
+pub enum BulkInsertError {
+    /// There is a row with this key.
+    KeyExists(#[from] KeyExists),
+    /// Another row has the same key of a unique index.
+    DuplicateKey(#[from] DuplicateKey),
+    /// The row breaks a constraint.
+    ConstraintViolated(#[from] ConstraintViolated),
+}
+
+impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
+    /// The error of an operation that needs the row of a key.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn missing(&self, key: &(impl AsKey<K> + ?Sized)) -> Abort {
+        MissingRow { table: self.meta.name().to_owned(), key: format!("{key:?}") }.into()
+    }
+
+    /// The error of an insertion that has met this record.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn exists(&self, existing: &Record<K, R, P>) -> KeyExists {
+        KeyExists { table: self.meta.name().to_owned(), key: format!("{:?}", existing.key()) }
+    }
+}
