@@ -2,10 +2,12 @@
 //!
 //! [`TBox`] is the worked example for authors of datatypes over segments, [`TCounter`] for authors of others.
 
+mod sequence;
 mod tarray;
 mod tbox;
 mod tcounter;
 
+pub use sequence::Sequence;
 pub use tarray::TArray;
 pub use tbox::TBox;
 pub use tcounter::TCounter;

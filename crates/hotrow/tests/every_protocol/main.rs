@@ -47,6 +47,7 @@ mod savepoints;
 mod schedules;
 mod secondary_indexes;
 mod sessions;
+mod sequences;
 mod soundness;
 mod starvation;
 mod tables;
