@@ -30,6 +30,14 @@ impl<R, F: Plain> Column<R, F> {
     }
 }
 
+impl<R: Plain> Column<R, R> {
+    /// A row as its only column.
+    #[inline(always)]
+    pub const fn whole() -> Self {
+        Self { offset: 0, _field: PhantomData }
+    }
+}
+
 /// Names a field of a row, for reads of [some columns only](Columns): `column!(Stock, quantity)`. A field of a field is
 /// named like `column!(Stock, place.shelf)`. The field's type is [`Plain`].
 ///

@@ -80,7 +80,7 @@ pub use hotrow_protocols::{
 };
 #[doc(inline)]
 pub use hotrow_tables::{
-    BulkInsertError, ConstraintViolated, Context, Data, Database, DatabaseBuilder, Direction, DuplicateKey,
+    Addend, BulkInsertError, ConstraintViolated, Context, Data, Database, DatabaseBuilder, Direction, DuplicateKey,
     IndexRef, Key, KeyExists, KeyRange, MissingRow, Operation, OperationId, OperationKind, Procedure,
     ProcedureTrace, SecondaryIndex, Table, TableBuilder, TableMemory, TableRef, Text, TextError, UniqueIndex,
 };

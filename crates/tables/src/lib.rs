@@ -3,6 +3,7 @@
 //! A [`Table`] is a transactional object: its rows are segments, and so are its buckets and leaves. It works with
 //! every protocol.
 
+mod addition;
 mod catalog;
 mod constraint;
 pub mod context;
@@ -27,6 +28,7 @@ mod text;
 mod trace;
 mod unique;
 
+pub use addition::Addend;
 pub use database::{Database, DatabaseBuilder};
 pub use errors::{BulkInsertError, ConstraintViolated, DuplicateKey, KeyExists, MissingRow};
 pub use index::Direction;

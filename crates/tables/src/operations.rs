@@ -45,7 +45,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         // ends, and it is this table's; `tx` is of this table's operation.
         let found = unsafe { tx.read(self, Record::address(record), || load(record.as_ref())) }?;
         Ok(match found {
-            ReadValue::Own(id) => RowView::Own(id),
+            ReadValue::Own(id) => self.own_row(tx, record, id)?,
             ReadValue::Shared(loaded) if state(&loaded) == State::Present => RowView::Present(loaded),
             ReadValue::Shared(_) => {
                 // The key may have a new record by now. The attempt depends only on the absence that its next lookup,
@@ -151,6 +151,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         id: ItemId,
         look: impl FnOnce(&R) -> O,
     ) -> Option<O> {
+        debug_assert!(tx.tag(id) != tag::ADD, "settled before");
         match tx.tag(id) {
             // SAFETY: an update has a payload of this type.
             tag::UPDATE => Some(look(R::Cell::pending(unsafe { tx.payload::<Pending<R>>(id) }))),
@@ -370,13 +371,16 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     }
 
     #[inline]
-    fn update_own<O>(
+    pub(crate) fn update_own<O>(
         &self,
         tx: &mut ObjectAccess<'_, P>,
         record: NonNull<Record<K, R, P>>,
         id: ItemId,
         change: impl FnOnce(&mut R) -> O,
     ) -> Result<Option<O>, Abort> {
+        if tx.tag(id) == tag::ADD {
+            self.settle_additions(tx, record, id)?;
+        }
         if tx.tag(id) == tag::UPDATE {
             return self.change_pending(tx, record, id, change).map(Some);
         }
@@ -463,6 +467,12 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
             tag::UPDATE => *R::Cell::pending_mut(unsafe { tx.payload::<Pending<R>>(id) }) = row,
             // SAFETY: this attempt made the record, which is in memory until it ends. It holds the lock.
             tag::INSERTED => unsafe { record.as_ref().install(R::Cell::pend(row), tx.pin()) },
+            // The row to which they would be added is replaced.
+            // SAFETY: the tag says what the payload is.
+            tag::ADD => unsafe {
+                tx.set_tag(id, tag::UPDATE);
+                tx.exchange_payload(id, R::Cell::pend(row));
+            },
             _ => return false,
         }
         true
@@ -505,6 +515,9 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         let keep = !self.secondaries.is_empty();
         let row = match snapshot {
             None => {
+                if tx.tag(id) == tag::ADD {
+                    self.settle_additions(tx, record, id)?;
+                }
                 let Some(row) = self.look_at_own(tx, record, id, |row| keep.then(|| row.clone())) else {
                     return Ok(Some(false));
                 };

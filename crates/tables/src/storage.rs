@@ -21,6 +21,7 @@
 //! so that an aborted insert can also fail an observer.
 
 use crate::catalog::PartId;
+use crate::addition::{drop_additions, save_additions};
 use crate::constraint::Constraint;
 use crate::groups::Groups;
 use crate::index::{Cursor, Direction, HashIndex, Insertion, Keyed, LeafPart, Lookup, OrderedIndex};
@@ -50,6 +51,8 @@ pub(crate) mod tag {
     pub(crate) const INSERTED: u16 = 3;
     /// The attempt made the record and deleted it again.
     pub(crate) const INSERTED_DELETED: u16 = 4;
+    /// Adds to columns. The payload is not a row, but a list of [additions](crate::addition).
+    pub(crate) const ADD: u16 = 5;
 }
 
 /// The most bytes of a record that are prefetched.
@@ -371,7 +374,7 @@ impl<K: Key, R: Value, P: Protocol> Drop for Shared<K, R, P> {
     }
 }
 
-// SAFETY: all items of a table are for its records, with payloads of type `Pending<R>` or none, as the tags
+// SAFETY: all items of a table are for its records, with payloads of type `Pending<R>`, additions, or none, as the tags
 // say; records and the shared state are freed through the epoch only; operations enter with `meta`.
 unsafe impl<K: Key, R: Value, P: Protocol> Object<P> for Shared<K, R, P> {
     fn meta(&self) -> &ObjectMeta {
@@ -405,7 +408,7 @@ unsafe impl<K: Key, R: Value, P: Protocol> Object<P> for Shared<K, R, P> {
 
     fn effect(&self, item: &Item<P>) -> Option<WriteKind> {
         match item.tag() {
-            tag::UPDATE => Some(WriteKind::Update),
+            tag::UPDATE | tag::ADD => Some(WriteKind::Update),
             tag::DELETE => Some(WriteKind::Delete),
             tag::INSERTED => Some(WriteKind::Insert),
             _ => None,
@@ -438,6 +441,8 @@ unsafe impl<K: Key, R: Value, P: Protocol> Object<P> for Shared<K, R, P> {
                 unsafe { record.install(item.payload::<Pending<R>>().read(), pin) };
             }
             tag::INSERTED => record.set_state(State::Present),
+            // SAFETY: an addition, and the caller holds the lock.
+            tag::ADD => unsafe { Self::install_additions(item, record, pin) },
             _ => {
                 record.set_state(State::Dead);
                 // SAFETY: the payload was not installed, so it has not been consumed.
@@ -453,8 +458,13 @@ unsafe impl<K: Key, R: Value, P: Protocol> Object<P> for Shared<K, R, P> {
             // SAFETY: as in `install`.
             unsafe { Record::<K, R, P>::at(item.segment()) }.set_state(State::Withdrawn);
         }
-        // SAFETY: an attempt that is undone has installed nothing.
-        unsafe { discard_payload::<R, P>(item, pin) };
+        // SAFETY: an attempt that is undone has installed nothing; the tag says what the payload is.
+        unsafe {
+            match item.tag() {
+                tag::ADD => drop_additions(item),
+                _ => discard_payload::<R, P>(item, pin),
+            }
+        }
     }
 
     unsafe fn save(&self, item: &Item<P>, saver: &Saver<'_, P>) -> SavedWrite {
@@ -463,13 +473,18 @@ unsafe impl<K: Key, R: Value, P: Protocol> Object<P> for Shared<K, R, P> {
             tag::UPDATE => saver.value(R::Cell::pending(unsafe { &*item.payload::<Pending<R>>() })),
             // SAFETY: as in `install`; the attempt holds the lock of a record that it made, so nothing is installed.
             tag::INSERTED => saver.value(unsafe { Record::<K, R, P>::at(item.segment()).row() }),
+            // SAFETY: an addition.
+            tag::ADD => unsafe { save_additions(item, saver) },
             _ => saver.nothing(),
         }
     }
 
     unsafe fn restore(&self, item: &mut Item<P>, saved: Option<SavedWrite>, pin: &Pin) {
-        // SAFETY: payloads of records are of this type.
+        // SAFETY: payloads of records are of this type, except those of additions.
         unsafe {
+            if item.tag() == tag::ADD {
+                drop_additions(item);
+            }
             if let Some(pending) = item.take_payload::<Pending<R>>() {
                 R::Cell::discard(pending, pin);
             }

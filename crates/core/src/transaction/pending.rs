@@ -98,6 +98,17 @@ impl<P: Protocol> ObjectAccess<'_, P> {
         }
     }
 
+    /// Gives a pending write another payload, of another type. The old one is forgotten, not dropped.
+    ///
+    /// # Safety
+    ///
+    /// The item is the caller's object's. When the object's functions see it next, they can work with its tag and this
+    /// payload.
+    #[inline]
+    pub unsafe fn exchange_payload<T>(&mut self, id: ItemId, payload: T) {
+        self.attempt.set_payload(id, payload);
+    }
+
     /// Returns the header for a segment that this attempt makes, which holds its lock until it ends. No other attempt
     /// can read or write the segment before that, so it may be published at once ("poisoned", sto §4.1).
     #[inline]

@@ -5,6 +5,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod additions;
 mod anomalies;
 mod beliefs;
 mod churn;

@@ -2,9 +2,9 @@
 
 use crate::support;
 use crate::support::steps::Series;
-use Operation::{Add, Delete, Get, Insert, Scan, Set};
+use Operation::{Add, Delete, Get, Insert, Plus, Scan, Set};
 use hotrow::{
-    Abort, Database, Direction, Engine, Protocol, SecondaryIndex, TBox, Table, Transaction, UniqueIndex,
+    Abort, Column, Database, Direction, Engine, Protocol, SecondaryIndex, TBox, Table, Transaction, UniqueIndex,
 };
 use std::ops::ControlFlow;
 
@@ -16,6 +16,8 @@ pub(super) enum Operation {
     Get(usize),
     /// Changes the value into one that tells who has added to what.
     Add(usize),
+    /// Adds to the value without reading it.
+    Plus(usize),
     Set(usize),
     Insert(usize),
     Delete(usize),
@@ -28,6 +30,11 @@ pub(super) type State = [Option<u64>; 2];
 /// The value that transaction number `who` (from 1 on) makes of another one.
 fn added(value: u64, who: u64) -> u64 {
     value * 4 + who
+}
+
+/// The amount that transaction number `who` adds without reading.
+fn plus(who: u64) -> u64 {
+    who * 1_000_000
 }
 
 /// The value that transaction number `who` sets or inserts.
@@ -45,6 +52,10 @@ impl Operation {
                 let before = state[key];
                 state[key] = before.map(|value| added(value, who));
                 of_one(before)
+            }
+            Plus(key) => {
+                state[key] = state[key].map(|value| value + plus(who));
+                of_one(Some(u64::from(state[key].is_some())))
             }
             Set(key) => {
                 state[key] = Some(fresh(who));
@@ -125,6 +136,13 @@ impl<P: Protocol> Rows<P> {
                 if let Some(before) = learned[0] {
                     self.insert(tx, key as u64, added(before, who))?;
                 }
+            }
+            Plus(key) => {
+                let before = self.delete(tx, key as u64)?;
+                if let Some(before) = before {
+                    self.insert(tx, key as u64, before + plus(who))?;
+                }
+                learned[0] = Some(u64::from(before.is_some()));
             }
             Set(key) => {
                 self.delete(tx, key as u64)?;
@@ -214,6 +232,10 @@ impl<P: Protocol> Keys<P> {
                 *value = added(before, who);
                 before
             })?,
+            Plus(key) => {
+                let added = table.add_if_present(tx, &(key as u64), Column::whole(), plus(who))?;
+                Some(u64::from(added))
+            }
             Set(key) => {
                 table.upsert(tx, key as u64, fresh(who))?;
                 None

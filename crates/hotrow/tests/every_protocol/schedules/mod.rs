@@ -3,7 +3,7 @@
 mod combination;
 
 use crate::support::for_each_protocol;
-use Operation::{Add, Delete, Get, Insert, Scan, Set};
+use Operation::{Add, Delete, Get, Insert, Plus, Scan, Set};
 use combination::{Combination, Container, Operation, State, Trace, each_schedule, fresh};
 use hotrow::{Direction, Protocol};
 
@@ -137,13 +137,17 @@ fn any_two_transactions_on_rows_are_serial_in_every_schedule() {
 
 #[test]
 fn longer_transactions_on_rows_are_serial_in_every_schedule() {
-    const PAIRS: [[&[Operation]; 2]; 6] = [
+    const PAIRS: [[&[Operation]; 2]; 10] = [
         [&[Insert(0), Delete(0), Insert(0)], &[Get(0), UP, Get(0)]],
         [&[Delete(0), Insert(0), UP], &[Add(0), DOWN, Delete(1)]],
         [&[UP, Insert(0), DOWN], &[UP, Insert(1), DOWN]],
         [&[Get(0), Get(1), Insert(0)], &[Get(1), Get(0), Insert(1)]],
         [&[Add(0), Add(1), Get(0)], &[Get(1), Delete(0), Set(0)]],
         [&[Set(0), Set(1), UP], &[Delete(1), Delete(0), UP]],
+        [&[Plus(0), Plus(1)], &[Plus(1), Plus(0), UP]],
+        [&[Get(0), Plus(0), Plus(1)], &[Plus(0), Get(1)]],
+        [&[Plus(0), Plus(0), Get(0)], &[Delete(0), Insert(0)]],
+        [&[Plus(0), Add(0), Plus(0)], &[Set(0), Plus(1)]],
     ];
     for_each_protocol!(3, |P| {
         for (container, before) in
