@@ -20,12 +20,11 @@ use crate::record::{Pending, Record, Snapshot, State};
 use crate::storage::{Shared, tag};
 use crate::table::Table;
 use hotrow_core::{
-    Abort, Cell, Column, Columns, Item, ItemId, Pin, Plain, Protocol, Reason, Transaction, Value,
+    Abort, Cell, Column, Columns, Item, ItemId, ObjectAccess, Pin, Plain, Protocol, Reason, Transaction,
+    Value,
 };
 use std::mem::MaybeUninit;
 use std::ptr::{NonNull, null};
-
-type Tx<'w, P> = Transaction<'w, P>;
 
 mod sealed {
     pub trait Sealed {
@@ -114,7 +113,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     /// Adds to a column of a row. False if there is none with this key.
     fn add<F: Addend>(
         &self,
-        tx: &mut Tx<'_, P>,
+        tx: &mut Transaction<'_, P>,
         key: &(impl AsKey<K> + ?Sized),
         column: Column<R, F>,
         amount: F,
@@ -124,7 +123,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
             // SAFETY: made of a column of `R`.
             return Ok(self.update(tx, key, |row| unsafe { addition.add_to(row) })?.is_some());
         }
-        self.enter_to_write(tx)?;
+        let tx = self.enter_to_write(tx)?;
         loop {
             let Some(record) = self.find(tx, key)? else { return Ok(false) };
             // SAFETY: as in `read_record`.
@@ -156,7 +155,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     /// Adds to a row that has a pending write of this attempt. False if that is a delete.
     fn add_to_own(
         &self,
-        tx: &mut Tx<'_, P>,
+        tx: &mut ObjectAccess<'_, P>,
         record: NonNull<Record<K, R, P>>,
         id: ItemId,
         mut addition: Addition,
@@ -186,7 +185,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     #[inline(never)]
     pub(crate) fn settle_additions(
         &self,
-        tx: &mut Tx<'_, P>,
+        tx: &mut ObjectAccess<'_, P>,
         record: NonNull<Record<K, R, P>>,
         id: ItemId,
     ) -> Result<(), Abort> {
@@ -229,7 +228,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
     #[inline(always)]
     pub(crate) fn own_row<S>(
         &self,
-        tx: &mut Tx<'_, P>,
+        tx: &mut ObjectAccess<'_, P>,
         record: NonNull<Record<K, R, P>>,
         id: ItemId,
     ) -> Result<RowView<S>, Abort> {
@@ -241,7 +240,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
 }
 
 /// Moves an addition to the attempt's memory.
-fn allocate<P: Protocol>(tx: &mut Tx<'_, P>, addition: Addition) -> *const Addition {
+fn allocate<P: Protocol>(tx: &mut ObjectAccess<'_, P>, addition: Addition) -> *const Addition {
     let place = tx.reserve::<Addition>();
     // SAFETY: room for one, which nobody else has.
     unsafe { place.write(addition) };

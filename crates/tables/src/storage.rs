@@ -20,8 +20,8 @@
 //! its bucket versions change when an insert commits; here, as in Silo, they change when the record enters the index,
 //! so that an aborted insert can also fail an observer.
 
-use crate::catalog::PartId;
 use crate::addition::{drop_additions, save_additions};
+use crate::catalog::PartId;
 use crate::constraint::Constraint;
 use crate::groups::Groups;
 use crate::index::{Cursor, Direction, HashIndex, Insertion, Keyed, LeafPart, Lookup, OrderedIndex};

@@ -7,8 +7,8 @@ use crate::support::{
 };
 use hotrow::sync::random::Random;
 use hotrow::{
-    Abort, Column, ConstraintViolated, Direction, Engine, MissingRow, Protocol, Table, Transaction, Value,
-    column,
+    Abort, Column, ConstraintViolated, Database, Direction, Engine, MissingRow, Protocol, Table, Transaction,
+    Value, column,
 };
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -32,8 +32,8 @@ fn transactions_that_only_add_to_a_row_never_abort_each_other() {
     for_each_concurrent_protocol!(2, |P| {
         for hash in [false, true] {
             let engine = support::impatient::<P>();
-            let builder = Table::<u64, Account, P>::builder(&engine, "accounts");
-            let table = if hash { builder.hash(4).build() } else { builder.build() };
+            let builder = Database::on(&engine).table::<u64, Account>("accounts");
+            let table = if hash { builder.hash(4).create().unwrap() } else { builder.create().unwrap() };
             assert!(table.bulk_insert(1, account(100)));
             let add = |tx: &mut Transaction<'_, P>, amount| {
                 table.add(tx, &1, column!(Account, balance), amount)?;
@@ -67,7 +67,7 @@ fn transactions_that_only_add_to_a_row_never_abort_each_other() {
 fn an_addition_to_a_row_that_is_deleted_meanwhile_is_not_lost_silently() {
     for_each_concurrent_protocol!(2, |P| {
         let engine = support::impatient::<P>();
-        let table = Table::<u64, i64, P>::hash(&engine, "rows", 4);
+        let table = Database::on(&engine).table::<u64, i64>("rows").hash(4).create().unwrap();
         assert!(table.bulk_insert(1, 100));
         let mut was_overtaken = None;
         let added = whatever_time_it_takes(|| {
@@ -91,7 +91,7 @@ fn an_addition_to_a_row_that_is_deleted_meanwhile_is_not_lost_silently() {
 fn additions_wrap_around_within_their_column() {
     for_each_protocol!(1, |P| {
         let engine = support::engine::<P>();
-        let table = Table::<u64, Account, P>::ordered(&engine, "accounts");
+        let table = Database::on(&engine).table::<u64, Account>("accounts").create().unwrap();
         assert!(table.bulk_insert(1, account(i64::MAX)));
         let added = engine.run(|tx| {
             table.add(tx, &1, column!(Account, balance), 1)?;
@@ -173,8 +173,8 @@ fn additions_beside_all_other_operations_are_as_in_a_model() {
     for_each_protocol!(1, |P| {
         for ordered in [false, true] {
             let engine = support::engine::<P>();
-            let builder = Table::<u64, i64, P>::builder(&engine, "rows");
-            let table = if ordered { builder.build() } else { builder.hash(4).build() };
+            let builder = Database::on(&engine).table::<u64, i64>("rows");
+            let table = if ordered { builder.create().unwrap() } else { builder.hash(4).create().unwrap() };
             let recording = engine.record_history(1 << 24).unwrap();
             let (mut random, mut model) = (Random::seeded(7), Model::new());
             for round in 0..400 {
@@ -201,7 +201,7 @@ fn additions_beside_all_other_operations_are_as_in_a_model() {
 fn no_addition_of_threads_is_lost() {
     for_each_protocol!(2, |P| {
         let engine = support::engine::<P>();
-        let table = Table::<u64, Account, P>::ordered(&engine, "accounts");
+        let table = Database::on(&engine).table::<u64, Account>("accounts").create().unwrap();
         (0..2).for_each(|key| assert!(table.bulk_insert(key, account(0))));
         let recording = engine.record_history(1 << 24).unwrap();
         on_threads(&engine, 2, |thread, worker| {
@@ -238,7 +238,7 @@ fn no_addition_of_threads_is_lost() {
 fn additions_and_deferred_operations_keep_their_order() {
     for_each_protocol!(1, |P| {
         let engine = support::engine::<P>();
-        let table = Table::<u64, i64, P>::builder(&engine, "rows").queues(|_| 1).build();
+        let table = Database::on(&engine).table::<u64, i64>("rows").queues(|_| 1).create().unwrap();
         (0..4).for_each(|key| assert!(table.bulk_insert(key, 10)));
         let read = engine.run_deferred(|tx| {
             table.add(tx, &0, Column::whole(), 5)?;
@@ -277,10 +277,10 @@ fn rows_that_indexes_and_constraints_look_at_are_added_to_as_well() {
     for_each_protocol!(1, |P| {
         let engine = support::engine::<P>();
         let points = column!(Named, points);
-        let plain = Table::<u64, Named, P>::ordered(&engine, "boxed");
-        let mut builder = Table::<u64, i64, P>::builder(&engine, "rows");
+        let plain = Database::on(&engine).table::<u64, Named>("boxed").create().unwrap();
+        let mut builder = Database::on(&engine).table::<u64, i64>("rows");
         let by_row = builder.unique("by_row", |_, row| *row);
-        let rows = builder.check("not negative", |_, row| *row >= 0).build();
+        let rows = builder.check("not negative", |_, row| *row >= 0).create().unwrap();
         assert!(plain.bulk_insert(1, Named { name: String::from("ada"), points: 1 }));
         assert!(rows.bulk_insert(1, 10));
         let add = |engine: &Engine<P>, amount| {

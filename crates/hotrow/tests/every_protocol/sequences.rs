@@ -1,14 +1,14 @@
 //! Numbers that no two transactions share, and for which none waits.
 
 use crate::support::{self, for_each_concurrent_protocol, for_each_protocol, on_threads, overtake};
-use hotrow::{Abort, Engine, Protocol, Sequence, Table};
+use hotrow::{Abort, Database, Engine, Protocol, Sequence, Table};
 
 #[test]
 fn threads_draw_different_numbers_and_gaps_come_of_rollbacks_only() {
     for_each_protocol!(2, |P| {
         let engine = support::engine::<P>();
         let numbers = Sequence::starting_at(&engine, "numbers", 100);
-        let rows = Table::<u64, u64, P>::ordered(&engine, "rows");
+        let rows = Database::on(&engine).table::<u64, u64>("rows").create().unwrap();
         let drawn = on_threads(&engine, 2, |thread, worker| {
             let mut drawn = Vec::new();
             for round in 0..200 {

@@ -4,7 +4,8 @@ use crate::support;
 use crate::support::steps::Series;
 use Operation::{Add, Delete, Get, Insert, Plus, Scan, Set};
 use hotrow::{
-    Abort, Column, Database, Direction, Engine, Protocol, SecondaryIndex, TBox, Table, Transaction, UniqueIndex,
+    Abort, Column, Database, Direction, Engine, Protocol, SecondaryIndex, TBox, Table, Transaction,
+    UniqueIndex,
 };
 use std::ops::ControlFlow;
 
