@@ -175,8 +175,8 @@ impl<P: Protocol> Link<P> {
         }
     }
 
-    /// Hands a request over and waits until the thread has served it. False if the transaction had ended before.
-    fn hand_over(&self, request: Request<P>) -> bool {
+    /// Hands a request over, unless the transaction has ended, and waits until the thread has served it.
+    fn hand_over(&self, request: Request<P>) {
         /// Waits, even if the caller unwinds: the thread uses what the caller lends.
         struct Lent<'a, P: Protocol>(&'a Link<P>);
         impl<P: Protocol> Drop for Lent<'_, P> {
@@ -186,11 +186,11 @@ impl<P: Protocol> Link<P> {
         }
 
         let _lent = Lent(self);
-        self.put(request)
+        self.put(request);
     }
 
-    /// Puts a request before the thread. False if the transaction had ended before.
-    fn put(&self, request: Request<P>) -> bool {
+    /// Puts a request before the thread, unless the transaction has ended.
+    fn put(&self, request: Request<P>) {
         *lock(&self.request) = Some(request);
         // Release: the thread sees the request and what it lends.
         let asked = self.phase.compare_exchange(READY, ASKED, Ordering::AcqRel, Ordering::Acquire).is_ok();
@@ -199,7 +199,6 @@ impl<P: Protocol> Link<P> {
         } else {
             *lock(&self.request) = None;
         }
-        asked
     }
 
     /// The end of the transaction; `Ok` while it is open.

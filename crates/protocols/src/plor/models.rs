@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::worker_states::Waited;
+use hotrow_core::WaitLimit;
 use hotrow_sync::Arc;
 use hotrow_sync::atomic::AtomicU64;
 use hotrow_sync::clock::Duration;
@@ -43,7 +44,7 @@ impl Segment {
     fn wait_as_reader(&self, stamp: AttemptStamp, seen: Writer) -> Result<(), Gone> {
         let holder = seen.holder().expect("in exclusive mode");
         let over = || self.locker.writer() != seen || self.states().is_over(holder);
-        Self::waited(self.states().wait_at_most(None, holder.worker(), stamp, || false, over))
+        Self::waited(self.states().wait_at_most(WaitLimit::NONE, holder.worker(), stamp, || false, over))
     }
 
     /// Waits for the right to write as `Plor::wait_for_writer` does.
@@ -83,7 +84,7 @@ impl Segment {
         }
         self.plor.settle(&self.locker, stamp, &mut Vec::new(), |reader| {
             let over = || !self.states().is_running(reader.id);
-            Self::waited(self.states().wait_at_most(None, reader.worker(), stamp, || false, over))
+            Self::waited(self.states().wait_at_most(WaitLimit::NONE, reader.worker(), stamp, || false, over))
         })
     }
 

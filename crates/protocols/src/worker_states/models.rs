@@ -95,7 +95,7 @@ fn a_wound_wakes_its_victim_wherever_it_waits() {
             let victim = states.begin_at(0, 2);
             let wounder = states.clone();
             let wounder = spawn(move || wounder.wound(victim.id, 8));
-            assert_eq!(states.wait_at_most(None, at, victim, || false, || false), Waited::Wounded);
+            assert_eq!(states.wait_at_most(WaitLimit::NONE, at, victim, || false, || false), Waited::Wounded);
             assert_eq!(wounder.join().unwrap(), Wound::Dead);
         });
     }
@@ -141,7 +141,10 @@ fn a_called_waiter_takes_what_was_left_free() {
         let (states, free) = &*shared;
         states.clear_grant(0);
         while free.load(Ordering::SeqCst) == 0 {
-            assert_eq!(states.wait_for_turn(None, waiter, &mut 0, || false, || false), Waited::Over);
+            assert_eq!(
+                states.wait_for_turn(WaitLimit::NONE, waiter, &mut 0, || false, || false),
+                Waited::Over
+            );
         }
         caller.join().unwrap();
     });
