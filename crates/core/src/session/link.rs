@@ -158,9 +158,10 @@ impl<P: Protocol> Link<P> {
 
     /// As [`ask_for`](Self::ask_for), for any request.
     pub(super) fn ask(&self, request: Request<P>) -> Result<(), Error<()>> {
-        if self.hand_over(request)
-            && let Some(panic) = lock(&self.panic).take()
-        {
+        // Only if the request itself panicked: after an earlier panic there is none left.
+        self.hand_over(request);
+        let panic = lock(&self.panic).take();
+        if let Some(panic) = panic {
             resume_unwind(panic);
         }
         self.outcome()
