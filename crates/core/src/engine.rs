@@ -193,52 +193,55 @@ impl<P: Protocol> Engine<P> {
     }
 
     /// Runs a transaction on the calling thread's own worker, which is registered at first use and kept
-    /// until the thread ends. See [`Worker::run`].
+    /// until the thread ends. See [`Worker::transact`].
     ///
     /// # Errors
     ///
-    /// As [`Worker::run`], and [`Misuse::TooManyWorkers`].
-    pub fn run<R>(&self, body: impl FnMut(&mut Transaction<'_, P>) -> Result<R, Abort>) -> Result<R, Error> {
-        self.try_run(body)
+    /// As [`Worker::transact`], and [`Misuse::TooManyWorkers`].
+    pub fn transact<R>(
+        &self,
+        body: impl FnMut(&mut Transaction<'_, P>) -> Result<R, Abort>,
+    ) -> Result<R, Error> {
+        self.try_transact(body)
     }
 
-    /// As [`run`](Self::run), with an error type of the user's own. See [`Worker::try_run`].
+    /// As [`transact`](Self::transact), with an error type of the user's own. See [`Worker::try_transact`].
     ///
     /// # Errors
     ///
-    /// As [`Worker::try_run`], and [`Misuse::TooManyWorkers`].
-    pub fn try_run<R, E: From<Abort>>(
+    /// As [`Worker::try_transact`], and [`Misuse::TooManyWorkers`].
+    pub fn try_transact<R, E: From<Abort>>(
         &self,
         body: impl FnMut(&mut Transaction<'_, P>) -> Result<R, E>,
     ) -> Result<R, Error<E>> {
-        self.with_worker(|worker| worker.try_run(body))
+        self.with_worker(|worker| worker.try_transact(body))
     }
 
-    /// As [`run`](Self::run), for a body whose result is known only when its transaction has committed. See
-    /// [`Worker::run_deferred`].
+    /// As [`transact`](Self::transact), for a body whose result is known only when its transaction has committed. See
+    /// [`Worker::transact_deferred`].
     ///
     /// # Errors
     ///
-    /// As [`Worker::run_deferred`], and [`Misuse::TooManyWorkers`].
-    pub fn run_deferred<T: Clone + 'static>(
+    /// As [`Worker::transact_deferred`], and [`Misuse::TooManyWorkers`].
+    pub fn transact_deferred<T: Clone + 'static>(
         &self,
         body: impl FnMut(&mut Transaction<'_, P>) -> Result<Deferred<T>, Abort>,
     ) -> Result<T, Error> {
-        self.try_run_deferred(Profile::UNKNOWN, body)
+        self.try_transact_deferred(Profile::UNKNOWN, body)
     }
 
-    /// As [`run_deferred`](Self::run_deferred), with a profile and an error type of the user's own. See
-    /// [`Worker::try_run_deferred`].
+    /// As [`transact_deferred`](Self::transact_deferred), with a profile and an error type of the user's own. See
+    /// [`Worker::try_transact_deferred`].
     ///
     /// # Errors
     ///
-    /// As [`Worker::try_run_deferred`], and [`Misuse::TooManyWorkers`].
-    pub fn try_run_deferred<T: Clone + 'static, E: From<Abort>>(
+    /// As [`Worker::try_transact_deferred`], and [`Misuse::TooManyWorkers`].
+    pub fn try_transact_deferred<T: Clone + 'static, E: From<Abort>>(
         &self,
         profile: Profile,
         body: impl FnMut(&mut Transaction<'_, P>) -> Result<Deferred<T>, E>,
     ) -> Result<T, Error<E>> {
-        self.with_worker(|worker| worker.try_run_deferred(profile, body))
+        self.with_worker(|worker| worker.try_transact_deferred(profile, body))
     }
 
     /// Calls a function with the calling thread's own worker, which is registered at first use and kept until the thread
@@ -355,7 +358,7 @@ impl<P: Protocol> Shared<P> {
     }
 }
 
-/// The workers that `Engine::run` keeps for the current thread, one per engine.
+/// The workers that `Engine::transact` keeps for the current thread, one per engine.
 struct ThreadWorkers;
 
 local! {

@@ -135,34 +135,34 @@ impl<P: Protocol> Worker<P> {
     /// when the body asked for it, [`Error::Misuse`] for a use that can never work, [`Error::MemoryLimit`] when more
     /// memory is retained than the engine's limit, if it has one.
     #[inline]
-    pub fn run<R>(
+    pub fn transact<R>(
         &mut self,
         body: impl FnMut(&mut Transaction<'_, P>) -> Result<R, Abort>,
     ) -> Result<R, Error> {
-        self.try_run(body)
+        self.try_transact(body)
     }
 
-    /// As [`run`](Self::run), with an error type of the user's own, which is returned unchanged in [`Error::Rollback`].
+    /// As [`transact`](Self::transact), with an error type of the user's own, which is returned unchanged in [`Error::Rollback`].
     ///
     /// # Errors
     ///
-    /// As [`run`](Self::run).
+    /// As [`transact`](Self::transact).
     #[inline]
-    pub fn try_run<R, E: From<Abort>>(
+    pub fn try_transact<R, E: From<Abort>>(
         &mut self,
         body: impl FnMut(&mut Transaction<'_, P>) -> Result<R, E>,
     ) -> Result<R, Error<E>> {
-        self.try_run_as(Profile::UNKNOWN, body)
+        self.try_transact_as(Profile::UNKNOWN, body)
     }
 
-    /// As [`try_run`](Self::try_run), for a transaction that declares facts about itself. The profile must be true in
+    /// As [`try_transact`](Self::try_transact), for a transaction that declares facts about itself. The profile must be true in
     /// all attempts.
     ///
     /// # Errors
     ///
-    /// As [`run`](Self::run); [`Misuse::ReadOnly`] for a write in a transaction that was declared read-only.
+    /// As [`transact`](Self::transact); [`Misuse::ReadOnly`] for a write in a transaction that was declared read-only.
     #[inline]
-    pub fn try_run_as<R, E: From<Abort>>(
+    pub fn try_transact_as<R, E: From<Abort>>(
         &mut self,
         profile: Profile,
         mut body: impl FnMut(&mut Transaction<'_, P>) -> Result<R, E>,
@@ -170,28 +170,28 @@ impl<P: Protocol> Worker<P> {
         self.resolve(profile, |tx| body(tx).map(Known))
     }
 
-    /// As [`run`](Self::run), for a body whose result is known only when its transaction has committed: the body
+    /// As [`transact`](Self::transact), for a body whose result is known only when its transaction has committed: the body
     /// returns a [`Deferred`] value, and the call returns the value itself.
     ///
     /// # Errors
     ///
-    /// As [`run`](Self::run), and [`Error::Panicked`] if a deferred operation panicked.
+    /// As [`transact`](Self::transact), and [`Error::Panicked`] if a deferred operation panicked.
     #[inline]
-    pub fn run_deferred<T: Clone + 'static>(
+    pub fn transact_deferred<T: Clone + 'static>(
         &mut self,
         body: impl FnMut(&mut Transaction<'_, P>) -> Result<Deferred<T>, Abort>,
     ) -> Result<T, Error> {
-        self.try_run_deferred(Profile::UNKNOWN, body)
+        self.try_transact_deferred(Profile::UNKNOWN, body)
     }
 
-    /// As [`run_deferred`](Self::run_deferred), with a profile and an error type of the user's own: see
-    /// [`try_run_as`](Self::try_run_as).
+    /// As [`transact_deferred`](Self::transact_deferred), with a profile and an error type of the user's own: see
+    /// [`try_transact_as`](Self::try_transact_as).
     ///
     /// # Errors
     ///
-    /// As [`try_run_as`](Self::try_run_as), and [`Error::Panicked`] if a deferred operation panicked.
+    /// As [`try_transact_as`](Self::try_transact_as), and [`Error::Panicked`] if a deferred operation panicked.
     #[inline]
-    pub fn try_run_deferred<T: Clone + 'static, E: From<Abort>>(
+    pub fn try_transact_deferred<T: Clone + 'static, E: From<Abort>>(
         &mut self,
         profile: Profile,
         mut body: impl FnMut(&mut Transaction<'_, P>) -> Result<Deferred<T>, E>,

@@ -59,7 +59,7 @@ impl Visitor for &Giant {
                 while !stop.load(Ordering::Relaxed) {
                     thread::sleep(PAUSE);
                     let begin = clock::now();
-                    let updated = engine.run(|tx| match self.work {
+                    let updated = engine.transact(|tx| match self.work {
                         Work::Insert => other.update(tx, |number| *number += 1),
                         _ => rows.update(tx, &(self.writes / 2), |row| *row += 1),
                     });
@@ -69,7 +69,7 @@ impl Visitor for &Giant {
                 wait_max
             });
             let begin = clock::now();
-            let attempts = engine.run(|tx| self.run(tx, &rows).map(|()| tx.attempt_number() + 1));
+            let attempts = engine.transact(|tx| self.run(tx, &rows).map(|()| tx.attempt_number() + 1));
             let took = begin.elapsed();
             stop.store(true, Ordering::Relaxed);
             (took, attempts.expect("it has no limit"), updater.join().expect("it does not panic"))

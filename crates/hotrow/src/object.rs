@@ -52,12 +52,12 @@
 //!         let (engine, peak) = (&engine, &peak);
 //!         scope.spawn(move || {
 //!             for value in 0..100 {
-//!                 engine.run(|tx| peak.raise(tx, value * 4 + thread)).unwrap();
+//!                 engine.transact(|tx| peak.raise(tx, value * 4 + thread)).unwrap();
 //!             }
 //!         });
 //!     }
 //! });
-//! assert_eq!(engine.run(|tx| peak.get(tx)), Ok(399));
+//! assert_eq!(engine.transact(|tx| peak.get(tx)), Ok(399));
 //! # Ok::<(), hotrow::Error>(())
 //! ```
 //!
@@ -92,7 +92,7 @@
 //! use hotrow::{Engine, Occ};
 //!
 //! let engine = Engine::<Occ>::new();
-//! engine.run(|tx| tx.settle()).unwrap(); // A method of `ObjectAccess`.
+//! engine.transact(|tx| tx.settle()).unwrap(); // A method of `ObjectAccess`.
 //! ```
 
 #[doc(inline)]

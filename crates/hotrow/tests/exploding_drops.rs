@@ -32,14 +32,14 @@ fn a_drop_that_panics_undoes_or_breaks_no_transaction() {
             let row = Explosive { armed: armed.clone() };
             armed.store(round % 10 == 9, Ordering::SeqCst);
             let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-                engine.run(|tx| {
+                engine.transact(|tx| {
                     table.upsert(tx, 1, row.clone())?;
                     count.update(tx, |n| *n += 1)
                 })
             }));
             armed.store(false, Ordering::SeqCst);
             exploded += u64::from(result.is_err());
-            counted = engine.run(|tx| count.get(tx)).unwrap();
+            counted = engine.transact(|tx| count.get(tx)).unwrap();
             assert!(counted + exploded > round && counted <= round + 1);
         }
         assert!(counted >= 1_800, "{counted}");
@@ -68,7 +68,7 @@ fn settle(drops: &AtomicU64, expected: u64) {
         if drops.load(Ordering::SeqCst) == expected {
             return;
         }
-        engine.run(|tx| churn.set(tx, String::new())).unwrap();
+        engine.transact(|tx| churn.set(tx, String::new())).unwrap();
     }
     assert_eq!(drops.load(Ordering::SeqCst), expected, "values that nobody drops any more");
 }
@@ -86,14 +86,14 @@ fn a_drop_that_panics_keeps_no_other_value_from_being_dropped() {
             };
             // Replaced one by one, deleted one by one, and dropped with the table.
             for key in 0..300 {
-                assert!(engine.run(|tx| table.insert_if_absent(tx, key, value(key))).unwrap());
+                assert!(engine.transact(|tx| table.insert_if_absent(tx, key, value(key))).unwrap());
             }
             for key in 0..100 {
-                assert!(engine.run(|tx| table.replace_if_present(tx, &key, value(key))).unwrap());
+                assert!(engine.transact(|tx| table.replace_if_present(tx, &key, value(key))).unwrap());
             }
             settle(&drops, 100);
             for key in 0..100 {
-                assert!(engine.run(|tx| table.delete(tx, &key)).unwrap());
+                assert!(engine.transact(|tx| table.delete(tx, &key)).unwrap());
             }
             settle(&drops, 200);
             drop(table);

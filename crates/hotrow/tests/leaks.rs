@@ -25,7 +25,7 @@ fn a_worker_goes_on_elsewhere_though_its_transaction_was_leaked() {
         let there = &number;
         let seen = thread::scope(|scope| {
             let run = move || {
-                let seen = worker.run(|tx| there.get(tx)).unwrap();
+                let seen = worker.transact(|tx| there.get(tx)).unwrap();
                 std::mem::forget(worker.begin());
                 drop(worker);
                 seen
@@ -33,7 +33,7 @@ fn a_worker_goes_on_elsewhere_though_its_transaction_was_leaked() {
             scope.spawn(run).join().unwrap()
         });
         assert_eq!(seen, 1);
-        assert_eq!(engine.run(|tx| number.get(tx)).unwrap(), 1);
+        assert_eq!(engine.transact(|tx| number.get(tx)).unwrap(), 1);
     });
 }
 
@@ -98,7 +98,7 @@ impl<P: Protocol> World<P> {
     }
 
     fn use_all(&self, worker: &mut Worker<P>, census: &Census, key: u64) -> Result<(), Error> {
-        worker.run(|tx| {
+        worker.transact(|tx| {
             self.text.update(tx, |text| text.push('.'))?;
             self.count.add(tx, 1)?;
             self.count.is_at_least(tx, 0)?;
@@ -146,10 +146,10 @@ fn values_locked_by_a_leaked_transaction_stay_as_they_were() {
         }
         drop(worker);
         for table in &world.rows {
-            let seen = engine.run(|tx| table.read(tx, &1, |row| row.number));
+            let seen = engine.transact(|tx| table.read(tx, &1, |row| row.number));
             assert_ne!(seen, Ok(Some(777)));
         }
-        assert_ne!(engine.run(|tx| world.text.get(tx)), Ok(String::from("leaked")));
+        assert_ne!(engine.transact(|tx| world.text.get(tx)), Ok(String::from("leaked")));
     });
 }
 
@@ -164,7 +164,7 @@ fn a_transaction_that_a_body_swaps_for_another_is_the_one_that_commits() {
         let engine = support::engine::<P>();
         let (mine, other) = (TBox::new(&engine, 0u64), TBox::new(&engine, 0u64));
         let mut spare = Some(leaked_worker(&engine));
-        let result = engine.run(|tx| {
+        let result = engine.transact(|tx| {
             mine.set(tx, 1)?;
             if let Some(worker) = spare.take() {
                 let mut open = worker.begin();
@@ -174,7 +174,7 @@ fn a_transaction_that_a_body_swaps_for_another_is_the_one_that_commits() {
             Ok(())
         });
         assert_eq!(result, Ok(()));
-        assert_eq!(engine.run(|tx| Ok((mine.get(tx)?, other.get(tx)?))), Ok((0, 1)));
+        assert_eq!(engine.transact(|tx| Ok((mine.get(tx)?, other.get(tx)?))), Ok((0, 1)));
     });
 }
 
@@ -186,7 +186,7 @@ fn a_transaction_that_a_deferred_operation_swaps_for_another_is_refused() {
             let (mine, other) = (TBox::new(&engine, 0u64), TBox::new(&engine, 0u64));
             let meta = ObjectMeta::new(engine.id(), "swapped");
             let mut spare = Some(leaked_worker(&engine));
-            let result = engine.run_deferred(|tx| {
+            let result = engine.transact_deferred(|tx| {
                 mine.set(tx, 1)?;
                 let worker = spare.take();
                 let swapped = tx.enter(&meta)?.intend((), move |tx, ()| {
@@ -209,7 +209,7 @@ fn a_transaction_that_a_deferred_operation_swaps_for_another_is_refused() {
             });
             assert_eq!(result, Err(Error::Misuse(Misuse::Nested)));
             if !leaks {
-                assert_eq!(engine.run(|tx| Ok((mine.get(tx)?, other.get(tx)?))), Ok((0, 0)));
+                assert_eq!(engine.transact(|tx| Ok((mine.get(tx)?, other.get(tx)?))), Ok((0, 0)));
             }
         }
     });

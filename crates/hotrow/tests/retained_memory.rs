@@ -57,7 +57,7 @@ fn is_transaction(holder: &MemoryHolder, engine: EngineId, id: WorkerId) -> bool
 /// Updates the row until that fails for want of memory, and returns how often it did not, and why it then did.
 fn update_until_refused<P: Protocol>(engine: &Engine<P>, row: &TBox<Row, P>) -> (u64, MemoryLimit) {
     for updates in 0..200 {
-        match engine.run(|tx| row.update(tx, Row::change)) {
+        match engine.transact(|tx| row.update(tx, Row::change)) {
             Ok(()) => {}
             Err(error @ Error::MemoryLimit(_)) => {
                 assert!(error.is_retryable(), "{error}");
@@ -84,7 +84,7 @@ fn rows_of_a_mebibyte_are_freed_soon_after_they_were_replaced() {
             for round in 0..20 {
                 let mine = 3 * round + number;
                 event.wait_until(|| turn.load(Ordering::Acquire) == mine);
-                worker.run(|tx| rows[(mine % 2) as usize].update(tx, Row::change)).unwrap();
+                worker.transact(|tx| rows[(mine % 2) as usize].update(tx, Row::change)).unwrap();
                 let retained = retained_bytes().saturating_sub(before);
                 let alive = census.alive();
                 turn.store(mine + 1, Ordering::Release);
@@ -110,7 +110,7 @@ fn a_transaction_that_is_held_open_is_reported_with_what_it_keeps() {
         let first = engine.retained_memory();
         assert!(is_transaction(first.oldest().unwrap(), engine.id(), id), "{first:?}");
         assert_eq!(first.bytes_max, None);
-        elsewhere(|| (0..20).for_each(|_| engine.run(|tx| row.update(tx, Row::change)).unwrap()));
+        elsewhere(|| (0..20).for_each(|_| engine.transact(|tx| row.update(tx, Row::change)).unwrap()));
         // Another engine's report says it, too.
         let report = Engine::<Occ>::new().retained_memory();
         let oldest = report.oldest().unwrap();
@@ -121,7 +121,7 @@ fn a_transaction_that_is_held_open_is_reported_with_what_it_keeps() {
         assert!(oldest.kept_bytes >= 20 * MIB && report.bytes >= 20 * MIB, "{report:?}");
         assert!(census.alive() >= 21);
         held.commit().unwrap();
-        engine.run(|tx| row.update(tx, Row::change)).unwrap();
+        engine.transact(|tx| row.update(tx, Row::change)).unwrap();
         assert!(engine.retained_memory().bytes < 4 * MIB);
         assert!(census.alive() < 1 + 4);
         assert_eq!(engine.retained_memory().holders, []);
@@ -139,7 +139,7 @@ fn a_session_that_idles_is_reported_as_the_oldest_until_it_ends() {
         session.run(|tx| other.get(tx)).unwrap();
         // Seen first here.
         assert!(engine.retained_memory().oldest().is_some());
-        (0..20).for_each(|_| engine.run(|tx| row.update(tx, Row::change)).unwrap());
+        (0..20).for_each(|_| engine.transact(|tx| row.update(tx, Row::change)).unwrap());
         let report = engine.retained_memory();
         let oldest = report.oldest().expect("it is open");
         let is_it =
@@ -150,7 +150,7 @@ fn a_session_that_idles_is_reported_as_the_oldest_until_it_ends() {
             thread::yield_now();
         }
         assert!(matches!(session.commit(), Err(Error::Cancelled(_))));
-        engine.run(|tx| row.update(tx, Row::change)).unwrap();
+        engine.transact(|tx| row.update(tx, Row::change)).unwrap();
         assert!(engine.retained_memory().bytes < 4 * MIB);
         assert_eq!(engine.retained_memory().holders, []);
     });
@@ -168,7 +168,7 @@ fn a_session_that_keeps_too_much_is_told_to_end() {
         // It is told while it idles, and goes by itself.
         let mut updates = 0;
         while session.is_open() {
-            updates += u64::from(engine.run(|tx| row.update(tx, Row::change)).is_ok());
+            updates += u64::from(engine.transact(|tx| row.update(tx, Row::change)).is_ok());
             assert!(updates < 200);
         }
         assert!(updates >= 10, "{updates}");
@@ -177,7 +177,7 @@ fn a_session_that_keeps_too_much_is_told_to_end() {
         let text = limit.oldest.as_ref().expect("itself").to_string();
         assert!(limit.was_told && text.starts_with("session a long talk"), "{text}");
         assert_eq!(session.commit(), told.map(drop));
-        engine.run(|tx| row.update(tx, Row::change)).unwrap();
+        engine.transact(|tx| row.update(tx, Row::change)).unwrap();
     });
 }
 
@@ -190,7 +190,7 @@ fn with_a_limit_writers_are_told_who_keeps_the_memory_and_that_one_is_told_to_en
         let (row, other) = (TBox::new(&engine, Row::new(&census)), TBox::new(&engine, 0u64));
         for operates in [true, false] {
             let mut attempts = 0;
-            let held = engine.run(|tx| {
+            let held = engine.transact(|tx| {
                 attempts += 1;
                 other.get(tx)?;
                 let id = tx.worker();
@@ -212,7 +212,7 @@ fn with_a_limit_writers_are_told_who_keeps_the_memory_and_that_one_is_told_to_en
                     let mut worker =
                         engine.worker().map_err(|misuse| matches!(misuse, Misuse::TooManyWorkers { .. }));
                     if let Ok(worker) = &mut worker {
-                        let read = worker.try_run_as(Profile::READ_ONLY, |tx| other.get(tx));
+                        let read = worker.try_transact_as(Profile::READ_ONLY, |tx| other.get(tx));
                         assert_eq!(read, Ok(0));
                     }
                 });
@@ -228,7 +228,7 @@ fn with_a_limit_writers_are_told_who_keeps_the_memory_and_that_one_is_told_to_en
             assert!(limit.was_told && limit.oldest.unwrap().kept_bytes >= 8 * MIB);
             // All goes on.
             for _ in 0..40 {
-                elsewhere(|| engine.run(|tx| row.update(tx, Row::change))).unwrap();
+                elsewhere(|| engine.transact(|tx| row.update(tx, Row::change))).unwrap();
             }
             assert!(census.alive() <= 1 + 16 + 2);
         }
@@ -251,11 +251,11 @@ fn a_transaction_of_an_engine_without_a_limit_is_named_and_not_told_to_end() {
         });
         other.update(&mut held, |number| *number += 1).unwrap();
         held.commit().unwrap();
-        elsewhere(|| engine.run(|tx| row.update(tx, Row::change))).unwrap();
+        elsewhere(|| engine.transact(|tx| row.update(tx, Row::change))).unwrap();
         // Without the limit, a transaction that is held stops nobody.
         let held = worker.begin();
         engine.set_retained_bytes_max(None);
-        elsewhere(|| (0..20).for_each(|_| engine.run(|tx| row.update(tx, Row::change)).unwrap()));
+        elsewhere(|| (0..20).for_each(|_| engine.transact(|tx| row.update(tx, Row::change)).unwrap()));
         held.commit().unwrap();
     });
 }
@@ -270,7 +270,7 @@ fn threads_that_write_at_the_same_time_keep_to_the_limit() {
         let alive_max = on_threads(&engine, 3, |number, worker| {
             let (mut updates, mut alive_max) = (0, 0);
             while updates < 60 {
-                match worker.run(|tx| rows[((updates + number) % 3) as usize].update(tx, Row::change)) {
+                match worker.transact(|tx| rows[((updates + number) % 3) as usize].update(tx, Row::change)) {
                     Ok(()) => updates += 1,
                     // Of whichever kind: a thread that does not run keeps what others replace.
                     Err(Error::MemoryLimit(_) | Error::Timeout(_)) => {}
@@ -309,6 +309,6 @@ fn a_walk_that_keeps_too_much_is_named_and_told_to_end() {
     });
     assert!(matches!(walked, Err(Error::MemoryLimit(limit)) if limit.was_told));
     assert!(visited < 5_000);
-    elsewhere(|| engine.run(|tx| row.update(tx, Row::change))).unwrap();
+    elsewhere(|| engine.transact(|tx| row.update(tx, Row::change))).unwrap();
     assert_eq!(table.for_each(&mut worker, |_, _| ()), Ok(5_000));
 }

@@ -22,13 +22,13 @@ use std::fmt;
 /// let engine = Engine::<Occ>::new();
 /// let numbers = Sequence::starting_at(&engine, "order numbers", 1_000);
 /// let newest = TBox::new(&engine, 0);
-/// let order = || engine.run(|tx| {
+/// let order = || engine.transact(|tx| {
 ///     let number = numbers.next(tx);
 ///     newest.set(tx, number)?;
 ///     Ok(number)
 /// });
 /// assert_eq!(order()?, 1_000);
-/// assert!(engine.run(|tx| Err::<(), _>(Abort::because(format!("without order {}", numbers.next(tx))))).is_err());
+/// assert!(engine.transact(|tx| Err::<(), _>(Abort::because(format!("without order {}", numbers.next(tx))))).is_err());
 /// assert_eq!(order()?, 1_002);
 /// # Ok::<(), hotrow_core::Error>(())
 /// ```

@@ -21,7 +21,7 @@ use std::fmt;
 ///
 /// let engine = Engine::<Occ>::new();
 /// let (from, to) = (TBox::new(&engine, 100), TBox::new(&engine, 0));
-/// let moved = engine.run(|tx| {
+/// let moved = engine.transact(|tx| {
 ///     let amount = from.get(tx)?.min(30);
 ///     from.update(tx, |balance| *balance -= amount)?;
 ///     to.update(tx, |balance| *balance += amount)?;

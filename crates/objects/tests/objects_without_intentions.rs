@@ -37,7 +37,7 @@ fn their_writes_and_deferred_operations_elsewhere_commit_together() {
                     let mut worker = engine.worker().unwrap();
                     for round in 0..ROUNDS {
                         let value = round * 10 + number;
-                        let written = worker.run(|tx| {
+                        let written = worker.transact(|tx| {
                             // In both orders: the register has no rank of its own.
                             if number == 1 {
                                 register.set(tx, value)?;
@@ -52,7 +52,7 @@ fn their_writes_and_deferred_operations_elsewhere_commit_together() {
             let mut worker = engine.worker().unwrap();
             for _ in 0..ROUNDS {
                 let [old, new] = worker
-                    .run(|tx| {
+                    .transact(|tx| {
                         let old = register.get(tx)?;
                         Ok([old, boxed.get(tx)?])
                     })
@@ -60,7 +60,7 @@ fn their_writes_and_deferred_operations_elsewhere_commit_together() {
                 assert_eq!(old, new, "{}: half of a transaction", variant.name);
                 // Wild, as it has read; and then it defers.
                 worker
-                    .run(|tx| {
+                    .transact(|tx| {
                         let value = register.get(tx)? + 10;
                         register.set(tx, value)?;
                         boxed.defer_update(tx, (), move |boxed, ()| *boxed += 10).map(drop)
@@ -68,7 +68,7 @@ fn their_writes_and_deferred_operations_elsewhere_commit_together() {
                     .unwrap();
             }
         });
-        let ends = engine.run(|tx| Ok((register.get(tx)?, boxed.get(tx)?))).unwrap();
+        let ends = engine.transact(|tx| Ok((register.get(tx)?, boxed.get(tx)?))).unwrap();
         assert_eq!(ends.0, ends.1, "{}", variant.name);
         let statistics = engine.statistics();
         let tame = (statistics.count(&Counter::TAME_COMMITS), statistics.count(&Counter::TAME_ABORTS));

@@ -9,7 +9,7 @@ use crate::secondary::SecondaryIndex;
 use crate::table::{Table, TableBuilder};
 use crate::trace::ProcedureTrace;
 use crate::unique::UniqueIndex;
-use hotrow_core::{Abort, Engine, Error, Misuse, Protocol, RetryPolicy, Transaction, Value, Worker};
+use hotrow_core::{Abort, Engine, Error, Misuse, Protocol, RetryPolicy, Value, Worker};
 use hotrow_protocols::Occ;
 use hotrow_sync::{Arc, OnceLock};
 use std::fmt;
@@ -149,19 +149,6 @@ impl<P: Protocol> Database<P> {
         Self { shared: Arc::new(Shared { engine, catalog, hook }) }
     }
 
-    /// Runs a transaction, and runs it again until it commits, as the retry policy allows. See [`Engine::run`].
-    ///
-    /// # Errors
-    ///
-    /// As [`Engine::run`].
-    #[inline]
-    pub fn transact<R>(
-        &self,
-        body: impl FnMut(&mut Transaction<'_, P>) -> Result<R, Abort>,
-    ) -> Result<R, Error> {
-        self.run(body)
-    }
-
     /// Calls `hook` before each operation of a procedure (a read, change, insertion, deletion or scan), on the thread
     /// that runs it: to delay the operations, or to count or stop them in tests. It is not called before operations of
     /// closures on the tables, or before commits. Without a hook an operation pays for one comparison.
@@ -257,7 +244,7 @@ impl<P: Protocol> Database<P> {
     ///
     /// # Errors
     ///
-    /// As [`Worker::run`]; [`Error::Rollback`] if the procedure requested a rollback
+    /// As [`Worker::transact`]; [`Error::Rollback`] if the procedure requested a rollback
     /// ([`Context::rollback`](crate::Context::rollback), [`Context::require`](crate::Context::require));
     /// [`Error::Panicked`] if an operation panicked that was deferred. Any other panic passes on.
     #[inline]
@@ -267,7 +254,7 @@ impl<P: Protocol> Database<P> {
         procedure: &T,
     ) -> Result<T::Output, Error> {
         if P::DEFERS && !procedure.profile().read_only {
-            return worker.try_run_deferred(procedure.profile(), |tx| {
+            return worker.try_transact_deferred(procedure.profile(), |tx| {
                 if !tx.defers() {
                     let output = procedure.run(&mut Eager::new(self, tx))?;
                     return Ok(tx.known(output));
@@ -279,7 +266,7 @@ impl<P: Protocol> Database<P> {
         }
         // The constant comes first, so that other protocols do not compile the procedure for this context.
         if P::ALLOWS_STEALING && self.allows_stealing() && !procedure.profile().read_only {
-            return worker.try_run_deferred(procedure.profile(), |tx| {
+            return worker.try_transact_deferred(procedure.profile(), |tx| {
                 let mut context = Graph::sole_user(self, tx);
                 let output = procedure.run(&mut context)?;
                 Ok(context.defer(output))
@@ -299,7 +286,7 @@ impl<P: Protocol> Database<P> {
         worker: &mut Worker<P>,
         procedure: &T,
     ) -> Result<T::Output, Error> {
-        worker.try_run_as(procedure.profile(), |tx| procedure.run(&mut Eager::new(self, tx)))
+        worker.try_transact_as(procedure.profile(), |tx| procedure.run(&mut Eager::new(self, tx)))
     }
 
     /// Runs a procedure on the current state, traces its operations, and rolls everything back.
@@ -309,7 +296,7 @@ impl<P: Protocol> Database<P> {
     ///
     /// # Errors
     ///
-    /// As [`Worker::run`], except that a rollback that the procedure requests only ends the trace
+    /// As [`Worker::transact`], except that a rollback that the procedure requests only ends the trace
     /// ([`ProcedureTrace::rolls_back`]).
     pub fn trace<T: Procedure>(&self, procedure: &T) -> Result<ProcedureTrace, Error> {
         self.with_worker(|worker| self.trace_on(worker, procedure))
@@ -326,7 +313,7 @@ impl<P: Protocol> Database<P> {
         procedure: &T,
     ) -> Result<ProcedureTrace, Error> {
         let mut trace = ProcedureTrace::default();
-        let result = worker.run(|tx| {
+        let result = worker.transact(|tx| {
             let mut context = Tracing::new(Eager::new(self, tx));
             let result = procedure.run(&mut context);
             trace = context.finish(result.as_ref().ok());

@@ -577,7 +577,7 @@ impl<K: Key, R: Value, P: Protocol> Table<K, R, P> {
     ///
     /// # Errors
     ///
-    /// As [`Worker::run`]; [`Error::MemoryLimit`] if the walk keeps too much memory.
+    /// As [`Worker::transact`]; [`Error::MemoryLimit`] if the walk keeps too much memory.
     pub fn for_each(&self, worker: &mut Worker<P>, mut visit: impl FnMut(&K, &R)) -> Result<u64, Error> {
         self.for_each_row(worker, &mut visit)
     }
@@ -664,5 +664,5 @@ fn run_erased<P: Protocol>(
     worker: &mut Worker<P>,
     body: &mut dyn FnMut(&mut Transaction<'_, P>) -> Result<(), Abort>,
 ) -> Result<(), Error> {
-    worker.run(body)
+    worker.transact(body)
 }

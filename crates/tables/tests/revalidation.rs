@@ -113,7 +113,7 @@ impl<P: Protocol> Scene<P> {
         self.watch.watch(&mut tx).unwrap();
         for number in 0..ROWS {
             step(&mut tx, number).unwrap();
-            let commit = other.run(|tx| {
+            let commit = other.transact(|tx| {
                 self.others.update_if_present(tx, &((number + 1) % ROWS), |row| *row += 1)?;
                 self.others.insert_if_absent(tx, ROWS + number, 0)?;
                 self.others.delete(tx, &number)
@@ -133,7 +133,7 @@ impl<P: Protocol> Scene<P> {
         let (mut worker, mut other) = (self.engine.worker().unwrap(), self.engine.worker().unwrap());
         let mut tx = worker.begin();
         assert_eq!(self.rows.get(&mut tx, &0), Ok(Some(0)));
-        let commit = other.run(|tx| {
+        let commit = other.transact(|tx| {
             self.rows.update_if_present(tx, &0, |row| *row += 1)?;
             self.rows.delete(tx, &1)
         });
@@ -229,7 +229,7 @@ fn an_early_state_is_not_seen_beside_a_row_that_was_written_later() {
         for round in 0..600 {
             let mut tx = worker.begin();
             assert_eq!(scene.rows.get(&mut tx, &5), Ok(Some(round)));
-            let commit = other.run(|tx| {
+            let commit = other.transact(|tx| {
                 scene.rows.update_if_present(tx, &5, |row| *row += 1)?;
                 scene.rows.update_if_present(tx, &6, |row| *row += 1)
             });

@@ -167,7 +167,7 @@ impl<P: Protocol> Workload<P> for Array<P> {
 
     fn run_one(&self, worker: &mut Worker<P>, client: &mut ArrayClient) -> Ran {
         let operations = &client.operations;
-        let ran = worker.run(|tx| {
+        let ran = worker.transact(|tx| {
             let mut sum: u64 = 0;
             for (element, increments) in operations {
                 if tx.defers() {
@@ -195,7 +195,7 @@ impl<P: Protocol> Workload<P> for Array<P> {
         let mut sum: u64 = 0;
         for begin in (0..self.array.len()).step_by(BATCH) {
             let end = (begin + BATCH).min(self.array.len());
-            let batch = worker.run(|tx| {
+            let batch = worker.transact(|tx| {
                 (begin..end).try_fold(0u64, |sum, element| Ok(sum.wrapping_add(self.array.get(tx, element)?)))
             });
             match batch {

@@ -14,7 +14,7 @@ where
 {
     let engine = Engine::<Unprotected>::new();
     engine
-        .run_deferred(|tx| {
+        .transact_deferred(|tx| {
             let input = make(tx);
             tx.compute(input, |value| value)
         })
@@ -83,7 +83,7 @@ fn values_of_any_type_are_mapped_and_zipped() {
 #[test]
 fn an_expression_is_computed_wherever_it_is_used() {
     let engine = Engine::<Unprotected>::new();
-    let both = engine.run_deferred(|tx| {
+    let both = engine.transact_deferred(|tx| {
         let next = number(tx) + 1;
         let twice = tx.compute(next, |n| n * 2)?;
         tx.compute((next, twice), |both| both)
@@ -94,7 +94,7 @@ fn an_expression_is_computed_wherever_it_is_used() {
 #[test]
 fn a_handle_of_an_earlier_attempt_is_refused_wherever_it_stands() {
     let engine = Engine::<Unprotected>::new();
-    let old = engine.run(|tx| Ok(number(tx))).unwrap();
+    let old = engine.transact(|tx| Ok(number(tx))).unwrap();
     type Use = fn(&mut Tx<'_>, Deferred<i64>) -> Result<(), Abort>;
     let uses: [Use; 8] = [
         |tx, old| tx.force(old).map(|_| ()),
@@ -113,19 +113,19 @@ fn a_handle_of_an_earlier_attempt_is_refused_wherever_it_stands() {
         },
     ];
     for misuse in uses {
-        let refused = engine.run(|tx| {
+        let refused = engine.transact(|tx| {
             number(tx);
             misuse(tx, old)
         });
         assert_eq!(refused, Err(Error::Misuse(Misuse::ForeignDeferred)));
         // Also if the body ignores the error.
-        let refused = engine.run(|tx| {
+        let refused = engine.transact(|tx| {
             let _ = misuse(tx, old);
             Ok(())
         });
         assert_eq!(refused, Err(Error::Misuse(Misuse::ForeignDeferred)));
     }
-    assert_eq!(engine.run_deferred(|_| Ok(old)), Err(Error::Misuse(Misuse::ForeignDeferred)));
+    assert_eq!(engine.transact_deferred(|_| Ok(old)), Err(Error::Misuse(Misuse::ForeignDeferred)));
 }
 
 #[test]
@@ -133,11 +133,11 @@ fn a_division_by_zero_ends_its_transaction_only() {
     // Writing a backtrace takes long, and the pinned transaction makes others wait meanwhile.
     std::panic::set_hook(Box::new(|panic| eprintln!("{panic}")));
     let engine = Engine::<Unprotected>::new();
-    let divided = engine.run_deferred(|tx| {
+    let divided = engine.transact_deferred(|tx| {
         let quotient = number(tx) / (number(tx) - 7);
         tx.compute(quotient, |quotient| quotient)
     });
     let Err(Error::Panicked { message }) = divided else { panic!("{divided:?}") };
     assert!(message.contains("divide by zero"), "{message}");
-    assert_eq!(engine.run(|_| Ok(1)), Ok(1));
+    assert_eq!(engine.transact(|_| Ok(1)), Ok(1));
 }

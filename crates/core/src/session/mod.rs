@@ -103,7 +103,7 @@ impl<P: Protocol> Engine<P> {
     /// # Errors
     ///
     /// [`Misuse::Nested`] within a transaction, [`Misuse::TooManyWorkers`], [`Misuse::NoThread`], [`Misuse::Unsupported`] in a
-    /// simulation; [`Error::MemoryLimit`] and [`Error::Timeout`] as for [`Engine::run`] before its first attempt.
+    /// simulation; [`Error::MemoryLimit`] and [`Error::Timeout`] as for [`Engine::transact`] before its first attempt.
     pub fn begin(&self, options: SessionOptions) -> Result<Session<P>, Error> {
         if thread::is_simulated() {
             let text = "a simulation has no threads of their own for sessions";

@@ -43,7 +43,7 @@ fn transactions_that_only_add_to_a_row_never_abort_each_other() {
             assert!(made.is_none_or(|made| made == 1), "{made:?}");
             // Where the other one is not held off by a lock, both commit at once.
             assert!(made.is_some() || !["occ", "tl2", "tictoc"].contains(&support::chosen().as_str()));
-            let left = engine.run(|tx| table.get(tx, &1)).unwrap().unwrap();
+            let left = engine.transact(|tx| table.get(tx, &1)).unwrap().unwrap();
             let others = i64::from(made.is_some());
             assert_eq!((left.balance, i64::from(left.visits)), (105 - 7 * others, 1 + others));
             assert_eq!(left, Account { balance: left.balance, visits: left.visits, ..account(0) });
@@ -57,7 +57,7 @@ fn transactions_that_only_add_to_a_row_never_abort_each_other() {
                 },
                 |tx| add(tx, 1_000),
             );
-            let after = engine.run(|tx| table.get(tx, &1)).unwrap().unwrap();
+            let after = engine.transact(|tx| table.get(tx, &1)).unwrap().unwrap();
             assert_eq!(after.balance, left.balance + 10 + 1_000 * i64::from(made.is_some()));
         }
     });
@@ -71,7 +71,7 @@ fn an_addition_to_a_row_that_is_deleted_meanwhile_is_not_lost_silently() {
         assert!(table.bulk_insert(1, 100));
         let mut was_overtaken = None;
         let added = whatever_time_it_takes(|| {
-            engine.run(|tx| {
+            engine.transact(|tx| {
                 table.add(tx, &1, Column::whole(), 5)?;
                 was_overtaken.get_or_insert_with(|| {
                     overtake(&engine, |tx| table.delete(tx, &1).map(|deleted| assert!(deleted)))
@@ -82,7 +82,7 @@ fn an_addition_to_a_row_that_is_deleted_meanwhile_is_not_lost_silently() {
         if was_overtaken == Some(true) {
             assert!(added.unwrap_err().downcast_ref::<MissingRow>().is_some());
         } else {
-            assert_eq!((added, engine.run(|tx| table.get(tx, &1))), (Ok(()), Ok(Some(105))));
+            assert_eq!((added, engine.transact(|tx| table.get(tx, &1))), (Ok(()), Ok(Some(105))));
         }
     });
 }
@@ -93,7 +93,7 @@ fn additions_wrap_around_within_their_column() {
         let engine = support::engine::<P>();
         let table = Database::on(&engine).table::<u64, Account>("accounts").create().unwrap();
         assert!(table.bulk_insert(1, account(i64::MAX)));
-        let added = engine.run(|tx| {
+        let added = engine.transact(|tx| {
             table.add(tx, &1, column!(Account, balance), 1)?;
             table.add(tx, &1, column!(Account, flags), 9)?;
             table.add(tx, &1, column!(Account, level), 50)?;
@@ -104,13 +104,13 @@ fn additions_wrap_around_within_their_column() {
         });
         assert_eq!(added, Ok(()));
         let expected = Account { balance: i64::MIN, visits: 0, flags: 5, level: -106, limit: -1 };
-        assert_eq!(engine.run(|tx| table.get(tx, &1)), Ok(Some(expected)));
-        let missing = engine.run(|tx| {
+        assert_eq!(engine.transact(|tx| table.get(tx, &1)), Ok(Some(expected)));
+        let missing = engine.transact(|tx| {
             table.add(tx, &1, column!(Account, limit), 1)?;
             table.add(tx, &2, column!(Account, limit), 1)
         });
         assert!(missing.unwrap_err().downcast_ref::<MissingRow>().is_some());
-        assert_eq!(engine.run(|tx| table.get(tx, &1)), Ok(Some(expected)));
+        assert_eq!(engine.transact(|tx| table.get(tx, &1)), Ok(Some(expected)));
     });
 }
 
@@ -180,7 +180,7 @@ fn additions_beside_all_other_operations_are_as_in_a_model() {
             for round in 0..400 {
                 let before = model.clone();
                 let commits = round % 4 != 3;
-                let ended = engine.run(|tx| {
+                let ended = engine.transact(|tx| {
                     operate(tx, &table, ordered, &mut model, &mut random, 0)?;
                     if commits { Ok(()) } else { Err(Abort::rollback()) }
                 });
@@ -189,7 +189,7 @@ fn additions_beside_all_other_operations_are_as_in_a_model() {
                     model = before;
                 }
                 for key in 0..4 {
-                    assert_eq!(engine.run(|tx| table.get(tx, &key)), Ok(model.get(&key).copied()));
+                    assert_eq!(engine.transact(|tx| table.get(tx, &key)), Ok(model.get(&key).copied()));
                 }
             }
             judge(&recording.finish());
@@ -207,7 +207,7 @@ fn no_addition_of_threads_is_lost() {
         on_threads(&engine, 2, |thread, worker| {
             for round in 0..300u64 {
                 let (from, to) = ((round + thread) % 2, (round + thread + 1) % 2);
-                let ended = worker.run(|tx| {
+                let ended = worker.transact(|tx| {
                     table.add(tx, &from, column!(Account, balance), -3)?;
                     if round % 5 == 0 {
                         let mut sum = 0;
@@ -228,7 +228,7 @@ fn no_addition_of_threads_is_lost() {
             }
         });
         judge(&recording.finish());
-        let rows = engine.run(|tx| table.collect(tx, .., Direction::Ascending, 9)).unwrap();
+        let rows = engine.transact(|tx| table.collect(tx, .., Direction::Ascending, 9)).unwrap();
         let sum = |of: fn(&Account) -> i64| rows.iter().map(|(_, row)| of(row)).sum::<i64>();
         assert_eq!((sum(|row| row.balance), sum(|row| row.visits.into())), (0, 600));
     });
@@ -240,7 +240,7 @@ fn additions_and_deferred_operations_keep_their_order() {
         let engine = support::engine::<P>();
         let table = Database::on(&engine).table::<u64, i64>("rows").queues(|_| 1).create().unwrap();
         (0..4).for_each(|key| assert!(table.bulk_insert(key, 10)));
-        let read = engine.run_deferred(|tx| {
+        let read = engine.transact_deferred(|tx| {
             table.add(tx, &0, Column::whole(), 5)?;
             table.defer_update(tx, &0, (), |row, ()| *row *= 2)?;
             table.defer_update(tx, &1, (), |row, ()| *row *= 2)?;
@@ -249,19 +249,19 @@ fn additions_and_deferred_operations_keep_their_order() {
             table.defer_read(tx, &2, |row| *row)
         });
         assert_eq!(read, Ok(Some(15)));
-        let taken = engine.run_deferred(|tx| {
+        let taken = engine.transact_deferred(|tx| {
             table.add(tx, &0, Column::whole(), 1)?;
             let taken = table.defer_take_first(tx, 1, ..)?;
             table.add(tx, &1, Column::whole(), 1)?;
             Ok(taken)
         });
         assert_eq!(taken, Ok(Some(0)));
-        let deleted = engine.run_deferred(|tx| {
+        let deleted = engine.transact_deferred(|tx| {
             table.add(tx, &3, Column::whole(), 1)?;
             table.defer_delete(tx, &3)
         });
         assert_eq!(deleted, Ok(true));
-        let rows = engine.run(|tx| table.collect(tx, .., Direction::Ascending, 9));
+        let rows = engine.transact(|tx| table.collect(tx, .., Direction::Ascending, 9));
         assert_eq!(rows, Ok(vec![(1, 26), (2, 15)]));
     });
 }
@@ -284,15 +284,15 @@ fn rows_that_indexes_and_constraints_look_at_are_added_to_as_well() {
         assert!(plain.bulk_insert(1, Named { name: String::from("ada"), points: 1 }));
         assert!(rows.bulk_insert(1, 10));
         let add = |engine: &Engine<P>, amount| {
-            engine.run(|tx| {
+            engine.transact(|tx| {
                 plain.add(tx, &1, points, 2)?;
                 rows.add(tx, &1, Column::whole(), amount)
             })
         };
         assert_eq!(add(&engine, 5), Ok(()));
         assert!(add(&engine, -16).unwrap_err().downcast_ref::<ConstraintViolated>().is_some());
-        assert_eq!(engine.run(|tx| by_row.get(tx, &15)), Ok(Some((1, 15))));
-        assert_eq!(engine.run(|tx| by_row.get(tx, &10)), Ok(None));
-        assert_eq!(engine.run(|tx| plain.read(tx, &1, |row| row.points)), Ok(Some(3)));
+        assert_eq!(engine.transact(|tx| by_row.get(tx, &15)), Ok(Some((1, 15))));
+        assert_eq!(engine.transact(|tx| by_row.get(tx, &10)), Ok(None));
+        assert_eq!(engine.transact(|tx| plain.read(tx, &1, |row| row.points)), Ok(Some(3)));
     });
 }

@@ -20,7 +20,7 @@ fn a_value_read_twice_is_the_same_or_the_second_read_aborts() {
         let table = Database::on(&engine).table::<u64, u64>("rows").hash(10).create().unwrap();
         table.bulk_insert(1, 0);
         let result = whatever_time_it_takes(|| {
-            engine.run(|tx| {
+            engine.transact(|tx| {
                 let before = (number.get(tx)?, table.get(tx, &1)?, table.get(tx, &2)?);
                 if tx.attempt_number() == 0 {
                     overtake(&engine, |tx| {
@@ -70,7 +70,7 @@ fn an_absence_that_was_read_still_holds_at_commit() {
                     },
                 ];
                 for look in looks {
-                    engine.run(|tx| table.delete(tx, &key)).unwrap();
+                    engine.transact(|tx| table.delete(tx, &key)).unwrap();
                     let taken = attempts(
                         &engine,
                         |tx| {
@@ -83,7 +83,7 @@ fn an_absence_that_was_read_still_holds_at_commit() {
                         },
                     );
                     assert!(taken.is_none_or(|attempts| attempts == 2), "a phantom at {key} of {rows}");
-                    assert_eq!(engine.run(|tx| note.get(tx)), Ok(u64::from(taken.is_some())));
+                    assert_eq!(engine.transact(|tx| note.get(tx)), Ok(u64::from(taken.is_some())));
                 }
             }
         }
@@ -117,7 +117,7 @@ fn a_range_that_was_scanned_is_the_same_at_commit() {
             for range in [(0, last + 10), (3, 9), (last / 2, last / 2 + 40), (last, last + 5)] {
                 for key in [range.0, range.0 + 1, ((range.0 + range.1) / 2) | 1, range.1 - 1] {
                     for direction in [Direction::Ascending, Direction::Descending] {
-                        let existed = engine.run(|tx| Ok(table.get(tx, &key)?.is_some())).unwrap();
+                        let existed = engine.transact(|tx| Ok(table.get(tx, &key)?.is_some())).unwrap();
                         let taken = attempts(
                             &engine,
                             |tx| {
@@ -134,8 +134,8 @@ fn a_range_that_was_scanned_is_the_same_at_commit() {
                         );
                         assert!(taken.is_none_or(|attempts| attempts == 2), "{rows} {range:?} {key}");
                         if taken.is_some() {
-                            let counted = engine.run(|tx| count(&table, tx, range, direction));
-                            assert_eq!(counted, engine.run(|tx| note.get(tx)));
+                            let counted = engine.transact(|tx| count(&table, tx, range, direction));
+                            assert_eq!(counted, engine.transact(|tx| note.get(tx)));
                         }
                     }
                 }
@@ -153,11 +153,11 @@ fn a_leaf_observed_before_it_covered_a_key_does_not_vouch_for_the_keys_absence()
         for rows in 2..140u64 {
             let table = Database::on(&engine).table::<u64, u64>("ordered").create().unwrap();
             (0..rows).for_each(|key| assert!(table.bulk_insert(key, 0)));
-            engine.run(|tx| table.delete(tx, &(rows - 2))).unwrap();
-            let before = engine.run(|tx| number.get(tx)).unwrap();
+            engine.transact(|tx| table.delete(tx, &(rows - 2))).unwrap();
+            let before = engine.transact(|tx| number.get(tx)).unwrap();
             let mut is_first = true;
             let committed = whatever_time_it_takes(|| {
-                engine.run(|tx| {
+                engine.transact(|tx| {
                     let seen = number.get(tx)?;
                     // Observes the leaf before the last key's.
                     assert_eq!(table.get(tx, &(rows - 2))?, None);
@@ -193,7 +193,7 @@ fn an_insertion_that_succeeds_is_a_look_at_what_was_not_there() {
             let number = TBox::new(&engine, 0u64);
             table.bulk_insert(1, 0);
             let committed = whatever_time_it_takes(|| {
-                engine.run(|tx| {
+                engine.transact(|tx| {
                     let seen = number.get(tx)?;
                     if tx.attempt_number() == 0 {
                         overtake(&engine, |tx| {
@@ -266,11 +266,11 @@ fn a_range_of_a_secondary_index_is_the_same_at_commit() {
             assert!(taken.is_none_or(|attempts| u64::from(attempts) == expected));
             if taken.is_none() {
                 // The later ones rely on it.
-                engine.run(|tx| change(&table, tx)).unwrap();
+                engine.transact(|tx| change(&table, tx)).unwrap();
             } else {
-                let noted = engine.run(|tx| note.get(tx)).unwrap();
-                let rows =
-                    engine.run(|tx| (0..101).map(|key| table.get(tx, &key)).collect::<Result<Vec<_>, _>>());
+                let noted = engine.transact(|tx| note.get(tx)).unwrap();
+                let rows = engine
+                    .transact(|tx| (0..101).map(|key| table.get(tx, &key)).collect::<Result<Vec<_>, _>>());
                 let counted = rows.unwrap().into_iter().flatten().filter(|row| row / 10 == 2).count();
                 assert_eq!(noted, counted as u64);
             }
@@ -302,7 +302,7 @@ fn the_first_row_by_a_secondary_index_does_not_depend_on_the_last() {
             let unmoved =
                 attempts(&engine, first, |tx| table.insert_if_absent(tx, 5_000 + far, far).map(drop));
             assert_eq!(unmoved, Some(1), "{direction:?}");
-            engine.run(|tx| table.delete(tx, &(5_000 + far))).unwrap();
+            engine.transact(|tx| table.delete(tx, &(5_000 + far))).unwrap();
             let moved = attempts(&engine, first, |tx| table.upsert(tx, before.0, before.1).map(drop));
             assert!(moved.is_none_or(|attempts| attempts == 2), "{direction:?}");
         }
@@ -321,7 +321,7 @@ fn a_row_deleted_and_inserted_again_by_others_is_not_the_row_that_was_read() {
             table.bulk_insert(1, 1);
             let mut overtaken = false;
             let committed = whatever_time_it_takes(|| {
-                engine.run(|tx| {
+                engine.transact(|tx| {
                     let seen = table.get(tx, &1)?;
                     if tx.attempt_number() == 0 {
                         // Two transactions, so that the record is another one.
@@ -333,7 +333,7 @@ fn a_row_deleted_and_inserted_again_by_others_is_not_the_row_that_was_read() {
                 })
             });
             assert_eq!(committed, Ok(u32::from(overtaken)));
-            assert_eq!(engine.run(|tx| table.get(tx, &1)), Ok(Some(2)));
+            assert_eq!(engine.transact(|tx| table.get(tx, &1)), Ok(Some(2)));
         }
     });
 }
@@ -347,7 +347,7 @@ fn an_opaque_attempt_rolls_back_only_over_what_was_there_at_one_time() {
         }
         let (x, y) = (TBox::new(&engine, 50u64), TBox::new(&engine, 50u64));
         let checked = whatever_time_it_takes(|| {
-            engine.run(|tx| {
+            engine.transact(|tx| {
                 let first = x.get(tx)?;
                 if tx.attempt_number() == 0 {
                     overtake(&engine, |tx| {

@@ -107,7 +107,9 @@ fn an_error_of_a_body_that_saw_two_states_is_not_handed_out() {
         for look in LOOKS {
             let twins = Twins::<P>::new();
             let result = whatever_time_it_takes(|| {
-                twins.engine.try_run(|tx| if twins.agree(tx, look)? { Ok(()) } else { Err(Failed::Differ) })
+                twins
+                    .engine
+                    .try_transact(|tx| if twins.agree(tx, look)? { Ok(()) } else { Err(Failed::Differ) })
             });
             assert_eq!(result, Ok(()), "{look:?}");
         }
@@ -120,7 +122,7 @@ fn a_panic_of_a_body_that_saw_two_states_does_not_pass_on() {
         for look in LOOKS {
             let twins = Twins::<P>::new();
             let result = whatever_time_it_takes(|| {
-                twins.engine.run(|tx| {
+                twins.engine.transact(|tx| {
                     let agree = twins.agree(tx, look)?;
                     assert!(agree, "they differ");
                     Ok(())
@@ -137,7 +139,9 @@ fn a_rollback_of_a_body_that_saw_two_states_is_not_done() {
         for look in LOOKS {
             let twins = Twins::<P>::new();
             let result = whatever_time_it_takes(|| {
-                twins.engine.run(|tx| if twins.agree(tx, look)? { Ok(()) } else { Err(Abort::rollback()) })
+                twins
+                    .engine
+                    .transact(|tx| if twins.agree(tx, look)? { Ok(()) } else { Err(Abort::rollback()) })
             });
             assert_eq!(result, Ok(()), "{look:?}");
         }
@@ -157,7 +161,7 @@ fn a_deferred_condition_or_panic_counts_only_if_what_was_read_is_one_state() {
             for settled_by in [None, Some("force"), Some("a read")] {
                 let twins = Twins::<P>::new();
                 let result = whatever_time_it_takes(|| {
-                    twins.engine.run(|tx| {
+                    twins.engine.transact(|tx| {
                         let first = twins.first.get(tx)?;
                         twins.be_overtaken(tx);
                         let second = twins.second.defer_read(tx, |second| *second)?;
@@ -180,19 +184,19 @@ fn a_deferred_condition_or_panic_counts_only_if_what_was_read_is_one_state() {
 fn an_error_or_a_panic_of_a_body_that_saw_one_state_passes_on() {
     for_each_protocol!(2, |P| {
         let twins = Twins::<P>::new();
-        let failed: Result<(), _> = twins.engine.try_run(|tx| {
+        let failed: Result<(), _> = twins.engine.try_transact(|tx| {
             twins.raise(tx)?;
             Err(Failed::Differ)
         });
         assert_eq!(failed, Err(Error::Rollback(Failed::Differ)));
         let words = support::panic_of(|| {
-            twins.engine.run(|tx| -> Result<(), Abort> {
+            twins.engine.transact(|tx| -> Result<(), Abort> {
                 twins.raise(tx)?;
                 panic!("as it wants")
             })
         });
         assert_eq!(words, "as it wants");
-        assert_eq!(twins.engine.run(|tx| twins.second.get(tx)), Ok(0));
-        assert_eq!(twins.engine.run(|tx| twins.rows.get(tx, &0)), Ok(None));
+        assert_eq!(twins.engine.transact(|tx| twins.second.get(tx)), Ok(0));
+        assert_eq!(twins.engine.transact(|tx| twins.rows.get(tx, &0)), Ok(None));
     });
 }

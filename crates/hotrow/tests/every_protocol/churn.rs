@@ -17,7 +17,7 @@ fn each_key_is_inserted_by_exactly_one_of_many_threads() {
         for table in tables {
             let won = on_threads(&engine, 8, |number, worker| {
                 (0..400u64)
-                    .filter(|key| worker.run(|tx| table.insert_if_absent(tx, *key, number)).unwrap())
+                    .filter(|key| worker.transact(|tx| table.insert_if_absent(tx, *key, number)).unwrap())
                     .map(|key| (key, number))
                     .collect::<Vec<_>>()
             });
@@ -25,7 +25,7 @@ fn each_key_is_inserted_by_exactly_one_of_many_threads() {
             won.sort_unstable();
             assert!(won.iter().map(|(key, _)| *key).eq(0..400), "each is won once");
             for (key, winner) in won {
-                assert_eq!(engine.run(|tx| table.get(tx, &key)), Ok(Some(winner)));
+                assert_eq!(engine.transact(|tx| table.get(tx, &key)), Ok(Some(winner)));
             }
         }
     });
@@ -106,9 +106,9 @@ fn churn<P: Protocol>(threads: u64, rounds: u64) {
                 .map(|_| (random.below(KEYS), random.below(1_000), random.below(5)))
                 .collect();
             match random.below(10) {
-                0..2 => assert_eq!(worker.run(|tx| twins.check(tx)), Ok(true)),
+                0..2 => assert_eq!(worker.transact(|tx| twins.check(tx)), Ok(true)),
                 2 => {
-                    let rolled_back = worker.run(|tx| {
+                    let rolled_back = worker.transact(|tx| {
                         for (key, row, kind) in &changes {
                             twins.change(tx, *key, *row, *kind)?;
                         }
@@ -118,7 +118,7 @@ fn churn<P: Protocol>(threads: u64, rounds: u64) {
                 }
                 3 => {
                     let panicked = catch_unwind(AssertUnwindSafe(|| {
-                        worker.run(|tx| -> Result<(), Abort> {
+                        worker.transact(|tx| -> Result<(), Abort> {
                             for (key, row, kind) in &changes {
                                 twins.change(tx, *key, *row, *kind)?;
                             }
@@ -130,7 +130,7 @@ fn churn<P: Protocol>(threads: u64, rounds: u64) {
                     assert_eq!(panic.downcast_ref::<&str>(), Some(&"expected"));
                 }
                 _ => worker
-                    .run(|tx| {
+                    .transact(|tx| {
                         for (key, row, kind) in &changes {
                             twins.change(tx, *key, *row, *kind)?;
                         }
@@ -140,7 +140,7 @@ fn churn<P: Protocol>(threads: u64, rounds: u64) {
             }
         }
     });
-    assert_eq!(engine.run(|tx| twins.check(tx)), Ok(true));
+    assert_eq!(engine.transact(|tx| twins.check(tx)), Ok(true));
 }
 
 #[test]
@@ -190,7 +190,7 @@ fn tear<P: Protocol>(threads: u64, rounds: u64) {
             let kind = random.below(4);
             if random.chance(0.5) {
                 worker
-                    .run(|tx| {
+                    .transact(|tx| {
                         match kind {
                             0 => array.update(tx, row as usize, |words| *words = [value; 32])?,
                             1 => _ = hash.update_if_present(tx, &row, |words| words.fill(value))?,
@@ -202,7 +202,7 @@ fn tear<P: Protocol>(threads: u64, rounds: u64) {
                     .unwrap();
             } else {
                 worker
-                    .run(|tx| {
+                    .transact(|tx| {
                         // Several looks in one attempt, so that many attempts are doomed before the last.
                         for row in 0..ROWS {
                             match kind {

@@ -68,7 +68,7 @@ fn each_column_is_that_of_the_row_as_the_transaction_sees_it() {
             };
             assert!(table.bulk_insert(1, Stock::new(1)));
             engine
-                .run(|tx| {
+                .transact(|tx| {
                     let look = |tx: &mut _, key| table.read_columns(tx, &key, (quantity, rest));
                     assert_eq!(look(tx, 0)?, None, "there is no such row");
                     assert_eq!(look(tx, 1)?, Some(expected(1)));
@@ -81,8 +81,11 @@ fn each_column_is_that_of_the_row_as_the_transaction_sees_it() {
                     Ok(())
                 })
                 .unwrap();
-            assert_eq!(engine.run(|tx| table.read_columns(tx, &1, quantity)), Ok(None), "deleted");
-            assert_eq!(engine.run(|tx| table.read_columns(tx, &2, (quantity, rest))), Ok(Some(expected(3))));
+            assert_eq!(engine.transact(|tx| table.read_columns(tx, &1, quantity)), Ok(None), "deleted");
+            assert_eq!(
+                engine.transact(|tx| table.read_columns(tx, &2, (quantity, rest))),
+                Ok(Some(expected(3)))
+            );
         }
     });
 }
@@ -93,12 +96,12 @@ fn columns_of_boxed_rows_and_of_immutable_tables_are_read_in_place() {
         let engine = support::engine::<P>();
         for table in tables::<Note, P>(&engine) {
             assert!(table.bulk_insert(1, Note { number: 7, text: "seven".to_owned() }));
-            assert_eq!(engine.run(|tx| table.read_columns(tx, &1, column!(Note, number))), Ok(Some(7)));
+            assert_eq!(engine.transact(|tx| table.read_columns(tx, &1, column!(Note, number))), Ok(Some(7)));
         }
         let table: Table<u64, Stock, P> =
             Database::on(&engine).table("immutable").hash(1).immutable().create().unwrap();
         assert!(table.bulk_insert(1, Stock::new(5)));
-        let tail = engine.run(|tx| table.read_columns(tx, &1, column!(Stock, tail)));
+        let tail = engine.transact(|tx| table.read_columns(tx, &1, column!(Stock, tail)));
         assert_eq!(tail, Ok(Some(Stock::new(5).tail)));
     });
 }
@@ -112,7 +115,7 @@ fn a_column_that_was_read_is_a_read_of_its_row() {
         let quantity = column!(Stock, quantity);
         let mut others = 0;
         let taken = whatever_time_it_takes(|| {
-            engine.run(|tx| {
+            engine.transact(|tx| {
                 let seen = table.read_columns(tx, &1, quantity)?.expect("the row exists");
                 if tx.attempt_number() == 0
                     && overtake(&engine, |tx| {
@@ -126,7 +129,7 @@ fn a_column_that_was_read_is_a_read_of_its_row() {
             })
         });
         assert_eq!(taken, Ok(true));
-        let left = engine.run(|tx| table.read_columns(tx, &1, quantity)).unwrap();
+        let left = engine.transact(|tx| table.read_columns(tx, &1, quantity)).unwrap();
         assert_eq!(left, Some(others + 1), "no change is lost");
     });
 }

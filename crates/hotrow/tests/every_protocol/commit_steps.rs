@@ -61,7 +61,7 @@ fn a_commit_that_writes_is_logged_then_kept_then_hooked_with_one_stamp() {
         );
         let mut last = None;
         for round in 0..3 {
-            engine.run(|tx| number.set(tx, round).and_then(|()| rows.upsert(tx, 7, round))).unwrap();
+            engine.transact(|tx| number.set(tx, round).and_then(|()| rows.upsert(tx, 7, round))).unwrap();
             let noted = notes.take();
             let steps: Vec<_> = noted.iter().map(|note| (note.step, note.writes)).collect();
             assert_eq!(steps, [("log", 2), ("keep versions", 2), ("before commit", 2)]);
@@ -70,8 +70,9 @@ fn a_commit_that_writes_is_logged_then_kept_then_hooked_with_one_stamp() {
             last = Some(noted[0].stamp);
             engine.advance_epoch();
         }
-        engine.run(|tx| number.get(tx)).unwrap();
-        let rolled_back = engine.run(|tx| number.set(tx, 9).and_then(|()| Err::<(), _>(Abort::rollback())));
+        engine.transact(|tx| number.get(tx)).unwrap();
+        let rolled_back =
+            engine.transact(|tx| number.set(tx, 9).and_then(|()| Err::<(), _>(Abort::rollback())));
         assert_eq!(rolled_back, Err(Error::Rollback(Abort::rollback())));
         assert_eq!(notes.take(), [], "neither a read nor a rollback is a commit that writes");
     });
@@ -95,7 +96,7 @@ fn nothing_is_installed_before_the_steps_have_run() {
         rows.bulk_insert(1, 1);
         for _ in 0..2 {
             let words = support::panic_of(|| {
-                engine.run(|tx| {
+                engine.transact(|tx| {
                     number.set(tx, 2)?;
                     rows.insert_if_absent(tx, 0, 0)?;
                     rows.delete(tx, &1)
@@ -103,7 +104,7 @@ fn nothing_is_installed_before_the_steps_have_run() {
             });
             assert_eq!(words, "between the halves");
             let seen = support::elsewhere(|| {
-                engine.run(|tx| Ok((number.get(tx)?, rows.get(tx, &0)?, rows.get(tx, &1)?)))
+                engine.transact(|tx| Ok((number.get(tx)?, rows.get(tx, &0)?, rows.get(tx, &1)?)))
             });
             assert_eq!(seen, Ok((1, None, Some(1))));
         }
@@ -126,7 +127,7 @@ fn a_commit_that_must_come_after_another_has_the_larger_stamp() {
         let work = |thread: usize, worker: &mut Worker<P>| {
             let mut seen = Vec::new();
             for _ in 0..ROUNDS {
-                let before = worker.run(|tx| {
+                let before = worker.transact(|tx| {
                     let before = hot.get(tx)?;
                     match thread % 2 {
                         0 => hot.set(tx, before + 1)?,

@@ -13,7 +13,7 @@ use hotrow::{
 
 /// The content of a table.
 fn rows<P: Protocol>(engine: &Engine<P>, table: &Table<u64, u64, P>) -> Vec<(u64, u64)> {
-    engine.run(|tx| table.collect(tx, .., Direction::Ascending, 100)).unwrap()
+    engine.transact(|tx| table.collect(tx, .., Direction::Ascending, 100)).unwrap()
 }
 
 #[test]
@@ -27,24 +27,24 @@ fn a_missing_row_and_an_existing_key_roll_everything_back() {
             assert_eq!((table.as_str(), key.as_str()), ("rows", "2"));
             assert_eq!(error.to_string(), "rolled back: rows has no row with key 2");
         };
-        let update = engine.run(|tx| {
+        let update = engine.transact(|tx| {
             assert_eq!(table.update(tx, &1, |row| std::mem::replace(row, 11))?, 10);
             table.update(tx, &2, |_| unreachable!("there is no such row"))
         });
         missing(update.unwrap_err());
-        let replace = engine.run(|tx| {
+        let replace = engine.transact(|tx| {
             table.replace(tx, &1, 12)?;
             table.replace(tx, &2, 20)
         });
         missing(replace.unwrap_err());
-        let deleted = engine.run(|tx| {
+        let deleted = engine.transact(|tx| {
             table.insert(tx, 2, 20)?;
             assert!(table.delete(tx, &2)?);
             table.update(tx, &2, |row| *row += 1)
         });
         missing(deleted.unwrap_err());
         for key in [1, 3] {
-            let insert = engine.run(|tx| {
+            let insert = engine.transact(|tx| {
                 table.insert(tx, 3, 30)?;
                 table.insert(tx, key, 99)
             });
@@ -53,7 +53,7 @@ fn a_missing_row_and_an_existing_key_roll_everything_back() {
             assert_eq!((table.as_str(), existing), ("rows", &key.to_string()));
         }
         assert_eq!(rows(&engine, &table), [(1, 10)]);
-        let all = engine.run(|tx| {
+        let all = engine.transact(|tx| {
             table.insert(tx, 2, 20)?;
             table.replace(tx, &1, 100)?;
             table.update(tx, &2, |row| *row += 1)?;
@@ -71,7 +71,7 @@ fn a_savepoint_catches_a_missing_row_and_undoes_its_part() {
         let engine = support::engine::<P>();
         let table = Database::on(&engine).table::<u64, u64>("rows").create().unwrap();
         assert!(table.bulk_insert(1, 10));
-        let seen = engine.run(|tx| {
+        let seen = engine.transact(|tx| {
             table.insert(tx, 3, 30)?;
             let part = tx.savepoint(|tx| {
                 table.update(tx, &1, |row| *row = 0)?;
@@ -102,7 +102,7 @@ fn an_attempt_that_saw_no_consistent_state_reports_no_missing_row() {
         };
         let mut was_overtaken = None;
         let changed = whatever_time_it_takes(|| {
-            engine.run(|tx| {
+            engine.transact(|tx| {
                 let at = u64::from(table.get(tx, &0)?.is_none());
                 // The row moves between the look and the change.
                 was_overtaken.get_or_insert_with(|| overtake(&engine, move_row));
@@ -110,7 +110,7 @@ fn an_attempt_that_saw_no_consistent_state_reports_no_missing_row() {
             })
         });
         assert_eq!(changed, Ok(()));
-        let left = engine.run(|tx| Ok([table.get(tx, &0)?, table.get(tx, &1)?])).unwrap();
+        let left = engine.transact(|tx| Ok([table.get(tx, &0)?, table.get(tx, &1)?])).unwrap();
         assert_eq!(left, if was_overtaken == Some(true) { [None, Some(6)] } else { [Some(6), None] });
     });
 }
@@ -130,7 +130,7 @@ fn an_error_type_of_the_users_own_takes_a_missing_row_over() {
     for_each_protocol!(1, |P| {
         let engine = support::engine::<P>();
         let table = Database::on(&engine).table::<String, u64>("rows").hash(10).create().unwrap();
-        let ended = engine.try_run(|tx| table.update(tx, "anna", |row| *row += 1).map_err(Own::from));
+        let ended = engine.try_transact(|tx| table.update(tx, "anna", |row| *row += 1).map_err(Own::from));
         assert_eq!(ended, Err(Error::Rollback(Own::Missing(String::from("\"anna\"")))));
     });
 }
@@ -161,31 +161,31 @@ fn a_row_that_breaks_a_constraint_rolls_everything_back() {
             let engine = support::engine::<P>();
             let table = accounts(&engine, hash);
             let all = |engine: &Engine<P>| {
-                (0..6).map(|key| engine.run(|tx| table.get(tx, &key)).unwrap()).collect::<Vec<_>>()
+                (0..6).map(|key| engine.transact(|tx| table.get(tx, &key)).unwrap()).collect::<Vec<_>>()
             };
             let before = all(&engine);
-            let update = engine.run(|tx| {
+            let update = engine.transact(|tx| {
                 table.update(tx, &0, |balance| *balance += 150)?;
                 table.update(tx, &1, |balance| *balance -= 150)
             });
             assert!(is_violated(update, ("1", NEGATIVE)));
-            let replace = engine.run(|tx| {
+            let replace = engine.transact(|tx| {
                 table.replace(tx, &1, 99)?;
                 table.replace(tx, &2, 1_001)
             });
             assert!(is_violated(replace, ("2", "at most a thousand")));
-            let insert = engine.run(|tx| {
+            let insert = engine.transact(|tx| {
                 assert!(table.delete(tx, &1)?);
                 table.insert(tx, 5, -1)
             });
             assert!(is_violated(insert, ("5", NEGATIVE)));
-            let again = engine.run(|tx| {
+            let again = engine.transact(|tx| {
                 assert!(table.delete(tx, &1)?);
                 table.insert(tx, 1, -1)
             });
             assert!(is_violated(again, ("1", NEGATIVE)));
-            assert!(is_violated(engine.run(|tx| table.upsert(tx, 3, -1)), ("3", NEGATIVE)));
-            assert!(is_violated(engine.run(|tx| table.upsert(tx, 4, -1)), ("4", NEGATIVE)));
+            assert!(is_violated(engine.transact(|tx| table.upsert(tx, 3, -1)), ("3", NEGATIVE)));
+            assert!(is_violated(engine.transact(|tx| table.upsert(tx, 4, -1)), ("4", NEGATIVE)));
             let refused = table.try_bulk_insert(4, -1).unwrap_err();
             assert!(matches!(refused, BulkInsertError::ConstraintViolated(_)), "{refused}");
             assert_eq!(all(&engine), before);
@@ -198,7 +198,7 @@ fn a_row_may_break_a_constraint_before_the_end() {
     for_each_protocol!(1, |P| {
         let engine = support::engine::<P>();
         let table = accounts(&engine, true);
-        let seen = engine.run(|tx| {
+        let seen = engine.transact(|tx| {
             table.update(tx, &0, |balance| *balance = -5)?;
             table.update(tx, &0, |balance| *balance += 10)?;
             table.replace(tx, &1, -5)?;
@@ -217,10 +217,10 @@ fn a_row_may_break_a_constraint_before_the_end() {
             table.update(tx, &3, |balance| *balance += 1)
         });
         assert_eq!(seen, Ok(()));
-        let left: Vec<_> = (0..7).map(|key| engine.run(|tx| table.get(tx, &key)).unwrap()).collect();
+        let left: Vec<_> = (0..7).map(|key| engine.transact(|tx| table.get(tx, &key)).unwrap()).collect();
         assert_eq!(left, [Some(5), None, Some(100), Some(101), None, Some(5), None]);
         // A part that stays counts.
-        let kept = engine.run(|tx| {
+        let kept = engine.transact(|tx| {
             let part = tx.savepoint(|tx| table.update(tx, &2, |balance| *balance = -5))?;
             assert!(part.is_ok());
             Ok(())
@@ -235,26 +235,26 @@ fn a_deferred_operation_is_judged_after_it_has_run() {
         let engine = support::engine::<P>();
         let table = accounts(&engine, true);
         let update = |first: i64, second: i64| {
-            engine.run_deferred(|tx| {
+            engine.transact_deferred(|tx| {
                 table.defer_update(tx, &0, (), move |balance, ()| *balance += first)?;
                 table.defer_update(tx, &0, (), move |balance, ()| *balance += second)
             })
         };
         assert_eq!(update(-150, 100), Ok(Some(())));
         assert!(is_violated(update(100, -151), ("0", NEGATIVE)));
-        let each = engine.run_deferred(|tx| {
+        let each = engine.transact_deferred(|tx| {
             let keys = tx.known([1, 2]);
             table.defer_update_each(tx, keys, 101i64, (), |(), balance, amount| *balance -= amount)
         });
         assert!(is_violated(each, ("1", NEGATIVE)));
-        let insert = engine.run_deferred(|tx| {
+        let insert = engine.transact_deferred(|tx| {
             table.defer_replace(tx, &3, 1_000i64)?;
             table.defer_insert(tx, 9u64, -1i64)
         });
         assert!(is_violated(insert, ("9", NEGATIVE)));
-        let grouped = engine.run_deferred(|tx| table.defer_insert_grouped(tx, 1, 9u64, -1i64));
+        let grouped = engine.transact_deferred(|tx| table.defer_insert_grouped(tx, 1, 9u64, -1i64));
         assert!(is_violated(grouped, ("9", NEGATIVE)));
-        let left: Vec<_> = (0..4).map(|key| engine.run(|tx| table.get(tx, &key)).unwrap()).collect();
+        let left: Vec<_> = (0..4).map(|key| engine.transact(|tx| table.get(tx, &key)).unwrap()).collect();
         assert_eq!(left, [Some(50), Some(100), Some(100), Some(100)]);
     });
 }
@@ -272,12 +272,12 @@ fn transfers_on_threads_never_overdraw_an_account() {
                 let (from, amount) = (random.below(4), 1 + random.below(120).cast_signed());
                 let to = (from + 1 + random.below(3)) % 4;
                 let ended = if round % 3 == 0 {
-                    worker.run_deferred(|tx| {
+                    worker.transact_deferred(|tx| {
                         table.defer_update(tx, &to, (), move |balance, ()| *balance += amount)?;
                         table.defer_update(tx, &from, (), move |balance, ()| *balance -= amount)
                     })
                 } else {
-                    worker.run(|tx| {
+                    worker.transact(|tx| {
                         let sum: i64 = table
                             .collect(tx, .., Direction::Ascending, 9)?
                             .into_iter()
@@ -301,7 +301,7 @@ fn transfers_on_threads_never_overdraw_an_account() {
         .into_iter()
         .sum();
         judge(&recording.finish());
-        let left = engine.run(|tx| table.collect(tx, .., Direction::Ascending, 9)).unwrap();
+        let left = engine.transact(|tx| table.collect(tx, .., Direction::Ascending, 9)).unwrap();
         assert!(left.iter().all(|(_, balance)| *balance >= 0), "{left:?}");
         assert_eq!(left.iter().map(|(_, balance)| balance).sum::<i64>(), 400);
         assert!(violations > 0, "nothing was refused");
@@ -326,7 +326,7 @@ fn a_state_that_never_was_breaks_no_constraint() {
         };
         let mut was_overtaken = None;
         let changed = whatever_time_it_takes(|| {
-            engine.run(|tx| {
+            engine.transact(|tx| {
                 let first = halves.get(tx, &0)?.unwrap();
                 was_overtaken.get_or_insert_with(|| overtake(&engine, shift));
                 let second = halves.get(tx, &1)?.unwrap();
@@ -347,14 +347,14 @@ fn a_panic_of_a_constraint_leaves_nothing() {
             .create()
             .unwrap();
         assert!(table.bulk_insert(1, 10));
-        let panicked = engine.run(|tx| {
+        let panicked = engine.transact(|tx| {
             table.insert(tx, 2, 20)?;
             table.update(tx, &1, |row| *row = 7)
         });
         let Err(Error::Panicked { message }) = panicked else { panic!("{panicked:?}") };
         assert_eq!(message, "the planned panic");
         assert_eq!(rows(&engine, &table), [(1, 10)]);
-        assert_eq!(engine.run(|tx| table.update(tx, &1, |row| *row += 1)), Ok(()));
+        assert_eq!(engine.transact(|tx| table.update(tx, &1, |row| *row += 1)), Ok(()));
     });
 }
 
@@ -409,7 +409,7 @@ fn rows_that_other_workers_change_for_a_procedure_are_judged() {
             (0..500).map(|_| transfer(worker, &mut random, reference)).sum::<u32>()
         });
         assert!(violations.iter().all(|count| *count > 0), "{violations:?}");
-        let left = engine.run(|tx| {
+        let left = engine.transact(|tx| {
             (0..4).map(|key| Ok(accounts.get(tx, &key)?.unwrap().0)).collect::<Result<Vec<_>, Abort>>()
         });
         let left = left.unwrap();

@@ -57,7 +57,7 @@ fn long_among_short_once<P: Protocol>(long: u64, short: u64, transactions: u64) 
             }
             for _ in 0..transactions {
                 let before = changes_met(worker);
-                let added = worker.run(|tx| {
+                let added = worker.transact(|tx| {
                     for row in 0..ROWS {
                         rows.update(tx, row, |row| *row += 1)?;
                         table.update_if_present(tx, &(row as u64), |row| *row += 1)?;
@@ -75,7 +75,7 @@ fn long_among_short_once<P: Protocol>(long: u64, short: u64, transactions: u64) 
             while done.load(Ordering::Acquire) < long {
                 let (one, other) = (random.below(ROWS as u64), random.below(ROWS as u64));
                 worker
-                    .run(|tx| {
+                    .transact(|tx| {
                         rows.update(tx, one as usize, |row| *row += 1)?;
                         table.update_if_present(tx, &other, |row| *row += 1).map(drop)
                     })
@@ -129,7 +129,7 @@ fn long_reader_among_writers<P: Protocol>() -> bool {
             for _ in 0..4 {
                 let before = changes_met(worker);
                 let sum = worker
-                    .run(|tx| {
+                    .transact(|tx| {
                         let (mut sum, mut row) = (0, 0);
                         table.scan(tx, .., hotrow::Direction::Ascending, |_, value| {
                             sum += value;
@@ -150,7 +150,7 @@ fn long_reader_among_writers<P: Protocol>() -> bool {
             while done.load(Ordering::Acquire) < 1 {
                 let (one, other) = (random.below(500), random.below(500));
                 worker
-                    .run(|tx| {
+                    .transact(|tx| {
                         table.update_if_present(tx, &one, |row| *row += 1)?;
                         table.update_if_present(tx, &other, |row| *row += 1).map(drop)
                     })
@@ -172,10 +172,10 @@ fn eight_threads_that_want_the_same_row_all_get_it() {
         table.bulk_insert(1, 0);
         on_threads(&engine, 8, |_, worker| {
             for _ in 0..2_000 {
-                worker.run(|tx| table.update_if_present(tx, &1, |row| *row += 1)).unwrap();
+                worker.transact(|tx| table.update_if_present(tx, &1, |row| *row += 1)).unwrap();
             }
         });
-        assert_eq!(engine.run(|tx| table.get(tx, &1)), Ok(Some(16_000)));
+        assert_eq!(engine.transact(|tx| table.get(tx, &1)), Ok(Some(16_000)));
         let statistics = engine.statistics();
         assert_eq!(statistics.commits, 16_001);
     });
@@ -190,7 +190,7 @@ fn transactions_that_only_add_never_find_that_another_has_added() {
             for round in 0..2_000 {
                 let amount = if (round + number) % 2 == 0 { 3 } else { -1 };
                 worker
-                    .run(|tx| {
+                    .transact(|tx| {
                         // In one order, so that nobody waits for two.
                         counters[0].add(tx, amount)?;
                         counters[1].add(tx, 1)
@@ -198,7 +198,7 @@ fn transactions_that_only_add_never_find_that_another_has_added() {
                     .unwrap();
             }
         });
-        let values = engine.run(|tx| Ok((counters[0].get(tx)?, counters[1].get(tx)?)));
+        let values = engine.transact(|tx| Ok((counters[0].get(tx)?, counters[1].get(tx)?)));
         assert_eq!(values, Ok((16_000, 16_000)));
         // Nobody depends on a value. A lock may still be waited for in vain, or taken away by an older transaction.
         let statistics = engine.statistics();
@@ -218,7 +218,7 @@ fn a_counter_guarded_by_a_test_never_falls_below_its_border() {
             for _ in 0..1_500 {
                 let amount = random.between(1, 3) as i64;
                 let gives_up = random.chance(0.1);
-                let taken = worker.run(|tx| {
+                let taken = worker.transact(|tx| {
                     let delta = if number % 3 == 0 {
                         amount
                     } else if counter.is_at_least(tx, amount)? {
@@ -232,13 +232,13 @@ fn a_counter_guarded_by_a_test_never_falls_below_its_border() {
                 });
                 sum += taken.unwrap_or(0);
                 if random.chance(0.05) {
-                    let value = worker.run(|tx| counter.get(tx)).unwrap();
+                    let value = worker.transact(|tx| counter.get(tx)).unwrap();
                     assert!(value >= 0, "{value}");
                 }
             }
             sum
         });
-        let value = engine.run(|tx| counter.get(tx)).unwrap();
+        let value = engine.transact(|tx| counter.get(tx)).unwrap();
         assert_eq!(value, 5 + sums.iter().sum::<i64>());
         assert!(value >= 0);
     });

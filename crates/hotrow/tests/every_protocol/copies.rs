@@ -44,7 +44,7 @@ fn reading_large_rows_copies_nothing_and_changing_one_copies_it_once() {
         }
         copied();
         for _ in 0..3 {
-            let sum = engine.run(|tx| {
+            let sum = engine.transact(|tx| {
                 let mut sum = kept.read(tx, |row| u64::from(row.bytes[7]))?;
                 for key in 0..10 {
                     sum += array.read(tx, key as usize, |row| u64::from(row.bytes[7]))?;
@@ -62,7 +62,7 @@ fn reading_large_rows_copies_nothing_and_changing_one_copies_it_once() {
             assert_eq!(copied(), 0);
         }
         for table in &tables {
-            engine.run(|tx| table.update_if_present(tx, &3, |row| row.bytes[0] += 1)).unwrap();
+            engine.transact(|tx| table.update_if_present(tx, &3, |row| row.bytes[0] += 1)).unwrap();
             assert_eq!(copied(), 1);
         }
     });
@@ -83,10 +83,12 @@ fn reading_large_rows_beside_a_writer_copies_nothing() {
                         changes.fetch_add(1, Ordering::Relaxed);
                         row.bytes.fill(round as u8);
                     };
-                    worker.run(|tx| table.update_if_present(tx, &(round % 4), change).map(drop)).unwrap();
+                    worker
+                        .transact(|tx| table.update_if_present(tx, &(round % 4), change).map(drop))
+                        .unwrap();
                 } else {
                     let whole = |row: &Large| row.bytes.iter().all(|byte| *byte == row.bytes[0]);
-                    let whole = worker.run(|tx| {
+                    let whole = worker.transact(|tx| {
                         let first = table.read(tx, &(round % 4), whole)?;
                         Ok((first, table.read(tx, &((round + number) % 4), whole)?))
                     });

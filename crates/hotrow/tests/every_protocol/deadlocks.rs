@@ -23,7 +23,7 @@ fn aborts(
     };
     let run = |mut worker: Worker<McsLocking>, number: u64| {
         wait_for(number);
-        let ran = worker.run(|tx| {
+        let ran = worker.transact(|tx| {
             first(tx, number as usize)?;
             if tx.attempt_number() == 0 {
                 done.fetch_add(1, Ordering::AcqRel);
@@ -50,7 +50,7 @@ fn only_the_last_one_once(workers: u64) -> Vec<u64> {
 }
 
 fn sum(engine: &Engine<McsLocking>, rows: &TArray<u64, McsLocking>) -> u64 {
-    engine.run(|tx| (0..rows.len()).map(|row| rows.get(tx, row)).sum::<Result<u64, Abort>>()).unwrap()
+    engine.transact(|tx| (0..rows.len()).map(|row| rows.get(tx, row)).sum::<Result<u64, Abort>>()).unwrap()
 }
 
 #[test]

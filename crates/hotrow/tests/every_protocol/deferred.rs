@@ -56,19 +56,22 @@ fn a_result_is_there_when_its_transaction_has_committed() {
                 *balance
             })
         };
-        assert_eq!(engine.run_deferred(deposit), Ok(15));
-        assert_eq!(engine.try_run_deferred::<_, Refused>(Profile::UNKNOWN, |tx| Ok(deposit(tx)?)), Ok(20));
-        assert_eq!(engine.run_deferred(deposit), Ok(25));
-        assert_eq!(engine.run(|tx| deposit(tx).map(|_| 1)), Ok(1), "a result that nobody asks for");
+        assert_eq!(engine.transact_deferred(deposit), Ok(15));
+        assert_eq!(
+            engine.try_transact_deferred::<_, Refused>(Profile::UNKNOWN, |tx| Ok(deposit(tx)?)),
+            Ok(20)
+        );
+        assert_eq!(engine.transact_deferred(deposit), Ok(25));
+        assert_eq!(engine.transact(|tx| deposit(tx).map(|_| 1)), Ok(1), "a result that nobody asks for");
         assert_eq!(runs.so_far(), 4, "each intention runs once");
-        assert_eq!(engine.run_deferred(|tx| account.defer_read(tx, |balance| *balance)), Ok(30));
-        let refused = engine.try_run_deferred(Profile::UNKNOWN, |tx| {
+        assert_eq!(engine.transact_deferred(|tx| account.defer_read(tx, |balance| *balance)), Ok(30));
+        let refused = engine.try_transact_deferred(Profile::UNKNOWN, |tx| {
             deposit(tx)?;
             let known = tx.known(1);
             if tx.attempt_number() == 0 { Err(Refused::Asked) } else { Ok(known) }
         });
         assert_eq!(refused, Err(Error::Rollback(Refused::Asked)));
-        assert_eq!(engine.run(|tx| account.get(tx)), Ok(30));
+        assert_eq!(engine.transact(|tx| account.get(tx)), Ok(30));
         assert_eq!(tame(&engine), if P::DEFERS { (5, 0) } else { (0, 0) });
     });
 }
@@ -80,7 +83,7 @@ fn nothing_runs_before_the_commit_where_the_protocol_defers() {
         let number = TBox::new(&engine, 1);
         let runs = Runs::default();
         engine
-            .run(|tx| {
+            .transact(|tx| {
                 let in_update = runs.clone();
                 let old = number.defer_update(tx, (), move |number, ()| {
                     in_update.count();
@@ -103,7 +106,7 @@ fn deferred_code_reads_like_code_that_is_not() {
         let accounts = TArray::new(&engine, 2, |_| 100i64);
         let (fees, log) = (TCounter::new(&engine, 0), TBox::new(&engine, String::new()));
         let transfer = |amount: i64| {
-            engine.run_deferred(|tx| {
+            engine.transact_deferred(|tx| {
                 let from = accounts.defer_read(tx, 0, |balance| *balance)?;
                 let to = accounts.defer_read(tx, 1, |balance| *balance)?;
                 let fee = amount / 10;
@@ -119,7 +122,7 @@ fn deferred_code_reads_like_code_that_is_not() {
         assert_eq!(transfer(70), Ok(true));
         assert!(matches!(transfer(10), Err(Error::Rollback(_))));
         let (from, to, fees, log) = engine
-            .run(|tx| Ok((accounts.get(tx, 0)?, accounts.get(tx, 1)?, fees.get(tx)?, log.get(tx)?)))
+            .transact(|tx| Ok((accounts.get(tx, 0)?, accounts.get(tx, 1)?, fees.get(tx)?, log.get(tx)?)))
             .unwrap();
         assert_eq!((from, to, fees, log.as_str()), (1, 190, 9, "78 and 120"));
         assert_eq!(tame(&engine).0, if P::DEFERS { 2 } else { 0 });
@@ -136,7 +139,7 @@ fn results_are_inputs_of_what_is_deferred_later_on_whatever_object() {
         first.set_rank(1);
         counter.set_rank(2);
         last.set_rank(3);
-        let seen = engine.run_deferred(|tx| {
+        let seen = engine.transact_deferred(|tx| {
             let from_last = last.defer_read(tx, |value| *value)?;
             let from_first = first.defer_update(tx, from_last, |value, input| {
                 *value += input;
@@ -151,7 +154,7 @@ fn results_are_inputs_of_what_is_deferred_later_on_whatever_object() {
             })
         });
         assert_eq!(seen, Ok(1_002 + 1_001 + 2));
-        let all = engine.run(|tx| Ok((first.get(tx)?, counter.get(tx)?, last.get(tx)?)));
+        let all = engine.transact(|tx| Ok((first.get(tx)?, counter.get(tx)?, last.get(tx)?)));
         assert_eq!(all, Ok((1_001, 1_002, 2_005)));
         assert_eq!(tame(&engine).0, u64::from(P::DEFERS));
     });
@@ -163,7 +166,7 @@ fn own_changes_are_seen_whichever_of_them_were_deferred() {
         let engine = support::engine::<P>();
         let (left, right) = (TBox::new(&engine, 1), TBox::new(&engine, 10));
         engine
-            .run(|tx| {
+            .transact(|tx| {
                 let doubled = left.defer_update(tx, (), |value, ()| {
                     *value *= 2;
                     *value
@@ -187,8 +190,8 @@ fn own_changes_are_seen_whichever_of_them_were_deferred() {
                 Ok(())
             })
             .unwrap();
-        assert_eq!(engine.run(|tx| Ok((left.get(tx)?, right.get(tx)?))), Ok((5, 2)));
-        let after = engine.run_deferred(|tx| {
+        assert_eq!(engine.transact(|tx| Ok((left.get(tx)?, right.get(tx)?))), Ok((5, 2)));
+        let after = engine.transact_deferred(|tx| {
             left.set(tx, 8)?;
             left.defer_read(tx, |value| *value)
         });
@@ -203,7 +206,7 @@ fn reading_something_else_runs_nothing_that_was_deferred() {
         let (left, right) = (TBox::new(&engine, 1), TBox::new(&engine, 10));
         let runs = Runs::default();
         engine
-            .run(|tx| {
+            .transact(|tx| {
                 let inside = runs.clone();
                 left.defer_update(tx, (), move |value, ()| {
                     inside.count();
@@ -225,7 +228,7 @@ fn operations_of_a_counter_see_what_was_deferred_on_it() {
         let engine = support::engine::<P>();
         let (counter, other) = (TCounter::new(&engine, 5), TBox::new(&engine, 100i64));
         engine
-            .run(|tx| {
+            .transact(|tx| {
                 let amount = other.defer_read(tx, |value| *value)?;
                 counter.defer_add(tx, amount)?;
                 assert!(counter.is_between(tx, 105, 105)?);
@@ -245,9 +248,9 @@ fn operations_of_a_counter_see_what_was_deferred_on_it() {
                 counter.defer_add(tx, 3)
             })
             .unwrap();
-        assert_eq!(engine.run(|tx| counter.get(tx)), Ok(4));
+        assert_eq!(engine.transact(|tx| counter.get(tx)), Ok(4));
         // A test before, and what is deferred on top of it.
-        let seen = engine.run_deferred(|tx| {
+        let seen = engine.transact_deferred(|tx| {
             assert!(counter.is_at_least(tx, 4)?);
             counter.defer_add(tx, -4)?;
             counter.defer_get(tx)
@@ -256,13 +259,13 @@ fn operations_of_a_counter_see_what_was_deferred_on_it() {
         // Increments that read nothing leave the transaction tame, whatever they run beside.
         let before = tame(&engine).0;
         engine
-            .run(|tx| {
+            .transact(|tx| {
                 counter.add(tx, 1)?;
                 counter.defer_add(tx, 1)
             })
             .unwrap();
         assert_eq!(tame(&engine).0 - before, u64::from(P::DEFERS));
-        assert_eq!(engine.run(|tx| counter.get(tx)), Ok(2));
+        assert_eq!(engine.transact(|tx| counter.get(tx)), Ok(2));
     });
 }
 
@@ -271,7 +274,7 @@ fn a_value_that_is_forced_is_right_and_makes_the_transaction_wild() {
     for_each_deferring_protocol!(1, |P| {
         let engine = support::engine::<P>();
         let cells = TArray::new(&engine, 10, |index| index);
-        let doubled = engine.run(|tx| {
+        let doubled = engine.transact(|tx| {
             let index = cells.defer_read(tx, 3, |value| value + 1)?;
             let forced = tx.force(index)?;
             assert_eq!(tx.force(index)?, forced, "as often as one likes");
@@ -281,10 +284,10 @@ fn a_value_that_is_forced_is_right_and_makes_the_transaction_wild() {
         });
         assert_eq!(doubled, Ok(8));
         assert_eq!(tame(&engine), (0, 0));
-        assert_eq!(engine.run(|tx| cells.get(tx, 4)), Ok(404));
+        assert_eq!(engine.transact(|tx| cells.get(tx, 4)), Ok(404));
         // A value that was known all along depends on nobody.
         engine
-            .run(|tx| {
+            .transact(|tx| {
                 let one = tx.known(1);
                 let two = tx.compute(one, |one| one + 1)?;
                 let index = tx.force(two)?;
@@ -303,8 +306,8 @@ fn a_transaction_that_was_said_to_read_only_may_defer_reads() {
         let number = TBox::named(&engine, "number", 1);
         let counter = TCounter::named(&engine, "counter", 1);
         let mut worker = engine.worker().unwrap();
-        assert_eq!(worker.run_deferred(|tx| number.defer_read(tx, |value| *value)), Ok(1));
-        let seen = worker.try_run_deferred::<_, Abort>(Profile::READ_ONLY, |tx| {
+        assert_eq!(worker.transact_deferred(|tx| number.defer_read(tx, |value| *value)), Ok(1));
+        let seen = worker.try_transact_deferred::<_, Abort>(Profile::READ_ONLY, |tx| {
             let counted = counter.defer_get(tx)?;
             let seen = number.defer_read(tx, |value| *value)?;
             tx.compute((seen, counted), |(seen, counted)| i64::from(seen) + counted)
@@ -318,9 +321,9 @@ fn a_transaction_that_was_said_to_read_only_may_defer_reads() {
         ];
         for (at, refused) in refusals.iter().enumerate() {
             let object = if at < 2 { "number" } else { "counter" }.to_owned();
-            let result = worker.try_run_as::<(), Abort>(Profile::READ_ONLY, refused);
+            let result = worker.try_transact_as::<(), Abort>(Profile::READ_ONLY, refused);
             assert_eq!(result, Err(Error::Misuse(Misuse::ReadOnly { object })));
         }
-        assert_eq!(worker.run(|tx| Ok((number.get(tx)?, counter.get(tx)?))), Ok((1, 1)));
+        assert_eq!(worker.transact(|tx| Ok((number.get(tx)?, counter.get(tx)?))), Ok((1, 1)));
     });
 }

@@ -34,8 +34,9 @@ impl<P: Protocol> Witness<P> {
     }
 
     fn assert_unchanged(&self) {
-        let seen =
-            self.engine.run(|tx| Ok((self.eager.get(tx)?, self.deferred.get(tx)?, self.counter.get(tx)?)));
+        let seen = self
+            .engine
+            .transact(|tx| Ok((self.eager.get(tx)?, self.deferred.get(tx)?, self.counter.get(tx)?)));
         assert_eq!(seen, Ok((1, String::from("one"), 1)));
         assert_eq!(self.engine.statistics().aborts, 0);
     }
@@ -88,19 +89,19 @@ fn a_condition_that_does_not_hold_rolls_everything_back() {
             },
         ];
         for (at, fail) in failures.iter().enumerate() {
-            let result = witness.engine.run(|tx| {
+            let result = witness.engine.transact(|tx| {
                 witness.change(tx)?;
                 fail(tx)
             });
             assert_eq!(result, Err(Error::Rollback(Abort::rollback())), "{at}");
             // Also where the body takes no notice, or makes something else of it.
-            let result = witness.engine.run(|tx| {
+            let result = witness.engine.transact(|tx| {
                 witness.change(tx)?;
                 let _ = fail(tx);
                 Ok(())
             });
             assert_eq!(result, Err(Error::Rollback(Abort::rollback())), "{at}");
-            let result = witness.engine.try_run_deferred(Profile::UNKNOWN, |tx| {
+            let result = witness.engine.try_transact_deferred(Profile::UNKNOWN, |tx| {
                 witness.change(tx)?;
                 fail(tx).map_err(|_| Refused::ByBody)?;
                 Ok(tx.known(()))
@@ -114,12 +115,12 @@ fn a_condition_that_does_not_hold_rolls_everything_back() {
 
 /// Runs a body that panics with a message somewhere in an intention.
 fn assert_panics<P: Protocol>(witness: &Witness<P>, message: &str, body: Body<'_, P>) {
-    let result = witness.engine.run(|tx| {
+    let result = witness.engine.transact(|tx| {
         witness.change(tx)?;
         body(tx)
     });
     assert_eq!(result, Err(Error::Panicked { message: message.to_owned() }));
-    let result = witness.engine.run(|tx| {
+    let result = witness.engine.transact(|tx| {
         witness.change(tx)?;
         let _ = body(tx);
         Ok(())
@@ -164,7 +165,7 @@ fn a_panic_in_an_intention_ends_its_transaction_with_an_error() {
             number.defer_update(tx, (), |_, ()| std::panic::panic_any(7))?;
             Ok(())
         });
-        assert_eq!(witness.engine.run(|tx| number.get(tx)), Ok(5));
+        assert_eq!(witness.engine.transact(|tx| number.get(tx)), Ok(5));
         assert_eq!(witness.engine.statistics().rollbacks, 14);
     });
 }
@@ -180,7 +181,7 @@ fn transactions_behind_one_that_panics_go_on() {
             let mut panics = 0;
             for round in 0..ROUNDS {
                 let falls = (thread + round) % 5 == 0;
-                let result = worker.run_deferred(|tx| {
+                let result = worker.transact_deferred(|tx| {
                     let seen = first.defer_update(tx, (), |value, ()| {
                         *value += 1;
                         *value
@@ -207,7 +208,7 @@ fn transactions_behind_one_that_panics_go_on() {
         let panics: u64 = panics.iter().sum();
         assert!(panics >= THREADS * ROUNDS / 5);
         let count = THREADS * ROUNDS - panics;
-        assert_eq!(engine.run(|tx| Ok((first.get(tx)?, last.get(tx)?))), Ok((count, count)));
+        assert_eq!(engine.transact(|tx| Ok((first.get(tx)?, last.get(tx)?))), Ok((count, count)));
     });
 }
 
@@ -243,7 +244,7 @@ fn a_panic_in_the_drop_of_something_captured_is_one_of_the_intention() {
             tx.compute(five.map(consume), |_: usize| ())?;
             Ok(())
         });
-        assert_eq!(witness.engine.run(|tx| number.get(tx)), Ok(5usize));
+        assert_eq!(witness.engine.transact(|tx| number.get(tx)), Ok(5usize));
     });
 }
 
@@ -261,7 +262,7 @@ fn a_panic_in_the_drop_of_what_has_not_run_passes_on_unless_the_transaction_has_
         };
         if P::DEFERS {
             let message = support::panic_of(|| {
-                witness.engine.run(|tx| {
+                witness.engine.transact(|tx| {
                     defer_two(tx)?;
                     Err::<(), _>(Abort::rollback())
                 })
@@ -269,7 +270,7 @@ fn a_panic_in_the_drop_of_what_has_not_run_passes_on_unless_the_transaction_has_
             assert_eq!(message, "dropped second");
             // The body's own panic is the first one.
             let message = support::panic_of(|| {
-                witness.engine.run(|tx| -> Result<(), Abort> {
+                witness.engine.transact(|tx| -> Result<(), Abort> {
                     defer_two(tx)?;
                     panic!("in the body");
                 })
@@ -278,14 +279,14 @@ fn a_panic_in_the_drop_of_what_has_not_run_passes_on_unless_the_transaction_has_
             witness.assert_unchanged();
         }
         // A result that explodes: the transaction has committed, and says so.
-        let committed = witness.engine.run(|tx| {
+        let committed = witness.engine.transact(|tx| {
             number.defer_update(tx, (), |number, ()| {
                 *number += 1;
                 Explosive("result")
             })
         });
         assert!(committed.is_ok());
-        assert_eq!(witness.engine.run(|tx| number.get(tx)), Ok(6));
+        assert_eq!(witness.engine.transact(|tx| number.get(tx)), Ok(6));
         assert_eq!(witness.engine.statistics().count(&Counter::TAME_COMMITS), u64::from(P::DEFERS));
     });
 }
@@ -310,31 +311,33 @@ fn values_held_by_intentions_are_dropped_once_however_the_transaction_ends() {
             tx.compute(zip, |sum| assert_eq!(sum, 4))?;
             Ok(copy)
         };
-        assert_eq!(engine.run_deferred(|tx| hold(tx, false)).unwrap().number, 1);
+        assert_eq!(engine.transact_deferred(|tx| hold(tx, false)).unwrap().number, 1);
         assert_eq!(census.alive(), 0, "after a commit");
-        engine.run(|tx| hold(tx, false).and_then(|copy| tx.force(copy)).map(|copy| copy.number)).unwrap();
+        engine
+            .transact(|tx| hold(tx, false).and_then(|copy| tx.force(copy)).map(|copy| copy.number))
+            .unwrap();
         assert_eq!(census.alive(), 0, "after it was forced");
-        assert!(matches!(engine.run_deferred(|tx| hold(tx, true)), Err(Error::Panicked { .. })));
+        assert!(matches!(engine.transact_deferred(|tx| hold(tx, true)), Err(Error::Panicked { .. })));
         assert_eq!(census.alive(), 0, "after a panic");
-        let rolled_back = engine.run(|tx| {
+        let rolled_back = engine.transact(|tx| {
             hold(tx, false)?;
             Err::<(), _>(Abort::rollback())
         });
         assert!(matches!(rolled_back, Err(Error::Rollback(_))));
         assert_eq!(census.alive(), 0, "after a rollback");
-        let rolled_back = engine.run(|tx| {
+        let rolled_back = engine.transact(|tx| {
             tx.require(false)?;
             hold(tx, false)?;
             Ok(())
         });
         assert!(matches!(rolled_back, Err(Error::Rollback(_))));
         assert_eq!(census.alive(), 0, "after a condition that did not hold");
-        support::panic_of(|| engine.run(|tx| hold(tx, false).map(|_| assert_eq!(1, 2, "in the body"))));
+        support::panic_of(|| engine.transact(|tx| hold(tx, false).map(|_| assert_eq!(1, 2, "in the body"))));
         assert_eq!(census.alive(), 0, "after a panic in the body");
         // The panic took this thread's worker with it, so there is room for another under every protocol.
         hold(&mut engine.worker().unwrap().begin(), false).unwrap();
         assert_eq!(census.alive(), 0, "after it was given up");
-        assert_eq!(engine.run(|tx| number.get(tx)), Ok(15));
+        assert_eq!(engine.transact(|tx| number.get(tx)), Ok(15));
     });
 }
 
@@ -358,7 +361,10 @@ fn values_held_by_intentions_are_dropped_when_an_attempt_is_aborted() {
             |tx| seen.set(tx, 7),
         );
         assert_eq!(census.alive(), 0);
-        assert_eq!(engine.run(|tx| changed.get(tx)), Ok(attempts.map_or(1, |n| if n > 1 { 8 } else { 1 })));
+        assert_eq!(
+            engine.transact(|tx| changed.get(tx)),
+            Ok(attempts.map_or(1, |n| if n > 1 { 8 } else { 1 }))
+        );
         if P::DEFERS {
             assert_eq!(attempts, Some(2), "nobody is held off by one that reads");
         }
@@ -370,7 +376,7 @@ fn a_handle_from_elsewhere_is_refused() {
     for_each_deferring_protocol!(1, |P| {
         let engine = support::engine::<P>();
         let number = TBox::new(&engine, 5);
-        let old = engine.run(|tx| number.defer_read(tx, |number| *number)).unwrap();
+        let old = engine.transact(|tx| number.defer_read(tx, |number| *number)).unwrap();
         let uses: [Body<'_, P>; 5] = [
             &|tx| tx.force(old).map(|_| ()),
             &|tx| number.defer_set(tx, old),
@@ -382,17 +388,17 @@ fn a_handle_from_elsewhere_is_refused() {
             },
         ];
         for misuse in uses {
-            let refused = engine.run(|tx| {
+            let refused = engine.transact(|tx| {
                 number.defer_set(tx, 6)?;
                 misuse(tx)
             });
             assert_eq!(refused, Err(Error::Misuse(Misuse::ForeignDeferred)));
         }
-        assert_eq!(engine.run_deferred(|_| Ok(old)), Err(Error::Misuse(Misuse::ForeignDeferred)));
+        assert_eq!(engine.transact_deferred(|_| Ok(old)), Err(Error::Misuse(Misuse::ForeignDeferred)));
         // Of another engine, too.
         let other = Engine::<P>::new();
-        assert_eq!(other.run_deferred(|_| Ok(old)), Err(Error::Misuse(Misuse::ForeignDeferred)));
-        assert_eq!(engine.run(|tx| number.get(tx)), Ok(5));
+        assert_eq!(other.transact_deferred(|_| Ok(old)), Err(Error::Misuse(Misuse::ForeignDeferred)));
+        assert_eq!(engine.transact(|tx| number.get(tx)), Ok(5));
         // And of an attempt that is still there.
         if let (Ok(mut first), Ok(mut second)) = (engine.worker(), other.worker()) {
             let (mut first, mut second) = (first.begin(), second.begin());
@@ -412,11 +418,11 @@ fn a_transaction_within_an_intention_is_refused() {
         let engine = support::engine::<P>();
         let (number, ran) = (TBox::new(&engine, 5), Arc::new(AtomicU64::new(0)));
         for eager in [false, true] {
-            let inner = engine.run(|tx| {
+            let inner = engine.transact(|tx| {
                 let (nested, ran) = (engine.clone(), ran.clone());
                 number.defer_update(tx, (), move |number, ()| {
                     ran.fetch_add(1, Ordering::SeqCst);
-                    assert_eq!(nested.run(|_| Ok(())), Err(Error::Misuse(Misuse::Nested)));
+                    assert_eq!(nested.transact(|_| Ok(())), Err(Error::Misuse(Misuse::Nested)));
                     *number += 1;
                 })?;
                 if eager { number.get(tx) } else { Ok(0) }
@@ -424,7 +430,7 @@ fn a_transaction_within_an_intention_is_refused() {
             assert_eq!(inner, Ok(if eager { 7 } else { 0 }));
         }
         assert_eq!(ran.load(Ordering::SeqCst), 2);
-        assert_eq!(engine.run(|tx| number.get(tx)), Ok(7));
+        assert_eq!(engine.transact(|tx| number.get(tx)), Ok(7));
     });
 }
 
@@ -435,19 +441,19 @@ fn an_error_kept_from_another_attempt_and_a_value_never_known_commit_nothing() {
         let numbers = TArray::new(&witness.engine, 1, |_| 0u64);
         let meta = ObjectMeta::new(witness.engine.id(), "kept");
         let mut kept = None;
-        let refused = witness.engine.run(|tx| {
+        let refused = witness.engine.transact(|tx| {
             kept = numbers.get(tx, 9).err();
             Ok(())
         });
         assert!(matches!(refused, Err(Error::Misuse(Misuse::OutOfBounds { .. }))));
         assert!(kept.is_some(), "it is out of bounds");
-        let rolled_back = witness.engine.run(|tx| {
+        let rolled_back = witness.engine.transact(|tx| {
             let kept = kept.take().expect("the body runs once");
             tx.enter(&meta)?.intend((), move |_, ()| Err::<(), _>(kept))?;
             witness.change(tx)
         });
         assert!(matches!(rolled_back, Err(Error::Rollback(_))), "{rolled_back:?}");
-        let unknown = witness.engine.run_deferred(|tx| {
+        let unknown = witness.engine.transact_deferred(|tx| {
             witness.change(tx)?;
             Ok(tx.enter(&meta)?.unknown::<u64>())
         });

@@ -55,7 +55,7 @@ impl<P: Protocol> Chain<P> {
     }
 
     fn sums(&self, engine: &Engine<P>) -> [u64; 3] {
-        let sums = engine.run(|tx| {
+        let sums = engine.transact(|tx| {
             let mut sums = [0; 3];
             for (sum, table) in sums.iter_mut().zip([&self.low, &self.middle, &self.high]) {
                 for key in 0..4 {
@@ -77,7 +77,7 @@ fn keys_flow_up_the_ranks_without_a_conflict_and_down_in_another_attempt() {
             let chain = Chain::new(&engine);
             let tables = [&chain.low, &chain.middle, &chain.high];
             let path: Vec<_> = path.iter().map(|number| tables[*number]).collect();
-            let found = engine.run_deferred(|tx| Chain::follow(tx, key, &path)).unwrap();
+            let found = engine.transact_deferred(|tx| Chain::follow(tx, key, &path)).unwrap();
             let statistics = engine.statistics();
             let visited = (chain.sums(&engine).iter().sum::<u64>() - 30) / 10;
             (found, visited, statistics.aborts > 0, statistics.count(&Counter::TAME_COMMITS) > 0)
@@ -151,14 +151,14 @@ fn late_operations_keep_their_place_among_others_on_the_same_row() {
             ),
         ];
         for (at, (body, expected)) in bodies.into_iter().enumerate() {
-            let result = engine.run(|tx| {
+            let result = engine.transact(|tx| {
                 low.upsert(tx, 0, 1)?;
                 middle.upsert(tx, 1, 2)?;
                 Ok(())
             });
             result.unwrap();
-            engine.run(body).unwrap();
-            assert_eq!(engine.run(|tx| middle.get(tx, &1)), Ok(Some(expected)), "{at}");
+            engine.transact(body).unwrap();
+            assert_eq!(engine.transact(|tx| middle.get(tx, &1)), Ok(Some(expected)), "{at}");
         }
     });
 }
@@ -175,7 +175,7 @@ fn failures_of_late_operations_leave_nothing_and_hold_nobody_up() {
             for round in 0..60u64 {
                 let kind = (thread + round) % 6;
                 let key = round % 4;
-                let result = worker.run(|tx| {
+                let result = worker.transact(|tx| {
                     let keys = low.defer_update(tx, &key, (), |row, ()| {
                         *row += 10;
                         *row % 10
@@ -212,7 +212,7 @@ fn failures_of_late_operations_leave_nothing_and_hold_nobody_up() {
             done
         });
         let done: u64 = done.iter().sum();
-        let sums = engine.run(|tx| {
+        let sums = engine.transact(|tx| {
             let mut sums = [0; 2];
             for key in 0..4 {
                 sums[0] += low.get(tx, &key)?.unwrap_or(0);
@@ -292,7 +292,7 @@ fn a_panic_in_the_code_of_a_key_undoes_everything() {
             );
             assert!(queue.bulk_insert(Touchy(3), 1) && queue.bulk_insert(Touchy(12), 1));
             let run = || {
-                engine.run(|tx| {
+                engine.transact(|tx| {
                     have(Some(patience));
                     let key = number.defer_update(tx, &0, (), |row, ()| std::mem::replace(row, 8))?;
                     let taken = queue.defer_take_first(tx, 0, Touchy(0)..Touchy(10))?;
@@ -304,7 +304,7 @@ fn a_panic_in_the_code_of_a_key_undoes_everything() {
             };
             let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(run));
             have(None);
-            let state = engine.run(|tx| {
+            let state = engine.transact(|tx| {
                 let taken =
                     [hash.get(tx, &Touchy(7))?, hash.get(tx, &Touchy(3))?, queue.get(tx, &Touchy(3))?];
                 Ok((number.get(tx, &0)?, taken, queue.get(tx, &Touchy(15))?))
@@ -346,7 +346,7 @@ fn a_table_whose_last_handle_is_dropped_in_the_body_serves_what_was_deferred() {
             assert!(rows.bulk_insert(key, census.value(key)) && queue.bulk_insert(key, key));
         }
         let mut handles = Some((rows, queue));
-        let found = engine.run_deferred(|tx| {
+        let found = engine.transact_deferred(|tx| {
             let (rows, queue) = handles.take().expect("alone, one attempt is enough");
             let key = number.defer_read(tx, &0, |row| *row)?;
             let taken = queue.defer_take_first(tx, 0, ..)?;

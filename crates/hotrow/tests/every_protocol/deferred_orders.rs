@@ -136,7 +136,7 @@ fn concurrent_orders_have_consecutive_numbers() {
             let numbers = support::on_threads(&engine, THREADS, |thread, worker| {
                 let mut place = |round: u64| {
                     let district = (thread + round) % 2;
-                    let placed = worker.run_deferred(|tx| shop.place(tx, district, round % 4, grouped));
+                    let placed = worker.transact_deferred(|tx| shop.place(tx, district, round % 4, grouped));
                     let (number, all) = placed.unwrap();
                     assert!(all);
                     (district, number)
@@ -149,7 +149,7 @@ fn concurrent_orders_have_consecutive_numbers() {
             let expected: Vec<_> = (0..2 * each).map(|at| (at / each, at % each)).collect();
             assert_eq!(numbers, expected);
             for district in 0..2 {
-                let found = engine.run(|tx| shop.scan(tx, district, false)).unwrap();
+                let found = engine.transact(|tx| shop.scan(tx, district, false)).unwrap();
                 assert_eq!(found.len() as u64, each);
                 assert_whole(&found);
             }
@@ -167,7 +167,8 @@ fn orders_into_groups_never_abort() {
         let shop = Shop::new(&engine, 2);
         support::on_threads(&engine, THREADS, |thread, worker| {
             for round in 0..ROUNDS {
-                let placed = worker.run_deferred(|tx| shop.place(tx, (thread ^ round) % 2, round % 5, true));
+                let placed =
+                    worker.transact_deferred(|tx| shop.place(tx, (thread ^ round) % 2, round % 5, true));
                 assert!(placed.unwrap().1);
             }
         });
@@ -177,7 +178,8 @@ fn orders_into_groups_never_abort() {
             (statistics.commits, statistics.count(&Counter::TAME_COMMITS)),
             (THREADS * ROUNDS, THREADS * ROUNDS)
         );
-        let orders = engine.run(|tx| Ok(shop.scan(tx, 0, false)?.len() + shop.scan(tx, 1, false)?.len()));
+        let orders =
+            engine.transact(|tx| Ok(shop.scan(tx, 0, false)?.len() + shop.scan(tx, 1, false)?.len()));
         assert_eq!(orders, Ok((THREADS * ROUNDS) as usize));
     }
 }
@@ -192,9 +194,9 @@ fn readers_never_see_an_order_without_its_lines() {
             for round in 0..ROUNDS {
                 let district = round % 2;
                 match (thread + round) % 4 {
-                    0 => assert_eq!(worker.run_deferred(|tx| shop.deliver(tx, district)), Ok(true)),
+                    0 => assert_eq!(worker.transact_deferred(|tx| shop.deliver(tx, district)), Ok(true)),
                     1 => {
-                        let found = worker.run(|tx| {
+                        let found = worker.transact(|tx| {
                             let found = shop.scan(tx, district, round % 3 == 0)?;
                             if engine.is_opaque() {
                                 assert_whole(&found);
@@ -206,7 +208,7 @@ fn readers_never_see_an_order_without_its_lines() {
                     // The number that is next, and whether the last one's order is there or has been delivered.
                     2 if thread % 2 == 0 => {
                         let (next, found) = worker
-                            .run(|tx| {
+                            .transact(|tx| {
                                 let next = shop.next.get(tx, &district)?.expect("districts stay");
                                 Ok((next, shop.scan(tx, district, true)?))
                             })
@@ -216,14 +218,15 @@ fn readers_never_see_an_order_without_its_lines() {
                     }
                     _ => {
                         let grouped = round % 5 != 0;
-                        let placed = worker.run_deferred(|tx| shop.place(tx, district, round % 6, grouped));
+                        let placed =
+                            worker.transact_deferred(|tx| shop.place(tx, district, round % 6, grouped));
                         assert!(placed.unwrap().1);
                     }
                 }
             }
         });
         for district in 0..2 {
-            assert_whole(&engine.run(|tx| shop.scan(tx, district, true)).unwrap());
+            assert_whole(&engine.transact(|tx| shop.scan(tx, district, true)).unwrap());
         }
     });
 }
@@ -238,7 +241,7 @@ fn histories_of_deferred_insertions_are_what_the_protocol_claims() {
             let mut random = Random::stream(17, thread);
             for _ in 0..60 {
                 let (kind, count) = (random.below(6), random.below(3));
-                let done = worker.run(|tx| match kind {
+                let done = worker.transact(|tx| match kind {
                     0..=2 => shop.place(tx, 0, count, kind > 0).map(|_| ()),
                     3 => shop.deliver(tx, 0).map(|_| ()),
                     // A look at an order that is not there yet, or no more.
@@ -284,7 +287,7 @@ fn nobody_deletes_a_row_between_a_deferred_look_at_it_and_a_deferred_insertion_o
             let holder = scope.spawn(|| {
                 // Gives up: who keeps the order keeps the deletion waiting.
                 let (hold, held) = (wait(2, 50_000), stage.clone());
-                engine.run_deferred(|tx| {
+                engine.transact_deferred(|tx| {
                     let (hold, held) = (hold.clone(), held.clone());
                     last.defer_update(tx, &0, (), move |_, ()| {
                         held.store(1, Ordering::SeqCst);
@@ -294,7 +297,7 @@ fn nobody_deletes_a_row_between_a_deferred_look_at_it_and_a_deferred_insertion_o
             });
             let looker = scope.spawn(|| {
                 wait(1, u64::MAX)();
-                engine.run_deferred(|tx| {
+                engine.transact_deferred(|tx| {
                     let seen = rows.defer_read(tx, &0, |row| *row)?;
                     let row = last.defer_read(tx, &0, |row| *row)?;
                     let inserted = rows.defer_insert(tx, 0u64, row.map(|row| row.unwrap_or(0)))?;
@@ -305,7 +308,7 @@ fn nobody_deletes_a_row_between_a_deferred_look_at_it_and_a_deferred_insertion_o
                 wait(1, u64::MAX)();
                 // Time for the other one to line up first; either order is right.
                 (0..1_000).for_each(|_| thread::yield_now());
-                let deleted = engine.run_deferred(|tx| rows.defer_delete(tx, &0));
+                let deleted = engine.transact_deferred(|tx| rows.defer_delete(tx, &0));
                 stage.store(2, Ordering::SeqCst);
                 deleted
             });

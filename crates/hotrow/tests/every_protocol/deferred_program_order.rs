@@ -300,7 +300,7 @@ impl<P: Protocol> Runner<P> {
         let program = Program { tables, group, table, before, source, steps };
         let given = database.execute_on(worker, &program).unwrap();
         let entries = tables.entries[table];
-        let left = worker.run(|tx| {
+        let left = worker.transact(|tx| {
             let mut found = Vec::new();
             if let Some(entries) = entries {
                 let range = (group, 0)..(group + 1, 0);

@@ -115,7 +115,7 @@ impl<P: Protocol> Jobs<P> {
 
     /// The jobs left of each group, in order, after a check that all others were done once and are worth what was booked.
     fn left(&self, engine: &Engine<P>, groups: u64) -> Vec<Vec<u64>> {
-        let found = engine.run(|tx| {
+        let found = engine.transact(|tx| {
             let mut left = vec![Vec::new(); groups as usize];
             self.queue.scan(tx, .., Direction::Ascending, |(group, number), row| {
                 assert_eq!(number, row);
@@ -164,13 +164,13 @@ fn rows_are_taken_in_the_order_of_their_keys_with_own_changes_seen() {
     for_each_deferring_protocol!(1, |P| {
         let engine = support::engine::<P>();
         let jobs = Jobs::new(&engine, 3);
-        let take = |group| engine.run_deferred(|tx| jobs.take(tx, group));
+        let take = |group| engine.transact_deferred(|tx| jobs.take(tx, group));
         assert_eq!(take(0), Ok(None));
-        engine.run(|tx| jobs.put(tx, 0, 3)).unwrap();
+        engine.transact(|tx| jobs.put(tx, 0, 3)).unwrap();
         assert_eq!(take(0), Ok(Some((0, 0))));
         assert_eq!(take(1), Ok(None));
         // Two from one group, and what was put in just now.
-        let both = engine.run_deferred(|tx| {
+        let both = engine.transact_deferred(|tx| {
             let first = jobs.take(tx, 0)?;
             let second = jobs.take(tx, 0)?;
             let none = jobs.take(tx, 0)?;
@@ -181,8 +181,8 @@ fn rows_are_taken_in_the_order_of_their_keys_with_own_changes_seen() {
         assert_eq!(both, Ok((Some((0, 1)), Some((0, 2)), None, Some((1, 0)))));
         // From several groups, and put in again behind: tame.
         let tame = engine.statistics().count(&Counter::TAME_COMMITS);
-        engine.run(|tx| jobs.put(tx, 2, 1)).unwrap();
-        let moved = engine.run_deferred(|tx| {
+        engine.transact(|tx| jobs.put(tx, 2, 1)).unwrap();
+        let moved = engine.transact_deferred(|tx| {
             let (one, two) = (jobs.take(tx, 1)?, jobs.take(tx, 2)?);
             jobs.put(tx, 2, 1)?;
             tx.compute((one, two), |both| both)
@@ -190,7 +190,7 @@ fn rows_are_taken_in_the_order_of_their_keys_with_own_changes_seen() {
         assert_eq!(moved, Ok((Some((1, 1)), Some((2, 0)))));
         assert_eq!(engine.statistics().count(&Counter::TAME_COMMITS) - tame, if P::DEFERS { 2 } else { 0 });
         // Looked at at once.
-        let seen = engine.run(|tx| {
+        let seen = engine.transact(|tx| {
             let taken = jobs.take(tx, 2)?;
             assert_eq!(jobs.queue.collect(tx, .., Direction::Ascending, 9)?, []);
             assert_eq!(jobs.done.get(tx, &(2, 1))?, Some(1));
@@ -206,16 +206,16 @@ fn a_queue_that_is_refused_what_it_cannot_do() {
     for_each_deferring_protocol!(1, |P| {
         let engine = support::engine::<P>();
         let jobs = Jobs::new(&engine, 1);
-        engine.run(|tx| jobs.put(tx, 0, 1)).unwrap();
-        let reader = engine.try_run_deferred(Profile::READ_ONLY, |tx| jobs.take(tx, 0));
+        engine.transact(|tx| jobs.put(tx, 0, 1)).unwrap();
+        let reader = engine.try_transact_deferred(Profile::READ_ONLY, |tx| jobs.take(tx, 0));
         assert!(matches!(reader, Err(Error::Misuse(Misuse::ReadOnly { .. }))), "{reader:?}");
-        let reader = engine.try_run_deferred(Profile::READ_ONLY, |tx| {
+        let reader = engine.try_transact_deferred(Profile::READ_ONLY, |tx| {
             let next = jobs.next.defer_read(tx, &0, |next| *next)?;
             jobs.worth.defer_update_each(tx, next, (), (), |(), _, ()| ())
         });
         assert!(matches!(reader, Err(Error::Misuse(Misuse::ReadOnly { .. }))), "{reader:?}");
         let hash = Database::on(&engine).table::<u64, u64>("hash").hash(4).create().unwrap();
-        let unordered = engine.run(|tx| hash.defer_take_first(tx, 0, ..).map(|_| ()));
+        let unordered = engine.transact(|tx| hash.defer_take_first(tx, 0, ..).map(|_| ()));
         assert!(matches!(unordered, Err(Error::Misuse(Misuse::Unsupported(_)))), "{unordered:?}");
         let other = support::engine::<P>();
         let stranger = Jobs::new(&other, 1);
@@ -228,7 +228,7 @@ fn a_queue_that_is_refused_what_it_cannot_do() {
                 .map(|_| ())
             }];
         for body in bodies {
-            let foreign = engine.run(body);
+            let foreign = engine.transact(body);
             assert!(matches!(foreign, Err(Error::Misuse(Misuse::ForeignObject { .. }))), "{foreign:?}");
         }
         assert_eq!(jobs.left(&engine, 1), [[0]]);
@@ -288,9 +288,9 @@ fn tame_producers_and_consumers_lose_no_conflict() {
             for round in 0..ROUNDS {
                 let group = (thread + round) % GROUPS;
                 if thread % 2 == 0 {
-                    worker.run(|tx| jobs.put(tx, group, 1 + round % 2)).unwrap();
+                    worker.transact(|tx| jobs.put(tx, group, 1 + round % 2)).unwrap();
                 } else {
-                    let both = worker.run_deferred(|tx| {
+                    let both = worker.transact_deferred(|tx| {
                         let one = jobs.take(tx, group)?;
                         let other = jobs.take(tx, (group + 1) % GROUPS)?;
                         tx.compute((one, other), |both| both)
@@ -326,14 +326,14 @@ fn each_job_is_done_once_whoever_takes_it() {
                 let (group, kind) = (random.below(GROUPS), random.below(12));
                 let fails = random.chance(0.1);
                 match kind {
-                    0..=3 => worker.run(|tx| jobs.put(tx, group, 1 + kind % 2)).unwrap(),
-                    4 | 5 => worker.run(|tx| jobs.put_now(tx, group)).unwrap(),
+                    0..=3 => worker.transact(|tx| jobs.put(tx, group, 1 + kind % 2)).unwrap(),
+                    4 | 5 => worker.transact(|tx| jobs.put_now(tx, group)).unwrap(),
                     6 | 7 => {
-                        taken.extend(worker.run(|tx| jobs.take_now(tx, group, kind == 6)).unwrap());
+                        taken.extend(worker.transact(|tx| jobs.take_now(tx, group, kind == 6)).unwrap());
                     }
                     8 => {
                         // Nothing of it happens.
-                        let result = worker.run(|tx| {
+                        let result = worker.transact(|tx| {
                             let taken = jobs.take(tx, group)?;
                             jobs.put(tx, group, 1)?;
                             jobs.worth.defer_update_each(
@@ -351,7 +351,7 @@ fn each_job_is_done_once_whoever_takes_it() {
                         assert!(matches!(result, Err(Error::Panicked { .. })), "{result:?}");
                     }
                     _ => {
-                        let result = worker.run_deferred(|tx| {
+                        let result = worker.transact_deferred(|tx| {
                             let first = jobs.take(tx, group)?;
                             let other = if kind == 9 {
                                 // A second one of the same group, or a look at what is left: wild.
@@ -393,7 +393,7 @@ fn rows_that_come_in_out_of_order_are_taken_once() {
                 let (group, number) = (random.below(2), random.below(30));
                 let range = (group, 0)..(group + 1, 0);
                 let kind = random.below(6);
-                let done = worker.run_deferred(|tx| {
+                let done = worker.transact_deferred(|tx| {
                     let one = tx.known(1u64);
                     let key = one.map(move |_| (group, number));
                     match kind {
@@ -410,7 +410,7 @@ fn rows_that_come_in_out_of_order_are_taken_once() {
             }
             count
         });
-        let left = engine.run(|tx| queue.collect(tx, .., Direction::Ascending, 100)).unwrap();
+        let left = engine.transact(|tx| queue.collect(tx, .., Direction::Ascending, 100)).unwrap();
         assert_eq!(counts.iter().sum::<i64>(), left.len() as i64);
         steps::judge(&recording.finish());
     });
@@ -426,7 +426,7 @@ fn an_insertion_knows_of_later_rows_however_they_came_in() {
         let is_out_of_order = |group, number| {
             let aborts = engine.statistics().aborts;
             let key = move |one: Deferred<u64>| one.map(move |_| (group, number));
-            let inserted = engine.run_deferred(|tx| {
+            let inserted = engine.transact_deferred(|tx| {
                 let one = tx.known(1u64);
                 queue.defer_insert_grouped(tx, group, key(one), one)
             });
@@ -436,7 +436,7 @@ fn an_insertion_knows_of_later_rows_however_they_came_in() {
         // The second group has the same tail as the first.
         for group in [1, 1 + 1_024] {
             assert!(!is_out_of_order(group, 1) && !is_out_of_order(group, 2));
-            assert_eq!(engine.run(|tx| queue.insert_if_absent(tx, (group, 100), 1)), Ok(true));
+            assert_eq!(engine.transact(|tx| queue.insert_if_absent(tx, (group, 100), 1)), Ok(true));
             assert_eq!(is_out_of_order(group, 50), P::DEFERS, "behind one that was not deferred");
             assert!(!is_out_of_order(group, 101));
             assert!(queue.bulk_insert((group, 200), 1));
@@ -454,7 +454,7 @@ fn an_attempt_that_names_another_group_than_the_ranges_still_takes_the_first_row
         let queue =
             Database::on(&engine).table::<(u64, u64), u64>("queue").queues(|key| key.0).create().unwrap();
         assert!(queue.bulk_insert((0, 0), 1) && queue.bulk_insert((0, 1), 1));
-        let taken = engine.run_deferred(|tx| {
+        let taken = engine.transact_deferred(|tx| {
             queue.defer_delete(tx, &(0, 0))?;
             queue.defer_take_first(tx, 7, (0, 0)..(1, 0))
         });

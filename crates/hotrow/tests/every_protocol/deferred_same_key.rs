@@ -65,7 +65,7 @@ fn of_two_insertions_of_a_key_the_first_one_recorded_succeeds_though_it_waits() 
         for way in 0..8 {
             let (key_is_late, grouped) = (way & 1 != 0, [way & 2 != 0, way & 4 != 0]);
             Stock::<P>::each(|stock| {
-                let both = stock.engine.run_deferred(|tx| {
+                let both = stock.engine.transact_deferred(|tx| {
                     let taken = stock.queue.defer_take_first(tx, 0, ..)?;
                     let taken = taken.map(|number| number.expect("it was loaded"));
                     let first = if key_is_late {
@@ -78,7 +78,7 @@ fn of_two_insertions_of_a_key_the_first_one_recorded_succeeds_though_it_waits() 
                 });
                 assert_eq!(both, Ok((true, false)), "{way}");
                 assert!(stock.is_tame(), "{way}");
-                assert_eq!(stock.engine.run(|tx| stock.rows.get(tx, &7)), Ok(Some(100)), "{way}");
+                assert_eq!(stock.engine.transact(|tx| stock.rows.get(tx, &7)), Ok(Some(100)), "{way}");
             });
         }
     });
@@ -91,7 +91,7 @@ fn an_insertion_waits_for_an_earlier_one_only_if_the_keys_are_or_may_be_the_same
         for (other, waits) in [(Some(7), true), (Some(8), false), (None, true)] {
             for grouped in [false, true] {
                 Stock::<P>::each(|stock| {
-                    let both = stock.engine.run_deferred(|tx| {
+                    let both = stock.engine.transact_deferred(|tx| {
                         // Nothing of this rank runs before the key of the update is known.
                         let number = stock.highest.defer_read(tx, &1, |row| *row)?;
                         let number = number.map(|row| row.expect("it was loaded"));
@@ -106,7 +106,7 @@ fn an_insertion_waits_for_an_earlier_one_only_if_the_keys_are_or_may_be_the_same
                     });
                     assert_eq!(both, Ok((true, other != Some(7))), "{other:?} {grouped}");
                     assert_eq!(stock.is_tame(), !(waits && P::DEFERS), "{other:?} {grouped}");
-                    let changed = stock.engine.run(|tx| stock.high.get(tx, &1));
+                    let changed = stock.engine.transact(|tx| stock.high.get(tx, &1));
                     assert_eq!(changed, Ok(Some(1 + u64::from(other != Some(7)))));
                 });
             }
@@ -119,7 +119,7 @@ fn an_insertion_waits_for_an_earlier_deletion_and_loses_nothing() {
     for_each_deferring_protocol!(1, |P| {
         Stock::<P>::each(|stock| {
             assert!(stock.rows.bulk_insert(7, 1));
-            let both = stock.engine.run_deferred(|tx| {
+            let both = stock.engine.transact_deferred(|tx| {
                 let deleted = stock.rows.defer_delete(tx, &7)?;
                 let inserted = stock.insert(tx, false, Constant(7), Constant(2))?;
                 // The attempt lines up for the row only when this one has found its own.
@@ -129,7 +129,7 @@ fn an_insertion_waits_for_an_earlier_deletion_and_loses_nothing() {
             });
             assert_eq!(both, Ok((true, true)));
             assert!(stock.is_tame());
-            assert_eq!(stock.engine.run(|tx| stock.rows.get(tx, &7)), Ok(Some(2)));
+            assert_eq!(stock.engine.transact(|tx| stock.rows.get(tx, &7)), Ok(Some(2)));
         });
     });
 }
@@ -138,7 +138,7 @@ fn an_insertion_waits_for_an_earlier_deletion_and_loses_nothing() {
 fn operations_on_an_own_row_keep_their_order_in_a_stage() {
     for_each_deferring_protocol!(1, |P| {
         Stock::<P>::each(|stock| {
-            let seen = stock.engine.run_deferred(|tx| {
+            let seen = stock.engine.transact_deferred(|tx| {
                 stock.rows.insert_if_absent(tx, 1, 5)?;
                 let key = stock.low.defer_read(tx, &1, |row| *row)?;
                 let change = |seen: &mut u64, row: &mut u64, ()| {

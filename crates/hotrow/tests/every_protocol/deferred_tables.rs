@@ -50,7 +50,7 @@ impl<P: Protocol> People<P> {
 
     /// The names in the order of keys, after a check that index and rows agree.
     fn names(&self) -> Vec<String> {
-        let found = self.engine.run(|tx| {
+        let found = self.engine.transact(|tx| {
             let (mut names, mut expected) = (Vec::new(), Vec::new());
             for key in 0..10 {
                 if let Some(person) = self.table.get(tx, &key)? {
@@ -78,10 +78,10 @@ fn each_operation_gives_what_the_one_that_is_not_deferred_gives() {
     for_each_deferring_protocol!(1, |P| {
         for_each_index::<P>(|people| {
             let People { engine, table, .. } = people;
-            let age = |key: u64| engine.run_deferred(|tx| table.defer_read(tx, &key, |row| row.age));
+            let age = |key: u64| engine.transact_deferred(|tx| table.defer_read(tx, &key, |row| row.age));
             assert_eq!((age(1), age(2), age(3)), (Ok(Some(30)), Ok(Some(40)), Ok(None)));
             let add = |key: u64, years: u64| {
-                engine.run_deferred(|tx| {
+                engine.transact_deferred(|tx| {
                     table.defer_update(tx, &key, years, |row, years| {
                         row.age += years;
                         row.age
@@ -90,18 +90,18 @@ fn each_operation_gives_what_the_one_that_is_not_deferred_gives() {
             };
             assert_eq!((add(1, 5), add(1, 1), add(3, 1)), (Ok(Some(35)), Ok(Some(36)), Ok(None)));
             let replace = |key: u64| {
-                engine.run_deferred(|tx| table.defer_replace(tx, &key, Constant(person("cleo", 50))))
+                engine.transact_deferred(|tx| table.defer_replace(tx, &key, Constant(person("cleo", 50))))
             };
             assert_eq!((replace(2), replace(3)), (Ok(true), Ok(false)));
             let insert = |key: u64, group: Option<u64>| {
-                engine.run_deferred(|tx| match group {
+                engine.transact_deferred(|tx| match group {
                     None => table.defer_insert(tx, key, Constant(person("dora", 10))),
                     Some(group) => table.defer_insert_grouped(tx, group, key, Constant(person("emil", 20))),
                 })
             };
             assert_eq!((insert(3, None), insert(4, Some(u64::MAX))), (Ok(true), Ok(true)));
             assert_eq!((insert(3, None), insert(1, Some(7))), (Ok(false), Ok(false)), "they are there");
-            let delete = |key: u64| engine.run_deferred(|tx| table.defer_delete(tx, &key));
+            let delete = |key: u64| engine.transact_deferred(|tx| table.defer_delete(tx, &key));
             assert_eq!((delete(1), delete(1), delete(9)), (Ok(true), Ok(false), Ok(false)));
             assert_eq!(people.names(), ["cleo", "dora", "emil"]);
             assert!(insert(1, None).unwrap(), "after it was deleted");
@@ -117,7 +117,7 @@ fn keys_rows_and_conditions_may_depend_on_what_is_not_known_yet() {
             let next = Database::on(engine).table::<u64, u64>("next").hash(1).create().unwrap();
             assert!(next.bulk_insert(0, 3));
             let join = |name: &'static str, years: u64| {
-                engine.run_deferred(|tx| {
+                engine.transact_deferred(|tx| {
                     let ben = table.defer_read(tx, &2, |row| row.age)?;
                     let key = next.defer_update(tx, &0, (), |next, ()| {
                         *next += 1;
@@ -133,12 +133,12 @@ fn keys_rows_and_conditions_may_depend_on_what_is_not_known_yet() {
             assert_eq!(join("cleo", 1), Ok((3, true)));
             assert_eq!(join("dora", 2), Ok((4, true)));
             assert_eq!(people.names(), ["anna", "ben", "cleo", "dora"]);
-            let birthday = engine.run_deferred(|tx| {
+            let birthday = engine.transact_deferred(|tx| {
                 let row = table.defer_read(tx, &4, |row| row.age)?;
                 table.defer_replace(tx, &1, row.map(|age| person("anna", age.unwrap_or(0) * 2)))
             });
             assert_eq!(birthday, Ok(true));
-            assert_eq!(engine.run(|tx| people.ages(tx)), Ok(vec![(40, 2), (41, 3), (42, 4), (84, 1)]));
+            assert_eq!(engine.transact(|tx| people.ages(tx)), Ok(vec![(40, 2), (41, 3), (42, 4), (84, 1)]));
         });
     });
 }
@@ -207,24 +207,24 @@ fn deferred_operations_are_seen_by_operations_that_are_not() {
                 },
             ];
             for body in &bodies {
-                let people_then = engine.run(|tx| people.ages(tx)).unwrap();
-                let seen = engine.run(|tx| {
+                let people_then = engine.transact(|tx| people.ages(tx)).unwrap();
+                let seen = engine.transact(|tx| {
                     insert(tx, 3, person("cleo", 35))?;
                     body(tx)?;
                     Err::<(), _>(Abort::rollback())
                 });
                 assert_eq!(seen, Err(Error::Rollback(Abort::rollback())));
-                assert_eq!(engine.run(|tx| people.ages(tx)), Ok(people_then), "all was undone");
+                assert_eq!(engine.transact(|tx| people.ages(tx)), Ok(people_then), "all was undone");
             }
             // The same, committed.
             for body in &bodies {
-                let committed = engine.run(|tx| {
+                let committed = engine.transact(|tx| {
                     insert(tx, 3, person("cleo", 35))?;
                     body(tx)
                 });
                 assert_eq!(committed, Ok(()));
                 people.names();
-                let again = engine.run(|tx| {
+                let again = engine.transact(|tx| {
                     table.delete(tx, &3)?;
                     table.upsert(tx, 1, person("anna", 30))?;
                     table.upsert(tx, 2, person("ben", 40))
@@ -241,7 +241,7 @@ fn deferred_operations_on_one_key_follow_each_other() {
     for_each_deferring_protocol!(1, |P| {
         for_each_index::<P>(|people| {
             let People { engine, table, .. } = people;
-            let results = engine.run_deferred(|tx| {
+            let results = engine.transact_deferred(|tx| {
                 let deleted = table.defer_delete(tx, &1)?;
                 let inserted = table.defer_insert(tx, 1u64, Constant(person("agnes", 60)))?;
                 let again = table.defer_insert(tx, 1u64, Constant(person("nobody", 0)))?;
@@ -252,7 +252,7 @@ fn deferred_operations_on_one_key_follow_each_other() {
                 tx.compute((deleted, inserted, again, seen), |all| all)
             });
             assert_eq!(results, Ok((true, true, false, Some(61))));
-            let results = engine.run_deferred(|tx| {
+            let results = engine.transact_deferred(|tx| {
                 let inserted = table.defer_insert_grouped(tx, 1, 5u64, Constant(person("emil", 5)))?;
                 let deleted = table.defer_delete(tx, &5)?;
                 let twice = table.defer_delete(tx, &5)?;
@@ -261,7 +261,7 @@ fn deferred_operations_on_one_key_follow_each_other() {
             });
             assert_eq!(results, Ok((true, true, false, None)));
             assert_eq!(people.names(), ["agnes", "ben"]);
-            assert_eq!(engine.run(|tx| people.ages(tx)), Ok(vec![(40, 2), (61, 1)]));
+            assert_eq!(engine.transact(|tx| people.ages(tx)), Ok(vec![(40, 2), (61, 1)]));
         });
     });
 }
@@ -298,7 +298,7 @@ fn a_transaction_that_fails_after_a_deferred_insertion_leaves_no_row_and_no_entr
                 },
             ];
             for fail in failures {
-                let failed = engine.run(|tx| {
+                let failed = engine.transact(|tx| {
                     table.defer_insert_grouped(tx, 1, 3u64, Constant(person("cleo", 35)))?;
                     table.defer_insert(tx, 4u64, Constant(person("dora", 35)))?;
                     table.defer_update(tx, &1, (), |row, ()| row.age = 31)?;
@@ -348,7 +348,7 @@ fn a_scan_sees_what_was_deferred_before_it() {
         for key in 0..20 {
             assert!(table.bulk_insert(key * 10, key));
         }
-        let scanned = engine.run(|tx| {
+        let scanned = engine.transact(|tx| {
             let two = table.defer_read(tx, &20, |row| *row)?;
             table.defer_insert_grouped(tx, 0, two.map(|two| two.map_or(0, |two| two + 30)), 1_000u64)?;
             table.defer_delete(tx, &30)?;
@@ -356,7 +356,7 @@ fn a_scan_sees_what_was_deferred_before_it() {
             table.collect(tx, 15..=40, Direction::Descending, 10)
         });
         assert_eq!(scanned, Ok(vec![(40, 204), (32, 1_000), (20, 2)]));
-        let scanned = engine.run(|tx| table.collect(tx, 15..=40, Direction::Ascending, 2));
+        let scanned = engine.transact(|tx| table.collect(tx, 15..=40, Direction::Ascending, 2));
         assert_eq!(scanned, Ok(vec![(20, 2), (32, 1_000)]));
     });
 }
@@ -370,7 +370,7 @@ fn a_row_that_others_delete_before_its_turn_is_looked_for_again() {
             assert!(table.bulk_insert(1, 1));
             let (mut deleted, mut inserted) = (false, false);
             let result = whatever_time_it_takes(|| {
-                engine.run_deferred(|tx| {
+                engine.transact_deferred(|tx| {
                     let changed = table.defer_update(tx, &1, 10u64, |row, more| {
                         *row += more;
                         *row
@@ -390,7 +390,7 @@ fn a_row_that_others_delete_before_its_turn_is_looked_for_again() {
                 (true, true) => Some(60),
             };
             assert_eq!(result, Ok(expected));
-            assert_eq!(engine.run(|tx| table.get(tx, &1)), Ok(expected));
+            assert_eq!(engine.transact(|tx| table.get(tx, &1)), Ok(expected));
             assert!(deleted || !P::DEFERS, "a deferred operation holds nobody off");
         }
     });
@@ -413,7 +413,7 @@ fn a_fixed_secondary_index_is_scanned_without_tracking_and_refuses_what_would_ch
             &|tx| table.defer_update(tx, &1, (), |row, ()| row.age = 31).map(|_| ()),
         ];
         for refused in refusals {
-            let result = engine.run(|tx| {
+            let result = engine.transact(|tx| {
                 table.update_if_present(tx, &2, |row| row.name = String::from("bernard"))?;
                 refused(tx)
             });
@@ -431,7 +431,7 @@ fn a_fixed_secondary_index_is_scanned_without_tracking_and_refuses_what_would_ch
             Ok(keys)
         };
         // A scan is nothing that a transaction depends on, so one that has scanned may still be tame.
-        let renamed = engine.run_deferred(|tx| {
+        let renamed = engine.transact_deferred(|tx| {
             assert_eq!(keys(tx)?, [2, 1]);
             table.defer_update(tx, &2, (), |row, ()| std::mem::replace(&mut row.name, String::from("bob")))
         });

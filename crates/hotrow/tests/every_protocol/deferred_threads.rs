@@ -64,14 +64,14 @@ fn data_flow_against_the_order_of_ranks_in_both_directions_at_once() {
         support::on_threads(&engine, 2, |thread, worker| {
             for round in 0..300 {
                 let path = if thread == 0 { &forth } else { &back };
-                let moved = worker.run_deferred(|tx| transfer(tx, path, round % 7)).unwrap();
+                let moved = worker.transact_deferred(|tx| transfer(tx, path, round % 7)).unwrap();
                 assert!((0..7).contains(&moved));
                 if round % 10 == 0 {
-                    assert_eq!(worker.run_deferred(|tx| sum(tx, &accounts)), Ok(TOTAL));
+                    assert_eq!(worker.transact_deferred(|tx| sum(tx, &accounts)), Ok(TOTAL));
                 }
             }
         });
-        assert_eq!(engine.run_deferred(|tx| sum(tx, &accounts)), Ok(TOTAL));
+        assert_eq!(engine.transact_deferred(|tx| sum(tx, &accounts)), Ok(TOTAL));
         let statistics = engine.statistics();
         assert_eq!(statistics.count(&Counter::TAME_ABORTS), 0);
         if ["tame", "deferred-2pl"].iter().any(|always_defers| engine.protocol().contains(always_defers)) {
@@ -95,10 +95,10 @@ fn tame_and_wild_transfers_conserve_the_money() {
                 let at = |random: &mut Random| &accounts[random.below(6) as usize];
                 let path = [at(&mut random), at(&mut random), at(&mut random)];
                 match (thread + round) % 4 {
-                    0 | 1 => drop(worker.run_deferred(|tx| transfer(tx, &path, 5)).unwrap()),
+                    0 | 1 => drop(worker.transact_deferred(|tx| transfer(tx, &path, 5)).unwrap()),
                     2 => {
                         // Wild: how much it moves depends on what it has read.
-                        let moved = worker.run(|tx| {
+                        let moved = worker.transact(|tx| {
                             let amount = path[0].get(tx)?.min(5);
                             let moved = transfer(tx, &path[1..], amount)?;
                             tx.force(moved)
@@ -106,7 +106,7 @@ fn tame_and_wild_transfers_conserve_the_money() {
                         assert!(moved.unwrap() <= 5);
                     }
                     _ => {
-                        let sum = worker.run(|tx| {
+                        let sum = worker.transact(|tx| {
                             let mut sum = 0;
                             for account in &accounts {
                                 sum += account.get(tx)?;
@@ -121,7 +121,7 @@ fn tame_and_wild_transfers_conserve_the_money() {
                 }
             }
         });
-        assert_eq!(engine.run_deferred(|tx| sum(tx, &accounts)), Ok(TOTAL));
+        assert_eq!(engine.transact_deferred(|tx| sum(tx, &accounts)), Ok(TOTAL));
         assert_eq!(engine.statistics().count(&Counter::TAME_ABORTS), 0);
     });
 }
@@ -132,7 +132,7 @@ fn a_worker_runs_at_once_while_it_meets_nobody_and_defers_again_after_an_abort()
     let number = TBox::new(&engine, 0u64);
     let tame = || engine.statistics().count(&Counter::TAME_COMMITS);
     let add = |worker: &mut Worker<Drp>, before_commit: &dyn Fn(u32)| {
-        worker.run_deferred(|tx| {
+        worker.transact_deferred(|tx| {
             let added = number.defer_update(tx, (), |value, ()| {
                 *value += 1;
                 *value
@@ -174,7 +174,7 @@ fn tame_transactions_never_abort() {
         let counter = TCounter::new(&engine, 0);
         support::on_threads(&engine, THREADS, |thread, worker| {
             for round in 0..ROUNDS {
-                let results = worker.run_deferred(|tx| {
+                let results = worker.transact_deferred(|tx| {
                     let mut last = tx.known(0);
                     // In all orders of the boxes.
                     for step in 0..3 {
@@ -199,9 +199,9 @@ fn tame_transactions_never_abort() {
             (THREADS * ROUNDS, THREADS * ROUNDS)
         );
         for number in &boxes {
-            assert_eq!(engine.run(|tx| number.get(tx)), Ok(THREADS * ROUNDS), "{name}");
+            assert_eq!(engine.transact(|tx| number.get(tx)), Ok(THREADS * ROUNDS), "{name}");
         }
-        assert_eq!(engine.run(|tx| counter.get(tx)), Ok((THREADS * ROUNDS).cast_signed()), "{name}");
+        assert_eq!(engine.transact(|tx| counter.get(tx)), Ok((THREADS * ROUNDS).cast_signed()), "{name}");
     }
 }
 
@@ -244,7 +244,7 @@ fn histories_of_deferred_operations_are_what_the_protocol_claims() {
             for _ in 0..120 {
                 let [from, to, other] = std::array::from_fn(|_| random.below(4) as usize);
                 let kind = random.below(6);
-                let done = worker.run(|tx| match kind {
+                let done = worker.transact(|tx| match kind {
                     // Tame.
                     0 | 1 => {
                         let seen = cells.defer_read(tx, other, |cell| *cell)?;

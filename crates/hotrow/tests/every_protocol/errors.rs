@@ -13,23 +13,23 @@ fn a_transaction_inside_another_one_is_refused_and_the_outer_one_goes_on() {
     for_each_protocol!(1, |P| {
         let (engine, other) = (support::engine::<P>(), support::engine::<P>());
         let (number, others) = (TBox::new(&engine, 0), TBox::new(&other, 0));
-        other.run(|tx| others.set(tx, 1)).unwrap();
+        other.transact(|tx| others.set(tx, 1)).unwrap();
         // The second time, this thread keeps workers of both engines.
         for round in 1..=2 {
             engine
-                .run(|tx| {
+                .transact(|tx| {
                     number.set(tx, round)?;
-                    assert_eq!(engine.run(|tx| number.set(tx, 77)), Err(Error::Misuse(Misuse::Nested)));
-                    assert_eq!(other.run(|tx| others.set(tx, 77)), Err(Error::Misuse(Misuse::Nested)));
+                    assert_eq!(engine.transact(|tx| number.set(tx, 77)), Err(Error::Misuse(Misuse::Nested)));
+                    assert_eq!(other.transact(|tx| others.set(tx, 77)), Err(Error::Misuse(Misuse::Nested)));
                     if let Ok(mut worker) = other.worker() {
-                        let nested = worker.run(|tx| others.set(tx, 77));
+                        let nested = worker.transact(|tx| others.set(tx, 77));
                         assert_eq!(nested, Err(Error::Misuse(Misuse::Nested)));
                     }
                     Ok(())
                 })
                 .unwrap();
-            assert_eq!(engine.run(|tx| number.get(tx)), Ok(round));
-            assert_eq!(other.run(|tx| others.get(tx)), Ok(1));
+            assert_eq!(engine.transact(|tx| number.get(tx)), Ok(round));
+            assert_eq!(other.transact(|tx| others.get(tx)), Ok(1));
         }
     });
 }
@@ -68,14 +68,14 @@ fn an_object_of_another_engine_is_refused_by_name() {
             ),
         ];
         for (name, operation) in uses {
-            let refused = engine.run(|tx| {
+            let refused = engine.transact(|tx| {
                 own.set(tx, 1)?;
                 operation(tx)
             });
             let misuse = Misuse::ForeignObject { object: name.to_owned() };
             assert_eq!(refused, Err(Error::Misuse(misuse.clone())));
             // Nor can a body that goes on all the same commit.
-            let swallowed = engine.run(|tx| {
+            let swallowed = engine.transact(|tx| {
                 own.set(tx, 1)?;
                 assert!(operation(tx).is_err());
                 assert!(own.get(tx).is_err(), "every further operation is refused");
@@ -83,7 +83,7 @@ fn an_object_of_another_engine_is_refused_by_name() {
             });
             assert_eq!(swallowed, Err(Error::Misuse(misuse)));
         }
-        assert_eq!(engine.run(|tx| own.get(tx)), Ok(0));
+        assert_eq!(engine.transact(|tx| own.get(tx)), Ok(0));
     });
 }
 
@@ -95,13 +95,13 @@ fn as_many_workers_as_a_protocol_admits_and_no_more() {
             let workers: Vec<_> = (0..P::WORKERS_MAX).map(|_| engine.worker().unwrap()).collect();
             let misuse = Misuse::TooManyWorkers { protocol: support::chosen(), workers_max: P::WORKERS_MAX };
             assert_eq!(engine.worker().err(), Some(misuse.clone()));
-            assert_eq!(engine.run(|_| Ok(())), Err(Error::Misuse(misuse)));
+            assert_eq!(engine.transact(|_| Ok(())), Err(Error::Misuse(misuse)));
             drop(workers);
         }
         let numbers: Vec<_> = (0..100).map(|_| engine.worker().unwrap().id().number()).collect();
         assert!(numbers.iter().all(|number| *number < P::WORKERS_MAX));
         assert!(numbers.windows(2).all(|pair| pair[0] == pair[1]), "a number is given to the next worker");
-        assert_eq!(engine.run(|_| Ok(1)), Ok(1));
+        assert_eq!(engine.transact(|_| Ok(1)), Ok(1));
     });
 }
 
@@ -112,14 +112,14 @@ fn the_workers_that_a_thread_keeps_are_given_back_when_it_ends_or_uses_many_engi
         for _ in 0..3 {
             for engine in &engines {
                 let engine = engine.clone();
-                hotrow::sync::thread::spawn(move || engine.run(|_| Ok(())).unwrap()).join().unwrap();
+                hotrow::sync::thread::spawn(move || engine.transact(|_| Ok(())).unwrap()).join().unwrap();
                 hotrow::sync::thread::spawn(|| ()).join().unwrap();
             }
         }
         // More engines than a thread keeps workers for.
         for round in 0..3 {
             for engine in &engines {
-                assert_eq!(engine.run(|_| Ok(round)), Ok(round));
+                assert_eq!(engine.transact(|_| Ok(round)), Ok(round));
             }
         }
         assert!(engines.iter().all(|engine| engine.statistics().commits == 6));
@@ -144,7 +144,7 @@ fn a_users_own_error_comes_back_unchanged_and_rolls_back() {
         let engine = support::engine::<P>();
         let balance = TBox::new(&engine, 10u64);
         let withdraw = |amount: u64| {
-            engine.try_run(|tx| {
+            engine.try_transact(|tx| {
                 let rest = balance.update(tx, |balance| {
                     let old = *balance;
                     *balance = old.wrapping_sub(amount);
@@ -154,8 +154,8 @@ fn a_users_own_error_comes_back_unchanged_and_rolls_back() {
             })
         };
         assert_eq!(withdraw(15), Err(Error::Rollback(Refusal::TooLittle { missing: 5 })));
-        assert_eq!(engine.run(|tx| balance.get(tx)), Ok(10));
-        let asked = engine.try_run(|_| Err::<(), _>(Refusal::from(Abort::rollback())));
+        assert_eq!(engine.transact(|tx| balance.get(tx)), Ok(10));
+        let asked = engine.try_transact(|_| Err::<(), _>(Refusal::from(Abort::rollback())));
         assert_eq!(asked, Err(Error::Rollback(Refusal::Aborted(Abort::rollback()))));
         assert!(!asked.unwrap_err().is_retryable());
         assert_eq!(engine.statistics().rollbacks, 2);
@@ -170,7 +170,7 @@ fn a_users_own_error_after_a_lost_conflict_is_a_retry() {
         let number = TBox::new(&engine, 0u64);
         let mut seen = Vec::new();
         let result = whatever_time_it_takes(|| {
-            engine.try_run(|tx| {
+            engine.try_transact(|tx| {
                 if tx.attempt_number() == 0 {
                     seen.clear();
                 }
@@ -201,7 +201,7 @@ fn a_read_and_a_later_update_of_the_same_attempt_see_one_state() {
         let engine = impatient::<P>();
         let number = TBox::new(&engine, 0u64);
         let result = whatever_time_it_takes(|| {
-            engine.run(|tx| {
+            engine.transact(|tx| {
                 let first = number.get(tx)?;
                 let overtaken = tx.attempt_number() == 0 && overtake(&engine, |tx| number.set(tx, 1));
                 let second = number.update(tx, |number| std::mem::replace(number, 7))?;
@@ -226,9 +226,9 @@ fn a_result_that_is_thrown_away_is_dropped_when_nothing_is_locked_any_more() {
     for_each_protocol!(2, |P| {
         let engine = impatient::<P>();
         let (read, changed) = (TBox::new(&engine, 0u64), TBox::new(&engine, 0u64));
-        let ask = || assert!(elsewhere(|| engine.run(|tx| changed.get(tx))).is_ok(), "it is locked");
+        let ask = || assert!(elsewhere(|| engine.transact(|tx| changed.get(tx))).is_ok(), "it is locked");
         let result = whatever_time_it_takes(|| {
-            engine.run(|tx| {
+            engine.transact(|tx| {
                 read.get(tx)?;
                 if tx.attempt_number() == 0 {
                     overtake(&engine, |tx| read.set(tx, 1));
@@ -247,7 +247,7 @@ fn an_attempt_that_swallows_its_abort_cannot_commit() {
         let engine = impatient::<P>();
         let (number, written) = (TBox::new(&engine, 0u64), TBox::new(&engine, 0u64));
         let result = whatever_time_it_takes(|| {
-            engine.run(|tx| {
+            engine.transact(|tx| {
                 let first = number.get(tx)?;
                 if tx.attempt_number() > 0 || !overtake(&engine, |tx| number.set(tx, 1)) {
                     return Ok(first);
@@ -263,7 +263,7 @@ fn an_attempt_that_swallows_its_abort_cannot_commit() {
             })
         });
         assert_ne!(result, Ok(100), "it had read what was no longer true");
-        assert_eq!(engine.run(|tx| written.get(tx)), Ok(0));
+        assert_eq!(engine.transact(|tx| written.get(tx)), Ok(0));
     });
 }
 
@@ -279,7 +279,7 @@ fn always_overtaken<P: Protocol>(
     attempts(&impatient, body, other)?;
     let engine = support::engine_with(policy);
     let (body, other) = object(&engine);
-    let result = engine.run(|tx| {
+    let result = engine.transact(|tx| {
         body(tx)?;
         Ok(overtake(&engine, &other))
     });
@@ -438,7 +438,7 @@ fn an_error_of_any_type_passes_through_a_body_and_keeps_its_sources() {
             Err(SoldOut(Limit(3)))?;
             seats.get(tx)
         };
-        let refused = engine.run(sell).unwrap_err();
+        let refused = engine.transact(sell).unwrap_err();
         assert_eq!(refused.downcast_ref(), Some(&SoldOut(Limit(3))));
         assert_eq!(refused.downcast_ref::<Limit>(), None);
         let texts = ["rolled back: the event is sold out", "the event is sold out", "there are 3 seats"];
@@ -446,23 +446,23 @@ fn an_error_of_any_type_passes_through_a_body_and_keeps_its_sources() {
         assert!(!refused.is_retryable());
         let anyhow = anyhow::Error::from(refused);
         assert_eq!(anyhow.chain().map(ToString::to_string).collect::<Vec<_>>(), texts);
-        let Error::Rollback(abort) = engine.run(sell).unwrap_err() else { panic!("it rolls back") };
+        let Error::Rollback(abort) = engine.transact(sell).unwrap_err() else { panic!("it rolls back") };
         assert_eq!(abort.downcast::<Limit>().unwrap_err().downcast(), Ok(SoldOut(Limit(3))));
-        assert_eq!(engine.run(|tx| seats.get(tx)), Ok(3));
+        assert_eq!(engine.transact(|tx| seats.get(tx)), Ok(3));
 
         // Texts, boxed errors, those of a library.
-        let parsed = engine.run(|_| Ok("three".parse::<u32>()?)).unwrap_err();
+        let parsed = engine.transact(|_| Ok("three".parse::<u32>()?)).unwrap_err();
         assert!(parsed.downcast_ref::<std::num::ParseIntError>().is_some(), "{parsed:?}");
         let ensure = |tx: &mut Transaction<'_, P>, least| {
             let free = seats.get(tx)?;
             tx.ensure(free >= least, "too few seats")
         };
-        let text = engine.run(|tx| ensure(tx, 4)).unwrap_err();
+        let text = engine.transact(|tx| ensure(tx, 4)).unwrap_err();
         assert_eq!(chain(&text), ["rolled back: too few seats", "too few seats"]);
         let because = anyhow::Error::from(Limit(1)).context("no seat");
-        let boxed = engine.run(|_| Err::<(), _>(because_once(&because))).unwrap_err();
+        let boxed = engine.transact(|_| Err::<(), _>(because_once(&because))).unwrap_err();
         assert_eq!(chain(&boxed)[1..], ["no seat: there are 1 seats"]);
-        assert_eq!(engine.run(|tx| ensure(tx, 3)), Ok(()));
+        assert_eq!(engine.transact(|tx| ensure(tx, 3)), Ok(()));
     });
 }
 
@@ -480,29 +480,29 @@ fn an_error_that_a_body_catches_without_a_savepoint_keeps_nothing() {
             tx.ensure(false, Limit(0))?;
             received.update(tx, |received| *received += 1)
         };
-        let caught = engine.run(|tx| {
+        let caught = engine.transact(|tx| {
             let _ = pay(tx);
             Ok(())
         });
         assert_eq!(caught, Err(Error::Misuse(Misuse::CaughtError)));
-        assert_eq!(engine.run(|tx| paid.get(tx)), Ok(0));
+        assert_eq!(engine.transact(|tx| paid.get(tx)), Ok(0));
         // Behind a savepoint it is undone, and the rest commits.
-        let behind = engine.run(|tx| {
+        let behind = engine.transact(|tx| {
             assert!(tx.savepoint(pay)?.is_err());
             received.get(tx)
         });
         assert_eq!(behind, Ok(0));
-        assert_eq!(engine.run(|tx| paid.get(tx)), Ok(0));
+        assert_eq!(engine.transact(|tx| paid.get(tx)), Ok(0));
         // One that was made before a savepoint is not forgiven behind it.
-        let before = engine.run(|tx| {
+        let before = engine.transact(|tx| {
             let _ = pay(tx);
             tx.or_else(|_| Err(Abort::rollback()), |_| Ok(()))
         });
         assert_eq!(before, Err(Error::Misuse(Misuse::CaughtError)));
         // The next transaction of the thread, or its next attempt, is another one.
-        assert_eq!(engine.run(|tx| paid.get(tx)), Ok(0));
+        assert_eq!(engine.transact(|tx| paid.get(tx)), Ok(0));
         let outside = Abort::rollback();
         assert!(outside.is_rollback() && outside.reason().is_none());
-        assert_eq!(engine.run(|tx| paid.get(tx)), Ok(0));
+        assert_eq!(engine.transact(|tx| paid.get(tx)), Ok(0));
     });
 }

@@ -57,7 +57,7 @@ impl<P: Protocol> Scene<P> {
     /// Changes the hot row, as long as it is there, until told to stop.
     fn update_all_the_time(&self) {
         while !self.stop.load(Ordering::SeqCst) {
-            self.engine.run(|tx| self.rows.update_if_present(tx, &HOT, |row| *row += 1)).unwrap();
+            self.engine.transact(|tx| self.rows.update_if_present(tx, &HOT, |row| *row += 1)).unwrap();
             self.updates.fetch_add(1, Ordering::SeqCst);
             self.updated.notify_all();
         }
@@ -67,7 +67,7 @@ impl<P: Protocol> Scene<P> {
     fn run_giant(&self, work: Work, from: u64) -> u32 {
         let mut attempts = 0;
         let mut worker = self.engine.worker().unwrap();
-        worker.run(|tx| self.giant(tx, work, from, &mut attempts)).unwrap();
+        worker.transact(|tx| self.giant(tx, work, from, &mut attempts)).unwrap();
         attempts
     }
 
@@ -168,7 +168,7 @@ fn two_giants_get_through_beside_each_other_and_an_updater() {
                 other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
             });
         });
-        let cold = scene.engine.run(|tx| scene.rows.get(tx, &(HOT + 1)));
+        let cold = scene.engine.transact(|tx| scene.rows.get(tx, &(HOT + 1)));
         assert_eq!(cold, Ok(Some(2)), "each giant has changed it once");
     });
 }
@@ -184,13 +184,13 @@ fn an_elder_that_falls_asleep_costs_others_one_wait() {
         scope.spawn(|| {
             fell_asleep.wait_until(|| asleep.load(Ordering::SeqCst));
             for _ in 0..COMMITS {
-                engine.run(|tx| other.update(tx, |other| *other += 1)).unwrap();
+                engine.transact(|tx| other.update(tx, |other| *other += 1)).unwrap();
                 commits.fetch_add(1, Ordering::SeqCst);
             }
             committed.notify_all();
         });
         let mut worker = engine.worker().unwrap();
-        let slept = worker.run(|tx| {
+        let slept = worker.transact(|tx| {
             value.update(tx, |value| *value += 1)?;
             if tx.attempt_number() == 0 {
                 assert!(support::overtake(&engine, |tx| value.set(tx, 5)));
@@ -218,16 +218,16 @@ fn waits_for_an_elder_until_its_deadline() -> bool {
     let engine = Engine::<Occ>::with_policy(policy);
     let value = TBox::new(&engine, 0u64);
     let mut worker = engine.worker().unwrap();
-    let met = worker.run(|tx| {
+    let met = worker.transact(|tx| {
         value.update(tx, |value| *value += 1)?;
         if tx.attempt_number() == 0 {
             assert!(support::overtake(&engine, |tx| value.set(tx, 5)));
             return Ok(None);
         }
-        Ok(Some(support::elsewhere(|| engine.run(|tx| value.set(tx, 7)))))
+        Ok(Some(support::elsewhere(|| engine.transact(|tx| value.set(tx, 7)))))
     });
     let Ok(Some(Err(Error::Timeout(conflict)))) = met else { return false };
     assert_eq!((conflict.reason, conflict.attempts), (Reason::GateClosed, 0));
-    assert_eq!(engine.run(|tx| value.get(tx)), Ok(6));
+    assert_eq!(engine.transact(|tx| value.get(tx)), Ok(6));
     true
 }

@@ -64,7 +64,7 @@ fn each_operation_leaves_its_event() {
         let by_hash = Database::on(&engine).table::<u32, u64>("hash").hash(10).create().unwrap();
         let by_order = Database::on(&engine).table::<u32, u64>("ordered").create().unwrap();
         engine
-            .run(|tx| {
+            .transact(|tx| {
                 account.update(tx, |balance| *balance += 1)?;
                 seats.set(tx, 2, 7)?;
                 seats.get(tx, 1)?;
@@ -74,18 +74,18 @@ fn each_operation_leaves_its_event() {
             .unwrap();
         for table in [&by_hash, &by_order] {
             engine
-                .run(|tx| {
+                .transact(|tx| {
                     assert_eq!(table.get(tx, &4)?, None);
                     assert!(table.insert_if_absent(tx, 4, 40)?);
                     // An attempt learns nothing from its own writes.
                     table.get(tx, &4)
                 })
                 .unwrap();
-            engine.run(|tx| table.insert_if_absent(tx, 4, 41)).unwrap();
-            engine.run(|tx| table.update_if_present(tx, &4, |row| *row += 1)).unwrap();
-            engine.run(|tx| table.delete(tx, &4)).unwrap();
-            engine.run(|tx| table.get(tx, &4)).unwrap();
-            let rolled_back: Result<(), _> = engine.run(|tx| {
+            engine.transact(|tx| table.insert_if_absent(tx, 4, 41)).unwrap();
+            engine.transact(|tx| table.update_if_present(tx, &4, |row| *row += 1)).unwrap();
+            engine.transact(|tx| table.delete(tx, &4)).unwrap();
+            engine.transact(|tx| table.get(tx, &4)).unwrap();
+            let rolled_back: Result<(), _> = engine.transact(|tx| {
                 table.insert_if_absent(tx, 4, 40)?;
                 Err(Abort::rollback())
             });
@@ -148,7 +148,7 @@ fn the_place_of_a_deferred_operation_and_its_changes_are_recorded() {
         let table = Database::on(&engine).table::<u32, u64>("table").create().unwrap();
         let counter = TCounter::named(&engine, "counter", 0);
         engine
-            .run(|tx| {
+            .transact(|tx| {
                 counter.defer_add(tx, 1)?;
                 table.insert_if_absent(tx, 1, 1)?;
                 table.update_if_present(tx, &1, |row| *row += 1)?;
@@ -185,10 +185,10 @@ fn versions_of_a_key_form_a_chain_over_its_records() {
         let recording = engine.record_history(BOUND).unwrap();
         let table = Database::on(&engine).table::<u32, u64>("table").create().unwrap();
         for round in 0..10 {
-            engine.run(|tx| table.insert_if_absent(tx, 1, round)).unwrap();
-            engine.run(|tx| table.update_if_present(tx, &1, |row| *row += 1)).unwrap();
-            engine.run(|tx| table.delete(tx, &1)).unwrap();
-            engine.run(|tx| table.get(tx, &1)).unwrap();
+            engine.transact(|tx| table.insert_if_absent(tx, 1, round)).unwrap();
+            engine.transact(|tx| table.update_if_present(tx, &1, |row| *row += 1)).unwrap();
+            engine.transact(|tx| table.delete(tx, &1)).unwrap();
+            engine.transact(|tx| table.get(tx, &1)).unwrap();
         }
         let history = recording.finish();
         assert_eq!(history.keys.len(), 1, "a key is the same key when it is inserted again");
@@ -220,7 +220,7 @@ fn a_scan_leaves_the_bounds_that_it_has_covered() {
         for direction in [Direction::Ascending, Direction::Descending] {
             for stop in [0, 20] {
                 engine
-                    .run(|tx| {
+                    .transact(|tx| {
                         table.scan(tx, 15..=35, direction, |key, _| {
                             if *key == stop { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
                         })
@@ -251,7 +251,7 @@ fn attempts_beyond_the_bound_are_left_out_and_the_history_says_so() {
         let recording = engine.record_history(2_000).unwrap();
         let array = TArray::<u64, P>::new(&engine, 100, |_| 0);
         for index in 0..100 {
-            engine.run(|tx| array.set(tx, index, 1)).unwrap();
+            engine.transact(|tx| array.set(tx, index, 1)).unwrap();
         }
         assert!(recording.is_full());
         assert_eq!(engine.record_history(1).unwrap_err(), Misuse::AlreadyRecorded);
@@ -279,7 +279,7 @@ fn transactions_can_be_stepped_by_hand_on_one_thread() {
         if account.update(&mut first, |balance| *balance += 1).is_ok() {
             increments += u64::from(first.commit().is_ok());
         }
-        assert_eq!(engine.run(|tx| account.get(tx)), Ok(1 + increments));
+        assert_eq!(engine.transact(|tx| account.get(tx)), Ok(1 + increments));
         assert_eq!(increments, 1, "one of them gets through");
     });
 }

@@ -89,13 +89,13 @@ fn an_input_without_a_value_is_misuse_and_no_panic() {
                 };
                 world.table.bulk_insert(1, 1);
                 let says = Says { known, value: None };
-                let refused = engine.run(|tx| misuse(&world, tx, says));
+                let refused = engine.transact(|tx| misuse(&world, tx, says));
                 assert_eq!(refused, Err(Error::Misuse(Misuse::UnknownInput)), "{name}, known: {known}");
-                let seen = engine.run(|tx| Ok((world.number.get(tx)?, world.table.get(tx, &1)?)));
+                let seen = engine.transact(|tx| Ok((world.number.get(tx)?, world.table.get(tx, &1)?)));
                 assert_eq!(seen, Ok((1, Some(1))), "{name}");
                 // One that has a value and says that it has not may be used when everything else has run.
                 let says = Says { known, value: Some(5) };
-                let used = engine.run(|tx| misuse(&world, tx, says));
+                let used = engine.transact(|tx| misuse(&world, tx, says));
                 let may_be_refused = !known && used == Err(Error::Misuse(Misuse::UnknownInput));
                 assert!(used == Ok(()) || may_be_refused, "{name}: {used:?}");
             }
@@ -109,9 +109,9 @@ fn a_late_operation_that_gives_a_handle_of_another_attempt_is_misuse() {
         let engine = support::engine::<P>();
         let table = Database::on(&engine).table::<u64, u64>("rows").create().unwrap();
         table.bulk_insert(1, 1);
-        let old: Deferred<u64> = engine.run(|tx| Ok(tx.known(7))).unwrap();
+        let old: Deferred<u64> = engine.transact(|tx| Ok(tx.known(7))).unwrap();
         let label = ObjectMeta::new(engine.id(), "late");
-        let refused = engine.run(|tx| {
+        let refused = engine.transact(|tx| {
             let key = table.defer_read(tx, &1, |row| *row)?;
             tx.enter(&label)?.defer_late(&label, u64::MAX, key, move |_, _| Ok(old)).map(|_| ())
         });
@@ -128,7 +128,7 @@ fn operations_that_a_deferred_operation_defers_are_done() {
         let meta = ObjectMeta::new(engine.id(), "nested");
         let second = std::rc::Rc::new(second);
         let computed = std::rc::Rc::new(Cell::new(0));
-        let result = engine.run_deferred(|tx| {
+        let result = engine.transact_deferred(|tx| {
             let (second, computed) = (second.clone(), computed.clone());
             let now = first.defer_update(tx, (), |number, ()| {
                 *number += 1;
@@ -141,6 +141,6 @@ fn operations_that_a_deferred_operation_defers_are_done() {
             })
         });
         assert_eq!((result, computed.get()), (Ok(2), 2));
-        assert_eq!(engine.run(|tx| Ok((first.get(tx)?, second.get(tx)?))), Ok((2, 3)));
+        assert_eq!(engine.transact(|tx| Ok((first.get(tx)?, second.get(tx)?))), Ok((2, 3)));
     });
 }

@@ -32,7 +32,7 @@ fn of_two_that_write_the_same_values_blindly_one_has_the_last_word_on_all() {
                 let committed: Vec<_> =
                     ends.into_iter().filter_map(|(number, end)| end.commit().then_some(number)).collect();
                 assert!(!committed.is_empty());
-                let now = engine.run(|tx| numbers.all(tx)).unwrap();
+                let now = engine.transact(|tx| numbers.all(tx)).unwrap();
                 assert!(committed.iter().any(|writer| now == [*writer; 2]), "{now:?} by {committed:?}");
             });
         }
@@ -51,7 +51,7 @@ fn a_committed_transaction_has_read_nothing_uncommitted() {
                 assert_eq!((seen, both), (Some(0), Some(vec![0, 0])), "a dirty read");
             }
             assert!(t1.commit() || t2.committed());
-            let now = engine.run(|tx| numbers.all(tx)).unwrap();
+            let now = engine.transact(|tx| numbers.all(tx)).unwrap();
             assert_eq!(now, [i64::from(t1.committed()); 2]);
         });
     });
@@ -75,7 +75,7 @@ fn nobody_commits_who_has_read_what_was_rolled_back() {
                 assert_eq!((before, after), (Some(vec![0, 0]), Some(vec![0, 0])));
             }
             assert!(t2.committed() || t3.committed());
-            assert_eq!(engine.run(|tx| numbers.all(tx)), Ok(vec![0, 10 * i64::from(t3.committed())]));
+            assert_eq!(engine.transact(|tx| numbers.all(tx)), Ok(vec![0, 10 * i64::from(t3.committed())]));
         });
     });
 }
@@ -135,7 +135,7 @@ fn no_update_is_lost() {
                 }
                 let committed = i64::from(t1.committed()) + i64::from(t2.committed());
                 assert!(committed > 0);
-                assert_eq!(engine.run(|tx| numbers.get(tx, 0)), Ok(committed), "a lost update");
+                assert_eq!(engine.transact(|tx| numbers.get(tx, 0)), Ok(committed), "a lost update");
             });
         }
     });
@@ -150,7 +150,7 @@ fn increments_in_place_add_up() {
             t1.step(|tx| numbers.add(tx, 0, 100));
             let sum = if t2.commit() { 10 } else { 0 } + if t1.commit() { 101 } else { 0 };
             assert!(sum > 0);
-            assert_eq!(engine.run(|tx| numbers.get(tx, 0)), Ok(sum));
+            assert_eq!(engine.transact(|tx| numbers.get(tx, 0)), Ok(sum));
         });
     });
 }
@@ -188,7 +188,7 @@ fn two_withdrawals_do_not_both_trust_the_same_sum() {
                 withdrawn += if t.commit() && sum >= Some(100) { 100 } else { 0 };
             }
             assert!(t1.committed() || t2.committed());
-            let left: i64 = engine.run(|tx| numbers.all(tx)).unwrap().into_iter().sum();
+            let left: i64 = engine.transact(|tx| numbers.all(tx)).unwrap().into_iter().sum();
             assert_eq!(left, 100 - withdrawn);
             assert!(left >= 0, "a write skew");
         });
@@ -209,7 +209,7 @@ fn a_condition_on_many_values_is_the_same_when_it_is_looked_at_again() {
                 assert_eq!(before, after, "a predicate with many predecessors");
             }
             assert!(t1.committed() || t2.committed());
-            let now = engine.run(|tx| numbers.all(tx)).unwrap();
+            let now = engine.transact(|tx| numbers.all(tx)).unwrap();
             assert_eq!(now, [1, if t2.committed() { 30 } else { 2 }, 3]);
         });
     });
@@ -234,7 +234,7 @@ fn a_change_of_what_meets_a_condition_comes_before_or_after_a_change_of_all() {
                 if !first_commits {
                     t1.commit();
                 }
-                let now = engine.run(|tx| numbers.all(tx)).unwrap();
+                let now = engine.transact(|tx| numbers.all(tx)).unwrap();
                 match (t1.committed(), t2.committed()) {
                     (true, true) => {
                         assert!([[0, 30], [20, 10]].iter().any(|serial| now == serial), "{now:?}")

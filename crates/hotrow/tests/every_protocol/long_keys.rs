@@ -151,7 +151,7 @@ fn operations_agree_with_a_map() {
             for _ in 0..80 {
                 let (before, again) = (model.clone(), random.clone());
                 let gives_up = random.chance(0.2);
-                let done = worker.run(|tx| {
+                let done = worker.transact(|tx| {
                     (model, random) = (before.clone(), again.clone());
                     for _ in 0..4 {
                         turn(&pages, tx, &mut model, &mut random, !hash)?;
@@ -249,7 +249,7 @@ fn concurrent_transactions_on_long_keys_are_serializable() {
                     let mut random = Random::stream(3, number);
                     for _ in 0..60 {
                         let again = random.clone();
-                        let done = engine.run(|tx| {
+                        let done = engine.transact(|tx| {
                             random = again.clone();
                             for _ in 0..4 {
                                 let key = name(random.below(16));

@@ -108,7 +108,7 @@ impl<K: Key + Copy, R: Value + PartialEq + std::fmt::Debug, P: Protocol> Compare
             let operations = random.between(1, most);
             let commits = random.chance(0.7);
             let start = random.clone();
-            let result = engine.run(|tx| {
+            let result = engine.transact(|tx| {
                 // The same again if it is tried again.
                 random = start.clone();
                 let mut changed = model.clone();
@@ -124,11 +124,12 @@ impl<K: Key + Copy, R: Value + PartialEq + std::fmt::Debug, P: Protocol> Compare
         }
         for number in 0..self.keys {
             let key = (self.key)(number);
-            let found = engine.run(|tx| self.table.get(tx, &key)).unwrap();
+            let found = engine.transact(|tx| self.table.get(tx, &key)).unwrap();
             assert_eq!(found, model.get(&key).cloned(), "seed {seed}, {key:?}");
         }
         if self.ordered {
-            let all = engine.run(|tx| self.table.collect(tx, .., Direction::Ascending, usize::MAX)).unwrap();
+            let all =
+                engine.transact(|tx| self.table.collect(tx, .., Direction::Ascending, usize::MAX)).unwrap();
             assert_eq!(all, model.into_iter().collect::<Vec<_>>(), "seed {seed}");
         }
     }

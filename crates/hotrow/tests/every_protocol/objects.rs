@@ -10,7 +10,7 @@ fn a_box_holds_what_the_last_committed_transaction_wrote() {
         let engine = support::engine::<P>();
         let number = TBox::new(&engine, 1u64);
         let text = TBox::new(&engine, String::from("one"));
-        let seen = engine.run(|tx| {
+        let seen = engine.transact(|tx| {
             number.set(tx, 2)?;
             assert_eq!(number.get(tx)?, 2, "its own write");
             let length = text.update(tx, |text| {
@@ -24,14 +24,14 @@ fn a_box_holds_what_the_last_committed_transaction_wrote() {
             number.get(tx)
         });
         assert_eq!(seen, Ok(42));
-        assert_eq!(engine.run(|tx| Ok((number.get(tx)?, text.get(tx)?))), Ok((42, "two".to_owned())));
-        let rolled_back = engine.run(|tx| {
+        assert_eq!(engine.transact(|tx| Ok((number.get(tx)?, text.get(tx)?))), Ok((42, "two".to_owned())));
+        let rolled_back = engine.transact(|tx| {
             number.set(tx, 0)?;
             text.update(tx, String::clear)?;
             Err::<(), _>(Abort::rollback())
         });
         assert_eq!(rolled_back, Err(Error::Rollback(Abort::rollback())));
-        assert_eq!(engine.run(|tx| Ok((number.get(tx)?, text.get(tx)?))), Ok((42, "two".to_owned())));
+        assert_eq!(engine.transact(|tx| Ok((number.get(tx)?, text.get(tx)?))), Ok((42, "two".to_owned())));
     });
 }
 
@@ -49,7 +49,7 @@ fn boxes_and_arrays_of_nothing_disturb_nobody() {
         let empty = TArray::<u64, P>::new(&engine, 0, |_| unreachable!("there is no element"));
         assert!(empty.is_empty() && !units.is_empty());
         engine
-            .run(|tx| {
+            .transact(|tx| {
                 for (nothing, number) in &boxes {
                     nothing.set(tx, Nothing {})?;
                     number.update(tx, |number| *number += 100u64)?;
@@ -59,7 +59,7 @@ fn boxes_and_arrays_of_nothing_disturb_nobody() {
             })
             .unwrap();
         for (n, (_, number)) in boxes.iter().enumerate() {
-            assert_eq!(engine.run(|tx| number.get(tx)), Ok(n as u64 + 100));
+            assert_eq!(engine.transact(|tx| number.get(tx)), Ok(n as u64 + 100));
         }
     });
 }
@@ -68,10 +68,10 @@ fn boxes_and_arrays_of_nothing_disturb_nobody() {
 fn values_of_every_shape_come_back_as_they_were_written() {
     fn check<P: hotrow::Protocol, T: Value + PartialEq + std::fmt::Debug>(engine: &Engine<P>, a: T, b: T) {
         let kept = TBox::new(engine, a.clone());
-        assert_eq!(engine.run(|tx| kept.get(tx)), Ok(a.clone()));
-        engine.run(|tx| kept.set(tx, b.clone())).unwrap();
-        assert_eq!(engine.run(|tx| kept.get(tx)), Ok(b.clone()));
-        let copied = engine.run(|tx| {
+        assert_eq!(engine.transact(|tx| kept.get(tx)), Ok(a.clone()));
+        engine.transact(|tx| kept.set(tx, b.clone())).unwrap();
+        assert_eq!(engine.transact(|tx| kept.get(tx)), Ok(b.clone()));
+        let copied = engine.transact(|tx| {
             kept.set(tx, a.clone())?;
             kept.update(tx, |value| *value = b.clone())?;
             kept.get(tx)
@@ -101,7 +101,7 @@ fn elements_of_an_array_change_each_on_its_own() {
         let array = TArray::new(&engine, 100, |index| index as u64 * 10);
         assert_eq!((array.len(), array.is_empty()), (100, false));
         engine
-            .run(|tx| {
+            .transact(|tx| {
                 for index in (0..100).step_by(2) {
                     array.update(tx, index, |element| *element += 1)?;
                 }
@@ -111,7 +111,7 @@ fn elements_of_an_array_change_each_on_its_own() {
             .unwrap();
         for index in 0..99 {
             let expected = index as u64 * 10 + u64::from(index % 2 == 0);
-            assert_eq!(engine.run(|tx| array.get(tx, index)), Ok(expected));
+            assert_eq!(engine.transact(|tx| array.get(tx, index)), Ok(expected));
         }
     });
 }
@@ -123,22 +123,25 @@ fn an_index_out_of_bounds_is_a_misuse_that_says_where() {
         let array = TArray::named(&engine, "slots", 3, |_| 0u64);
         let expected =
             |index| Err(Error::Misuse(Misuse::OutOfBounds { object: "slots".to_owned(), index, length: 3 }));
-        assert_eq!(engine.run(|tx| array.get(tx, 3)), expected(3));
+        assert_eq!(engine.transact(|tx| array.get(tx, 3)), expected(3));
         assert_eq!(
-            engine.run(|tx| {
+            engine.transact(|tx| {
                 array.set(tx, 0, 9)?;
                 array.set(tx, usize::MAX, 9)
             }),
             expected(usize::MAX).map(|_| ())
         );
         // A body that goes on all the same cannot commit.
-        let swallowed = engine.run(|tx| {
+        let swallowed = engine.transact(|tx| {
             array.set(tx, 1, 9)?;
             let _ = array.update(tx, 4, |_| ());
             Ok(0)
         });
         assert_eq!(swallowed, expected(4));
-        assert_eq!(engine.run(|tx| (0..3).map(|index| array.get(tx, index)).sum::<Result<u64, _>>()), Ok(0));
+        assert_eq!(
+            engine.transact(|tx| (0..3).map(|index| array.get(tx, index)).sum::<Result<u64, _>>()),
+            Ok(0)
+        );
     });
 }
 
@@ -148,7 +151,7 @@ fn a_counter_adds_sets_and_tests_as_arithmetic_says() {
         let engine = support::engine::<P>();
         let counter = TCounter::new(&engine, 5);
         engine
-            .run(|tx| {
+            .transact(|tx| {
                 counter.add(tx, 10)?;
                 assert_eq!(counter.get(tx)?, 15);
                 assert!(counter.is_at_least(tx, 15)? && !counter.is_at_least(tx, 16)?);
@@ -163,11 +166,11 @@ fn a_counter_adds_sets_and_tests_as_arithmetic_says() {
                 Ok(())
             })
             .unwrap();
-        engine.run(|tx| counter.add(tx, 7).and(Err::<(), _>(Abort::rollback()))).unwrap_err();
-        assert_eq!(engine.run(|tx| counter.get(tx)), Ok(101));
+        engine.transact(|tx| counter.add(tx, 7).and(Err::<(), _>(Abort::rollback()))).unwrap_err();
+        assert_eq!(engine.transact(|tx| counter.get(tx)), Ok(101));
         // At the ends of the range.
         engine
-            .run(|tx| {
+            .transact(|tx| {
                 counter.set(tx, i64::MAX)?;
                 counter.add(tx, 1)?;
                 assert_eq!(counter.get(tx)?, i64::MIN);
@@ -177,7 +180,7 @@ fn a_counter_adds_sets_and_tests_as_arithmetic_says() {
             })
             .unwrap();
         engine
-            .run(|tx| {
+            .transact(|tx| {
                 counter.add(tx, -1)?;
                 assert!(counter.is_at_least(tx, i64::MAX)?);
                 counter.add(tx, i64::MIN)?;
@@ -204,10 +207,10 @@ fn a_test_of_a_counter_fails_only_if_its_answer_changes() {
         };
         let mut overtaken = 0;
         for (value, expected) in [(0, 1), (-9, 1), (-5, 1), (1, 2), (-10, 2), (i64::MIN, 2), (i64::MAX, 2)] {
-            engine.run(|tx| counter.set(tx, 0)).unwrap();
+            engine.transact(|tx| counter.set(tx, 0)).unwrap();
             let Some(attempts) = attempts(&engine, body, |tx| counter.set(tx, value)) else { continue };
             assert_eq!(attempts, expected, "{value}");
-            let kept = engine.run(|tx| counter.get(tx)).unwrap();
+            let kept = engine.transact(|tx| counter.get(tx)).unwrap();
             assert_eq!(kept, if expected == 1 { value + 10 } else { value });
             overtaken += u64::from(expected == 2);
         }
@@ -221,14 +224,14 @@ fn a_test_holds_also_where_a_sum_would_wrap_around() {
         let engine = impatient::<P>();
         let (counter, verdict) = (TCounter::new(&engine, 0), TBox::new(&engine, false));
         for (amount, overtaking) in [(10, i64::MAX - 5), (-10, i64::MIN + 5)] {
-            engine.run(|tx| counter.set(tx, 0)).unwrap();
+            engine.transact(|tx| counter.set(tx, 0)).unwrap();
             let body = |tx: &mut Transaction<'_, P>| {
                 counter.add(tx, amount)?;
                 let holds = if amount > 0 { counter.is_at_least(tx, 0) } else { counter.is_at_most(tx, 0) }?;
                 verdict.set(tx, holds)
             };
             attempts(&engine, body, |tx| counter.set(tx, overtaking));
-            let (value, holds) = engine.run(|tx| Ok((counter.get(tx)?, verdict.get(tx)?))).unwrap();
+            let (value, holds) = engine.transact(|tx| Ok((counter.get(tx)?, verdict.get(tx)?))).unwrap();
             assert_eq!(holds, if amount > 0 { value >= 0 } else { value <= 0 }, "{value}");
         }
     });
@@ -245,7 +248,7 @@ fn an_exact_look_at_a_counter_conflicts_with_every_change_of_it() {
             other.set(tx, seen)
         };
         if let Some(attempts) = attempts(&engine, look, |tx| counter.add(tx, 1)) {
-            assert_eq!((attempts, engine.run(|tx| other.get(tx))), (2, Ok(1)));
+            assert_eq!((attempts, engine.transact(|tx| other.get(tx))), (2, Ok(1)));
         }
     });
 }
@@ -257,16 +260,18 @@ fn changes_of_a_counter_that_do_not_look_at_it_never_conflict() {
         for (mine, others, expected) in [(5, 10, 15), (5, -10, -5), (i64::MAX, i64::MAX, -2)] {
             let counter = TCounter::new(&engine, 0);
             match attempts(&engine, |tx| counter.add(tx, mine), |tx| counter.add(tx, others)) {
-                Some(attempts) => assert_eq!((attempts, engine.run(|tx| counter.get(tx))), (1, Ok(expected))),
-                None => assert_eq!(engine.run(|tx| counter.get(tx)), Ok(mine)),
+                Some(attempts) => {
+                    assert_eq!((attempts, engine.transact(|tx| counter.get(tx))), (1, Ok(expected)))
+                }
+                None => assert_eq!(engine.transact(|tx| counter.get(tx)), Ok(mine)),
             }
         }
         let counter = TCounter::new(&engine, 0);
         if let Some(attempts) = attempts(&engine, |tx| counter.add(tx, 5), |tx| counter.set(tx, 100)) {
-            assert_eq!((attempts, engine.run(|tx| counter.get(tx))), (1, Ok(105)));
+            assert_eq!((attempts, engine.transact(|tx| counter.get(tx))), (1, Ok(105)));
         }
         if let Some(attempts) = attempts(&engine, |tx| counter.set(tx, 1), |tx| counter.add(tx, 10)) {
-            assert_eq!((attempts, engine.run(|tx| counter.get(tx))), (1, Ok(1)));
+            assert_eq!((attempts, engine.transact(|tx| counter.get(tx))), (1, Ok(1)));
         }
     });
 }
@@ -281,11 +286,11 @@ fn transactions_conflict_over_elements_and_not_over_arrays() {
         assert_eq!(elsewhere, Some(1));
         let same = attempts(&engine, first, |tx| array.update(tx, 0, |element| *element += 1));
         assert!(same.is_none_or(|attempts| attempts == 2));
-        let sum = engine.run(|tx| Ok(array.get(tx, 0)? + array.get(tx, 1)?)).unwrap();
+        let sum = engine.transact(|tx| Ok(array.get(tx, 0)? + array.get(tx, 1)?)).unwrap();
         assert_eq!(sum, if same.is_none() { 3 } else { 4 });
         // A write that does not look depends on nothing.
         let blind = attempts(&engine, |tx| array.set(tx, 0, 9), |tx| array.set(tx, 0, 8));
         assert!(blind.is_none_or(|attempts| attempts == 1));
-        assert_eq!(engine.run(|tx| array.get(tx, 0)), Ok(9));
+        assert_eq!(engine.transact(|tx| array.get(tx, 0)), Ok(9));
     });
 }

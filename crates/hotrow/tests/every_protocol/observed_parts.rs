@@ -78,7 +78,7 @@ fn an_insertion_of_another_district_is_no_conflict() {
             assert!(t1.commit(), "{number}: none of the keys that it has seen or missed was changed");
             let others = u64::from(t2.committed()) + u64::from(t3.committed());
             let count =
-                engine.run(|tx| scan(orders, tx, (0, 0)..=(9, 0), Direction::Ascending, 999)).unwrap();
+                engine.transact(|tx| scan(orders, tx, (0, 0)..=(9, 0), Direction::Ascending, 999)).unwrap();
             assert_eq!(count.len() as u64, 5 + 40 * others);
         });
     });
@@ -132,7 +132,7 @@ fn own_insertions_are_no_conflict_whatever_others_insert_elsewhere() {
                 }
                 t1.step(|tx| orders.delete(tx, &(2, 110)));
                 assert!(t1.commit(), "{number}");
-                assert!(engine.run(|tx| orders.get(tx, &(2, 7))).unwrap().is_some());
+                assert!(engine.transact(|tx| orders.get(tx, &(2, 7))).unwrap().is_some());
             } else {
                 // The other one holds the leaf.
                 assert!(!t2.committed() || P::LOCKS_RANGES, "{number}");

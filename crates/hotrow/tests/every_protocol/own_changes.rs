@@ -138,7 +138,7 @@ fn changes_are_seen_by_oneself_only<P: Protocol>(loaded: &BTreeMap<u64, u64>, ch
                 t1.roll_back();
             }
             assert_eq!(t3.ahead(|tx| rows.look(tx)), Some(expected.clone()));
-            assert_eq!(engine.run(|tx| rows.look(tx)), Ok(expected));
+            assert_eq!(engine.transact(|tx| rows.look(tx)), Ok(expected));
             assert!(!commits || t1.committed() || t2.committed());
         });
     }
@@ -209,9 +209,9 @@ fn of_two_open_transactions_that_insert_the_same_key_one_is_told_that_it_exists(
                 if second == Some(false) && t2.committed() {
                     assert!(t1.committed(), "told of what did not come to be");
                 }
-                let now = engine.run(|tx| rows.table.get(tx, &2));
+                let now = engine.transact(|tx| rows.table.get(tx, &2));
                 assert_eq!(now, Ok(inserted.first().copied()));
-                engine.run(|tx| rows.look(tx)).unwrap();
+                engine.transact(|tx| rows.look(tx)).unwrap();
             });
         }
     });
@@ -226,7 +226,7 @@ fn a_key_can_be_inserted_after_another_ones_insertion_of_it_was_rolled_back() {
             t1.roll_back();
             assert_eq!(t2.step(|tx| rows.table.insert_if_absent(tx, 2, 200)), Some(true));
             assert!(t2.commit(), "nobody is in its way");
-            assert_eq!(engine.run(|tx| rows.look(tx)).unwrap().get(&2), Some(&200));
+            assert_eq!(engine.transact(|tx| rows.look(tx)).unwrap().get(&2), Some(&200));
         });
     });
 }
@@ -253,7 +253,7 @@ fn a_key_that_another_open_transaction_has_deleted_exists_until_that_commits() {
                     end(&mut t1);
                 }
                 assert!(rolls_back || t1.committed() || t2.committed());
-                let now = engine.run(|tx| rows.look(tx)).unwrap().get(&3).copied();
+                let now = engine.transact(|tx| rows.look(tx)).unwrap().get(&3).copied();
                 if t2.committed() && inserted == Some(true) {
                     assert!(t1.committed(), "in the place of a row that was not deleted");
                     assert_eq!(now, Some(200));
@@ -283,7 +283,7 @@ fn a_row_that_one_updates_and_another_deletes_is_updated_first_or_not_at_all() {
                 if !updater_first {
                     t1.commit();
                 }
-                let now = engine.run(|tx| rows.look(tx)).unwrap().get(&3).copied();
+                let now = engine.transact(|tx| rows.look(tx)).unwrap().get(&3).copied();
                 // Both found the row, so the update came first if both commit.
                 assert!(updated.is_none_or(|row| row.is_some()) && deleted.is_none_or(|deleted| deleted));
                 match (t1.committed(), t2.committed()) {
@@ -333,7 +333,7 @@ fn rows_that_an_aborted_transaction_inserted_are_gone() {
             );
             expected.entry(2).or_insert(9);
             assert!(t3.commit());
-            assert_eq!(engine.run(|tx| rows.look(tx)), Ok(expected));
+            assert_eq!(engine.transact(|tx| rows.look(tx)), Ok(expected));
         });
     });
 }

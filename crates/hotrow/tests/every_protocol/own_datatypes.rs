@@ -157,7 +157,7 @@ fn threads_raise_both_to_the_highest_value() {
                     let who = number.to_string();
                     for round in 0..RAISES {
                         let value = round * THREADS + number;
-                        let seen = worker.run(|tx| {
+                        let seen = worker.transact(|tx| {
                             peak.raise(tx, value)?;
                             water.raise(tx, value, &who)?;
                             Ok((water.mark(tx)?, peak.get(tx)?))
@@ -169,7 +169,7 @@ fn threads_raise_both_to_the_highest_value() {
             }
         });
         let highest = THREADS * RAISES - 1;
-        let ends = engine.run(|tx| Ok((water.mark(tx)?, peak.get(tx)?, water.recent(tx)?))).unwrap();
+        let ends = engine.transact(|tx| Ok((water.mark(tx)?, peak.get(tx)?, water.recent(tx)?))).unwrap();
         assert_eq!((ends.0, ends.1), (highest, highest));
         assert!(ends.2.iter().all(|recent| *recent < highest));
     });
@@ -180,7 +180,7 @@ fn a_part_that_fails_takes_its_raises_back() {
     for_each_protocol!(1, |P| {
         let engine = support::engine::<P>();
         let (water, peak) = (HighWater::new(&engine), Peak::new(&engine));
-        let seen = engine.run(|tx| {
+        let seen = engine.transact(|tx| {
             let both = |tx: &mut Transaction<'_, P>| Ok::<_, Abort>((water.mark(tx)?, peak.get(tx)?));
             peak.raise(tx, 5)?;
             assert!(water.raise(tx, 5, "body")?);
@@ -195,7 +195,7 @@ fn a_part_that_fails_takes_its_raises_back() {
             both(tx)
         });
         assert_eq!(seen, Ok((5, 5)));
-        assert_eq!(engine.run(|tx| water.mark.enter(tx)?.read(|(_, who)| who.clone())).unwrap(), "body");
+        assert_eq!(engine.transact(|tx| water.mark.enter(tx)?.read(|(_, who)| who.clone())).unwrap(), "body");
     });
 }
 
@@ -204,12 +204,12 @@ fn misuse_of_an_own_datatype_names_its_object() {
     for_each_protocol!(1, |P| {
         let engine = support::engine::<P>();
         let water = HighWater::new(&engine);
-        let outside = engine.run(|tx| water.recent.enter(tx, 3)?.read(|value| *value));
+        let outside = engine.transact(|tx| water.recent.enter(tx, 3)?.read(|value| *value));
         let expected = Misuse::OutOfBounds { object: String::from("recent"), index: 3, length: 3 };
         assert_eq!(outside, Err(Error::Misuse(expected)));
         let foreign = HighWater::new(&support::engine::<P>());
         let expected = Misuse::ForeignObject { object: String::from("mark") };
-        assert_eq!(engine.run(|tx| foreign.mark(tx)), Err(Error::Misuse(expected)));
+        assert_eq!(engine.transact(|tx| foreign.mark(tx)), Err(Error::Misuse(expected)));
     });
 }
 
@@ -218,7 +218,7 @@ fn operations_of_segments_can_be_deferred() {
     for_each_protocol!(1, |P| {
         let engine = support::engine::<P>();
         let pair = SegmentArray::new(&engine, "pair", [3u64, 4]);
-        let sum = engine.run_deferred(|tx| {
+        let sum = engine.transact_deferred(|tx| {
             let first = pair.enter(tx, 0)?.defer_read(|value| *value)?;
             pair.enter(tx, 0)?.defer_write(7u64)?;
             pair.enter(tx, 1)?.defer_update(first, |value, first| {
@@ -227,6 +227,6 @@ fn operations_of_segments_can_be_deferred() {
             })
         });
         assert_eq!(sum, Ok(7));
-        assert_eq!(engine.run(|tx| pair.enter(tx, 0)?.read(|value| *value)), Ok(7));
+        assert_eq!(engine.transact(|tx| pair.enter(tx, 0)?.read(|value| *value)), Ok(7));
     });
 }

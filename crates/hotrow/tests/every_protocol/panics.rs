@@ -87,7 +87,7 @@ impl<P: Protocol> World<P> {
 
     fn state(&self, worker: &mut Worker<P>) -> State {
         worker
-            .run(|tx| {
+            .transact(|tx| {
                 let rows = (0..25).map(|key| self.hash.get(tx, &key)).collect::<Result<_, _>>()?;
                 let numbers = (0..25)
                     .filter_map(|key| self.brittle.read(tx, &key, |row| row.number).transpose())
@@ -174,7 +174,7 @@ fn panics_roll_back<P: Protocol>(breaks: &'static AtomicBool) {
         for disturbs_after in [false, true] {
             let rollbacks = engine.statistics().rollbacks;
             let said = panic_of(|| {
-                worker.run(|tx| -> Result<(), hotrow::Abort> {
+                worker.transact(|tx| -> Result<(), hotrow::Abort> {
                     if !disturbs_after {
                         world.disturb(tx)?;
                     }
@@ -189,10 +189,10 @@ fn panics_roll_back<P: Protocol>(breaks: &'static AtomicBool) {
         }
     }
     // The worker goes on, and nothing is locked or reserved.
-    let undone = worker.run(|tx| world.disturb(tx).and(Err::<(), _>(hotrow::Abort::rollback())));
+    let undone = worker.transact(|tx| world.disturb(tx).and(Err::<(), _>(hotrow::Abort::rollback())));
     undone.unwrap_err();
     drop(worker);
-    elsewhere(|| engine.run(|tx| world.disturb(tx))).unwrap();
+    elsewhere(|| engine.transact(|tx| world.disturb(tx))).unwrap();
     assert_eq!(engine.statistics().aborts, 0);
     let mut worker = elsewhere(|| engine.worker()).unwrap();
     let after = world.state(&mut worker);
@@ -212,15 +212,15 @@ fn a_panic_in_a_transaction_of_the_threads_own_worker_leaves_the_thread_able_to_
         let table = Database::on(&engine).table::<u64, u64>("rows").hash(10).create().unwrap();
         for round in 0..100 {
             let said = panic_of(|| {
-                engine.run(|tx| -> Result<(), hotrow::Abort> {
+                engine.transact(|tx| -> Result<(), hotrow::Abort> {
                     table.insert_if_absent(tx, round, 1)?;
                     panic!("round {round}")
                 })
             });
             assert_eq!(said, format!("round {round}"));
-            assert_eq!(engine.run(|tx| table.get(tx, &round)), Ok(None));
+            assert_eq!(engine.transact(|tx| table.get(tx, &round)), Ok(None));
         }
-        assert_eq!(engine.run(|tx| table.insert_if_absent(tx, 5, 5)), Ok(true));
+        assert_eq!(engine.transact(|tx| table.insert_if_absent(tx, 5, 5)), Ok(true));
         assert_eq!(engine.worker().is_ok(), P::WORKERS_MAX > 1);
     });
 }
@@ -231,7 +231,7 @@ fn rows_half_changed_by_a_panic_that_the_body_catches_are_the_bodys_own_business
         let engine = support::engine::<P>();
         let table = Database::on(&engine).table::<u64, Vec<u64>>("rows").create().unwrap();
         table.bulk_insert(1, vec![1]);
-        let committed = engine.run(|tx| {
+        let committed = engine.transact(|tx| {
             let caught = panic_of(|| {
                 table.update_if_present(tx, &1, |row| -> u64 {
                     row.push(2);
@@ -242,7 +242,11 @@ fn rows_half_changed_by_a_panic_that_the_body_catches_are_the_bodys_own_business
             table.get(tx, &1)
         });
         assert_eq!(committed, Ok(Some(vec![1, 2])));
-        assert_eq!(engine.run(|tx| table.get(tx, &1)), Ok(Some(vec![1, 2])), "what it saw is what it wrote");
+        assert_eq!(
+            engine.transact(|tx| table.get(tx, &1)),
+            Ok(Some(vec![1, 2])),
+            "what it saw is what it wrote"
+        );
     });
 }
 
@@ -254,8 +258,8 @@ fn a_worker_and_a_transaction_are_dropped_by_unwinding_without_a_trace() {
         for _ in 0..20 {
             panic_of(|| {
                 let mut worker = engine.worker().unwrap();
-                worker.run(|tx| array.set(tx, 1, 1)).unwrap();
-                worker.run(|tx| -> Result<(), hotrow::Abort> {
+                worker.transact(|tx| array.set(tx, 1, 1)).unwrap();
+                worker.transact(|tx| -> Result<(), hotrow::Abort> {
                     array.set(tx, 1, 2)?;
                     panic!("with the worker on the stack")
                 })
@@ -263,7 +267,7 @@ fn a_worker_and_a_transaction_are_dropped_by_unwinding_without_a_trace() {
         }
         let mut worker = engine.worker().unwrap();
         assert_eq!(worker.id().number(), 0, "each gave its number back");
-        assert_eq!(worker.run(|tx| array.get(tx, 1)), Ok(1));
+        assert_eq!(worker.transact(|tx| array.get(tx, 1)), Ok(1));
     });
 }
 
@@ -300,7 +304,7 @@ fn a_panic_in_a_procedure_leaves_nothing_to_the_workers_next_transaction() {
             // The row that the next transaction wants is locked, or not: it gets through, or waits until it gives up.
             let mut holder = other.begin();
             table.update_if_present(&mut holder, &2, |row| *row += 1).unwrap();
-            let result = worker.run(|tx| table.update_if_present(tx, &2, |row| *row += 1));
+            let result = worker.transact(|tx| table.update_if_present(tx, &2, |row| *row += 1));
             assert!(result.as_ref().map_or_else(hotrow::Error::is_retryable, Option::is_some), "{result:?}");
             drop(holder);
         }

@@ -104,7 +104,7 @@ fn a_change_is_counted_or_comes_later<P: Protocol>(
                 assert!(t1.committed() || t2.committed());
                 if t1.committed() && t2.committed() {
                     assert_eq!(noted, Some(-1));
-                    let now = engine.run(|tx| count(&accounts, tx));
+                    let now = engine.transact(|tx| count(&accounts, tx));
                     assert_eq!(now.ok(), counted, "way {number}: a phantom");
                 }
             });
@@ -158,7 +158,7 @@ fn two_that_each_insert_what_both_have_found_missing_do_not_both_commit() {
             for apart in [true, false] {
                 Interleaving::<P>::new().run(|engine, [mut t1, mut t2]| {
                     let accounts = Accounts::new(engine, hash);
-                    engine.run(|tx| accounts.table.delete(tx, &20)).unwrap();
+                    engine.transact(|tx| accounts.table.delete(tx, &20)).unwrap();
                     let counts = [&mut t1, &mut t2].map(|t| t.step(|tx| count(&accounts, tx)));
                     assert!(counts.iter().flatten().all(|count| *count == 0));
                     t1.step(|tx| accounts.table.insert_if_absent(tx, 17, 17));
@@ -174,7 +174,7 @@ fn two_that_each_insert_what_both_have_found_missing_do_not_both_commit() {
                     assert!(committed < 2, "way {number}: a write skew by phantoms");
                     // Otherwise each one's insertion may be in the way of the other's.
                     assert!(!apart || committed == 1);
-                    assert_eq!(engine.run(|tx| count(&accounts, tx)), Ok(committed));
+                    assert_eq!(engine.transact(|tx| count(&accounts, tx)), Ok(committed));
                 });
             }
         }
@@ -253,7 +253,7 @@ fn a_test_of_a_counter_holds_at_commit_whatever_is_added_meanwhile() {
                         assert_eq!(held, Some(5 + added + own >= bound), "{case}");
                     }
                     let sum = if t1.committed() { own } else { 0 } + if t2.committed() { added } else { 0 };
-                    assert_eq!(engine.run(|tx| counter.get(tx)), Ok(5 + sum), "{case}");
+                    assert_eq!(engine.transact(|tx| counter.get(tx)), Ok(5 + sum), "{case}");
                 });
             }
         }

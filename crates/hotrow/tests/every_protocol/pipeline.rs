@@ -63,7 +63,7 @@ fn a_wild_transaction_that_fails_certification_harms_no_tame_one_before_it_or_be
         thread::scope(|scope| {
             // A tame transaction stands before the wild one, which comes to its turn when that one has gone.
             let first = scope.spawn(|| {
-                engine.run(|tx| {
+                engine.transact(|tx| {
                     let gate = before.clone();
                     let update = move |value: &mut u64, ()| {
                         gate.pass();
@@ -74,7 +74,7 @@ fn a_wild_transaction_that_fails_certification_harms_no_tame_one_before_it_or_be
             });
             before.await_arrival();
             let loser = scope.spawn(|| {
-                engine.run(|tx| {
+                engine.transact(|tx| {
                     let seen = read.get(tx)?;
                     let (gate, runs) = (wild.clone(), runs.clone());
                     let update = move |value: &mut u64, ()| {
@@ -87,9 +87,9 @@ fn a_wild_transaction_that_fails_certification_harms_no_tame_one_before_it_or_be
             });
             before.open();
             wild.await_arrival();
-            let behind = scope.spawn(|| engine.run(|tx| add(&changed, tx, 10)));
+            let behind = scope.spawn(|| engine.transact(|tx| add(&changed, tx, 10)));
             // The value that the wild one has read changes while it is in line.
-            engine.run(|tx| add(&read, tx, 1)).unwrap();
+            engine.transact(|tx| add(&read, tx, 1)).unwrap();
             wild.open();
             assert_eq!(first.join().unwrap(), Ok(()));
             assert_eq!(behind.join().unwrap(), Ok(()));
@@ -97,7 +97,7 @@ fn a_wild_transaction_that_fails_certification_harms_no_tame_one_before_it_or_be
             assert!(matches!(lost, Err(Error::Conflict(_))), "{lost:?}");
         });
         assert_eq!(runs.load(Ordering::Relaxed), 1, "it ran, and left no effect");
-        assert_eq!(engine.run(|tx| Ok((read.get(tx)?, changed.get(tx)?))), Ok((1, 11)));
+        assert_eq!(engine.transact(|tx| Ok((read.get(tx)?, changed.get(tx)?))), Ok((1, 11)));
     });
 }
 
@@ -110,7 +110,7 @@ fn a_transaction_behind_one_that_panics_or_rolls_back_finds_no_trace_of_it() {
             let gate = Gate::default();
             thread::scope(|scope| {
                 let failing = scope.spawn(|| {
-                    engine.run(|tx| {
+                    engine.transact(|tx| {
                         let gate = gate.clone();
                         let fine = value.defer_update(tx, (), move |value, ()| {
                             *value += 1_000;
@@ -124,7 +124,7 @@ fn a_transaction_behind_one_that_panics_or_rolls_back_finds_no_trace_of_it() {
                     })
                 });
                 gate.await_arrival();
-                let behind = scope.spawn(|| engine.run(|tx| add(&value, tx, 1)));
+                let behind = scope.spawn(|| engine.transact(|tx| add(&value, tx, 1)));
                 gate.open();
                 let failed = failing.join().unwrap();
                 match failed {
@@ -134,7 +134,7 @@ fn a_transaction_behind_one_that_panics_or_rolls_back_finds_no_trace_of_it() {
                 }
                 assert_eq!(behind.join().unwrap(), Ok(()));
             });
-            assert_eq!(engine.run(|tx| value.get(tx)), Ok(1));
+            assert_eq!(engine.transact(|tx| value.get(tx)), Ok(1));
         }
     });
 }
@@ -152,7 +152,7 @@ fn an_intention_of_an_opaque_transaction_never_sees_a_newer_state_than_its_body(
         let noted = apart.clone();
         let look = move |value: &u64| noted.store(*value != seen, Ordering::Relaxed);
         other.defer_read(&mut wild, look).unwrap();
-        second.run(|tx| add(&one, tx, 1).and_then(|()| add(&other, tx, 1))).unwrap();
+        second.transact(|tx| add(&one, tx, 1).and_then(|()| add(&other, tx, 1))).unwrap();
         assert!(matches!(wild.commit(), Err(Error::Conflict(_))));
         assert!(!(is_opaque && apart.load(Ordering::Relaxed)), "values of two different moments");
     });
@@ -163,13 +163,13 @@ fn a_row_that_the_transaction_has_inserted_itself_is_read_and_changed_later() {
     each_variant(|engine| {
         let engine = engine(u32::MAX);
         let rows = Database::on(&engine).table::<u64, u64>("rows").hash(4).create().unwrap();
-        let changed = engine.run(|tx| {
+        let changed = engine.transact(|tx| {
             rows.insert_if_absent(tx, 1, 5)?;
             rows.defer_read(tx, &1, |row| assert_eq!(*row, 5))?;
             rows.defer_update(tx, &1, (), |row, ()| *row += 1).map(drop)
         });
         assert_eq!(changed, Ok(()));
-        assert_eq!(engine.run(|tx| rows.get(tx, &1)), Ok(Some(6)));
+        assert_eq!(engine.transact(|tx| rows.get(tx, &1)), Ok(Some(6)));
     });
 }
 
@@ -183,7 +183,7 @@ fn a_transaction_after_one_that_inserts_finds_the_inserted_row() {
         thread::scope(|scope| {
             // It has read the value as it was before, and inserts later.
             let inserts = scope.spawn(|| {
-                engine.run(|tx| {
+                engine.transact(|tx| {
                     let seen = value.defer_read(tx, |value| *value)?;
                     let gate = gate.clone();
                     let row = tx.compute(seen, move |seen| {
@@ -195,14 +195,14 @@ fn a_transaction_after_one_that_inserts_finds_the_inserted_row() {
                 })
             });
             gate.await_arrival();
-            let overwrites = scope.spawn(|| engine.run(|tx| add(&value, tx, 1)));
+            let overwrites = scope.spawn(|| engine.transact(|tx| add(&value, tx, 1)));
             // The reader may have to wait until the row is there.
             let reads = scope.spawn({
                 let (begun, engine, value, rows) = (&begun, &engine, &value, &rows);
                 move || {
                     for _ in 0..300 {
                         begun.store(true, Ordering::Release);
-                        let seen = engine.run(|tx| Ok((value.get(tx)?, rows.get(tx, &1)?)));
+                        let seen = engine.transact(|tx| Ok((value.get(tx)?, rows.get(tx, &1)?)));
                         assert_ne!(seen, Ok((1, None)), "after who overwrote, who comes after who inserts");
                     }
                 }
@@ -214,7 +214,7 @@ fn a_transaction_after_one_that_inserts_finds_the_inserted_row() {
             assert_eq!(overwrites.join().unwrap(), Ok(()));
             reads.join().unwrap();
         });
-        assert_eq!(engine.run(|tx| Ok((value.get(tx)?, rows.get(tx, &1)?))), Ok((1, Some(0))));
+        assert_eq!(engine.transact(|tx| Ok((value.get(tx)?, rows.get(tx, &1)?))), Ok((1, Some(0))));
     });
 }
 
@@ -234,7 +234,7 @@ fn insertions_of_one_key_keep_their_order_whoever_is_waited_for_and_others_do_no
         };
         thread::scope(|scope| {
             let before = scope.spawn(|| {
-                engine.run(|tx| {
+                engine.transact(|tx| {
                     let gate = gate.clone();
                     hot.defer_update(tx, (), move |value, ()| {
                         gate.pass();
@@ -245,7 +245,7 @@ fn insertions_of_one_key_keep_their_order_whoever_is_waited_for_and_others_do_no
             });
             gate.await_arrival();
             engine
-                .run(|tx| {
+                .transact(|tx| {
                     let row = hot.defer_read(tx, |value| *value)?;
                     let waiting = rows.defer_insert_grouped(tx, 0, Constant(7), row)?;
                     let same_key = rows.defer_insert(tx, Constant(7), Constant(3))?;
@@ -261,7 +261,7 @@ fn insertions_of_one_key_keep_their_order_whoever_is_waited_for_and_others_do_no
             assert_eq!(before.join().unwrap(), Ok(()));
         });
         assert_eq!(*lock(&order), [("other key", true), ("waiting", true), ("same key", false)], "{name}");
-        assert_eq!(engine.run(|tx| Ok([rows.get(tx, &7)?, rows.get(tx, &8)?])), Ok([Some(2), Some(4)]));
+        assert_eq!(engine.transact(|tx| Ok([rows.get(tx, &7)?, rows.get(tx, &8)?])), Ok([Some(2), Some(4)]));
     }
 }
 
@@ -304,7 +304,7 @@ fn the_first_row_stays_until_it_is_taken_though_another_deletes_it_with_a_key_kn
             let (gate, has_deleted) = (Gate::default(), AtomicBool::new(false));
             let (taken, deleted) = thread::scope(|scope| {
                 let takes = scope.spawn(|| {
-                    engine.run_deferred(|tx| {
+                    engine.transact_deferred(|tx| {
                         let taken = queue.defer_take_first(tx, 0, (0, 0)..(1, 0))?;
                         // Runs when the first row has been found, and before it is lined up for.
                         let gate = gate.clone();
@@ -327,7 +327,7 @@ fn the_first_row_stays_until_it_is_taken_though_another_deletes_it_with_a_key_kn
                 (takes.join().unwrap(), deletes.join().unwrap())
             });
             assert_eq!((taken, deleted), (Ok(Some((0, 0))), Ok(false)));
-            let left = engine.run(|tx| queue.collect(tx, .., Direction::Ascending, 9));
+            let left = engine.transact(|tx| queue.collect(tx, .., Direction::Ascending, 9));
             assert_eq!(left, Ok(vec![((0, 1), 6)]));
         });
     }

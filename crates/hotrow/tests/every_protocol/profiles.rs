@@ -69,15 +69,15 @@ fn a_write_in_a_transaction_declared_read_only_is_an_error_that_names_the_object
         let mut worker = engine.worker().unwrap();
         for (object, write) in writes {
             let misuse = || Error::Misuse(Misuse::ReadOnly { object: object.to_owned() });
-            let refused = worker.try_run_as(Profile::READ_ONLY, |tx| write(&objects, tx));
+            let refused = worker.try_transact_as(Profile::READ_ONLY, |tx| write(&objects, tx));
             assert_eq!(refused, Err(misuse()));
             // That the body does not pass it on changes nothing.
-            let swallowed = worker.try_run_as(Profile::READ_ONLY, |tx| {
+            let swallowed = worker.try_transact_as(Profile::READ_ONLY, |tx| {
                 let _ = write(&objects, tx);
                 Ok::<(), Abort>(())
             });
             assert_eq!(swallowed, Err(misuse()));
-            let read = worker.try_run_as(Profile::READ_ONLY, |tx| {
+            let read = worker.try_transact_as(Profile::READ_ONLY, |tx| {
                 Ok::<_, Abort>((objects.sum(tx)?, objects.ordered.get(tx, &2)?, objects.hash.get(tx, &2)?))
             });
             assert_eq!(read, Ok((5, None, None)), "something was written to {object}");
@@ -107,7 +107,7 @@ fn a_read_only_transaction_that_is_overtaken_begins_again_until_it_has_seen_one_
             Ok::<_, Abort>((first, boxes[1].get(tx)?, tx.attempt_number()))
         };
         let mut worker = engine.worker().unwrap();
-        let seen = whatever_time_it_takes(|| worker.try_run_as(Profile::READ_ONLY, &mut body));
+        let seen = whatever_time_it_takes(|| worker.try_transact_as(Profile::READ_ONLY, &mut body));
         let times = overtaken.iter().filter(|overtaken| **overtaken).count();
         let Ok((first, second, attempt)) = seen else { panic!("{seen:?}") };
         assert_eq!(first, second, "half of a transaction");
@@ -134,7 +134,7 @@ fn read_only_transactions_get_through_among_writers_and_see_one_state() {
                 while reading.load(Ordering::Acquire) != 0 && round < 20_000 {
                     round += 1;
                     // One more here, one less there; rows go and come back.
-                    let moved = worker.run(|tx| {
+                    let moved = worker.transact(|tx| {
                         let from = objects.boxed.get(tx)?;
                         let row = objects.ordered.get(tx, &1)?;
                         match row {
@@ -160,7 +160,7 @@ fn read_only_transactions_get_through_among_writers_and_see_one_state() {
                 }
             } else {
                 for _ in 0..60 {
-                    let sum = worker.try_run_as(Profile::READ_ONLY, |tx| objects.sum(tx));
+                    let sum = worker.try_transact_as(Profile::READ_ONLY, |tx| objects.sum(tx));
                     assert_eq!(sum, Ok(5), "more than one state");
                 }
                 reading.fetch_sub(1, Ordering::AcqRel);
@@ -176,11 +176,11 @@ fn a_read_only_transaction_does_not_wait_for_ever_for_a_row_just_inserted_by_ano
     for_each_protocol!(2, |P| {
         let engine = support::impatient::<P>();
         let table = Database::on(&engine).table::<u64, u64>("rows").create().unwrap();
-        let inserted = engine.run(|tx| {
+        let inserted = engine.transact(|tx| {
             table.insert_if_absent(tx, 1, 1)?;
             let seen = elsewhere(|| {
                 let mut worker = engine.worker().unwrap();
-                worker.try_run_as(Profile::READ_ONLY, |tx| table.get(tx, &1))
+                worker.try_transact_as(Profile::READ_ONLY, |tx| table.get(tx, &1))
             });
             assert!(matches!(seen, Ok(None) | Err(Error::Conflict(_) | Error::Timeout(_))), "{seen:?}");
             Ok(())
@@ -198,7 +198,7 @@ fn a_read_committed_transaction_is_in_nobodys_way_and_is_not_aborted_by_what_com
         let table = Database::on(&engine).table::<u64, u64>("rows").create().unwrap();
         assert!(table.bulk_insert(1, 0) && table.bulk_insert(9, 0));
         let mut worker = engine.worker().unwrap();
-        let seen = worker.try_run_as(READ_COMMITTED, |tx| {
+        let seen = worker.try_transact_as(READ_COMMITTED, |tx| {
             let first: u64 = boxes[0].get(tx)?;
             let rows = (table.get(tx, &1)?, table.get(tx, &5)?);
             assert!(overtake(&engine, |tx| {
@@ -227,12 +227,12 @@ fn a_read_committed_transaction_sees_nothing_that_is_not_committed() {
         let look = || {
             elsewhere(|| {
                 let mut worker = engine.worker().unwrap();
-                worker.try_run_as(READ_COMMITTED, |tx| {
+                worker.try_transact_as(READ_COMMITTED, |tx| {
                     Ok::<_, Abort>((number.get(tx)?, table.get(tx, &1)?, table.get(tx, &2)?))
                 })
             })
         };
-        let undone = engine.run(|tx| {
+        let undone = engine.transact(|tx| {
             number.set(tx, 7)?;
             table.update_if_present(tx, &1, |row| *row = 7)?;
             table.insert_if_absent(tx, 2, 7)?;
@@ -256,7 +256,7 @@ fn updates_of_a_read_committed_transaction_are_not_lost() {
         let recording = engine.record_history(1 << 26).unwrap();
         on_threads(&engine, 3, |_, worker| {
             for _ in 0..50 {
-                let added = worker.try_run_as(READ_COMMITTED, |tx| {
+                let added = worker.try_transact_as(READ_COMMITTED, |tx| {
                     objects.sum(tx)?;
                     objects.boxed.update(tx, |value| *value += 1)?;
                     objects.ordered.update_if_present(tx, &1, |row| *row += 1)?;
@@ -266,7 +266,7 @@ fn updates_of_a_read_committed_transaction_are_not_lost() {
                 assert_eq!(added, Ok::<_, Error>(()));
             }
         });
-        assert_eq!(engine.run(|tx| objects.sum(tx)), Ok(5 + 4 * 150));
+        assert_eq!(engine.transact(|tx| objects.sum(tx)), Ok(5 + 4 * 150));
         steps::judge(&recording.finish());
     });
 }
@@ -300,10 +300,10 @@ fn a_procedure_runs_as_what_it_says_of_itself() {
         let mut worker = engine.worker().unwrap();
         let refused = database.execute_on(&mut worker, &Writes { rows, profile: Profile::READ_ONLY });
         assert_eq!(refused, Err(Error::Misuse(Misuse::ReadOnly { object: "rows".to_owned() })));
-        assert_eq!(worker.run(|tx| database.table_of(rows).get(tx, &1)), Ok(Some(1)));
+        assert_eq!(worker.transact(|tx| database.table_of(rows).get(tx, &1)), Ok(Some(1)));
         for profile in [Profile::UNKNOWN, READ_COMMITTED] {
             assert_eq!(database.execute_on(&mut worker, &Writes { rows, profile }), Ok(true));
         }
-        assert_eq!(worker.run(|tx| database.table_of(rows).get(tx, &1)), Ok(Some(2)));
+        assert_eq!(worker.transact(|tx| database.table_of(rows).get(tx, &1)), Ok(Some(2)));
     });
 }

@@ -59,7 +59,7 @@ fn side_by_side(
     second: impl FnMut(&mut Tx<'_>) -> Result<(), Abort> + Send,
 ) -> [Statistics; 2] {
     fn run(mut worker: Worker<McsLocking>, body: impl FnMut(&mut Tx<'_>) -> Result<(), Abort>) -> Statistics {
-        assert_eq!(worker.run(body), Ok(()));
+        assert_eq!(worker.transact(body), Ok(()));
         worker.statistics()
     }
     let workers = [engine.worker().unwrap(), engine.worker().unwrap()];
@@ -97,7 +97,7 @@ fn an_insertion_waits_for_a_scan_and_aborts_nobody() {
     );
     assert_eq!(statistics.map(|statistics| statistics.aborts), [0, 0]);
     assert_eq!(scanned, [(11, 11)]);
-    assert_eq!(engine.run(|tx| count(&rows, tx, 200..=300)), Ok(12));
+    assert_eq!(engine.transact(|tx| count(&rows, tx, 200..=300)), Ok(12));
 }
 
 #[test]
@@ -106,7 +106,7 @@ fn a_scan_waits_for_an_insertion_and_looks_again() {
     let rows = rows(&engine, "rows");
     for direction in [Direction::Ascending, Direction::Descending] {
         let key = if direction == Direction::Ascending { 255 } else { 256 };
-        let before = engine.run(|tx| count(&rows, tx, 0..=1_000)).unwrap();
+        let before = engine.transact(|tx| count(&rows, tx, 0..=1_000)).unwrap();
         let (mut scanned, moment) = (Vec::new(), Moment::default());
         let statistics = side_by_side(
             &engine,
@@ -149,15 +149,15 @@ fn a_failed_lookup_is_waited_for_and_waits() {
         let (mut one, mut two) = (engine.worker().unwrap(), engine.worker().unwrap());
         let mut looking = one.begin();
         assert_eq!(table.get(&mut looking, &7), Ok(None));
-        assert!(matches!(two.run(|tx| table.insert_if_absent(tx, 7, 1)), Err(Error::Timeout { .. })));
+        assert!(matches!(two.transact(|tx| table.insert_if_absent(tx, 7, 1)), Err(Error::Timeout { .. })));
         assert_eq!(two.statistics().aborts_for(Reason::WriteLocked), two.statistics().aborts);
         looking.commit().unwrap();
         let mut inserting = one.begin();
         assert_eq!(table.insert_if_absent(&mut inserting, 7, 1), Ok(true));
-        let report = two.run(|tx| table.get(tx, &7)).unwrap_err().to_string();
+        let report = two.transact(|tx| table.get(tx, &7)).unwrap_err().to_string();
         assert!(report.contains("rows"), "{report}");
         inserting.commit().unwrap();
-        assert_eq!(two.run(|tx| table.get(tx, &7)), Ok(Some(1)));
+        assert_eq!(two.transact(|tx| table.get(tx, &7)), Ok(Some(1)));
     }
 }
 
@@ -170,7 +170,7 @@ fn insertions_into_one_leaf_do_not_wait_for_each_other_and_neither_do_scans() {
     assert_eq!(rows.insert_if_absent(&mut inserting, 251, 1), Ok(true));
     // The second of them splits the leaf, and then the first goes on in both halves.
     assert_eq!(
-        two.run(|tx| (0..40).try_for_each(|key| rows.insert_if_absent(tx, 2_520 + key, 1).map(drop))),
+        two.transact(|tx| (0..40).try_for_each(|key| rows.insert_if_absent(tx, 2_520 + key, 1).map(drop))),
         Ok(())
     );
     assert_eq!(rows.insert_if_absent(&mut inserting, 252, 1), Ok(true));
@@ -178,7 +178,7 @@ fn insertions_into_one_leaf_do_not_wait_for_each_other_and_neither_do_scans() {
     inserting.commit().unwrap();
     let mut scanning = one.begin();
     assert_eq!(count(&rows, &mut scanning, 200..=300), Ok(14));
-    assert_eq!(two.run(|tx| count(&rows, tx, 200..=300)), Ok(14));
+    assert_eq!(two.transact(|tx| count(&rows, tx, 200..=300)), Ok(14));
     scanning.commit().unwrap();
     assert_eq!(engine.statistics().aborts, 0);
 }
@@ -191,13 +191,13 @@ fn a_deleter_keeps_the_leaf_until_the_row_has_left_it() {
     let mut deleting = one.begin();
     assert_eq!(rows.delete(&mut deleting, &250), Ok(true));
     // Not for the row: the scan is of others.
-    assert!(matches!(two.run(|tx| count(&rows, tx, 255..=260)), Err(Error::Timeout { .. })));
+    assert!(matches!(two.transact(|tx| count(&rows, tx, 255..=260)), Err(Error::Timeout { .. })));
     deleting.commit().unwrap();
     let mut scanning = two.begin();
     assert_eq!(count(&rows, &mut scanning, 200..=300), Ok(10));
-    assert!(matches!(one.run(|tx| rows.delete(tx, &260)), Err(Error::Timeout { .. })));
+    assert!(matches!(one.transact(|tx| rows.delete(tx, &260)), Err(Error::Timeout { .. })));
     scanning.commit().unwrap();
-    assert_eq!(one.run(|tx| rows.delete(tx, &260)), Ok(true));
+    assert_eq!(one.transact(|tx| rows.delete(tx, &260)), Ok(true));
 }
 
 #[test]
@@ -219,11 +219,11 @@ fn the_only_one_in_a_leaf_scans_and_changes_it_in_any_order() {
         assert!(rows.insert_if_absent(tx, 995, 1)?);
         count(&rows, tx, 980..=1_000).map(|count| assert_eq!(count, 3))
     };
-    assert_eq!(worker.run(body), Ok(()));
+    assert_eq!(worker.transact(body), Ok(()));
     assert_eq!(worker.statistics().aborts, 0);
     // Nothing is held any more.
-    assert_eq!(engine.run(|tx| rows.insert_if_absent(tx, 256, 1)), Ok(true));
-    assert_eq!(engine.run(|tx| count(&rows, tx, 0..=1_000)), Ok(126));
+    assert_eq!(engine.transact(|tx| rows.insert_if_absent(tx, 256, 1)), Ok(true));
+    assert_eq!(engine.transact(|tx| count(&rows, tx, 0..=1_000)), Ok(126));
 }
 
 #[test]
@@ -281,15 +281,15 @@ fn a_panic_in_the_midst_of_a_change_leaves_nothing_locked() {
     let engine = without_waits();
     let rows = rows(&engine, "rows");
     let panics = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-        engine.run(|tx| -> Result<(), Abort> {
+        engine.transact(|tx| -> Result<(), Abort> {
             count(&rows, tx, 200..=300)?;
             rows.insert_if_absent(tx, 255, 1)?;
             panic!("in the body")
         })
     }));
     assert!(panics.is_err());
-    assert_eq!(engine.run(|tx| rows.insert_if_absent(tx, 255, 1)), Ok(true));
-    assert_eq!(engine.run(|tx| count(&rows, tx, 200..=300)), Ok(12));
+    assert_eq!(engine.transact(|tx| rows.insert_if_absent(tx, 255, 1)), Ok(true));
+    assert_eq!(engine.transact(|tx| count(&rows, tx, 200..=300)), Ok(12));
 }
 
 /// Scans beside insertions and deletions of the same leaves by two threads each.
@@ -301,9 +301,9 @@ fn scans_beside_insertions_and_deletions_are_never_aborted_for_a_change_of_struc
         for round in 0..300 {
             let key = 200 + (round * 7 + number * 3) % 100;
             let ran = match number {
-                0 | 1 => worker.run(|tx| count(&rows, tx, key - 50..=key + 50).map(drop)),
-                _ if round % 3 == 0 => worker.run(|tx| rows.delete(tx, &key).map(drop)),
-                _ => worker.run(|tx| rows.insert_if_absent(tx, key, round).map(drop)),
+                0 | 1 => worker.transact(|tx| count(&rows, tx, key - 50..=key + 50).map(drop)),
+                _ if round % 3 == 0 => worker.transact(|tx| rows.delete(tx, &key).map(drop)),
+                _ => worker.transact(|tx| rows.insert_if_absent(tx, key, round).map(drop)),
             };
             assert_eq!(ran, Ok(()));
         }

@@ -73,13 +73,13 @@ impl<P: Protocol> Counted<P> {
             0 | 1 => {
                 let (range, ascending) = (key / WIDTH, random.chance(0.5));
                 let direction = if ascending { Direction::Ascending } else { Direction::Descending };
-                let (counted, noted) = worker.run(|tx| self.count(tx, range, direction)).unwrap();
+                let (counted, noted) = worker.transact(|tx| self.count(tx, range, direction)).unwrap();
                 assert_eq!(counted, noted, "a phantom");
             }
             2 => {
                 // Moves a row from one range to another.
                 let to = random.below(RANGES * WIDTH);
-                let moved = worker.run(|tx| {
+                let moved = worker.transact(|tx| {
                     if self.rows.get(tx, &key)?.is_some() && self.rows.get(tx, &to)?.is_none() {
                         self.add(tx, key, false)?;
                         self.add(tx, to, true)?;
@@ -92,14 +92,14 @@ impl<P: Protocol> Counted<P> {
                 // Empties or fills a small part at once, so that leaves come and go.
                 let inserts = random.chance(0.5);
                 worker
-                    .run(|tx| {
+                    .transact(|tx| {
                         let last = (key + 25).min(RANGES * WIDTH);
                         (key..last).try_for_each(|key| self.add(tx, key, inserts))
                     })
                     .unwrap();
             }
             operation => {
-                let added = worker.run(|tx| {
+                let added = worker.transact(|tx| {
                     self.add(tx, key, operation % 2 == 0)?;
                     if gives_up { Err(Abort::rollback()) } else { Ok(()) }
                 });
@@ -117,7 +117,7 @@ fn count_ranges<P: Protocol>(threads: u64, rounds: u64) {
         (0..rounds).for_each(|_| counted.turn(worker, &mut random));
     });
     for range in 0..RANGES {
-        let (counted, noted) = engine.run(|tx| counted.count(tx, range, Direction::Ascending)).unwrap();
+        let (counted, noted) = engine.transact(|tx| counted.count(tx, range, Direction::Ascending)).unwrap();
         assert_eq!(counted, noted);
     }
 }
@@ -170,11 +170,11 @@ fn follow_rows<P: Protocol>(threads: u64, rounds: u64) {
                 let (key, row, kind) = (random.below(KEYS), random.below(5), random.below(6));
                 let gives_up = random.chance(0.15);
                 if kind == 0 {
-                    let wrong = worker.run(|tx| check_secondary(tx, &table, &by_row, KEYS));
+                    let wrong = worker.transact(|tx| check_secondary(tx, &table, &by_row, KEYS));
                     assert_eq!(wrong, Ok(None));
                     continue;
                 }
-                let changed = worker.run(|tx| {
+                let changed = worker.transact(|tx| {
                     match kind {
                         1 => _ = table.insert_if_absent(tx, key, row)?,
                         2 => _ = table.delete(tx, &key)?,
@@ -200,7 +200,7 @@ fn follow_rows<P: Protocol>(threads: u64, rounds: u64) {
                 assert_eq!(changed.is_err(), gives_up);
             }
         });
-        assert_eq!(engine.run(|tx| check_secondary(tx, &table, &by_row, KEYS)), Ok(None));
+        assert_eq!(engine.transact(|tx| check_secondary(tx, &table, &by_row, KEYS)), Ok(None));
     }
 }
 
@@ -225,7 +225,7 @@ fn queue<P: Protocol>(pairs: u64, items: u64) {
         if number % 2 == 0 {
             for item in 0..items {
                 worker
-                    .run(|tx| {
+                    .transact(|tx| {
                         let key = next.update(tx, |next| {
                             *next += 1;
                             *next
@@ -239,7 +239,7 @@ fn queue<P: Protocol>(pairs: u64, items: u64) {
             }
         } else {
             while (taken.len() as u64) < items {
-                let front = worker.run(|tx| {
+                let front = worker.transact(|tx| {
                     let front = queue.collect(tx, .., Direction::Ascending, 1)?;
                     let Some(&(key, item)) = front.first() else { return Ok(None) };
                     assert!(queue.delete(tx, &key)? || !engine.is_opaque());

@@ -16,14 +16,14 @@ fn boxed_values_are_dropped_once_whatever_becomes_of_their_transaction() {
         assert_eq!(census.alive(), 6);
         for round in 0..50 {
             engine
-                .run(|tx| {
+                .transact(|tx| {
                     kept.set(tx, census.value(round))?;
                     kept.update(tx, |value| value.number += 1)?;
                     kept.set(tx, census.value(round))?;
                     array.update(tx, round as usize % 5, |value| *value = census.value(7))
                 })
                 .unwrap();
-            let rolled_back = engine.run(|tx| {
+            let rolled_back = engine.transact(|tx| {
                 kept.update(tx, |value| value.number += 1)?;
                 array.set(tx, 3, census.value(8))?;
                 array.set(tx, 3, census.value(9))?;
@@ -31,7 +31,7 @@ fn boxed_values_are_dropped_once_whatever_becomes_of_their_transaction() {
             });
             rolled_back.unwrap_err();
             panic_of(|| {
-                engine.run(|tx| {
+                engine.transact(|tx| {
                     kept.set(tx, census.value(1))?;
                     array.update(tx, 0, |_| -> u64 { panic!("half-way") })
                 })
@@ -78,7 +78,7 @@ fn rows_are_dropped_once_whatever_becomes_of_them() {
                 let operations = random.between(1, 10);
                 let end = random.below(4);
                 let mut transaction = || {
-                    engine.run(|tx| {
+                    engine.transact(|tx| {
                         (0..operations).try_for_each(|_| operate(&table, tx, &census, &mut random))?;
                         match end {
                             0 => Err(Abort::rollback()),
@@ -93,7 +93,7 @@ fn rows_are_dropped_once_whatever_becomes_of_them() {
                     assert_eq!(transaction().is_ok(), end != 0);
                 }
             }
-            let rows = engine.run(|tx| (0..12).map(|key| Ok(table.get(tx, &key)?.is_some())).collect());
+            let rows = engine.transact(|tx| (0..12).map(|key| Ok(table.get(tx, &key)?.is_some())).collect());
             let rows: Vec<bool> = rows.unwrap();
             census.settle(&engine, rows.into_iter().filter(|there| *there).count() as i64);
             drop(table);
@@ -116,7 +116,7 @@ fn threads_that_insert_update_and_delete_the_same_rows_leak_none_and_drop_none_t
                 let mut random = Random::stream(3, number);
                 for _ in 0..1_000 {
                     let (operations, commits) = (random.between(1, 4), random.chance(0.8));
-                    let result = worker.run(|tx| {
+                    let result = worker.transact(|tx| {
                         (0..operations).try_for_each(|_| operate(&table, tx, &census, &mut random))?;
                         if commits { Ok(()) } else { Err(Abort::rollback()) }
                     });
@@ -142,7 +142,7 @@ fn objects_may_be_dropped_in_a_transaction_that_has_touched_them() {
             let mut table = Some(builder.create().unwrap());
             (0..5).for_each(|key| assert!(table.as_ref().unwrap().bulk_insert(key, census.value(key))));
             let result =
-                engine.run(|tx| {
+                engine.transact(|tx| {
                     if let (Some(kept), Some(array), Some(table), Some(index)) =
                         (kept.take(), array.take(), table.take(), index.take())
                     {
@@ -175,14 +175,14 @@ fn a_value_stays_while_a_transaction_that_has_seen_it_goes_on() {
         let table = Database::on(&engine).table::<u64, Counted>("rows").hash(10).create().unwrap();
         table.bulk_insert(1, census.value(1));
         let (others, other) = (support::engine::<P>(), Census::default());
-        let result = engine.run(|tx| {
+        let result = engine.transact(|tx| {
             table.read(tx, &1, |row| {
                 elsewhere(|| {
                     // Deletes the row, unless it is held off, and makes garbage enough for many collections.
-                    let _ = engine.run(|tx| table.delete(tx, &1));
+                    let _ = engine.transact(|tx| table.delete(tx, &1));
                     for _ in 0..2_000 {
                         drop(TBox::new(&others, other.value(1)));
-                        others.run(|_| Ok(())).unwrap();
+                        others.transact(|_| Ok(())).unwrap();
                     }
                 });
                 // A use after free would fail its mark.
@@ -218,7 +218,7 @@ struct Drops<P: Protocol> {
 impl<P: Protocol> Drop for Reports<P> {
     fn drop(&mut self) {
         let drops = &self.drops;
-        match drops.engine.run(|tx| drops.counter.update(tx, |n| *n += 1)) {
+        match drops.engine.transact(|tx| drops.counter.update(tx, |n| *n += 1)) {
             Ok(()) => drops.counted.fetch_add(1, Ordering::SeqCst),
             Err(Error::Misuse(Misuse::Nested)) => drops.refused.fetch_add(1, Ordering::SeqCst),
             Err(error) => panic!("{error}"),
@@ -240,15 +240,15 @@ fn a_drop_that_runs_a_transaction_runs_it_or_is_told_that_it_is_inside_another_o
         let table = Database::on(&engine).table::<u64, Reports<P>>("rows").create().unwrap();
         for round in 0..3_000u64 {
             let row = Reports { drops: drops.clone() };
-            engine.run(|tx| table.upsert(tx, round % 7, row.clone())).unwrap();
+            engine.transact(|tx| table.upsert(tx, round % 7, row.clone())).unwrap();
             if round % 3 == 0 {
-                engine.run(|tx| table.delete(tx, &(round % 7))).unwrap();
+                engine.transact(|tx| table.delete(tx, &(round % 7))).unwrap();
             }
         }
         drop(table);
         let (counted, refused) = (drops.counted.load(Ordering::SeqCst), drops.refused.load(Ordering::SeqCst));
         assert!(counted > 1_000 && refused > 0, "{counted} {refused}");
-        let counter = drops.engine.run(|tx| drops.counter.get(tx)).unwrap();
+        let counter = drops.engine.transact(|tx| drops.counter.get(tx)).unwrap();
         assert!(counter >= counted);
     });
 }

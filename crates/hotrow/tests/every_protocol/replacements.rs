@@ -24,14 +24,14 @@ fn a_replacement_replaces_what_is_there_and_nothing_else() {
             Database::on(&engine).table("ordered").create().unwrap(),
         ];
         for table in tables {
-            let now = || engine.run(|tx| table.get(tx, &1)).unwrap();
-            assert_eq!(engine.run(|tx| table.replace_if_present(tx, &1, "none".into())), Ok(false));
+            let now = || engine.transact(|tx| table.get(tx, &1)).unwrap();
+            assert_eq!(engine.transact(|tx| table.replace_if_present(tx, &1, "none".into())), Ok(false));
             assert_eq!(now(), None);
-            engine.run(|tx| table.insert_if_absent(tx, 1, "first".into())).unwrap();
-            assert_eq!(engine.run(|tx| table.replace_if_present(tx, &1, "second".into())), Ok(true));
+            engine.transact(|tx| table.insert_if_absent(tx, 1, "first".into())).unwrap();
+            assert_eq!(engine.transact(|tx| table.replace_if_present(tx, &1, "second".into())), Ok(true));
             assert_eq!(now().as_deref(), Some("second"));
-            assert_eq!(engine.run(|tx| table.delete(tx, &1)), Ok(true));
-            assert_eq!(engine.run(|tx| table.replace_if_present(tx, &1, "third".into())), Ok(false));
+            assert_eq!(engine.transact(|tx| table.delete(tx, &1)), Ok(true));
+            assert_eq!(engine.transact(|tx| table.replace_if_present(tx, &1, "third".into())), Ok(false));
             assert_eq!(now(), None);
         }
     });
@@ -44,7 +44,7 @@ fn a_transaction_sees_its_own_replacements_and_replaces_its_own_changes() {
         let table = Database::on(&engine).table::<u64, String>("rows").hash(4).create().unwrap();
         table.bulk_insert(1, "old".into());
         let row = |text: &str| text.to_owned();
-        let result = engine.run(|tx| {
+        let result = engine.transact(|tx| {
             // Over the value as it was, over a replacement, over an update.
             assert!(table.replace_if_present(tx, &1, row("a"))?);
             assert_eq!(table.get(tx, &1)?, Some(row("a")));
@@ -65,7 +65,7 @@ fn a_transaction_sees_its_own_replacements_and_replaces_its_own_changes() {
             Ok(())
         });
         assert_eq!(result, Ok(()));
-        let all = engine.run(|tx| Ok([table.get(tx, &1)?, table.get(tx, &2)?, table.get(tx, &3)?]));
+        let all = engine.transact(|tx| Ok([table.get(tx, &1)?, table.get(tx, &2)?, table.get(tx, &3)?]));
         assert_eq!(all, Ok([Some(row("g")), Some(row("i")), None]));
     });
 }
@@ -82,7 +82,7 @@ fn a_row_that_was_read_can_be_replaced_and_then_counts_as_read() {
         };
         let other = |tx: &mut hotrow::Transaction<'_, P>| table.replace_if_present(tx, &1, 20).map(drop);
         let expected = if attempts(&engine, body, other).is_some() { 21 } else { 11 };
-        assert_eq!(engine.run(|tx| table.get(tx, &1)), Ok(Some(expected)));
+        assert_eq!(engine.transact(|tx| table.get(tx, &1)), Ok(Some(expected)));
     });
 }
 
@@ -93,7 +93,7 @@ fn a_rolled_back_replacement_leaves_the_row_and_drops_the_new_one() {
         let census = Census::default();
         let table = Database::on(&engine).table("rows").hash(4).create().unwrap();
         table.bulk_insert(1, census.value(10));
-        let refused = engine.run(|tx| {
+        let refused = engine.transact(|tx| {
             assert!(
                 table.replace_if_present(tx, &1, census.value(11))?
                     && table.replace_if_present(tx, &1, census.value(12))?
@@ -101,9 +101,9 @@ fn a_rolled_back_replacement_leaves_the_row_and_drops_the_new_one() {
             Err::<(), _>(hotrow::Abort::rollback())
         });
         assert!(refused.is_err());
-        assert_eq!(engine.run(|tx| table.read(tx, &1, |row| row.number)), Ok(Some(10)));
+        assert_eq!(engine.transact(|tx| table.read(tx, &1, |row| row.number)), Ok(Some(10)));
         census.settle(&engine, 1);
-        assert_eq!(engine.run(|tx| table.replace_if_present(tx, &1, census.value(13))), Ok(true));
+        assert_eq!(engine.transact(|tx| table.replace_if_present(tx, &1, census.value(13))), Ok(true));
         census.settle(&engine, 1);
     });
 }
@@ -114,12 +114,12 @@ fn a_replacement_copies_nothing() {
         let engine = support::engine::<P>();
         let table = Database::on(&engine).table("rows").hash(4).create().unwrap();
         table.bulk_insert(1, Precious(10));
-        let twice = engine.run(|tx| {
+        let twice = engine.transact(|tx| {
             Ok(table.replace_if_present(tx, &1, Precious(11))?
                 && table.replace_if_present(tx, &1, Precious(12))?)
         });
         assert_eq!(twice, Ok(true));
-        assert_eq!(engine.run(|tx| table.read(tx, &1, |row| row.0)), Ok(Some(12)));
+        assert_eq!(engine.transact(|tx| table.read(tx, &1, |row| row.0)), Ok(Some(12)));
     });
 }
 
@@ -135,7 +135,7 @@ fn a_replacement_is_not_aborted_by_another_write_of_the_row_meanwhile() {
             |tx| table.update_if_present(tx, &1, |row| *row += 20).map(drop),
         );
         assert!(matches!(replaced, None | Some(1)), "{replaced:?} attempts");
-        assert_eq!(engine.run(|tx| table.get(tx, &1)), Ok(Some(11)));
+        assert_eq!(engine.transact(|tx| table.get(tx, &1)), Ok(Some(11)));
     });
 }
 
@@ -158,7 +158,7 @@ fn a_row_that_goes_meanwhile_is_not_replaced() {
                 },
                 |tx| table.delete(tx, &1).map(drop),
             );
-            let now = engine.run(|tx| table.get(tx, &1)).unwrap();
+            let now = engine.transact(|tx| table.get(tx, &1)).unwrap();
             match replaced {
                 None => assert_eq!((now, there), (Some(11), vec![true]), "the killer was held off"),
                 Some(_) => {
@@ -189,7 +189,7 @@ fn replacements_between_deletions_and_insertions_leave_histories_without_cycles(
                 }
                 let committed = ends.map(|end| end.commit());
                 assert_ne!(committed, [true, true], "each has seen the row that the other took away");
-                let rows = engine.run(|tx| Ok([table.get(tx, &1)?, table.get(tx, &2)?])).unwrap();
+                let rows = engine.transact(|tx| Ok([table.get(tx, &1)?, table.get(tx, &2)?])).unwrap();
                 if first.committed() {
                     assert_eq!((found, rows), (Some(true), [Some(11), None]));
                 } else if second.committed() {
@@ -227,7 +227,7 @@ fn entries_of_secondary_indexes_follow_a_replacement() {
         let by_tens = builder.secondary("by_tens", |_, row: &u64| row / 10);
         let table = builder.create().unwrap();
         table.bulk_insert(1, 15);
-        let replaced = engine.run(|tx| {
+        let replaced = engine.transact(|tx| {
             let keys = |tx: &mut _, tens: u64| {
                 let mut keys = Vec::new();
                 by_tens.scan_keys(tx, tens..=tens, hotrow::Direction::Ascending, |_, key| {
@@ -269,6 +269,6 @@ fn procedures_replace_rows_and_their_recordings_say_so() {
         let kinds: Vec<_> = trace.operations.iter().map(|operation| operation.kind).collect();
         assert_eq!(kinds, [OperationKind::Replace; 2]);
         assert_eq!(database.execute_on(&mut worker, &ReplaceTwo(table)), Ok((true, false)));
-        assert_eq!(worker.run(|tx| database.table_of(table).get(tx, &1)), Ok(Some(11)));
+        assert_eq!(worker.transact(|tx| database.table_of(table).get(tx, &1)), Ok(Some(11)));
     });
 }

@@ -55,7 +55,7 @@ fn a_part_that_fails_leaves_nothing_and_the_rest_commits() {
     for_each_protocol!(1, |P| {
         let engine = support::engine::<P>();
         let objects = Objects::<P>::new(&engine);
-        let seen = engine.run(|tx| {
+        let seen = engine.transact(|tx| {
             let failed = tx.savepoint(|tx| {
                 objects.change(tx, 7)?;
                 Err::<(), _>(Refused::SoldOut)
@@ -66,8 +66,8 @@ fn a_part_that_fails_leaves_nothing_and_the_rest_commits() {
             Ok(after)
         });
         assert_eq!(seen.unwrap(), state("old", 1, 5));
-        assert_eq!(engine.run(|tx| objects.look(tx)).unwrap(), state("old", 1, 5));
-        assert_eq!(engine.run(|tx| objects.numbers.get(tx, 1)).unwrap(), 20);
+        assert_eq!(engine.transact(|tx| objects.look(tx)).unwrap(), state("old", 1, 5));
+        assert_eq!(engine.transact(|tx| objects.numbers.get(tx, 1)).unwrap(), 20);
     });
 }
 
@@ -76,9 +76,9 @@ fn a_part_that_succeeds_stays_and_its_result_is_passed_on() {
     for_each_protocol!(1, |P| {
         let engine = support::engine::<P>();
         let objects = Objects::<P>::new(&engine);
-        let seen = engine.run(|tx| tx.savepoint(|tx| objects.change(tx, 7).map(|()| 3u8)));
+        let seen = engine.transact(|tx| tx.savepoint(|tx| objects.change(tx, 7).map(|()| 3u8)));
         assert_eq!(seen.unwrap(), Ok(3));
-        assert_eq!(engine.run(|tx| objects.look(tx)).unwrap(), state("by 7", 8, 12));
+        assert_eq!(engine.transact(|tx| objects.look(tx)).unwrap(), state("by 7", 8, 12));
     });
 }
 
@@ -87,7 +87,7 @@ fn what_was_written_before_the_part_comes_back() {
     for_each_protocol!(1, |P| {
         let engine = support::engine::<P>();
         let objects = Objects::<P>::new(&engine);
-        let seen = engine.run(|tx| {
+        let seen = engine.transact(|tx| {
             objects.change(tx, 1)?;
             for _ in 0..2 {
                 let part = tx.savepoint(|tx| {
@@ -100,7 +100,7 @@ fn what_was_written_before_the_part_comes_back() {
             objects.look(tx)
         });
         assert_eq!(seen.unwrap(), state("by 1", 2, 6));
-        assert_eq!(engine.run(|tx| objects.look(tx)).unwrap(), state("by 1", 2, 6));
+        assert_eq!(engine.transact(|tx| objects.look(tx)).unwrap(), state("by 1", 2, 6));
     });
 }
 
@@ -116,7 +116,7 @@ fn parts_nest() {
             let engine = support::engine::<P>();
             let objects = Objects::<P>::new(&engine);
             let ended = |fails| if fails { Err(Abort::rollback()) } else { Ok(()) };
-            let seen = engine.run(|tx| {
+            let seen = engine.transact(|tx| {
                 objects.change(tx, 1)?;
                 let _ = tx.savepoint(|tx| {
                     objects.change(tx, 10)?;
@@ -129,7 +129,7 @@ fn parts_nest() {
                 objects.look(tx)
             });
             assert_eq!(seen.unwrap(), expected);
-            assert_eq!(engine.run(|tx| objects.look(tx)).unwrap(), expected);
+            assert_eq!(engine.transact(|tx| objects.look(tx)).unwrap(), expected);
         }
     });
 }
@@ -139,7 +139,7 @@ fn or_else_runs_the_second_part_as_if_there_had_been_no_first() {
     for_each_protocol!(1, |P| {
         let engine = support::engine::<P>();
         let objects = Objects::<P>::new(&engine);
-        let chosen = engine.try_run(|tx| {
+        let chosen = engine.try_transact(|tx| {
             tx.or_else(
                 |tx| {
                     objects.change(tx, 7)?;
@@ -152,9 +152,9 @@ fn or_else_runs_the_second_part_as_if_there_had_been_no_first() {
             )
         });
         assert_eq!(chosen.unwrap(), "second");
-        assert_eq!(engine.run(|tx| objects.look(tx)).unwrap(), state("old", 1, 6));
-        let both =
-            engine.try_run(|tx| tx.or_else(|_| Err::<(), _>(Refused::Aborted), |_| Err(Refused::SoldOut)));
+        assert_eq!(engine.transact(|tx| objects.look(tx)).unwrap(), state("old", 1, 6));
+        let both = engine
+            .try_transact(|tx| tx.or_else(|_| Err::<(), _>(Refused::Aborted), |_| Err(Refused::SoldOut)));
         assert!(matches!(both, Err(Error::Rollback(Refused::SoldOut))), "{both:?}");
     });
 }
@@ -164,7 +164,7 @@ fn a_panic_that_the_body_catches_undoes_the_part() {
     for_each_protocol!(1, |P| {
         let engine = support::engine::<P>();
         let objects = Objects::<P>::new(&engine);
-        let seen = engine.run(|tx| {
+        let seen = engine.transact(|tx| {
             objects.change(tx, 1)?;
             let part = catch_unwind(AssertUnwindSafe(|| {
                 tx.savepoint(|tx| {
@@ -227,8 +227,8 @@ fn rows_and_their_index_entries_come_and_go_with_their_part() {
                 look(tx)
             };
             let expected = vec![(1, 11), (2, 20), (3, 30), (5, 50), (6, 61)];
-            assert_eq!(engine.run(work).unwrap(), expected);
-            assert_eq!(engine.run(look).unwrap(), expected);
+            assert_eq!(engine.transact(work).unwrap(), expected);
+            assert_eq!(engine.transact(look).unwrap(), expected);
         }
     });
 }
@@ -254,7 +254,7 @@ fn a_test_of_a_counter_in_a_part_that_was_undone_still_counts() {
             });
             let second = second.commit();
             let first = first.commit();
-            let total = engine.run(|tx| Ok((seats.get(tx)?, turned_away.get(tx)?))).unwrap();
+            let total = engine.transact(|tx| Ok((seats.get(tx)?, turned_away.get(tx)?))).unwrap();
             assert_eq!(total, (i64::from(second), u64::from(first)));
             assert!(!(first && second), "neither saw the other");
         });
@@ -267,7 +267,7 @@ fn an_attempt_that_has_lost_cannot_go_on_behind_a_savepoint() {
         let engine = support::engine::<P>();
         let other = support::engine::<P>();
         let (own, foreign) = (TBox::new(&engine, 0), TBox::new(&other, 0));
-        let ended = engine.run(|tx| {
+        let ended = engine.transact(|tx| {
             own.set(tx, 1)?;
             let part = tx.savepoint(|tx| foreign.set(tx, 1));
             assert!(part.is_err(), "not the part's own error");
@@ -275,9 +275,9 @@ fn an_attempt_that_has_lost_cannot_go_on_behind_a_savepoint() {
             Ok(())
         });
         assert!(matches!(ended, Err(Error::Misuse(_))), "{ended:?}");
-        assert_eq!(engine.run(|tx| own.get(tx)), Ok(0));
+        assert_eq!(engine.transact(|tx| own.get(tx)), Ok(0));
         // The thread's next attempt is no part of that one's part.
-        let after = engine.run(|tx| {
+        let after = engine.transact(|tx| {
             own.set(tx, 1)?;
             let part = tx.savepoint(|tx| {
                 own.set(tx, 2)?;
@@ -287,7 +287,7 @@ fn an_attempt_that_has_lost_cannot_go_on_behind_a_savepoint() {
             own.get(tx)
         });
         assert_eq!(after, Ok(1));
-        assert_eq!(engine.run(|tx| own.get(tx)), Ok(1));
+        assert_eq!(engine.transact(|tx| own.get(tx)), Ok(1));
     });
 }
 
@@ -296,7 +296,7 @@ fn operations_that_were_deferred_run_before_the_part_and_later_ones_at_once() {
     for_each_protocol!(1, |P| {
         let engine = support::engine::<P>();
         let number = TBox::new(&engine, 1u64);
-        let seen = engine.run(|tx| {
+        let seen = engine.transact(|tx| {
             number.defer_update(tx, (), |number, ()| *number += 1)?;
             let part = tx.savepoint(|tx| {
                 number.defer_update(tx, (), |number, ()| *number += 100)?;
@@ -307,10 +307,10 @@ fn operations_that_were_deferred_run_before_the_part_and_later_ones_at_once() {
             number.get(tx)
         });
         assert_eq!(seen, Ok(20));
-        assert_eq!(engine.run(|tx| number.get(tx)), Ok(20));
+        assert_eq!(engine.transact(|tx| number.get(tx)), Ok(20));
         assert_eq!(engine.statistics().aborts_for(Reason::Undeclared), 0);
         // Computations only.
-        let seen = engine.run(|tx| {
+        let seen = engine.transact(|tx| {
             let three = tx.known(3u64);
             let four = tx.compute(three, |three| three + 1)?;
             let part = tx.savepoint(|tx| number.defer_set(tx, four))?;
@@ -352,7 +352,7 @@ fn a_row_that_is_queued_again_behind_an_undone_part_is_found_by_those_behind_it(
         thread::scope(|scope| {
             scope.spawn(|| {
                 for number in 0..200 {
-                    let queued = engine.run(|tx| {
+                    let queued = engine.transact(|tx| {
                         let part = tx.savepoint(|tx| {
                             assert!(queue.insert_if_absent(tx, (1, number), number)?);
                             Err::<(), _>(Abort::rollback())
@@ -367,7 +367,7 @@ fn a_row_that_is_queued_again_behind_an_undone_part_is_found_by_those_behind_it(
             let mut found = 0;
             while found < 200 {
                 let (was_marked, first) = engine
-                    .run_deferred(|tx| {
+                    .transact_deferred(|tx| {
                         let was_marked = marker.defer_update(tx, (), |marker, ()| std::mem::take(marker))?;
                         let first = queue.defer_take_first(tx, 1, (1, 0)..(2, 0))?;
                         tx.compute((was_marked, first), |pair| pair)
@@ -376,10 +376,10 @@ fn a_row_that_is_queued_again_behind_an_undone_part_is_found_by_those_behind_it(
                 assert!(!was_marked || first.is_some(), "the mark comes with a row");
                 if first.is_some() {
                     found += 1;
-                    engine.run(|tx| taken.update(tx, |taken| *taken += 1)).unwrap();
+                    engine.transact(|tx| taken.update(tx, |taken| *taken += 1)).unwrap();
                     // The mark of rows that are left.
                     engine
-                        .run(|tx| {
+                        .transact(|tx| {
                             let left = queue.collect(tx, .., Direction::Ascending, 1)?;
                             if left.is_empty() { Ok(()) } else { marker.set(tx, true) }
                         })
@@ -387,6 +387,6 @@ fn a_row_that_is_queued_again_behind_an_undone_part_is_found_by_those_behind_it(
                 }
             }
         });
-        assert_eq!(engine.run(|tx| taken.get(tx)), Ok(200));
+        assert_eq!(engine.transact(|tx| taken.get(tx)), Ok(200));
     });
 }

@@ -77,7 +77,7 @@ fn a_secondary_index_follows_inserts_updates_and_deletes() {
                 Ok::<_, Abort>(found)
             };
             engine
-                .run(|tx| {
+                .transact(|tx| {
                     assert!(table.insert_if_absent(tx, 1, person("anna", 30))?);
                     assert!(table.insert_if_absent(tx, 2, person("ben", 30))?);
                     assert!(table.insert_if_absent(tx, 3, person("cleo", 25))?);
@@ -87,7 +87,7 @@ fn a_secondary_index_follows_inserts_updates_and_deletes() {
                 })
                 .unwrap();
             engine
-                .run(|tx| {
+                .transact(|tx| {
                     // Changes the key, changes something else, changes it away and back.
                     table.update_if_present(tx, &1, |row| row.age = 26)?;
                     table.update_if_present(tx, &2, |row| row.name = String::from("bernard"))?;
@@ -99,14 +99,14 @@ fn a_secondary_index_follows_inserts_updates_and_deletes() {
                 })
                 .unwrap();
             engine
-                .run(|tx| {
+                .transact(|tx| {
                     assert!(table.delete(tx, &1)?);
                     assert!(!table.upsert(tx, 2, person("bob", 1))?);
                     assert!(table.upsert(tx, 4, person("emil", 2))?);
                     people.check(tx, 5).map(|_| ())
                 })
                 .unwrap();
-            let rows = engine.run(|tx| people.check(tx, 5)).unwrap();
+            let rows = engine.transact(|tx| people.check(tx, 5)).unwrap();
             assert_eq!(rows.iter().map(|(key, _)| *key).collect::<Vec<_>>(), [2, 3, 4]);
         }
     });
@@ -121,8 +121,8 @@ fn a_rollback_leaves_nothing_in_a_secondary_index() {
         for key in 0..10 {
             assert!(table.bulk_insert(key, person(&format!("p{key}"), key as u32 % 3)));
         }
-        let before = engine.run(|tx| people.check(tx, 20)).unwrap();
-        let rolled_back = engine.run(|tx| {
+        let before = engine.transact(|tx| people.check(tx, 20)).unwrap();
+        let rolled_back = engine.transact(|tx| {
             table.insert_if_absent(tx, 15, person("new", 7))?;
             table.update_if_present(tx, &3, |row| row.age = 50)?;
             table.delete(tx, &4)?;
@@ -133,7 +133,7 @@ fn a_rollback_leaves_nothing_in_a_secondary_index() {
             Err::<(), _>(Abort::rollback())
         });
         rolled_back.unwrap_err();
-        assert_eq!(engine.run(|tx| people.check(tx, 20)), Ok(before));
+        assert_eq!(engine.transact(|tx| people.check(tx, 20)), Ok(before));
     });
 }
 
@@ -155,7 +155,7 @@ fn ranges_of_a_secondary_index_have_all_bounds_and_both_directions() {
         for low in [Included(0), Included(1), Included(2), Excluded(0), Excluded(1), Unbounded] {
             for high in [Included(0), Included(1), Included(2), Excluded(1), Excluded(2), Unbounded] {
                 for direction in [Direction::Ascending, Direction::Descending] {
-                    let found = engine.run(|tx| {
+                    let found = engine.transact(|tx| {
                         let mut found = Vec::new();
                         index.scan_keys(tx, (low, high), direction, |row, key| {
                             found.push((*row, *key));
@@ -184,7 +184,7 @@ fn rows_found_by_a_secondary_index_come_until_the_visitor_breaks() {
         for key in 0..100 {
             people.table.bulk_insert(key, person("x", (key % 10) as u32));
         }
-        let found = engine.run(|tx| {
+        let found = engine.transact(|tx| {
             people.table.update_if_present(tx, &23, |row| row.name = String::from("changed"))?;
             let mut found = Vec::new();
             people.by_age.scan(tx, 3..=4, Direction::Ascending, |age, key, row| {
@@ -214,7 +214,7 @@ fn random_changes_commits_and_rollbacks_keep_index_and_rows_together() {
                     .map(|_| (random.below(5), random.below(KEYS), random.below(6) as u32))
                     .collect();
                 let commits = random.chance(0.6);
-                let result = engine.run(|tx| {
+                let result = engine.transact(|tx| {
                     for (operation, key, age) in &operations {
                         let row = person(&format!("age {age}"), *age);
                         match operation {
@@ -232,7 +232,7 @@ fn random_changes_commits_and_rollbacks_keep_index_and_rows_together() {
                     Ok(rows) => before = rows,
                     Err(error) => assert!(!commits, "{error}"),
                 }
-                assert_eq!(engine.run(|tx| people.check(tx, KEYS)), Ok(before.clone()));
+                assert_eq!(engine.transact(|tx| people.check(tx, KEYS)), Ok(before.clone()));
             }
         }
     });

@@ -1,7 +1,7 @@
 //! Numbers that no two transactions share, and for which none waits.
 
 use crate::support::{self, for_each_concurrent_protocol, for_each_protocol, on_threads, overtake};
-use hotrow::{Abort, Database, Engine, Protocol, Sequence, Table};
+use hotrow::{Abort, Database, Engine, Protocol, Sequence};
 
 #[test]
 fn threads_draw_different_numbers_and_gaps_come_of_rollbacks_only() {
@@ -13,7 +13,7 @@ fn threads_draw_different_numbers_and_gaps_come_of_rollbacks_only() {
             let mut drawn = Vec::new();
             for round in 0..200 {
                 let mut last = 0;
-                let ended = worker.run(|tx| {
+                let ended = worker.transact(|tx| {
                     last = numbers.next(tx);
                     rows.insert(tx, last, thread)?;
                     if round % 4 == 3 { Err(Abort::rollback()) } else { Ok(last) }
@@ -37,7 +37,7 @@ fn threads_draw_different_numbers_and_gaps_come_of_rollbacks_only() {
 }
 
 fn next_of<P: Protocol>(engine: &Engine<P>, numbers: &Sequence) -> u64 {
-    engine.run(|tx| Ok(numbers.next(tx))).unwrap()
+    engine.transact(|tx| Ok(numbers.next(tx))).unwrap()
 }
 
 #[test]
@@ -45,7 +45,7 @@ fn a_number_that_an_open_transaction_has_drawn_holds_nobody_off() {
     for_each_concurrent_protocol!(2, |P| {
         let engine = support::impatient::<P>();
         let numbers = Sequence::starting_at(&engine, "numbers", 1);
-        let drawn = engine.run(|tx| {
+        let drawn = engine.transact(|tx| {
             let first = numbers.next(tx);
             assert!(overtake(&engine, |tx| {
                 assert_eq!(numbers.next(tx), 2);

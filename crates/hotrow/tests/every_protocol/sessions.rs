@@ -336,7 +336,7 @@ fn a_session_that_idles_is_ended_lets_others_go_on_and_says_so() {
             }
         };
         // Waits as long as the row is held.
-        engine.run(|tx| rows.update(tx, 1, |row| *row += 1)).unwrap();
+        engine.transact(|tx| rows.update(tx, 1, |row| *row += 1)).unwrap();
         until(|| !session.is_open());
         let ended = session.run(|tx| rows.get(tx, 0));
         match &ended {
@@ -389,7 +389,7 @@ fn a_session_that_idles_is_cancelled_at_once() {
         session.run(|tx| rows.update(tx, 1, |row| *row += 100)).unwrap();
         let canceller = session.canceller();
         elsewhere(|| canceller.clone().cancel());
-        engine.run(|tx| rows.update(tx, 1, |row| *row += 1)).unwrap();
+        engine.transact(|tx| rows.update(tx, 1, |row| *row += 1)).unwrap();
         let ended = session.run(|tx| rows.get(tx, 0));
         let Err(Error::Cancelled(cancelled)) = &ended else { panic!("{ended:?}") };
         assert_eq!((&*cancelled.session, cancelled.cause), ("unwanted", CancelCause::Requested));
@@ -470,7 +470,7 @@ fn a_statement_that_waits_for_a_lock_is_cancelled() {
             drop(waiter);
             let commits = i64::from(holder.commit().is_ok());
             // Neither holds the row, nor waits for it.
-            engine.run(|tx| rows.update(tx, 1, |row| *row += 10)).unwrap();
+            engine.transact(|tx| rows.update(tx, 1, |row| *row += 10)).unwrap();
             assert_eq!(committed(&engine, &rows)[1], 10 + commits);
         }
     });
@@ -501,26 +501,26 @@ fn a_session_is_not_used_within_a_transaction() {
         let (mut session, inner) = (begin(&engine), support::engine::<P>());
         let nested = Err(Error::Misuse(Misuse::Nested));
         inner
-            .run(|_| {
+            .transact(|_| {
                 assert_eq!(session.run(|tx| rows.get(tx, 0)).map(drop), nested);
                 assert_eq!(session.savepoint().map(drop), nested);
                 assert_eq!(engine.begin(SessionOptions::default()).map(drop), nested);
                 Ok(())
             })
             .unwrap();
-        let in_statement = session.run(|_| Ok(engine.run(|tx| rows.get(tx, 0)).map(drop)));
+        let in_statement = session.run(|_| Ok(engine.transact(|tx| rows.get(tx, 0)).map(drop)));
         assert_eq!(in_statement, Ok(Err(Error::Misuse(Misuse::Nested))));
         session.run(|tx| rows.set(tx, 0, 1)).unwrap();
         let mut held = Some(session);
         inner
-            .run(|_| {
+            .transact(|_| {
                 let session = held.take().expect("the body runs once");
                 assert_eq!(session.commit(), nested);
                 Ok(())
             })
             .unwrap();
         // It is rolled back, though nobody has waited for that.
-        assert_eq!(engine.run(|tx| rows.get(tx, 0)), Ok(0));
+        assert_eq!(engine.transact(|tx| rows.get(tx, 0)), Ok(0));
     });
 }
 
@@ -629,7 +629,9 @@ fn the_history_of_sessions_among_ordinary_transactions_is_serializable() {
         let engine = impatient::<P>();
         let recording = engine.record_history(1 << 24).unwrap();
         let accounts = Database::on(&engine).table::<u64, i64>("accounts").create().unwrap();
-        engine.run(|tx| (0..ACCOUNTS).try_for_each(|key| accounts.insert(tx, key, 100).map(drop))).unwrap();
+        engine
+            .transact(|tx| (0..ACCOUNTS).try_for_each(|key| accounts.insert(tx, key, 100).map(drop)))
+            .unwrap();
         thread::scope(|scope| {
             for number in 0..3u64 {
                 let (engine, accounts) = (&engine, &accounts);
@@ -641,7 +643,7 @@ fn the_history_of_sessions_among_ordinary_transactions_is_serializable() {
                         let amount = 1 + random.below(30) as i64;
                         let ended = match (number + round) % 3 {
                             0 => engine
-                                .run(|tx| {
+                                .transact(|tx| {
                                     accounts.update(tx, &pair[0], |account| *account -= amount)?;
                                     accounts.update(tx, &pair[1], |account| *account += amount)
                                 })
@@ -656,7 +658,7 @@ fn the_history_of_sessions_among_ordinary_transactions_is_serializable() {
             }
         });
         let total = support::whatever_time_it_takes(|| {
-            engine.run(|tx| (0..ACCOUNTS).map(|key| Ok(accounts.get(tx, &key)?.unwrap_or(0))).sum())
+            engine.transact(|tx| (0..ACCOUNTS).map(|key| Ok(accounts.get(tx, &key)?.unwrap_or(0))).sum())
         });
         assert_eq!(total, Ok(100 * ACCOUNTS as i64));
         steps::judge(&recording.finish());

@@ -104,11 +104,13 @@ fn a_key_whose_hash_changes_before_cleanup_leaves_no_freed_row_in_the_index() {
             let key = |number| Fickle { number, mood: &MOOD };
             for number in 0..200 {
                 assert!(
-                    engine.run(|tx| table.insert_if_absent(tx, key(number), census.value(number))).unwrap()
+                    engine
+                        .transact(|tx| table.insert_if_absent(tx, key(number), census.value(number)))
+                        .unwrap()
                 );
             }
             for number in 0..100 {
-                let deleted = engine.run(|tx| {
+                let deleted = engine.transact(|tx| {
                     let deleted = table.delete(tx, &key(number))?;
                     // The commit's cleanup looks for the record elsewhere.
                     MOOD.salt(77_777);
@@ -118,7 +120,7 @@ fn a_key_whose_hash_changes_before_cleanup_leaves_no_freed_row_in_the_index() {
                 assert!(deleted.unwrap());
             }
             for number in 200..300 {
-                let rolled_back = engine.run(|tx| {
+                let rolled_back = engine.transact(|tx| {
                     table.insert_if_absent(tx, key(number), census.value(number))?;
                     MOOD.salt(77_777);
                     Err::<(), _>(hotrow::Abort::rollback())
@@ -131,13 +133,14 @@ fn a_key_whose_hash_changes_before_cleanup_leaves_no_freed_row_in_the_index() {
             drop(TBox::new(&engine, other.value(0)));
             other.settle(&engine, 0);
             for number in 0..300 {
-                let found = engine.run(|tx| table.read(tx, &key(number), |row| row.clone().number)).unwrap();
+                let found =
+                    engine.transact(|tx| table.read(tx, &key(number), |row| row.clone().number)).unwrap();
                 assert_eq!(found, (100..200).contains(&number).then_some(number));
             }
             for number in 0..300 {
                 let fresh = !(100..200).contains(&number);
                 assert_eq!(
-                    engine.run(|tx| table.insert_if_absent(tx, key(number), census.value(0))).unwrap(),
+                    engine.transact(|tx| table.insert_if_absent(tx, key(number), census.value(0))).unwrap(),
                     fresh
                 );
             }
@@ -160,7 +163,9 @@ fn a_key_whose_hash_changes_while_the_index_grows_leaves_no_latch_behind() {
                 MOOD.salt(number);
             }
             engine
-                .run(|tx| table.insert_if_absent(tx, Fickle { number, mood: &MOOD }, census.value(number)))
+                .transact(|tx| {
+                    table.insert_if_absent(tx, Fickle { number, mood: &MOOD }, census.value(number))
+                })
                 .unwrap();
         }
         let mut worker = engine.worker();
@@ -185,8 +190,8 @@ fn a_panic_in_a_keys_hash_during_cleanup_leaves_no_epoch_pinned() {
             let census = Census::default();
             let key = |number| Fickle { number, mood: &MOOD };
             let mut worker = Engine::<P>::worker(&engine).unwrap();
-            worker.run(|tx| table.insert_if_absent(tx, key(1), census.value(1))).unwrap();
-            let deleted = worker.run(|tx| {
+            worker.transact(|tx| table.insert_if_absent(tx, key(1), census.value(1))).unwrap();
+            let deleted = worker.transact(|tx| {
                 let deleted = table.delete(tx, &key(1))?;
                 MOOD.panics(true);
                 Ok(deleted)
@@ -202,9 +207,9 @@ fn a_panic_in_a_keys_hash_during_cleanup_leaves_no_epoch_pinned() {
             // The delete was committed before the panic; and the worker goes on, on whatever thread.
             let worker = &mut worker;
             elsewhere(|| {
-                assert!(worker.run(|tx| table.get(tx, &key(1))).unwrap().is_none());
-                assert!(worker.run(|tx| table.insert_if_absent(tx, key(1), census.value(2))).unwrap());
-                assert_eq!(worker.run(|tx| table.get(tx, &key(1))).unwrap().unwrap().number, 2);
+                assert!(worker.transact(|tx| table.get(tx, &key(1))).unwrap().is_none());
+                assert!(worker.transact(|tx| table.insert_if_absent(tx, key(1), census.value(2))).unwrap());
+                assert_eq!(worker.transact(|tx| table.get(tx, &key(1))).unwrap().unwrap().number, 2);
             });
         }
     });
@@ -222,9 +227,9 @@ fn a_panic_in_a_keys_image_while_its_transaction_is_recorded_commits_all_or_noth
             let census = Census::default();
             let key = |number| Fickle { number, mood: &MOOD };
             let count = TBox::new(&engine, census.value(0));
-            engine.run(|tx| table.insert_if_absent(tx, key(1), census.value(0))).unwrap();
+            engine.transact(|tx| table.insert_if_absent(tx, key(1), census.value(0))).unwrap();
             panic_of(|| {
-                engine.run(|tx| {
+                engine.transact(|tx| {
                     count.update(tx, |count| count.number = 9)?;
                     table.update_if_present(tx, &key(1), |row| row.number = 9)?;
                     MOOD.panics(true);
@@ -232,8 +237,8 @@ fn a_panic_in_a_keys_image_while_its_transaction_is_recorded_commits_all_or_noth
                 })
             });
             MOOD.panics(false);
-            let counted = engine.run(|tx| count.read(tx, |count| count.number)).unwrap();
-            let row = engine.run(|tx| table.get(tx, &key(1))).unwrap().unwrap();
+            let counted = engine.transact(|tx| count.read(tx, |count| count.number)).unwrap();
+            let row = engine.transact(|tx| table.get(tx, &key(1))).unwrap().unwrap();
             assert_eq!((counted, row.number), (0, 0));
             drop((row, table, count));
             census.settle(&engine, 0);
@@ -252,9 +257,9 @@ fn a_panic_in_a_keys_hash_during_an_operation_rolls_back() {
         for table in tables(&engine) {
             let census = Census::default();
             let key = |number| Fickle { number, mood: &MOOD };
-            engine.run(|tx| table.insert_if_absent(tx, key(1), census.value(1))).unwrap();
+            engine.transact(|tx| table.insert_if_absent(tx, key(1), census.value(1))).unwrap();
             panic_of(|| {
-                engine.run(|tx| {
+                engine.transact(|tx| {
                     table.update_if_present(tx, &key(1), |row| row.number = 9)?;
                     MOOD.panics(true);
                     let read = table.get(tx, &key(1));
@@ -263,7 +268,7 @@ fn a_panic_in_a_keys_hash_during_an_operation_rolls_back() {
                 })
             });
             MOOD.panics(false);
-            assert_eq!(engine.run(|tx| table.get(tx, &key(1))).unwrap().unwrap().number, 1);
+            assert_eq!(engine.transact(|tx| table.get(tx, &key(1))).unwrap().unwrap().number, 1);
             drop(table);
             census.settle(&engine, 0);
         }
@@ -292,7 +297,7 @@ fn a_transaction_may_run_while_a_threads_local_values_are_dropped() {
         let (engine, seen) = (&engine, &counter);
         let add = || {
             let (engine, counter) = (engine.clone(), seen.clone());
-            move || engine.run(|tx| counter.update(tx, |n| *n += 1)).unwrap()
+            move || engine.transact(|tx| counter.update(tx, |n| *n += 1)).unwrap()
         };
         let (early, now, late) = (add(), add(), add());
         // Whatever the order in which the system drops them, one is dropped after the thread's worker.
@@ -303,7 +308,7 @@ fn a_transaction_may_run_while_a_threads_local_values_are_dropped() {
         })
         .join()
         .unwrap();
-        assert_eq!(engine.run(|tx| counter.get(tx)).unwrap(), 3);
+        assert_eq!(engine.transact(|tx| counter.get(tx)).unwrap(), 3);
     });
 }
 

@@ -98,7 +98,7 @@ fn long_among_short<P: Protocol>(engine: &Engine<P>) -> Worst {
         if number as usize >= LONG {
             let mut random = Random::stream(21, number);
             while now()[..LONG].iter().any(|ended| *ended < NO_MORE) {
-                worker.run(|tx| two_rows(&table, tx, &mut random)).unwrap();
+                worker.transact(|tx| two_rows(&table, tx, &mut random)).unwrap();
                 mine.fetch_add(1, Ordering::SeqCst);
             }
             return Worst::default();
@@ -112,7 +112,7 @@ fn long_among_short<P: Protocol>(engine: &Engine<P>) -> Worst {
             let mut at_first = None;
             let mut is_oldest = false;
             let before = changes_met(worker);
-            let attempts = worker.run(|tx| {
+            let attempts = worker.transact(|tx| {
                 worst.lost_as_oldest |= is_oldest;
                 let now = now();
                 let then = *at_first.get_or_insert(now);
@@ -131,8 +131,8 @@ fn long_among_short<P: Protocol>(engine: &Engine<P>) -> Worst {
         changes: one.changes.max(other.changes),
         lost_as_oldest: one.lost_as_oldest | other.lost_as_oldest,
     });
-    let sum =
-        engine.run(|tx| (0..ROWS).map(|key| Ok(table.get(tx, &key)?.unwrap())).sum::<Result<u64, Abort>>());
+    let sum = engine
+        .transact(|tx| (0..ROWS).map(|key| Ok(table.get(tx, &key)?.unwrap())).sum::<Result<u64, Abort>>());
     let short = now()[LONG..].iter().map(|ended| ended - NO_MORE).sum::<u64>();
     let changed = (0..ROWS).filter(|key| key % 3 != 0).count() as u64;
     assert_eq!(sum, Ok(short + LONG as u64 * LONG_TRANSACTIONS * changed));

@@ -16,7 +16,7 @@ fn tables<R: Value, P: Protocol>(engine: &Engine<P>) -> [Table<u64, R, P>; 2] {
 }
 
 fn value<P: Protocol>(engine: &Engine<P>, table: &Table<u64, u64, P>, key: u64) -> Option<u64> {
-    engine.run(|tx| table.get(tx, &key)).unwrap()
+    engine.transact(|tx| table.get(tx, &key)).unwrap()
 }
 
 #[test]
@@ -25,7 +25,7 @@ fn operations_on_missing_rows_find_nothing() {
         let engine = support::engine::<P>();
         for table in tables::<u64, P>(&engine) {
             engine
-                .run(|tx| {
+                .transact(|tx| {
                     assert_eq!(table.get(tx, &1)?, None);
                     assert_eq!(table.read(tx, &1, |_| ())?, None);
                     assert_eq!(
@@ -45,23 +45,23 @@ fn a_row_lives_from_its_insertion_to_its_deletion() {
     for_each_protocol!(1, |P| {
         let engine = support::engine::<P>();
         for table in tables::<u64, P>(&engine) {
-            assert_eq!(engine.run(|tx| table.insert_if_absent(tx, 1, 10)), Ok(true));
-            assert_eq!(engine.run(|tx| table.insert_if_absent(tx, 1, 11)), Ok(false), "a duplicate");
+            assert_eq!(engine.transact(|tx| table.insert_if_absent(tx, 1, 10)), Ok(true));
+            assert_eq!(engine.transact(|tx| table.insert_if_absent(tx, 1, 11)), Ok(false), "a duplicate");
             assert_eq!(value(&engine, &table, 1), Some(10));
-            let updated = engine.run(|tx| {
+            let updated = engine.transact(|tx| {
                 table.update_if_present(tx, &1, |row| {
                     *row += 1;
                     *row
                 })
             });
             assert_eq!(updated, Ok(Some(11)));
-            assert_eq!(engine.run(|tx| table.upsert(tx, 1, 12)), Ok(false));
-            assert_eq!(engine.run(|tx| table.upsert(tx, 2, 20)), Ok(true));
+            assert_eq!(engine.transact(|tx| table.upsert(tx, 1, 12)), Ok(false));
+            assert_eq!(engine.transact(|tx| table.upsert(tx, 2, 20)), Ok(true));
             assert_eq!((value(&engine, &table, 1), value(&engine, &table, 2)), (Some(12), Some(20)));
-            assert_eq!(engine.run(|tx| table.delete(tx, &1)), Ok(true));
-            assert_eq!(engine.run(|tx| table.delete(tx, &1)), Ok(false));
+            assert_eq!(engine.transact(|tx| table.delete(tx, &1)), Ok(true));
+            assert_eq!(engine.transact(|tx| table.delete(tx, &1)), Ok(false));
             assert_eq!(value(&engine, &table, 1), None);
-            assert_eq!(engine.run(|tx| table.insert_if_absent(tx, 1, 13)), Ok(true), "again");
+            assert_eq!(engine.transact(|tx| table.insert_if_absent(tx, 1, 13)), Ok(true), "again");
             assert_eq!(value(&engine, &table, 1), Some(13));
         }
     });
@@ -199,10 +199,10 @@ fn a_transaction_sees_its_own_changes_in_every_order() {
                 for (name, steps, expected) in own_changes::<P>(exists) {
                     let before = exists.then_some(10);
                     engine
-                        .run(|tx| if exists { table.upsert(tx, 1, 10) } else { table.delete(tx, &1) })
+                        .transact(|tx| if exists { table.upsert(tx, 1, 10) } else { table.delete(tx, &1) })
                         .unwrap();
                     // Rolled back: as if nothing had been.
-                    let rolled_back = engine.run(|tx| {
+                    let rolled_back = engine.transact(|tx| {
                         steps(&table, tx)?;
                         assert_eq!(table.get(tx, &1)?, expected, "{name}");
                         Err::<(), _>(Abort::rollback())
@@ -211,7 +211,7 @@ fn a_transaction_sees_its_own_changes_in_every_order() {
                     assert_eq!(value(&engine, &table, 1), before, "{name}");
                     // Committed.
                     engine
-                        .run(|tx| {
+                        .transact(|tx| {
                             steps(&table, tx)?;
                             assert_eq!(table.get(tx, &1)?, expected, "{name}");
                             Ok(())
@@ -239,8 +239,8 @@ fn a_scan_sees_own_changes_and_a_rollback_leaves_none() {
         for key in 0..200 {
             table.bulk_insert(key * 2, key);
         }
-        let before = engine.run(all).unwrap();
-        let rolled_back = engine.try_run(|tx| {
+        let before = engine.transact(all).unwrap();
+        let rolled_back = engine.try_transact(|tx| {
             for key in 0..300 {
                 match key % 3 {
                     0 => _ = table.delete(tx, &key)?,
@@ -262,7 +262,7 @@ fn a_scan_sees_own_changes_and_a_rollback_leaves_none() {
             Err::<(), _>(Abort::rollback())
         });
         assert_eq!(rolled_back, Err(Error::Rollback(Abort::rollback())));
-        assert_eq!(engine.run(all), Ok(before));
+        assert_eq!(engine.transact(all), Ok(before));
     });
 }
 
@@ -293,7 +293,8 @@ fn scans_keep_bounds_limits_and_directions() {
                         expected.reverse();
                     }
                     expected.truncate(limit);
-                    let found = engine.run(|tx| table.collect(tx, (low, high), direction, limit)).unwrap();
+                    let found =
+                        engine.transact(|tx| table.collect(tx, (low, high), direction, limit)).unwrap();
                     assert!(found.iter().all(|(key, row)| *row == key * 10));
                     let found: Vec<u64> = found.into_iter().map(|(key, _)| key).collect();
                     assert_eq!(found, expected, "{low:?} {high:?} {direction:?} {limit}");
@@ -314,7 +315,7 @@ fn a_scan_ends_where_its_visitor_breaks() {
         for (direction, expected) in
             [(Direction::Ascending, ["-10", "-9", "-8"]), (Direction::Descending, ["10", "9", "8"])]
         {
-            let seen = engine.run(|tx| {
+            let seen = engine.transact(|tx| {
                 let mut seen = Vec::new();
                 table.scan(tx, -10..=10, direction, |_, row| {
                     seen.push(row.clone());
@@ -333,7 +334,7 @@ fn a_hash_table_has_no_order_to_scan_in() {
         let engine = support::engine::<P>();
         let table = Database::on(&engine).table::<u64, u64>("hash").hash(10).create().unwrap();
         table.bulk_insert(1, 1);
-        let scanned = engine.run(|tx| table.collect(tx, .., Direction::Ascending, 10));
+        let scanned = engine.transact(|tx| table.collect(tx, .., Direction::Ascending, 10));
         assert!(matches!(scanned, Err(Error::Misuse(Misuse::Unsupported(_)))), "{scanned:?}");
         assert!(scanned.unwrap_err().to_string().contains("hash"));
         assert_eq!(value(&engine, &table, 1), Some(1), "and it works on");
@@ -355,17 +356,21 @@ fn an_immutable_table_is_loaded_and_then_only_read() {
             }
             assert!(!table.bulk_insert(5, String::new()));
             let refused = || Error::Misuse(Misuse::ImmutableTable { table: "prices".to_owned() });
-            assert_eq!(engine.run(|tx| table.insert_if_absent(tx, 200, String::new())), Err(refused()));
-            assert_eq!(engine.run(|tx| table.upsert(tx, 1, String::new())), Err(refused()));
-            assert_eq!(engine.run(|tx| table.update_if_present(tx, &1, String::clear)), Err(refused()));
-            assert_eq!(engine.run(|tx| table.update_if_present(tx, &777, String::clear)), Err(refused()));
-            assert_eq!(engine.run(|tx| table.delete(tx, &1)), Err(refused()));
+            assert_eq!(engine.transact(|tx| table.insert_if_absent(tx, 200, String::new())), Err(refused()));
+            assert_eq!(engine.transact(|tx| table.upsert(tx, 1, String::new())), Err(refused()));
+            assert_eq!(engine.transact(|tx| table.update_if_present(tx, &1, String::clear)), Err(refused()));
+            assert_eq!(
+                engine.transact(|tx| table.update_if_present(tx, &777, String::clear)),
+                Err(refused())
+            );
+            assert_eq!(engine.transact(|tx| table.delete(tx, &1)), Err(refused()));
             for key in 0..100 {
-                let read = engine.run(|tx| Ok((table.get(tx, &key)?, table.read(tx, &key, String::len)?)));
+                let read =
+                    engine.transact(|tx| Ok((table.get(tx, &key)?, table.read(tx, &key, String::len)?)));
                 let price = format!("price {key}");
                 assert_eq!(read, Ok((Some(price.clone()), Some(price.len()))));
             }
-            assert_eq!(engine.run(|tx| table.get(tx, &100)), Ok(None));
+            assert_eq!(engine.transact(|tx| table.get(tx, &100)), Ok(None));
         }
     });
 }
@@ -376,7 +381,7 @@ fn an_immutable_table_is_scanned() {
         let engine = support::engine::<P>();
         let table = Database::on(&engine).table::<u64, u64>("prices").immutable().create().unwrap();
         (0..500).for_each(|key| assert!(table.bulk_insert(key, key * 2)));
-        let rows = engine.run(|tx| table.collect(tx, 100..200, Direction::Descending, 50)).unwrap();
+        let rows = engine.transact(|tx| table.collect(tx, 100..200, Direction::Descending, 50)).unwrap();
         assert_eq!(rows, (150..200).rev().map(|key| (key, key * 2)).collect::<Vec<_>>());
     });
 }

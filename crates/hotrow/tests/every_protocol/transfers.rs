@@ -81,7 +81,7 @@ fn move_money<P: Protocol>(threads: u64, rounds: u64) {
             let mut random = Random::stream(1, number);
             for round in 0..rounds {
                 if round % 8 == 0 {
-                    let sum = worker.run(|tx| {
+                    let sum = worker.transact(|tx| {
                         let sum = bank.sum(tx)?;
                         if engine.is_opaque() {
                             assert_eq!(sum, ACCOUNTS as i64 * BALANCE, "an attempt that saw two states");
@@ -96,7 +96,7 @@ fn move_money<P: Protocol>(threads: u64, rounds: u64) {
                 let hot = if random.chance(0.5) { 2 } else { ACCOUNTS };
                 let (from, to, amount) = (random.below(hot), random.below(ACCOUNTS), random.below(50) as i64);
                 let gives_up = random.chance(0.1);
-                let moved = worker.run(|tx| {
+                let moved = worker.transact(|tx| {
                     bank.add(tx, from, -amount)?;
                     bank.add(tx, to, amount)?;
                     if engine.is_opaque() && round % 64 == 1 {
@@ -107,7 +107,7 @@ fn move_money<P: Protocol>(threads: u64, rounds: u64) {
                 assert_eq!(moved.is_err(), gives_up);
             }
         });
-        assert_eq!(engine.run(|tx| bank.sum(tx)), Ok(ACCOUNTS as i64 * BALANCE));
+        assert_eq!(engine.transact(|tx| bank.sum(tx)), Ok(ACCOUNTS as i64 * BALANCE));
         assert_eq!(sums.into_inner(), threads * rounds.div_ceil(8));
     }
 }
@@ -136,7 +136,7 @@ fn overdraw<P: Protocol>(threads: u64, rounds: u64) {
             let side = random.below(2) as usize;
             // More goes than comes, so that the border is always near.
             let amount = if random.chance(0.7) { 7 } else { -10 };
-            let done = worker.run(|tx| {
+            let done = worker.transact(|tx| {
                 let rest = pairs.get(tx, pair)? + pairs.get(tx, pair + 1)?;
                 if rest < amount {
                     return Ok(0);
@@ -145,14 +145,14 @@ fn overdraw<P: Protocol>(threads: u64, rounds: u64) {
                 Ok(amount)
             });
             withdrawn += done.unwrap();
-            let sum = worker.run(|tx| Ok(pairs.get(tx, pair)? + pairs.get(tx, pair + 1)?)).unwrap();
+            let sum = worker.transact(|tx| Ok(pairs.get(tx, pair)? + pairs.get(tx, pair + 1)?)).unwrap();
             assert!(sum >= 0, "a write skew: {sum}");
         }
         withdrawn
     })
     .into_iter()
     .sum();
-    let rest: i64 = engine.run(|tx| (0..PAIRS * 2).map(|at| pairs.get(tx, at)).sum()).unwrap();
+    let rest: i64 = engine.transact(|tx| (0..PAIRS * 2).map(|at| pairs.get(tx, at)).sum()).unwrap();
     assert_eq!(rest + withdrawn, PAIRS as i64 * 20);
 }
 
@@ -171,7 +171,7 @@ fn no_increment_is_lost() {
             (0..500)
                 .map(|round| {
                     worker
-                        .run(|tx| {
+                        .transact(|tx| {
                             let seen = numbers.get(tx, 0)?;
                             numbers.set(tx, 0, seen + 1)?;
                             numbers.update(tx, 1 + (round + number as usize) % 2, |n| *n += 1)?;
@@ -188,7 +188,7 @@ fn no_increment_is_lost() {
         seen.sort_unstable();
         assert!(seen.into_iter().eq(0..4_000), "each transaction saw the one before it");
         let sums = engine
-            .run(|tx| {
+            .transact(|tx| {
                 let rows: Vec<_> = (0..5).map(|key| table.get(tx, &key)).collect::<Result<_, _>>()?;
                 Ok((numbers.get(tx, 1)? + numbers.get(tx, 2)?, rows))
             })

@@ -86,29 +86,29 @@ fn no_operation_gives_two_rows_the_same_unique_key() {
             let users = Users::new(&engine, hash);
             let table = &users.table;
             engine
-                .run(|tx| {
+                .transact(|tx| {
                     table.insert(tx, 1, user("ada", 30))?;
                     table.insert(tx, 2, user("bob", 30))
                 })
                 .unwrap();
-            let before = engine.run(|tx| users.check(tx)).unwrap();
-            assert!(is_duplicate(engine.run(|tx| table.insert(tx, 3, user("ada", 1))), "ada"));
-            assert!(is_duplicate(engine.run(|tx| table.insert_if_absent(tx, 3, user("bob", 1))), "bob"));
-            assert!(is_duplicate(engine.run(|tx| table.upsert(tx, 3, user("ada", 1))), "ada"));
-            assert!(is_duplicate(engine.run(|tx| table.upsert(tx, 2, user("ada", 1))), "ada"));
-            assert!(is_duplicate(engine.run(|tx| table.replace(tx, &2, user("ada", 1))), "ada"));
-            let update = engine.run(|tx| {
+            let before = engine.transact(|tx| users.check(tx)).unwrap();
+            assert!(is_duplicate(engine.transact(|tx| table.insert(tx, 3, user("ada", 1))), "ada"));
+            assert!(is_duplicate(engine.transact(|tx| table.insert_if_absent(tx, 3, user("bob", 1))), "bob"));
+            assert!(is_duplicate(engine.transact(|tx| table.upsert(tx, 3, user("ada", 1))), "ada"));
+            assert!(is_duplicate(engine.transact(|tx| table.upsert(tx, 2, user("ada", 1))), "ada"));
+            assert!(is_duplicate(engine.transact(|tx| table.replace(tx, &2, user("ada", 1))), "ada"));
+            let update = engine.transact(|tx| {
                 table.update(tx, &1, |user| user.age += 1)?;
                 table.update(tx, &1, |user| user.email = String::from("bob"))
             });
             assert!(is_duplicate(update, "bob"));
-            let own = engine.run(|tx| {
+            let own = engine.transact(|tx| {
                 table.insert(tx, 4, user("new", 1))?;
                 table.insert(tx, 5, user("new", 1))
             });
             assert!(is_duplicate(own, "new"));
-            assert_eq!(engine.run(|tx| users.check(tx)), Ok(before));
-            assert_eq!(engine.run(|tx| users.by_email.get_key(tx, "cleo")), Ok(None));
+            assert_eq!(engine.transact(|tx| users.check(tx)), Ok(before));
+            assert_eq!(engine.transact(|tx| users.by_email.get_key(tx, "cleo")), Ok(None));
         }
     });
 }
@@ -124,7 +124,7 @@ fn a_unique_key_that_was_given_up_may_be_taken_in_the_same_transaction() {
         let rename = |tx: &mut Transaction<'_, P>, key: u64, email: &str| {
             table.update(tx, &key, |user| email.clone_into(&mut user.email))
         };
-        let seen = engine.run(|tx| {
+        let seen = engine.transact(|tx| {
             // An exchange by way of a third name.
             rename(tx, 1, "spare")?;
             rename(tx, 2, "ada")?;
@@ -134,7 +134,7 @@ fn a_unique_key_that_was_given_up_may_be_taken_in_the_same_transaction() {
         let expected =
             |rows: &[(u64, &str)]| Ok(rows.iter().map(|(key, name)| (*key, (*name).to_owned())).collect());
         assert_eq!(seen, expected(&[(1, "bob"), (2, "ada")]));
-        let seen = engine.run(|tx| {
+        let seen = engine.transact(|tx| {
             assert!(table.delete(tx, &1)?);
             table.insert(tx, 3, user("bob", 1))?;
             assert!(table.delete(tx, &3)?);
@@ -143,14 +143,14 @@ fn a_unique_key_that_was_given_up_may_be_taken_in_the_same_transaction() {
             users.check(tx)
         });
         assert_eq!(seen, expected(&[(2, "ada"), (4, "bob")]));
-        let rolled_back = engine.run(|tx| {
+        let rolled_back = engine.transact(|tx| {
             assert!(table.delete(tx, &4)?);
             table.insert(tx, 5, user("bob", 1))?;
             users.check(tx)?;
             Err::<(), _>(Abort::rollback())
         });
         rolled_back.unwrap_err();
-        assert_eq!(engine.run(|tx| users.check(tx)), expected(&[(2, "ada"), (4, "bob")]));
+        assert_eq!(engine.transact(|tx| users.check(tx)), expected(&[(2, "ada"), (4, "bob")]));
     });
 }
 
@@ -161,7 +161,7 @@ fn a_savepoint_takes_back_the_part_that_met_a_duplicate() {
         let users = Users::new(&engine, false);
         let table = &users.table;
         assert!(table.bulk_insert(1, user("ada", 30)));
-        let seen = engine.run(|tx| {
+        let seen = engine.transact(|tx| {
             table.insert(tx, 2, user("bob", 1))?;
             for (key, email) in [(3, "ada"), (3, "bob"), (2, "ada")] {
                 let part = tx.savepoint(|tx| {
@@ -176,14 +176,14 @@ fn a_savepoint_takes_back_the_part_that_met_a_duplicate() {
         });
         let expected = vec![(1, "ada".to_owned()), (2, "bob".to_owned()), (3, "cleo".to_owned())];
         assert_eq!(seen.as_ref(), Ok(&expected));
-        assert_eq!(engine.run(|tx| users.check(tx)), Ok(expected));
+        assert_eq!(engine.transact(|tx| users.check(tx)), Ok(expected));
         // An error that is swallowed leaves no half of a row.
-        let swallowed = engine.run(|tx| {
+        let swallowed = engine.transact(|tx| {
             let _ = table.insert(tx, 4, user("ada", 1));
             Ok(())
         });
         assert_eq!(swallowed, Err(Error::Misuse(Misuse::CaughtError)));
-        assert_eq!(engine.run(|tx| table.get(tx, &4)), Ok(None));
+        assert_eq!(engine.transact(|tx| table.get(tx, &4)), Ok(None));
     });
 }
 
@@ -197,7 +197,7 @@ fn of_threads_that_want_the_same_unique_key_one_gets_it() {
         let won = on_threads(&engine, 2, |thread, worker| {
             let mut won = 0;
             for name in 0..NAMES {
-                let ended = worker.run(|tx| {
+                let ended = worker.transact(|tx| {
                     // Each takes its own row along; the name that it had is free then.
                     users.table.upsert(tx, thread, user(&format!("name {name}"), thread as u32)).map(drop)
                 });
@@ -211,7 +211,7 @@ fn of_threads_that_want_the_same_unique_key_one_gets_it() {
             won
         });
         judge(&recording.finish());
-        let left = engine.run(|tx| users.check(tx)).unwrap();
+        let left = engine.transact(|tx| users.check(tx)).unwrap();
         assert_eq!(left.len(), 2, "{left:?}");
         assert!(won.iter().sum::<u64>() >= NAMES, "a name is refused only if the other one has it: {won:?}");
     });
@@ -229,7 +229,7 @@ fn two_open_transactions_cannot_both_take_or_miss_a_unique_key() {
                 Err(_) => Ok(false),
             });
             let (first, second) = (first.commit(), second.commit());
-            let left = engine.run(|tx| users.check(tx)).unwrap();
+            let left = engine.transact(|tx| users.check(tx)).unwrap();
             assert!(left.len() <= 1 && (first || second || left.is_empty()), "{left:?}");
         });
         Interleaving::<P>::new().run(|engine, [mut first, mut second]| {
@@ -245,7 +245,7 @@ fn two_open_transactions_cannot_both_take_or_miss_a_unique_key() {
                 Some(_) => Ok(false),
             });
             let (first, second) = (first.commit(), second.commit());
-            let left = engine.run(|tx| Ok((notes.get(tx, &1)?.is_some(), users.check(tx)?.len() == 1)));
+            let left = engine.transact(|tx| Ok((notes.get(tx, &1)?.is_some(), users.check(tx)?.len() == 1)));
             assert_eq!(left, Ok((first, second)));
             assert!(!(first && second), "neither saw the other");
         });
@@ -259,7 +259,7 @@ fn an_attempt_that_saw_no_consistent_state_reports_no_duplicate() {
         let users = Users::new(&engine, true);
         let mut was_overtaken = None;
         let inserted = whatever_time_it_takes(|| {
-            engine.run(|tx| {
+            engine.transact(|tx| {
                 if users.by_email.get_key(tx, "ada")?.is_some() {
                     return Ok(false);
                 }
@@ -270,7 +270,7 @@ fn an_attempt_that_saw_no_consistent_state_reports_no_duplicate() {
             })
         });
         assert_eq!(inserted, Ok(was_overtaken != Some(true)));
-        assert_eq!(engine.run(|tx| users.check(tx)).unwrap().len(), 1);
+        assert_eq!(engine.transact(|tx| users.check(tx)).unwrap().len(), 1);
     });
 }
 
@@ -280,30 +280,31 @@ fn a_deferred_operation_that_meets_a_duplicate_tells_so() {
         let engine = support::engine::<P>();
         let users = Users::new(&engine, false);
         let table = &users.table;
-        let inserted = engine.run_deferred(|tx| {
+        let inserted = engine.transact_deferred(|tx| {
             let first = table.defer_insert(tx, 1u64, Constant(user("ada", 30)))?;
             table.defer_insert_grouped(tx, 7, 2u64, Constant(user("bob", 30)))?;
             Ok(first)
         });
         assert_eq!(inserted, Ok(true));
-        let before = engine.run(|tx| users.check(tx)).unwrap();
+        let before = engine.transact(|tx| users.check(tx)).unwrap();
         assert_eq!(before.len(), 2);
-        let insert = engine.run_deferred(|tx| {
+        let insert = engine.transact_deferred(|tx| {
             table.defer_insert(tx, 3u64, Constant(user("cleo", 1)))?;
             table.defer_insert_grouped(tx, 7, 4u64, Constant(user("ada", 1)))
         });
         assert!(is_duplicate(insert, "ada"));
-        let update = engine
-            .run_deferred(|tx| table.defer_update(tx, &2, (), |user, ()| user.email = String::from("ada")));
+        let update = engine.transact_deferred(|tx| {
+            table.defer_update(tx, &2, (), |user, ()| user.email = String::from("ada"))
+        });
         assert!(is_duplicate(update, "ada"));
-        assert_eq!(engine.run(|tx| users.check(tx)), Ok(before));
-        let renamed = engine.run_deferred(|tx| {
+        assert_eq!(engine.transact(|tx| users.check(tx)), Ok(before));
+        let renamed = engine.transact_deferred(|tx| {
             table.defer_update(tx, &2, (), |user, ()| user.email = String::from("cleo"))?;
             table.defer_insert(tx, 3u64, Constant(user("bob", 1)))
         });
         assert_eq!(renamed, Ok(true));
         let names: Vec<_> =
-            engine.run(|tx| users.check(tx)).unwrap().into_iter().map(|(_, name)| name).collect();
+            engine.transact(|tx| users.check(tx)).unwrap().into_iter().map(|(_, name)| name).collect();
         assert_eq!(names, ["ada", "cleo", "bob"]);
     });
 }
@@ -324,7 +325,7 @@ fn a_bulk_insertion_that_is_refused_leaves_nothing() {
             assert!(!users.table.bulk_insert(3, user("ada", 31)));
             assert!(users.table.bulk_insert(2, user("bob", 30)));
             let expected = vec![(1, "ada".to_owned()), (2, "bob".to_owned())];
-            assert_eq!(engine.run(|tx| users.check(tx)), Ok(expected));
+            assert_eq!(engine.transact(|tx| users.check(tx)), Ok(expected));
         }
     });
 }
@@ -336,12 +337,12 @@ fn an_index_knows_its_table_and_neither_keeps_itself() {
         let mut builder = Database::on(&engine).table::<u64, User>("users");
         let by_email = builder.unique("by_email", |_, user: &User| user.email.clone());
         let by_age = builder.secondary("by_age", |_, user: &User| user.age);
-        let without =
-            engine.run(|tx| by_age.scan(tx, .., Direction::Ascending, |_, _, _| ControlFlow::Continue(())));
+        let without = engine
+            .transact(|tx| by_age.scan(tx, .., Direction::Ascending, |_, _, _| ControlFlow::Continue(())));
         assert!(matches!(without, Err(Error::Misuse(Misuse::Unsupported(_)))), "{without:?}");
         assert!(builder.create().unwrap().bulk_insert(1, user("ada", 30)));
         // The handle of the table is gone.
-        assert_eq!(engine.run(|tx| by_email.clone().get(tx, "ada")), Ok(Some((1, user("ada", 30)))));
+        assert_eq!(engine.transact(|tx| by_email.clone().get(tx, "ada")), Ok(Some((1, user("ada", 30)))));
 
         let census = Census::default();
         let mut builder = Database::on(&engine).table::<u64, Counted>("rows");
@@ -349,9 +350,9 @@ fn an_index_knows_its_table_and_neither_keeps_itself() {
         let index = builder.secondary("index", |_, row: &Counted| row.number);
         let table = builder.create().unwrap();
         assert!(table.bulk_insert(1, census.value(1)));
-        engine.run(|tx| table.insert(tx, 2, census.value(2))).unwrap();
-        engine.run(|tx| table.insert(tx, 3, census.value(2))).unwrap_err();
-        assert_eq!(engine.run(|tx| Ok(unique.get(tx, &2)?.map(|(key, _)| key))), Ok(Some(2)));
+        engine.transact(|tx| table.insert(tx, 2, census.value(2))).unwrap();
+        engine.transact(|tx| table.insert(tx, 3, census.value(2))).unwrap_err();
+        assert_eq!(engine.transact(|tx| Ok(unique.get(tx, &2)?.map(|(key, _)| key))), Ok(Some(2)));
         drop((table, index, unique));
         census.settle(&engine, 0);
     });

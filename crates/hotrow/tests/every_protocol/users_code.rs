@@ -138,7 +138,7 @@ fn a_key_that_panics_when_it_is_shown_at_a_conflict_harms_nobody() {
                 conflict(&engine, &table, key(1));
                 assert_eq!(HOOKS.clear() > 0, engine.statistics().aborts > 0);
                 assert!(engine.hot_keys(10).iter().all(|hot| hot.key == "a key that cannot be shown"));
-                assert!(engine.run(|tx| table.get(tx, &key(1))).unwrap() >= Some(1));
+                assert!(engine.transact(|tx| table.get(tx, &key(1))).unwrap() >= Some(1));
             },
         );
     });
@@ -165,7 +165,7 @@ fn a_key_may_run_a_recorded_transaction_of_its_own_when_a_history_asks_for_its_n
                         open.commit().unwrap();
                     }
                 });
-                assert_eq!(engine.run(|tx| table.get(tx, &key(1))), Ok(Some(7)));
+                assert_eq!(engine.transact(|tx| table.get(tx, &key(1))), Ok(Some(7)));
                 assert!(HOOKS.clear() > 0);
             },
         );
@@ -187,7 +187,7 @@ fn a_key_that_panics_while_an_insertion_is_taken_back_does_not_end_the_process()
             |table, key| {
                 // The body's panic passes on, and those that the roll-back meets do not.
                 let message = panic_of(|| {
-                    engine.run(|tx| -> Result<(), Abort> {
+                    engine.transact(|tx| -> Result<(), Abort> {
                         for number in 2..10 {
                             table.insert_if_absent(tx, key(number), census.value(number))?;
                         }
@@ -199,7 +199,7 @@ fn a_key_that_panics_while_an_insertion_is_taken_back_does_not_end_the_process()
                 HOOKS.hash_panics.store(false, Ordering::SeqCst);
                 // Where the body has none, those pass on.
                 let message = panic_of(|| {
-                    engine.run(|tx| -> Result<(), Abort> {
+                    engine.transact(|tx| -> Result<(), Abort> {
                         for number in 10..20 {
                             table.insert_if_absent(tx, key(number), census.value(number))?;
                         }
@@ -211,9 +211,11 @@ fn a_key_that_panics_while_an_insertion_is_taken_back_does_not_end_the_process()
                 HOOKS.hash_panics.store(false, Ordering::SeqCst);
                 // Records left in the index are dead, and taken out by the next operation that meets them.
                 for number in 2..20 {
-                    assert!(engine.run(|tx| table.get(tx, &key(number))).unwrap().is_none());
+                    assert!(engine.transact(|tx| table.get(tx, &key(number))).unwrap().is_none());
                     assert!(
-                        engine.run(|tx| table.insert_if_absent(tx, key(number), census.value(0))).unwrap()
+                        engine
+                            .transact(|tx| table.insert_if_absent(tx, key(number), census.value(0)))
+                            .unwrap()
                     );
                 }
                 drop(table);
@@ -235,7 +237,7 @@ fn a_transaction_whose_keys_panic_after_it_has_committed_says_that_it_has() {
             0..4,
             |number| census.value(number),
             |table, key| {
-                let deleted = engine.run(|tx| {
+                let deleted = engine.transact(|tx| {
                     for number in 0..3 {
                         assert!(table.delete(tx, &key(number))?);
                     }
@@ -245,10 +247,10 @@ fn a_transaction_whose_keys_panic_after_it_has_committed_says_that_it_has() {
                 HOOKS.hash_panics.store(false, Ordering::SeqCst);
                 assert_eq!(deleted, Ok("deleted"));
                 for number in 0..4 {
-                    let found = engine.run(|tx| table.get(tx, &key(number))).unwrap();
+                    let found = engine.transact(|tx| table.get(tx, &key(number))).unwrap();
                     assert_eq!(found.is_some(), number == 3);
                 }
-                assert!(engine.run(|tx| table.insert_if_absent(tx, key(1), census.value(1))).unwrap());
+                assert!(engine.transact(|tx| table.insert_if_absent(tx, key(1), census.value(1))).unwrap());
                 drop(table);
                 census.settle(&engine, 0);
             },
@@ -276,7 +278,7 @@ fn a_result_is_handed_out_although_its_copies_panic() {
     for_each_protocol!(1, |P| {
         let engine = support::engine::<P>();
         let number = TBox::new(&engine, 0u64);
-        let result = engine.run_deferred(|tx| {
+        let result = engine.transact_deferred(|tx| {
             number.set(tx, 1)?;
             let result = tx.known(Fragile(&BREAKS));
             BREAKS.store(true, Ordering::SeqCst);
@@ -284,7 +286,7 @@ fn a_result_is_handed_out_although_its_copies_panic() {
         });
         BREAKS.store(false, Ordering::SeqCst);
         assert!(result.is_ok());
-        assert_eq!(engine.run(|tx| number.get(tx)), Ok(1));
+        assert_eq!(engine.transact(|tx| number.get(tx)), Ok(1));
     });
 }
 
@@ -296,7 +298,7 @@ fn all_values_held_by_deferred_operations_are_dropped_although_one_drop_panics()
             let engine = support::engine::<P>();
             let (number, held) = (TBox::new(&engine, 0u64), Arc::new(()));
             let end = || {
-                engine.run(|tx| {
+                engine.transact(|tx| {
                     for at in 0..9 {
                         // Every third one panics.
                         let fragile = (at % 3 == 0).then(|| Fragile(&BREAKS));
@@ -315,7 +317,7 @@ fn all_values_held_by_deferred_operations_are_dropped_although_one_drop_panics()
             }
             BREAKS.store(false, Ordering::SeqCst);
             assert_eq!(Arc::strong_count(&held), 1);
-            assert_eq!(engine.run(|tx| number.get(tx)), Ok(u64::from(commits)));
+            assert_eq!(engine.transact(|tx| number.get(tx)), Ok(u64::from(commits)));
         }
     });
 }
@@ -343,22 +345,23 @@ fn a_row_that_panics_when_it_is_measured_is_installed_and_freed_once() {
         table.bulk_insert(1, row(1));
         for number in 2..5 {
             // Several writes: one that is installed already must not be undone because of the next one.
-            let committed = engine.run(|tx| {
+            let committed = engine.transact(|tx| {
                 table.insert_if_absent(tx, number, row(number))?;
                 table.upsert(tx, 1, row(number))?;
                 value.set(tx, row(number))
             });
             assert_eq!(committed, Ok(()));
-            let rolled_back = engine.run(|tx| {
+            let rolled_back = engine.transact(|tx| {
                 value.set(tx, row(0))?;
                 table.upsert(tx, 1, row(0))?;
                 Err::<(), _>(Abort::rollback())
             });
             assert_eq!(rolled_back, Err(hotrow::Error::Rollback(Abort::rollback())));
-            let seen = engine.run(|tx| Ok((value.get(tx)?.0.number, table.get(tx, &1)?.unwrap().0.number)));
+            let seen =
+                engine.transact(|tx| Ok((value.get(tx)?.0.number, table.get(tx, &1)?.unwrap().0.number)));
             assert_eq!(seen, Ok((number, number)));
         }
-        assert_eq!(engine.run(|tx| table.delete(tx, &1)), Ok(true));
+        assert_eq!(engine.transact(|tx| table.delete(tx, &1)), Ok(true));
         drop((value, table));
         census.settle(&engine, 0);
     });

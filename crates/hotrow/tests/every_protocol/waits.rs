@@ -36,7 +36,7 @@ fn a_wait_ends_with_the_deadline_and_the_error_names_what_was_waited_for() {
                 table.get(&mut holder, &7).unwrap();
             }
             let younger = elsewhere(|| {
-                engine.run(|tx| {
+                engine.transact(|tx| {
                     table.get(tx, &3)?;
                     table.update_if_present(tx, &7, |row| *row += 10).map(drop)
                 })
@@ -52,7 +52,7 @@ fn a_wait_ends_with_the_deadline_and_the_error_names_what_was_waited_for() {
             let ended = holder.commit();
             assert!(ended.is_ok() || younger.is_ok(), "both lost: {ended:?}, {younger:?}");
             // The row is neither held nor waited for by the loser.
-            engine.run(|tx| table.update_if_present(tx, &7, |row| *row = 0)).unwrap();
+            engine.transact(|tx| table.update_if_present(tx, &7, |row| *row = 0)).unwrap();
         }
     });
 }
@@ -114,7 +114,7 @@ fn hand_over<P: Protocol>(gives_up: impl Fn() -> Result<(), Abort> + Sync) {
             let start_holder = || {
                 scope.spawn(|| {
                     // The worker goes with its thread.
-                    engine.run(|tx| {
+                    engine.transact(|tx| {
                         rows.get(tx, 0)?;
                         rows.update(tx, 1, |row| *row += 1_000)?;
                         rows.update(tx, 2, |row| *row += 1_000)?;
@@ -132,7 +132,7 @@ fn hand_over<P: Protocol>(gives_up: impl Fn() -> Result<(), Abort> + Sync) {
                 holder
             });
             let mut after = None;
-            let seen = engine.run(|tx| {
+            let seen = engine.transact(|tx| {
                 rows.get(tx, 0)?;
                 if older_waits && after.is_none() {
                     after = Some(start_holder());
@@ -149,7 +149,10 @@ fn hand_over<P: Protocol>(gives_up: impl Fn() -> Result<(), Abort> + Sync) {
             let ended = before.or(after).unwrap().join();
             assert!(!matches!(ended, Ok(Ok(()))), "it gave up");
         });
-        assert_eq!(engine.run(|tx| Ok((rows.get(tx, 1)?, rows.get(tx, 2)?))), Ok((round + 1, round + 1)));
+        assert_eq!(
+            engine.transact(|tx| Ok((rows.get(tx, 1)?, rows.get(tx, 2)?))),
+            Ok((round + 1, round + 1))
+        );
     }
 }
 
@@ -174,7 +177,7 @@ fn transactions_that_give_up_in_turn_with_others_hold_nobody_off() {
         on_threads(&engine, 4, |number, worker| {
             for round in 0..200 {
                 let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-                    worker.run(|tx| {
+                    worker.transact(|tx| {
                         rows.update(tx, 0, |row| *row += 1)?;
                         rows.update(tx, 1, |row| *row += 1)?;
                         match (number + round) % 4 {
@@ -187,7 +190,7 @@ fn transactions_that_give_up_in_turn_with_others_hold_nobody_off() {
                 assert_eq!(matches!(ended, Ok(Ok(()))), (number + round) % 4 > 1);
             }
         });
-        assert_eq!(engine.run(|tx| Ok((rows.get(tx, 0)?, rows.get(tx, 1)?))), Ok((400, 400)));
+        assert_eq!(engine.transact(|tx| Ok((rows.get(tx, 0)?, rows.get(tx, 1)?))), Ok((400, 400)));
     });
 }
 
@@ -201,9 +204,9 @@ fn a_thread_that_would_wait_for_itself_gets_an_error_where_one_transaction_runs_
     let mut inner = second.begin();
     assert!(number.get(&mut inner).is_err());
     assert_eq!(inner.commit(), Err(Error::Misuse(Misuse::Nested)));
-    assert_eq!(engine.run(|tx| number.get(tx)), Err(Error::Misuse(Misuse::Nested)));
+    assert_eq!(engine.transact(|tx| number.get(tx)), Err(Error::Misuse(Misuse::Nested)));
     outer.commit().unwrap();
-    assert_eq!(engine.run(|tx| number.get(tx)), Ok(1));
+    assert_eq!(engine.transact(|tx| number.get(tx)), Ok(1));
 }
 
 /// More than there are bits in any word.
@@ -227,7 +230,7 @@ fn very_many_workers_on_a_few_rows_are_strictly_serializable() {
             for _ in 0..24 {
                 let keys = [(); 4].map(|()| random.below(3));
                 let (yields, fails) = (random.chance(0.3), random.chance(0.1));
-                let result = worker.run(|tx| {
+                let result = worker.transact(|tx| {
                     table.get(tx, &keys[0])?;
                     table.get(tx, &keys[1])?;
                     if yields {
@@ -242,8 +245,8 @@ fn very_many_workers_on_a_few_rows_are_strictly_serializable() {
             added
         });
         let history = recording.finish();
-        let sum =
-            engine.run(|tx| (0..3).map(|key| Ok(table.get(tx, &key)?.unwrap())).sum::<Result<u64, Abort>>());
+        let sum = engine
+            .transact(|tx| (0..3).map(|key| Ok(table.get(tx, &key)?.unwrap())).sum::<Result<u64, Abort>>());
         assert_eq!(sum, Ok(added.into_iter().sum()));
         steps::judge(&history);
     });

@@ -72,7 +72,7 @@ pub(crate) fn execute<P: Protocol>(
     let executed = catch_unwind(AssertUnwindSafe(|| match program.form {
         Form::Procedure => tables.database.execute_on(worker, &procedure),
         Form::EagerProcedure => tables.database.execute_eagerly(worker, &procedure),
-        Form::Closure => worker.run_deferred(|tx| closure::run(tables, keys, program, tx)),
+        Form::Closure => worker.transact_deferred(|tx| closure::run(tables, keys, program, tx)),
     }));
     match executed {
         Ok(Ok(numbers)) => Ok(Ended::Committed(numbers)),

@@ -130,7 +130,7 @@ impl<P: Protocol> Tables<P> {
         compare("queue", format!("{expected:?}"), format!("{rows:?}"));
         for table in INDEXED {
             let index = self.database.index_of(self.refs.index(table));
-            let entries = worker.run(|tx| {
+            let entries = worker.transact(|tx| {
                 let mut entries = Vec::new();
                 index.scan_keys(tx, .., Direction::Ascending, |digit, key| {
                     entries.push((*digit, *key));
@@ -144,7 +144,7 @@ impl<P: Protocol> Tables<P> {
                 format!("{:?}", entries.expect(ALONE)),
             );
         }
-        let objects = worker.run(|tx| {
+        let objects = worker.transact(|tx| {
             let mut elements = [0; ELEMENTS as usize];
             for (index, element) in elements.iter_mut().enumerate() {
                 *element = self.elements.get(tx, index)?;

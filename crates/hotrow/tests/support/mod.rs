@@ -133,7 +133,7 @@ pub(crate) fn overtake<P: Protocol>(
     engine: &Engine<P>,
     body: impl Fn(&mut Transaction<'_, P>) -> Result<(), Abort> + Sync,
 ) -> bool {
-    match elsewhere(|| engine.run(&body)) {
+    match elsewhere(|| engine.transact(&body)) {
         Ok(()) => true,
         Err(error) if error.is_retryable() => false,
         Err(error) => panic!("{error}"),
@@ -165,7 +165,7 @@ pub(crate) fn attempts<P: Protocol>(
 ) -> Option<u32> {
     let (mut overtaken, mut begun) = (false, 0);
     let attempts = whatever_time_it_takes(|| {
-        engine.run(|tx| {
+        engine.transact(|tx| {
             begun += 1;
             body(tx)?;
             if begun == 1 {
@@ -237,7 +237,7 @@ impl Census {
             }
             // Each transaction pins an epoch, and retired values make the epoch move on.
             for key in 0..64 {
-                engine.run(|tx| churn.upsert(tx, key, String::new())).unwrap();
+                engine.transact(|tx| churn.upsert(tx, key, String::new())).unwrap();
             }
             if round > 100 {
                 thread::sleep(Duration::from_millis(1));

@@ -279,7 +279,7 @@ mod tests {
         let (table, index) = (table.reference(), index.reference());
         database.before_operations(|| CALLS.set(CALLS.get() + 1));
         let mut worker = engine.worker().unwrap();
-        let committed = worker.run(|tx| {
+        let committed = worker.transact(|tx| {
             let cx = &mut Eager::new(&database, tx);
             cx.prefetch(table, [1, 2].into_iter());
             assert!(CALLS.take() == 0, "a prefetch is only a hint");

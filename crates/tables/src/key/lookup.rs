@@ -21,7 +21,7 @@ use sealed::Sealed;
 /// let balances = Database::on(&engine).table::<String, i64>("balances").hash(100).create().unwrap();
 /// balances.bulk_insert("alice@example.com".into(), 7);
 /// let name = String::from("alice@example.com");
-/// let found = engine.run(|tx| Ok((balances.get(tx, "alice@example.com")?, balances.get(tx, &name)?)))?;
+/// let found = engine.transact(|tx| Ok((balances.get(tx, "alice@example.com")?, balances.get(tx, &name)?)))?;
 /// assert_eq!(found, (Some(7), Some(7)));
 /// # Ok::<(), hotrow_core::Error>(())
 /// ```

@@ -55,7 +55,7 @@ impl<P: Protocol> Workload<P> for Toy<P> {
             }
         }
         let kind = usize::from(client.ran.is_multiple_of(4));
-        let done = worker.run(|tx| {
+        let done = worker.transact(|tx| {
             self.counter.update(tx, |counter| *counter += 1)?;
             if kind == 1 { Err(Abort::rollback()) } else { Ok(()) }
         });
@@ -72,7 +72,7 @@ impl<P: Protocol> Workload<P> for Toy<P> {
 
     fn checks(&self, worker: &mut Worker<P>, clients: Vec<Client>) -> Vec<Check> {
         let counted: u64 = clients.iter().map(|client| client.committed).sum();
-        let counter = worker.run(|tx| self.counter.get(tx)).unwrap();
+        let counter = worker.transact(|tx| self.counter.get(tx)).unwrap();
         let found = if counter == counted { Ok(()) } else { Err(format!("{counter} instead of {counted}")) };
         vec![Check::new("every commit counts", found)]
     }

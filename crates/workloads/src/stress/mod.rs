@@ -153,7 +153,7 @@ impl<P: Protocol> Workload<P> for Stress<P> {
         let StressClient { plan, added, torn, .. } = client;
         let mut seen = ReadDigest::default();
         let ran = catch_unwind(AssertUnwindSafe(|| {
-            worker.run(|tx| {
+            worker.transact(|tx| {
                 seen.sum = 0;
                 seen.different.set(false);
                 (seen.later, seen.source) = (None, None);

@@ -59,7 +59,7 @@ impl<P: Protocol> Objects<P> {
 
     pub(super) fn check_counters(&self, worker: &mut Worker<P>, expected: &[i64]) -> Result<(), String> {
         for (key, (counter, expected)) in self.counters.iter().zip(expected).enumerate() {
-            let found = worker.run(|tx| counter.get(tx)).map_err(|error| error.to_string())?;
+            let found = worker.transact(|tx| counter.get(tx)).map_err(|error| error.to_string())?;
             if found != *expected {
                 return Err(format!("counter{key} is {found}, the committed increments are {expected}"));
             }
@@ -69,7 +69,7 @@ impl<P: Protocol> Objects<P> {
 
     pub(super) fn check_secondary(&self, worker: &mut Worker<P>) -> Result<(), String> {
         let pairs = |worker: &mut Worker<P>| -> Result<_, Error> {
-            worker.run(|tx| {
+            worker.transact(|tx| {
                 let (mut rows, mut entries) = (Vec::new(), Vec::new());
                 self.ordered.scan(tx, .., Direction::Ascending, |key, row| {
                     rows.push((row.group(), *key));

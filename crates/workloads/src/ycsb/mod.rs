@@ -89,7 +89,7 @@ impl<P: Protocol> Ycsb<P> {
         let table = self.database.table_of(table);
         for begin in (0..records).step_by(BATCH as usize) {
             let keys = begin..(begin + BATCH).min(records);
-            let batch = worker.run(|tx| {
+            let batch = worker.transact(|tx| {
                 let look = |key| table.read(tx, &key, |row| row.inspect(value_bytes));
                 keys.clone().map(look).collect::<Result<Vec<_>, _>>()
             })?;

@@ -75,7 +75,7 @@ impl<P: Protocol> Workload<P> for Transfers<P> {
 
     fn run_one(&self, worker: &mut Worker<P>, random: &mut Random) -> Ran {
         let [from, to] = [0; 2].map(|_| random.below(self.balances.len() as u64) as usize);
-        let ended = worker.run(|tx| {
+        let ended = worker.transact(|tx| {
             self.balances.update(tx, from, |balance| *balance -= 1)?;
             self.balances.update(tx, to, |balance| *balance += 1)
         });
@@ -84,7 +84,7 @@ impl<P: Protocol> Workload<P> for Transfers<P> {
     }
 
     fn checks(&self, worker: &mut Worker<P>, _clients: Vec<Random>) -> Vec<Check> {
-        let balances = worker.run(|tx| {
+        let balances = worker.transact(|tx| {
             (0..self.balances.len())
                 .map(|account| self.balances.get(tx, account))
                 .collect::<Result<Vec<_>, _>>()

@@ -68,7 +68,7 @@ impl Visitor for Damage {
         });
         let table = |number: usize| workload.database().table_of(workload.tables()[number]);
         let (first, last) = (table(0), table(2));
-        let damaged = worker.run(|tx| match self {
+        let damaged = worker.transact(|tx| match self {
             Damage::None => Ok(()),
             // Its integer was added elsewhere, so that the sum is as before.
             Damage::Delete => {

@@ -89,7 +89,7 @@ impl Visitor for Damage {
             assert_eq!(ran.end, End::Committed);
         });
         let Records::Long(table) = ycsb.table() else { panic!("values are long") };
-        worker.run(|tx| self.to(ycsb.database().table_of(table), tx)).expect("nobody else is there");
+        worker.transact(|tx| self.to(ycsb.database().table_of(table), tx)).expect("nobody else is there");
         ycsb.checks(&mut worker, vec![client]).into_iter().map(|check| check.passed).collect()
     }
 }

@@ -29,7 +29,7 @@ fn run_with_readers(engine: &Engine<Drp>, writers: &[Body<'_>], readers: &[Body<
     let bodies = [writers, readers].concat();
     simulate(engine, bodies.len(), seed, 100_000, |core, worker| {
         let profile = if core < writers.len() { Profile::UNKNOWN } else { Profile::READ_ONLY };
-        assert_eq!(worker.try_run_as(profile, |tx| bodies[core](tx)), Ok(()), "schedule {seed}");
+        assert_eq!(worker.try_transact_as(profile, |tx| bodies[core](tx)), Ok(()), "schedule {seed}");
     });
     engine.statistics().aborts
 }
@@ -90,7 +90,7 @@ fn three_transactions_each_behind_another_do_not_wait_in_a_circle() {
             let third = |tx: &mut Tx<'_>| add(&y, tx, 100).and_then(|()| add(&z, tx, 100));
             let aborts = run(&engine, &[&first, &second, &third], seed);
             assert_eq!(aborts, 0, "tame transactions are never aborted");
-            let values = engine.run(|tx| Ok([x.get(tx)?, y.get(tx)?, z.get(tx)?]));
+            let values = engine.transact(|tx| Ok([x.get(tx)?, y.get(tx)?, z.get(tx)?]));
             assert_eq!(values, Ok([11, 110, 101]));
         }
     }
@@ -112,7 +112,7 @@ fn three_transactions_that_read_what_another_writes_are_in_one_order() {
             let second = |tx: &mut Tx<'_>| follow(&y, &x, tx);
             let third = |tx: &mut Tx<'_>| follow(&z, &y, tx);
             assert_eq!(run(&engine, &[&first, &second, &third], seed), 0);
-            let mut values = engine.run(|tx| Ok([x.get(tx)?, y.get(tx)?, z.get(tx)?])).unwrap();
+            let mut values = engine.transact(|tx| Ok([x.get(tx)?, y.get(tx)?, z.get(tx)?])).unwrap();
             values.sort_unstable();
             // In a circle, none of them would have read a zero, or all three.
             assert!([[1, 1, 2], [1, 2, 3]].contains(&values), "{variant:?}, schedule {seed}: {values:?}");
@@ -149,7 +149,8 @@ fn long_chains_of_tame_transactions_end_without_an_abort() {
             let bodies: Vec<Body<'_>> = bodies.iter().map(|body| body as Body<'_>).collect();
             assert_eq!(run(&engine, &bodies, seed), 0);
             let writes = plans.iter().flatten().filter(|(_, writes)| *writes).count() as u64;
-            let sum = engine.run(|tx| (0..5).map(|cell| cells.get(tx, cell)).sum::<Result<u64, Abort>>());
+            let sum =
+                engine.transact(|tx| (0..5).map(|cell| cells.get(tx, cell)).sum::<Result<u64, Abort>>());
             assert_eq!(sum, Ok(writes));
         }
     }
@@ -179,7 +180,7 @@ fn a_wild_reader_never_sees_half_of_a_tame_transaction() {
                 z.defer_update(tx, apart, |value, apart| *value += apart).map(drop)
             };
             run(&engine, &[&tame, &reader, &late_reader, &tame], seed);
-            let values = engine.run(|tx| Ok([x.get(tx)?, y.get(tx)?, z.get(tx)?]));
+            let values = engine.transact(|tx| Ok([x.get(tx)?, y.get(tx)?, z.get(tx)?]));
             assert_eq!(values, Ok([2, 2, 0]), "{variant:?}, schedule {seed}");
         }
     }
@@ -209,7 +210,7 @@ fn a_transaction_that_finds_no_key_is_before_all_that_are_behind_its_insertion()
                 absent.set(tx, u64::from(found.is_none()))
             };
             run(&engine, &[&first, &second, &third], seed);
-            let values = engine.run(|tx| Ok((seen.get(tx)?, absent.get(tx)?))).unwrap();
+            let values = engine.transact(|tx| Ok((seen.get(tx)?, absent.get(tx)?))).unwrap();
             assert_ne!(values, (10, 1), "{variant:?}, schedule {seed}");
         }
     }
@@ -295,16 +296,17 @@ fn a_transaction_that_queues_for_a_new_row_before_its_maker_has_left_it_is_woken
             // Stops long enough for others to park.
             simulate(&engine, 3, seed, 1_000_000, |core, worker| {
                 if core == 0 {
-                    let inserted = worker.run_deferred(|tx| table.defer_insert(tx, Constant(1), Constant(0)));
+                    let inserted =
+                        worker.transact_deferred(|tx| table.defer_insert(tx, Constant(1), Constant(0)));
                     assert_eq!(inserted, Ok(true));
                 } else {
                     // Comes as soon as the row is there, unless the other core does not come at all.
                     let update = |tx: &mut Tx<'_>| table.defer_update(tx, &1, (), |row, ()| *row += 1);
-                    let updated = (0..50).find_map(|_| worker.run_deferred(update).unwrap());
+                    let updated = (0..50).find_map(|_| worker.transact_deferred(update).unwrap());
                     updates.set(updates.get() + u64::from(updated.is_some()));
                 }
             });
-            let updated = engine.run(|tx| table.get(tx, &1));
+            let updated = engine.transact(|tx| table.get(tx, &1));
             assert_eq!(updated, Ok(Some(updates.get())), "{variant:?}, schedule {seed}");
         }
     }

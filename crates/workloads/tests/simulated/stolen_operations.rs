@@ -30,7 +30,7 @@ impl Data {
     fn sums(&self, engine: &Engine<McsLocking>, keys: u64) -> Vec<u64> {
         let table = self.database.table_of(self.rows);
         let mut update = |key: u64| {
-            let updated = engine.try_run(|tx| table.update_if_present(tx, &key, |row| *row));
+            let updated = engine.try_transact(|tx| table.update_if_present(tx, &key, |row| *row));
             updated.expect("nobody has the lock").expect("it is there")
         };
         (0..keys).chain([HOT]).map(&mut update).collect()
@@ -146,11 +146,11 @@ fn rows_that_thieves_have_changed_are_judged_by_the_owner() {
                     }
                 }
             });
-            let left = engine.run(|tx| {
+            let left = engine.transact(|tx| {
                 (0..KEYS).map(|key| database.table(rows).get(tx, &key)).collect::<Result<Vec<_>, _>>()
             });
             assert!(left.unwrap().into_iter().all(|row| row.unwrap() < 4), "{protocol}, seed {seed}");
-            let committed = engine.run(|tx| database.table(hot).get(tx, &HOT)).unwrap();
+            let committed = engine.transact(|tx| database.table(hot).get(tx, &HOT)).unwrap();
             assert_eq!(committed, Some(12 - refused.load(Ordering::Relaxed)), "{protocol}, seed {seed}");
             stolen += engine.statistics().count(&Counter::STOLEN_OPERATIONS);
         }
@@ -422,7 +422,7 @@ fn an_operation_that_is_its_owners_alone_can_be_put_off_with_others_behind_it_or
             assert!(moved.iter().copied().eq(1..=12), "{protocol}, seed {seed}: {moved:?}");
             assert_eq!(data.sums(&engine, KEYS)[..KEYS as usize], [6; KEYS as usize]);
             let mut found = Vec::new();
-            let scanned = engine.try_run(|tx| {
+            let scanned = engine.try_transact(|tx| {
                 let visit = |row: &u64, _: &u64| {
                     found.push(*row);
                     std::ops::ControlFlow::Continue(())

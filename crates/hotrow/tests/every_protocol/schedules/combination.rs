@@ -249,11 +249,13 @@ impl<P: Protocol> Keys<P> {
 
     fn now(&self, engine: &Engine<P>) -> State {
         match self {
-            Self::Boxes(boxes) => engine.run(|tx| Ok([Some(boxes[0].get(tx)?), Some(boxes[1].get(tx)?)])),
-            Self::Table(table) | Self::Secondary(table, _) => {
-                engine.run(|tx| Ok([table.get(tx, &0)?, table.get(tx, &1)?]))
+            Self::Boxes(boxes) => {
+                engine.transact(|tx| Ok([Some(boxes[0].get(tx)?), Some(boxes[1].get(tx)?)]))
             }
-            Self::Unique(rows) => engine.run(|tx| Ok([rows.get(tx, 0)?, rows.get(tx, 1)?])),
+            Self::Table(table) | Self::Secondary(table, _) => {
+                engine.transact(|tx| Ok([table.get(tx, &0)?, table.get(tx, &1)?]))
+            }
+            Self::Unique(rows) => engine.transact(|tx| Ok([rows.get(tx, 0)?, rows.get(tx, 1)?])),
         }
         .unwrap()
     }

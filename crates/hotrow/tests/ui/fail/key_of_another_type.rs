@@ -4,7 +4,7 @@ fn main() {
     let engine = Engine::<Occ>::new();
     let names = Database::on(&engine).table::<String, u64>("names").create().unwrap();
     let numbers = Database::on(&engine).table::<u64, u64>("numbers").create().unwrap();
-    let _ = engine.run(|tx| {
+    let _ = engine.transact(|tx| {
         names.get(tx, &7u64)?;
         names.get(tx, &"alice")?;
         numbers.delete(tx, "alice")?;

@@ -15,7 +15,7 @@ fn overtaken_reader<P: Protocol>() -> (Option<(u64, u64)>, History) {
     let mut reading = reader.begin();
     let first = single.get(&mut reading).unwrap();
     writer
-        .run(|tx| {
+        .transact(|tx| {
             single.set(tx, 5)?;
             double.set(tx, 10)
         })

@@ -15,7 +15,7 @@ fn committed<P: Protocol>(
     worker: &mut Worker<P>,
     body: impl FnMut(&mut Transaction<'_, P>) -> Result<(), Abort>,
 ) -> bool {
-    worker.run(body).is_ok()
+    worker.transact(body).is_ok()
 }
 
 /// Sees to it that the value of `kept` is valid for some logical time: it is read together with a value that has been
