@@ -142,7 +142,7 @@ impl<P: Protocol> TCounter<P> {
     ///
     /// As [`add`](Self::add).
     pub fn is_between(&self, tx: &mut Transaction<'_, P>, low: i64, high: i64) -> Result<bool, Abort> {
-        self.enter(tx)?.is_between(low, high)
+        self.enter(tx)?.between(low, high)
     }
 
     /// Adds an amount when the transaction commits. The amount may become known only then. The operation neither
@@ -238,7 +238,7 @@ impl<'t, P: Protocol> Entered<'t, '_, P> {
         Ok(kept.applied_to(self.read_base(id)?))
     }
 
-    fn is_between(mut self, low: i64, high: i64) -> Result<bool, Abort> {
+    fn between(mut self, low: i64, high: i64) -> Result<bool, Abort> {
         let (id, kept) = self.kept()?;
         let within = |value: i64| low <= value && value <= high;
         if kept.set.is_some() {

@@ -6,7 +6,7 @@
 //! - **Touch the hot row last.** Everything between the first touch of a row and the commit is the time for which others can
 //!   make the transaction fail (`occ`, `tictoc`, `tl2`), or for which they wait (protocols that lock). Look up, compute and
 //!   insert first; change the row that everybody wants right before the end.
-//! - **Do not read what you only add to.** [`TCounter::add`] commutes: increments never make each other abort, and
+//! - **Do not read what you only add to.** [`Table::add`] adds to a column of a row at the commit, and [`TCounter::add`] commutes: increments never make each other abort, and
 //!   [`is_at_least`](TCounter::is_at_least) depends on the answer only. A [`Sequence`] gives out numbers outside of all
 //!   conflicts. [`Table::replace`] depends on the row's being there, not on its content. Under `drp` any change may be
 //!   [deferred](crate::guide::deferred).
@@ -23,13 +23,13 @@
 //! let db = Database::open()?;
 //! let events = db.table::<u32, u64>("events").hash(1).create()?; // How many seats are free: hot.
 //! let tickets = db.table::<u64, (u32, String)>("tickets").hash(1_000).create()?;
-//! let numbers = Sequence::new(&db, "ticket numbers", 1);
+//! let numbers = Sequence::starting_at(&db, "ticket numbers", 1);
 //! events.bulk_insert(7, 2);
 //!
 //! let sell = |event: u32, buyer: &str| {
 //!     let buyer = buyer.to_owned(); // Outside.
 //!     db.transact(|tx| {
-//!         let number = numbers.next(tx)?;
+//!         let number = numbers.next(tx);
 //!         tickets.insert(tx, number, (event, buyer.clone()))?;
 //!         let left = events.update(tx, &event, |free| {
 //!             let left = free.checked_sub(1);

@@ -73,7 +73,7 @@
 //!     Ok(())
 //! })?;
 //! let twice = db.transact(|tx| orders.insert(tx, first, ben)).unwrap_err();
-//! assert_eq!(twice.to_string(), "rolled back: table orders has key OrderKey { district: 1, order: 1 } already");
+//! assert_eq!(twice.to_string(), "rolled back: orders has a row with key OrderKey { district: 1, order: 1 } already");
 //!
 //! // The newest order of district 1: a scan downwards that stops at the first row.
 //! let newest = db.transact(|tx| {
@@ -165,9 +165,9 @@
 //! let db = Database::open()?;
 //! let accounts = db.table::<u64, i64>("accounts").hash(10).check("it is not overdrawn", |_, balance| *balance >= 0);
 //! let accounts = accounts.create()?;
-//! let numbers = Sequence::new(&db, "account numbers", 1);
+//! let numbers = Sequence::starting_at(&db, "account numbers", 1);
 //! let open = || db.transact(|tx| {
-//!     let number = numbers.next(tx)?;
+//!     let number = numbers.next(tx);
 //!     accounts.insert(tx, number, 10)?;
 //!     Ok(number)
 //! });

@@ -126,31 +126,31 @@ fn rows_that_thieves_have_changed_are_judged_by_the_owner() {
         let mut stolen = 0;
         for seed in 0..100 {
             let engine = crate::crew::engine(protocol);
-            let mut database = Database::new(&engine);
-            let hot = database.builder("hot").hash(1).build();
+            let database = Database::on(&engine);
+            let hot = database.table("hot").hash(1).create().unwrap();
             assert!(hot.bulk_insert(HOT, 0));
-            let hot = database.add_table(hot);
-            let rows = database.builder("rows").hash(KEYS as usize);
-            let rows = rows.check("below four", |_: &u64, row: &u64| *row < 4).build();
+            let hot = hot.reference();
+            let rows = database.table("rows").hash(KEYS as usize);
+            let rows = rows.check("below four", |_: &u64, row: &u64| *row < 4).create().unwrap();
             (0..KEYS).for_each(|key| assert!(rows.bulk_insert(key, 0)));
-            let rows = database.add_table(rows);
+            let rows = rows.reference();
             let refused = AtomicU64::new(0);
             crate::crew::run(&engine, 4, seed, |core, worker| {
                 for number in 0..3 {
                     let first = (core as u64 * 5 + number * 7) % KEYS;
                     let keys = (first..KEYS).chain(0..first).step_by(3).collect();
                     let procedure = Checked { database: &database, hot, rows, keys };
-                    if let Err(error) = procedure.database.execute(worker, &procedure) {
+                    if let Err(error) = procedure.database.execute_on(worker, &procedure) {
                         assert!(error.downcast_ref::<ConstraintViolated>().is_some(), "{error}");
                         refused.fetch_add(1, Ordering::Relaxed);
                     }
                 }
             });
             let left = engine.transact(|tx| {
-                (0..KEYS).map(|key| database.table(rows).get(tx, &key)).collect::<Result<Vec<_>, _>>()
+                (0..KEYS).map(|key| database.table_of(rows).get(tx, &key)).collect::<Result<Vec<_>, _>>()
             });
             assert!(left.unwrap().into_iter().all(|row| row.unwrap() < 4), "{protocol}, seed {seed}");
-            let committed = engine.transact(|tx| database.table(hot).get(tx, &HOT)).unwrap();
+            let committed = engine.transact(|tx| database.table_of(hot).get(tx, &HOT)).unwrap();
             assert_eq!(committed, Some(12 - refused.load(Ordering::Relaxed)), "{protocol}, seed {seed}");
             stolen += engine.statistics().count(&Counter::STOLEN_OPERATIONS);
         }
