@@ -105,13 +105,7 @@ impl<P: Protocol> Engine<P> {
     /// [`Misuse::Nested`] within a transaction, [`Misuse::TooManyWorkers`], [`Misuse::NoThread`], [`Misuse::Unsupported`] in a
     /// simulation; [`Error::MemoryLimit`] and [`Error::Timeout`] as for [`Engine::transact`] before its first attempt.
     pub fn begin(&self, options: SessionOptions) -> Result<Session<P>, Error> {
-        if thread::is_simulated() {
-            let text = "a simulation has no threads of their own for sessions";
-            return Err(Misuse::Unsupported(text.to_owned()).into());
-        }
-        if in_transaction() {
-            return Err(Misuse::Nested.into());
-        }
+        may_wait()?;
         let worker = self.worker()?;
         let SessionOptions { name, idle_max, profile } = options;
         let link = Arc::new(Link::new(name, idle_max));
@@ -235,9 +229,7 @@ impl<P: Protocol> Session<P> {
     ///
     /// Passes on a panic of users' code before the commit point.
     pub fn commit(mut self) -> Result<(), Error> {
-        if in_transaction() {
-            return Err(Misuse::Nested.into());
-        }
+        may_wait()?;
         self.is_over = true;
         self.link.ask(Request::Commit).map_err(|error| self.link.of_any_type(error))
     }
@@ -265,18 +257,28 @@ impl<P: Protocol> Session<P> {
         &mut self,
         work: &mut (impl FnMut(&mut OpenSession<'_, P>) -> Answer + Send),
     ) -> Result<(), Error<E>> {
-        if in_transaction() {
-            return Err(Misuse::Nested.into());
-        }
+        may_wait()?;
         self.link.ask_for(work).map_err(|error| self.link.of_any_type(error))
     }
 }
 
+/// Checks that the calling thread may wait for a session.
+fn may_wait() -> Result<(), Misuse> {
+    if thread::is_simulated() {
+        Err(Misuse::Unsupported("in a simulation there are no threads for sessions".to_owned()))
+    } else if in_transaction() {
+        Err(Misuse::Nested)
+    } else {
+        Ok(())
+    }
+}
+
 impl<P: Protocol> Drop for Session<P> {
-    /// Rolls back. Within a transaction of the calling thread, it does not wait until that has happened.
+    /// Rolls back. Where the session must not be used, within a transaction of the calling thread, it does not wait until that
+    /// has happened.
     fn drop(&mut self) {
         if !self.is_over {
-            self.link.roll_back(!in_transaction());
+            self.link.roll_back(may_wait().is_ok());
         }
     }
 }

@@ -8,5 +8,6 @@ mod mutants;
 mod pipeline;
 mod same_results;
 mod schedules;
+mod sessions;
 mod stealing_schedules;
 mod stolen_operations;
