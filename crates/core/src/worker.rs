@@ -132,8 +132,8 @@ impl<P: Protocol> Worker<P> {
     /// # Errors
     ///
     /// [`Error::Conflict`] or [`Error::Timeout`] when the policy's attempts or time are used up, [`Error::Rollback`]
-    /// when the body asked for it, [`Error::Misuse`] for a use that can never work, [`Error::MemoryLimit`] when more
-    /// memory is retained than the engine's limit, if it has one.
+    /// when the body asked for it, [`Error::Misuse`] for a use that can never work, [`Error::Panicked`] if the condition of
+    /// a constraint panicked, [`Error::MemoryLimit`] when more memory is retained than the engine's limit, if it has one.
     #[inline]
     pub fn transact<R>(
         &mut self,

@@ -20,8 +20,8 @@ use crate::record::{Pending, Record, Snapshot, State};
 use crate::storage::{Shared, tag};
 use crate::table::Table;
 use hotrow_core::{
-    Abort, Cell, Column, Columns, Item, ItemId, ObjectAccess, Pin, Plain, Protocol, Reason, Transaction,
-    Value,
+    Abort, Cell, Column, Columns, Item, ItemId, ObjectAccess, Pin, Plain, Protocol, Reason, SavedWrite,
+    Saver, Transaction, Value,
 };
 use std::mem::MaybeUninit;
 use std::ptr::{NonNull, null};
@@ -224,7 +224,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         }
     }
 
-    /// As the attempt's own pending write, with its additions turned into an update.
+    /// The attempt's own pending write, as a row: additions become an update.
     #[inline(always)]
     pub(crate) fn own_row<S>(
         &self,
@@ -252,10 +252,7 @@ fn allocate<P: Protocol>(tx: &mut ObjectAccess<'_, P>, addition: Addition) -> *c
 /// # Safety
 ///
 /// The item's pending write is an addition.
-pub(crate) unsafe fn save_additions<P: Protocol>(
-    item: &Item<P>,
-    saver: &hotrow_core::Saver<'_, P>,
-) -> hotrow_core::SavedWrite {
+pub(crate) unsafe fn save_additions<P: Protocol>(item: &Item<P>, saver: &Saver<'_, P>) -> SavedWrite {
     // SAFETY: the caller's promise.
     saver.plain(unsafe { &*item.payload::<*const Addition>() })
 }

@@ -433,7 +433,8 @@ impl<K: Key, R: Value, P: Protocol> Table<K, R, P> {
         }
     }
 
-    /// As [`insert`](Self::insert), but an existing row is no error: false, and nothing changed, if the key exists.
+    /// As [`insert`](Self::insert), but an existing row is no error: false, and nothing changed, if the key exists. (Another
+    /// row's key of a [unique index](UniqueIndex) is an error nevertheless.)
     ///
     /// # Errors
     ///
