@@ -117,6 +117,30 @@ impl Pin {
     }
 }
 
+impl Pin {
+    /// As [`retire`](Self::retire), for bytes: a boxed slice.
+    ///
+    /// # Safety
+    ///
+    /// As for [`retire`](Self::retire).
+    #[inline]
+    pub unsafe fn retire_bytes(&self, bytes: *mut [u8]) {
+        let length = bytes.len();
+        self.retired.set(self.retired.get() + 1);
+        self.retired_bytes.set(self.retired_bytes.get().wrapping_add(length));
+        let first = Unaliased(bytes.cast::<u8>());
+        // SAFETY: the closure runs once, after all threads that could see the bytes have unpinned. They come from a box of
+        // this length, and nothing pins while they are freed.
+        unsafe {
+            self.guard.defer_unchecked(move || {
+                let first = first;
+                count_freed(length);
+                drop(Box::from_raw(std::ptr::slice_from_raw_parts_mut(first.0, length)));
+            });
+        }
+    }
+}
+
 /// A pointer that only one closure holds.
 struct Unaliased<T>(*mut T);
 // SAFETY: only the holder will use the pointer, and `T` is `Send`.

@@ -53,6 +53,8 @@ pub use hotrow_protocols as protocols;
 pub use hotrow_sync as sync;
 /// The contexts, which interpret procedures.
 pub use hotrow_tables::context;
+#[doc(inline)]
+pub use hotrow_tables::erased;
 /// The parts of keys: order-preserving images, and the packing of structs into them.
 pub use hotrow_tables::key;
 

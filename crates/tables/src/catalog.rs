@@ -117,22 +117,35 @@ impl Catalog {
         }
     }
 
-    /// The part with this number.
+    /// The part with this number; `None` if the number is of another database.
     ///
     /// # Safety
     ///
     /// If the number is one of this catalog's, its part was added as a `T`.
+    #[inline(always)]
+    pub(crate) unsafe fn find_part<T: Any>(&self, id: PartId) -> Option<&T> {
+        if id.catalog != self.number {
+            return None;
+        }
+        let part = self.slot(id.number).expect("numbered after it was added");
+        debug_assert!(part.value.is::<T>());
+        // SAFETY: the number is this catalog's; the caller's promise.
+        Some(unsafe { &*std::ptr::from_ref(&*part.value).cast::<T>() })
+    }
+
+    /// The part with this number.
+    ///
+    /// # Safety
+    ///
+    /// As for [`find_part`](Self::find_part).
     ///
     /// # Panics
     ///
     /// If the number is of another database.
     #[inline(always)]
     pub(crate) unsafe fn part<T: Any>(&self, id: PartId) -> &T {
-        assert!(id.catalog == self.number, "the reference belongs to another database");
-        let part = self.slot(id.number).expect("numbered after it was added");
-        debug_assert!(part.value.is::<T>());
-        // SAFETY: the number is this catalog's; the caller's promise.
-        unsafe { &*std::ptr::from_ref(&*part.value).cast::<T>() }
+        // SAFETY: the caller's promise.
+        unsafe { self.find_part(id) }.expect("the reference belongs to another database")
     }
 }
 

@@ -134,6 +134,9 @@ borrowed_forms! {
     [] Box<[u8]>: [u8];
 }
 
+#[cfg(not(loom))]
+borrowed_forms! { [] crate::erased::BytesKey: crate::erased::BorrowedKey; }
+
 /// A range of keys of type `K`: `low..high`, `low..=high`, `low..`, `..high`, `..=high`, `..`, or a pair of [`Bound`]s. Its
 /// bounds are keys, references to keys, or borrowed forms, such as `"a".."b"` for keys that are strings.
 #[diagnostic::on_unimplemented(

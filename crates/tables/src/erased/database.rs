@@ -1,0 +1,247 @@
+//! The erased database and its workers.
+
+use super::backend::{Backend, BackendWorker, Body};
+use super::row::Row;
+use super::table::{Table, TableBuilder};
+use super::transaction::Transaction;
+use crate::database::Database as Typed;
+use hotrow_core::history::Recording;
+use hotrow_core::{
+    Abort, Error, HotKey, Misuse, Profile, Protocol, RetainedMemory, RetryPolicy, Statistics, WorkerId,
+};
+use hotrow_protocols::{UnknownProtocol, Visitor, with_protocol};
+use hotrow_sync::Arc;
+use std::fmt;
+
+/// A database whose protocol is chosen by name, with bytes as keys and rows. See the [module](super).
+///
+/// It is a handle: a clone refers to the same database.
+#[derive(Clone)]
+pub struct Database {
+    backend: Arc<dyn Backend>,
+}
+
+impl fmt::Debug for Database {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Database").field("protocol", &self.protocol()).field("tables", &self.names()).finish()
+    }
+}
+
+/// The erased form of a typed database. Both refer to the same database, and transactions of both forms mix freely.
+///
+/// ```
+/// use hotrow_tables::{Database, erased};
+///
+/// let db = Database::open()?;
+/// let erased = erased::Database::from(db.clone());
+/// let notes = erased.table("notes").create()?;
+/// erased.transact(|tx| tx.insert(&notes, "a", "typed or not"))?;
+/// assert_eq!(db.names(), ["notes"]);
+/// # Ok::<(), hotrow_core::Error>(())
+/// ```
+impl<P: Protocol> From<Typed<P>> for Database {
+    fn from(database: Typed<P>) -> Self {
+        Self { backend: Arc::new(database) }
+    }
+}
+
+/// Opens a database under the protocol that a name stands for.
+struct Open(RetryPolicy);
+
+impl Visitor for Open {
+    type Output = Database;
+
+    fn visit<P: Protocol>(self, name: &str) -> Database {
+        let typed = Typed::builder().protocol::<P>().variant(name).retry_policy(self.0).open();
+        typed.expect("the registry has found the variant").into()
+    }
+}
+
+impl Database {
+    /// Opens an empty database under the protocol of this name, such as `occ` or `plor+dwa`, with the default retry policy.
+    ///
+    /// # Errors
+    ///
+    /// [`UnknownProtocol`], which lists the known names.
+    pub fn open(protocol: &str) -> Result<Self, UnknownProtocol> {
+        Self::open_with(protocol, RetryPolicy::default())
+    }
+
+    /// As [`open`](Self::open), with this retry policy.
+    ///
+    /// # Errors
+    ///
+    /// As [`open`](Self::open).
+    pub fn open_with(protocol: &str, policy: RetryPolicy) -> Result<Self, UnknownProtocol> {
+        with_protocol(protocol, Open(policy))
+    }
+
+    #[inline(always)]
+    pub(super) fn backend(&self) -> &dyn Backend {
+        &*self.backend
+    }
+
+    /// The protocol's name, or more precisely its variant's.
+    pub fn protocol(&self) -> &str {
+        self.backend.protocol()
+    }
+
+    /// True if attempts see one consistent state, even if they are going to be aborted: see
+    /// [`Engine::is_opaque`](hotrow_core::Engine::is_opaque).
+    pub fn is_opaque(&self) -> bool {
+        self.backend.is_opaque()
+    }
+
+    /// Begins to [make](TableBuilder::create) a table of this name, or to [open](TableBuilder::open) the one that has it.
+    pub fn table(&self, name: impl Into<String>) -> TableBuilder<'_> {
+        TableBuilder::new(self, name.into())
+    }
+
+    /// The names of all tables and secondary indexes, typed ones included.
+    pub fn names(&self) -> Vec<String> {
+        self.backend.names()
+    }
+
+    /// Inserts a row outside of any transaction, to fill the table before transactions use it. False, and nothing
+    /// changed, if the key exists. See [`Table::bulk_insert`](crate::Table::bulk_insert).
+    ///
+    /// # Errors
+    ///
+    /// [`Misuse::Unsupported`] if the key has a length that the table does not have; [`Misuse::ForeignObject`] if the table
+    /// is another database's.
+    pub fn bulk_insert(
+        &self,
+        table: &Table,
+        key: impl AsRef<[u8]>,
+        row: impl Into<Row>,
+    ) -> Result<bool, Misuse> {
+        self.backend.bulk_insert(*table, key.as_ref(), row.into())
+    }
+
+    /// Runs a transaction on the calling thread's own worker, and runs it again until it commits, as the retry policy
+    /// allows. See [`Engine::run`](hotrow_core::Engine::run).
+    ///
+    /// # Errors
+    ///
+    /// As [`Engine::run`](hotrow_core::Engine::run).
+    pub fn transact<R>(
+        &self,
+        body: impl FnMut(&mut Transaction<'_>) -> Result<R, Abort>,
+    ) -> Result<R, Error> {
+        self.transact_as(Profile::UNKNOWN, body)
+    }
+
+    /// As [`transact`](Self::transact), for a transaction that declares facts about itself. The profile must be true in all
+    /// attempts.
+    ///
+    /// # Errors
+    ///
+    /// As [`transact`](Self::transact); [`Misuse::ReadOnly`] for a write in a transaction that was declared read-only.
+    pub fn transact_as<R>(
+        &self,
+        profile: Profile,
+        body: impl FnMut(&mut Transaction<'_>) -> Result<R, Abort>,
+    ) -> Result<R, Error> {
+        keep_result(body, |body| self.backend.transact(profile, body))
+    }
+
+    /// Registers a worker, with which a thread runs transactions faster. Keep one per thread.
+    ///
+    /// # Errors
+    ///
+    /// [`Misuse::TooManyWorkers`] when the protocol admits no more at a time.
+    pub fn worker(&self) -> Result<Worker, Misuse> {
+        Ok(Worker { backend: self.backend.worker()? })
+    }
+
+    /// Counts over all workers, past and present.
+    pub fn statistics(&self) -> Statistics {
+        self.backend.statistics()
+    }
+
+    /// The keys with the most lost conflicts, most first, at most `limit`.
+    pub fn hot_keys(&self, limit: usize) -> Vec<HotKey> {
+        self.backend.hot_keys(limit)
+    }
+
+    /// Records the reads and writes of each attempt from now on: see
+    /// [`Engine::record_history`](hotrow_core::Engine::record_history).
+    ///
+    /// # Errors
+    ///
+    /// [`Misuse::AlreadyRecorded`]: a database is recorded once.
+    pub fn record_history(&self, bytes_max: usize) -> Result<Recording, Misuse> {
+        self.backend.record_history(bytes_max)
+    }
+
+    /// Reports the memory that is replaced or removed and not freed yet: see
+    /// [`Engine::retained_memory`](hotrow_core::Engine::retained_memory).
+    pub fn retained_memory(&self) -> RetainedMemory {
+        self.backend.retained_memory()
+    }
+
+    /// Limits that memory: see
+    /// [`Engine::set_retained_bytes_max`](hotrow_core::Engine::set_retained_bytes_max).
+    pub fn set_retained_bytes_max(&self, bytes_max: Option<u64>) {
+        self.backend.set_retained_bytes_max(bytes_max);
+    }
+}
+
+/// A worker of an erased database. It runs transactions, one at a time, for one thread at a time.
+pub struct Worker {
+    backend: Box<dyn BackendWorker>,
+}
+
+impl fmt::Debug for Worker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Worker").field("id", &self.id()).finish_non_exhaustive()
+    }
+}
+
+impl Worker {
+    /// The worker's number.
+    pub fn id(&self) -> WorkerId {
+        self.backend.id()
+    }
+
+    /// As [`Database::transact`], with this worker.
+    ///
+    /// # Errors
+    ///
+    /// As [`Database::transact`].
+    #[inline]
+    pub fn transact<R>(
+        &mut self,
+        body: impl FnMut(&mut Transaction<'_>) -> Result<R, Abort>,
+    ) -> Result<R, Error> {
+        self.transact_as(Profile::UNKNOWN, body)
+    }
+
+    /// As [`Database::transact_as`], with this worker.
+    ///
+    /// # Errors
+    ///
+    /// As [`Database::transact_as`].
+    #[inline]
+    pub fn transact_as<R>(
+        &mut self,
+        profile: Profile,
+        body: impl FnMut(&mut Transaction<'_>) -> Result<R, Abort>,
+    ) -> Result<R, Error> {
+        keep_result(body, |body| self.backend.transact(profile, body))
+    }
+}
+
+/// Runs a transaction whose body returns nothing, and returns what the body of the caller has returned last.
+#[inline]
+fn keep_result<R>(
+    mut body: impl FnMut(&mut Transaction<'_>) -> Result<R, Abort>,
+    run: impl FnOnce(&mut Body<'_>) -> Result<(), Error>,
+) -> Result<R, Error> {
+    let mut result = None;
+    run(&mut |operations| {
+        result = Some(body(&mut Transaction::new(operations))?);
+        Ok(())
+    })?;
+    Ok(result.expect("the body of the attempt that has committed has returned a result"))
+}
