@@ -180,32 +180,24 @@ mod tests {
     use super::*;
     use std::ops::RangeBounds;
 
+    fn bounds(bytes: &[u8]) -> [Bound<&[u8]>; 3] {
+        [Bound::Included(bytes), Bound::Excluded(bytes), Bound::Unbounded]
+    }
+
     #[test]
     fn words_lie_between_two_bounds_of_bytes_if_their_bytes_do() {
         let words: [u64; 9] = [0, 1, 2, 255, 256, 257, u64::MAX / 2, u64::MAX - 1, u64::MAX];
-        let mut bytes: Vec<Vec<u8>> = words.iter().map(|word| word.to_be_bytes().to_vec()).collect();
-        for length in [0, 3, 7] {
-            bytes.extend((0..words.len()).map(|at| bytes[at][..length].to_vec()));
-        }
-        for tail in [0, 255] {
-            bytes.extend((0..words.len()).map(|at| [&bytes[at][..], &[tail]].concat()));
-        }
-        let bounds =
-            |bytes: &'static [u8]| [Bound::Included(bytes), Bound::Excluded(bytes), Bound::Unbounded];
-        for low in &bytes {
-            for high in &bytes {
-                for low in bounds(low.clone().leak()) {
-                    for high in bounds(high.clone().leak()) {
-                        let range = WordKey::range(low, high);
-                        for word in words {
-                            let expected = (low, high).contains(&word.to_be_bytes()[..]);
-                            assert_eq!(
-                                range.contains(&WordKey(word)),
-                                expected,
-                                "{word} in {low:?} {high:?}"
-                            );
-                        }
-                    }
+        let whole = words.map(|word| word.to_be_bytes().to_vec());
+        let mut bytes = whole.to_vec();
+        bytes.extend([0, 3, 7].iter().flat_map(|length| whole.iter().map(|word| word[..*length].to_vec())));
+        bytes
+            .extend([0, 255].iter().flat_map(|tail| whole.iter().map(|word| [&word[..], &[*tail]].concat())));
+        for (low, high) in bytes.iter().flat_map(|low| bytes.iter().map(move |high| (low, high))) {
+            for (low, high) in bounds(low).iter().flat_map(|low| bounds(high).map(|high| (*low, high))) {
+                let range = WordKey::range(low, high);
+                for word in words {
+                    let expected = (low, high).contains(&word.to_be_bytes()[..]);
+                    assert_eq!(range.contains(&WordKey(word)), expected, "{word} in {low:?} {high:?}");
                 }
             }
         }
