@@ -239,6 +239,47 @@ fn a_part_that_fails_alone_leaves_nothing() {
 }
 
 #[test]
+fn arrays_lose_no_increment() {
+    const THREADS: u64 = 4;
+    const ROUNDS: u64 = 50;
+    for_each_protocol(THREADS as u32 + 1, |db| {
+        let recording = db.record_history(HISTORY_BYTES).unwrap();
+        let array = db.create_array("counts", 3).unwrap();
+        assert_eq!(db.open_array("counts"), Ok(array));
+        thread::scope(|scope| {
+            for thread in 0..THREADS {
+                scope.spawn(move || {
+                    for round in 0..ROUNDS {
+                        let index = ((thread + round) % 2) as usize;
+                        db.transact(|tx| {
+                            let sum = tx.update_word(&array, index, |word| {
+                                *word += 1;
+                                *word
+                            })? + tx.get_word(&array, 1 - index)?;
+                            tx.set_word(&array, 2, sum)
+                        })
+                        .unwrap();
+                    }
+                });
+            }
+        });
+        let counts =
+            db.transact(|tx| (0..3).map(|index| tx.get_word(&array, index)).collect::<Result<Vec<_>, _>>());
+        let sum = THREADS * ROUNDS;
+        assert_eq!(counts, Ok(vec![sum / 2, sum / 2, sum]));
+        assert_serializable(&hotrow_check::check(&recording.finish()).unwrap());
+        let beyond = db.transact(|tx| tx.get_word(&array, array.len()));
+        assert!(matches!(beyond, Err(Error::Misuse(Misuse::OutOfBounds { index: 3, .. }))));
+    });
+    let (db, other) = (Database::open("occ").unwrap(), Database::open("occ").unwrap());
+    let foreign = other.create_array("counts", 1).unwrap();
+    let used = db.transact(|tx| tx.get_word(&foreign, 0));
+    assert!(matches!(used, Err(Error::Misuse(Misuse::ForeignObject { .. }))));
+    assert!(matches!(other.table("counts").open(), Err(Misuse::OtherTypes { .. })));
+    assert!(matches!(other.create_array("counts", 1), Err(Misuse::NameTaken { .. })));
+}
+
+#[test]
 fn a_use_that_can_never_work_says_so() {
     let (db, other) = (Database::open("occ").unwrap(), Database::open("occ").unwrap());
     let [(hash, _), _, (words, _), _] = tables(&db);

@@ -94,14 +94,24 @@ impl Catalog {
     ///
     /// [`Misuse::NoSuchName`] if there is none, [`Misuse::OtherTypes`] if it is of another type.
     pub(crate) fn find<T: Any>(&self, name: &str) -> Result<&T, Misuse> {
+        self.find_with_id(name).map(|(_, part)| part)
+    }
+
+    /// As [`find`](Self::find), with the part's number.
+    ///
+    /// # Errors
+    ///
+    /// As [`find`](Self::find).
+    pub(crate) fn find_with_id<T: Any>(&self, name: &str) -> Result<(PartId, &T), Misuse> {
         let number =
             *lock(&self.names).get(name).ok_or_else(|| Misuse::NoSuchName { name: name.to_owned() })?;
         let part = self.slot(number).expect("named after it was added");
-        part.value.downcast_ref::<T>().ok_or_else(|| Misuse::OtherTypes {
+        let value = part.value.downcast_ref::<T>().ok_or_else(|| Misuse::OtherTypes {
             name: name.to_owned(),
             made_as: part.type_name.to_owned(),
             wanted: type_name::<T>().to_owned(),
-        })
+        })?;
+        Ok((PartId { catalog: self.number, number }, value))
     }
 
     /// The names of all parts, in their order.

@@ -1,9 +1,11 @@
 //! The trait object behind an erased database, and what is behind it: a typed database.
 
+use super::array::Array;
 use super::calls::{Calls, ErasedKey, bulk_insert};
 use super::keys::{BytesKey, WordKey};
 use super::row::Row;
 use super::table::{KeyKind, Properties, Table};
+use crate::catalog::{Part, PartId};
 use crate::database::Database;
 use crate::index::Direction;
 use crate::table as typed;
@@ -12,6 +14,8 @@ use hotrow_core::{
     Abort, Error, HotKey, Misuse, Profile, Protocol, RetainedMemory, Statistics, Transaction, Worker,
     WorkerId,
 };
+use hotrow_objects::TArray;
+use std::any::Any;
 use std::ops::{Bound, ControlFlow};
 
 /// The body of a transaction, which keeps its result itself.
@@ -24,7 +28,9 @@ pub(super) trait Backend: Send + Sync {
     fn names(&self) -> Vec<String>;
     fn create(&self, name: String, properties: Properties) -> Result<Table, Misuse>;
     fn open(&self, name: String) -> Result<Table, Misuse>;
-    fn bulk_insert(&self, table: Table, key: &[u8], row: Row) -> Result<bool, Misuse>;
+    fn create_array(&self, name: &str, length: usize) -> Result<Array, Misuse>;
+    fn open_array(&self, name: &str) -> Result<Array, Misuse>;
+    fn bulk_insert(&self, table: &Table, key: &[u8], row: Row) -> Result<bool, Misuse>;
     fn transact(&self, profile: Profile, body: &mut Body<'_>) -> Result<(), Error>;
     fn worker(&self) -> Result<Box<dyn BackendWorker>, Misuse>;
     fn statistics(&self) -> Statistics;
@@ -42,36 +48,59 @@ pub(super) trait BackendWorker: Send {
 
 /// A transaction in progress. What finds its row, or inserts it, returns true.
 pub(super) trait Operations {
-    fn read(&mut self, table: Table, key: &[u8], look: &mut dyn FnMut(&Row)) -> Result<bool, Abort>;
-    fn update(&mut self, table: Table, key: &[u8], change: &mut dyn FnMut(&mut Row)) -> Result<bool, Abort>;
-    fn insert(&mut self, table: Table, key: &[u8], row: Row) -> Result<bool, Abort>;
-    fn replace(&mut self, table: Table, key: &[u8], row: Row) -> Result<bool, Abort>;
-    fn upsert(&mut self, table: Table, key: &[u8], row: Row) -> Result<bool, Abort>;
-    fn delete(&mut self, table: Table, key: &[u8]) -> Result<bool, Abort>;
+    fn read(&mut self, table: &Table, key: &[u8], look: &mut dyn FnMut(&Row)) -> Result<bool, Abort>;
+    fn update(&mut self, table: &Table, key: &[u8], change: &mut dyn FnMut(&mut Row)) -> Result<bool, Abort>;
+    fn insert(&mut self, table: &Table, key: &[u8], row: Row) -> Result<bool, Abort>;
+    fn replace(&mut self, table: &Table, key: &[u8], row: Row) -> Result<bool, Abort>;
+    fn upsert(&mut self, table: &Table, key: &[u8], row: Row) -> Result<bool, Abort>;
+    fn delete(&mut self, table: &Table, key: &[u8]) -> Result<bool, Abort>;
     fn scan(
         &mut self,
-        table: Table,
+        table: &Table,
         range: (Bound<&[u8]>, Bound<&[u8]>),
         direction: Direction,
         visit: &mut dyn FnMut(&[u8], &Row) -> ControlFlow<()>,
     ) -> Result<(), Abort>;
-    fn missing(&mut self, table: Table, key: &[u8]) -> Abort;
-    fn exists(&mut self, table: Table, key: &[u8]) -> Abort;
+    fn get_word(&mut self, array: &Array, index: usize) -> Result<u64, Abort>;
+    fn set_word(&mut self, array: &Array, index: usize, word: u64) -> Result<(), Abort>;
+    fn update_word(
+        &mut self,
+        array: &Array,
+        index: usize,
+        change: &mut dyn FnMut(&mut u64),
+    ) -> Result<(), Abort>;
+    fn missing(&mut self, table: &Table, key: &[u8]) -> Abort;
+    fn exists(&mut self, table: &Table, key: &[u8]) -> Abort;
     /// Runs a part that can fail alone. `part` returns true if it has succeeded.
     fn savepoint(&mut self, part: &mut dyn FnMut(&mut (dyn Operations + '_)) -> bool) -> Result<(), Abort>;
     fn worker(&self) -> WorkerId;
     fn attempt_number(&self) -> u32;
 }
 
-/// The typed table to which a handle refers.
+/// The table or array that is this part of the database.
+///
+/// # Safety
+///
+/// As for [`Catalog::find_part`](crate::catalog::Catalog::find_part).
 #[inline(always)]
-fn find<K: ErasedKey, P: Protocol>(
-    database: &Database<P>,
-    table: Table,
-) -> Result<&typed::Table<K, Row, P>, Misuse> {
+unsafe fn find<T: Any, P: Protocol>(database: &Database<P>, part: PartId) -> Result<&T, Misuse> {
+    // SAFETY: the caller's promise.
+    unsafe { database.catalog().find_part(part) }.ok_or_else(|| foreign(part))
+}
+
+#[cold]
+fn foreign(part: PartId) -> Misuse {
+    Misuse::ForeignObject { object: format!("table or array {}", part.number()) }
+}
+
+/// The typed table to which a handle refers, whose keys are of type `K` as the handle tells.
+#[inline(always)]
+fn find_table<'d, K: ErasedKey, P: Protocol>(
+    database: &'d Database<P>,
+    table: &Table,
+) -> Result<&'d typed::Table<K, Row, P>, Misuse> {
     // SAFETY: handles are made in this file only, with the type of the table's keys.
-    unsafe { database.catalog().find_part(table.part) }
-        .ok_or_else(|| Misuse::ForeignObject { object: format!("table {}", table.part.number()) })
+    unsafe { find(database, table.part) }
 }
 
 /// Calls a method of the typed table to which a handle refers: of the one type or the other.
@@ -93,16 +122,26 @@ struct Running<'t, 'w, P: Protocol> {
 impl<'w, P: Protocol> Running<'_, 'w, P> {
     /// Begins an operation on a table.
     #[inline(always)]
-    fn on<K: ErasedKey>(&mut self, table: Table) -> Result<Calls<'_, 'w, K, P>, Abort> {
-        match find(self.database, table) {
+    fn on<K: ErasedKey>(&mut self, table: &Table) -> Result<Calls<'_, 'w, K, P>, Abort> {
+        match find_table(self.database, table) {
             Ok(table) => Ok(Calls { table, tx: self.tx }),
+            Err(misuse) => Err(self.tx.misuse(misuse)),
+        }
+    }
+
+    /// Begins an operation on an array.
+    #[inline(always)]
+    fn on_array(&mut self, array: &Array) -> Result<(&TArray<u64, P>, &mut Transaction<'w, P>), Abort> {
+        // SAFETY: handles are made in this file only.
+        match unsafe { find(self.database, array.part) } {
+            Ok(array) => Ok((array, self.tx)),
             Err(misuse) => Err(self.tx.misuse(misuse)),
         }
     }
 
     fn error<K: ErasedKey>(
         &mut self,
-        table: Table,
+        table: &Table,
         error: impl FnOnce(Calls<'_, 'w, K, P>) -> Abort,
     ) -> Abort {
         match self.on(table) {
@@ -113,33 +152,33 @@ impl<'w, P: Protocol> Running<'_, 'w, P> {
 }
 
 impl<P: Protocol> Operations for Running<'_, '_, P> {
-    fn read(&mut self, table: Table, key: &[u8], look: &mut dyn FnMut(&Row)) -> Result<bool, Abort> {
+    fn read(&mut self, table: &Table, key: &[u8], look: &mut dyn FnMut(&Row)) -> Result<bool, Abort> {
         call!(self, table, read(key, look))
     }
 
-    fn update(&mut self, table: Table, key: &[u8], change: &mut dyn FnMut(&mut Row)) -> Result<bool, Abort> {
+    fn update(&mut self, table: &Table, key: &[u8], change: &mut dyn FnMut(&mut Row)) -> Result<bool, Abort> {
         call!(self, table, update(key, change))
     }
 
-    fn insert(&mut self, table: Table, key: &[u8], row: Row) -> Result<bool, Abort> {
+    fn insert(&mut self, table: &Table, key: &[u8], row: Row) -> Result<bool, Abort> {
         call!(self, table, insert(key, row))
     }
 
-    fn replace(&mut self, table: Table, key: &[u8], row: Row) -> Result<bool, Abort> {
+    fn replace(&mut self, table: &Table, key: &[u8], row: Row) -> Result<bool, Abort> {
         call!(self, table, replace(key, row))
     }
 
-    fn upsert(&mut self, table: Table, key: &[u8], row: Row) -> Result<bool, Abort> {
+    fn upsert(&mut self, table: &Table, key: &[u8], row: Row) -> Result<bool, Abort> {
         call!(self, table, upsert(key, row))
     }
 
-    fn delete(&mut self, table: Table, key: &[u8]) -> Result<bool, Abort> {
+    fn delete(&mut self, table: &Table, key: &[u8]) -> Result<bool, Abort> {
         call!(self, table, delete(key))
     }
 
     fn scan(
         &mut self,
-        table: Table,
+        table: &Table,
         range: (Bound<&[u8]>, Bound<&[u8]>),
         direction: Direction,
         visit: &mut dyn FnMut(&[u8], &Row) -> ControlFlow<()>,
@@ -147,8 +186,28 @@ impl<P: Protocol> Operations for Running<'_, '_, P> {
         call!(self, table, scan(range, direction, visit))
     }
 
+    fn get_word(&mut self, array: &Array, index: usize) -> Result<u64, Abort> {
+        let (array, tx) = self.on_array(array)?;
+        array.get(tx, index)
+    }
+
+    fn set_word(&mut self, array: &Array, index: usize, word: u64) -> Result<(), Abort> {
+        let (array, tx) = self.on_array(array)?;
+        array.set(tx, index, word)
+    }
+
+    fn update_word(
+        &mut self,
+        array: &Array,
+        index: usize,
+        change: &mut dyn FnMut(&mut u64),
+    ) -> Result<(), Abort> {
+        let (array, tx) = self.on_array(array)?;
+        array.update(tx, index, change)
+    }
+
     #[cold]
-    fn missing(&mut self, table: Table, key: &[u8]) -> Abort {
+    fn missing(&mut self, table: &Table, key: &[u8]) -> Abort {
         match table.keys {
             KeyKind::Word => self.error::<WordKey>(table, |calls| calls.missing(key)),
             KeyKind::Bytes => self.error::<BytesKey>(table, |calls| calls.missing(key)),
@@ -156,7 +215,7 @@ impl<P: Protocol> Operations for Running<'_, '_, P> {
     }
 
     #[cold]
-    fn exists(&mut self, table: Table, key: &[u8]) -> Abort {
+    fn exists(&mut self, table: &Table, key: &[u8]) -> Abort {
         match table.keys {
             KeyKind::Word => self.error::<WordKey>(table, |calls| calls.exists(key)),
             KeyKind::Bytes => self.error::<BytesKey>(table, |calls| calls.exists(key)),
@@ -238,10 +297,21 @@ impl<P: Protocol> Backend for Database<P> {
         }
     }
 
-    fn bulk_insert(&self, table: Table, key: &[u8], row: Row) -> Result<bool, Misuse> {
+    fn create_array(&self, name: &str, length: usize) -> Result<Array, Misuse> {
+        let array = TArray::<u64, P>::named(self, name, length, |_| 0);
+        let parts = self.catalog().add(vec![Part::new(name, array)])?;
+        Ok(Array { part: parts[0], length })
+    }
+
+    fn open_array(&self, name: &str) -> Result<Array, Misuse> {
+        let (part, array) = self.catalog().find_with_id::<TArray<u64, P>>(name)?;
+        Ok(Array { part, length: array.len() })
+    }
+
+    fn bulk_insert(&self, table: &Table, key: &[u8], row: Row) -> Result<bool, Misuse> {
         match table.keys {
-            KeyKind::Word => bulk_insert(find::<WordKey, P>(self, table)?, key, row),
-            KeyKind::Bytes => bulk_insert(find::<BytesKey, P>(self, table)?, key, row),
+            KeyKind::Word => bulk_insert(find_table::<WordKey, P>(self, table)?, key, row),
+            KeyKind::Bytes => bulk_insert(find_table::<BytesKey, P>(self, table)?, key, row),
         }
     }
 

@@ -1,5 +1,6 @@
 //! The erased database and its workers.
 
+use super::array::Array;
 use super::backend::{Backend, BackendWorker, Body};
 use super::row::Row;
 use super::table::{Table, TableBuilder};
@@ -97,7 +98,25 @@ impl Database {
         TableBuilder::new(self, name.into())
     }
 
-    /// The names of all tables and secondary indexes, typed ones included.
+    /// Makes an array of `length` words, which are 0.
+    ///
+    /// # Errors
+    ///
+    /// [`Misuse::NameTaken`] if the database has a table, index or array of this name.
+    pub fn create_array(&self, name: &str, length: usize) -> Result<Array, Misuse> {
+        self.backend.create_array(name, length)
+    }
+
+    /// Returns the array of this name, which has been made before.
+    ///
+    /// # Errors
+    ///
+    /// [`Misuse::NoSuchName`]; [`Misuse::OtherTypes`] if it is a table.
+    pub fn open_array(&self, name: &str) -> Result<Array, Misuse> {
+        self.backend.open_array(name)
+    }
+
+    /// The names of all tables, secondary indexes and arrays, typed ones included.
     pub fn names(&self) -> Vec<String> {
         self.backend.names()
     }
@@ -115,7 +134,7 @@ impl Database {
         key: impl AsRef<[u8]>,
         row: impl Into<Row>,
     ) -> Result<bool, Misuse> {
-        self.backend.bulk_insert(*table, key.as_ref(), row.into())
+        self.backend.bulk_insert(table, key.as_ref(), row.into())
     }
 
     /// Runs a transaction on the calling thread's own worker, and runs it again until it commits, as the retry policy

@@ -44,8 +44,10 @@
 //!
 //! Operations run at once, also under protocols that defer or steal those of [procedures](crate::Procedure).
 
+mod array;
 mod backend;
 mod calls;
+mod cell;
 mod database;
 mod keys;
 mod row;
@@ -53,6 +55,7 @@ mod table;
 mod transaction;
 
 pub use crate::errors::{KeyExists, MissingRow};
+pub use array::Array;
 pub use database::{Database, Worker};
 pub(crate) use keys::{BorrowedKey, BytesKey};
 pub use row::Row;

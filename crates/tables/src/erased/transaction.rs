@@ -1,5 +1,6 @@
 //! The transaction of an erased database, as its body gets it.
 
+use super::array::Array;
 use super::backend::Operations;
 use super::row::Row;
 use super::table::Table;
@@ -77,7 +78,7 @@ impl<'t> Transaction<'t> {
         look: impl FnOnce(&Row) -> O,
     ) -> Result<Option<O>, Abort> {
         let (mut look, mut output) = (Some(look), None);
-        self.operations.read(*table, key, &mut |row| output = look.take().map(|look| look(row)))?;
+        self.operations.read(table, key, &mut |row| output = look.take().map(|look| look(row)))?;
         Ok(output)
     }
 
@@ -96,7 +97,7 @@ impl<'t> Transaction<'t> {
         let key = key.as_ref();
         match self.update_if_present(table, key, change)? {
             Some(output) => Ok(output),
-            None => Err(self.operations.missing(*table, key)),
+            None => Err(self.operations.missing(table, key)),
         }
     }
 
@@ -114,7 +115,7 @@ impl<'t> Transaction<'t> {
     ) -> Result<Option<O>, Abort> {
         let (mut change, mut output) = (Some(change), None);
         let change = &mut |row: &mut Row| output = change.take().map(|change| change(row));
-        self.operations.update(*table, key.as_ref(), change)?;
+        self.operations.update(table, key.as_ref(), change)?;
         Ok(output)
     }
 
@@ -125,10 +126,10 @@ impl<'t> Transaction<'t> {
     /// As [`get`](Self::get); a rollback with [`KeyExists`](super::KeyExists) if there is a row with this key.
     pub fn insert(&mut self, table: &Table, key: impl AsRef<[u8]>, row: impl Into<Row>) -> Result<(), Abort> {
         let key = key.as_ref();
-        if self.operations.insert(*table, key, row.into())? {
+        if self.operations.insert(table, key, row.into())? {
             Ok(())
         } else {
-            Err(self.operations.exists(*table, key))
+            Err(self.operations.exists(table, key))
         }
     }
 
@@ -143,7 +144,7 @@ impl<'t> Transaction<'t> {
         key: impl AsRef<[u8]>,
         row: impl Into<Row>,
     ) -> Result<bool, Abort> {
-        self.operations.insert(*table, key.as_ref(), row.into())
+        self.operations.insert(table, key.as_ref(), row.into())
     }
 
     /// Replaces a row without reading it: a blind write. See [`Table::replace`](crate::Table::replace).
@@ -158,10 +159,10 @@ impl<'t> Transaction<'t> {
         row: impl Into<Row>,
     ) -> Result<(), Abort> {
         let key = key.as_ref();
-        if self.operations.replace(*table, key, row.into())? {
+        if self.operations.replace(table, key, row.into())? {
             Ok(())
         } else {
-            Err(self.operations.missing(*table, key))
+            Err(self.operations.missing(table, key))
         }
     }
 
@@ -177,7 +178,7 @@ impl<'t> Transaction<'t> {
         key: impl AsRef<[u8]>,
         row: impl Into<Row>,
     ) -> Result<bool, Abort> {
-        self.operations.replace(*table, key.as_ref(), row.into())
+        self.operations.replace(table, key.as_ref(), row.into())
     }
 
     /// Inserts a row, or [replaces](Self::replace) the one with this key. True if it was inserted.
@@ -191,7 +192,7 @@ impl<'t> Transaction<'t> {
         key: impl AsRef<[u8]>,
         row: impl Into<Row>,
     ) -> Result<bool, Abort> {
-        self.operations.upsert(*table, key.as_ref(), row.into())
+        self.operations.upsert(table, key.as_ref(), row.into())
     }
 
     /// Deletes a row. False if there is none with this key.
@@ -200,7 +201,7 @@ impl<'t> Transaction<'t> {
     ///
     /// As [`get`](Self::get).
     pub fn delete(&mut self, table: &Table, key: impl AsRef<[u8]>) -> Result<bool, Abort> {
-        self.operations.delete(*table, key.as_ref())
+        self.operations.delete(table, key.as_ref())
     }
 
     /// Visits the rows whose keys are in `range`, in the order of `direction`, until the visitor breaks. Keys have the order
@@ -221,7 +222,7 @@ impl<'t> Transaction<'t> {
         let (low, high) = range.images();
         let bytes = |bound| Bound::map(bound, |image: &crate::key::Encoded<'_>| image.bytes());
         let range = (bytes(low.as_ref()), bytes(high.as_ref()));
-        self.operations.scan(*table, range, direction, &mut |key, row| visit(key, row))
+        self.operations.scan(table, range, direction, &mut |key, row| visit(key, row))
     }
 
     /// Returns copies of the first `limit` rows of a range, with their keys.
@@ -244,6 +245,45 @@ impl<'t> Transaction<'t> {
             })?;
         }
         Ok(rows)
+    }
+
+    /// Returns an element of an array.
+    ///
+    /// # Errors
+    ///
+    /// [`Abort`] when the attempt cannot go on. An index out of bounds ends the transaction with
+    /// [`Misuse::OutOfBounds`](hotrow_core::Misuse::OutOfBounds).
+    #[inline]
+    pub fn get_word(&mut self, array: &Array, index: usize) -> Result<u64, Abort> {
+        self.operations.get_word(array, index)
+    }
+
+    /// Replaces an element of an array without reading it.
+    ///
+    /// # Errors
+    ///
+    /// As [`get_word`](Self::get_word).
+    #[inline]
+    pub fn set_word(&mut self, array: &Array, index: usize, word: u64) -> Result<(), Abort> {
+        self.operations.set_word(array, index, word)
+    }
+
+    /// Changes an element of an array, and returns what the change returns.
+    ///
+    /// # Errors
+    ///
+    /// As [`get_word`](Self::get_word).
+    #[inline]
+    pub fn update_word<O>(
+        &mut self,
+        array: &Array,
+        index: usize,
+        change: impl FnOnce(&mut u64) -> O,
+    ) -> Result<O, Abort> {
+        let (mut change, mut output) = (Some(change), None);
+        let change = &mut |word: &mut u64| output = change.take().map(|change| change(word));
+        self.operations.update_word(array, index, change)?;
+        Ok(output.expect("every element can be changed"))
     }
 
     /// Rolls back with this reason unless `holds`. See [`Transaction::ensure`](hotrow_core::Transaction::ensure).
