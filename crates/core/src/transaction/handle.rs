@@ -1,7 +1,7 @@
 //! The handle that a transaction's body gets.
 
 use super::ObjectAccess;
-use crate::abort::{Abort, BoxedError};
+use crate::abort::{Abort, BoxedError, Misuse};
 use crate::attempt::WorkerId;
 use crate::object::ObjectMeta;
 use crate::operations::{Deferred, Input};
@@ -95,6 +95,9 @@ pub trait ContextAccess<P: Protocol> {
     /// The attempt's pinned epoch.
     fn pin(&self) -> &Pin;
 
+    /// Ends the attempt for a use that can never work.
+    fn misuse(&mut self, misuse: Misuse) -> Abort;
+
     /// As [`Transaction::compute`], for a computation that may roll back.
     ///
     /// # Errors
@@ -158,6 +161,10 @@ impl<P: Protocol> ContextAccess<P> for Transaction<'_, P> {
     #[inline(always)]
     fn pin(&self) -> &Pin {
         self.0.pin()
+    }
+
+    fn misuse(&mut self, misuse: Misuse) -> Abort {
+        self.0.misuse(misuse)
     }
 
     #[inline]

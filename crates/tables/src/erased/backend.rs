@@ -11,8 +11,8 @@ use crate::index::Direction;
 use crate::table as typed;
 use hotrow_core::history::Recording;
 use hotrow_core::{
-    Abort, Error, HotKey, Misuse, Profile, Protocol, RetainedMemory, Statistics, Transaction, Worker,
-    WorkerId,
+    Abort, ContextAccess, Error, HotKey, Misuse, Profile, Protocol, RetainedMemory, Statistics, Transaction,
+    Worker, WorkerId,
 };
 use hotrow_objects::TArray;
 use std::any::Any;
@@ -247,7 +247,7 @@ fn transact<P: Protocol>(
     profile: Profile,
     body: &mut Body<'_>,
 ) -> Result<(), Error> {
-    worker.try_run_as(profile, |tx| body(&mut Running { database, tx }))
+    worker.try_transact_as(profile, |tx| body(&mut Running { database, tx }))
 }
 
 /// Makes a table with keys of this type.

@@ -6,7 +6,7 @@ use crate::errors::{KeyExists, MissingRow};
 use crate::index::Direction;
 use crate::key::{AsKey, Key};
 use crate::table::Table;
-use hotrow_core::{Abort, Misuse, Protocol, Transaction};
+use hotrow_core::{Abort, ContextAccess, Misuse, Protocol, Transaction};
 use std::fmt::Debug;
 use std::ops::{Bound, ControlFlow};
 
@@ -101,7 +101,7 @@ impl<K: ErasedKey, P: Protocol> Calls<'_, '_, K, P> {
     #[inline(always)]
     pub(super) fn update(self, key: &[u8], change: &mut dyn FnMut(&mut Row)) -> Result<bool, Abort> {
         let Self { table, tx } = self;
-        match K::with(key, |key| table.update(tx, key, change)) {
+        match K::with(key, |key| table.update_if_present(tx, key, change)) {
             Some(found) => Ok(found?.is_some()),
             None => Err(wrong_length(table, tx, key)),
         }
@@ -112,7 +112,7 @@ impl<K: ErasedKey, P: Protocol> Calls<'_, '_, K, P> {
     pub(super) fn insert(self, key: &[u8], row: Row) -> Result<bool, Abort> {
         let Self { table, tx } = self;
         match K::make(key) {
-            Some(key) => table.insert(tx, key, row),
+            Some(key) => table.insert_if_absent(tx, key, row),
             None => Err(wrong_length(table, tx, key)),
         }
     }
@@ -121,7 +121,7 @@ impl<K: ErasedKey, P: Protocol> Calls<'_, '_, K, P> {
     #[inline(always)]
     pub(super) fn replace(self, key: &[u8], row: Row) -> Result<bool, Abort> {
         let Self { table, tx } = self;
-        match K::with(key, |key| table.replace(tx, key, row)) {
+        match K::with(key, |key| table.replace_if_present(tx, key, row)) {
             Some(found) => found,
             None => Err(wrong_length(table, tx, key)),
         }
