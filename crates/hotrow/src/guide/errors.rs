@@ -17,8 +17,9 @@
 //! |---|---|---|
 //! | [`Error::Conflict`] | the policy's attempts are used up; names the last abort's reason and key | yes |
 //! | [`Error::Timeout`] | the policy's time is used up; names the same | yes |
-//! | [`Error::Rollback`] | the body returned an error of its own, which is inside; or a [condition](Transaction::require) did not hold | no |
-//! | [`Error::Panicked`] | a deferred operation panicked | no |
+//! | [`Error::Rollback`] | the body returned an error of its own, which is inside; a [condition](Transaction::require) did not hold; or an operation did: [`MissingRow`], [`KeyExists`], [`DuplicateKey`], [`ConstraintViolated`] | no |
+//! | [`Error::Panicked`] | a deferred operation panicked, or the condition of a constraint, or an earlier statement of the session | no |
+//! | [`Error::Cancelled`] | a session was cancelled, or idled for longer than its limit | if it idled |
 //! | [`Error::MemoryLimit`] | more memory is retained than the engine's limit, if it has one; names the transaction that retains it | yes, unless that was this transaction |
 //! | [`Error::Misuse`] | the transaction can never succeed: a nested transaction, an object of another engine, an index out of bounds, an error caught without a savepoint, a change of an immutable table, a scan of a hash table, a write in a read-only transaction, too many workers, a deferred value of another transaction | no |
 //!

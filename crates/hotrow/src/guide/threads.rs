@@ -41,6 +41,47 @@
 //! older transaction parks. Objects and tables may be dropped at any time, even during a transaction. Their memory is
 //! freed through the epoch, when no thread can still read it. Replaced and deleted memory is freed in the same way,
 //! so a body that never ends keeps the process from freeing anything.
+//!
+//! # Sessions
+//!
+//! A closure holds its thread until the transaction has ended. A [`Session`] is a transaction that can be kept: its statements
+//! come one at a time, from any thread. Use it for users who look at a result before they go on, for servers and for bindings.
+//! Each statement runs once, on a thread of the session's own, while the caller waits. A statement that returns an error of
+//! its own is undone alone; after a lost conflict the whole session has ended, and you run its statements again in a new one.
+//! What a statement has seen is certain only when the session has committed. [`savepoint`](Session::savepoint) and
+//! [`roll_back_to`](Session::roll_back_to) undo several statements.
+//!
+//! A session that idles for longer than its [limit](SessionOptions::idle_max) is rolled back, so that it holds rows and
+//! memory for a bounded time; its next call returns [`Error::Cancelled`]. A [`Canceller`] ends it from another thread.
+//! `retained_memory().oldest()` shows the oldest open transaction, a session by its name. In a simulation there are no
+//! sessions.
+//!
+//! ```
+//! use hotrow::{Database, Error, SessionOptions};
+//! use std::time::Duration;
+//!
+//! let db = Database::open()?;
+//! let accounts = db.table::<u32, i64>("accounts").hash(2).create()?;
+//! accounts.bulk_insert(1, 100);
+//! accounts.bulk_insert(2, 0);
+//!
+//! let options = SessionOptions::named("transfer of Ann").idle_max(Duration::from_secs(5));
+//! let mut session = db.begin(options)?;
+//! session.run(|tx| accounts.update(tx, &1, |balance| *balance -= 30))?;
+//!
+//! // Another thread goes on with it. A statement that fails is undone alone.
+//! let committed = std::thread::spawn(move || {
+//!     let refused = session.run(|tx| {
+//!         let left = accounts.update(tx, &1, |balance| { *balance -= 500; *balance })?;
+//!         tx.ensure(left >= 0, "overdrawn")
+//!     });
+//!     assert!(matches!(refused, Err(Error::Rollback(_))));
+//!     session.run(|tx| accounts.update(tx, &2, |balance| *balance += 30))?;
+//!     session.commit()
+//! });
+//! committed.join().expect("it does not panic")?;
+//! # Ok::<(), hotrow::Error>(())
+//! ```
 
 #[allow(unused_imports, reason = "the text links to these")]
 use crate::*;
