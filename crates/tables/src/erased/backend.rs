@@ -239,8 +239,8 @@ impl<P: Protocol> Operations for Running<'_, '_, P> {
     }
 }
 
-/// Runs a transaction.
-#[inline]
+/// Runs a transaction. Not inlined, so that an attempt is compiled once for each protocol.
+#[inline(never)]
 fn transact<P: Protocol>(
     database: &Database<P>,
     worker: &mut Worker<P>,

@@ -4,7 +4,7 @@ use super::keys::{BorrowedKey, BytesKey, WordKey};
 use super::row::Row;
 use crate::errors::{KeyExists, MissingRow};
 use crate::index::Direction;
-use crate::key::{AsKey, Key};
+use crate::key::{AsKey, Key, KeyBounds};
 use crate::table::Table;
 use hotrow_core::{Abort, ContextAccess, Misuse, Protocol, Transaction};
 use std::fmt::Debug;
@@ -51,7 +51,7 @@ impl ErasedKey for WordKey {
         direction: Direction,
         visit: &mut dyn FnMut(&[u8], &Row) -> ControlFlow<()>,
     ) -> Result<(), Abort> {
-        table.scan(tx, Self::range(low, high), direction, |key, row| visit(&key.bytes(), row))
+        scan_by(table, tx, Self::range(low, high), direction, &mut |key, row| visit(&key.bytes(), row))
     }
 }
 
@@ -76,8 +76,19 @@ impl ErasedKey for BytesKey {
         visit: &mut dyn FnMut(&[u8], &Row) -> ControlFlow<()>,
     ) -> Result<(), Abort> {
         let range = (low.map(BorrowedKey::new), high.map(BorrowedKey::new));
-        table.scan(tx, range, direction, |key, row| visit(key.as_ref(), row))
+        scan_by(table, tx, range, direction, &mut |key, row| visit(key.as_ref(), row))
     }
+}
+
+/// As [`Table::scan`], through the function that is compiled once for all visitors.
+fn scan_by<K: Key, P: Protocol>(
+    table: &Table<K, Row, P>,
+    tx: &mut Transaction<'_, P>,
+    range: impl KeyBounds<K>,
+    direction: Direction,
+    visit: &mut dyn FnMut(&K, &Row) -> ControlFlow<()>,
+) -> Result<(), Abort> {
+    table.shared.scan_by(tx, range.images(), direction, visit)
 }
 
 /// A table in a transaction.
@@ -130,10 +141,15 @@ impl<K: ErasedKey, P: Protocol> Calls<'_, '_, K, P> {
     /// Inserts a row, or replaces the one with this key. True if it was inserted.
     #[inline(always)]
     pub(super) fn upsert(self, key: &[u8], row: Row) -> Result<bool, Abort> {
+        // Not `Table::upsert`, which replaces by the key itself: one more copy of the code for each protocol.
         let Self { table, tx } = self;
-        match K::make(key) {
-            Some(key) => table.upsert(tx, key, row),
-            None => Err(wrong_length(table, tx, key)),
+        loop {
+            if (Calls { table, tx: &mut *tx }).replace(key, row.clone())? {
+                return Ok(false);
+            }
+            if (Calls { table, tx: &mut *tx }).insert(key, row.clone())? {
+                return Ok(true);
+            }
         }
     }
 
