@@ -574,7 +574,7 @@ impl<K: Key, R: Value, P: Protocol> Table<K, R, P> {
     /// is one consistent state; the whole is not. A hash index visits rows in no order.
     ///
     /// While it lasts, the walk over a hash index prevents the freeing of all memory that any transaction of the
-    /// process retires, and is [reported](Engine::retained_memory).
+    /// process retires, and is [reported](hotrow_core::Engine::retained_memory).
     ///
     /// # Errors
     ///

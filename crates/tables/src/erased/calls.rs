@@ -88,7 +88,7 @@ fn scan_by<K: Key, P: Protocol>(
     direction: Direction,
     visit: &mut dyn FnMut(&K, &Row) -> ControlFlow<()>,
 ) -> Result<(), Abort> {
-    table.shared.scan_by(tx, range.images(), direction, visit)
+    table.shared.scan_by(tx.enter(&table.shared.meta)?, range.images(), direction, visit)
 }
 
 /// A table in a transaction.

@@ -151,7 +151,7 @@ impl Drop for RowCell {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::super::row::tests::samples;
     use super::*;

@@ -138,11 +138,11 @@ impl Database {
     }
 
     /// Runs a transaction on the calling thread's own worker, and runs it again until it commits, as the retry policy
-    /// allows. See [`Engine::run`](hotrow_core::Engine::run).
+    /// allows. See [`Engine::transact`](hotrow_core::Engine::transact).
     ///
     /// # Errors
     ///
-    /// As [`Engine::run`](hotrow_core::Engine::run).
+    /// As [`Engine::transact`](hotrow_core::Engine::transact).
     pub fn transact<R>(
         &self,
         body: impl FnMut(&mut Transaction<'_>) -> Result<R, Abort>,

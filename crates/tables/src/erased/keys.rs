@@ -175,7 +175,7 @@ impl fmt::Debug for BorrowedKey {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
     use std::ops::RangeBounds;

@@ -242,7 +242,7 @@ impl Value for Row {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 pub(super) mod tests {
     use super::*;
 

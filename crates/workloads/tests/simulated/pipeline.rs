@@ -5,7 +5,7 @@ use hotrow::protocols::Drp;
 use hotrow::sync::atomic::{AtomicU64, Ordering};
 use hotrow::sync::random::Random;
 use hotrow::{
-    Abort, Database, Engine, Profile, RetryPolicy, TArray, TBox, Table, Transaction, Variants as _, Worker,
+    Abort, Database, Engine, Profile, RetryPolicy, TArray, TBox, Transaction, Variants as _, Worker,
 };
 use hotrow_sim::{Config, Faults, Machine, Order, Simulation, SimulationReport};
 use hotrow_workloads::explore::{Drawn, explore};

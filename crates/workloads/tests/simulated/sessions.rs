@@ -20,5 +20,5 @@ fn a_session_is_refused_on_a_virtual_core_and_does_not_hang() {
         assert!(matches!(refused, Err(Error::Misuse(Misuse::Unsupported(_)))), "{refused:?}");
     }
     session.into_inner().commit().unwrap();
-    assert_eq!(engine.run(|tx| number.get(tx)), Ok(2));
+    assert_eq!(engine.transact(|tx| number.get(tx)), Ok(2));
 }
