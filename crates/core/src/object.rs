@@ -158,7 +158,7 @@ pub unsafe trait Object<P: Protocol>: Send + Sync {
 
     /// Checks a pending write in its final state: the body has ended, and all its operations have run. Called before the
     /// protocol's commit, for all pending writes of an attempt that
-    /// [wants it](crate::Transaction::want_check).
+    /// [wants it](crate::ObjectAccess::want_check).
     ///
     /// It may run users' code. A panic ends the transaction as a deferred operation's does.
     ///
