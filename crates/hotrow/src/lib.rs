@@ -36,7 +36,7 @@
 //!
 //! | feature | gives | default |
 //! |---|---|---|
-//! | `uuid` | UUIDs (crate `uuid`) as keys of tables | no |
+//! | `uuid` | UUIDs (crate `uuid`, which may need a later version of Rust) as keys of tables | no |
 //! | `sim` | runs everything on the virtual cores of a simulation, at the cost of asking whether it does | no |
 
 pub mod guide;
