@@ -316,12 +316,12 @@ pub enum Misuse {
         wanted: String,
     },
     /// The protocol has no variant of this name.
-    #[error("{protocol} has no variant named {name}")]
+    #[error("{} has no variant named {name}; it has {}", known[0], known.join(", "))]
     NoSuchVariant {
-        /// The protocol's first variant.
-        protocol: String,
         /// The name.
         name: String,
+        /// The names of the protocol's variants that stand for themselves. There is one at least.
+        known: Vec<&'static str>,
     },
     /// The object offers no such operation.
     #[error("{0}")]

@@ -61,7 +61,8 @@ impl Visitor for &Giant {
                     let begin = clock::now();
                     let updated = engine.transact(|tx| match self.work {
                         Work::Insert => other.update(tx, |number| *number += 1),
-                        _ => rows.update(tx, &(self.writes / 2), |row| *row += 1),
+                        // It may be deleted.
+                        _ => rows.update_if_present(tx, &(self.writes / 2), |row| *row += 1).map(drop),
                     });
                     updated.expect("it has no limit");
                     wait_max = wait_max.max(begin.elapsed());

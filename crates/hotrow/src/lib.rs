@@ -37,6 +37,7 @@
 //! | feature | gives | default |
 //! |---|---|---|
 //! | `uuid` | UUIDs (crate `uuid`, which may need a later version of Rust) as keys of tables | no |
+//! | `erased` | databases with bytes as keys and rows, the protocol chosen by name (`hotrow::erased`) | no |
 //! | `sim` | runs everything on the virtual cores of a simulation, at the cost of asking whether it does | no |
 
 pub mod guide;
@@ -54,6 +55,7 @@ pub use hotrow_sync as sync;
 /// The contexts, which interpret procedures.
 pub use hotrow_tables::context;
 #[doc(inline)]
+#[cfg(feature = "erased")]
 pub use hotrow_tables::erased;
 /// The parts of keys: order-preserving images, and the packing of structs into them.
 pub use hotrow_tables::key;

@@ -90,8 +90,10 @@ impl<P: Protocol> DatabaseBuilder<P> {
     pub fn open(self) -> Result<Database<P>, Error> {
         let engine = match self.variant {
             None => Engine::with_policy(self.policy),
-            Some(name) => Engine::named(&name, self.policy)
-                .ok_or_else(|| Misuse::NoSuchVariant { protocol: P::VARIANTS[0].name.to_owned(), name })?,
+            Some(name) => Engine::named(&name, self.policy).ok_or_else(|| Misuse::NoSuchVariant {
+                name,
+                known: P::VARIANTS.iter().map(|variant| variant.name).collect(),
+            })?,
         };
         Ok(Database::on(&engine))
     }

@@ -10,7 +10,7 @@ pub mod context;
 mod database;
 mod deferred;
 mod enqueue;
-#[cfg(not(loom))]
+#[cfg(all(feature = "erased", not(loom)))]
 pub mod erased;
 mod errors;
 mod groups;

@@ -134,7 +134,7 @@ borrowed_forms! {
     [] Box<[u8]>: [u8];
 }
 
-#[cfg(not(loom))]
+#[cfg(all(feature = "erased", not(loom)))]
 borrowed_forms! { [] crate::erased::BytesKey: crate::erased::BorrowedKey; }
 
 /// A range of keys of type `K`: `low..high`, `low..=high`, `low..`, `..high`, `..=high`, `..`, or a pair of [`Bound`]s. Its
