@@ -42,6 +42,11 @@
 //! };
 //! assert!(sell(7, "ada@example.com").is_ok() && sell(7, "bob@example.com").is_ok());
 //! assert_eq!(sell(7, "eve@example.com").unwrap_err().to_string(), "rolled back: sold out");
+//!
+//! // A row that is only added to: the commit adds, and nobody aborts.
+//! let sold = db.table::<u32, i64>("sold").hash(1).create()?;
+//! sold.bulk_insert(7, 0);
+//! db.transact(|tx| sold.add(tx, &7, hotrow::Column::whole(), 2))?;
 //! # Ok::<(), hotrow::Error>(())
 //! ```
 

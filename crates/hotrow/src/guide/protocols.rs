@@ -88,6 +88,28 @@
 //! let unknown = with_protocol("2pl", CountToTen).unwrap_err();
 //! assert!(unknown.to_string().contains("wound-wait, wait-die, no-wait"), "it says which there are");
 //! ```
+//!
+//! # A database by name, of bytes
+//!
+//! A program whose tables have no types of their own (an interpreter, a binding, a test) uses the erased form, module `erased`
+//! (feature `erased`): bytes as keys and rows, and the protocol a name.
+//!
+//! ```
+//! use hotrow::erased::Database;
+//!
+//! let db = Database::open("plor+dwa")?; // An unknown name is an error that lists the known ones.
+//! let notes = db.table("notes").create()?; // Ordered; `.hash(n)` otherwise.
+//! db.transact(|tx| tx.insert(&notes, "ada", "first"))?;
+//! let length = db.transact(|tx| tx.update(&notes, "ada", |row| { row.set(b"second"); row.len() }))?;
+//! assert_eq!(length, 6);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! Keys have the order of their bytes, so write numbers with `to_be_bytes`. Say `.word_keys()` if all keys have eight bytes:
+//! lookups are faster then. Rows of up to 24 bytes are read and changed without an allocation. Numbers under the indexes from 0
+//! on belong into an array: `db.create_array("counts", n)`, then `tx.update_word(&counts, 3, |word| *word += 1)`.
+//! `erased::Database::from(db.clone())` is the erased form of a typed database; transactions of both forms mix. Operations run
+//! at once under every protocol. It reaches 0.57 to 0.9 of the throughput of the typed form.
 
 #[allow(unused_imports, reason = "the text links to these")]
 use crate::*;
