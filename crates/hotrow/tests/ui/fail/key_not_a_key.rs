@@ -1,10 +1,10 @@
-use hotrow::{Database, Engine, Occ, Table};
+use hotrow::Database;
 
 struct Name(String);
 
 fn main() {
-    let engine = Engine::<Occ>::new();
-    let _ = Database::on(&engine).table::<&'static str, u64>("by a borrowed string").create().unwrap();
-    let _ = Database::on(&engine).table::<f64, u64>("by a number without an order").create().unwrap();
-    let _ = Database::on(&engine).table::<Name, u64>("by a type that derives nothing").hash(1).create().unwrap();
+    let db = Database::open().unwrap();
+    let _ = db.table::<&'static str, u64>("by a borrowed string").create().unwrap();
+    let _ = db.table::<f64, u64>("by a number without an order").create().unwrap();
+    let _ = db.table::<Name, u64>("by a type that derives nothing").hash(1).create().unwrap();
 }

@@ -1,10 +1,10 @@
-use hotrow::{Database, Direction, Engine, Occ, Table};
+use hotrow::{Database, Direction};
 
 fn main() {
-    let engine = Engine::<Occ>::new();
-    let names = Database::on(&engine).table::<String, u64>("names").create().unwrap();
-    let numbers = Database::on(&engine).table::<u64, u64>("numbers").create().unwrap();
-    let _ = engine.transact(|tx| {
+    let db = Database::open().unwrap();
+    let names = db.table::<String, u64>("names").create().unwrap();
+    let numbers = db.table::<u64, u64>("numbers").create().unwrap();
+    let _ = db.transact(|tx| {
         names.get(tx, &7u64)?;
         names.get(tx, &"alice")?;
         numbers.delete(tx, "alice")?;
