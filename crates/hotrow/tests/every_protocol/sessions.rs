@@ -192,7 +192,7 @@ fn marks_take_the_transaction_back_over_several_statements() {
         let mut session = begin(&engine);
         let add = |session: &mut Session<P>, row: usize| {
             session.run(|tx| {
-                table.insert(tx, row as u64, 1)?;
+                table.insert_if_absent(tx, row as u64, 1)?;
                 rows.update(tx, row, |row| *row += 1)
             })
         };
