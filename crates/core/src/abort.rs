@@ -240,10 +240,10 @@ impl fmt::Display for Conflict {
 #[non_exhaustive]
 pub enum Misuse {
     /// A transaction was started, or a session used, inside another one on the same thread.
-    #[error("a transaction was started inside another one")]
+    #[error("a transaction was started inside another one: hand `tx` on instead")]
     Nested,
     /// An object was used in a transaction of another engine.
-    #[error("{object} belongs to another engine")]
+    #[error("{object} belongs to another database or engine than the transaction")]
     ForeignObject {
         /// The object's name.
         object: String,
@@ -290,7 +290,7 @@ pub enum Misuse {
     UnknownInput,
     /// The body has made an error with which to end, and has returned a result all the same.
     #[error(
-        "the body has caught an error that was to roll it back: catch such errors behind a savepoint, or make none"
+        "the body has kept to itself an error that was to roll it back: pass it up with `?`, or catch it behind a savepoint"
     )]
     CaughtError,
     /// A table or index was to be made under a name that another one has.
@@ -316,7 +316,7 @@ pub enum Misuse {
         wanted: String,
     },
     /// The protocol has no variant of this name.
-    #[error("{} has no variant named {name}; it has {}", known[0], known.join(", "))]
+    #[error("{} has no variant named {name}; it has {} (another protocol is chosen by its type)", known[0], known.join(", "))]
     NoSuchVariant {
         /// The name.
         name: String,

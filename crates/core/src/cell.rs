@@ -26,6 +26,11 @@ use std::ops::Range;
 /// Every byte of every value of the type must be initialised (the type has no padding), and the type must hold no
 /// pointers or references. Invalid bit patterns may exist (`bool`, enums): a snapshot is looked into only once it is
 /// known to be one that was written whole.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not plain data, so it cannot be a part of an inline value",
+    label = "not plain data",
+    note = "plain are numbers, `bool`, `char`, arrays and `Text<N>`, and types with `#[derive(Clone, Copy, hotrow::Value)]` and `#[value(inline)]`; a value that holds anything else is boxed: leave `#[value(inline)]` out"
+)]
 pub unsafe trait Plain: Copy + Send + Sync + 'static {}
 
 /// A type whose values transactional objects and tables can hold, and the cell that holds them.
@@ -34,6 +39,11 @@ pub unsafe trait Plain: Copy + Send + Sync + 'static {}
 /// `#[value(inline)]` keeps them inline and requires every field to be [`Plain`] and the type to have no
 /// padding (checked when compiling). Inline suits rows up to a few hundred bytes that change often; boxed
 /// suits large rows that are mostly read, and everything that is not plain data.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be a row, or a value of an object",
+    label = "not a `Value`",
+    note = "for a type of your own, add `#[derive(Clone, hotrow::Value)]`"
+)]
 pub trait Value: Clone + Send + Sync + 'static {
     /// The cell that holds a value of this type.
     type Cell: Cell<Self>;

@@ -107,8 +107,8 @@ pub type Transaction<'w, P = Occ> = hotrow_core::Transaction<'w, P>;
 /// ```
 pub mod prelude {
     pub use crate::{
-        Abort, Context, Database, Deferred, Direction, Key, Procedure, Protocol, TArray, TBox, TCounter,
-        Table, TableRef, Text, Transaction, Value,
+        Abort, Context, Database, Deferred, Direction, Key, Misuse, Procedure, Protocol, SecondaryIndex,
+        Sequence, TArray, TBox, TCounter, Table, TableRef, Text, Transaction, UniqueIndex, Value,
     };
 }
 

@@ -204,7 +204,9 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         let tx = self.enter_to_change(tx)?;
         if self.index.cursor(range.clone(), Direction::Ascending).is_none() {
             let table = self.meta.name();
-            return Err(tx.misuse(Misuse::Unsupported(format!("table {table} is unordered: no first row"))));
+            return Err(tx.misuse(Misuse::Unsupported(format!(
+                "table {table} has a hash index, which has no first row: make it without `hash`"
+            ))));
         }
         tx.settle_structure(&self.groups.meta)?;
         let (head, tail) = (self.groups.head(group), self.groups.tail(group));

@@ -107,7 +107,9 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         tx.settle_object(&self.meta)?;
         let Some(mut cursor) = self.index.cursor(range, direction) else {
             let table = self.meta.name();
-            return Err(tx.misuse(Misuse::Unsupported(format!("table {table} is unordered: no scans"))));
+            return Err(tx.misuse(Misuse::Unsupported(format!(
+                "table {table} has a hash index, which cannot be scanned: make it without `hash`"
+            ))));
         };
         loop {
             let position = P::LOCKS_RANGES.then(|| cursor.position());

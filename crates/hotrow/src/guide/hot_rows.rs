@@ -5,7 +5,8 @@
 //!
 //! - **Touch the hot row last.** Everything between the first touch of a row and the commit is the time for which others can
 //!   make the transaction fail (`occ`, `tictoc`, `tl2`), or for which they wait (protocols that lock). Look up, compute and
-//!   insert first; change the row that everybody wants right before the end.
+//!   insert first; read and change the row that everybody wants right before the end. This holds for readers, too: a report
+//!   that reads the hot row first and then a thousand others fails whenever somebody changes that row meanwhile.
 //! - **Do not read what you only add to.** [`Table::add`] adds to a column of a row at the commit, and [`TCounter::add`] commutes: increments never make each other abort, and
 //!   [`is_at_least`](TCounter::is_at_least) depends on the answer only. A [`Sequence`] gives out numbers outside of all
 //!   conflicts. [`Table::replace`] depends on the row's being there, not on its content. Under `drp` any change may be

@@ -5,15 +5,16 @@
 //! 3. [Errors, retries, rollback, panics](errors)
 //! 4. [Which protocol when](protocols)
 //! 5. [Threads, workers, sessions](threads)
-//! 6. [Hot rows: what to do about them](hot_rows)
-//! 7. [The conflict report](conflicts)
-//! 8. [Deferred operations](deferred)
-//! 9. [Procedures and contexts](procedures)
-//! 10. [Transaction profiles](profiles)
-//! 11. [Recording and checking a run](histories)
-//! 12. [A datatype of your own](crate::object)
-//! 13. [Moving to Hotrow](moving): from mutexes, from software transactional memory, from an embedded store
-//! 14. [Guarantees, rules for bodies, limits](guarantees)
+//! 6. [In a server](servers)
+//! 7. [Hot rows: what to do about them](hot_rows)
+//! 8. [The conflict report](conflicts)
+//! 9. [Deferred operations](deferred)
+//! 10. [Procedures and contexts](procedures)
+//! 11. [Transaction profiles](profiles)
+//! 12. [Recording and checking a run](histories)
+//! 13. [A datatype of your own](crate::object)
+//! 14. [Moving to Hotrow](moving): from mutexes, from software transactional memory, from an embedded store
+//! 15. [Guarantees, rules for bodies, limits](guarantees)
 
 pub mod conflicts;
 pub mod deferred;
@@ -26,5 +27,6 @@ pub mod objects;
 pub mod procedures;
 pub mod profiles;
 pub mod protocols;
+pub mod servers;
 pub mod tables;
 pub mod threads;

@@ -45,7 +45,8 @@
 //! # Sessions
 //!
 //! A closure holds its thread until the transaction has ended. A [`Session`] is a transaction that can be kept: its statements
-//! come one at a time, from any thread. Use it for users who look at a result before they go on, for servers and for bindings.
+//! come one at a time, from any thread. Use it for users who look at a result before they go on, and for bindings; handlers of a server
+//! [do not need it](crate::guide::servers).
 //! Each statement runs once, on a thread of the session's own, while the caller waits. A statement that returns an error of
 //! its own is undone alone; after a lost conflict the whole session has ended, and you run its statements again in a new one.
 //! What a statement has seen is certain only when the session has committed. [`savepoint`](Session::savepoint) and
