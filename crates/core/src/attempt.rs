@@ -101,6 +101,9 @@ pub struct Attempt<P: Protocol> {
     pub(crate) wants_cleanup: bool,
     /// True if objects check their pending writes at the commit.
     pub(crate) wants_check: bool,
+    /// True from the first to the last change of an operation whose changes belong together: if the operation has failed
+    /// between them, and nobody has undone it, the attempt cannot commit.
+    pub(crate) is_half_changed: bool,
     pub(crate) pin: Option<Pin>,
     /// The worker's slot; `None` for a part that a thief runs.
     slot: Option<Arc<engine::WorkerSlot<P>>>,
@@ -161,6 +164,7 @@ impl<P: Protocol> Attempt<P> {
             wait_budget: WaitBudget::default(),
             wants_cleanup: false,
             wants_check: false,
+            is_half_changed: false,
             pin: None,
             slot: None,
             commits: None,
@@ -379,6 +383,7 @@ impl<P: Protocol> Attempt<P> {
         self.observers.clear();
         self.wants_cleanup = false;
         self.wants_check = false;
+        self.is_half_changed = false;
     }
 
     /// Forgets all payloads.

@@ -271,6 +271,8 @@ struct RunningPart<'t, 'w, P: Protocol> {
     around: usize,
     /// True if the body had made an error of its own before it.
     noted: bool,
+    /// True if an operation had failed between changes that belong together before it.
+    is_half_changed: bool,
     succeeded: bool,
 }
 
@@ -282,6 +284,9 @@ impl<P: Protocol> Drop for RunningPart<'_, '_, P> {
         // An attempt that has lost is undone as a whole.
         if !self.access.is_stopped() {
             let attempt = &mut *self.access.attempt;
+            if !self.succeeded {
+                attempt.is_half_changed = self.is_half_changed;
+            }
             // More than one only if the part has exchanged its transaction for another one.
             while attempt.savepoints.parts.len() > self.around {
                 if self.succeeded { attempt.keep_part() } else { attempt.undo_part() }
@@ -308,7 +313,9 @@ impl<P: Protocol> Transaction<'_, P> {
     ) -> Result<Result<R, E>, Abort> {
         let around = self.0.begin_part()?;
         let noted = worker::is_rolling_back();
-        let mut running = RunningPart { access: &mut self.0, around, noted, succeeded: false };
+        let is_half_changed = self.0.attempt.is_half_changed;
+        let mut running =
+            RunningPart { access: &mut self.0, around, noted, is_half_changed, succeeded: false };
         let result = part(running.access);
         if running.access.is_stopped() {
             return Err(Abort::INTERNAL);

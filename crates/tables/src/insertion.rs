@@ -3,7 +3,7 @@
 use crate::errors::BulkInsertError;
 use crate::index::{Insertion, Keyed, Lookup};
 use crate::key::{Key, put_name};
-use crate::operations::{Changes, RowView};
+use crate::operations::{Changes, RowView, end_joint_changes};
 use crate::record::{Record, State};
 use crate::storage::{Shared, tag};
 use hotrow_core::{Abort, Cell, ItemId, ObjectAccess, Pin, Protocol, Transaction, Value};
@@ -37,6 +37,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
             let existing = match inserted {
                 Insertion::Inserted => {
                     std::mem::forget(fresh);
+                    let around = self.begin_joint_changes(tx);
                     // SAFETY: the record is this table's, its header was made locked by this attempt, and the nodes
                     // are this table's.
                     unsafe {
@@ -57,6 +58,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
                         // SAFETY: the attempt holds the record's lock, so nothing is installed meanwhile.
                         secondary.insert(tx, record.key(), unsafe { record.row() })?;
                     }
+                    end_joint_changes(tx, around);
                     return Ok(None);
                 }
                 Insertion::Exists(existing) => existing,
@@ -90,6 +92,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
             return Ok(false);
         }
         tx.save(id);
+        let around = self.begin_joint_changes(tx);
         let pending = R::Cell::pend(row.clone());
         match was {
             tag::DELETE => {
@@ -114,6 +117,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
             // SAFETY: the attempt has an item of the record, so it is in memory until the attempt ends.
             secondary.insert(tx, unsafe { record.as_ref() }.key(), row)?;
         }
+        end_joint_changes(tx, around);
         Ok(true)
     }
 

@@ -227,6 +227,12 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         }
     }
 
+    /// Begins to change a row and its entries in indexes or its group, if the table has such.
+    #[inline]
+    pub(crate) fn begin_joint_changes(&self, tx: &mut ObjectAccess<'_, P>) -> Option<bool> {
+        (!self.secondaries.is_empty() || self.group_of.is_some()).then(|| tx.begin_joint_changes())
+    }
+
     #[inline]
     pub(crate) fn enter_to_write<'t, 'w>(
         &self,
@@ -329,8 +335,11 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
             return Ok(change(row));
         }
         let before = row.clone();
-        let output = change(row);
+        let around = self.begin_joint_changes(tx);
+        // SAFETY: as above.
+        let output = change(R::Cell::pending_mut(unsafe { tx.payload::<Pending<R>>(id) }));
         self.follow_change(tx, record, id, &before)?;
+        end_joint_changes(tx, around);
         Ok(output)
     }
 
@@ -385,6 +394,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
             return self.change_pending(tx, record, id, change).map(Some);
         }
         let Some(before) = self.look_at_own(tx, record, id, R::clone) else { return Ok(None) };
+        let around = self.begin_joint_changes(tx);
         let mut pending = R::Cell::pend(before.clone());
         let output = change(R::Cell::pending_mut(&mut pending));
         // SAFETY: this attempt made the record, which is in memory until it ends. It holds the lock.
@@ -392,6 +402,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         if !self.secondaries.is_empty() {
             self.follow_change(tx, record, id, &before)?;
         }
+        end_joint_changes(tx, around);
         Ok(Some(output))
     }
 
@@ -513,12 +524,14 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
             tx.read_for_update(self, Record::address(record), load)?
         };
         let keep = !self.secondaries.is_empty();
+        let around = self.begin_joint_changes(tx);
         let row = match snapshot {
             None => {
                 if tx.tag(id) == tag::ADD {
                     self.settle_additions(tx, record, id)?;
                 }
                 let Some(row) = self.look_at_own(tx, record, id, |row| keep.then(|| row.clone())) else {
+                    end_joint_changes(tx, around);
                     return Ok(Some(false));
                 };
                 let inserted = tx.tag(id) == tag::INSERTED;
@@ -532,6 +545,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
             Some(snapshot) if snapshot.state != State::Present => {
                 // As in `read_record`.
                 tx.forget_read();
+                end_joint_changes(tx, around);
                 return Ok(None);
             }
             Some(snapshot) => {
@@ -552,7 +566,16 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
                 secondary.remove(tx, unsafe { record.as_ref() }.key(), &row)?;
             }
         }
+        end_joint_changes(tx, around);
         Ok(Some(true))
+    }
+}
+
+/// Ends what [`Shared::begin_joint_changes`] has begun.
+#[inline]
+pub(crate) fn end_joint_changes<P: Protocol>(tx: &mut ObjectAccess<'_, P>, around: Option<bool>) {
+    if let Some(around) = around {
+        tx.end_joint_changes(around);
     }
 }
 

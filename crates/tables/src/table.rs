@@ -245,8 +245,6 @@ impl<K: Key, R: Value, P: Protocol> TableBuilder<K, R, P> {
         shared.meta.set_rank(self.rank);
         shared.groups.meta.set_rank(self.rank);
         let table = Table { shared: Arc::new(EpochBox::bulky(shared)) };
-        // The builder makes one table only, so the place is free. Nobody looks there if there is no index.
-        let _ = self.slot.set(table.clone());
         let (mut parts, mut keep): (Vec<_>, Vec<Box<dyn FnOnce(PartId)>>) = self.indexes.into_iter().unzip();
         parts.push(Part::new(table.name(), table.clone()));
         let kept = table.clone();
@@ -254,6 +252,8 @@ impl<K: Key, R: Value, P: Protocol> TableBuilder<K, R, P> {
         for (keep, id) in keep.into_iter().zip(database.catalog().add(parts)?) {
             keep(id);
         }
+        // The builder makes one table only, so the place is free. Nobody looks there if there is no index.
+        let _ = self.slot.set(table.clone());
         Ok(table)
     }
 
@@ -555,7 +555,8 @@ impl<K: Key, R: Value, P: Protocol> Table<K, R, P> {
     /// it at once. False, and nothing changed, if the table [refuses](Self::try_bulk_insert) the row: its key exists, say.
     ///
     /// A row inserted so while transactions run appears at once, as if it had always existed. Do not do that to a table
-    /// with secondary indexes, because a row and its entries do not appear together.
+    /// with indexes: a row and its entries do not appear together, and a transaction that changes the row in between leaves
+    /// entries that are wrong from then on.
     pub fn bulk_insert(&self, key: K, row: R) -> bool {
         self.try_bulk_insert(key, row).is_ok()
     }

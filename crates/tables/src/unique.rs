@@ -105,8 +105,8 @@ impl<S: Key, K: Key, R: Value, P: Protocol> UniqueIndex<S, K, R, P> {
         tx: &mut Transaction<'_, P>,
         secondary: &(impl AsKey<S> + ?Sized),
     ) -> Result<Option<(K, R)>, Abort> {
-        let Some(key) = self.get_key(tx, secondary)? else { return Ok(None) };
         let table = table_of(tx, &self.table, &self.inner.entries.meta)?;
+        let Some(key) = self.get_key(tx, secondary)? else { return Ok(None) };
         // Both are of one state if the attempt commits, so the row is there.
         Ok(table.get(tx, &key)?.map(|row| (key, row)))
     }

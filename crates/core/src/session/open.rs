@@ -38,7 +38,7 @@ impl<P: Protocol> OpenSession<'_, P> {
         self.transaction.attempt.begin_statement();
         let ran = catch_unwind(AssertUnwindSafe(|| {
             self.transaction.savepoint(|tx| match statement(tx) {
-                Ok(_) if is_rolling_back() => Err(StatementError::Caught),
+                Ok(_) if is_rolling_back() || tx.0.attempt.is_half_changed => Err(StatementError::Caught),
                 Ok(result) => Ok(result),
                 Err(error) => Err(StatementError::Own(error)),
             })

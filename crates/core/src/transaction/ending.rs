@@ -1,6 +1,7 @@
 //! The end of an attempt: the two halves of its commit, or its rollback.
 
 use super::{AttemptOutcome, ObjectAccess, Stop, WORK_COMMIT};
+use crate::abort::Misuse;
 use crate::attempt::Attempt;
 use crate::commit::Prepared;
 use crate::history::Ended;
@@ -45,6 +46,9 @@ impl<P: Protocol> ObjectAccess<'_, P> {
             }
             // A failure stops the attempt.
             let _ = self.run_graph();
+            if self.attempt.is_half_changed && self.stop.is_none() {
+                let _ = self.misuse(Misuse::CaughtError);
+            }
             if self.attempt.wants_check {
                 self.check_writes();
             }

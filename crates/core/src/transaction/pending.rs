@@ -65,6 +65,22 @@ impl<P: Protocol> ObjectAccess<'_, P> {
         self.attempt.wants_check = true;
     }
 
+    /// Begins changes that belong together: a row and its entries in indexes, say. Until they
+    /// [end](Self::end_joint_changes) the attempt cannot commit, so an operation that fails between them, or panics, is
+    /// undone behind a savepoint or ends the transaction with [`Misuse::CaughtError`](crate::Misuse::CaughtError). Returns
+    /// what to end them with.
+    #[must_use]
+    #[inline]
+    pub fn begin_joint_changes(&mut self) -> bool {
+        std::mem::replace(&mut self.attempt.is_half_changed, true)
+    }
+
+    /// Ends such changes.
+    #[inline]
+    pub fn end_joint_changes(&mut self, around: bool) {
+        self.attempt.is_half_changed = around;
+    }
+
     /// Notes that the next holder of a segment's lock relies on finding this attempt's insertions.
     #[inline]
     pub fn release_after_inserts(&mut self, id: ItemId) {

@@ -27,6 +27,7 @@ mod deferred_tables;
 mod deferred_threads;
 mod errors;
 mod giants;
+mod half_changes;
 mod histories;
 mod inputs;
 mod interleavings;

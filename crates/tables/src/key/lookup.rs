@@ -14,14 +14,12 @@ use sealed::Sealed;
 /// A form of a key of type `K` by which rows are looked up: the key itself, a `str` for strings, a `[u8]` for bytes.
 ///
 /// ```
-/// # use hotrow_core::Engine;
-/// # use hotrow_protocols::Occ;
-/// # use hotrow_tables::Table;
-/// # let engine = Engine::<Occ>::new();
-/// let balances = Database::on(&engine).table::<String, i64>("balances").hash(100).create().unwrap();
+/// # use hotrow_tables::Database;
+/// # let db = Database::open()?;
+/// let balances = db.table::<String, i64>("balances").hash(100).create()?;
 /// balances.bulk_insert("alice@example.com".into(), 7);
 /// let name = String::from("alice@example.com");
-/// let found = engine.transact(|tx| Ok((balances.get(tx, "alice@example.com")?, balances.get(tx, &name)?)))?;
+/// let found = db.transact(|tx| Ok((balances.get(tx, "alice@example.com")?, balances.get(tx, &name)?)))?;
 /// assert_eq!(found, (Some(7), Some(7)));
 /// # Ok::<(), hotrow_core::Error>(())
 /// ```
