@@ -1,7 +1,7 @@
 //! A transaction in progress: the handle that the body gets ([`Transaction`]), and the interface that datatypes are
 //! built on ([`ObjectAccess`]).
 
-use crate::abort::{Abort, Misuse, Reason};
+use crate::abort::{Abort, Error, Misuse, Reason};
 use crate::attempt::{Attempt, ReadPath};
 use crate::counter::NamedCounters;
 use crate::deferred::Execution;
@@ -63,6 +63,20 @@ pub(crate) enum Stop {
     Panicked(String),
     /// It was told to end.
     Told(Told),
+}
+
+impl AttemptOutcome {
+    /// The result of a transaction that has this attempt only.
+    pub(crate) fn result(self) -> Result<(), Error> {
+        Err(match self {
+            AttemptOutcome::Done => return Ok(()),
+            AttemptOutcome::Lost(lost) => Error::Conflict(lost.into_conflict(1)),
+            AttemptOutcome::Misused(misuse) => Error::Misuse(misuse),
+            AttemptOutcome::RolledBack(reason) => Error::Rollback(reason),
+            AttemptOutcome::Panicked(message) => Error::Panicked { message },
+            AttemptOutcome::Told(told) => told.into(),
+        })
+    }
 }
 
 /// The outcome of an attempt.

@@ -433,7 +433,7 @@ impl<P: Protocol> OpenTransaction<'_, P> {
     /// [`Error::Conflict`] if the attempt lost, now or in one of its operations; [`Error::Misuse`];
     /// [`Error::MemoryLimit`] if it was told to end.
     pub fn commit(self) -> Result<(), Error> {
-        Self::result(self.access.commit())
+        self.access.commit().result()
     }
 
     /// Rolls back.
@@ -442,18 +442,7 @@ impl<P: Protocol> OpenTransaction<'_, P> {
     ///
     /// As [`commit`](Self::commit), if the attempt had lost before.
     pub fn roll_back(self) -> Result<(), Error> {
-        Self::result(Panics::passing_on(|panics| self.access.cancel(panics)))
-    }
-
-    fn result(outcome: AttemptOutcome) -> Result<(), Error> {
-        match outcome {
-            AttemptOutcome::Done => Ok(()),
-            AttemptOutcome::Lost(loss) => Err(Error::Conflict(loss.into_conflict(1))),
-            AttemptOutcome::Misused(misuse) => Err(Error::Misuse(misuse)),
-            AttemptOutcome::RolledBack(reason) => Err(Error::Rollback(reason)),
-            AttemptOutcome::Panicked(message) => Err(Error::Panicked { message }),
-            AttemptOutcome::Told(told) => Err(told.into()),
-        }
+        Panics::passing_on(|panics| self.access.cancel(panics)).result()
     }
 }
 

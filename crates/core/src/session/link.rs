@@ -100,7 +100,7 @@ impl<P: Protocol> Work<P> {
     }
 }
 
-/// What the session's thread has to do next.
+/// The next thing that the session's thread has to do.
 pub(super) enum Next<P: Protocol> {
     Serve(Request<P>),
     /// Roll back: nobody has asked for too long, or the session was told to end.

@@ -15,7 +15,7 @@
 //! transaction is rolled back at once, and every later call says why.
 //!
 //! There is one attempt and no retry: the engine does not have the statements any more, and their caller has acted upon
-//! their results. What a statement has seen is certain when the session has committed, and not before: under a protocol that
+//! their results. The result of a statement is certain when the session has committed, and not before: under a protocol that
 //! is not [opaque](crate::Variants::is_opaque) two reads may even contradict each other, and the commit then fails.
 //!
 //! Where a protocol defers operations, those of a session run at once all the same, because each statement can be undone

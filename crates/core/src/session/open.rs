@@ -95,18 +95,14 @@ impl Ending {
 
     /// The end of an attempt.
     fn of(outcome: AttemptOutcome, is_late: bool) -> Self {
-        let error = match outcome {
-            AttemptOutcome::Done => return Self::with(Ok(())),
-            AttemptOutcome::Lost(lost) if is_late => Error::Timeout(lost.into_conflict(1)),
-            AttemptOutcome::Lost(lost) => Error::Conflict(lost.into_conflict(1)),
-            AttemptOutcome::Misused(misuse) => Error::Misuse(misuse),
-            AttemptOutcome::RolledBack(reason) => {
-                return Self { result: Err(Error::Rollback(())), panic: None, reason: Some(reason) };
-            }
-            AttemptOutcome::Panicked(message) => Error::Panicked { message },
-            AttemptOutcome::Told(told) => told.into(),
+        let error = match outcome.result() {
+            Ok(()) => return Self::with(Ok(())),
+            Err(Error::Conflict(conflict)) if is_late => Error::Timeout(conflict),
+            Err(error) => error,
         };
-        Self::with(Err(error))
+        let mut reason = None;
+        let error = error.map_rollback(|abort| reason = Some(abort));
+        Self { result: Err(error), panic: None, reason }
     }
 
     fn by_panic(panic: Box<dyn Any + Send>) -> Self {
