@@ -4,6 +4,7 @@ use crate::abort::Reason;
 use crate::counter::{Counter, Named, NamedCounters, NamedCounts};
 use hotrow_sync::atomic::{AtomicU64, Ordering};
 use std::collections::BTreeMap;
+use std::fmt;
 
 /// Counts since an engine was made.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -44,6 +45,24 @@ impl Statistics {
         self.attempts_max = self.attempts_max.max(other.attempts_max);
         self.counters += other.counters;
     }
+}
+
+impl fmt::Display for Statistics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} commits, {} rollbacks, {} aborts", self.commits, self.rollbacks, self.aborts)?;
+        show_reasons(f, &self.reasons)?;
+        write!(f, ", at most {} attempts", self.attempts_max)
+    }
+}
+
+/// Shows the reasons that occurred, in parentheses.
+fn show_reasons(f: &mut fmt::Formatter<'_>, reasons: &[u64; Reason::ALL.len()]) -> fmt::Result {
+    let occurred = Reason::ALL.into_iter().zip(reasons).filter(|(_, count)| **count > 0);
+    let mut shown = occurred.map(|(reason, count)| format!("{count} × {reason}")).peekable();
+    if shown.peek().is_some() {
+        write!(f, " ({})", shown.collect::<Vec<_>>().join("; "))?;
+    }
+    Ok(())
 }
 
 /// One worker's counters. Only the worker writes; any thread may read.
@@ -97,12 +116,14 @@ impl Counters {
     }
 
     pub(crate) fn read(&self, named: &Named) -> Statistics {
+        let commits = self.commits.load(Ordering::Relaxed);
         Statistics {
-            commits: self.commits.load(Ordering::Relaxed),
+            commits,
             aborts: self.aborts.load(Ordering::Relaxed),
             rollbacks: self.rollbacks.load(Ordering::Relaxed),
             reasons: std::array::from_fn(|at| self.reasons[at].load(Ordering::Relaxed)),
-            attempts_max: self.attempts_max.load(Ordering::Relaxed),
+            // A transaction that commits at its first attempt counts its commit only.
+            attempts_max: self.attempts_max.load(Ordering::Relaxed).max(commits.min(1)),
             counters: self.named.read(named),
         }
     }
@@ -125,6 +146,13 @@ pub struct HotKey {
     pub conflicts: u64,
     /// The same by reason, in the order of [`Reason::ALL`].
     pub reasons: [u64; Reason::ALL.len()],
+}
+
+impl fmt::Display for HotKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}[{}]: {} conflicts", self.object, self.key, self.conflicts)?;
+        show_reasons(f, &self.reasons)
+    }
 }
 
 impl HotKey {

@@ -67,8 +67,8 @@ impl<'w, P: Protocol> Transaction<'w, P> {
     /// # Errors
     ///
     /// [`Abort`] if the object belongs to another engine, if the attempt has been aborted and the body has ignored that,
-    /// if it was told to end (because it retains too much memory, or by a [`Canceller`](crate::Canceller)), or if the protocol locks all objects at once and the
-    /// lock stayed taken.
+    /// if it was told to end (because it retains too much memory, or by a [`Canceller`](crate::Canceller)), or if the
+    /// protocol locks all objects at once and the lock stayed taken.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn enter(&mut self, meta: &ObjectMeta) -> Result<&mut ObjectAccess<'w, P>, Abort> {
         match self.0.check_in(meta) {
