@@ -5,7 +5,7 @@ use hotrow::sync::thread;
 use hotrow::{Database, DuplicateKey, Error, Misuse, RetryPolicy, TBox, Table};
 use std::time::Duration;
 
-/// What a program may keep: no type names a protocol.
+/// The state of a program: no type names a protocol.
 #[derive(Debug, Clone)]
 struct Shop {
     db: Database,

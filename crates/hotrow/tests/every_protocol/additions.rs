@@ -47,7 +47,7 @@ fn transactions_that_only_add_to_a_row_never_abort_each_other() {
             let others = i64::from(made.is_some());
             assert_eq!((left.balance, i64::from(left.visits)), (105 - 7 * others, 1 + others));
             assert_eq!(left, Account { balance: left.balance, visits: left.visits, ..account(0) });
-            // Who has read the row depends on it.
+            // A transaction that has read the row depends on it.
             let made = attempts(
                 &engine,
                 |tx| {

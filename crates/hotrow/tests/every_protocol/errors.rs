@@ -398,6 +398,7 @@ fn conflicts_are_counted_by_reason_and_by_key() {
         assert_eq!(statistics.reasons.iter().sum::<u64>(), statistics.aborts);
         assert_eq!(hot.iter().map(|hot| hot.conflicts).sum::<u64>(), statistics.aborts);
         assert_eq!(statistics.commits, 8 - held_off);
+        assert!(statistics.to_string().starts_with(&format!("{} commits, 0 rollbacks, ", 8 - held_off)));
         // How often who is held off tries is the policy's.
         if held_off > 0 || lost[3] == 0 {
             return;
@@ -409,6 +410,7 @@ fn conflicts_are_counted_by_reason_and_by_key() {
             hot.iter().map(|hot| (hot.object.as_str(), hot.key.as_str(), hot.conflicts)).collect();
         assert_eq!(named, [("rows", "3", lost[3]), ("rows", "5", lost[5])]);
         assert_eq!(engine.hot_keys(1).len(), 1);
+        assert!(hot[1].to_string().starts_with(&format!("rows[5]: {} conflicts (", lost[5])), "{}", hot[1]);
         // A worker's number, counts included, goes to the next one.
         let sum = elsewhere(|| engine.worker().unwrap().statistics().commits);
         assert!(sum <= 8);

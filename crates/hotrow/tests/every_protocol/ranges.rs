@@ -242,6 +242,7 @@ fn queue<P: Protocol>(pairs: u64, items: u64) {
                 let front = worker.transact(|tx| {
                     let front = queue.collect(tx, .., Direction::Ascending, 1)?;
                     let Some(&(key, item)) = front.first() else { return Ok(None) };
+                    assert!(queue.count(tx, ..=key)? == 1 || !engine.is_opaque());
                     assert!(queue.delete(tx, &key)? || !engine.is_opaque());
                     Ok(Some((key, item)))
                 });

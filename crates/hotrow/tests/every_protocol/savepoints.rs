@@ -1,24 +1,11 @@
 //! Parts of a transaction that are undone alone.
 
 use crate::support::steps::Interleaving;
-use crate::support::{self, for_each_concurrent_protocol, for_each_protocol};
+use crate::support::{self, Refused, for_each_concurrent_protocol, for_each_protocol};
 use hotrow::sync::thread;
 use hotrow::{Abort, Database, Direction, Engine, Error, Protocol, Reason, TArray, TBox, TCounter};
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-
-/// An error of the body's own.
-#[derive(Debug, PartialEq)]
-enum Refused {
-    SoldOut,
-    Aborted,
-}
-
-impl From<Abort> for Refused {
-    fn from(_: Abort) -> Self {
-        Self::Aborted
-    }
-}
 
 struct Objects<P: Protocol> {
     text: TBox<String, P>,

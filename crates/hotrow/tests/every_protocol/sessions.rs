@@ -1,6 +1,6 @@
 //! Sessions: transactions whose statements come one at a time, from any thread.
 
-use crate::support::{self, elsewhere, for_each_concurrent_protocol, for_each_protocol, steps};
+use crate::support::{self, Refused, elsewhere, for_each_concurrent_protocol, for_each_protocol, steps};
 use hotrow::sync::atomic::{AtomicBool, Ordering};
 use hotrow::sync::random::Random;
 use hotrow::sync::thread;
@@ -14,19 +14,6 @@ use std::time::Duration;
 #[derive(Debug, PartialEq, thiserror::Error)]
 #[error("overdrawn")]
 struct Overdrawn;
-
-/// An error type of the user's own.
-#[derive(Debug, PartialEq)]
-enum Refused {
-    SoldOut,
-    Aborted,
-}
-
-impl From<Abort> for Refused {
-    fn from(_: Abort) -> Self {
-        Self::Aborted
-    }
-}
 
 fn begin<P: Protocol>(engine: &Engine<P>) -> Session<P> {
     engine.begin(SessionOptions::default()).unwrap()
@@ -45,7 +32,7 @@ fn until(condition: impl Fn() -> bool) {
     }
 }
 
-/// What a row holds, as a session of its own sees it: `none` admits no other worker.
+/// The rows as a session of its own sees them: `none` admits no other worker.
 fn committed<P: Protocol>(engine: &Engine<P>, rows: &TArray<i64, P>) -> Vec<i64> {
     let mut session = begin(engine);
     let seen = session.run(|tx| (0..3).map(|row| rows.get(tx, row)).collect()).unwrap();

@@ -12,6 +12,19 @@ use hotrow::{Abort, Database, Engine, Error, Protocol, RetryPolicy, Table, Trans
 use std::cell::RefCell;
 use std::time::Duration;
 
+/// An error type of the user's own.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Refused {
+    SoldOut,
+    Aborted,
+}
+
+impl From<Abort> for Refused {
+    fn from(_: Abort) -> Self {
+        Self::Aborted
+    }
+}
+
 /// Runs a block once for every protocol that admits so many workers, with the protocol as a type:
 /// `for_each_protocol!(1, |P| { ... })`. A failure names the protocol.
 macro_rules! for_each_protocol {
