@@ -86,8 +86,8 @@ pub use hotrow_protocols::{
 pub use hotrow_tables::{
     Addend, BulkInsertError, ConstraintViolated, Context, Data, Database, DatabaseBuilder, Direction,
     DuplicateKey, IndexRef, Key, KeyExists, KeyRange, MissingRow, Operation, OperationId, OperationKind,
-    Procedure, ProcedureTrace, SecondaryIndex, Table, TableBuilder, TableMemory, TableRef, Text, TextError,
-    UniqueIndex,
+    Procedure, ProcedureTrace, SecondaryIndex, THashMap, TMap, TOrderedMap, Table, TableBuilder, TableMemory,
+    TableRef, Text, TextError, UniqueIndex,
 };
 
 /// A transaction in progress, as its body gets it: see [`Engine::transact`].

@@ -9,7 +9,7 @@ use crate::index::Keyed;
 use crate::key::{AsKey, Key};
 use crate::record::Record;
 use crate::storage::Shared;
-use hotrow_core::{Abort, Protocol, Value};
+use hotrow_core::{Abort, Error, Protocol, Value};
 
 /// There is no row with this key, and the operation needs one.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -58,7 +58,7 @@ pub struct ConstraintViolated {
 }
 
 /// The reason for which a row could not be inserted outside of a transaction.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, thiserror::Error)]
 #[error(transparent)]
 #[non_exhaustive]
 pub enum BulkInsertError {
@@ -68,6 +68,22 @@ pub enum BulkInsertError {
     DuplicateKey(#[from] DuplicateKey),
     /// The row breaks a constraint.
     ConstraintViolated(#[from] ConstraintViolated),
+    /// The transaction that inserts a row of a table with indexes failed: within another transaction, say.
+    Transaction(Error),
+}
+
+impl BulkInsertError {
+    pub(crate) fn of(error: Error) -> Self {
+        if let Some(exists) = error.downcast_ref::<KeyExists>() {
+            exists.clone().into()
+        } else if let Some(duplicate) = error.downcast_ref::<DuplicateKey>() {
+            duplicate.clone().into()
+        } else if let Some(violated) = error.downcast_ref::<ConstraintViolated>() {
+            violated.clone().into()
+        } else {
+            Self::Transaction(error)
+        }
+    }
 }
 
 impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {

@@ -156,7 +156,11 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         if let Lookup::Found(record) = self.index.get(key, pin) {
             // SAFETY: found in the index under the pin.
             unsafe { record.as_ref() }.set_state(State::Dead);
-            self.remove_dead(record, pin, &mut |_| ());
+            if self.index.remove(record, pin, &mut |_| ()) {
+                // The row's own bytes do not count, because others may change it meanwhile.
+                // SAFETY: as in `remove_dead`.
+                unsafe { pin.retire_owning(record.as_ptr(), 0) };
+            }
         }
     }
 }

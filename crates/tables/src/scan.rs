@@ -26,6 +26,38 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         }
     }
 
+    /// Returns copies of the first `limit` rows of a range.
+    pub(crate) fn collect(
+        &self,
+        tx: &mut Transaction<'_, P>,
+        range: ImageRange<'_, K>,
+        direction: Direction,
+        limit: usize,
+    ) -> Result<Vec<(K, R)>, Abort> {
+        let mut rows = Vec::new();
+        if limit > 0 {
+            self.scan_by(tx.enter(&self.meta)?, range, direction, &mut |key, row| {
+                rows.push((key.clone(), row.clone()));
+                if rows.len() < limit { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+            })?;
+        }
+        Ok(rows)
+    }
+
+    /// Returns the number of rows in a range.
+    pub(crate) fn count(
+        &self,
+        tx: &mut Transaction<'_, P>,
+        range: ImageRange<'_, K>,
+    ) -> Result<usize, Abort> {
+        let mut rows = 0;
+        self.scan_by(tx.enter(&self.meta)?, range, Direction::Ascending, &mut |_, _| {
+            rows += 1;
+            ControlFlow::Continue(())
+        })?;
+        Ok(rows)
+    }
+
     /// Scans for an attempt that is recorded.
     ///
     /// `visit` is taken by value. A reference to it in the caller would keep it in memory even where nothing is

@@ -101,9 +101,7 @@ impl<S: Key, K: Key, R: Value, P: Protocol> SecondaryIndex<S, K, R, P> {
         table: TableSlot<K, R, P>,
         key_of: Box<dyn Fn(&K, &R) -> S + Send + Sync>,
     ) -> Self {
-        let index = Index::ordered();
-        let entries =
-            EpochBox::new(Shared::new(engine, name, index, immutable, Vec::new(), Vec::new(), None));
+        let entries = EpochBox::new(Shared::new(engine, name, Index::ordered(), immutable));
         Self { kept: Arc::new(SecondaryInner { entries, key_of, part: OnceLock::new() }), table }
     }
 
@@ -141,6 +139,42 @@ impl<S: Key, K: Key, R: Value, P: Protocol> SecondaryIndex<S, K, R, P> {
     ) -> Result<(), Abort> {
         let range = images::<S, K>(&range);
         self.kept.entries.scan_images(tx, range, direction, |(secondary, key), ()| visit(secondary, key))
+    }
+
+    /// Returns the number of entries in a range of secondary keys, without reading their rows.
+    ///
+    /// # Errors
+    ///
+    /// As [`scan_keys`](Self::scan_keys).
+    pub fn count(&self, tx: &mut Transaction<'_, P>, range: impl KeyBounds<S>) -> Result<usize, Abort> {
+        let mut entries = 0;
+        self.scan_keys(tx, range, Direction::Ascending, |_, _| {
+            entries += 1;
+            ControlFlow::Continue(())
+        })?;
+        Ok(entries)
+    }
+
+    /// Returns copies of the primary keys and rows of the first `limit` entries in a range of secondary keys.
+    ///
+    /// # Errors
+    ///
+    /// As [`scan_keys`](Self::scan_keys).
+    pub fn collect(
+        &self,
+        tx: &mut Transaction<'_, P>,
+        range: impl KeyBounds<S>,
+        direction: Direction,
+        limit: usize,
+    ) -> Result<Vec<(K, R)>, Abort> {
+        let mut rows = Vec::new();
+        if limit > 0 {
+            self.scan(tx, range, direction, |_, key, row| {
+                rows.push((key.clone(), row.clone()));
+                if rows.len() < limit { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+            })?;
+        }
+        Ok(rows)
     }
 
     /// Visits the rows in a range of secondary keys until the visitor breaks.

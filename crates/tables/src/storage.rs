@@ -309,15 +309,8 @@ pub(crate) struct Shared<K: Key, R: Value, P: Protocol> {
 }
 
 impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
-    pub(crate) fn new(
-        engine: EngineId,
-        name: String,
-        index: Index<K, R, P>,
-        immutable: bool,
-        constraints: Vec<Constraint<K, R>>,
-        secondaries: Vec<Box<dyn MaintainedIndex<K, R, P>>>,
-        group_of: Option<GroupOf<K>>,
-    ) -> Self {
+    /// An empty table without constraints, indexes and queues.
+    pub(crate) fn new(engine: EngineId, name: String, index: Index<K, R, P>, immutable: bool) -> Self {
         // Made before the table's label, so that it precedes the table in lock order: an operation that takes the
         // first row of a group lines up for the group first.
         let groups = Groups::new(engine, &name);
@@ -325,11 +318,11 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
             meta: ObjectMeta::new(engine, name),
             index,
             immutable,
-            guards_changes: immutable || !constraints.is_empty(),
-            constraints,
-            secondaries,
+            guards_changes: immutable,
+            constraints: Vec::new(),
+            secondaries: Vec::new(),
             groups,
-            group_of,
+            group_of: None,
             last_keys: LastKeys::new(),
             part: OnceLock::new(),
         }

@@ -13,8 +13,8 @@ use crate::secondary::{MaintainedIndex, SecondaryIndex, TableSlot};
 use crate::storage::{Index, KeyIndex, Shared};
 use crate::unique::UniqueIndex;
 use hotrow_core::{
-    Abort, Columns, ContextAccess, Deferred, EpochBox, Error, Input, Misuse, ObjectAccess, Pin, Protocol,
-    Transaction, Value, Walk, Worker,
+    Abort, Columns, ContextAccess, Deferred, Engine, EpochBox, Error, Input, Misuse, ObjectAccess, Pin,
+    Protocol, Transaction, Value, Walk, Worker,
 };
 use hotrow_protocols::Occ;
 use hotrow_sync::Arc;
@@ -46,11 +46,12 @@ use std::ops::{Bound, ControlFlow};
 /// ```
 pub struct Table<K: Key, R: Value, P: Protocol = Occ> {
     pub(crate) shared: Arc<EpochBox<Shared<K, R, P>>>,
+    engine: Engine<P>,
 }
 
 impl<K: Key, R: Value, P: Protocol> Clone for Table<K, R, P> {
     fn clone(&self) -> Self {
-        Self { shared: self.shared.clone() }
+        Self { shared: self.shared.clone(), engine: self.engine.clone() }
     }
 }
 
@@ -206,12 +207,10 @@ impl<K: Key, R: Value, P: Protocol> TableBuilder<K, R, P> {
         name: &str,
         key_of: impl Fn(&K, &R) -> S + Send + Sync + 'static,
     ) -> UniqueIndex<S, K, R, P> {
-        let name = format!("{}.{name}", self.name);
-        let slot = self.slot.clone();
+        let (name, slot) = self.place_of_index(name);
         let index = UniqueIndex::<S, K, R, P>::new(self.database.id(), name, slot, Box::new(key_of));
-        self.secondaries.push(Box::new(index.inner.clone()));
         // No procedure refers to it.
-        self.indexes.push((Part::new(index.name(), index.clone()), Box::new(|_| ())));
+        self.add_index(&index.inner, Part::new(index.name(), index.clone()), |_| ());
         index
     }
 
@@ -221,13 +220,24 @@ impl<K: Key, R: Value, P: Protocol> TableBuilder<K, R, P> {
         immutable: bool,
         key_of: Box<dyn Fn(&K, &R) -> S + Send + Sync>,
     ) -> SecondaryIndex<S, K, R, P> {
-        let name = format!("{}.{name}", self.name);
-        let slot = self.slot.clone();
+        let (name, slot) = self.place_of_index(name);
         let index = SecondaryIndex::<S, K, R, P>::new(self.database.id(), name, immutable, slot, key_of);
-        self.secondaries.push(Box::new(index.kept.clone()));
         let kept = index.clone();
-        self.indexes.push((Part::new(index.name(), index.clone()), Box::new(move |id| kept.set_part(id))));
+        self.add_index(&index.kept, Part::new(index.name(), index.clone()), move |id| kept.set_part(id));
         index
+    }
+
+    /// An index's full name, and the place where its handles find the table.
+    fn place_of_index(&self, name: &str) -> (String, TableSlot<K, R, P>) {
+        (format!("{}.{name}", self.name), self.slot.clone())
+    }
+
+    fn add_index<I>(&mut self, inner: &Arc<I>, part: Part, keep: impl FnOnce(PartId) + 'static)
+    where
+        Arc<I>: MaintainedIndex<K, R, P> + 'static,
+    {
+        self.secondaries.push(Box::new(inner.clone()));
+        self.indexes.push((part, Box::new(keep)));
     }
 
     /// Makes the table, which is empty.
@@ -240,11 +250,16 @@ impl<K: Key, R: Value, P: Protocol> TableBuilder<K, R, P> {
             Some(expected) => Index::hash(expected),
             None => Index::ordered(),
         };
-        let Self { database, name, immutable, constraints, secondaries, group_of, .. } = self;
-        let shared = Shared::new(database.id(), name, index, immutable, constraints, secondaries, group_of);
+        let database = self.database;
+        let mut shared = Shared::new(database.id(), self.name, index, self.immutable);
+        shared.guards_changes |= !self.constraints.is_empty();
+        shared.constraints = self.constraints;
+        shared.secondaries = self.secondaries;
+        shared.group_of = self.group_of;
         shared.meta.set_rank(self.rank);
         shared.groups.meta.set_rank(self.rank);
-        let table = Table { shared: Arc::new(EpochBox::bulky(shared)) };
+        let engine = Engine::clone(&database);
+        let table = Table { shared: Arc::new(EpochBox::bulky(shared)), engine };
         let (mut parts, mut keep): (Vec<_>, Vec<Box<dyn FnOnce(PartId)>>) = self.indexes.into_iter().unzip();
         parts.push(Part::new(table.name(), table.clone()));
         let kept = table.clone();
@@ -536,27 +551,24 @@ impl<K: Key, R: Value, P: Protocol> Table<K, R, P> {
         direction: Direction,
         limit: usize,
     ) -> Result<Vec<(K, R)>, Abort> {
-        let mut rows = Vec::new();
-        if limit > 0 {
-            self.shared.scan_by(
-                tx.enter(&self.shared.meta)?,
-                range.images(),
-                direction,
-                &mut |key, row| {
-                    rows.push((key.clone(), row.clone()));
-                    if rows.len() < limit { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
-                },
-            )?;
-        }
-        Ok(rows)
+        self.shared.collect(tx, range.images(), direction, limit)
+    }
+
+    /// Returns the number of rows in a range.
+    ///
+    /// # Errors
+    ///
+    /// As [`scan`](Self::scan).
+    pub fn count(&self, tx: &mut Transaction<'_, P>, range: impl KeyBounds<K>) -> Result<usize, Abort> {
+        self.shared.count(tx, range.images())
     }
 
     /// Inserts a row outside of any transaction, to fill the table before transactions use it. Several threads may call
     /// it at once. False, and nothing changed, if the table [refuses](Self::try_bulk_insert) the row: its key exists, say.
     ///
-    /// A row inserted so while transactions run appears at once, as if it had always existed. Do not do that to a table
-    /// with indexes: a row and its entries do not appear together, and a transaction that changes the row in between leaves
-    /// entries that are wrong from then on.
+    /// A row inserted so while transactions run appears at once, as if it had always existed. A table with indexes inserts
+    /// it in a transaction of the calling thread, so that the row and its entries appear together. (Where an index is
+    /// [immutable](TableBuilder::immutable_secondary), no row may appear while transactions run.)
     pub fn bulk_insert(&self, key: K, row: R) -> bool {
         self.try_bulk_insert(key, row).is_ok()
     }
@@ -565,10 +577,16 @@ impl<K: Key, R: Value, P: Protocol> Table<K, R, P> {
     ///
     /// # Errors
     ///
-    /// [`BulkInsertError`], and nothing has changed: there is a row with this key, or with the same key of a unique index,
-    /// or the row breaks a constraint.
+    /// [`BulkInsertError`], and nothing has changed: there is a row with this key (or a running transaction inserts or
+    /// deletes one), or one with the same key of a unique index, or the row breaks a constraint, or the transaction failed.
     pub fn try_bulk_insert(&self, key: K, row: R) -> Result<(), BulkInsertError> {
-        self.shared.bulk_insert(key, row, &Pin::new())
+        let indexes = &self.shared.secondaries;
+        // A protocol that admits one worker has nobody beside, and perhaps no worker for this thread.
+        if indexes.is_empty() || indexes.iter().any(|index| index.is_immutable()) || P::WORKERS_MAX == 1 {
+            return self.shared.bulk_insert(key, row, &Pin::new());
+        }
+        let inserted = self.engine.transact(|tx| self.insert(tx, key.clone(), row.clone()));
+        inserted.map_err(BulkInsertError::of)
     }
 
     /// Visits all rows with transactions of `worker`, a few hundred rows each, and returns their number. Every batch

@@ -84,8 +84,7 @@ impl<S: Key, K: Key, R: Value, P: Protocol> UniqueIndex<S, K, R, P> {
         table: TableSlot<K, R, P>,
         key_of: Box<dyn Fn(&K, &R) -> S + Send + Sync>,
     ) -> Self {
-        let entries =
-            EpochBox::new(Shared::new(engine, name, Index::ordered(), false, Vec::new(), Vec::new(), None));
+        let entries = EpochBox::new(Shared::new(engine, name, Index::ordered(), false));
         Self { inner: Arc::new(UniqueInner { entries, key_of }), table }
     }
 
@@ -140,6 +139,42 @@ impl<S: Key, K: Key, R: Value, P: Protocol> UniqueIndex<S, K, R, P> {
     ) -> Result<(), Abort> {
         let visit = |secondary: &S, owner: &Owner<K>| visit(secondary, &owner.0);
         self.inner.entries.scan_images(tx, range.images(), direction, visit)
+    }
+
+    /// Returns the number of entries in a range of secondary keys, without reading their rows.
+    ///
+    /// # Errors
+    ///
+    /// As [`get`](Self::get).
+    pub fn count(&self, tx: &mut Transaction<'_, P>, range: impl KeyBounds<S>) -> Result<usize, Abort> {
+        let mut entries = 0;
+        self.scan_keys(tx, range, Direction::Ascending, |_, _| {
+            entries += 1;
+            ControlFlow::Continue(())
+        })?;
+        Ok(entries)
+    }
+
+    /// Returns copies of the primary keys and rows of the first `limit` entries in a range of secondary keys.
+    ///
+    /// # Errors
+    ///
+    /// As [`get`](Self::get).
+    pub fn collect(
+        &self,
+        tx: &mut Transaction<'_, P>,
+        range: impl KeyBounds<S>,
+        direction: Direction,
+        limit: usize,
+    ) -> Result<Vec<(K, R)>, Abort> {
+        let mut rows = Vec::new();
+        if limit > 0 {
+            self.scan(tx, range, direction, |_, key, row| {
+                rows.push((key.clone(), row.clone()));
+                if rows.len() < limit { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+            })?;
+        }
+        Ok(rows)
     }
 
     /// Visits the rows in a range of secondary keys until the visitor breaks.

@@ -11,7 +11,7 @@
 //! | locks taken in an agreed order | one [transaction](Engine::transact), in any order |
 //! | a poisoned mutex | a panic rolls back, and the others go on |
 //!
-//! What was a critical section becomes the body of a transaction. Two things change: the body may run more than once, so it
+//! A critical section becomes the body of a transaction. Two things change: the body may run more than once, so it
 //! has no effects outside (messages, files) before it has returned, and an error returned from it undoes it whole. What is
 //! one lock around one small change is faster as a mutex: see the figures in [which protocol when](crate::guide::protocols).
 //! Transactions pay off where several things change together, or where a lock would be held for long.

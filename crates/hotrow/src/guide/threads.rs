@@ -49,7 +49,7 @@
 //! [do not need it](crate::guide::servers).
 //! Each statement runs once, on a thread of the session's own, while the caller waits. A statement that returns an error of
 //! its own is undone alone; after a lost conflict the whole session has ended, and you run its statements again in a new one.
-//! What a statement has seen is certain only when the session has committed. [`savepoint`](Session::savepoint) and
+//! The result of a statement is certain only when the session has committed. [`savepoint`](Session::savepoint) and
 //! [`roll_back_to`](Session::roll_back_to) undo several statements.
 //!
 //! A session that idles for longer than its [limit](SessionOptions::idle_max) is rolled back, so that it holds rows and

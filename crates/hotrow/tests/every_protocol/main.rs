@@ -32,6 +32,7 @@ mod histories;
 mod inputs;
 mod interleavings;
 mod long_keys;
+mod maps;
 mod model;
 mod objects;
 mod observed_parts;

@@ -11,6 +11,7 @@ use hotrow::{
     SecondaryIndex, Table, Transaction, UniqueIndex, Value,
 };
 use std::ops::ControlFlow;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 #[derive(Debug, Clone, PartialEq, Eq, Value)]
 struct User {
@@ -67,6 +68,17 @@ impl<P: Protocol> Users<P> {
             ControlFlow::Continue(())
         })?;
         keys.sort_unstable();
+        assert_eq!(self.by_age.count(tx, ..)?, users.len());
+        assert_eq!(
+            self.by_email.count(tx, "a".."b")?,
+            users.iter().filter(|(_, name)| name.starts_with('a')).count()
+        );
+        let oldest = self.by_age.collect(tx, .., Direction::Descending, 2)?;
+        assert!(
+            oldest.len() == users.len().min(2) && oldest.is_sorted_by_key(|(_, user)| u32::MAX - user.age)
+        );
+        let first = self.by_email.collect(tx, .., Direction::Ascending, 1)?;
+        assert_eq!(first.first().map(|(_, user)| &user.email), users.iter().map(|(_, name)| name).min());
         assert_eq!(keys, users.iter().map(|(key, _)| *key).collect::<Vec<_>>());
         Ok(users)
     }
@@ -316,7 +328,7 @@ fn a_bulk_insertion_that_is_refused_leaves_nothing() {
         for hash in [false, true] {
             let engine = support::engine::<P>();
             let users = Users::new(&engine, hash);
-            assert_eq!(users.table.try_bulk_insert(1, user("ada", 30)), Ok(()));
+            users.table.try_bulk_insert(1, user("ada", 30)).unwrap();
             let refused = users.table.try_bulk_insert(1, user("bob", 30)).unwrap_err();
             assert!(matches!(refused, BulkInsertError::KeyExists(_)));
             assert_eq!(refused.to_string(), "users has a row with key 1 already");
@@ -328,6 +340,51 @@ fn a_bulk_insertion_that_is_refused_leaves_nothing() {
             let expected = vec![(1, "ada".to_owned()), (2, "bob".to_owned())];
             assert_eq!(engine.transact(|tx| users.check(tx)), Ok(expected));
         }
+    });
+}
+
+#[test]
+fn rows_that_are_loaded_while_others_change_them_keep_their_entries() {
+    for_each_concurrent_protocol!(4, |P| {
+        let engine = support::engine::<P>();
+        let users = Users::new(&engine, true);
+        on_threads(&engine, 2, |thread, worker| {
+            for round in 0..60 {
+                let key = round % 3;
+                if thread == 0 {
+                    users.table.bulk_insert(key, user(["ada", "bob"][round as usize % 2], 30));
+                    continue;
+                }
+                whatever_time_it_takes(|| {
+                    worker.transact(|tx| {
+                        let name = format!("renamed {key}");
+                        users
+                            .table
+                            .update_if_present(tx, &key, |user| (user.email, user.age) = (name, 31))?;
+                        users.table.delete(tx, &((key + 1) % 3))
+                    })
+                })
+                .unwrap();
+                whatever_time_it_takes(|| worker.transact(|tx| users.check(tx))).unwrap();
+            }
+        });
+        engine.transact(|tx| users.check(tx)).unwrap();
+    });
+}
+
+#[test]
+fn a_bulk_insertion_into_an_index_fails_within_a_transaction_and_with_its_key_function() {
+    for_each_protocol!(2, |P| {
+        let engine = support::engine::<P>();
+        let mut builder = Database::on(&engine).table::<u64, u64>("rows");
+        builder.secondary("by_row", |_, row| if *row == 0 { panic!("no key") } else { *row });
+        let rows = builder.create().unwrap();
+        let panicked = catch_unwind(AssertUnwindSafe(|| rows.bulk_insert(1, 0)));
+        assert!(panicked.is_err());
+        assert_eq!(engine.transact(|tx| rows.get(tx, &1)), Ok(None));
+        let nested = engine.transact(|_| Ok(rows.try_bulk_insert(1, 1))).unwrap().unwrap_err();
+        assert!(matches!(nested, BulkInsertError::Transaction(Error::Misuse(Misuse::Nested))), "{nested}");
+        rows.try_bulk_insert(1, 1).unwrap();
     });
 }
 
