@@ -129,6 +129,9 @@ pub unsafe trait Cell<T>: Send + Sync + Sized + 'static {
     /// True if a copy of the present value's bytes is a pending value: see [`load_pending`](Self::load_pending).
     const COPIES: bool;
 
+    /// True if a snapshot is a whole value even if an install ran while it was loaded: the one before or the one after.
+    const NEVER_TORN: bool;
+
     /// A raw copy, possibly torn.
     type Snapshot;
     /// A value waiting to be installed.
@@ -296,6 +299,8 @@ unsafe fn copy_in(private: *const u8, shared: *mut u8, size: usize) {
 // do not race; a snapshot taken without a concurrent install has exactly the bytes of the last value.
 unsafe impl<T: Plain> Cell<T> for Inline<T> {
     const COPIES: bool = true;
+    /// A word is copied by one access.
+    const NEVER_TORN: bool = matches!(size_of::<T>(), 0 | 1 | 2 | 4 | 8);
 
     type Snapshot = InlineSnapshot<T>;
     type Pending = InlinePending<T>;
@@ -385,6 +390,7 @@ pub struct Boxed<T: Send + Sync + 'static> {
 // which is freed only through the epoch after it was replaced.
 unsafe impl<T: Value> Cell<T> for Boxed<T> {
     const COPIES: bool = false;
+    const NEVER_TORN: bool = true;
 
     type Snapshot = *const T;
     type Pending = Box<T>;

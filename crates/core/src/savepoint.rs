@@ -76,6 +76,18 @@ impl<P: Protocol> Saver<'_, P> {
         self.saved(Some(Payload::of::<P, _>(pending, self.arena)), discard::<P, T>)
     }
 
+    /// Saves a copy of a payload, which may own memory.
+    pub fn cloned<T: Clone + Send + 'static>(&self, payload: &T) -> SavedWrite {
+        /// # Safety
+        ///
+        /// The payload holds a `T`, which is used nowhere else.
+        unsafe fn discard<P: Protocol, T: Send + 'static>(payload: Payload, pin: &Pin) {
+            // SAFETY: the caller's promise.
+            pin.drop_later(unsafe { payload.address::<P, T>().read() });
+        }
+        self.saved(Some(Payload::of::<P, T>(payload.clone(), self.arena)), discard::<P, T>)
+    }
+
     fn saved(&self, payload: Option<Payload>, discard: unsafe fn(Payload, &Pin)) -> SavedWrite {
         SavedWrite { payload, discard, flags: self.item.flags & Flags::CLEANUP.0, tag: self.item.tag }
     }
@@ -90,12 +102,12 @@ impl SavedWrite {
         }
     }
 
-    /// Returns a payload of plain data.
+    /// Returns the payload.
     ///
     /// # Safety
     ///
     /// It was saved with a payload of this type, under this protocol.
-    pub unsafe fn plain<P: Protocol, T: Copy>(self) -> T {
+    pub unsafe fn take<P: Protocol, T>(self) -> T {
         // SAFETY: the caller's promise.
         unsafe { self.payload.expect("saved with a payload").address::<P, T>().read() }
     }

@@ -2,6 +2,7 @@
 //!
 //! [`TBox`] is the worked example for authors of datatypes over segments, [`TCounter`] for authors of others.
 
+mod range;
 mod sequence;
 mod tarray;
 mod tbox;

@@ -137,7 +137,7 @@ unsafe impl<P: Protocol> Object<P> for PeakShared<P> {
 
     unsafe fn restore(&self, item: &mut Item<P>, saved: Option<SavedWrite>, _: &Pin) {
         // SAFETY: as in `save`, and so is what was saved.
-        unsafe { *item.payload_mut::<u64>() = saved.map_or(0, |saved| saved.plain::<P, u64>()) };
+        unsafe { *item.payload_mut::<u64>() = saved.map_or(0, |saved| saved.take::<P, u64>()) };
     }
 }
 

@@ -53,6 +53,7 @@ impl RowCell {
 // while it is in the cell, and are freed only through the epoch after it was replaced.
 unsafe impl Cell<Row> for RowCell {
     const COPIES: bool = false;
+    const NEVER_TORN: bool = false;
 
     type Snapshot = RowSnapshot;
     type Pending = Row;

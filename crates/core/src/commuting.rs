@@ -1,0 +1,426 @@
+//! Objects whose changes commute, for authors of datatypes: one segment, written by *changes* and read by *conditions*.
+//!
+//! A transaction that changes such an object without looking at it depends on nothing: the change is applied when it commits,
+//! under the segment's lock (commit-time updates; the increment of sto §3.5). One that looks says how much of what it saw
+//! matters: a condition that the commit judges again (an optimistic transactional predicate, sto §3.5). Other transactions may
+//! change the object meanwhile, as long as the condition holds.
+//!
+//! The author implements [`Commuting`] in safe code; [`CommutingSegment`] does the rest, once for all: the item's payload, the
+//! installation, savepoints, deferral.
+//!
+//! # Users' code under a lock
+//!
+//! [`Commuting::apply`] runs while the segment is locked, [`Commuting::holds`] while a commit holds locks or under the
+//! segment's version. Both are short. A panic in them is contained: a condition whose test panics does not hold, and a
+//! change that panics half-way changes the value not at all. (The same test has run in the body before, where a panic
+//! ends the transaction.)
+//!
+//! # Values that are never torn
+//!
+//! A condition is judged inside of a load, before the protocol knows that no commit has interfered. So the value's cell must
+//! not tear: one word inline, or boxed ([`Cell::NEVER_TORN`]).
+
+use crate::abort::{Abort, Reason};
+use crate::cell::{Cell, Value};
+use crate::deferred::Access;
+use crate::engine::Engine;
+use crate::item::{Item, ItemId};
+use crate::object::{Object, ObjectMeta};
+use crate::operations::{Deferred, Input};
+use crate::pin::{EpochBox, Pin};
+use crate::protocol::Protocol;
+use crate::savepoint::{SavedWrite, Saver};
+use crate::transaction::{ObjectAccess, Transaction};
+use crate::users_code::contained;
+use std::fmt;
+use std::ptr::NonNull;
+
+/// A datatype whose changes commute: its value, what transactions do to it, and what they may depend on.
+///
+/// The type itself may hold more than the value: a structure that [`apply`](Self::apply) changes along with it. Everything in
+/// it that changes must be covered by the value's version: only `apply` may change it.
+///
+/// ```
+/// use hotrow_core::{Abort, Commuting, CommutingSegment, Protocol, Transaction};
+///
+/// /// The free seats of a flight. Those who reserve do not conflict as long as enough are free (sto §5.4).
+/// struct Seats;
+///
+/// impl Commuting for Seats {
+///     type Value = i64;
+///     /// The number of seats given back, minus those taken.
+///     type Change = i64;
+///     /// The least number of free seats for which all tests have come out as they did.
+///     type Condition = i64;
+///
+///     fn holds(&self, least: &i64, _: Option<&i64>, free: &i64) -> bool {
+///         free >= least
+///     }
+///
+///     fn apply(&self, change: i64, free: &mut i64) {
+///         *free += change;
+///     }
+/// }
+///
+/// fn reserve<P: Protocol>(
+///     seats: &CommutingSegment<Seats, P>,
+///     tx: &mut Transaction<'_, P>,
+/// ) -> Result<bool, Abort> {
+///     let found = seats.enter(tx)?.test(|seen, least| {
+///         let taken = -seen.change.copied().unwrap_or_default();
+///         let found = *seen.value > taken;
+///         *least = if found { taken + 1 } else { i64::MIN };
+///         found
+///     })?;
+///     if found {
+///         seats.enter(tx)?.change(|change| *change -= 1)?;
+///     }
+///     Ok(found)
+/// }
+/// ```
+pub trait Commuting: Send + Sync + Sized + 'static {
+    /// The value: one word of plain data, or boxed.
+    type Value: Value;
+
+    /// What one transaction will do to the value. The default does nothing.
+    type Change: Clone + Default + Send + 'static;
+
+    /// The extent to which one transaction depends on the value. The default is not at all.
+    type Condition: Copy + Default + Send + 'static;
+
+    /// True if a transaction with this condition may commit while the value is `value`. `change` is its own pending change, if
+    /// it has one, which is not in the value yet.
+    fn holds(&self, condition: &Self::Condition, change: Option<&Self::Change>, value: &Self::Value) -> bool;
+
+    /// Applies a transaction's change. Called when it commits: one call at a time, in the order of the commits.
+    fn apply(&self, change: Self::Change, value: &mut Self::Value);
+}
+
+/// What an operation sees of a [`Commuting`] datatype.
+pub struct Seen<'a, D: Commuting> {
+    /// The datatype, with whatever it holds beside the value.
+    pub datatype: &'a D,
+    /// The value, without the transaction's own change.
+    pub value: &'a D::Value,
+    /// The transaction's own change, if it has one.
+    pub change: Option<&'a D::Change>,
+}
+
+impl<D: Commuting> fmt::Debug for Seen<'_, D> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Seen").field("is_changed", &self.change.is_some()).finish_non_exhaustive()
+    }
+}
+
+/// An object that is one segment of a [`Commuting`] datatype.
+pub struct CommutingSegment<D: Commuting, P: Protocol> {
+    shared: EpochBox<Shared<D, P>>,
+}
+
+#[repr(C)]
+struct Shared<D: Commuting, P: Protocol> {
+    header: P::Header,
+    cell: CellOf<D>,
+    datatype: D,
+    meta: ObjectMeta,
+}
+
+type CellOf<D> = <<D as Commuting>::Value as Value>::Cell;
+
+/// What an attempt keeps of the object: its item's payload. It owns something only if there is a change, and the item is
+/// written then.
+struct Kept<D: Commuting> {
+    condition: D::Condition,
+    change: Option<D::Change>,
+    /// Keeps the payload out of the item, so that its address is the same while others are added.
+    _room: [usize; 2],
+}
+
+impl<D: Commuting> Kept<D> {
+    fn of(condition: D::Condition, change: Option<D::Change>) -> Self {
+        Self { condition, change, _room: [0; 2] }
+    }
+}
+
+impl<D: Commuting, P: Protocol> fmt::Debug for CommutingSegment<D, P> {
+    /// Shows the name only: the content is for transactions.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CommutingSegment").field("name", &self.name()).finish_non_exhaustive()
+    }
+}
+
+impl<D: Commuting, P: Protocol> CommutingSegment<D, P> {
+    /// Makes an object whose segment holds `value`.
+    pub fn new(engine: &Engine<P>, name: impl Into<String>, datatype: D, value: D::Value) -> Self {
+        const {
+            assert!(
+                CellOf::<D>::NEVER_TORN,
+                "an inline value of more than one word may be torn: leave `#[value(inline)]` out"
+            );
+        }
+        let meta = ObjectMeta::new(engine.id(), name);
+        let (header, cell) = (P::Header::default(), CellOf::<D>::new(value));
+        Self { shared: EpochBox::new(Shared { header, cell, datatype, meta }) }
+    }
+
+    /// The name, for errors and conflict reports.
+    pub fn name(&self) -> &str {
+        self.shared.meta.name()
+    }
+
+    /// The datatype, with whatever it holds beside the value.
+    pub fn datatype(&self) -> &D {
+        &self.shared.datatype
+    }
+
+    /// Sets the object's rank: its position in the order in which transactions acquire the segments of their deferred
+    /// operations (*line up*; [`ObjectMeta::set_rank`]).
+    pub fn set_rank(&mut self, rank: u16) {
+        self.shared.meta.set_rank(rank);
+    }
+
+    /// Begins an operation.
+    ///
+    /// # Errors
+    ///
+    /// As [`Transaction::enter`].
+    #[inline]
+    pub fn enter<'t, 'w>(
+        &'t self,
+        tx: &'t mut Transaction<'w, P>,
+    ) -> Result<CommutingAccess<'t, 'w, D, P>, Abort> {
+        Ok(CommutingAccess { tx: tx.enter(&self.shared.meta)?, object: &self.shared })
+    }
+}
+
+/// A [`CommutingSegment`] that a transaction has entered, for one operation.
+#[must_use]
+pub struct CommutingAccess<'t, 'w, D: Commuting, P: Protocol> {
+    tx: &'t mut ObjectAccess<'w, P>,
+    /// In an `EpochBox`.
+    object: &'t Shared<D, P>,
+}
+
+impl<D: Commuting, P: Protocol> fmt::Debug for CommutingAccess<'_, '_, D, P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CommutingAccess").field("object", &self.object.meta.name()).finish_non_exhaustive()
+    }
+}
+
+impl<D: Commuting, P: Protocol> CommutingAccess<'_, '_, D, P> {
+    /// Changes what the transaction will do to the value when it commits, and depends on nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`Abort`] when the attempt cannot go on; pass it up with `?`.
+    #[inline]
+    pub fn change<R>(self, change: impl FnOnce(&mut D::Change) -> R) -> Result<R, Abort> {
+        let Self { tx, object } = self;
+        // SAFETY: the segment is the object's, which has been entered, and both are in an `EpochBox`; items of the object have
+        // payloads of type `Kept`, which its functions expect.
+        let kept = unsafe {
+            let (id, pending) = tx.write(object, object.address())?;
+            if pending {
+                tx.payload::<Kept<D>>(id)
+            } else if tx.has_predicate(id) {
+                tx.write_payload(id);
+                tx.payload::<Kept<D>>(id)
+            } else {
+                tx.set_write(id, Kept::of(D::Condition::default(), None))
+            }
+        };
+        Ok(change(kept.change.get_or_insert_default()))
+    }
+
+    /// Looks at the value, and at the transaction's own change of it. The transaction depends on the value as far as the
+    /// condition says that `look` leaves; it holds of all that the transaction has seen so far.
+    ///
+    /// `look` may be called several times, each time with the condition as it was.
+    ///
+    /// # Errors
+    ///
+    /// As [`change`](Self::change). A conflict, if the value has changed so that the condition does not hold of it.
+    #[inline]
+    pub fn test<R>(mut self, mut look: impl FnMut(Seen<'_, D>, &mut D::Condition) -> R) -> Result<R, Abort> {
+        let (id, condition, change) = self.kept()?;
+        let Self { tx, object } = self;
+        let has_read = tx.has_read(id);
+        let pin = Pin::new();
+        let load = || {
+            let mut condition = condition;
+            let snapshot = object.cell.load();
+            // SAFETY: the cell is never torn (checked by `new`), and the pin was pinned before the load.
+            let value = unsafe { CellOf::<D>::view(&snapshot, &pin) };
+            // SAFETY: the change is in the attempt's arena, and nobody changes it during this operation.
+            let change = unsafe { change.map(|change| change.as_ref()) };
+            let result = look(Seen { datatype: &object.datatype, value, change }, &mut condition);
+            let holds = object.datatype.holds(&condition, change, value);
+            (result, condition, holds)
+        };
+        // SAFETY: `load` looks at the item's segment.
+        let loaded = unsafe { if has_read { tx.read_beside_write(id, load) } else { tx.peek(id, load) } };
+        let (result, condition, holds) = loaded?;
+        if !has_read {
+            if !holds {
+                // The value has changed between two tests, so that no single value explains both outcomes.
+                return Err(tx.conflict(Reason::PredicateFailed, id));
+            }
+            tx.keep_condition::<D>(id, condition);
+        }
+        Ok(result)
+    }
+
+    /// Reads the value itself, and the transaction's own change of it. Any change of the value by another transaction is then
+    /// a conflict: prefer a [test](Self::test). `look` may be called several times.
+    ///
+    /// # Errors
+    ///
+    /// As [`change`](Self::change).
+    #[inline]
+    pub fn read<R>(mut self, mut look: impl FnMut(Seen<'_, D>) -> R) -> Result<R, Abort> {
+        let (id, _, change) = self.kept()?;
+        let Self { tx, object } = self;
+        let pin = Pin::new();
+        let load = || {
+            let snapshot = object.cell.load();
+            // SAFETY: as in `test`, both.
+            let (value, change) =
+                unsafe { (CellOf::<D>::view(&snapshot, &pin), change.map(|change| change.as_ref())) };
+            look(Seen { datatype: &object.datatype, value, change })
+        };
+        // SAFETY: `load` looks at the item's segment, which the attempt did not make.
+        unsafe { tx.read_beside_write(id, load) }
+    }
+
+    /// Looks at the transaction's own change alone, if it has one, and depends on nothing.
+    ///
+    /// # Errors
+    ///
+    /// As [`change`](Self::change).
+    #[inline]
+    pub fn own_change<R>(mut self, look: impl FnOnce(Option<&D::Change>) -> R) -> Result<R, Abort> {
+        let (_, _, change) = self.kept()?;
+        // SAFETY: as in `test`.
+        Ok(look(unsafe { change.map(|change| change.as_ref()) }))
+    }
+
+    /// Defers an operation until the transaction commits, in the order of the object's line (drp §4): what `work` does to the
+    /// access it does then, with the values that the inputs have by then. It may do one operation of this object.
+    ///
+    /// # Errors
+    ///
+    /// As [`change`](Self::change).
+    #[inline]
+    pub fn defer<I: Input, R: 'static>(
+        self,
+        access: Access,
+        inputs: I,
+        work: impl FnOnce(CommutingAccess<'_, '_, D, P>, I::Value) -> Result<R, Abort> + 'static,
+    ) -> Result<Deferred<R>, Abort> {
+        let Self { tx, object } = self;
+        let shared = NonNull::from(object);
+        // SAFETY: the segment is this object's, which has been entered, and both are in an `EpochBox`, so they stay in
+        // memory until the attempt ends.
+        unsafe {
+            tx.defer(object, object.address(), access, inputs, move |tx, inputs| {
+                work(CommutingAccess { tx, object: shared.as_ref() }, inputs)
+            })
+        }
+    }
+
+    /// Returns the item, the condition so far, and the address of the transaction's own change.
+    fn kept(&mut self) -> Result<(ItemId, D::Condition, Option<NonNull<D::Change>>), Abort> {
+        // SAFETY: the segment is the object's, which has been entered, and both are in an `EpochBox`.
+        let id = unsafe { self.tx.item(self.object, self.object.address()) };
+        self.tx.settle_before(id)?;
+        if !(self.tx.has_write(id) || self.tx.has_predicate(id)) {
+            return Ok((id, D::Condition::default(), None));
+        }
+        // SAFETY: items of the object have payloads of type `Kept`.
+        let kept = unsafe { self.tx.payload::<Kept<D>>(id) };
+        Ok((id, kept.condition, kept.change.as_mut().map(NonNull::from)))
+    }
+}
+
+impl<P: Protocol> ObjectAccess<'_, P> {
+    /// Replaces the condition by which the commit will check all tests so far.
+    fn keep_condition<D: Commuting>(&mut self, id: ItemId, condition: D::Condition) {
+        if self.has_write(id) || self.has_predicate(id) {
+            // SAFETY: items of commuting objects have payloads of type `Kept`.
+            unsafe { self.payload::<Kept<D>>(id).condition = condition };
+        } else {
+            self.attempt.set_payload(id, Kept::<D>::of(condition, None));
+        }
+        self.attempt.items.mark_predicate(id);
+    }
+}
+
+impl<D: Commuting, P: Protocol> Shared<D, P> {
+    fn address(&self) -> NonNull<P::Header> {
+        // The header is the first field of a `repr(C)` struct.
+        NonNull::from(self).cast()
+    }
+}
+
+// SAFETY: all items of the object are for its one segment, with payloads of type `Kept`; the shared state is in an `EpochBox`;
+// operations enter with `meta`.
+unsafe impl<D: Commuting, P: Protocol> Object<P> for Shared<D, P> {
+    fn meta(&self) -> &ObjectMeta {
+        &self.meta
+    }
+
+    unsafe fn describe(&self, _: NonNull<P::Header>) -> String {
+        String::from("value")
+    }
+
+    unsafe fn identify(&self, _: NonNull<P::Header>) -> u64 {
+        0
+    }
+
+    unsafe fn install(&self, item: &mut Item<P>, pin: &Pin) {
+        // SAFETY: the item has a pending write of this object, which is consumed here and nowhere else.
+        let Some(change) = unsafe { item.payload::<Kept<D>>().read() }.change else { return };
+        // SAFETY: the caller holds the segment's lock, so nothing is installed meanwhile.
+        let value = unsafe { self.cell.in_place() };
+        let changed = contained(|| {
+            let mut value = value.clone();
+            self.datatype.apply(change, &mut value);
+            CellOf::<D>::pend(value)
+        });
+        if let Some(changed) = changed {
+            // SAFETY: as above.
+            unsafe { self.cell.install(changed, pin) };
+        }
+    }
+
+    unsafe fn undo(&self, item: &mut Item<P>, pin: &Pin) {
+        // SAFETY: as in `install`.
+        pin.drop_later(unsafe { item.payload::<Kept<D>>().read() }.change);
+    }
+
+    unsafe fn save(&self, item: &Item<P>, saver: &Saver<'_, P>) -> SavedWrite {
+        // SAFETY: the item has a pending write of this object.
+        saver.cloned(unsafe { &(*item.payload::<Kept<D>>()).change })
+    }
+
+    /// The condition stays: the body goes on as it does because of all tests.
+    unsafe fn restore(&self, item: &mut Item<P>, saved: Option<SavedWrite>, pin: &Pin) {
+        // SAFETY: as in `save`, and so is what was saved.
+        let later = unsafe {
+            let before = saved.and_then(|saved| saved.take::<P, Option<D::Change>>());
+            std::mem::replace(&mut (*item.payload_mut::<Kept<D>>()).change, before)
+        };
+        pin.drop_later(later);
+    }
+
+    unsafe fn predicate_holds(&self, item: &Item<P>) -> bool {
+        let pin = Pin::new();
+        let snapshot = self.cell.load();
+        // SAFETY: the item has a predicate of this object; the cell is never torn, and was loaded under the pin.
+        unsafe {
+            let kept = &*item.payload::<Kept<D>>();
+            let value = CellOf::<D>::view(&snapshot, &pin);
+            contained(|| self.datatype.holds(&kept.condition, kept.change.as_ref(), value)).unwrap_or(false)
+        }
+    }
+}
