@@ -82,7 +82,8 @@ pub trait Commuting: Send + Sync + Sized + 'static {
     /// The value: one word of plain data, or boxed.
     type Value: Value;
 
-    /// What one transaction will do to the value. The default does nothing.
+    /// What one transaction will do to the value. The default does nothing. It says nothing of what the transaction has
+    /// seen, because a part of the body may be undone, and what it saw still counts.
     type Change: Clone + Default + Send + 'static;
 
     /// The extent to which one transaction depends on the value. The default is not at all.
@@ -302,6 +303,15 @@ impl<D: Commuting, P: Protocol> CommutingAccess<'_, '_, D, P> {
         let (_, _, change) = self.kept()?;
         // SAFETY: as in `test`.
         Ok(look(unsafe { change.map(|change| change.as_ref()) }))
+    }
+
+    /// Ends the attempt over a conflict that only the datatype can see: what it found has been removed since.
+    #[cold]
+    pub fn conflict(mut self) -> Abort {
+        match self.kept() {
+            Ok((id, _, _)) => self.tx.conflict(Reason::PredicateFailed, id),
+            Err(abort) => abort,
+        }
     }
 
     /// Defers an operation until the transaction commits, in the order of the object's line (drp §4): what `work` does to the

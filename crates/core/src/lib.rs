@@ -39,6 +39,7 @@ mod savepoint;
 mod segment;
 mod segment_object;
 mod session;
+mod slots;
 mod statistics;
 mod structure;
 #[cfg(all(test, not(loom)))]
@@ -75,6 +76,7 @@ pub use savepoint::{SavedWrite, Saver};
 pub use segment::Segment;
 pub use segment_object::{Elements, SegmentAccess, SegmentArray, SegmentObject, Segments, SingleSegment};
 pub use session::{Canceller, Session, SessionMark, SessionOptions};
+pub use slots::{SegmentSlots, Slots};
 pub use statistics::{HotKey, Statistics};
 pub use structure::{Observed, StructureChange, StructureVersion};
 pub use transaction::{ContextAccess, ObjectAccess, ReadValue, Transaction};

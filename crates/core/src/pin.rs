@@ -119,7 +119,7 @@ impl Pin {
 
 impl Pin {
     /// Drops a value when the epoch ends, and so not under a lock: users' code may be run by it.
-    pub(crate) fn drop_later<T: Send + 'static>(&self, value: T) {
+    pub fn drop_later<T: Send + 'static>(&self, value: T) {
         if std::mem::needs_drop::<T>() {
             // SAFETY: from a box, and never shared.
             unsafe { self.retire(Box::into_raw(Box::new(value))) };

@@ -26,7 +26,8 @@ use crate::users_code::contained;
 use std::fmt;
 use std::ptr::NonNull;
 
-/// An object that consists of segments: of one ([`SingleSegment`]), or of a fixed number ([`SegmentArray`]).
+/// An object that consists of segments: of one ([`SingleSegment`]), of a fixed number ([`SegmentArray`]), or of a changing
+/// one ([`SegmentSlots`](crate::SegmentSlots)).
 ///
 /// ```
 /// # use hotrow_core::{Abort, Engine, Protocol, SingleSegment, Transaction};
@@ -43,7 +44,7 @@ use std::ptr::NonNull;
 /// }
 /// ```
 pub struct SegmentObject<S: Send + Sync + 'static> {
-    shared: EpochBox<Shared<S>>,
+    pub(crate) shared: EpochBox<Shared<S>>,
 }
 
 /// An object that consists of one segment.
@@ -57,12 +58,12 @@ pub type SegmentArray<T, P> = SegmentObject<Elements<T, P>>;
 /// The segments come first, so that even a single one of size zero has an address of its own. Otherwise it could lie at
 /// the end of the allocation, where another object may begin.
 #[repr(C)]
-struct Shared<S> {
-    segments: S,
-    meta: ObjectMeta,
+pub(crate) struct Shared<S> {
+    pub(crate) segments: S,
+    pub(crate) meta: ObjectMeta,
 }
 
-mod sealed {
+pub(crate) mod sealed {
     use super::NonNull;
     use crate::protocol::Protocol;
 
@@ -75,7 +76,7 @@ mod sealed {
     }
 }
 
-/// The segments of a [`SegmentObject`]: one [`Segment`], or [`Elements`].
+/// The segments of a [`SegmentObject`]: one [`Segment`], [`Elements`], or [`Slots`](crate::Slots).
 pub trait Segments<P: Protocol>: sealed::Sealed<P> + Send + Sync + 'static {
     /// The type of each segment's value.
     type Value: Value;
@@ -221,9 +222,9 @@ impl<T: Value, P: Protocol> SegmentArray<T, P> {
 /// A segment of an object that a transaction has entered, for one operation.
 #[must_use]
 pub struct SegmentAccess<'t, 'w, S: Segments<P>, P: Protocol> {
-    tx: &'t mut ObjectAccess<'w, P>,
-    object: &'t Shared<S>,
-    segment: &'t Segment<S::Value, P>,
+    pub(crate) tx: &'t mut ObjectAccess<'w, P>,
+    pub(crate) object: &'t Shared<S>,
+    pub(crate) segment: &'t Segment<S::Value, P>,
 }
 
 impl<S: Segments<P>, P: Protocol> fmt::Debug for SegmentAccess<'_, '_, S, P> {

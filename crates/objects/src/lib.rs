@@ -7,8 +7,14 @@ mod sequence;
 mod tarray;
 mod tbox;
 mod tcounter;
+mod tpriority_queue;
+mod tqueue;
+mod tvector;
 
 pub use sequence::Sequence;
 pub use tarray::TArray;
 pub use tbox::TBox;
 pub use tcounter::TCounter;
+pub use tpriority_queue::TPriorityQueue;
+pub use tqueue::TQueue;
+pub use tvector::{Iter as VectorIter, TVector};

@@ -1,0 +1,183 @@
+//! Segments in a row whose number changes: the elements of a growing collection.
+//!
+//! A [`SegmentSlots`] has places, numbered from 0, of which each is empty or has a segment. Segments never move, and places are
+//! found without a lock. A collection puts segments into places and takes them out when a commit installs its change of
+//! some other segment, which covers the places (the length of a vector). So whoever depends on a place depends on that segment,
+//! too; [`SegmentSlots::enter`] adds that the place still has the segment found there.
+//!
+//! # A segment that is taken out
+//!
+//! Its place is emptied first. Then its structure version is retired, so that an attempt that has found the segment earlier
+//! fails, unless it has already checked the covering segment, which the commit that takes it out has locked. Last it goes to
+//! the epoch.
+
+use crate::abort::Abort;
+use crate::cell::Value;
+use crate::engine::Engine;
+use crate::object::ObjectMeta;
+use crate::pin::{EpochBox, Pin};
+use crate::protocol::Protocol;
+use crate::segment::Segment;
+use crate::segment_object::{SegmentAccess, SegmentObject, Segments, Shared, sealed};
+use crate::structure::{Observed, StructureVersion};
+use crate::transaction::Transaction;
+use crate::users_code::contained;
+use hotrow_sync::OnceLock;
+use hotrow_sync::atomic::{AtomicPtr, Ordering};
+use std::fmt;
+use std::ptr::{NonNull, null_mut};
+
+/// An object that consists of segments in numbered places, which come and go.
+pub type SegmentSlots<T, P> = SegmentObject<Slots<T, P>>;
+
+/// The number of places in the first chunk. Each further chunk has as many as all before it and these.
+const FIRST: usize = if cfg!(test) { 2 } else { 8 };
+
+/// The number of chunks, enough for more segments than memory can hold.
+const CHUNKS: usize = 44;
+
+/// The places of a [`SegmentSlots`].
+pub struct Slots<T: Value, P: Protocol> {
+    chunks: [OnceLock<Chunk<T, P>>; CHUNKS],
+}
+
+type Chunk<T, P> = Box<[AtomicPtr<Slot<T, P>>]>;
+
+/// A segment in a place. The segment comes first, so that its address is the slot's.
+#[repr(C)]
+struct Slot<T: Value, P: Protocol> {
+    segment: Segment<T, P>,
+    /// Never changes until the segment is taken out, and is retired then.
+    version: StructureVersion,
+    index: usize,
+}
+
+impl<T: Value, P: Protocol> fmt::Debug for Slots<T, P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Slots").finish_non_exhaustive()
+    }
+}
+
+impl<T: Value, P: Protocol> Slots<T, P> {
+    /// Returns the chunk of a place, and the place's position in it.
+    fn position(index: usize) -> (usize, usize) {
+        let from_first = index + FIRST;
+        let chunk = (from_first / FIRST).ilog2() as usize;
+        (chunk, from_first - (FIRST << chunk))
+    }
+
+    fn place(&self, index: usize) -> Option<&AtomicPtr<Slot<T, P>>> {
+        let (chunk, at) = Self::position(index);
+        self.chunks.get(chunk)?.get().map(|places| &places[at])
+    }
+
+    /// Returns the place, and makes its chunk first if it is the first one in it.
+    fn place_or_new(&self, index: usize) -> &AtomicPtr<Slot<T, P>> {
+        let (chunk, at) = Self::position(index);
+        let make = || (0..FIRST << chunk).map(|_| AtomicPtr::new(null_mut())).collect();
+        &self.chunks[chunk].get_or_init(make)[at]
+    }
+
+    /// Puts a slot into a place, or empties it, and retires the one that was there.
+    fn replace(place: &AtomicPtr<Slot<T, P>>, slot: *mut Slot<T, P>) {
+        let pin = Pin::new();
+        // Release: pairs with the acquire in `enter`, so that the slot's content is visible. Acquire: the content of the old
+        // one is.
+        let old = place.swap(slot, Ordering::AcqRel);
+        // SAFETY: a slot that was in its place when the pin was pinned is in memory.
+        if let Some(replaced) = unsafe { old.as_ref() } {
+            // Only the thread that has swapped it out comes here, so it is not retired yet.
+            if replaced.version.lock().is_some() {
+                replaced.version.unlock_retired();
+            }
+            // SAFETY: made with `Box`, and taken out of its place by this thread alone.
+            unsafe { pin.retire(old) };
+        }
+    }
+}
+
+impl<T: Value, P: Protocol> Segments<P> for Slots<T, P> {
+    type Value = T;
+}
+
+impl<T: Value, P: Protocol> sealed::Sealed<P> for Slots<T, P> {
+    #[inline]
+    fn index(&self, segment: NonNull<P::Header>) -> usize {
+        // SAFETY: segments of this object are the first fields of slots, which are in memory as long as they are.
+        unsafe { segment.cast::<Slot<T, P>>().as_ref() }.index
+    }
+
+    fn describe(&self, segment: NonNull<P::Header>) -> String {
+        self.index(segment).to_string()
+    }
+}
+
+impl<T: Value, P: Protocol> Drop for Slots<T, P> {
+    fn drop(&mut self) {
+        for place in self.chunks.iter().filter_map(OnceLock::get).flatten() {
+            // Relaxed: `&mut self` proves that no other thread uses the places.
+            let slot = place.load(Ordering::Relaxed);
+            if !slot.is_null() {
+                // SAFETY: made with `Box`, and still in its place, so nobody has taken it out.
+                let slot = unsafe { Box::from_raw(slot) };
+                contained(|| drop(slot));
+            }
+        }
+    }
+}
+
+impl<T: Value, P: Protocol> SegmentSlots<T, P> {
+    /// Makes an object with empty places.
+    pub fn new(engine: &Engine<P>, name: impl Into<String>) -> Self {
+        let segments = Slots { chunks: [const { OnceLock::new() }; CHUNKS] };
+        Self { shared: EpochBox::bulky(Shared { segments, meta: ObjectMeta::new(engine.id(), name) }) }
+    }
+
+    /// Puts a new segment with this value into a place, and takes out the one that was there.
+    ///
+    /// Transactions that depend on the place learn it only if the caller has locked a segment on which they depend, too: call it
+    /// in [`Commuting::apply`](crate::Commuting::apply), or before transactions use the object.
+    pub fn put(&self, index: usize, value: T) {
+        let slot = Slot { segment: Segment::new(value), version: StructureVersion::new(), index };
+        Slots::replace(self.shared.segments.place_or_new(index), Box::into_raw(Box::new(slot)));
+    }
+
+    /// Empties a place.
+    ///
+    /// As for [`put`](Self::put).
+    pub fn take_out(&self, index: usize) {
+        if let Some(place) = self.shared.segments.place(index) {
+            Slots::replace(place, null_mut());
+        }
+    }
+
+    /// Begins an operation on the segment in a place; `None` if the place is empty. The transaction depends on it that the
+    /// segment stays there until it commits, provided that it also depends on the segment that covers the places.
+    ///
+    /// # Errors
+    ///
+    /// As [`Transaction::enter`].
+    #[inline]
+    pub fn enter<'t, 'w>(
+        &'t self,
+        tx: &'t mut Transaction<'w, P>,
+        index: usize,
+    ) -> Result<Option<SegmentAccess<'t, 'w, Slots<T, P>, P>>, Abort> {
+        let object = &*self.shared;
+        let tx = tx.enter(&object.meta)?;
+        loop {
+            let Some(place) = object.segments.place(index) else { return Ok(None) };
+            // Acquire: pairs with the release in `replace`.
+            // SAFETY: a slot found in its place is freed through the epoch, and the attempt is pinned longer than this access
+            // lives.
+            let Some(slot) = (unsafe { place.load(Ordering::Acquire).as_ref() }) else { return Ok(None) };
+            // A retired one is not in its place any more.
+            let Some(version) = slot.version.stable() else { continue };
+            let observed = Observed { node: NonNull::from(&slot.version), version };
+            // SAFETY: the slot is this object's, which is in an `EpochBox`, and which the operation has entered.
+            if unsafe { tx.observe(object, observed) }? {
+                return Ok(Some(SegmentAccess { tx, object, segment: &slot.segment }));
+            }
+        }
+    }
+}

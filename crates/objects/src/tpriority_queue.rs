@@ -1,0 +1,306 @@
+//! A priority queue: the greatest element comes first (sto §4.2, `TPriorityQueue`).
+//!
+//! # Avoiding conflicts
+//!
+//! The queue is one segment. Pushed elements wait in its item, and enter the shared structure when the transaction commits. A
+//! transaction that looks at the top, or pops, keeps the order of the first elements that it has seen as a condition. So
+//!
+//! - two pushes never conflict;
+//! - a push and a pop conflict only if the element pushed comes before one popped: elements of equal priority are in the order
+//!   of their commits;
+//! - two pops always conflict.
+//!
+//! Deviations from the paper: the structure is a search tree under a mutex, not a heap in a vector, so that what follows the
+//! popped elements can be looked at while they are still there; and a popped element is not poisoned: concurrent pops find out at
+//! their commits, or earlier under a protocol that locks what it will write.
+
+use hotrow_core::operations::Operand;
+use hotrow_core::{Abort, Access, Commuting, CommutingSegment, Engine, Pin, Protocol, Transaction};
+use hotrow_protocols::Occ;
+use hotrow_sync::{Arc, Mutex, lock};
+use std::cmp::Ordering;
+use std::collections::{BTreeSet, BinaryHeap};
+use std::fmt;
+
+/// A transactional priority queue. Pushes never conflict with each other, and with pops only if they must.
+///
+/// The greatest element comes first; wrap elements in [`Reverse`](std::cmp::Reverse) for the smallest. Among equal ones, the
+/// order is that of the commits that pushed them. A comparison that panics may lose elements.
+///
+/// ```
+/// use hotrow_core::Engine;
+/// use hotrow_objects::TPriorityQueue;
+/// use hotrow_protocols::Occ;
+///
+/// let engine = Engine::<Occ>::new();
+/// let calls = TPriorityQueue::with_elements(&engine, [(1, "noise"), (3, "fire")]);
+/// let first = engine.transact(|tx| {
+///     calls.push(tx, (2, "cat in a tree"))?;
+///     Ok((calls.pop(tx)?, calls.pop(tx)?))
+/// })?;
+/// assert_eq!(first, (Some((3, "fire")), Some((2, "cat in a tree"))));
+/// # Ok::<(), hotrow_core::Error>(())
+/// ```
+pub struct TPriorityQueue<T: Ord + Clone + Send + Sync + 'static, P: Protocol = Occ> {
+    segment: CommutingSegment<Queue<T>, P>,
+}
+
+/// The datatype. Its value is the number of commits that have changed it.
+struct Queue<T>(Mutex<Elements<T>>);
+
+struct Elements<T> {
+    /// In the order in which they are popped.
+    in_order: BTreeSet<Entry<T>>,
+    /// The number of the next element.
+    next_number: u64,
+}
+
+struct Entry<T> {
+    element: Arc<T>,
+    /// Distinguishes equal elements: the first one pushed comes first.
+    number: u64,
+}
+
+impl<T> Clone for Entry<T> {
+    fn clone(&self) -> Self {
+        Self { element: self.element.clone(), number: self.number }
+    }
+}
+
+impl<T: Ord> Ord for Entry<T> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        other.element.cmp(&self.element).then(self.number.cmp(&other.number))
+    }
+}
+
+impl<T: Ord> PartialOrd for Entry<T> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl<T: Ord> PartialEq for Entry<T> {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl<T: Ord> Eq for Entry<T> {}
+
+/// The pending change of an attempt.
+#[derive(Clone)]
+struct Change<T> {
+    pushed: BinaryHeap<Arc<T>>,
+    /// The number of elements popped, which are the first ones of the queue.
+    popped: usize,
+}
+
+impl<T: Ord> Default for Change<T> {
+    fn default() -> Self {
+        Self { pushed: BinaryHeap::new(), popped: 0 }
+    }
+}
+
+/// The most elements of which a condition tells the order. An attempt that looks at more depends on the whole queue.
+const SEEN_MAX: usize = 8;
+
+/// What an attempt has seen of the queue: its first elements, in order.
+#[derive(Clone, Copy, Default)]
+struct Seen {
+    /// The numbers of the first elements.
+    numbers: [u64; SEEN_MAX],
+    count: usize,
+    /// True if there was no other element.
+    is_all: bool,
+    /// True if what was seen contradicts what had been seen before.
+    is_contradictory: bool,
+    /// The number of commits before, if there was no room for all that was seen.
+    commits: Option<u64>,
+}
+
+impl Seen {
+    /// Adds what was seen at a position: the number of the element there, if there is one.
+    fn add(&mut self, position: usize, number: Option<u64>, commits: u64) {
+        self.is_contradictory |= match number {
+            Some(number) if position < self.count => self.numbers[position] != number,
+            Some(_) if self.is_all => true,
+            Some(number) if position < SEEN_MAX => {
+                self.numbers[position] = number;
+                self.count = position + 1;
+                false
+            }
+            Some(_) => {
+                self.commits.get_or_insert(commits);
+                false
+            }
+            None => {
+                self.is_all = true;
+                position < self.count
+            }
+        };
+    }
+}
+
+impl<T: Ord + Clone + Send + Sync + 'static> Commuting for Queue<T> {
+    type Value = u64;
+    type Change = Change<T>;
+    type Condition = Seen;
+
+    fn holds(&self, seen: &Seen, _: Option<&Change<T>>, commits: &u64) -> bool {
+        if seen.is_contradictory || seen.commits.is_some_and(|seen| seen != *commits) {
+            return false;
+        }
+        let elements = lock(&self.0);
+        let mut numbers = elements.in_order.iter().map(|entry| entry.number);
+        seen.numbers[..seen.count].iter().all(|seen| numbers.next() == Some(*seen))
+            && !(seen.is_all && seen.commits.is_none() && numbers.next().is_some())
+    }
+
+    fn apply(&self, change: Change<T>, commits: &mut u64) {
+        *commits += 1;
+        let mut elements = lock(&self.0);
+        let taken: Vec<_> = (0..change.popped).map(|_| elements.in_order.pop_first()).collect();
+        for element in change.pushed {
+            let number = elements.next_number;
+            elements.next_number += 1;
+            elements.in_order.insert(Entry { element, number });
+        }
+        drop(elements);
+        Pin::new().drop_later(taken);
+    }
+}
+
+impl<T: Ord + Clone + Send + Sync + 'static, P: Protocol> fmt::Debug for TPriorityQueue<T, P> {
+    /// Shows the name only: the content is for transactions.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TPriorityQueue").field("name", &self.segment.name()).finish_non_exhaustive()
+    }
+}
+
+/// The element that comes next.
+enum Top<T> {
+    Shared(Arc<T>),
+    /// It is the attempt's own.
+    Own(Arc<T>),
+    Nothing,
+}
+
+impl<T: Ord + Clone + Send + Sync + 'static, P: Protocol> TPriorityQueue<T, P> {
+    /// An empty queue.
+    pub fn new(engine: &Engine<P>) -> Self {
+        Self::named(engine, "priority queue", [])
+    }
+
+    /// A queue of these elements.
+    pub fn with_elements(engine: &Engine<P>, elements: impl IntoIterator<Item = T>) -> Self {
+        Self::named(engine, "priority queue", elements)
+    }
+
+    /// A queue of these elements with a name, for errors and conflict reports.
+    pub fn named(engine: &Engine<P>, name: impl Into<String>, elements: impl IntoIterator<Item = T>) -> Self {
+        let entry = |(number, element)| Entry { element: Arc::new(element), number };
+        let in_order: BTreeSet<_> = (0..).zip(elements).map(entry).collect();
+        let next_number = in_order.len() as u64;
+        let elements = Mutex::new(Elements { in_order, next_number });
+        Self { segment: CommutingSegment::new(engine, name, Queue(elements), 0) }
+    }
+
+    /// Adds an element, and reads nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`Abort`] when the attempt cannot go on; pass it up with `?`.
+    pub fn push(&self, tx: &mut Transaction<'_, P>, element: T) -> Result<(), Abort> {
+        self.segment.enter(tx)?.change(|change| change.pushed.push(Arc::new(element)))
+    }
+
+    /// Takes the greatest element; `None` if the queue is empty.
+    ///
+    /// # Errors
+    ///
+    /// As [`push`](Self::push).
+    pub fn pop(&self, tx: &mut Transaction<'_, P>) -> Result<Option<T>, Abort> {
+        let top = self.look_at_top(tx)?;
+        let (element, is_own) = match top {
+            Top::Nothing => return Ok(None),
+            Top::Shared(element) => (element, false),
+            Top::Own(element) => (element, true),
+        };
+        self.segment.enter(tx)?.change(|change| {
+            if is_own {
+                change.pushed.pop();
+            } else {
+                change.popped += 1;
+            }
+        })?;
+        Ok(Some(T::clone(&element)))
+    }
+
+    /// Returns a copy of the greatest element, which stays; `None` if the queue is empty.
+    ///
+    /// # Errors
+    ///
+    /// As [`push`](Self::push).
+    pub fn peek(&self, tx: &mut Transaction<'_, P>) -> Result<Option<T>, Abort> {
+        Ok(match self.look_at_top(tx)? {
+            Top::Shared(element) | Top::Own(element) => Some(T::clone(&element)),
+            Top::Nothing => None,
+        })
+    }
+
+    /// True if the queue is empty.
+    ///
+    /// # Errors
+    ///
+    /// As [`push`](Self::push).
+    pub fn is_empty(&self, tx: &mut Transaction<'_, P>) -> Result<bool, Abort> {
+        Ok(matches!(self.look_at_top(tx)?, Top::Nothing))
+    }
+
+    /// Returns the number of elements. Any push or pop of another transaction is then a conflict.
+    ///
+    /// # Errors
+    ///
+    /// As [`push`](Self::push).
+    pub fn len(&self, tx: &mut Transaction<'_, P>) -> Result<usize, Abort> {
+        self.segment.enter(tx)?.read(|seen| {
+            let (pushed, popped) = seen.change.map_or((0, 0), |change| (change.pushed.len(), change.popped));
+            // Fewer than popped: the attempt cannot commit.
+            (lock(&seen.datatype.0).in_order.len() + pushed).saturating_sub(popped)
+        })
+    }
+
+    /// Adds an element when the transaction commits. It may become known only then.
+    ///
+    /// # Errors
+    ///
+    /// As [`push`](Self::push).
+    pub fn defer_push(&self, tx: &mut Transaction<'_, P>, element: impl Operand<T>) -> Result<(), Abort> {
+        self.segment.enter(tx)?.defer(Access::Write, element.into_input(), |queue, element| {
+            queue.change(|change| change.pushed.push(Arc::new(element)))
+        })?;
+        Ok(())
+    }
+
+    /// Sets the queue's rank: its position in the order in which transactions acquire the segments of their deferred
+    /// operations (*line up*; [`ObjectMeta::set_rank`](hotrow_core::ObjectMeta::set_rank)).
+    pub fn set_rank(&mut self, rank: u16) {
+        self.segment.set_rank(rank);
+    }
+
+    /// Looks at the element that comes next, on which the attempt depends then.
+    fn look_at_top(&self, tx: &mut Transaction<'_, P>) -> Result<Top<T>, Abort> {
+        self.segment.enter(tx)?.test(|queue, seen| {
+            let (own, popped) =
+                queue.change.map_or((None, 0), |change| (change.pushed.peek(), change.popped));
+            let shared = lock(&queue.datatype.0).in_order.iter().nth(popped).cloned();
+            seen.add(popped, shared.as_ref().map(|entry| entry.number), *queue.value);
+            match (own, shared) {
+                (None, None) => Top::Nothing,
+                (None, Some(entry)) => Top::Shared(entry.element),
+                (Some(own), Some(entry)) if *own < entry.element => Top::Shared(entry.element),
+                (Some(own), _) => Top::Own(own.clone()),
+            }
+        })
+    }
+}
