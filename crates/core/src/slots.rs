@@ -20,7 +20,7 @@ use crate::protocol::Protocol;
 use crate::segment::Segment;
 use crate::segment_object::{SegmentAccess, SegmentObject, Segments, Shared, sealed};
 use crate::structure::{Observed, StructureVersion};
-use crate::transaction::Transaction;
+use crate::transaction::{ObjectAccess, Transaction};
 use crate::users_code::contained;
 use hotrow_sync::OnceLock;
 use hotrow_sync::atomic::{AtomicPtr, Ordering};
@@ -151,32 +151,58 @@ impl<T: Value, P: Protocol> SegmentSlots<T, P> {
         }
     }
 
-    /// Begins an operation on the segment in a place; `None` if the place is empty. The transaction depends on it that the
-    /// segment stays there until it commits, provided that it also depends on the segment that covers the places.
+    /// Begins an operation on the segment in a place, which is `None` if the place is empty.
+    ///
+    /// `cover` makes the transaction depend on the segment that covers the places, as far as it has to. It is called when the
+    /// place has been looked at, and before its value is: so whatever version the covering segment has, the segment found is
+    /// not newer. Its second result is true if the place cannot be empty: if it was, a commit has just filled it, and both
+    /// look again. The transaction also depends on it that the segment stays there until it commits.
     ///
     /// # Errors
     ///
-    /// As [`Transaction::enter`].
+    /// As [`Transaction::enter`]; the error of `cover`.
     #[inline]
-    pub fn enter<'t, 'w>(
+    pub fn enter<'t, 'w, R>(
         &'t self,
         tx: &'t mut Transaction<'w, P>,
         index: usize,
-    ) -> Result<Option<SegmentAccess<'t, 'w, Slots<T, P>, P>>, Abort> {
+        mut cover: impl FnMut(&mut Transaction<'w, P>) -> Result<(R, bool), Abort>,
+    ) -> Result<(R, Option<SegmentAccess<'t, 'w, Slots<T, P>, P>>), Abort> {
         let object = &*self.shared;
-        let tx = tx.enter(&object.meta)?;
         loop {
-            let Some(place) = object.segments.place(index) else { return Ok(None) };
+            // Entered each time, because `cover` may have ended the attempt or exchanged the transaction.
+            let segment = object.find(tx.enter(&object.meta)?, index)?;
+            let (covered, is_filled) = cover(tx)?;
+            if segment.is_none() && is_filled {
+                continue;
+            }
+            let tx = tx.enter(&object.meta)?;
+            // SAFETY: it was found under the attempt's pin. (If `cover` has exchanged the transaction, that one's attempt was
+            // pinned by this thread too before the first one's could be unpinned.)
+            let segment = segment.map(|segment| unsafe { segment.as_ref() });
+            return Ok((covered, segment.map(|segment| SegmentAccess { tx, object, segment })));
+        }
+    }
+}
+
+impl<T: Value, P: Protocol> Shared<Slots<T, P>> {
+    /// Finds the segment in a place, and observes that it is there. It is in memory until the attempt ends.
+    fn find(
+        &self,
+        tx: &mut ObjectAccess<'_, P>,
+        index: usize,
+    ) -> Result<Option<NonNull<Segment<T, P>>>, Abort> {
+        loop {
+            let Some(place) = self.segments.place(index) else { return Ok(None) };
             // Acquire: pairs with the release in `replace`.
-            // SAFETY: a slot found in its place is freed through the epoch, and the attempt is pinned longer than this access
-            // lives.
+            // SAFETY: a slot found in its place is freed through the epoch, and the attempt is pinned.
             let Some(slot) = (unsafe { place.load(Ordering::Acquire).as_ref() }) else { return Ok(None) };
             // A retired one is not in its place any more.
             let Some(version) = slot.version.stable() else { continue };
             let observed = Observed { node: NonNull::from(&slot.version), version };
             // SAFETY: the slot is this object's, which is in an `EpochBox`, and which the operation has entered.
-            if unsafe { tx.observe(object, observed) }? {
-                return Ok(Some(SegmentAccess { tx, object, segment: &slot.segment }));
+            if unsafe { tx.observe(self, observed) }? {
+                return Ok(Some(NonNull::from(&slot.segment)));
             }
         }
     }

@@ -17,7 +17,8 @@
 use crate::range::Range;
 use hotrow_core::operations::Operand;
 use hotrow_core::{
-    Abort, Access, Commuting, CommutingSegment, Engine, Protocol, SegmentSlots, Transaction, Value,
+    Abort, Access, Commuting, CommutingSegment, Engine, Protocol, SegmentAccess, SegmentSlots, Slots,
+    Transaction, Value,
 };
 use hotrow_protocols::Occ;
 use hotrow_sync::Arc;
@@ -91,10 +92,13 @@ impl<T: Value, P: Protocol> Commuting for Length<T, P> {
     }
 }
 
+/// The number of looks at an element after which an attempt is lost because others push and pop at its place all the time.
+const LOOKS_MAX: u32 = 64;
+
 /// The place of an element.
-enum Place {
+enum Place<S> {
     /// Among those that commits have made.
-    Shared(usize),
+    Shared(S),
     /// Among those that the attempt has pushed.
     Own(usize),
     /// There is none of this index.
@@ -246,10 +250,7 @@ impl<T: Value, P: Protocol> TVector<T, P> {
         look: impl FnOnce(&T) -> R,
     ) -> Result<Option<R>, Abort> {
         match self.place(tx, index)? {
-            Place::Shared(at) => match self.length.datatype().0.enter(tx, at)? {
-                Some(element) => element.read(look).map(Some),
-                None => Err(self.length.enter(tx)?.conflict()),
-            },
+            Place::Shared(element) => element.read(look).map(Some),
             Place::Own(at) => self.length.enter(tx)?.own_change(|change| Some(look(&change?.pushed[at]))),
             Place::Nowhere => Ok(None),
         }
@@ -262,10 +263,7 @@ impl<T: Value, P: Protocol> TVector<T, P> {
     /// As [`push`](Self::push).
     pub fn set(&self, tx: &mut Transaction<'_, P>, index: usize, element: T) -> Result<bool, Abort> {
         match self.place(tx, index)? {
-            Place::Shared(at) => match self.length.datatype().0.enter(tx, at)? {
-                Some(place) => place.write(element)?,
-                None => return Err(self.length.enter(tx)?.conflict()),
-            },
+            Place::Shared(place) => place.write(element)?,
             Place::Own(at) => self.length.enter(tx)?.change(|change| change.pushed[at] = element)?,
             Place::Nowhere => return Ok(false),
         }
@@ -284,10 +282,7 @@ impl<T: Value, P: Protocol> TVector<T, P> {
         change: impl FnOnce(&mut T) -> R,
     ) -> Result<Option<R>, Abort> {
         match self.place(tx, index)? {
-            Place::Shared(at) => match self.length.datatype().0.enter(tx, at)? {
-                Some(place) => place.update(change).map(Some),
-                None => Err(self.length.enter(tx)?.conflict()),
-            },
+            Place::Shared(place) => place.update(change).map(Some),
             Place::Own(at) => self.length.enter(tx)?.change(|own| Some(change(&mut own.pushed[at]))),
             Place::Nowhere => Ok(None),
         }
@@ -407,7 +402,32 @@ impl<T: Value, P: Protocol> TVector<T, P> {
     }
 
     /// Finds an element, on whose being there, or not, the attempt depends then.
-    fn place(&self, tx: &mut Transaction<'_, P>, index: usize) -> Result<Place, Abort> {
+    #[expect(clippy::type_complexity, reason = "said once")]
+    fn place<'t, 'w>(
+        &'t self,
+        tx: &'t mut Transaction<'w, P>,
+        index: usize,
+    ) -> Result<Place<SegmentAccess<'t, 'w, Slots<T, P>, P>>, Abort> {
+        let mut looks = 0;
+        let elements = &self.length.datatype().0;
+        let (place, element) = elements.enter(tx, index, |tx| {
+            looks += 1;
+            if looks > LOOKS_MAX {
+                return Err(self.length.enter(tx)?.conflict());
+            }
+            let place = self.test(tx, index)?;
+            let is_filled = matches!(place, Place::Shared(()));
+            Ok((place, is_filled))
+        })?;
+        Ok(match (place, element) {
+            (Place::Shared(()), Some(element)) => Place::Shared(element),
+            (Place::Own(at), _) => Place::Own(at),
+            _ => Place::Nowhere,
+        })
+    }
+
+    /// Tests the length: is there an element of this index?
+    fn test(&self, tx: &mut Transaction<'_, P>, index: usize) -> Result<Place<()>, Abort> {
         let is_exact = self.is_exact;
         self.length.enter(tx)?.test(|seen, condition| {
             let base = seen.value.cast_signed();
@@ -420,7 +440,7 @@ impl<T: Value, P: Protocol> TVector<T, P> {
             let kept = base - removed;
             if wanted < kept {
                 condition.narrow(wanted + removed + 1, i64::MAX);
-                Place::Shared(index)
+                Place::Shared(())
             } else if wanted < kept + pushed {
                 condition.narrow(base, base);
                 Place::Own((wanted - kept) as usize)
