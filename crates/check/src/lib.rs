@@ -74,6 +74,7 @@ mod check;
 mod components;
 mod cover;
 mod cycle;
+pub mod datatype;
 mod explain;
 pub mod file;
 mod graph;

@@ -32,7 +32,6 @@ mod histories;
 mod inputs;
 mod interleavings;
 mod long_keys;
-mod maps;
 mod model;
 mod objects;
 mod observed_parts;

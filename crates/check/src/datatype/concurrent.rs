@@ -1,0 +1,201 @@
+//! Transactions that run at the same time: stepped by hand, and on threads.
+
+use super::serial::{Course, is_serial};
+use super::{Datatype, Effort, one_of};
+use hotrow_core::{Engine, OpenTransaction, Protocol, RetryPolicy, Worker};
+use hotrow_sync::atomic::{AtomicU64, Ordering};
+use hotrow_sync::random::Random;
+use hotrow_sync::thread;
+use std::time::Duration;
+
+/// The operations of a transaction.
+type Program<D> = Vec<<D as Datatype>::Operation>;
+
+/// The most transactions of one schedule.
+const TRANSACTIONS_MAX: usize = 3;
+
+/// Runs small transactions in many orders of their steps.
+pub(super) fn schedules<D: Datatype, P: Protocol>(variant: &str, is_opaque: bool, effort: Effort) {
+    // Nobody else goes on while a transaction waits, so it gives up at once.
+    let policy = RetryPolicy { deadline: Some(Duration::ZERO), ..RetryPolicy::default() };
+    let engine = Engine::<P>::named(variant, policy).expect("a variant of the protocol");
+    let mut random = Random::seeded(effort.seed);
+    let (operations, states) = (D::operations(), D::states());
+    let mut workers: Vec<_> = (0..TRANSACTIONS_MAX).map(|_| engine.worker().expect("a worker")).collect();
+    for _ in 0..effort.combinations {
+        let before = one_of(&mut random, &states).clone();
+        let transactions = 2 + usize::from(random.chance(0.25));
+        let programs: Vec<Program<D>> = (0..transactions)
+            .map(|_| {
+                let length = 1 + random.below(if transactions == 2 { 3 } else { 2 });
+                (0..length).map(|_| one_of(&mut random, &operations).clone()).collect()
+            })
+            .collect();
+        for _ in 0..effort.schedules_max {
+            let mut schedule: Vec<usize> = programs
+                .iter()
+                .enumerate()
+                .flat_map(|(number, program)| std::iter::repeat_n(number, program.len() + 1))
+                .collect();
+            random.shuffle(&mut schedule);
+            let object = D::make(&engine, &before);
+            let courses = run::<D, P>(&mut workers, &object, &programs, &schedule);
+            let after = workers[0].transact(|tx| D::state(&object, tx)).expect("nobody else is there");
+            let describe = || {
+                let courses: Vec<_> = courses.iter().map(Course::describe).collect();
+                format!(
+                    "{variant}: from {before:?}, in turns {schedule:?}:\n{}\nleft {after:?}",
+                    courses.join("\n")
+                )
+            };
+            let committed: Vec<_> =
+                (0..transactions).filter(|number| courses[*number].is_committed).collect();
+            let explained = is_serial(&courses, &committed, &before, &after);
+            assert!(explained, "no serial order explains {}", describe());
+            let turns = schedule.windows(2).filter(|turns| turns[0] != turns[1]).count() + 1;
+            assert!(
+                turns > transactions || committed.len() == transactions,
+                "aborted without need: {}",
+                describe()
+            );
+            if is_opaque {
+                for aborted in (0..transactions).filter(|number| !courses[*number].is_committed) {
+                    let with_it: Vec<_> = committed.iter().copied().chain([aborted]).collect();
+                    let explained = is_serial(&courses, &with_it, &before, &after);
+                    assert!(explained, "what an aborted one saw is not opaque: {}", describe());
+                }
+            }
+        }
+    }
+}
+
+/// A transaction that is being stepped.
+struct Stepped<'w, D: Datatype, P: Protocol> {
+    /// Until its first step.
+    worker: Option<&'w mut Worker<P>>,
+    open: Option<OpenTransaction<'w, P>>,
+    course: Course<D>,
+}
+
+/// Runs one schedule: the numbers of the transactions whose turns the steps are. The last step of each is to commit.
+fn run<D: Datatype, P: Protocol>(
+    workers: &mut [Worker<P>],
+    object: &D::Object<P>,
+    programs: &[Program<D>],
+    schedule: &[usize],
+) -> Vec<Course<D>> {
+    let mut transactions: Vec<Stepped<'_, D, P>> = workers
+        .iter_mut()
+        .zip(programs)
+        .map(|(worker, _)| Stepped {
+            worker: Some(worker),
+            open: None,
+            course: Course { done: Vec::new(), is_committed: false, began: 0, ended: 0 },
+        })
+        .collect();
+    for (time, &turn) in (0..).zip(schedule) {
+        let Stepped { worker, open, course } = &mut transactions[turn];
+        if let Some(worker) = worker.take() {
+            course.began = time;
+            *open = Some(worker.begin());
+        }
+        let Some(mut running) = open.take() else { continue };
+        course.ended = time;
+        match programs[turn].get(course.done.len()) {
+            None => {
+                let result = running.commit();
+                assert!(
+                    result.as_ref().is_ok_and(|()| true)
+                        || result.as_ref().is_err_and(|error| error.is_retryable()),
+                    "{result:?}"
+                );
+                course.is_committed = result.is_ok();
+            }
+            Some(operation) => match D::operate(object, &mut running, operation) {
+                Ok(output) => {
+                    course.done.push((operation.clone(), output));
+                    *open = Some(running);
+                }
+                // The protocol has aborted it. What it has written is undone at once, so that it is in nobody's way.
+                Err(_) => {
+                    let result = running.roll_back();
+                    assert!(result.is_err_and(|error| error.is_retryable()), "an operation failed by itself");
+                }
+            },
+        }
+    }
+    transactions.into_iter().map(|transaction| transaction.course).collect()
+}
+
+/// Runs transactions on threads.
+pub(super) fn threads<D: Datatype, P: Protocol>(engine: &Engine<P>, variant: &str, effort: Effort) {
+    const THREADS: u64 = 3;
+    const PER_THREAD: usize = 2;
+    let (operations, states) = (D::operations(), D::states());
+    let mut choices = Random::seeded(effort.seed);
+    let rounds: Vec<_> = (0..effort.rounds)
+        .map(|_| {
+            let before = one_of(&mut choices, &states).clone();
+            (D::make(engine, &before), before)
+        })
+        .collect();
+    let clock = AtomicU64::new(0);
+    let now = || clock.fetch_add(1, Ordering::SeqCst);
+    let by_thread: Vec<Vec<Vec<Course<D>>>> = thread::scope(|scope| {
+        let threads: Vec<_> = (0..THREADS)
+            .map(|number| {
+                let (rounds, operations, now) = (&rounds, &operations, &now);
+                scope.spawn(move || {
+                    let mut random = Random::stream(effort.seed, number);
+                    let mut worker = engine.worker().expect("a worker");
+                    rounds
+                        .iter()
+                        .map(|(object, _)| {
+                            let one = |_| course::<D, P>(&mut worker, object, operations, &mut random, now);
+                            (0..PER_THREAD).map(one).collect()
+                        })
+                        .collect()
+                })
+            })
+            .collect();
+        threads
+            .into_iter()
+            .map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+            .collect()
+    });
+    let mut of_threads: Vec<_> = by_thread.into_iter().map(Vec::into_iter).collect();
+    for (object, before) in &rounds {
+        let courses: Vec<_> = of_threads.iter_mut().filter_map(Iterator::next).flatten().collect();
+        let after = engine.transact(|tx| D::state(object, tx)).expect("the threads have ended");
+        let committed: Vec<_> = (0..courses.len()).filter(|number| courses[*number].is_committed).collect();
+        assert!(
+            is_serial(&courses, &committed, before, &after),
+            "{variant}: no serial order explains, from {before:?}:\n{}\nleft {after:?}",
+            courses.iter().map(Course::describe).collect::<Vec<_>>().join("\n")
+        );
+    }
+}
+
+/// Runs one transaction until it commits or rolls back.
+fn course<D: Datatype, P: Protocol>(
+    worker: &mut Worker<P>,
+    object: &D::Object<P>,
+    operations: &[D::Operation],
+    random: &mut Random,
+    now: &impl Fn() -> u64,
+) -> Course<D> {
+    let program: Vec<_> = (0..=random.below(3)).map(|_| one_of(random, operations).clone()).collect();
+    let rolls_back = random.chance(0.1);
+    let began = now();
+    let mut done = Vec::new();
+    let result = worker.transact(|tx| {
+        done.clear();
+        for operation in &program {
+            done.push((operation.clone(), D::operate(object, tx, operation)?));
+            thread::yield_now();
+        }
+        if rolls_back { Err(hotrow_core::Abort::because("rolled back")) } else { Ok(()) }
+    });
+    assert_eq!(result.is_err(), rolls_back, "{result:?}");
+    Course { done, is_committed: !rolls_back, began, ended: now() }
+}

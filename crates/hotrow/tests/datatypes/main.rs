@@ -1,0 +1,12 @@
+//! Every datatype beside the collection of the standard library that it stands for, under every protocol: alone, in
+//! schedules stepped by hand, and on threads.
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod counter;
+mod elements;
+mod maps;
+mod priority_queue;
+mod queue;
+mod vector;
