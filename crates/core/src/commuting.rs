@@ -41,7 +41,7 @@ use std::ptr::NonNull;
 /// it that changes must be covered by the value's version: only `apply` may change it.
 ///
 /// ```
-/// use hotrow_core::{Abort, Commuting, CommutingSegment, Protocol, Transaction};
+/// use hotrow_core::{Abort, Commuting, CommutingSegment, Protocol, Seen, Transaction};
 ///
 /// /// The free seats of a flight. Those who reserve do not conflict as long as enough are free (sto §5.4).
 /// struct Seats;
@@ -50,11 +50,10 @@ use std::ptr::NonNull;
 ///     type Value = i64;
 ///     /// The number of seats given back, minus those taken.
 ///     type Change = i64;
-///     /// The least number of free seats for which all tests have come out as they did.
-///     type Condition = i64;
+///     type Condition = Condition;
 ///
-///     fn holds(&self, least: &i64, _: Option<&i64>, free: &i64) -> bool {
-///         free >= least
+///     fn holds(&self, condition: &Condition, _: Option<&i64>, free: &i64) -> bool {
+///         condition.least.is_none_or(|least| *free >= least) && condition.below.is_none_or(|below| *free < below)
 ///     }
 ///
 ///     fn apply(&self, change: i64, free: &mut i64) {
@@ -62,14 +61,31 @@ use std::ptr::NonNull;
 ///     }
 /// }
 ///
+/// /// The numbers of free seats for which all tests come out as they did.
+/// #[derive(Clone, Default)]
+/// struct Condition {
+///     least: Option<i64>,
+///     below: Option<i64>,
+/// }
+///
+/// impl Condition {
+///     fn note(&mut self, bound: i64, is_reached: bool) {
+///         if is_reached {
+///             self.least = self.least.max(Some(bound));
+///         } else {
+///             self.below = Some(self.below.map_or(bound, |below| below.min(bound)));
+///         }
+///     }
+/// }
+///
 /// fn reserve<P: Protocol>(
 ///     seats: &CommutingSegment<Seats, P>,
 ///     tx: &mut Transaction<'_, P>,
 /// ) -> Result<bool, Abort> {
-///     let found = seats.enter(tx)?.test(|seen, least| {
-///         let taken = -seen.change.copied().unwrap_or_default();
-///         let found = *seen.value > taken;
-///         *least = if found { taken + 1 } else { i64::MIN };
+///     let look = |seen: Seen<'_, Seats>| (*seen.value, -seen.change.copied().unwrap_or_default());
+///     let found = seats.enter(tx)?.test(look, |(free, taken), condition| {
+///         let found = free > taken;
+///         condition.note(taken + 1, found);
 ///         found
 ///     })?;
 ///     if found {
@@ -87,7 +103,7 @@ pub trait Commuting: Send + Sync + Sized + 'static {
     type Change: Clone + Default + Send + 'static;
 
     /// The extent to which one transaction depends on the value. The default is not at all.
-    type Condition: Copy + Default + Send + 'static;
+    type Condition: Clone + Default + Send + 'static;
 
     /// True if a transaction with this condition may commit while the value is `value`. `change` is its own pending change, if
     /// it has one, which is not in the value yet.
@@ -128,19 +144,13 @@ struct Shared<D: Commuting, P: Protocol> {
 
 type CellOf<D> = <<D as Commuting>::Value as Value>::Cell;
 
-/// What an attempt keeps of the object: its item's payload. It owns something only if there is a change, and the item is
-/// written then.
+/// What an attempt keeps of the object: its item's payload. It lies in the attempt's arena, and is dropped at the attempt's
+/// end whatever becomes of the item.
 struct Kept<D: Commuting> {
     condition: D::Condition,
     change: Option<D::Change>,
-    /// Keeps the payload out of the item, so that its address is the same while others are added.
+    /// Keeps the payload out of the item, however small the rest is.
     _room: [usize; 2],
-}
-
-impl<D: Commuting> Kept<D> {
-    fn of(condition: D::Condition, change: Option<D::Change>) -> Self {
-        Self { condition, change, _room: [0; 2] }
-    }
 }
 
 impl<D: Commuting, P: Protocol> fmt::Debug for CommutingSegment<D, P> {
@@ -221,54 +231,57 @@ impl<D: Commuting, P: Protocol> CommutingAccess<'_, '_, D, P> {
         // payloads of type `Kept`, which its functions expect.
         let kept = unsafe {
             let (id, pending) = tx.write(object, object.address())?;
-            if pending {
-                tx.payload::<Kept<D>>(id)
-            } else if tx.has_predicate(id) {
+            let mut kept = tx.kept_or_new::<D>(id);
+            if !pending {
                 tx.write_payload(id);
-                tx.payload::<Kept<D>>(id)
-            } else {
-                tx.set_write(id, Kept::of(D::Condition::default(), None))
             }
+            kept.as_mut()
         };
         Ok(change(kept.change.get_or_insert_default()))
     }
 
-    /// Looks at the value, and at the transaction's own change of it. The transaction depends on the value as far as the
-    /// condition says that `look` leaves; it holds of all that the transaction has seen so far.
+    /// Looks at the value, and at the transaction's own change of it, and notes what of it matters.
     ///
-    /// `look` may be called several times, each time with the condition as it was.
+    /// `look` may be called several times. `note` gets what it has found the last time, and the condition that says on what the
+    /// transaction has depended so far: it adds to it what the result depends on.
     ///
     /// # Errors
     ///
     /// As [`change`](Self::change). A conflict, if the value has changed so that the condition does not hold of it.
     #[inline]
-    pub fn test<R>(mut self, mut look: impl FnMut(Seen<'_, D>, &mut D::Condition) -> R) -> Result<R, Abort> {
-        let (id, condition, change) = self.kept()?;
+    pub fn test<L, R>(
+        mut self,
+        mut look: impl FnMut(Seen<'_, D>) -> L,
+        note: impl FnOnce(L, &mut D::Condition) -> R,
+    ) -> Result<R, Abort> {
+        let (id, kept) = self.kept()?;
         let Self { tx, object } = self;
         let has_read = tx.has_read(id);
         let pin = Pin::new();
         let load = || {
-            let mut condition = condition;
             let snapshot = object.cell.load();
             // SAFETY: the cell is never torn (checked by `new`), and the pin was pinned before the load.
             let value = unsafe { CellOf::<D>::view(&snapshot, &pin) };
-            // SAFETY: the change is in the attempt's arena, and nobody changes it during this operation.
-            let change = unsafe { change.map(|change| change.as_ref()) };
-            let result = look(Seen { datatype: &object.datatype, value, change }, &mut condition);
-            let holds = object.datatype.holds(&condition, change, value);
-            (result, condition, holds)
+            // SAFETY: the payload is in the attempt's arena, and nobody changes it during the load.
+            let kept = kept.map(|kept| unsafe { kept.as_ref() });
+            let change = kept.and_then(|kept| kept.change.as_ref());
+            let holds = kept.is_none_or(|kept| object.datatype.holds(&kept.condition, change, value));
+            (look(Seen { datatype: &object.datatype, value, change }), holds)
         };
         // SAFETY: `load` looks at the item's segment.
         let loaded = unsafe { if has_read { tx.read_beside_write(id, load) } else { tx.peek(id, load) } };
-        let (result, condition, holds) = loaded?;
-        if !has_read {
-            if !holds {
-                // The value has changed between two tests, so that no single value explains both outcomes.
-                return Err(tx.conflict(Reason::PredicateFailed, id));
-            }
-            tx.keep_condition::<D>(id, condition);
+        let (found, holds) = loaded?;
+        if has_read {
+            return Ok(note(found, &mut D::Condition::default()));
         }
-        Ok(result)
+        if !holds {
+            // The value has changed between two tests, so that no single value explains both outcomes.
+            return Err(tx.conflict(Reason::PredicateFailed, id));
+        }
+        // SAFETY: the payload is the attempt's, which nobody else uses now.
+        let kept = unsafe { tx.kept_or_new::<D>(id).as_mut() };
+        tx.attempt.items.mark_predicate(id);
+        Ok(note(found, &mut kept.condition))
     }
 
     /// Reads the value itself, and the transaction's own change of it. Any change of the value by another transaction is then
@@ -279,14 +292,15 @@ impl<D: Commuting, P: Protocol> CommutingAccess<'_, '_, D, P> {
     /// As [`change`](Self::change).
     #[inline]
     pub fn read<R>(mut self, mut look: impl FnMut(Seen<'_, D>) -> R) -> Result<R, Abort> {
-        let (id, _, change) = self.kept()?;
+        let (id, kept) = self.kept()?;
         let Self { tx, object } = self;
         let pin = Pin::new();
         let load = || {
             let snapshot = object.cell.load();
             // SAFETY: as in `test`, both.
-            let (value, change) =
-                unsafe { (CellOf::<D>::view(&snapshot, &pin), change.map(|change| change.as_ref())) };
+            let (value, kept) =
+                unsafe { (CellOf::<D>::view(&snapshot, &pin), kept.map(|kept| kept.as_ref())) };
+            let change = kept.and_then(|kept| kept.change.as_ref());
             look(Seen { datatype: &object.datatype, value, change })
         };
         // SAFETY: `load` looks at the item's segment, which the attempt did not make.
@@ -300,16 +314,17 @@ impl<D: Commuting, P: Protocol> CommutingAccess<'_, '_, D, P> {
     /// As [`change`](Self::change).
     #[inline]
     pub fn own_change<R>(mut self, look: impl FnOnce(Option<&D::Change>) -> R) -> Result<R, Abort> {
-        let (_, _, change) = self.kept()?;
+        let (_, kept) = self.kept()?;
         // SAFETY: as in `test`.
-        Ok(look(unsafe { change.map(|change| change.as_ref()) }))
+        let kept = kept.map(|kept| unsafe { kept.as_ref() });
+        Ok(look(kept.and_then(|kept| kept.change.as_ref())))
     }
 
     /// Ends the attempt over a conflict that only the datatype can see: what it found has been removed since.
     #[cold]
     pub fn conflict(mut self) -> Abort {
         match self.kept() {
-            Ok((id, _, _)) => self.tx.conflict(Reason::PredicateFailed, id),
+            Ok((id, _)) => self.tx.conflict(Reason::PredicateFailed, id),
             Err(abort) => abort,
         }
     }
@@ -338,30 +353,53 @@ impl<D: Commuting, P: Protocol> CommutingAccess<'_, '_, D, P> {
         }
     }
 
-    /// Returns the item, the condition so far, and the address of the transaction's own change.
-    fn kept(&mut self) -> Result<(ItemId, D::Condition, Option<NonNull<D::Change>>), Abort> {
+    /// Returns the item, and the address of what the attempt keeps in it, if it does.
+    fn kept(&mut self) -> Result<(ItemId, Option<NonNull<Kept<D>>>), Abort> {
         // SAFETY: the segment is the object's, which has been entered, and both are in an `EpochBox`.
         let id = unsafe { self.tx.item(self.object, self.object.address()) };
         self.tx.settle_before(id)?;
-        if !(self.tx.has_write(id) || self.tx.has_predicate(id)) {
-            return Ok((id, D::Condition::default(), None));
-        }
-        // SAFETY: items of the object have payloads of type `Kept`.
-        let kept = unsafe { self.tx.payload::<Kept<D>>(id) };
-        Ok((id, kept.condition, kept.change.as_mut().map(NonNull::from)))
+        // SAFETY: the item is of this object.
+        Ok((id, unsafe { self.tx.kept::<D>(id) }))
     }
 }
 
 impl<P: Protocol> ObjectAccess<'_, P> {
-    /// Replaces the condition by which the commit will check all tests so far.
-    fn keep_condition<D: Commuting>(&mut self, id: ItemId, condition: D::Condition) {
-        if self.has_write(id) || self.has_predicate(id) {
-            // SAFETY: items of commuting objects have payloads of type `Kept`.
-            unsafe { self.payload::<Kept<D>>(id).condition = condition };
-        } else {
-            self.attempt.set_payload(id, Kept::<D>::of(condition, None));
+    /// Returns the address of an item's payload, if it has one.
+    ///
+    /// # Safety
+    ///
+    /// The item is of a [`Shared<D, P>`].
+    unsafe fn kept<D: Commuting>(&mut self, id: ItemId) -> Option<NonNull<Kept<D>>> {
+        if !self.attempt.items.get(id).has_payload() {
+            return None;
         }
-        self.attempt.items.mark_predicate(id);
+        // SAFETY: items of commuting objects have payloads of this type.
+        NonNull::new(unsafe { self.attempt.items.get_mut(id).payload_mut::<Kept<D>>() })
+    }
+
+    /// Returns the address of an item's payload, a new one if it has none.
+    ///
+    /// # Safety
+    ///
+    /// As for [`kept`](Self::kept).
+    unsafe fn kept_or_new<D: Commuting>(&mut self, id: ItemId) -> NonNull<Kept<D>> {
+        // SAFETY: the caller's promise.
+        if let Some(kept) = unsafe { self.kept::<D>(id) } {
+            return kept;
+        }
+        assert!(
+            !self.attempt.graph.is_thief,
+            "a thief's payloads would be dropped with it, not with the owner"
+        );
+        let kept = Kept::<D> { condition: D::Condition::default(), change: None, _room: [0; 2] };
+        self.attempt.set_payload(id, kept);
+        // SAFETY: the item has one now. It is in the arena, because it is too large for the item, and the object's functions
+        // do not drop it.
+        unsafe {
+            let kept = self.kept::<D>(id).expect("set just now");
+            self.attempt.operations.drop_later(kept.as_ptr());
+            kept
+        }
     }
 }
 
@@ -388,8 +426,8 @@ unsafe impl<D: Commuting, P: Protocol> Object<P> for Shared<D, P> {
     }
 
     unsafe fn install(&self, item: &mut Item<P>, pin: &Pin) {
-        // SAFETY: the item has a pending write of this object, which is consumed here and nowhere else.
-        let Some(change) = unsafe { item.payload::<Kept<D>>().read() }.change else { return };
+        // SAFETY: the item has a pending write of this object.
+        let Some(change) = (unsafe { (*item.payload_mut::<Kept<D>>()).change.take() }) else { return };
         // SAFETY: the caller holds the segment's lock, so nothing is installed meanwhile.
         let value = unsafe { self.cell.in_place() };
         let changed = contained(|| {
@@ -403,10 +441,8 @@ unsafe impl<D: Commuting, P: Protocol> Object<P> for Shared<D, P> {
         }
     }
 
-    unsafe fn undo(&self, item: &mut Item<P>, pin: &Pin) {
-        // SAFETY: as in `install`.
-        pin.drop_later(unsafe { item.payload::<Kept<D>>().read() }.change);
-    }
+    /// The payload is dropped with the arena.
+    unsafe fn undo(&self, _: &mut Item<P>, _: &Pin) {}
 
     unsafe fn save(&self, item: &Item<P>, saver: &Saver<'_, P>) -> SavedWrite {
         // SAFETY: the item has a pending write of this object.
@@ -414,13 +450,12 @@ unsafe impl<D: Commuting, P: Protocol> Object<P> for Shared<D, P> {
     }
 
     /// The condition stays: the body goes on as it does because of all tests.
-    unsafe fn restore(&self, item: &mut Item<P>, saved: Option<SavedWrite>, pin: &Pin) {
+    unsafe fn restore(&self, item: &mut Item<P>, saved: Option<SavedWrite>, _: &Pin) {
         // SAFETY: as in `save`, and so is what was saved.
-        let later = unsafe {
+        unsafe {
             let before = saved.and_then(|saved| saved.take::<P, Option<D::Change>>());
-            std::mem::replace(&mut (*item.payload_mut::<Kept<D>>()).change, before)
-        };
-        pin.drop_later(later);
+            (*item.payload_mut::<Kept<D>>()).change = before;
+        }
     }
 
     unsafe fn predicate_holds(&self, item: &Item<P>) -> bool {

@@ -632,6 +632,7 @@ impl<'w, P: Protocol> ObjectAccess<'w, P> {
     #[inline]
     pub unsafe fn write_payload(&mut self, id: ItemId) {
         debug_assert!(self.attempt.items.get(id).has_payload());
+        self.has_written();
         self.record_change(id);
         self.attempt.items.mark_write(id);
     }

@@ -77,7 +77,9 @@ pub use hotrow_core::{
 #[doc(inline)]
 pub use hotrow_derive::{Key, Value};
 #[doc(inline)]
-pub use hotrow_objects::{Sequence, TArray, TBox, TCounter, TPriorityQueue, TQueue, TVector};
+pub use hotrow_objects::{
+    Sequence, TArray, TBox, TCounter, TList, TListSet, TPriorityQueue, TQueue, TVector,
+};
 #[doc(inline)]
 pub use hotrow_protocols::{
     Drp, McsLocking, Mocc, NoProtocol, Occ, Plor, Serial, TicToc, Tl2, TwoPhaseLocking,

@@ -136,10 +136,10 @@ impl<P: Protocol> TCounter<P> {
         if let Some(value) = self.own_value(tx)? {
             return Ok(wanted.contains(value));
         }
-        self.segment.enter(tx)?.test(|seen, condition| {
-            let delta = seen.change.map_or(0, |change| change.delta);
-            condition.test(*seen.value, delta, wanted)
-        })
+        self.segment.enter(tx)?.test(
+            |seen| (*seen.value, seen.change.map_or(0, |change| change.delta)),
+            |(base, delta), condition| condition.test(base, delta, wanted),
+        )
     }
 
     /// Adds an amount when the transaction commits. The amount may become known only then. The operation neither

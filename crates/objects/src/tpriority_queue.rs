@@ -15,7 +15,7 @@
 //! their commits, or earlier under a protocol that locks what it will write.
 
 use hotrow_core::operations::Operand;
-use hotrow_core::{Abort, Access, Commuting, CommutingSegment, Engine, Pin, Protocol, Transaction};
+use hotrow_core::{Abort, Access, Commuting, CommutingSegment, Engine, Pin, Protocol, Seen, Transaction};
 use hotrow_protocols::Occ;
 use hotrow_sync::{Arc, Mutex, lock};
 use std::cmp::Ordering;
@@ -45,7 +45,7 @@ pub struct TPriorityQueue<T: Ord + Clone + Send + Sync + 'static, P: Protocol = 
     segment: CommutingSegment<Queue<T>, P>,
 }
 
-/// The datatype. Its value is the number of commits that have changed it.
+/// The datatype. All of it is in the structure; the segment's version tells when that has changed.
 struct Queue<T>(Mutex<Elements<T>>);
 
 struct Elements<T> {
@@ -101,63 +101,45 @@ impl<T: Ord> Default for Change<T> {
     }
 }
 
-/// The most elements of which a condition tells the order. An attempt that looks at more depends on the whole queue.
-const SEEN_MAX: usize = 8;
-
 /// What an attempt has seen of the queue: its first elements, in order.
-#[derive(Clone, Copy, Default)]
-struct Seen {
+#[derive(Clone, Default)]
+struct First {
     /// The numbers of the first elements.
-    numbers: [u64; SEEN_MAX],
-    count: usize,
+    numbers: Vec<u64>,
     /// True if there was no other element.
     is_all: bool,
     /// True if what was seen contradicts what had been seen before.
     is_contradictory: bool,
-    /// The number of commits before, if there was no room for all that was seen.
-    commits: Option<u64>,
 }
 
-impl Seen {
-    /// Adds what was seen at a position: the number of the element there, if there is one.
-    fn add(&mut self, position: usize, number: Option<u64>, commits: u64) {
-        self.is_contradictory |= match number {
-            Some(number) if position < self.count => self.numbers[position] != number,
-            Some(_) if self.is_all => true,
-            Some(number) if position < SEEN_MAX => {
-                self.numbers[position] = number;
-                self.count = position + 1;
-                false
-            }
-            Some(_) => {
-                self.commits.get_or_insert(commits);
-                false
-            }
-            None => {
-                self.is_all = true;
-                position < self.count
-            }
-        };
+impl First {
+    /// Adds what was seen at a position: the number of the element there, if there is one. All before it has been seen.
+    fn add(&mut self, position: usize, number: Option<u64>) {
+        let before = self.numbers.get(position).copied();
+        if before.is_some() || self.is_all {
+            self.is_contradictory |= before != number;
+        } else if let Some(number) = number {
+            self.numbers.push(number);
+        } else {
+            self.is_all = true;
+        }
     }
 }
 
 impl<T: Ord + Clone + Send + Sync + 'static> Commuting for Queue<T> {
-    type Value = u64;
+    type Value = ();
     type Change = Change<T>;
-    type Condition = Seen;
+    type Condition = First;
 
-    fn holds(&self, seen: &Seen, _: Option<&Change<T>>, commits: &u64) -> bool {
-        if seen.is_contradictory || seen.commits.is_some_and(|seen| seen != *commits) {
-            return false;
-        }
+    fn holds(&self, first: &First, _: Option<&Change<T>>, (): &()) -> bool {
         let elements = lock(&self.0);
         let mut numbers = elements.in_order.iter().map(|entry| entry.number);
-        seen.numbers[..seen.count].iter().all(|seen| numbers.next() == Some(*seen))
-            && !(seen.is_all && seen.commits.is_none() && numbers.next().is_some())
+        !first.is_contradictory
+            && first.numbers.iter().all(|seen| numbers.next() == Some(*seen))
+            && !(first.is_all && numbers.next().is_some())
     }
 
-    fn apply(&self, change: Change<T>, commits: &mut u64) {
-        *commits += 1;
+    fn apply(&self, change: Change<T>, (): &mut ()) {
         let mut elements = lock(&self.0);
         let taken: Vec<_> = (0..change.popped).map(|_| elements.in_order.pop_first()).collect();
         for element in change.pushed {
@@ -202,7 +184,7 @@ impl<T: Ord + Clone + Send + Sync + 'static, P: Protocol> TPriorityQueue<T, P> {
         let in_order: BTreeSet<_> = (0..).zip(elements).map(entry).collect();
         let next_number = in_order.len() as u64;
         let elements = Mutex::new(Elements { in_order, next_number });
-        Self { segment: CommutingSegment::new(engine, name, Queue(elements), 0) }
+        Self { segment: CommutingSegment::new(engine, name, Queue(elements), ()) }
     }
 
     /// Adds an element, and reads nothing.
@@ -290,16 +272,19 @@ impl<T: Ord + Clone + Send + Sync + 'static, P: Protocol> TPriorityQueue<T, P> {
 
     /// Looks at the element that comes next, on which the attempt depends then.
     fn look_at_top(&self, tx: &mut Transaction<'_, P>) -> Result<Top<T>, Abort> {
-        self.segment.enter(tx)?.test(|queue, seen| {
+        let look = |queue: Seen<'_, Queue<T>>| {
             let (own, popped) =
-                queue.change.map_or((None, 0), |change| (change.pushed.peek(), change.popped));
+                queue.change.map_or((None, 0), |change| (change.pushed.peek().cloned(), change.popped));
             let shared = lock(&queue.datatype.0).in_order.iter().nth(popped).cloned();
-            seen.add(popped, shared.as_ref().map(|entry| entry.number), *queue.value);
+            (own, popped, shared)
+        };
+        self.segment.enter(tx)?.test(look, |(own, popped, shared), first| {
+            first.add(popped, shared.as_ref().map(|entry| entry.number));
             match (own, shared) {
                 (None, None) => Top::Nothing,
                 (None, Some(entry)) => Top::Shared(entry.element),
-                (Some(own), Some(entry)) if *own < entry.element => Top::Shared(entry.element),
-                (Some(own), _) => Top::Own(own.clone()),
+                (Some(own), Some(entry)) if own < entry.element => Top::Shared(entry.element),
+                (Some(own), _) => Top::Own(own),
             }
         })
     }

@@ -14,7 +14,7 @@
 
 use crate::range::Range;
 use hotrow_core::operations::Operand;
-use hotrow_core::{Abort, Access, Commuting, CommutingSegment, Engine, Pin, Protocol, Transaction};
+use hotrow_core::{Abort, Access, Commuting, CommutingSegment, Engine, Pin, Protocol, Seen, Transaction};
 use hotrow_protocols::Occ;
 use hotrow_sync::{Arc, Mutex, lock};
 use std::collections::VecDeque;
@@ -217,16 +217,21 @@ impl<T: Clone + Send + Sync + 'static, P: Protocol> TQueue<T, P> {
 
     fn next(&self, tx: &mut Transaction<'_, P>) -> Result<Next<T>, Abort> {
         let number = self.popped(tx)?;
-        let next = self.tail.enter(tx)?.test(|seen, condition| {
-            let bound = number.cast_signed();
+        let look = |seen: Seen<'_, Tail<T>>| {
             if *seen.value <= number {
-                condition.narrow(i64::MIN, bound);
                 return Some(Next::Own(seen.change.and_then(VecDeque::front).cloned()));
             }
-            condition.narrow(bound + 1, i64::MAX);
             let shared = lock(&seen.datatype.0);
             let at = number.checked_sub(shared.first)?;
             shared.elements.get(at as usize).cloned().map(Next::Shared)
+        };
+        let next = self.tail.enter(tx)?.test(look, |next, pushed| {
+            let popped = number.cast_signed();
+            match next {
+                Some(Next::Own(_)) => pushed.narrow(i64::MIN, popped),
+                _ => pushed.narrow(popped + 1, i64::MAX),
+            }
+            next
         })?;
         match next {
             Some(next) => Ok(next),

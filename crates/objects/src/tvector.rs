@@ -17,7 +17,7 @@
 use crate::range::Range;
 use hotrow_core::operations::Operand;
 use hotrow_core::{
-    Abort, Access, Commuting, CommutingSegment, Engine, Protocol, SegmentAccess, SegmentSlots, Slots,
+    Abort, Access, Commuting, CommutingSegment, Engine, Protocol, Seen, SegmentAccess, SegmentSlots, Slots,
     Transaction, Value,
 };
 use hotrow_protocols::Occ;
@@ -64,10 +64,23 @@ impl<T> Default for Change<T> {
     }
 }
 
-impl<T> Change<T> {
+/// What an attempt finds at the end of the vector: the length, and what it will do itself.
+struct Ends {
+    base: i64,
+    removed: i64,
+    pushed: i64,
+}
+
+impl Ends {
+    fn of<T: Value, P: Protocol>(seen: Seen<'_, Length<T, P>>) -> Self {
+        let (removed, pushed) =
+            seen.change.map_or((0, 0), |change| (change.removed as i64, change.pushed.len() as i64));
+        Self { base: seen.value.cast_signed(), removed, pushed }
+    }
+
     /// The number by which the length will change.
     fn delta(&self) -> i64 {
-        self.pushed.len() as i64 - self.removed as i64
+        self.pushed - self.removed
     }
 }
 
@@ -196,11 +209,10 @@ impl<T: Value, P: Protocol> TVector<T, P> {
     ///
     /// As [`push`](Self::push).
     pub fn len(&self, tx: &mut Transaction<'_, P>) -> Result<usize, Abort> {
-        self.length.enter(tx)?.test(|seen, condition| {
-            let base = seen.value.cast_signed();
-            condition.narrow(base, base);
+        self.length.enter(tx)?.test(Ends::of, |ends, condition| {
+            condition.narrow(ends.base, ends.base);
             // Negative: the attempt cannot commit.
-            (base + seen.change.map_or(0, Change::delta)).max(0) as usize
+            (ends.base + ends.delta()).max(0) as usize
         })
     }
 
@@ -222,11 +234,10 @@ impl<T: Value, P: Protocol> TVector<T, P> {
         if self.is_exact {
             return Ok(self.len(tx)? > length);
         }
-        self.length.enter(tx)?.test(|seen, condition| {
-            let delta = seen.change.map_or(0, Change::delta);
-            let wanted = Range { low: (length as i64).saturating_add(1), high: i64::MAX };
-            condition.test(seen.value.cast_signed(), delta, wanted)
-        })
+        let wanted = Range { low: (length as i64).saturating_add(1), high: i64::MAX };
+        self.length
+            .enter(tx)?
+            .test(Ends::of, |ends, condition| condition.test(ends.base, ends.delta(), wanted))
     }
 
     /// Returns a copy of an element; `None` if there is none of this index.
@@ -429,14 +440,11 @@ impl<T: Value, P: Protocol> TVector<T, P> {
     /// Tests the length: is there an element of this index?
     fn test(&self, tx: &mut Transaction<'_, P>, index: usize) -> Result<Place<()>, Abort> {
         let is_exact = self.is_exact;
-        self.length.enter(tx)?.test(|seen, condition| {
-            let base = seen.value.cast_signed();
+        self.length.enter(tx)?.test(Ends::of, |Ends { base, removed, pushed }, condition| {
             if is_exact {
                 condition.narrow(base, base);
             }
             let Ok(wanted) = i64::try_from(index) else { return Place::Nowhere };
-            let (removed, pushed) =
-                seen.change.map_or((0, 0), |change| (change.removed as i64, change.pushed.len() as i64));
             let kept = base - removed;
             if wanted < kept {
                 condition.narrow(wanted + removed + 1, i64::MAX);

@@ -1,7 +1,7 @@
 //! The kit finds datatypes that are wrong.
 
 use super::{Datatype, Effort, check_datatype_under};
-use hotrow_core::{Abort, Commuting, CommutingSegment, Engine, Protocol, Transaction};
+use hotrow_core::{Abort, Commuting, CommutingSegment, Engine, Protocol, Seen, Transaction};
 use hotrow_protocols::{Occ, TwoPhaseLocking};
 
 /// A number to which transactions add at their commits, if a test by some condition found room.
@@ -93,16 +93,16 @@ impl<const FAULT: u8> Datatype for Tested<FAULT> {
             object.enter(tx)?.change(|change| *change -= 1)?;
             return Ok(true);
         }
-        let has_room = object.enter(tx)?.test(|seen, condition| {
-            let own = match Self::FAULT {
-                Fault::OverlooksItself => 0,
-                _ => seen.change.copied().unwrap_or_default(),
-            };
-            let has_room = *seen.value + own < BOUND;
+        let look = |seen: Seen<'_, Bounded>| {
+            let own = seen.change.copied().unwrap_or_default();
+            (*seen.value, if Self::FAULT == Fault::OverlooksItself { 0 } else { own })
+        };
+        let has_room = object.enter(tx)?.test(look, |(value, own), condition| {
+            let has_room = value + own < BOUND;
             let (low, high) = condition.unwrap_or((i64::MIN, i64::MAX));
             *condition = match Self::FAULT {
                 Fault::Forgets => None,
-                Fault::Overdoes => Some((low.max(*seen.value), high.min(*seen.value))),
+                Fault::Overdoes => Some((low.max(value), high.min(value))),
                 _ if has_room => Some((low, high.min(BOUND - 1 - own))),
                 _ => Some((low.max(BOUND - own), high)),
             };

@@ -86,7 +86,7 @@ impl Operations {
     ///
     /// `node` points to a `T` in the arena that nobody else drops.
     #[inline]
-    unsafe fn drop_later<T>(&mut self, node: *mut T) {
+    pub(crate) unsafe fn drop_later<T>(&mut self, node: *mut T) {
         unsafe fn drop_at<T>(node: *mut u8) {
             // SAFETY: `drop_later`'s caller promised that there is a `T` that nobody else drops.
             unsafe { node.cast::<T>().drop_in_place() };

@@ -6,6 +6,7 @@ mod support;
 
 mod counter;
 mod elements;
+mod lists;
 mod maps;
 mod priority_queue;
 mod queue;
