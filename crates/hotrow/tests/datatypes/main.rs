@@ -4,6 +4,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod conflicts;
 mod counter;
 mod elements;
 mod lists;

@@ -1,0 +1,138 @@
+//! What conflicts, and what does not: two transactions on one thread, one within the other.
+
+use hotrow::protocols::{Occ, TicToc, Tl2};
+use hotrow::{
+    Abort, Engine, Protocol, TBox, TCounter, TList, TListSet, TPriorityQueue, TQueue, TVector, Transaction,
+};
+
+type Body<O, P> = fn(&O, &mut Transaction<'_, P>) -> Result<(), Abort>;
+
+/// True if a transaction commits although another one has committed after its last operation.
+fn commute<O, P: Protocol>(make: fn(&Engine<P>) -> O, outer: Body<O, P>, inner: Body<O, P>) -> bool {
+    let engine = Engine::<P>::new();
+    let object = make(&engine);
+    // What only reads may come before the other one, as far as `tl2` is concerned.
+    let written = TBox::new(&engine, 0);
+    let (mut first, mut second) = (engine.worker().unwrap(), engine.worker().unwrap());
+    let mut held_open = first.begin();
+    outer(&object, &mut held_open).unwrap();
+    written.set(&mut held_open, 1).unwrap();
+    let mut within = second.begin();
+    inner(&object, &mut within).unwrap();
+    within.commit().unwrap();
+    held_open.commit().is_ok()
+}
+
+/// Checks which of the pairs commute, under protocols that lock nothing before the commit.
+macro_rules! check {
+    ($make:expr, [$($commutes:literal: $outer:expr, $inner:expr;)*]) => {
+        fn check<P: Protocol>() {
+            let mut number = 0;
+            $(
+                number += 1;
+                let found = commute::<_, P>($make, $outer, $inner);
+                assert_eq!(found, $commutes, "{} pair {number}", P::VARIANTS[0].name);
+            )*
+            assert!(number > 0);
+        }
+        check::<Occ>();
+        check::<Tl2>();
+        check::<TicToc>();
+    };
+}
+
+#[test]
+fn pushes_to_a_vector_commute_and_so_do_tests_of_its_length_that_come_out_the_same() {
+    check!(|engine: &Engine<P>| TVector::with_elements(engine, [1, 2, 3]), [
+        true: |vector, tx| vector.push(tx, 4), |vector, tx| vector.push(tx, 5);
+        true: |vector, tx| vector.is_longer_than(tx, 2).map(drop), |vector, tx| vector.push(tx, 5);
+        true: |vector, tx| vector.is_longer_than(tx, 1).map(drop), |vector, tx| vector.pop(tx).map(drop);
+        false: |vector, tx| vector.is_longer_than(tx, 2).map(drop), |vector, tx| vector.pop(tx).map(drop);
+        false: |vector, tx| vector.len(tx).map(drop), |vector, tx| vector.push(tx, 5);
+        true: |vector, tx| vector.discard_last(tx).map(drop), |vector, tx| vector.push(tx, 5);
+        false: |vector, tx| vector.pop(tx).map(drop), |vector, tx| vector.push(tx, 5);
+        true: |vector, tx| vector.get(tx, 0).map(drop), |vector, tx| vector.set(tx, 1, 7).map(drop);
+        true: |vector, tx| vector.get(tx, 0).map(drop), |vector, tx| vector.pop(tx).map(drop);
+        false: |vector, tx| vector.get(tx, 2).map(drop), |vector, tx| vector.pop(tx).map(drop);
+        false: |vector, tx| vector.get(tx, 3).map(drop), |vector, tx| vector.push(tx, 5);
+        false: |vector, tx| vector.get(tx, 2).map(drop), |vector, tx| {
+            vector.discard_last(tx)?;
+            vector.push(tx, 5)
+        };
+        true: |vector, tx| vector.position(tx, |one| *one == 2).map(drop), |vector, tx| vector.push(tx, 5);
+        false: |vector, tx| vector.position(tx, |one| *one == 9).map(drop), |vector, tx| vector.push(tx, 5);
+    ]);
+}
+
+#[test]
+fn a_vector_without_predicates_conflicts_over_its_length() {
+    check!(|engine: &Engine<P>| TVector::with_elements(engine, [1, 2, 3]).exact(), [
+        false: |vector, tx| vector.push(tx, 4), |vector, tx| vector.push(tx, 5);
+        false: |vector, tx| vector.is_longer_than(tx, 2).map(drop), |vector, tx| vector.push(tx, 5);
+        false: |vector, tx| vector.get(tx, 0).map(drop), |vector, tx| vector.push(tx, 5);
+    ]);
+}
+
+#[test]
+fn pushes_to_a_queue_commute_and_pops_of_others_do_not_see_them() {
+    check!(|engine: &Engine<P>| TQueue::with_elements(engine, [1]), [
+        true: |queue, tx| queue.push(tx, 2), |queue, tx| queue.push(tx, 3);
+        true: |queue, tx| queue.pop(tx).map(drop), |queue, tx| queue.push(tx, 3);
+        true: |queue, tx| queue.push(tx, 2), |queue, tx| queue.pop(tx).map(drop);
+        true: |queue, tx| queue.is_empty(tx).map(drop), |queue, tx| queue.push(tx, 3);
+        false: |queue, tx| queue.pop(tx).map(drop), |queue, tx| queue.pop(tx).map(drop);
+        false: |queue, tx| { queue.pop(tx)?; queue.pop(tx).map(drop) }, |queue, tx| queue.push(tx, 3);
+    ]);
+}
+
+#[test]
+fn a_push_to_a_priority_queue_conflicts_with_a_pop_only_if_it_comes_first() {
+    check!(|engine: &Engine<P>| TPriorityQueue::with_elements(engine, [10, 20, 30]), [
+        true: |queue, tx| queue.push(tx, 50), |queue, tx| queue.push(tx, 60);
+        true: |queue, tx| queue.pop(tx).map(drop), |queue, tx| queue.push(tx, 25);
+        true: |queue, tx| queue.pop(tx).map(drop), |queue, tx| queue.push(tx, 30);
+        false: |queue, tx| queue.pop(tx).map(drop), |queue, tx| queue.push(tx, 31);
+        false: |queue, tx| queue.pop(tx).map(drop), |queue, tx| queue.pop(tx).map(drop);
+        true: |queue, tx| { queue.pop(tx)?; queue.pop(tx).map(drop) }, |queue, tx| queue.push(tx, 15);
+        false: |queue, tx| { queue.pop(tx)?; queue.pop(tx).map(drop) }, |queue, tx| queue.push(tx, 25);
+        true: |queue, tx| queue.is_empty(tx).map(drop), |queue, tx| queue.push(tx, 5);
+    ]);
+}
+
+#[test]
+fn operations_on_different_keys_of_a_list_set_commute_and_insertions_into_a_list() {
+    check!(|engine: &Engine<P>| TListSet::with_elements(engine, [10, 20]), [
+        true: |set, tx| set.insert(tx, 11).map(drop), |set, tx| set.insert(tx, 12).map(drop);
+        true: |set, tx| set.contains(tx, &11).map(drop), |set, tx| set.remove(tx, &10).map(drop);
+        false: |set, tx| set.contains(tx, &11).map(drop), |set, tx| set.insert(tx, 11).map(drop);
+        false: |set, tx| set.insert(tx, 11).map(drop), |set, tx| set.insert(tx, 11).map(drop);
+        true: |set, tx| set.is_empty(tx).map(drop), |set, tx| set.remove(tx, &10).map(drop);
+    ]);
+    fn lists() {
+        check!(|engine: &Engine<P>| TList::with_elements(engine, [10, 20]), [
+            true: |list, tx| list.insert(tx, 1), |list, tx| list.insert(tx, 2);
+            true: |list, tx| list.find(tx, |one| *one > 10).map(drop), |list, tx| list.insert(tx, 30);
+            false: |list, tx| list.find(tx, |one| *one > 20).map(drop), |list, tx| list.insert(tx, 30);
+            true: |list, tx| list.find(tx, |one| *one > 10).map(drop), |list, tx| list.remove(tx, |_| true).map(drop);
+            false: |list, tx| list.find(tx, |one| *one > 5).map(drop), |list, tx| list.remove(tx, |_| true).map(drop);
+        ]);
+    }
+    lists();
+}
+
+#[test]
+fn a_test_of_a_counter_after_increments_keeps_what_is_necessary_and_sufficient() {
+    /// The example of sto §3.5: false, ten increments, true. The values for which it is so: -9 to 0.
+    fn outer<P: Protocol>(counter: &TCounter<P>, tx: &mut Transaction<'_, P>) -> Result<(), Abort> {
+        assert!(!counter.is_at_least(tx, 1)?);
+        counter.add(tx, 10)?;
+        assert!(counter.is_at_least(tx, 1)?);
+        Ok(())
+    }
+    check!(|engine: &Engine<P>| TCounter::new(engine, -3), [
+        true: outer, |counter, tx| counter.add(tx, 3);
+        false: outer, |counter, tx| counter.add(tx, 4);
+        true: outer, |counter, tx| counter.add(tx, -6);
+        false: outer, |counter, tx| counter.add(tx, -7);
+    ]);
+}
