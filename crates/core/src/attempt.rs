@@ -322,6 +322,7 @@ impl<P: Protocol> Attempt<P> {
         self.holder = retained::replace(self.holder);
         self.thread = 0;
         self.operations.leak();
+        self.savepoints.hooks.leak();
         self.forget(&mut Panics::default());
         self.log = None;
     }
@@ -734,6 +735,7 @@ impl<P: Protocol> Attempt<P> {
 
     /// Undoes all pending writes, the last first. A panic is contained, so that the protocol still releases its locks.
     pub(crate) fn undo(&mut self) {
+        self.savepoints.hooks.undo_since(0);
         self.visit_writes(|object, item, pin| {
             // SAFETY: the item has a pending write that was not installed: a commit that fails installs none.
             contained(|| unsafe { object.undo(item, pin) });
@@ -744,6 +746,7 @@ impl<P: Protocol> Attempt<P> {
     /// rest of that one is skipped, and the others are still done.
     #[inline]
     pub(crate) fn cleanup(&mut self, committed: bool, panics: &mut Panics) {
+        self.savepoints.hooks.end(committed, panics);
         if self.wants_cleanup {
             self.visit_writes(|object, item, pin| {
                 if item.is(Flags::CLEANUP) {

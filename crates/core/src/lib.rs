@@ -24,6 +24,7 @@ pub mod deferred;
 mod engine;
 pub mod graph;
 pub mod history;
+mod hooks;
 mod item;
 mod object;
 pub mod operations;

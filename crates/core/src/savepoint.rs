@@ -27,6 +27,7 @@ use crate::abort::Abort;
 use crate::arena::Arena;
 use crate::attempt::Attempt;
 use crate::cell::{Cell, Value};
+use crate::hooks::Hooks;
 use crate::item::{Flags, Item, ItemId, Items, Payload};
 use crate::pin::Pin;
 use crate::protocol::Protocol;
@@ -163,18 +164,21 @@ pub(crate) struct Savepoints {
     saved: Vec<(ItemId, SavedWrite)>,
     /// True if the attempt has ever opened one.
     pub(crate) any: bool,
+    /// What takes back effects that are no pending writes.
+    pub(crate) hooks: Hooks,
 }
 
-/// A running part: the number of writes, and of saved writes, when it began.
+/// A running part: the number of writes, of saved writes, and of other effects when it began.
 #[derive(Clone, Copy)]
 struct Part {
     writes: usize,
     saved: usize,
+    effects: usize,
 }
 
 impl Savepoints {
     pub(crate) fn new() -> Self {
-        Self { parts: Vec::new(), saved: Vec::new(), any: false }
+        Self { parts: Vec::new(), saved: Vec::new(), any: false, hooks: Hooks::default() }
     }
 
     /// True if a part is running.
@@ -216,7 +220,11 @@ impl<P: Protocol> Attempt<P> {
         let Self { items, savepoints, .. } = self;
         mark_safe(items, savepoints, false);
         debug_assert!(!items.iter().any(|item| item.is(Flags::SAFE)), "each is of the innermost part");
-        let part = Part { writes: items.writes().len(), saved: savepoints.saved.len() };
+        let part = Part {
+            writes: items.writes().len(),
+            saved: savepoints.saved.len(),
+            effects: savepoints.hooks.effects(),
+        };
         savepoints.parts.push(part);
         savepoints.any = true;
         mark_safe(items, savepoints, true);
@@ -245,6 +253,7 @@ impl<P: Protocol> Attempt<P> {
         let Self { items, savepoints, pin, .. } = self;
         mark_safe(items, savepoints, false);
         let (Some(part), Some(pin)) = (savepoints.parts.pop(), pin.as_ref()) else { return };
+        savepoints.hooks.undo_since(part.effects);
         for (id, saved) in savepoints.saved.drain(part.saved..).rev() {
             restore(items.get_mut(id), Some(saved), pin);
         }

@@ -723,8 +723,18 @@ impl<'w, P: Protocol> ObjectAccess<'w, P> {
         if self.attempt.has_to_end() {
             return self.heed();
         }
-        let describe = || (meta.name().to_owned(), String::from("all keys"));
-        let loss = self.count_lost(meta, ALL_KEYS, reason, describe);
+        self.lose_key(meta, reason, ALL_KEYS, &|| (meta.name().to_owned(), String::from("all keys")))
+    }
+
+    /// Ends the attempt over a key that no item or observation names; `describe` does.
+    pub(crate) fn lose_key(
+        &mut self,
+        meta: &ObjectMeta,
+        reason: Reason,
+        identity: u64,
+        describe: &dyn Fn() -> (String, String),
+    ) -> Abort {
+        let loss = self.count_lost(meta, identity, reason, describe);
         self.stop(Stop::Lost(loss))
     }
 

@@ -78,7 +78,8 @@ pub use hotrow_core::{
 pub use hotrow_derive::{Key, Value};
 #[doc(inline)]
 pub use hotrow_objects::{
-    Sequence, TArray, TBox, TCounter, TList, TListSet, TPriorityQueue, TQueue, TVector,
+    ConcurrentMap, Sequence, TArray, TBoostedMap, TBox, TCounter, TList, TListSet, TPriorityQueue, TQueue,
+    TVector, TWords, VectorIter,
 };
 #[doc(inline)]
 pub use hotrow_protocols::{

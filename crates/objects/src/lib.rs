@@ -2,6 +2,7 @@
 //!
 //! [`TBox`] is the worked example for authors of datatypes over segments, [`TCounter`] for authors of others.
 
+mod boosted;
 mod range;
 mod sequence;
 mod tarray;
@@ -12,7 +13,9 @@ mod tlist_set;
 mod tpriority_queue;
 mod tqueue;
 mod tvector;
+mod twords;
 
+pub use boosted::{ConcurrentMap, TBoostedMap};
 pub use sequence::Sequence;
 pub use tarray::TArray;
 pub use tbox::TBox;
@@ -22,3 +25,4 @@ pub use tlist_set::TListSet;
 pub use tpriority_queue::TPriorityQueue;
 pub use tqueue::TQueue;
 pub use tvector::{Iter as VectorIter, TVector};
+pub use twords::TWords;

@@ -4,6 +4,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod boosted;
 mod conflicts;
 mod counter;
 mod elements;
@@ -12,3 +13,4 @@ mod maps;
 mod priority_queue;
 mod queue;
 mod vector;
+mod words;

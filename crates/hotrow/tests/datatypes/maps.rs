@@ -42,11 +42,11 @@ use Operation::{
 const KEYS: [u64; 3] = [10, 11, 20];
 
 /// Shows a result that is an entry or none, or one of several facts.
-fn entry(key: u64, value: Option<u64>) -> Vec<(u64, u64)> {
+pub(crate) fn entry(key: u64, value: Option<u64>) -> Vec<(u64, u64)> {
     value.map(|value| (key, value)).into_iter().collect()
 }
 
-fn double(value: &mut u64) -> u64 {
+pub(crate) fn double(value: &mut u64) -> u64 {
     *value *= 2;
     *value
 }

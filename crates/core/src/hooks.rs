@@ -1,0 +1,77 @@
+//! Hooks at the end of an attempt, for datatypes that bring concurrency control of their own (boosting: sto §5.3; Herlihy and
+//! Koskinen, "Transactional Boosting", PPoPP 2008).
+//!
+//! Such a datatype has its effects at once. It keeps others away by locks of its own, which it holds to the end of the attempt
+//! (strict two-phase locking), and it knows for each effect how to take it back. If the attempt commits, its locks go when the
+//! protocol has released its own; if it does not, the effects are taken back first, the last one first.
+
+use crate::abort::{Abort, Reason};
+use crate::object::ObjectMeta;
+use crate::protocol::Protocol;
+use crate::transaction::ObjectAccess;
+use crate::users_code::{Panics, contained};
+
+/// The hooks of an attempt.
+#[derive(Default)]
+pub(crate) struct Hooks {
+    undos: Vec<Box<dyn FnOnce()>>,
+    ends: Vec<Box<dyn FnOnce(bool)>>,
+}
+
+impl Hooks {
+    /// The number of effects so far, for [`undo_since`](Self::undo_since).
+    pub(crate) fn effects(&self) -> usize {
+        self.undos.len()
+    }
+
+    /// Takes back the effects since there were so many.
+    #[inline]
+    pub(crate) fn undo_since(&mut self, effects: usize) {
+        while self.undos.len() > effects {
+            let undo = self.undos.pop().expect("there are more");
+            // The panic hook has reported a panic, and the others must be taken back.
+            let _ = contained(undo);
+        }
+    }
+
+    /// Ends the attempt, whose effects stay or have been taken back.
+    #[inline]
+    pub(crate) fn end(&mut self, committed: bool, panics: &mut Panics) {
+        self.undos.clear();
+        while let Some(end) = self.ends.pop() {
+            panics.contain(|| end(committed));
+        }
+    }
+
+    /// Leaks the hooks of an attempt that was leaked.
+    pub(crate) fn leak(&mut self) {
+        std::mem::forget(std::mem::take(self));
+    }
+}
+
+impl<P: Protocol> ObjectAccess<'_, P> {
+    /// Has `undo` called if the attempt does not commit, or if the [part](crate::Transaction::savepoint) of its body is undone
+    /// in which an operation has had an effect at once. The last effect is taken back first, and all before any lock is
+    /// released. A panic is contained.
+    pub fn on_undo(&mut self, undo: impl FnOnce() + 'static) {
+        self.attempt.savepoints.hooks.undos.push(Box::new(undo));
+    }
+
+    /// Has `end` called when the attempt has committed (true) or not, and the protocol has released its locks.
+    pub fn at_end(&mut self, end: impl FnOnce(bool) + 'static) {
+        self.attempt.savepoints.hooks.ends.push(Box::new(end));
+    }
+
+    /// Ends the attempt over a conflict that only the datatype can see, over a key without a segment. `identity` tells keys
+    /// apart in counts of conflicts.
+    #[cold]
+    pub fn conflict_over(
+        &mut self,
+        meta: &ObjectMeta,
+        reason: Reason,
+        identity: u64,
+        describe: impl Fn() -> String,
+    ) -> Abort {
+        self.lose_key(meta, reason, identity, &|| (meta.name().to_owned(), describe()))
+    }
+}
