@@ -182,7 +182,10 @@ fn list_names_every_protocol_and_workload() {
         entries.map(|entry| entry["name"].as_str().unwrap().to_owned()).collect()
     };
     assert!(names("protocols").contains(&"occ".to_owned()));
-    assert_eq!(names("workloads"), ["tpcc", "ycsb", "tables32", "array", "tickets", "stress"]);
+    assert_eq!(
+        names("workloads"),
+        ["tpcc", "ycsb", "tables32", "array", "tickets", "hashtable", "vector", "priority-queue", "stress"]
+    );
     let words = printed(&["list"]);
     for name in names("protocols").iter().chain(&names("workloads")) {
         assert!(words.contains(name), "{name} in {words}");

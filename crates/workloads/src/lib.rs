@@ -8,6 +8,7 @@
 //! Workloads use Hotrow through its facade only, as any other program would.
 
 pub mod array;
+pub mod datatypes;
 mod definition;
 mod driver;
 mod error;

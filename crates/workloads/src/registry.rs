@@ -4,6 +4,7 @@
 //! and lists use the registry.
 
 use crate::array::ArrayOptions;
+use crate::datatypes::{HashtableOptions, PriorityQueueOptions, VectorOptions};
 use crate::definition::{WorkloadDefinition, WorkloadInfo, WorkloadOptions};
 use crate::options::OptionError;
 use crate::stress::StressOptions;
@@ -40,6 +41,9 @@ registry! {
     Tables32Options,
     ArrayOptions,
     TicketsOptions,
+    HashtableOptions,
+    VectorOptions,
+    PriorityQueueOptions,
     StressOptions,
 }
 
