@@ -9,6 +9,8 @@
 //! The papers sto and drp are cited as in ARCHITECTURE.md.
 
 pub mod application;
+pub mod genome;
+pub mod intruder;
 pub mod kmeans;
 pub mod options;
 pub mod plain;

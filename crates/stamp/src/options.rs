@@ -230,7 +230,10 @@ pub(crate) fn invalid(name: &'static str, value: impl fmt::Display, reason: &str
 mod tests {
     use super::*;
 
-    options! {
+    // The macro's structs are public, and no test module is.
+    #[allow(unreachable_pub)]
+    mod toy {
+        options! {
         /// Options of nothing.
         pub struct ToyOptions {
             /// Number of things.
@@ -242,7 +245,9 @@ mod tests {
             "red": "Only red things." { red_share = 1.0, things = 2_000 }
         }
         relations |_| Ok(());
+        }
     }
+    use toy::ToyOptions;
 
     #[test]
     fn presets_and_given_values_replace_defaults() {

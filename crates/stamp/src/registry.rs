@@ -3,6 +3,8 @@
 //! Adding an application takes one new module and one line in the call of `registry!` below.
 
 use crate::application::{Outcome, execute};
+use crate::genome::{Genome, GenomeOptions};
+use crate::intruder::{Intruder, IntruderOptions};
 use crate::kmeans::{Kmeans, KmeansOptions};
 use crate::options::{OptionError, OptionInfo, Options, Preset};
 use crate::runner::Runner;
@@ -87,6 +89,8 @@ macro_rules! registry {
 }
 
 registry! {
+    Genome: "genome", Genome, GenomeOptions, "A gene is put together from overlapping segments.";
+    Intruder: "intruder", Intruder, IntruderOptions, "Packets are put together to flows and searched for attacks.";
     Kmeans: "kmeans", Kmeans, KmeansOptions, "Points are grouped around the means of clusters.";
     Vacation: "vacation", Vacation, VacationOptions,
         "Clients of a travel agency reserve cars, flights and rooms.";

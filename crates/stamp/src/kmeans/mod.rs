@@ -24,7 +24,7 @@ options! {
     /// Options of kmeans. STAMP's letters are in brackets.
     pub struct KmeansOptions {
         /// Points; STAMP reads them from a file.
-        points: usize = 16_384 in 1..=100_000_000,
+        points: usize = 65_536 in 1..=100_000_000,
         /// Coordinates of each point.
         dimensions: usize = 16 in 1..=1_000,
         /// Places around which the points are drawn.

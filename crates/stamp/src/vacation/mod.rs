@@ -27,7 +27,7 @@ options! {
         /// Entries of each table at the start (-r).
         relations: u32 = 16_384 in 1..=100_000_000,
         /// Transactions of all clients together (-t).
-        transactions: u64 = 131_072 in 0..=1_000_000_000_000,
+        transactions: u64 = 524_288 in 0..=1_000_000_000_000,
         /// Largest number of goods that a transaction looks at or updates (-n).
         queries: u32 = 2 in 1..=1_000,
         /// Percentage of the entries that clients use (-q); fewer entries mean more contention.
