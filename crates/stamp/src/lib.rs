@@ -16,6 +16,7 @@ pub mod options;
 pub mod plain;
 pub mod registry;
 pub mod runner;
+pub mod ssca2;
 pub mod store;
 pub mod vacation;
 

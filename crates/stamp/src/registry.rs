@@ -8,6 +8,7 @@ use crate::intruder::{Intruder, IntruderOptions};
 use crate::kmeans::{Kmeans, KmeansOptions};
 use crate::options::{OptionError, OptionInfo, Options, Preset};
 use crate::runner::Runner;
+use crate::ssca2::{Ssca2, Ssca2Options};
 use crate::store::Store;
 use crate::vacation::{Vacation, VacationOptions};
 
@@ -92,6 +93,7 @@ registry! {
     Genome: "genome", Genome, GenomeOptions, "A gene is put together from overlapping segments.";
     Intruder: "intruder", Intruder, IntruderOptions, "Packets are put together to flows and searched for attacks.";
     Kmeans: "kmeans", Kmeans, KmeansOptions, "Points are grouped around the means of clusters.";
+    Ssca2: "ssca2", Ssca2, Ssca2Options, "Adjacency arrays of a graph are built from its edges.";
     Vacation: "vacation", Vacation, VacationOptions,
         "Clients of a travel agency reserve cars, flights and rooms.";
 }

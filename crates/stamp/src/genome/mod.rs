@@ -23,11 +23,11 @@ options! {
     /// Options of genome. STAMP's letters are in brackets.
     pub struct GenomeOptions {
         /// Nucleotides of the gene (-g).
-        gene_length: usize = 8_192 in 4..=10_000_000,
+        gene_length: usize = 16_384 in 4..=10_000_000,
         /// Nucleotides of each segment (-s).
-        segment_length: usize = 40 in 4..=64,
+        segment_length: usize = 48 in 4..=64,
         /// Segments, most of them several times (-n).
-        segments: usize = 262_144 in 1..=1_000_000_000,
+        segments: usize = 524_288 in 1..=1_000_000_000,
         /// Seed of the random numbers.
         seed: u64 = 0 in 0..=0xffff_ffff_ffff_ffff,
     }

@@ -21,7 +21,7 @@ options! {
         /// Largest number of packets, and of bytes, of a flow that is no attack (-l).
         packets_max: u32 = 128 in 1..=100_000,
         /// Flows (-n).
-        flows: u32 = 16_384 in 1..=100_000_000,
+        flows: u32 = 32_768 in 1..=100_000_000,
         /// Seed of the random numbers (-s).
         seed: u64 = 1 in 0..=0xffff_ffff_ffff_ffff,
     }
