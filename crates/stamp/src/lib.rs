@@ -12,6 +12,7 @@ pub mod application;
 pub mod genome;
 pub mod intruder;
 pub mod kmeans;
+pub mod labyrinth;
 pub mod options;
 pub mod plain;
 pub mod registry;

@@ -6,6 +6,7 @@ use crate::application::{Outcome, execute};
 use crate::genome::{Genome, GenomeOptions};
 use crate::intruder::{Intruder, IntruderOptions};
 use crate::kmeans::{Kmeans, KmeansOptions};
+use crate::labyrinth::{Labyrinth, LabyrinthOptions};
 use crate::options::{OptionError, OptionInfo, Options, Preset};
 use crate::runner::Runner;
 use crate::ssca2::{Ssca2, Ssca2Options};
@@ -93,6 +94,7 @@ registry! {
     Genome: "genome", Genome, GenomeOptions, "A gene is put together from overlapping segments.";
     Intruder: "intruder", Intruder, IntruderOptions, "Packets are put together to flows and searched for attacks.";
     Kmeans: "kmeans", Kmeans, KmeansOptions, "Points are grouped around the means of clusters.";
+    Labyrinth: "labyrinth", Labyrinth, LabyrinthOptions, "Wires are laid in a maze without crossing each other.";
     Ssca2: "ssca2", Ssca2, Ssca2Options, "Adjacency arrays of a graph are built from its edges.";
     Vacation: "vacation", Vacation, VacationOptions,
         "Clients of a travel agency reserve cars, flights and rooms.";
