@@ -20,6 +20,7 @@ pub mod runner;
 pub mod ssca2;
 pub mod store;
 pub mod vacation;
+pub mod yada;
 
 pub use application::{Application, Failure, Outcome, Statistics, execute};
 pub use options::{OptionError, OptionInfo, Options, Preset};

@@ -12,6 +12,7 @@ use crate::runner::Runner;
 use crate::ssca2::{Ssca2, Ssca2Options};
 use crate::store::Store;
 use crate::vacation::{Vacation, VacationOptions};
+use crate::yada::{Yada, YadaOptions};
 
 /// The description of an application.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -98,6 +99,7 @@ registry! {
     Ssca2: "ssca2", Ssca2, Ssca2Options, "Adjacency arrays of a graph are built from its edges.";
     Vacation: "vacation", Vacation, VacationOptions,
         "Clients of a travel agency reserve cars, flights and rooms.";
+    Yada: "yada", Yada, YadaOptions, "A mesh of triangles is refined until no angle is too small.";
 }
 
 /// Returns the names of all applications.
