@@ -9,6 +9,7 @@
 //! The papers sto and drp are cited as in ARCHITECTURE.md.
 
 pub mod application;
+pub mod bayes;
 pub mod genome;
 pub mod intruder;
 pub mod kmeans;

@@ -3,6 +3,7 @@
 //! Adding an application takes one new module and one line in the call of `registry!` below.
 
 use crate::application::{Outcome, execute};
+use crate::bayes::{Bayes, BayesOptions};
 use crate::genome::{Genome, GenomeOptions};
 use crate::intruder::{Intruder, IntruderOptions};
 use crate::kmeans::{Kmeans, KmeansOptions};
@@ -92,6 +93,7 @@ macro_rules! registry {
 }
 
 registry! {
+    Bayes: "bayes", Bayes, BayesOptions, "The structure of a Bayesian network is learned from records.";
     Genome: "genome", Genome, GenomeOptions, "A gene is put together from overlapping segments.";
     Intruder: "intruder", Intruder, IntruderOptions, "Packets are put together to flows and searched for attacks.";
     Kmeans: "kmeans", Kmeans, KmeansOptions, "Points are grouped around the means of clusters.";
