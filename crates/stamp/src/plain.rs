@@ -81,6 +81,16 @@ pub struct Plain<W: Wrapper> {
 }
 
 /// The store without synchronization, for one thread: the baseline of speedups.
+///
+/// Its collections are not [`Sync`], so the compiler refuses to run an application over it on several threads:
+///
+/// ```compile_fail,E0277
+/// use hotrow_stamp::{Sequential, on_threads, registry::ApplicationOptions};
+///
+/// let options = ApplicationOptions::parse("vacation", None, &[])?;
+/// options.execute(Sequential::default(), &on_threads(2));
+/// # Ok::<(), hotrow_stamp::OptionError>(())
+/// ```
 pub type Sequential = Plain<Unshared>;
 
 /// The store that runs one transaction at a time.
@@ -374,7 +384,7 @@ mod tests {
     fn lists_are_sorted_and_have_no_duplicates() {
         let store = Sequential::default();
         let mut worker = store.worker();
-        let lists = store.lists::<u32, u32, u8>(4, [7]);
+        let lists = store.lists::<u32, u32, u32>(4, [7]);
         Sequential::transact(&mut worker, |tx| {
             assert!(!lists.open(tx, 7)? && lists.open(tx, 8)?);
             assert!(

@@ -112,6 +112,8 @@ pub fn names() -> Vec<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plain::GlobalLock;
+    use crate::runner::on_threads;
 
     #[test]
     fn every_preset_and_the_defaults_are_admitted() {
@@ -129,6 +131,25 @@ mod tests {
         for name in names() {
             let error = ApplicationOptions::parse(name, None, &[("seed", "many")]).unwrap_err();
             assert!(error.to_string().starts_with("seed=many: expected a number from 0 to "));
+        }
+    }
+
+    #[test]
+    fn every_application_runs_on_threads_by_its_name() {
+        for application in APPLICATIONS {
+            let small: &[(&str, &str)] = match application.name {
+                "bayes" => &[("variables", "6"), ("records", "100")],
+                "genome" => &[("gene_length", "100"), ("segment_length", "20"), ("segments", "200")],
+                "intruder" => &[("flows", "50")],
+                "kmeans" => &[("points", "100")],
+                "labyrinth" => &[("width", "10"), ("height", "10"), ("pairs", "10")],
+                "ssca2" => &[("scale", "5")],
+                "vacation" => &[("relations", "50"), ("transactions", "500")],
+                _ => &[("points", "30")],
+            };
+            let options = ApplicationOptions::parse(application.name, None, small).unwrap();
+            let outcome = options.execute(GlobalLock::default(), &on_threads(2));
+            assert_eq!(outcome.verification, Ok(()), "{}", application.name);
         }
     }
 

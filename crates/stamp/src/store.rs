@@ -38,14 +38,10 @@ macro_rules! elements {
     };
 }
 
-elements! { u8, u32, u64, i64, usize, bool, (u32, u32), (u64, u64) }
+elements! { u32, u64, usize, (u32, u32), (u64, u64) }
 
 impl Element for () {}
-impl Element for f32 {}
 impl Element for f64 {}
-
-impl<T: Element> Element for Option<T> {}
-impl<T: Element> Element for Vec<T> {}
 
 /// A store: its collections, and a way to run transactions on them.
 pub trait Store: Sized + 'static {

@@ -53,7 +53,7 @@ options! {
 
 /// A distinct segment and what is known of the chain to which it belongs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Link {
+struct Link {
     /// True if the segment is the first of its chain.
     is_start: bool,
     /// The first segment of the chain, if this one is the last.

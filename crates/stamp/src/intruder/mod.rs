@@ -38,7 +38,7 @@ options! {
 
 /// A complete flow.
 #[derive(Debug, Clone)]
-pub struct Flow {
+struct Flow {
     number: u32,
     text: Arc<[u8]>,
 }

@@ -73,7 +73,7 @@ options! {
 
 /// The sum of the points that an iteration has assigned to a cluster.
 #[derive(Debug, Clone, PartialEq)]
-pub struct ClusterSum {
+struct ClusterSum {
     count: u32,
     coordinates: Vec<f32>,
 }

@@ -69,10 +69,11 @@ impl<S: Store> Goods<S> {
         }
     }
 
-    /// Returns the price of a good, if it is offered. STAMP looks at the number of free units, too, but goes on if it
-    /// is 0.
+    /// Returns the price of a good, if it is offered. As in STAMP, the number of free units is looked at, and may be 0.
+    /// A store without predicates therefore lets the transaction depend on that number.
     pub(crate) fn price(&self, tx: &mut S::Tx<'_>, id: u32) -> Result<Option<u32>, S::Abort> {
-        self.prices.get(tx, id)
+        let price = self.prices.get(tx, id)?;
+        if price.is_some() && self.free.is_at_least(tx, id as usize, 0)? { Ok(price) } else { Ok(None) }
     }
 
     /// Reserves a unit and returns its price; `None` if none is free.

@@ -3,8 +3,6 @@
 //! Coordinates are whole numbers below 2^27 in size, new points included, so that the predicates' values fit into 128
 //! bits: no rounding can make a mesh inconsistent.
 
-use crate::store::{Element, Key};
-
 /// The side of the square that the mesh covers.
 pub(crate) const SIDE: i32 = 1 << 26;
 
@@ -17,9 +15,6 @@ pub(crate) struct Point {
     pub(crate) x: i32,
     pub(crate) y: i32,
 }
-
-impl Element for Point {}
-impl Key for Point {}
 
 /// The corners of a triangle, counter-clockwise.
 pub(crate) type Corners = [Point; 3];

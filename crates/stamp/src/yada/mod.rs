@@ -50,7 +50,7 @@ options! {
 
 /// A bad triangle in the queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct BadTriangle {
+struct BadTriangle {
     /// True if a corner is too near to a boundary edge.
     is_encroached: bool,
     slot: u32,
