@@ -6,10 +6,12 @@
 //!
 //! # Rules for applications
 //!
-//! - A body may run several times. It leaves no trace outside the store until its transaction has committed: it
-//!   assigns to outer variables, and never adds to them.
-//! - Collections are made before the workers start. An element is plain data and holds no collection, so that a store
-//!   may keep elements in any form. An application refers from one element to another by an index or a key.
+//! - A body may run several times. It leaves no trace outside the store: it returns its results, and what it keeps in
+//!   outer variables is scratch memory that each attempt fills anew.
+//! - A body may see an inconsistent state in an attempt that cannot commit, because not every store is opaque. It then
+//!   ends nevertheless, and does not panic.
+//! - Collections are made while no worker runs. An element is plain data and holds no collection, so that a store may
+//!   keep elements in any form. An application refers from one element to another by an index or a key.
 //! - The application knows no store. A variant that avoids more conflicts is another store, not another application:
 //!   [`Counters::take_if_available`] may lock, read and write, or check a predicate at commit (sto §5.4).
 //!

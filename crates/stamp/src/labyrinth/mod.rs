@@ -2,7 +2,7 @@
 //!
 //! A worker takes a pair of cells to connect. In one transaction it copies the grid, searches the copy for a cheapest
 //! path, and occupies the path's cells in the grid. The copy detects no conflicts
-//! ([`Vector::peek_all`](crate::store::Vector::peek_all)), because the path depends only on its own cells: they are
+//! ([`Vector::peek_all`]), because the path depends only on its own cells: they are
 //! read again, and if one is no longer free, the transaction changes nothing and the worker starts over. Cells are
 //! never freed, so a pair without a path in an old copy has none now.
 

@@ -16,13 +16,12 @@ use crate::runner::{Runner, share};
 use crate::store::{Cell, Counters, Lists, Store, Vector};
 use edges::{Edge, clique_size_max};
 use hotrow_sync::atomic::{AtomicU32, Ordering};
-use std::collections::BTreeSet;
 
 options! {
     /// Options of ssca2. STAMP's letters are in brackets.
     pub struct Ssca2Options {
         /// Logarithm of the number of vertices to base 2 (-s).
-        scale: u32 = 17 in 1..=28,
+        scale: u32 = 17 in 1..=24,
         /// Share of the vertices that are connected to another clique's vertex at distance 1 (-i).
         inter_clique_share: f64 = 1.0 in 0.0..=1.0,
         /// Share of the edges that have none in the opposite direction (-u).
@@ -235,7 +234,8 @@ impl<S: Store> Application<S> for Ssca2<S> {
 
     /// Checks the arrays against the edges.
     fn verify(&self) -> Result<(), Failure> {
-        let distinct: BTreeSet<Edge> = self.edges.iter().copied().collect();
+        let mut distinct = self.edges.clone();
+        distinct.dedup();
         let vertices = self.edges.iter().map(|(from, to)| *from.max(to) as usize + 1).max().unwrap_or(1);
         let found = self.out.starts.len().saturating_sub(1);
         require(found == vertices, || format!("the arrays have {found} vertices and the graph {vertices}"))?;
@@ -247,7 +247,7 @@ impl<S: Store> Application<S> for Ssca2<S> {
         let mut expected_incoming = vec![Vec::new(); vertices];
         for (from, to) in &distinct {
             expected[*from as usize].push(*to);
-            if !distinct.contains(&(*to, *from)) {
+            if distinct.binary_search(&(*to, *from)).is_err() {
                 expected_incoming[*to as usize].push(*from);
             }
         }

@@ -7,7 +7,7 @@
 //! - *delete customer*: cancels a customer's reservations and removes the customer;
 //! - *update tables*: adds units of some goods and removes units of others.
 //!
-//! Numbers of units are [`Counters`], so that a store decides how two reservations of the same good conflict.
+//! Numbers of units are [`Counters`](crate::store::Counters), so that a store decides how two reservations of the same good conflict.
 
 mod agency;
 mod client;
