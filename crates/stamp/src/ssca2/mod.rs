@@ -243,22 +243,29 @@ impl<S: Store> Application<S> for Ssca2<S> {
         require(counted == distinct.len() as i64, || {
             format!("{counted} successors were counted; there are {}", distinct.len())
         })?;
-        let mut expected = vec![Vec::new(); vertices];
+        let mut starts = vec![0; vertices + 1];
+        for (from, _) in &distinct {
+            starts[*from as usize + 1] += 1;
+        }
+        for vertex in 0..vertices {
+            starts[vertex + 1] += starts[vertex];
+        }
+        let edges_from = |vertex: usize| &distinct[starts[vertex]..starts[vertex + 1]];
         let mut expected_incoming = vec![Vec::new(); vertices];
         for (from, to) in &distinct {
-            expected[*from as usize].push(*to);
-            if distinct.binary_search(&(*to, *from)).is_err() {
+            if edges_from(*to as usize).binary_search(&(*to, *from)).is_err() {
                 expected_incoming[*to as usize].push(*from);
             }
         }
-        for vertex in 0..vertices {
+        for (vertex, expected_incoming) in expected_incoming.iter().enumerate() {
             let successors: Vec<u32> = self.out.values(vertex).collect();
-            require(successors == expected[vertex], || {
+            let expected = edges_from(vertex).iter().map(|(_, to)| to);
+            require(successors.iter().eq(expected), || {
                 format!("the successors of vertex {vertex} are wrong")
             })?;
             let mut incoming: Vec<u32> = self.incoming.values(vertex).collect();
             incoming.sort_unstable();
-            require(incoming == expected_incoming[vertex], || {
+            require(incoming == *expected_incoming, || {
                 format!("the implied edges of vertex {vertex} are wrong")
             })?;
             let first_edges = &self.first_edges[self.out.starts[vertex]..self.out.starts[vertex + 1]];

@@ -29,7 +29,7 @@ options! {
     /// Options of yada. STAMP's letters are in brackets.
     pub struct YadaOptions {
         /// Points of the input, which make about twice as many triangles (-i).
-        points: usize = 60_000 in 1..=50_000_000,
+        points: usize = 100_000 in 1..=50_000_000,
         /// Smallest admitted angle in degrees (-a); the algorithm may not end above 20.
         angle_min_degrees: f64 = 20.0 in 0.0..=30.0,
         /// Largest number of triangles at the end, as a multiple of the number at the start and 1000 more.
