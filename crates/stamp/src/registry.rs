@@ -112,8 +112,9 @@ pub fn names() -> Vec<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plain::GlobalLock;
-    use crate::runner::on_threads;
+    use crate::application::Statistics;
+    use crate::plain::{GlobalLock, Sequential};
+    use crate::runner::{OneThread, on_threads};
 
     #[test]
     fn every_preset_and_the_defaults_are_admitted() {
@@ -134,9 +135,9 @@ mod tests {
         }
     }
 
-    #[test]
-    fn every_application_runs_on_threads_by_its_name() {
-        for application in APPLICATIONS {
+    /// Options of every application that make a short run.
+    fn small(seed: &str) -> impl Iterator<Item = ApplicationOptions> {
+        APPLICATIONS.iter().map(move |application| {
             let small: &[(&str, &str)] = match application.name {
                 "bayes" => &[("variables", "6"), ("records", "100")],
                 "genome" => &[("gene_length", "100"), ("segment_length", "20"), ("segments", "200")],
@@ -147,10 +148,26 @@ mod tests {
                 "vacation" => &[("relations", "50"), ("transactions", "500")],
                 _ => &[("points", "30")],
             };
-            let options = ApplicationOptions::parse(application.name, None, small).unwrap();
+            let given: Vec<(&str, &str)> = small.iter().copied().chain([("seed", seed)]).collect();
+            ApplicationOptions::parse(application.name, None, &given).unwrap()
+        })
+    }
+
+    #[test]
+    fn every_application_runs_on_threads_by_its_name() {
+        for options in small("1") {
             let outcome = options.execute(GlobalLock::default(), &on_threads(2));
-            assert_eq!(outcome.verification, Ok(()), "{}", application.name);
+            assert_eq!(outcome.verification, Ok(()), "{}", options.name());
         }
+    }
+
+    #[test]
+    fn the_same_seed_makes_the_same_run() {
+        let counts = |seed| -> Vec<Statistics> {
+            small(seed).map(|options| options.execute(Sequential::default(), &OneThread).statistics).collect()
+        };
+        assert_eq!(counts("1"), counts("1"));
+        assert_ne!(counts("1"), counts("2"));
     }
 
     #[test]

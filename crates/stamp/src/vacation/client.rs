@@ -83,6 +83,10 @@ pub(crate) struct Client {
     /// The largest number of a good or customer that the client uses.
     range: u64,
     user_percent: u64,
+    /// The tables and numbers of the goods of the current transaction.
+    goods: Vec<(usize, u32)>,
+    /// The new price of each, or `None` if units are to be removed.
+    prices: Vec<Option<u32>>,
     work: Work,
 }
 
@@ -96,6 +100,8 @@ impl Client {
             queries: u64::from(options.queries),
             range: ((queried + 50) / 100).max(1),
             user_percent: u64::from(options.user_percent),
+            goods: Vec::new(),
+            prices: Vec::new(),
             work: Work::default(),
         }
     }
@@ -121,18 +127,21 @@ impl Client {
         self.random.between(1, self.range) as u32
     }
 
-    fn draw_goods(&mut self) -> Vec<(usize, u32)> {
-        let goods = self.random.between(1, self.queries);
-        (0..goods).map(|_| (self.random.below(TABLES as u64) as usize, self.draw_id())).collect()
+    fn draw_goods(&mut self) {
+        self.goods.clear();
+        for _ in 0..self.random.between(1, self.queries) {
+            let good = (self.random.below(TABLES as u64) as usize, self.draw_id());
+            self.goods.push(good);
+        }
     }
 
     /// Looks at some goods and reserves the dearest of each table.
     fn reserve<S: Store>(&mut self, worker: &mut S::Worker<'_>, agency: &Agency<S>) {
-        let goods = self.draw_goods();
+        self.draw_goods();
         let customer = self.draw_id();
         let (is_added, reservations) = S::transact(worker, |tx| {
             let mut dearest = [None; TABLES];
-            for (table, id) in &goods {
+            for (table, id) in &self.goods {
                 let price = agency.goods(*table).price(tx, *id)?;
                 let best = &mut dearest[*table];
                 if price > best.map(|(price, _)| price) {
@@ -167,12 +176,14 @@ impl Client {
 
     /// Adds units of some goods and removes units of others.
     fn update_tables<S: Store>(&mut self, worker: &mut S::Worker<'_>, agency: &Agency<S>) {
-        let goods = self.draw_goods();
-        let prices: Vec<Option<u32>> =
-            goods.iter().map(|_| self.random.chance(0.5).then(|| draw_price(&mut self.random))).collect();
+        self.draw_goods();
+        self.prices.clear();
+        for _ in &self.goods {
+            self.prices.push(self.random.chance(0.5).then(|| draw_price(&mut self.random)));
+        }
         let (updates, units) = S::transact(worker, |tx| {
             let (mut updates, mut units) = (0, 0);
-            for ((table, id), price) in goods.iter().zip(&prices) {
+            for ((table, id), price) in self.goods.iter().zip(&self.prices) {
                 let change = agency.update(tx, *table, *id, *price)?;
                 updates += u64::from(change != 0);
                 units += change;
