@@ -10,6 +10,7 @@
 
 pub mod application;
 pub mod bayes;
+pub mod encode;
 pub mod genome;
 pub mod intruder;
 pub mod kmeans;
@@ -20,11 +21,18 @@ pub mod registry;
 pub mod runner;
 pub mod ssca2;
 pub mod store;
+pub mod tracked;
+pub mod typed;
 pub mod vacation;
+//pub mod words;
 pub mod yada;
 
 pub use application::{Application, Failure, Outcome, Statistics, execute};
+pub use encode::Encode;
 pub use options::{OptionError, OptionInfo, Options, Preset};
 pub use plain::{GlobalLock, Sequential};
 pub use runner::{OneThread, Runner, Spawning, Workers, on_threads};
 pub use store::{Element, Key, Store};
+pub use tracked::Tracked;
+pub use typed::{Typed, TypedOptions};
+//pub use words::Words;

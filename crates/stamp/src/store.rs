@@ -21,15 +21,17 @@
 //! operation without a promise. Collections need not be [`Sync`]: the [`Runner`](crate::Runner) asks for
 //! that where it needs it.
 
+use crate::encode::Encode;
 use std::hash::Hash;
 
 /// A value that collections hold: plain data.
 ///
-/// Types implement it one by one, so that a store can ask for more of them, such as a way to keep the value inline.
-pub trait Element: Clone + Send + Sync + 'static {}
+/// Types implement it one by one, so that a store can ask for more of them. [`hotrow::Value`] chooses the place of the
+/// value: inline or boxed. [`Encode`] turns it into words.
+pub trait Element: hotrow::Value + Encode {}
 
 /// A key of a map or of a sorted list's item.
-pub trait Key: Element + Copy + Ord + Hash {}
+pub trait Key: Element + Copy + Ord + Hash + hotrow::Key {}
 
 macro_rules! elements {
     ($($element:ty),* $(,)?) => {
@@ -40,9 +42,10 @@ macro_rules! elements {
     };
 }
 
-elements! { u32, u64, usize, (u32, u32), (u64, u64) }
+elements! { u32, u64, (u32, u32), (u64, u64) }
 
 impl Element for () {}
+impl Element for usize {}
 impl Element for f64 {}
 
 /// A store: its collections, and a way to run transactions on them.

@@ -1,6 +1,7 @@
 //! The network that is learned: a graph without cycles.
 
 use super::records::{Variables, members};
+use crate::encode::Encode;
 use crate::store::{Store, Vector};
 
 /// A change of the network.
@@ -12,6 +13,20 @@ pub(crate) enum Operation {
     Remove,
     /// Turns an edge around.
     Reverse,
+}
+
+impl Encode for Operation {
+    fn encode(&self, words: &mut Vec<u64>) {
+        words.push(*self as u64);
+    }
+
+    fn decode<E>(next: &mut impl FnMut() -> Result<u64, E>) -> Result<Self, E> {
+        Ok(match next()? {
+            0 => Self::Insert,
+            1 => Self::Remove,
+            _ => Self::Reverse,
+        })
+    }
 }
 
 /// The parents and the children of each variable.

@@ -3,14 +3,16 @@
 use super::Bayes;
 use super::network::{Operation, only};
 use super::records::{Likelihoods, Variables, members};
+use crate::encode::encode;
 use crate::store::{Element, Store, Vector};
+use hotrow::Value;
 use std::cmp::Ordering;
 
 /// The smallest rise of the score for which the network is changed. It keeps rounding from turning edges to and fro.
 const RISE_MIN: f64 = 1e-6;
 
 /// A change that is to be made.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Value)]
 pub(crate) struct Task {
     /// The network's score after the change, when the task was made.
     score: f64,
@@ -22,6 +24,8 @@ pub(crate) struct Task {
 }
 
 impl Element for Task {}
+
+encode!(Task { score, operation, from, to, parents });
 
 impl Ord for Task {
     fn cmp(&self, other: &Self) -> Ordering {

@@ -10,10 +10,12 @@
 mod gene;
 
 use crate::application::{Application, Failure, Statistics, require};
+use crate::encode::encode;
 use crate::options::{invalid, options};
 use crate::runner::{Runner, share};
 use crate::store::{Element, Lists, Map, Store, Vector};
 use gene::{Nucleotides, Segments, first, last, overlap_min};
+use hotrow::Value;
 use hotrow_sync::{Mutex, lock};
 
 /// The segments that one transaction of the first step inserts, as in STAMP.
@@ -52,7 +54,7 @@ options! {
 }
 
 /// A distinct segment and what is known of the chain to which it belongs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Value)]
 struct Link {
     /// True if the segment is the first of its chain.
     is_start: bool,
@@ -67,6 +69,8 @@ struct Link {
 }
 
 impl Element for Link {}
+
+encode!(Link { is_start, start, end, next, overlap });
 
 /// genome over a store.
 pub struct Genome<S: Store> {

@@ -7,9 +7,11 @@
 mod traffic;
 
 use crate::application::{Application, Failure, Statistics, require};
+use crate::encode::encode;
 use crate::options::options;
 use crate::runner::Runner;
 use crate::store::{Element, Lists, Queue, Store};
+use hotrow::Value;
 use hotrow_sync::{Arc, Mutex, lock};
 use traffic::{Detector, Traffic};
 
@@ -37,13 +39,15 @@ options! {
 }
 
 /// A complete flow.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Value)]
 struct Flow {
     number: u32,
     text: Arc<[u8]>,
 }
 
 impl Element for Flow {}
+
+encode!(Flow { number, text });
 
 /// intruder over a store.
 pub struct Intruder<S: Store> {

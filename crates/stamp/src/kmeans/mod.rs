@@ -10,9 +10,11 @@
 mod points;
 
 use crate::application::{Application, Failure, Statistics, require};
+use crate::encode::encode;
 use crate::options::{invalid, options};
 use crate::runner::Runner;
 use crate::store::{Cell, Counters, Element, Store, Vector};
+use hotrow::Value;
 use hotrow_sync::Arc;
 use hotrow_sync::atomic::{AtomicU32, Ordering};
 use points::{Centers, Points};
@@ -72,13 +74,15 @@ options! {
 }
 
 /// The sum of the points that an iteration has assigned to a cluster.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Value)]
 struct ClusterSum {
     count: u32,
     coordinates: Vec<f32>,
 }
 
 impl Element for ClusterSum {}
+
+encode!(ClusterSum { count, coordinates });
 
 impl ClusterSum {
     fn zero(dimensions: usize) -> Self {

@@ -3,6 +3,9 @@
 //! Coordinates are whole numbers below 2^27 in size, new points included, so that the predicates' values fit into 128
 //! bits: no rounding can make a mesh inconsistent.
 
+use crate::encode::encode;
+use hotrow::Value;
+
 /// The side of the square that the mesh covers.
 pub(crate) const SIDE: i32 = 1 << 26;
 
@@ -10,11 +13,14 @@ pub(crate) const SIDE: i32 = 1 << 26;
 const MARGIN: f64 = 64.0;
 
 /// A point.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Value)]
+#[value(inline)]
 pub(crate) struct Point {
     pub(crate) x: i32,
     pub(crate) y: i32,
 }
+
+encode!(Point { x, y });
 
 /// The corners of a triangle, counter-clockwise.
 pub(crate) type Corners = [Point; 3];

@@ -7,13 +7,16 @@
 //! The same code serves a plain mesh and a store: see [`Triangles`].
 
 use super::geometry::{Corners, Point, is_in_circle};
+use crate::encode::encode;
 use crate::store::Element;
+use hotrow::Value;
 
 /// The neighbour behind an edge on the mesh's boundary.
 pub(crate) const OUTSIDE: u32 = u32::MAX;
 
 /// A triangle.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Value)]
+#[value(inline)]
 pub(crate) struct Triangle {
     pub(crate) corners: Corners,
     /// The slot of the triangle that is opposite each corner, or [`OUTSIDE`].
@@ -21,6 +24,8 @@ pub(crate) struct Triangle {
 }
 
 impl Element for Triangle {}
+
+encode!(Triangle { corners, neighbours });
 
 impl Triangle {
     /// The content of a slot that has not been used yet.

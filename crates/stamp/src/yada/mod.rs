@@ -14,10 +14,12 @@ mod mesh;
 mod verification;
 
 use crate::application::{Application, Failure, Statistics};
+use crate::encode::encode;
 use crate::options::options;
 use crate::runner::Runner;
 use crate::store::{Element, Queue, Store, Vector};
 use geometry::{Corners, Point, circumcenter, cosine_of_smallest_angle, encroaches, is_in_circle, middle};
+use hotrow::Value;
 use hotrow_sync::atomic::{AtomicU32, Ordering};
 use hotrow_sync::{Mutex, lock};
 use mesh::{Cavity, OUTSIDE, Triangle, Triangles};
@@ -49,7 +51,7 @@ options! {
 }
 
 /// A bad triangle in the queue.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Value)]
 struct BadTriangle {
     /// True if a corner is too near to a boundary edge.
     is_encroached: bool,
@@ -59,6 +61,8 @@ struct BadTriangle {
 }
 
 impl Element for BadTriangle {}
+
+encode!(BadTriangle { is_encroached, slot, corners });
 
 /// The end of an attempt to refine a triangle.
 enum Refined {

@@ -1,0 +1,344 @@
+//! The store over Hotrow's datatypes, which conflict by their own semantics (sto §4, §5.2, §5.4).
+//!
+//! A list of [`Lists`](store::Lists) is one entry of a hash map: the applications read lists as a whole, so one item stands
+//! for all elements.
+
+use crate::store::{self, Element, Key, Store};
+use crate::tracked::{Tracked, TrackedWorker};
+use hotrow::{
+    Abort, Protocol, TArray, TBox, TCounter, THashMap, TOrderedMap, TPriorityQueue, TQueue, Transaction,
+};
+
+/// The choices that a [`Typed`] store has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct TypedOptions {
+    /// Counters are added to and tested without being read: a test depends on its result only (sto §5.4). Otherwise each
+    /// counter is a number that is read and written.
+    pub predicates: bool,
+    /// Changes without a result are deferred to the commit, by protocols that defer.
+    pub deferred: bool,
+}
+
+/// A store over Hotrow's datatypes.
+pub struct Typed<P: Protocol> {
+    tracked: Tracked<P>,
+    options: TypedOptions,
+}
+
+impl<P: Protocol> Typed<P> {
+    /// Makes a store whose collections belong to the engine of `tracked`.
+    pub fn new(tracked: Tracked<P>, options: TypedOptions) -> Self {
+        Self { tracked, options }
+    }
+}
+
+/// An array, and true if changes without a result are deferred.
+pub struct TypedVector<T: Element, P: Protocol> {
+    elements: TArray<T, P>,
+    deferred: bool,
+}
+
+/// Counters, by the options of the store.
+pub enum TypedCounters<P: Protocol> {
+    /// Added to and tested without being read.
+    Predicates {
+        /// The counters.
+        counters: Vec<TCounter<P>>,
+        /// True if additions are deferred.
+        deferred: bool,
+    },
+    /// Read and written.
+    Exact(TArray<i64, P>),
+}
+
+/// A sorted list with a value for each item.
+type List<I, V> = Vec<(I, V)>;
+
+/// Lists by their keys.
+pub struct TypedLists<K: Key, I: Key, V: Element, P: Protocol>(THashMap<K, List<I, V>, P>);
+
+impl<P: Protocol> Store for Typed<P> {
+    type Tx<'t> = Transaction<'t, P>;
+    type Abort = Abort;
+    type Worker<'s> = TrackedWorker<'s, P>;
+    type Cell<T: Element> = TBox<T, P>;
+    type Vector<T: Element> = TypedVector<T, P>;
+    type Counters = TypedCounters<P>;
+    type HashMap<K: Key, V: Element> = THashMap<K, V, P>;
+    type OrderedMap<K: Key, V: Element> = TOrderedMap<K, V, P>;
+    type Lists<K: Key, I: Key, V: Element> = TypedLists<K, I, V, P>;
+    type Queue<T: Element> = TQueue<T, P>;
+    type PriorityQueue<T: Element + Ord> = TPriorityQueue<T, P>;
+
+    fn worker(&self) -> TrackedWorker<'_, P> {
+        self.tracked.worker()
+    }
+
+    #[inline]
+    fn transact<R>(
+        worker: &mut TrackedWorker<'_, P>,
+        body: impl FnMut(&mut Transaction<'_, P>) -> Result<R, Abort>,
+    ) -> R {
+        worker.transact(body)
+    }
+
+    fn cell<T: Element>(&self, value: T) -> TBox<T, P> {
+        TBox::new(self.tracked.engine(), value)
+    }
+
+    fn vector<T: Element>(&self, elements: impl IntoIterator<Item = T>) -> TypedVector<T, P> {
+        let elements: Vec<T> = elements.into_iter().collect();
+        let length = elements.len();
+        let mut all = elements.into_iter();
+        let next = |_| all.next().expect("the array has the length of the iterator");
+        TypedVector {
+            elements: TArray::new(self.tracked.engine(), length, next),
+            deferred: self.options.deferred,
+        }
+    }
+
+    fn counters(&self, values: impl IntoIterator<Item = i64>) -> TypedCounters<P> {
+        let engine = self.tracked.engine();
+        if self.options.predicates {
+            let counters = values.into_iter().map(|value| TCounter::new(engine, value)).collect();
+            return TypedCounters::Predicates { counters, deferred: self.options.deferred };
+        }
+        let values: Vec<i64> = values.into_iter().collect();
+        TypedCounters::Exact(TArray::new(engine, values.len(), |index| values[index]))
+    }
+
+    fn hash_map<K: Key, V: Element>(
+        &self,
+        capacity: usize,
+        entries: impl IntoIterator<Item = (K, V)>,
+    ) -> THashMap<K, V, P> {
+        let mut map = THashMap::<K, V, P>::named(self.tracked.engine(), "map", capacity);
+        map.extend(entries);
+        map
+    }
+
+    fn ordered_map<K: Key, V: Element>(
+        &self,
+        entries: impl IntoIterator<Item = (K, V)>,
+    ) -> TOrderedMap<K, V, P> {
+        TOrderedMap::<K, V, P>::with_entries(self.tracked.engine(), entries)
+    }
+
+    fn lists<K: Key, I: Key, V: Element>(
+        &self,
+        capacity: usize,
+        keys: impl IntoIterator<Item = K>,
+    ) -> TypedLists<K, I, V, P> {
+        let mut lists = THashMap::<K, List<I, V>, P>::named(self.tracked.engine(), "lists", capacity);
+        lists.extend(keys.into_iter().map(|key| (key, List::new())));
+        TypedLists(lists)
+    }
+
+    fn queue<T: Element>(&self, elements: impl IntoIterator<Item = T>) -> TQueue<T, P> {
+        TQueue::with_elements(self.tracked.engine(), elements)
+    }
+
+    fn priority_queue<T: Element + Ord>(
+        &self,
+        elements: impl IntoIterator<Item = T>,
+    ) -> TPriorityQueue<T, P> {
+        TPriorityQueue::with_elements(self.tracked.engine(), elements)
+    }
+}
+
+type Tx<'t, P> = Transaction<'t, P>;
+
+impl<T: Element, P: Protocol> store::Cell<Typed<P>, T> for TBox<T, P> {
+    #[inline]
+    fn get(&self, tx: &mut Tx<'_, P>) -> Result<T, Abort> {
+        TBox::get(self, tx)
+    }
+
+    #[inline]
+    fn set(&self, tx: &mut Tx<'_, P>, value: T) -> Result<(), Abort> {
+        TBox::set(self, tx, value)
+    }
+
+    #[inline]
+    fn update<R>(&self, tx: &mut Tx<'_, P>, change: impl FnOnce(&mut T) -> R) -> Result<R, Abort> {
+        TBox::update(self, tx, change)
+    }
+}
+
+impl<T: Element, P: Protocol> store::Vector<Typed<P>, T> for TypedVector<T, P> {
+    #[inline]
+    fn get(&self, tx: &mut Tx<'_, P>, index: usize) -> Result<T, Abort> {
+        self.elements.get(tx, index)
+    }
+
+    #[inline]
+    fn read<R>(&self, tx: &mut Tx<'_, P>, index: usize, look: impl FnOnce(&T) -> R) -> Result<R, Abort> {
+        self.elements.read(tx, index, look)
+    }
+
+    #[inline]
+    fn set(&self, tx: &mut Tx<'_, P>, index: usize, value: T) -> Result<(), Abort> {
+        self.elements.set(tx, index, value)
+    }
+
+    #[inline]
+    fn update<R>(
+        &self,
+        tx: &mut Tx<'_, P>,
+        index: usize,
+        change: impl FnOnce(&mut T) -> R,
+    ) -> Result<R, Abort> {
+        self.elements.update(tx, index, change)
+    }
+
+    #[inline]
+    fn change_later(
+        &self,
+        tx: &mut Tx<'_, P>,
+        index: usize,
+        change: impl FnOnce(&mut T) + 'static,
+    ) -> Result<(), Abort> {
+        if self.deferred {
+            self.elements.defer_update(tx, index, (), |element, ()| change(element)).map(drop)
+        } else {
+            self.elements.update(tx, index, change)
+        }
+    }
+
+    /// Reads every element, so that the transaction depends on all of them.
+    fn peek_all(&self, tx: &mut Tx<'_, P>, copy: &mut Vec<T>) -> Result<(), Abort> {
+        copy.clear();
+        for index in 0..self.elements.len() {
+            copy.push(self.elements.get(tx, index)?);
+        }
+        Ok(())
+    }
+}
+
+impl<P: Protocol> store::Counters<Typed<P>> for TypedCounters<P> {
+    #[inline]
+    fn get(&self, tx: &mut Tx<'_, P>, index: usize) -> Result<i64, Abort> {
+        match self {
+            Self::Predicates { counters, .. } => counters[index].get(tx),
+            Self::Exact(numbers) => numbers.get(tx, index),
+        }
+    }
+
+    #[inline]
+    fn add(&self, tx: &mut Tx<'_, P>, index: usize, amount: i64) -> Result<(), Abort> {
+        match self {
+            Self::Predicates { counters, deferred: false } => counters[index].add(tx, amount),
+            Self::Predicates { counters, deferred: true } => counters[index].defer_add(tx, amount),
+            Self::Exact(numbers) => numbers.update(tx, index, |number| *number += amount),
+        }
+    }
+
+    #[inline]
+    fn is_at_least(&self, tx: &mut Tx<'_, P>, index: usize, bound: i64) -> Result<bool, Abort> {
+        match self {
+            Self::Predicates { counters, .. } => counters[index].is_at_least(tx, bound),
+            Self::Exact(numbers) => numbers.read(tx, index, |number| *number >= bound),
+        }
+    }
+
+    #[inline]
+    fn take_if_available(&self, tx: &mut Tx<'_, P>, index: usize, amount: i64) -> Result<bool, Abort> {
+        let available = self.is_at_least(tx, index, amount)?;
+        if available {
+            self.add(tx, index, -amount)?;
+        }
+        Ok(available)
+    }
+}
+
+/// Implements [`store::Map`] for a map of Hotrow, whose methods have the same names.
+macro_rules! typed_map {
+    ($map:ident) => {
+        impl<K: Key, V: Element, P: Protocol> store::Map<Typed<P>, K, V> for $map<K, V, P> {
+            #[inline]
+            fn get(&self, tx: &mut Tx<'_, P>, key: K) -> Result<Option<V>, Abort> {
+                $map::get(self, tx, &key)
+            }
+
+            #[inline]
+            fn insert_if_absent(&self, tx: &mut Tx<'_, P>, key: K, value: V) -> Result<bool, Abort> {
+                $map::insert_if_absent(self, tx, key, value)
+            }
+
+            #[inline]
+            fn put(&self, tx: &mut Tx<'_, P>, key: K, value: V) -> Result<(), Abort> {
+                $map::insert(self, tx, key, value).map(drop)
+            }
+
+            #[inline]
+            fn remove(&self, tx: &mut Tx<'_, P>, key: K) -> Result<bool, Abort> {
+                Ok($map::remove(self, tx, &key)?.is_some())
+            }
+        }
+    };
+}
+
+typed_map!(THashMap);
+typed_map!(TOrderedMap);
+
+impl<K: Key, I: Key, V: Element, P: Protocol> store::Lists<Typed<P>, K, I, V> for TypedLists<K, I, V, P> {
+    #[inline]
+    fn open(&self, tx: &mut Tx<'_, P>, key: K) -> Result<bool, Abort> {
+        if self.0.contains_key(tx, &key)? {
+            return Ok(false);
+        }
+        self.0.insert_if_absent(tx, key, List::new())
+    }
+
+    #[inline]
+    fn insert(&self, tx: &mut Tx<'_, P>, key: K, item: I, value: V) -> Result<bool, Abort> {
+        self.0.update_or_insert(tx, key, List::new, |list| {
+            match list.binary_search_by_key(&item, |(item, _)| *item) {
+                Ok(_) => false,
+                Err(position) => {
+                    list.insert(position, (item, value));
+                    true
+                }
+            }
+        })
+    }
+
+    #[inline]
+    fn len(&self, tx: &mut Tx<'_, P>, key: K) -> Result<Option<usize>, Abort> {
+        self.0.read(tx, &key, Vec::len)
+    }
+
+    #[inline]
+    fn get(&self, tx: &mut Tx<'_, P>, key: K) -> Result<Option<List<I, V>>, Abort> {
+        self.0.get(tx, &key)
+    }
+
+    #[inline]
+    fn take(&self, tx: &mut Tx<'_, P>, key: K) -> Result<Option<List<I, V>>, Abort> {
+        self.0.remove(tx, &key)
+    }
+}
+
+impl<T: Element, P: Protocol> store::Queue<Typed<P>, T> for TQueue<T, P> {
+    #[inline]
+    fn push(&self, tx: &mut Tx<'_, P>, element: T) -> Result<(), Abort> {
+        TQueue::push(self, tx, element)
+    }
+
+    #[inline]
+    fn pop(&self, tx: &mut Tx<'_, P>) -> Result<Option<T>, Abort> {
+        TQueue::pop(self, tx)
+    }
+}
+
+impl<T: Element + Ord, P: Protocol> store::Queue<Typed<P>, T> for TPriorityQueue<T, P> {
+    #[inline]
+    fn push(&self, tx: &mut Tx<'_, P>, element: T) -> Result<(), Abort> {
+        TPriorityQueue::push(self, tx, element)
+    }
+
+    #[inline]
+    fn pop(&self, tx: &mut Tx<'_, P>) -> Result<Option<T>, Abort> {
+        TPriorityQueue::pop(self, tx)
+    }
+}
