@@ -24,7 +24,7 @@ pub mod store;
 pub mod tracked;
 pub mod typed;
 pub mod vacation;
-//pub mod words;
+pub mod words;
 pub mod yada;
 
 pub use application::{Application, Failure, Outcome, Statistics, execute};
@@ -35,4 +35,4 @@ pub use runner::{OneThread, Runner, Spawning, Workers, on_threads};
 pub use store::{Element, Key, Store};
 pub use tracked::Tracked;
 pub use typed::{Typed, TypedOptions};
-//pub use words::Words;
+pub use words::Words;

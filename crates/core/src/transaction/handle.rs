@@ -65,7 +65,7 @@ impl<'w, P: Protocol> Transaction<'w, P> {
     /// The number of items that the attempt tracks so far: the segments that it has read or written. A segment that it has
     /// read and later written may count twice. Fewer items make shorter validations and fewer conflicts.
     pub fn items(&self) -> usize {
-        self.0.attempt.items.len() + self.0.attempt.reads.len()
+        self.0.attempt.items.len() + self.0.attempt.reads.iter().len()
     }
 
     /// Begins an operation of an object, for authors of datatypes.
