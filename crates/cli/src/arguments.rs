@@ -14,6 +14,8 @@ use std::path::PathBuf;
 
 mod measured;
 
+#[cfg(feature = "stamp")]
+pub(crate) use measured::parse_threads;
 pub(crate) use measured::{BenchPlan, Part, RecordingOptions};
 #[cfg(feature = "sim")]
 pub(crate) use measured::{ThinkArguments, parse_measured, parse_warmup, protocols};
@@ -23,6 +25,9 @@ pub(crate) use measured::{ThinkArguments, parse_measured, parse_warmup, protocol
 pub(crate) enum Request {
     /// Measures a workload.
     Bench(BenchPlan),
+    /// Measures STAMP applications.
+    #[cfg(feature = "stamp")]
+    Stamp(crate::stamp::StampPlan),
     /// Measures several protocols in turn.
     Compare(BenchPlan),
     /// Lists protocols, workloads and machines.
@@ -135,7 +140,7 @@ fn command() -> Command {
         .disable_help_subcommand(true)
         // So that the error for an unknown command can list the known ones.
         .allow_external_subcommands(true)
-        .subcommand(runner(&BENCH))
+        .subcommand(runner(&BENCH).subcommand(crate::stamp::command()))
         .subcommand(runner(&COMPARE))
         .subcommand(
             CheckArguments::augment_args(Command::new("check"))
@@ -232,6 +237,7 @@ pub(crate) fn parse(host: &ThisHost) -> Result<Request, Refusal> {
     let matches = command().try_get_matches().map_err(shortened)?;
     let (name, matches) = matches.subcommand().expect("clap requires a subcommand");
     match name {
+        "bench" if matches.subcommand_name() == Some(crate::stamp::NAME) => crate::stamp::request(matches),
         "bench" => Ok(Request::Bench(measured::plan(matches, host, false)?)),
         "compare" => Ok(Request::Compare(measured::plan(matches, host, true)?)),
         #[cfg(feature = "sim")]

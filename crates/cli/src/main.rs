@@ -14,6 +14,7 @@ mod plot;
 mod progress;
 mod run;
 mod sim;
+mod stamp;
 mod summary;
 mod text;
 #[cfg(feature = "sim")]
@@ -38,6 +39,8 @@ fn main() -> ExitCode {
     let host = ThisHost::new();
     let done = match arguments::parse(&host) {
         Ok(Request::Bench(plan)) => run::bench(&plan, &host),
+        #[cfg(feature = "stamp")]
+        Ok(Request::Stamp(plan)) => stamp::run(&plan, &host),
         Ok(Request::Compare(plan)) => run::compare(&plan, &host),
         Ok(Request::Check(arguments)) => history::check(&arguments),
         #[cfg(feature = "sim")]

@@ -35,7 +35,7 @@ impl Progress {
     }
 
     /// Shows that `done` of `total` parts are done.
-    #[cfg(feature = "sim")]
+    #[cfg(any(feature = "sim", feature = "stamp"))]
     pub(crate) fn part(&self, done: u64, total: u64) {
         if self.is_hidden() {
             return;

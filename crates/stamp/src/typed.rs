@@ -5,8 +5,10 @@
 
 use crate::store::{self, Element, Key, Store};
 use crate::tracked::{Tracked, TrackedWorker};
+use hotrow::cell::Boxed;
 use hotrow::{
     Abort, Protocol, TArray, TBox, TCounter, THashMap, TOrderedMap, TPriorityQueue, TQueue, Transaction,
+    Value,
 };
 
 /// The choices that a [`Typed`] store has.
@@ -51,8 +53,66 @@ pub enum TypedCounters<P: Protocol> {
     Exact(TArray<i64, P>),
 }
 
-/// A sorted list with a value for each item.
-type List<I, V> = Vec<(I, V)>;
+/// A sorted list with a value for each item. A list of one item needs no memory beside itself. A transaction that changes a
+/// list copies it, mostly to insert an item, so a copy has room for one more.
+pub struct List<I, V> {
+    first: Option<(I, V)>,
+    /// The items behind the first one.
+    others: Vec<(I, V)>,
+}
+
+impl<I: Key, V: Element> Clone for List<I, V> {
+    fn clone(&self) -> Self {
+        let mut others = Vec::new();
+        if self.first.is_some() {
+            others.reserve_exact(self.others.len() + 1);
+            others.extend_from_slice(&self.others);
+        }
+        Self { first: self.first.clone(), others }
+    }
+}
+
+impl<I: Key, V: Element> Value for List<I, V> {
+    type Cell = Boxed<Self>;
+
+    fn heap_bytes(&self) -> usize {
+        self.others.capacity() * size_of::<(I, V)>()
+    }
+}
+
+impl<I: Key, V: Element> List<I, V> {
+    fn new() -> Self {
+        Self { first: None, others: Vec::new() }
+    }
+
+    fn len(&self) -> usize {
+        usize::from(self.first.is_some()) + self.others.len()
+    }
+
+    fn to_vec(&self) -> Vec<(I, V)> {
+        let mut items = Vec::with_capacity(self.len());
+        items.extend(self.first.clone());
+        items.extend_from_slice(&self.others);
+        items
+    }
+
+    /// Inserts an item, unless it is there.
+    fn insert(&mut self, item: I, value: V) -> bool {
+        match &mut self.first {
+            None => self.first = Some((item, value)),
+            Some((first, _)) if *first == item => return false,
+            Some(first) if first.0 > item => {
+                let old = std::mem::replace(first, (item, value));
+                self.others.insert(0, old);
+            }
+            Some(_) => match self.others.binary_search_by_key(&item, |(item, _)| *item) {
+                Ok(_) => return false,
+                Err(position) => self.others.insert(position, (item, value)),
+            },
+        }
+        true
+    }
+}
 
 /// Lists by their keys.
 pub struct TypedLists<K: Key, I: Key, V: Element, P: Protocol>(THashMap<K, List<I, V>, P>);
@@ -292,30 +352,22 @@ impl<K: Key, I: Key, V: Element, P: Protocol> store::Lists<Typed<P>, K, I, V> fo
 
     #[inline]
     fn insert(&self, tx: &mut Tx<'_, P>, key: K, item: I, value: V) -> Result<bool, Abort> {
-        self.0.update_or_insert(tx, key, List::new, |list| {
-            match list.binary_search_by_key(&item, |(item, _)| *item) {
-                Ok(_) => false,
-                Err(position) => {
-                    list.insert(position, (item, value));
-                    true
-                }
-            }
-        })
+        self.0.update_or_insert(tx, key, List::new, |list| list.insert(item, value))
     }
 
     #[inline]
     fn len(&self, tx: &mut Tx<'_, P>, key: K) -> Result<Option<usize>, Abort> {
-        self.0.read(tx, &key, Vec::len)
+        self.0.read(tx, &key, List::len)
     }
 
     #[inline]
-    fn get(&self, tx: &mut Tx<'_, P>, key: K) -> Result<Option<List<I, V>>, Abort> {
-        self.0.get(tx, &key)
+    fn get(&self, tx: &mut Tx<'_, P>, key: K) -> Result<Option<Vec<(I, V)>>, Abort> {
+        self.0.read(tx, &key, List::to_vec)
     }
 
     #[inline]
-    fn take(&self, tx: &mut Tx<'_, P>, key: K) -> Result<Option<List<I, V>>, Abort> {
-        self.0.remove(tx, &key)
+    fn take(&self, tx: &mut Tx<'_, P>, key: K) -> Result<Option<Vec<(I, V)>>, Abort> {
+        Ok(self.0.remove(tx, &key)?.map(|list| list.to_vec()))
     }
 }
 

@@ -292,7 +292,7 @@ fn unknown_name(unknown: &UnknownProtocol, baselines: &[BaselineInfo]) -> String
 /// The most threads that a run may have.
 const THREADS_MAX: usize = 1024;
 
-fn parse_threads(text: &str) -> Result<usize, String> {
+pub(crate) fn parse_threads(text: &str) -> Result<usize, String> {
     let threads = text.parse().ok().filter(|threads| (1..=THREADS_MAX).contains(threads));
     threads.ok_or_else(|| format!("expected a number from 1 to {THREADS_MAX}"))
 }

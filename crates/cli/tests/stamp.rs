@@ -1,0 +1,68 @@
+//! Tests of `hotrow bench stamp` as users call it. Only in builds with the applications.
+
+mod support;
+
+use serde_json::Value;
+use support::{hotrow, text};
+
+#[test]
+fn an_application_runs_on_every_store_and_is_verified() {
+    let output = hotrow(&[
+        "bench",
+        "stamp",
+        "intruder",
+        "--set",
+        "flows=60",
+        "--set",
+        "packets_max=8",
+        "--protocol",
+        "occ,drp",
+        "--threads",
+        "1,2",
+        "--repeat",
+        "2",
+        "--format",
+        "json",
+    ]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let lines: Vec<Value> =
+        text(&output.stdout).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    // Two rounds, each of the sequential run and, at both numbers of threads, 3 variants of occ and 4 of drp.
+    assert_eq!(lines.len(), 2 * (1 + 2 * (3 + 4)));
+    assert!(lines.iter().all(|run| run["verified"] == true && run["counts"]["flows"] == 60));
+    let items = |variant: &str| {
+        let mut of_variant = lines.iter().filter(|run| run["variant"] == variant);
+        of_variant.next().unwrap()["items_max"].as_u64().unwrap()
+    };
+    assert!(items("words") > 5 * items("datatypes"), "{} and {}", items("words"), items("datatypes"));
+}
+
+#[test]
+fn the_table_has_a_row_for_each_run() {
+    let output =
+        hotrow(&["bench", "stamp", "kmeans", "--set", "points=50", "--threads", "2", "--variant", "words"]);
+    let table = text(&output.stdout);
+    assert!(output.status.success() && table.starts_with("kmeans (one run each)\n"), "{table}");
+    assert_eq!(table.lines().filter(|line| line.contains("right")).count(), 2, "{table}");
+}
+
+#[test]
+fn bad_input_gets_one_line_and_status_2() {
+    for (arguments, words) in [
+        (&["sudoku"][..], "unknown application \"sudoku\"; there are: "),
+        (&["intruder", "--set", "flows"], "--set flows: expected KEY=VALUE"),
+        (&["intruder", "--set", "flows=0"], "flows=0: expected a number from 1"),
+        (&["intruder", "--preset", "abacus"], "unknown preset \"abacus\"; there are: "),
+        (
+            &["intruder", "--protocol", "plor"],
+            "do not run under protocol \"plor\"; there are: occ, tl2, drp, wait-die",
+        ),
+        (&["intruder", "--variant", "deferred"], "variant deferred needs a protocol that defers: drp"),
+        (&["all", "--threads", "0"], "expected a number from 1 to"),
+    ] {
+        let output = hotrow(&[&["bench", "stamp"], arguments].concat());
+        let errors = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {errors}");
+        assert!(errors.contains(words) && errors.lines().count() == 1, "{arguments:?}: {errors}");
+    }
+}
