@@ -164,7 +164,7 @@ mod tests {
         assert_comes_back([true, false], 2);
         assert_comes_back(vec![0.5_f32, -1.0], 3);
         assert_comes_back((usize::MAX, (-0.25_f64, ())), 2);
-        for length in [0, 1, 8, 9] {
+        for length in [0_usize, 1, 8, 9] {
             let bytes: Arc<[u8]> = (0..length as u8).collect();
             assert_comes_back(bytes, 1 + length.div_ceil(8));
         }
