@@ -39,7 +39,7 @@ pub(crate) fn command() -> Command {
 #[cfg(not(feature = "stamp"))]
 pub(crate) fn request(_: &ArgMatches) -> Result<Request, Refusal> {
     Err(Refusal::Message(String::from(
-        "this build has no STAMP applications, because they would double the time of a build; use: \
+        "this build has no STAMP applications, because they lengthen the build by minutes; use: \
          cargo run --release --features stamp -- bench stamp",
     )))
 }
