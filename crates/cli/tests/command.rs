@@ -42,11 +42,11 @@ fn bad_input_gets_one_line_and_status_2() {
     for (arguments, words) in [
         (
             &["bench", "nothing"][..],
-            "unknown workload \"nothing\"; there are: tpcc, ycsb, tables32, array, tickets, stress",
+            "unknown workload \"nothing\"; there are: tpcc, ycsb, tables32, array, tickets, hashtable",
         ),
         (
             &["compare", "nothing"],
-            "unknown workload \"nothing\"; there are: tpcc, ycsb, tables32, array, tickets, stress",
+            "unknown workload \"nothing\"; there are: tpcc, ycsb, tables32, array, tickets, hashtable",
         ),
         (&["benhc", "tpcc"], "unknown command \"benhc\"; there are: bench, compare, check, list"),
         (&["bench", "tpcc", "--protocol", "ocm"], "unknown protocol \"ocm\"; there are: occ"),
@@ -128,6 +128,16 @@ fn bad_input_gets_one_line_and_status_2() {
         assert!(errors.contains(words), "{arguments:?}: {errors}");
         assert!(errors.starts_with("hotrow: ") && errors.lines().count() == 1, "{arguments:?}: {errors}");
     }
+}
+
+#[cfg(not(feature = "stamp"))]
+#[test]
+fn a_build_without_the_stamp_applications_says_how_to_get_them() {
+    let output = hotrow(&["bench", "stamp", "all", "--threads", "1,2"]);
+    let errors = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{errors}");
+    assert!(errors.contains("cargo run --release --features stamp -- bench stamp"), "{errors}");
+    assert_eq!(errors.lines().count(), 1, "{errors}");
 }
 
 #[test]
