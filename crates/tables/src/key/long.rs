@@ -140,6 +140,8 @@ fn set_shared(node: &AtomicU8, shared: usize) {
 pub struct SharedBytes([AtomicU64; 3]);
 
 impl SharedBytes {
+    // All accesses are relaxed: the version of the node orders them (`StructureVersion`).
+
     /// Stores the bytes that an image shares with all others of its node.
     fn store(&self, image: &[u8], shared: usize) {
         let last = shared.saturating_sub(8);
