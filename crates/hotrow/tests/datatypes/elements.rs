@@ -28,7 +28,12 @@ fn maps_are_filled_outside_of_transactions_and_changed_by_deferred_operations() 
         assert_eq!((read, inserted), (Some(11), true));
         let after = engine.transact(|tx| Ok((map.get(tx, &2)?, map.get(tx, &3)?, sorted.last(tx)?)));
         assert_eq!(after, Ok((Some(32), None, Some((7, 70)))));
-        let nested = panic_of(|| engine.transact(|_| Ok(map.extend([(1, 1)]))));
+        let nested = panic_of(|| {
+            engine.transact(|_| {
+                map.extend([(1, 1)]);
+                Ok(())
+            })
+        });
         assert!(nested.contains("an entry is replaced"), "{nested}");
     });
 }
