@@ -10,14 +10,14 @@
 //!   of their commits;
 //! - two pops always conflict.
 //!
-//! Deviations from the paper: the structure is a search tree under a mutex, not a heap in a vector, so that what follows the
+//! Deviations from the paper: the structure is a search tree under a short lock, not a heap in a vector, so that what follows the
 //! popped elements can be looked at while they are still there; and a popped element is not poisoned: concurrent pops find out at
 //! their commits, or earlier under a protocol that locks what it will write.
 
 use hotrow_core::operations::Operand;
 use hotrow_core::{Abort, Access, Commuting, CommutingSegment, Engine, Pin, Protocol, Seen, Transaction};
 use hotrow_protocols::Occ;
-use hotrow_sync::{Arc, Mutex, lock};
+use hotrow_sync::{Arc, ShortLock};
 use std::cmp::Ordering;
 use std::collections::{BTreeSet, BinaryHeap};
 use std::fmt;
@@ -46,7 +46,7 @@ pub struct TPriorityQueue<T: Ord + Clone + Send + Sync + 'static, P: Protocol = 
 }
 
 /// The datatype. All of it is in the structure; the segment's version tells when that has changed.
-struct Queue<T>(Mutex<Elements<T>>);
+struct Queue<T>(ShortLock<Elements<T>>);
 
 struct Elements<T> {
     /// In the order in which they are popped.
@@ -132,7 +132,7 @@ impl<T: Ord + Clone + Send + Sync + 'static> Commuting for Queue<T> {
     type Condition = First;
 
     fn holds(&self, first: &First, _: Option<&Change<T>>, (): &()) -> bool {
-        let elements = lock(&self.0);
+        let elements = self.0.lock();
         let mut numbers = elements.in_order.iter().map(|entry| entry.number);
         !first.is_contradictory
             && first.numbers.iter().all(|seen| numbers.next() == Some(*seen))
@@ -140,7 +140,7 @@ impl<T: Ord + Clone + Send + Sync + 'static> Commuting for Queue<T> {
     }
 
     fn apply(&self, change: Change<T>, (): &mut ()) {
-        let mut elements = lock(&self.0);
+        let mut elements = self.0.lock();
         let taken: Vec<_> = (0..change.popped).map(|_| elements.in_order.pop_first()).collect();
         for element in change.pushed {
             let number = elements.next_number;
@@ -183,7 +183,7 @@ impl<T: Ord + Clone + Send + Sync + 'static, P: Protocol> TPriorityQueue<T, P> {
         let entry = |(number, element)| Entry { element: Arc::new(element), number };
         let in_order: BTreeSet<_> = (0..).zip(elements).map(entry).collect();
         let next_number = in_order.len() as u64;
-        let elements = Mutex::new(Elements { in_order, next_number });
+        let elements = ShortLock::new(Elements { in_order, next_number });
         Self { segment: CommutingSegment::new(engine, name, Queue(elements), ()) }
     }
 
@@ -248,7 +248,7 @@ impl<T: Ord + Clone + Send + Sync + 'static, P: Protocol> TPriorityQueue<T, P> {
         self.segment.enter(tx)?.read(|seen| {
             let (pushed, popped) = seen.change.map_or((0, 0), |change| (change.pushed.len(), change.popped));
             // Fewer than popped: the attempt cannot commit.
-            (lock(&seen.datatype.0).in_order.len() + pushed).saturating_sub(popped)
+            (seen.datatype.0.lock().in_order.len() + pushed).saturating_sub(popped)
         })
     }
 
@@ -275,7 +275,7 @@ impl<T: Ord + Clone + Send + Sync + 'static, P: Protocol> TPriorityQueue<T, P> {
         let look = |queue: Seen<'_, Queue<T>>| {
             let (own, popped) =
                 queue.change.map_or((None, 0), |change| (change.pushed.peek().cloned(), change.popped));
-            let shared = lock(&queue.datatype.0).in_order.iter().nth(popped).cloned();
+            let shared = queue.datatype.0.lock().in_order.iter().nth(popped).cloned();
             (own, popped, shared)
         };
         self.segment.enter(tx)?.test(look, |(own, popped, shared), first| {
