@@ -17,8 +17,8 @@
 use crate::range::Range;
 use hotrow_core::operations::Operand;
 use hotrow_core::{
-    Abort, Access, Commuting, CommutingSegment, Engine, ObjectMeta, Protocol, Seen, SegmentAccess, SegmentSlots,
-    Slots, Transaction, Value,
+    Abort, Access, Commuting, CommutingSegment, Engine, ObjectMeta, Protocol, Seen, SegmentAccess,
+    SegmentSlots, Slots, Transaction, Value,
 };
 use hotrow_protocols::Occ;
 use hotrow_sync::Arc;

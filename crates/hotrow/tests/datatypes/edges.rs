@@ -4,7 +4,8 @@ use crate::support;
 use crate::support::{for_each_concurrent_protocol, for_each_protocol};
 use hotrow::object::{Access, Commuting, CommutingSegment};
 use hotrow::{
-    Abort, Engine, Error, Occ, Protocol, THashMap, TList, TPriorityQueue, TQueue, TVector, TWords, Transaction,
+    Abort, Engine, Error, Occ, Protocol, THashMap, TList, TPriorityQueue, TQueue, TVector, TWords,
+    Transaction,
 };
 use std::cmp::Ordering;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -152,7 +153,8 @@ fn a_panic_of_clone_loses_no_element() {
             }
         }
         let vector = TVector::with_elements(engine, all());
-        if let (true, Ok(())) = caught(engine, &vector, clones, |vector, tx| vector.insert(tx, 0, Fragile(0))) {
+        if let (true, Ok(())) = caught(engine, &vector, clones, |vector, tx| vector.insert(tx, 0, Fragile(0)))
+        {
             let left = engine.transact(|tx| vector.to_vec(tx)).unwrap();
             if left != all().collect::<Vec<_>>() {
                 lost.push(format!("TVector::insert {clones}: {left:?}"));
@@ -214,7 +216,8 @@ fn a_deferred_change_that_was_announced_as_a_read() {
                 scope.spawn(|| {
                     for _ in 0..300 {
                         let result = engine.transact(|tx| {
-                            sum.enter(tx)?.defer(Access::Read, (), |sum, ()| sum.change(|change| *change += 1))?;
+                            sum.enter(tx)?
+                                .defer(Access::Read, (), |sum, ()| sum.change(|change| *change += 1))?;
                             Ok(())
                         });
                         if result.is_ok() {

@@ -4,7 +4,8 @@ use crate::support;
 use crate::support::{for_each_concurrent_protocol, for_each_protocol};
 use hotrow::object::{Commuting, CommutingSegment, SegmentSlots};
 use hotrow::{
-    Abort, ConcurrentMap, Protocol, TBoostedMap, TCounter, TList, TListSet, TPriorityQueue, TQueue, TVector, Transaction,
+    Abort, ConcurrentMap, Protocol, TBoostedMap, TCounter, TList, TListSet, TPriorityQueue, TQueue, TVector,
+    Transaction,
 };
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -67,7 +68,9 @@ fn a_search_that_panics_holds_nothing() {
         let engine = support::engine::<P>();
         let list = TList::with_elements(&engine, [1, 2, 3]);
         let caught = engine.transact(|tx| {
-            let panicked = catch_unwind(AssertUnwindSafe(|| list.find(tx, |one| if *one == 2 { panic!("two") } else { false })));
+            let panicked = catch_unwind(AssertUnwindSafe(|| {
+                list.find(tx, |one| if *one == 2 { panic!("two") } else { false })
+            }));
             assert!(panicked.is_err());
             list.insert(tx, 4)?;
             list.to_vec(tx)
@@ -195,7 +198,9 @@ fn elements_whose_drops_panic() {
                                     7 => drop(urgent.pop(tx)?),
                                     8 => list.insert(tx, Bomb::new(7))?,
                                     9 => drop(list.remove(tx, |_| true)?),
-                                    10 => { set.insert(tx, Bomb::new(11))?; },
+                                    10 => {
+                                        set.insert(tx, Bomb::new(11))?;
+                                    }
                                     11 => vector.clear(tx)?,
                                     12 => drop(vector.insert(tx, 0, Bomb::new(3))?),
                                     _ => drop(vector.remove(tx, 0)?),
@@ -207,11 +212,14 @@ fn elements_whose_drops_panic() {
                     });
                 }
             }
-            engine.transact(|tx| {
-                let lengths = (vector.len(tx)?, queue.len(tx)?, urgent.len(tx)?, list.len(tx)?, set.len(tx)?);
-                eprintln!("{lengths:?}");
-                Ok(())
-            }).unwrap();
+            engine
+                .transact(|tx| {
+                    let lengths =
+                        (vector.len(tx)?, queue.len(tx)?, urgent.len(tx)?, list.len(tx)?, set.len(tx)?);
+                    eprintln!("{lengths:?}");
+                    Ok(())
+                })
+                .unwrap();
         }
     });
 }
