@@ -209,7 +209,8 @@ where
     /// Locks a key, and notes how it gets its present value again.
     fn begin_change(&self, tx: &mut Transaction<'_, P>, key: &K) -> Result<(), Abort> {
         let lock = self.lock(tx, key)?;
-        self.segments.enter(tx, lock)?.write(())?;
+        // Read, too: under an opaque protocol what is found in the map must be of the same state as all seen before.
+        self.segments.enter(tx, lock)?.update(|()| ())?;
         let (shared, key) = (self.shared.clone(), key.clone());
         let before = shared.map.get(&key);
         tx.enter(&self.meta)?.on_undo(move || {

@@ -1,6 +1,6 @@
 //! Transactions that run at the same time: stepped by hand, and on threads.
 
-use super::serial::{Course, Step, is_serial};
+use super::serial::{Course, Models, Step, is_serial};
 use super::{Datatype, Effort, one_of};
 use hotrow_core::{Engine, OpenTransaction, Protocol, RetryPolicy, SingleSegment, Worker};
 use hotrow_sync::atomic::{AtomicU64, Ordering};
@@ -13,6 +13,9 @@ type Program<D> = Vec<Step<D>>;
 
 /// The chance that the witness takes part, and then that of each step to be of it.
 const WITNESS: (f64, f64) = (0.3, 0.4);
+
+/// For each combination, the number of transactions that run within another one, for each of two kinds of that.
+const WITHIN_EACH: u32 = 5;
 
 /// The chance of an operation to be undone.
 const UNDONE: f64 = 0.12;
@@ -47,6 +50,45 @@ pub(super) fn schedules<D: Datatype, P: Protocol>(variant: &str, is_opaque: bool
     let mut random = Random::seeded(effort.seed);
     let (operations, states) = (D::operations(), D::states());
     let mut workers: Vec<_> = (0..TRANSACTIONS_MAX).map(|_| engine.worker().expect("a worker")).collect();
+    let mut check = |before: &Models<D>, programs: &[Program<D>], schedule: &[usize]| {
+        let object = D::make(&engine, &before.0);
+        let witness = SingleSegment::new(&engine, "witness", 0);
+        let courses = run::<D, P>(&mut workers, (&object, &witness), programs, schedule);
+        let after = workers[0]
+            .transact(|tx| Ok((D::state(&object, tx)?, witness.enter(tx)?.read(|value| *value)?)))
+            .expect("nobody else is there");
+        let describe = || {
+            let courses: Vec<_> = courses.iter().map(Course::describe).collect();
+            format!(
+                "{variant}: from {before:?}, in turns {schedule:?}:\n{}\nleft {after:?}",
+                courses.join("\n")
+            )
+        };
+        let committed: Vec<_> = (0..programs.len()).filter(|number| courses[*number].is_committed).collect();
+        let explained = is_serial(&courses, &committed, before, &after);
+        assert!(explained, "no serial order explains {}", describe());
+        let turns = schedule.windows(2).filter(|turns| turns[0] != turns[1]).count() + 1;
+        assert!(
+            turns > programs.len() || committed.len() == programs.len(),
+            "aborted without need: {}",
+            describe()
+        );
+        if is_opaque {
+            for aborted in (0..programs.len()).filter(|number| !courses[*number].is_committed) {
+                let with_it: Vec<_> = committed.iter().copied().chain([aborted]).collect();
+                let explained = is_serial(&courses, &with_it, before, &after);
+                assert!(explained, "what an aborted one saw is not opaque: {}", describe());
+            }
+        }
+    };
+    for _ in 0..effort.combinations * WITHIN_EACH {
+        let before = (one_of(&mut random, &states).clone(), 0);
+        let mut one = || Step::Do(one_of(&mut random, &operations).clone());
+        // The other transaction runs as a whole, before the last operation or behind it.
+        let other = vec![one(), Step::Set(1)];
+        check(&before, &[vec![Step::Get, one()], other.clone()], &[0, 1, 1, 1, 0, 0]);
+        check(&before, &[vec![one(), one(), Step::Get], other], &[0, 0, 1, 1, 1, 0, 0]);
+    }
     for _ in 0..effort.combinations {
         let before = (one_of(&mut random, &states).clone(), 0);
         let witness = random.chance(WITNESS.0);
@@ -64,36 +106,7 @@ pub(super) fn schedules<D: Datatype, P: Protocol>(variant: &str, is_opaque: bool
                 .flat_map(|(number, program)| std::iter::repeat_n(number, program.len() + 1))
                 .collect();
             random.shuffle(&mut schedule);
-            let object = D::make(&engine, &before.0);
-            let witness = SingleSegment::new(&engine, "witness", 0);
-            let courses = run::<D, P>(&mut workers, (&object, &witness), &programs, &schedule);
-            let after = workers[0]
-                .transact(|tx| Ok((D::state(&object, tx)?, witness.enter(tx)?.read(|value| *value)?)))
-                .expect("nobody else is there");
-            let describe = || {
-                let courses: Vec<_> = courses.iter().map(Course::describe).collect();
-                format!(
-                    "{variant}: from {before:?}, in turns {schedule:?}:\n{}\nleft {after:?}",
-                    courses.join("\n")
-                )
-            };
-            let committed: Vec<_> =
-                (0..transactions).filter(|number| courses[*number].is_committed).collect();
-            let explained = is_serial(&courses, &committed, &before, &after);
-            assert!(explained, "no serial order explains {}", describe());
-            let turns = schedule.windows(2).filter(|turns| turns[0] != turns[1]).count() + 1;
-            assert!(
-                turns > transactions || committed.len() == transactions,
-                "aborted without need: {}",
-                describe()
-            );
-            if is_opaque {
-                for aborted in (0..transactions).filter(|number| !courses[*number].is_committed) {
-                    let with_it: Vec<_> = committed.iter().copied().chain([aborted]).collect();
-                    let explained = is_serial(&courses, &with_it, &before, &after);
-                    assert!(explained, "what an aborted one saw is not opaque: {}", describe());
-                }
-            }
+            check(&before, &programs, &schedule);
         }
     }
 }
