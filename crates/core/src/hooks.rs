@@ -10,6 +10,7 @@ use crate::object::ObjectMeta;
 use crate::protocol::Protocol;
 use crate::transaction::ObjectAccess;
 use crate::users_code::{Panics, contained};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The hooks of an attempt. Most attempts have none.
 #[derive(Default)]
@@ -19,7 +20,12 @@ pub(crate) struct Hooks(Option<Box<Lists>>);
 struct Lists {
     undos: Vec<Box<dyn FnOnce()>>,
     ends: Vec<Box<dyn FnOnce(bool)>>,
+    /// The number of those whose hooks they are; 0 until somebody asks for it.
+    owner: u64,
 }
+
+/// The owner numbered last.
+static OWNERS: AtomicU64 = AtomicU64::new(0);
 
 impl Hooks {
     fn lists(&mut self) -> &mut Lists {
@@ -72,6 +78,17 @@ impl<P: Protocol> ObjectAccess<'_, P> {
     /// Has `end` called when the attempt has committed (true) or not, and the protocol has released its locks.
     pub fn at_end(&mut self, end: impl FnOnce(bool) + 'static) {
         self.attempt.savepoints.hooks.lists().ends.push(Box::new(end));
+    }
+
+    /// Returns the number of the attempt as the owner of a datatype's locks, never 0. No other attempt that may hold any has it:
+    /// those of one worker have the same, one after the other, but one that was leaked keeps it, with its locks, for ever.
+    pub fn owner(&mut self) -> u64 {
+        let owner = &mut self.attempt.savepoints.hooks.owner;
+        if *owner == 0 {
+            // Relaxed: only uniqueness matters.
+            *owner = OWNERS.fetch_add(1, Ordering::Relaxed) + 1;
+        }
+        *owner
     }
 
     /// Ends the attempt over a conflict that only the datatype can see, over a key without a segment. `identity` tells keys

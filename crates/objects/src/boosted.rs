@@ -27,7 +27,7 @@
 use hotrow_core::{Abort, Engine, ObjectMeta, Protocol, Reason, SegmentArray, Transaction};
 use hotrow_protocols::Occ;
 use hotrow_sync::Arc;
-use hotrow_sync::atomic::{AtomicU32, Ordering};
+use hotrow_sync::atomic::{AtomicU64, Ordering};
 use hotrow_sync::spin::Spin;
 use std::collections::hash_map::RandomState;
 use std::fmt;
@@ -92,8 +92,8 @@ pub struct TBoostedMap<K, V, M, P: Protocol = Occ> {
 /// The map and the abstract locks. Effects that may have to be taken back refer to it.
 struct Boosted<M> {
     map: M,
-    /// For each group of keys, the number of the worker whose transaction has its lock, plus one; 0 if it is free.
-    locks: Box<[AtomicU32]>,
+    /// For each group of keys, the [owner](hotrow_core::ObjectAccess::owner) of its lock; 0 if it is free.
+    locks: Box<[AtomicU64]>,
 }
 
 /// The default number of abstract locks.
@@ -124,7 +124,7 @@ where
     pub fn named(engine: &Engine<P>, name: impl Into<String>, map: M, locks: usize) -> Self {
         let name = name.into();
         let number = locks.max(1);
-        let locks = (0..number).map(|_| AtomicU32::new(0)).collect();
+        let locks = (0..number).map(|_| AtomicU64::new(0)).collect();
         Self {
             shared: Arc::new(Boosted { map, locks }),
             segments: SegmentArray::new(engine, format!("{name}'s locks"), std::iter::repeat_n((), number)),
@@ -187,13 +187,13 @@ where
         let hash = self.hasher.hash_one(key);
         let tx = tx.enter(&self.meta)?;
         let at = hash as usize % self.shared.locks.len();
-        let (lock, owner) = (&self.shared.locks[at], tx.worker().number() + 1);
+        let (lock, owner) = (&self.shared.locks[at], tx.owner());
         let mut spin = Spin::new();
         loop {
             // Acquire: pairs with the release below, so that what the holder before has done to the map is visible.
             match lock.compare_exchange(0, owner, Ordering::Acquire, Ordering::Relaxed) {
                 Ok(_) => break,
-                // A worker has one transaction at a time.
+                // The attempt itself: no other one has this number.
                 Err(holder) if holder == owner => return Ok(at),
                 Err(_) if spin.turn() => {}
                 Err(_) => {
@@ -212,7 +212,8 @@ where
     /// Locks a key, and notes how it gets its present value again.
     fn begin_change(&self, tx: &mut Transaction<'_, P>, key: &K) -> Result<(), Abort> {
         let lock = self.lock(tx, key)?;
-        self.segments.enter(tx, lock)?.write(())?;
+        // Read, too: under an opaque protocol what is found in the map must be of the same state as all seen before.
+        self.segments.enter(tx, lock)?.update(|()| ())?;
         let (shared, key) = (self.shared.clone(), key.clone());
         let before = shared.map.get(&key);
         tx.enter(&self.meta)?.on_undo(move || {

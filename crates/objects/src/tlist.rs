@@ -204,18 +204,20 @@ impl<T: Clone + Send + Sync + 'static, P: Protocol> TList<T, P> {
         is_wanted: impl FnMut(&T) -> bool,
     ) -> Result<Option<T>, Abort> {
         let Some(found) = self.look_for(tx, is_wanted)? else { return Ok(None) };
-        let access = self.segment.enter(tx)?;
+        // Copied first: if that panics, the element stays.
         let element = match found {
             Found::Shared(Element { element, number }) => {
-                access.change(|change| change.removed.push(number))?;
+                let element = T::clone(&element);
+                self.segment.enter(tx)?.change(|change| change.removed.push(number))?;
                 element
             }
             Found::Own(element, position) => {
-                access.change(|change| drop(change.inserted.remove(position)))?;
+                let element = T::clone(&element);
+                self.segment.enter(tx)?.change(|change| drop(change.inserted.remove(position)))?;
                 element
             }
         };
-        Ok(Some(T::clone(&element)))
+        Ok(Some(element))
     }
 
     /// True if the list has no elements.

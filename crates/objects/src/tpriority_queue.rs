@@ -7,8 +7,8 @@
 //!
 //! - two pushes never conflict;
 //! - a push and a pop conflict only if the element pushed comes before one popped: elements of equal priority are in the order
-//!   of their commits;
-//! - two pops always conflict.
+//!   of their commits. (A pop that takes an element of its own transaction also depends on the first one of the others.)
+//! - two pops of elements of others always conflict.
 //!
 //! Deviations from the paper: the structure is a search tree under a short lock, not a heap in a vector, so that what follows the
 //! popped elements can be looked at while they are still there; and a popped element is not poisoned: concurrent pops find out at
@@ -208,6 +208,8 @@ impl<T: Ord + Clone + Send + Sync + 'static, P: Protocol> TPriorityQueue<T, P> {
             Top::Shared(element) => (element, false),
             Top::Own(element) => (element, true),
         };
+        // Copied first: if that panics, the element stays.
+        let element = T::clone(&element);
         self.segment.enter(tx)?.change(|change| {
             if is_own {
                 change.pushed.pop();
@@ -215,7 +217,7 @@ impl<T: Ord + Clone + Send + Sync + 'static, P: Protocol> TPriorityQueue<T, P> {
                 change.popped += 1;
             }
         })?;
-        Ok(Some(T::clone(&element)))
+        Ok(Some(element))
     }
 
     /// Returns a copy of the greatest element, which stays; `None` if the queue is empty.
@@ -283,7 +285,7 @@ impl<T: Ord + Clone + Send + Sync + 'static, P: Protocol> TPriorityQueue<T, P> {
             match (own, shared) {
                 (None, None) => Top::Nothing,
                 (None, Some(entry)) => Top::Shared(entry.element),
-                (Some(own), Some(entry)) if own < entry.element => Top::Shared(entry.element),
+                (Some(own), Some(entry)) if own <= entry.element => Top::Shared(entry.element),
                 (Some(own), _) => Top::Own(own),
             }
         })

@@ -142,18 +142,21 @@ impl<T: Clone + Send + Sync + 'static, P: Protocol> TQueue<T, P> {
     ///
     /// As [`push`](Self::push).
     pub fn pop(&self, tx: &mut Transaction<'_, P>) -> Result<Option<T>, Abort> {
+        // Copied first: if that panics, the element stays.
         let element = match self.next(tx)? {
             Next::Shared(element) => {
+                let element = T::clone(&element);
                 self.head.enter(tx)?.change(|popped| *popped += 1)?;
                 element
             }
             Next::Own(Some(element)) => {
+                let element = T::clone(&element);
                 self.tail.enter(tx)?.change(VecDeque::pop_front)?;
                 element
             }
             Next::Own(None) => return Ok(None),
         };
-        Ok(Some(T::clone(&element)))
+        Ok(Some(element))
     }
 
     /// Returns a copy of the element at the head, which stays; `None` if the queue is empty.
