@@ -12,7 +12,7 @@ use crate::transaction::ObjectAccess;
 use crate::users_code::{Panics, contained};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The hooks of an attempt. Most attempts have none.
+/// The hooks of a worker's attempts. Most workers have none.
 #[derive(Default)]
 pub(crate) struct Hooks(Option<Box<Lists>>);
 
@@ -52,7 +52,7 @@ impl Hooks {
     /// Ends the attempt, whose effects stay or have been taken back.
     #[inline]
     pub(crate) fn end(&mut self, committed: bool, panics: &mut Panics) {
-        if let Some(mut lists) = self.0.take() {
+        if let Some(lists) = &mut self.0 {
             // What the closures of effects that stay have captured is users' data.
             panics.contain(|| lists.undos.clear());
             while let Some(end) = lists.ends.pop() {
@@ -83,7 +83,7 @@ impl<P: Protocol> ObjectAccess<'_, P> {
     /// Returns the number of the attempt as the owner of a datatype's locks, never 0. No other attempt that may hold any has it:
     /// those of one worker have the same, one after the other, but one that was leaked keeps it, with its locks, for ever.
     pub fn owner(&mut self) -> u64 {
-        let owner = &mut self.attempt.savepoints.hooks.owner;
+        let owner = &mut self.attempt.savepoints.hooks.lists().owner;
         if *owner == 0 {
             // Relaxed: only uniqueness matters.
             *owner = OWNERS.fetch_add(1, Ordering::Relaxed) + 1;
