@@ -77,6 +77,10 @@
 //! - a **condition**: what the transaction has seen of the value, as far as its outcome depends on it. The commit judges it
 //!   again. Others may change the value meanwhile, as long as the condition holds of it (an optimistic predicate, sto §3.5).
 //!
+//! The value is a [`Value`](crate::Value) of at most one word (`u64`, `[u32; 2]`), or boxed, as all are that do not derive
+//! `#[value(inline)]`. Changes and conditions are `Clone + Default + Send + 'static`: the default change does nothing, and the
+//! default condition always holds.
+//!
 //! Nothing in it is unsafe. This is the class of goods of STAMP's vacation (sto §5.4): customers reserve if one is free, and
 //! give back; the agency adds goods. A reservation needs to know only that one was free.
 //!
@@ -154,8 +158,10 @@
 //! ```
 //!
 //! The type that implements `Commuting` may hold more than the value, a tree behind a mutex, say, which `apply` changes too
-//! ([`TPriorityQueue`](crate::TPriorityQueue)). `test` and `read` look at it inside of a load that the protocol checks, so that
-//! they see one state of it. Each operation has a deferred form: [`CommutingAccess::defer`] takes the same access later.
+//! ([`TQueue`](crate::TQueue), which shares one between two segments). `test` and `read` look at it inside of a load that the
+//! protocol checks, so that they see one state of it. A lock of its own guards it in `apply`, `holds` and where operations look;
+//! nothing is cloned or dropped under it that is users' code. A value that is boxed and shares its parts with earlier versions
+//! needs no lock at all ([`TPriorityQueue`](crate::TPriorityQueue)). Each operation has a deferred form: [`CommutingAccess::defer`] takes the same access later.
 //!
 //! # The rules
 //!
@@ -168,7 +174,7 @@
 //! | 3. A condition fails if the state has changed so that it matters. | **you**: what a test returns must follow from the condition that it leaves. An operation that notes less than it tells is wrong |
 //! | 4. A check fails if the segment is locked or its version has changed. | the protocol |
 //! | 5. Changes are invisible to others before the commit. | changes are kept apart until then |
-//! | 6. Locks of the data structure cause no deadlock. | **you**, if `apply` takes any: hold them in no other function that may wait |
+//! | 6. Locks of the data structure cause no deadlock. | **you**, if there are any: who holds one waits for nothing else |
 //!
 //! And one more: a condition outlives the change. If a [part](crate::Transaction::savepoint) of the body is undone, its changes go,
 //! and what it has seen still counts. So nothing that the transaction has seen belongs into the change.
@@ -242,6 +248,9 @@
 //!
 //! check_datatype::<Stock>(Effort { combinations: 5, rounds: 2, ..Effort::SHORT });
 //! ```
+//!
+//! The kit does not know which operations should commute. To test that, hold a transaction open
+//! ([`Worker::begin`](crate::Worker::begin)), commit another one of another worker within it, and see if the first one commits.
 //!
 //! # A datatype with concurrency control of its own
 //!

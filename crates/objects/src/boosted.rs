@@ -10,10 +10,11 @@
 //!
 //! The map is not modified: any that implements [`ConcurrentMap`] will do.
 //!
-//! Each abstract lock is a segment, too, which an operation reads or writes under it. Nobody ever conflicts there, because the
-//! abstract lock is held until the segment's is released. But the protocol learns the order of the transactions: one that
-//! commits in logical time (`tictoc`), or does not validate its reads at the commit (`tl2`), may not come before a
-//! transaction whose effect it has seen in the map.
+//! Each abstract lock is a segment, too, which an operation reads under it, and writes if it changes the map. Who has waited for
+//! the abstract lock finds the segment unlocked, because the lock is released later. So it adds no conflicts between operations
+//! on the map, but tells the protocol the order of the transactions: one that commits in logical time (`tictoc`), or does not
+//! validate its reads at the commit (`tl2`), may not come before a transaction whose effect it has seen in the map, and an
+//! opaque one checks what it has read before.
 //!
 //! # Costs
 //!
@@ -24,12 +25,12 @@
 //! [`THashMap`](https://docs.rs/hotrow/latest/hotrow/type.THashMap.html) under a protocol that locks (`wait-die`, say) is the
 //! pessimistic hash table of the same section.
 
+use foldhash::fast::FixedState;
 use hotrow_core::{Abort, Engine, ObjectMeta, Protocol, Reason, SegmentArray, Transaction};
 use hotrow_protocols::Occ;
 use hotrow_sync::Arc;
 use hotrow_sync::atomic::{AtomicU64, Ordering};
 use hotrow_sync::spin::Spin;
-use std::collections::hash_map::RandomState;
 use std::fmt;
 use std::hash::{BuildHasher, Hash};
 use std::marker::PhantomData;
@@ -85,7 +86,8 @@ pub struct TBoostedMap<K, V, M, P: Protocol = Occ> {
     /// One for each abstract lock.
     segments: SegmentArray<(), P>,
     meta: ObjectMeta,
-    hasher: RandomState,
+    /// The same in each run, so that simulations are repeatable.
+    hasher: FixedState,
     content: PhantomData<fn(K, V, P)>,
 }
 
@@ -129,7 +131,7 @@ where
             shared: Arc::new(Boosted { map, locks }),
             segments: SegmentArray::new(engine, format!("{name}'s locks"), std::iter::repeat_n((), number)),
             meta: ObjectMeta::new(engine.id(), name),
-            hasher: RandomState::new(),
+            hasher: FixedState::default(),
             content: PhantomData,
         }
     }

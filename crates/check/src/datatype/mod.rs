@@ -110,7 +110,7 @@ pub trait Datatype: 'static {
     /// Applies an operation to the model.
     fn apply(model: &mut Self::Model, operation: &Self::Operation) -> Self::Output;
 
-    /// Makes an object in this state.
+    /// Makes an object in this state. It runs no transaction: under `none` the kit's worker is the only one there may be.
     fn make<P: Protocol>(engine: &Engine<P>, state: &Self::Model) -> Self::Object<P>;
 
     /// Does an operation.

@@ -182,7 +182,6 @@ fn addresses_that_are_used_up_are_no_ones() {
 }
 
 #[test]
-#[ignore = "fails under `none`: entries of a repeated key are replaced in a transaction, for which no worker is left"]
 fn a_map_is_made_of_repeated_keys_beside_a_worker() {
     for_each_protocol!(1, |P| {
         let engine = support::engine::<P>();
