@@ -190,6 +190,21 @@ impl<D: Commuting, P: Protocol> CommutingSegment<D, P> {
         self.shared.meta.set_rank(rank);
     }
 
+    /// Applies a change outside of transactions, to load the object before they use it. One that is open meanwhile, and has
+    /// looked at the object, does not notice it.
+    pub fn load(&mut self, change: D::Change) {
+        let pin = Pin::new();
+        let shared = &*self.shared;
+        let snapshot = shared.cell.load();
+        // SAFETY: the cell is never torn, and was loaded under the pin.
+        let mut value = unsafe { CellOf::<D>::view(&snapshot, &pin) }.clone();
+        shared.datatype.apply(change, &mut value);
+        // SAFETY: nobody else has a reference to the object, so that no operation runs. A transaction that was left open may
+        // commit on another thread: cells that are never torn are installed by one atomic access, so that one of the two
+        // values is the last.
+        unsafe { shared.cell.install(CellOf::<D>::pend(value), &pin) };
+    }
+
     /// Begins an operation.
     ///
     /// # Errors

@@ -59,21 +59,21 @@ impl<T: Value, P: Protocol> fmt::Debug for Slots<T, P> {
 }
 
 impl<T: Value, P: Protocol> Slots<T, P> {
-    /// Returns the chunk of a place, and the place's position in it.
-    fn position(index: usize) -> (usize, usize) {
-        let from_first = index + FIRST;
+    /// Returns the chunk of a place, and the place's position in it; `None` if there can be no such place.
+    fn position(index: usize) -> Option<(usize, usize)> {
+        let from_first = index.checked_add(FIRST)?;
         let chunk = (from_first / FIRST).ilog2() as usize;
-        (chunk, from_first - (FIRST << chunk))
+        Some((chunk, from_first - (FIRST << chunk)))
     }
 
     fn place(&self, index: usize) -> Option<&AtomicPtr<Slot<T, P>>> {
-        let (chunk, at) = Self::position(index);
+        let (chunk, at) = Self::position(index)?;
         self.chunks.get(chunk)?.get().map(|places| &places[at])
     }
 
     /// Returns the place, and makes its chunk first if it is the first one in it.
     fn place_or_new(&self, index: usize) -> &AtomicPtr<Slot<T, P>> {
-        let (chunk, at) = Self::position(index);
+        let (chunk, at) = Self::position(index).expect("memory has no room for so many segments");
         let make = || (0..FIRST << chunk).map(|_| AtomicPtr::new(null_mut())).collect();
         &self.chunks[chunk].get_or_init(make)[at]
     }

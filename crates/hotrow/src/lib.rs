@@ -28,7 +28,7 @@
 //! }
 //! ```
 //!
-//! A [`Database`] has [tables](Table), and beside them objects ([`TBox`], [`TArray`], [`TCounter`]). A
+//! A [`Database`] has [tables](Table), and beside them objects: boxes, counters and [collections](guide::objects). A
 //! [transaction](Engine::transact) is a closure that uses any of them. Its changes appear at once and together, or not at
 //! all; it sees nothing of unfinished others; and if it loses a conflict, it runs again. The [guide] shows the rest.
 //!
@@ -111,7 +111,8 @@ pub type Transaction<'w, P = Occ> = hotrow_core::Transaction<'w, P>;
 pub mod prelude {
     pub use crate::{
         Abort, Context, Database, Deferred, Direction, Key, Misuse, Procedure, Protocol, SecondaryIndex,
-        Sequence, TArray, TBox, TCounter, Table, TableRef, Text, Transaction, UniqueIndex, Value,
+        Sequence, TArray, TBox, TCounter, THashMap, TList, TListSet, TOrderedMap, TPriorityQueue, TQueue,
+        TVector, Table, TableRef, Text, Transaction, UniqueIndex, Value,
     };
 }
 

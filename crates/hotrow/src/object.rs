@@ -62,13 +62,207 @@
 //! ```
 //!
 //! `TBox` and `TArray` are no more than that. An object may consist of several such parts, which then appear under their own
-//! names in the conflict report.
+//! names in the conflict report. If the number of segments changes, [`SegmentSlots`] holds them, and a segment beside it says
+//! how many there are ([`TVector`](crate::TVector)).
+//!
+//! # A datatype whose operations commute
+//!
+//! With segments alone, two transactions that take a seat of the same flight conflict: both read the number of free seats and
+//! write it. But they need not, as long as two are free. Implement [`Commuting`] to say so, and put it into a
+//! [`CommutingSegment`]. Its author names three types:
+//!
+//! - the **value**, which transactions share;
+//! - a **change**: what one transaction will do to the value. It is applied when the transaction commits, so the transaction
+//!   depends on nothing by making it. Changes of one transaction are merged into one;
+//! - a **condition**: what the transaction has seen of the value, as far as its outcome depends on it. The commit judges it
+//!   again. Others may change the value meanwhile, as long as the condition holds of it (an optimistic predicate, sto §3.5).
+//!
+//! The value is a [`Value`](crate::Value) of at most one word (`u64`, `[u32; 2]`), or boxed, as all are that do not derive
+//! `#[value(inline)]`. Changes and conditions are `Clone + Default + Send + 'static`: the default change does nothing, and the
+//! default condition always holds.
+//!
+//! Nothing in it is unsafe. This is the class of goods of STAMP's vacation (sto §5.4): customers reserve if one is free, and
+//! give back; the agency adds goods. A reservation needs to know only that one was free.
+//!
+//! ```
+//! use hotrow::object::{Commuting, CommutingSegment, Seen};
+//! use hotrow::{Abort, Engine, Occ, Protocol, Transaction};
+//!
+//! /// Goods of one kind, of which so many are free.
+//! pub struct Goods<P: Protocol> {
+//!     free: CommutingSegment<Free, P>,
+//! }
+//!
+//! struct Free;
+//!
+//! /// The least and the greatest number of free goods for which all tests of the transaction come out as they did.
+//! #[derive(Clone, Copy)]
+//! struct Between(i64, i64);
+//!
+//! impl Default for Between {
+//!     fn default() -> Self {
+//!         Self(i64::MIN, i64::MAX)
+//!     }
+//! }
+//!
+//! impl Commuting for Free {
+//!     type Value = i64;
+//!     /// The number of goods added or given back, minus those reserved.
+//!     type Change = i64;
+//!     type Condition = Between;
+//!
+//!     fn holds(&self, condition: &Between, _: Option<&i64>, free: &i64) -> bool {
+//!         (condition.0..=condition.1).contains(free)
+//!     }
+//!
+//!     fn apply(&self, change: i64, free: &mut i64) {
+//!         *free += change;
+//!     }
+//! }
+//!
+//! impl<P: Protocol> Goods<P> {
+//!     pub fn new(engine: &Engine<P>, free: i64) -> Self {
+//!         Self { free: CommutingSegment::new(engine, "goods", Free, free) }
+//!     }
+//!
+//!     /// Adds goods, or gives some back. It never conflicts with another such call.
+//!     pub fn add(&self, tx: &mut Transaction<'_, P>, amount: i64) -> Result<(), Abort> {
+//!         self.free.enter(tx)?.change(|change| *change += amount)
+//!     }
+//!
+//!     /// Reserves one if one is free. It conflicts only with what would make the answer another one.
+//!     pub fn reserve(&self, tx: &mut Transaction<'_, P>) -> Result<bool, Abort> {
+//!         let look = |seen: Seen<'_, Free>| (*seen.value, seen.change.copied().unwrap_or_default());
+//!         let is_free = self.free.enter(tx)?.test(look, |(free, own), condition| {
+//!             // The condition is of the value itself, without the transaction's own change.
+//!             let is_free = free + own > 0;
+//!             if is_free {
+//!                 condition.0 = condition.0.max(1 - own);
+//!             } else {
+//!                 condition.1 = condition.1.min(-own);
+//!             }
+//!             is_free
+//!         })?;
+//!         if is_free {
+//!             self.add(tx, -1)?;
+//!         }
+//!         Ok(is_free)
+//!     }
+//! }
+//!
+//! let engine = Engine::<Occ>::new();
+//! let rooms = Goods::new(&engine, 2);
+//! let reserved = engine.transact(|tx| Ok([rooms.reserve(tx)?, rooms.reserve(tx)?, rooms.reserve(tx)?]))?;
+//! assert_eq!(reserved, [true, true, false]);
+//! # Ok::<(), hotrow::Error>(())
+//! ```
+//!
+//! The type that implements `Commuting` may hold more than the value, a tree behind a mutex, say, which `apply` changes too
+//! ([`TQueue`](crate::TQueue), which shares one between two segments). `test` and `read` look at it inside of a load that the
+//! protocol checks, so that they see one state of it. A lock of its own guards it in `apply`, `holds` and where operations look;
+//! nothing is cloned or dropped under it that is users' code. A value that is boxed and shares its parts with earlier versions
+//! needs no lock at all ([`TPriorityQueue`](crate::TPriorityQueue)). Each operation has a deferred form: [`CommutingAccess::defer`] takes the same access later.
+//!
+//! # The rules
+//!
+//! sto §4.1 has six rules for datatypes. Four are kept for you by what this module offers. Two are yours:
+//!
+//! | rule | kept by |
+//! |---|---|
+//! | 1. All that is observed is covered by a version. | **you**, if the datatype holds more than its value: only `apply` may change it |
+//! | 2. No two transactions hold the lock of the same segment. | the protocol |
+//! | 3. A condition fails if the state has changed so that it matters. | **you**: what a test returns must follow from the condition that it leaves. An operation that notes less than it tells is wrong |
+//! | 4. A check fails if the segment is locked or its version has changed. | the protocol |
+//! | 5. Changes are invisible to others before the commit. | changes are kept apart until then |
+//! | 6. Locks of the data structure cause no deadlock. | **you**, if there are any: who holds one waits for nothing else |
+//!
+//! And one more: a condition outlives the change. If a [part](crate::Transaction::savepoint) of the body is undone, its changes go,
+//! and what it has seen still counts. So nothing that the transaction has seen belongs into the change.
+//!
+//! # Testing it
+//!
+//! Crate `hotrow-check` has a [test kit](https://docs.rs/hotrow-check/latest/hotrow_check/datatype/). Describe the operations, and
+//! a plain model, for which a collection of the standard library will do. The kit runs transactions alone, in schedules
+//! stepped by hand, and on threads, under every protocol, and looks for a serial order of the model that explains all
+//! results. It finds a forgotten condition in a second:
+//!
+//! ```
+//! # use hotrow::object::{Commuting, CommutingSegment};
+//! use hotrow::{Abort, Engine, Protocol, TCounter, Transaction};
+//! use hotrow_check::datatype::{Datatype, Effort, check_datatype};
+//!
+//! /// A counter that is never negative, as a datatype under test.
+//! struct Stock;
+//!
+//! #[derive(Debug, Clone)]
+//! enum Operation {
+//!     Add,
+//!     Take,
+//! }
+//!
+//! impl Datatype for Stock {
+//!     type Model = i64;
+//!     type Operation = Operation;
+//!     type Output = bool;
+//!     type Object<P: Protocol> = TCounter<P>;
+//!
+//!     fn states() -> Vec<i64> {
+//!         vec![0, 1, 2]
+//!     }
+//!
+//!     fn operations() -> Vec<Operation> {
+//!         vec![Operation::Add, Operation::Take]
+//!     }
+//!
+//!     fn apply(stock: &mut i64, operation: &Operation) -> bool {
+//!         match operation {
+//!             Operation::Add => *stock += 1,
+//!             Operation::Take if *stock == 0 => return false,
+//!             Operation::Take => *stock -= 1,
+//!         }
+//!         true
+//!     }
+//!
+//!     fn make<P: Protocol>(engine: &Engine<P>, stock: &i64) -> TCounter<P> {
+//!         TCounter::new(engine, *stock)
+//!     }
+//!
+//!     fn operate<P: Protocol>(
+//!         stock: &TCounter<P>,
+//!         tx: &mut Transaction<'_, P>,
+//!         operation: &Operation,
+//!     ) -> Result<bool, Abort> {
+//!         let amount = match operation {
+//!             Operation::Add => 1,
+//!             Operation::Take if !stock.is_at_least(tx, 1)? => return Ok(false),
+//!             Operation::Take => -1,
+//!         };
+//!         stock.add(tx, amount)?;
+//!         Ok(true)
+//!     }
+//!
+//!     fn state<P: Protocol>(stock: &TCounter<P>, tx: &mut Transaction<'_, P>) -> Result<i64, Abort> {
+//!         stock.get(tx)
+//!     }
+//! }
+//!
+//! check_datatype::<Stock>(Effort { combinations: 5, rounds: 2, ..Effort::SHORT });
+//! ```
+//!
+//! The kit does not know which operations should commute. To test that, hold a transaction open
+//! ([`Worker::begin`](crate::Worker::begin)), commit another one of another worker within it, and see if the first one commits.
+//!
+//! # A datatype with concurrency control of its own
+//!
+//! A datatype may have its effects at once, keep others away by locks of its own, and take the effects back if the transaction
+//! does not commit: boosting. [`ObjectAccess::on_undo`] and [`ObjectAccess::at_end`] call it back, and
+//! [`ObjectAccess::conflict_over`] gives up. [`TBoostedMap`](crate::TBoostedMap) is such a datatype, without `unsafe`; it also
+//! shows why each lock should be a segment, too.
 //!
 //! # A datatype of another kind
 //!
-//! A datatype that merges writes (increments of a counter), has predicates, or grows, works on headers and items itself.
-//! Its author promises what the compiler cannot check, so this takes `unsafe`. [`TCounter`](crate::TCounter) is such a
-//! datatype, of four hundred lines. It has these parts:
+//! A datatype whose segments come and go with its keys (an index, say) works on headers and items itself. Its author promises
+//! what the compiler cannot check, so this takes `unsafe`. It has these parts:
 //!
 //! 1. *Shared state* in an [`EpochBox`]: an [`ObjectMeta`], and for each segment a
 //!    [`Header`](crate::Protocol::Header) with the value beside it, as atomic words or in a [cell](crate::cell). An attempt
@@ -97,9 +291,10 @@
 
 #[doc(inline)]
 pub use hotrow_core::{
-    Access, Elements, EpochBox, Flags, Item, ItemId, Object, ObjectAccess, ObjectMeta, Observed, Pin,
-    ReadValue, SavedWrite, Saver, Segment, SegmentAccess, SegmentArray, SegmentObject, Segments,
-    SingleSegment, StructureChange, StructureVersion, contained,
+    Access, Commuting, CommutingAccess, CommutingSegment, Elements, EpochBox, Flags, Item, ItemId, Object,
+    ObjectAccess, ObjectMeta, Observed, Pin, ReadValue, SavedWrite, Saver, Seen, Segment, SegmentAccess,
+    SegmentArray, SegmentObject, SegmentSlots, Segments, SingleSegment, Slots, StructureChange,
+    StructureVersion, contained,
 };
 #[doc(inline)]
 pub use hotrow_core::{graph::By, history::WriteKind};

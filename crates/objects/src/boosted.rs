@@ -10,10 +10,11 @@
 //!
 //! The map is not modified: any that implements [`ConcurrentMap`] will do.
 //!
-//! Each abstract lock is a segment, too, which an operation reads or writes under it. Nobody ever conflicts there, because the
-//! abstract lock is held until the segment's is released. But the protocol learns the order of the transactions: one that
-//! commits in logical time (`tictoc`), or does not validate its reads at the commit (`tl2`), may not come before a
-//! transaction whose effect it has seen in the map.
+//! Each abstract lock is a segment, too, which an operation reads under it, and writes if it changes the map. Who has waited for
+//! the abstract lock finds the segment unlocked, because the lock is released later. So it adds no conflicts between operations
+//! on the map, but tells the protocol the order of the transactions: one that commits in logical time (`tictoc`), or does not
+//! validate its reads at the commit (`tl2`), may not come before a transaction whose effect it has seen in the map, and an
+//! opaque one checks what it has read before.
 //!
 //! # Costs
 //!
@@ -24,12 +25,12 @@
 //! [`THashMap`](https://docs.rs/hotrow/latest/hotrow/type.THashMap.html) under a protocol that locks (`wait-die`, say) is the
 //! pessimistic hash table of the same section.
 
+use foldhash::fast::FixedState;
 use hotrow_core::{Abort, Engine, ObjectMeta, Protocol, Reason, SegmentArray, Transaction};
 use hotrow_protocols::Occ;
 use hotrow_sync::Arc;
-use hotrow_sync::atomic::{AtomicU32, Ordering};
+use hotrow_sync::atomic::{AtomicU64, Ordering};
 use hotrow_sync::spin::Spin;
-use std::collections::hash_map::RandomState;
 use std::fmt;
 use std::hash::{BuildHasher, Hash};
 use std::marker::PhantomData;
@@ -85,19 +86,20 @@ pub struct TBoostedMap<K, V, M, P: Protocol = Occ> {
     /// One for each abstract lock.
     segments: SegmentArray<(), P>,
     meta: ObjectMeta,
-    hasher: RandomState,
+    /// The same in each run, so that simulations are repeatable.
+    hasher: FixedState,
     content: PhantomData<fn(K, V, P)>,
 }
 
 /// The map and the abstract locks. Effects that may have to be taken back refer to it.
 struct Boosted<M> {
     map: M,
-    /// For each group of keys, the number of the worker whose transaction has its lock, plus one; 0 if it is free.
-    locks: Box<[AtomicU32]>,
+    /// For each group of keys, the [owner](hotrow_core::ObjectAccess::owner) of its lock; 0 if it is free.
+    locks: Box<[AtomicU64]>,
 }
 
-/// The number of abstract locks.
-const LOCKS: usize = if cfg!(test) { 2 } else { 1 << 12 };
+/// The default number of abstract locks.
+const LOCKS: usize = 1 << 12;
 
 impl<K, V, M, P: Protocol> fmt::Debug for TBoostedMap<K, V, M, P> {
     /// Shows the name only: the content is for transactions.
@@ -115,18 +117,21 @@ where
 {
     /// Boosts a map. Nobody else may change it from now on.
     pub fn new(engine: &Engine<P>, map: M) -> Self {
-        Self::named(engine, "boosted map", map)
+        Self::named(engine, "boosted map", map, LOCKS)
     }
 
-    /// As [`new`](Self::new), with a name, for errors and conflict reports.
-    pub fn named(engine: &Engine<P>, name: impl Into<String>, map: M) -> Self {
+    /// As [`new`](Self::new), with a name, for errors and conflict reports, and with this number of abstract locks, at least
+    /// one. Two transactions conflict over different keys, too, if these have the same lock: take many times as many as are
+    /// held at the same time. A lock takes some 24 bytes. The default is 4,096.
+    pub fn named(engine: &Engine<P>, name: impl Into<String>, map: M, locks: usize) -> Self {
         let name = name.into();
-        let locks = (0..LOCKS).map(|_| AtomicU32::new(0)).collect();
+        let number = locks.max(1);
+        let locks = (0..number).map(|_| AtomicU64::new(0)).collect();
         Self {
             shared: Arc::new(Boosted { map, locks }),
-            segments: SegmentArray::new(engine, format!("{name}'s locks"), std::iter::repeat_n((), LOCKS)),
+            segments: SegmentArray::new(engine, format!("{name}'s locks"), std::iter::repeat_n((), number)),
             meta: ObjectMeta::new(engine.id(), name),
-            hasher: RandomState::new(),
+            hasher: FixedState::default(),
             content: PhantomData,
         }
     }
@@ -183,14 +188,14 @@ where
     fn lock(&self, tx: &mut Transaction<'_, P>, key: &K) -> Result<usize, Abort> {
         let hash = self.hasher.hash_one(key);
         let tx = tx.enter(&self.meta)?;
-        let at = hash as usize % LOCKS;
-        let (lock, owner) = (&self.shared.locks[at], tx.worker().number() + 1);
+        let at = hash as usize % self.shared.locks.len();
+        let (lock, owner) = (&self.shared.locks[at], tx.owner());
         let mut spin = Spin::new();
         loop {
             // Acquire: pairs with the release below, so that what the holder before has done to the map is visible.
             match lock.compare_exchange(0, owner, Ordering::Acquire, Ordering::Relaxed) {
                 Ok(_) => break,
-                // A worker has one transaction at a time.
+                // The attempt itself: no other one has this number.
                 Err(holder) if holder == owner => return Ok(at),
                 Err(_) if spin.turn() => {}
                 Err(_) => {
@@ -209,7 +214,8 @@ where
     /// Locks a key, and notes how it gets its present value again.
     fn begin_change(&self, tx: &mut Transaction<'_, P>, key: &K) -> Result<(), Abort> {
         let lock = self.lock(tx, key)?;
-        self.segments.enter(tx, lock)?.write(())?;
+        // Read, too: under an opaque protocol what is found in the map must be of the same state as all seen before.
+        self.segments.enter(tx, lock)?.update(|()| ())?;
         let (shared, key) = (self.shared.clone(), key.clone());
         let before = shared.map.get(&key);
         tx.enter(&self.meta)?.on_undo(move || {

@@ -3,6 +3,7 @@
 //! [`TBox`] is the worked example for authors of datatypes over segments, [`TCounter`] for authors of others.
 
 mod boosted;
+mod leftist_heap;
 mod range;
 mod sequence;
 mod tarray;

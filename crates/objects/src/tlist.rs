@@ -204,18 +204,20 @@ impl<T: Clone + Send + Sync + 'static, P: Protocol> TList<T, P> {
         is_wanted: impl FnMut(&T) -> bool,
     ) -> Result<Option<T>, Abort> {
         let Some(found) = self.look_for(tx, is_wanted)? else { return Ok(None) };
-        let access = self.segment.enter(tx)?;
+        // Copied first: if that panics, the element stays.
         let element = match found {
             Found::Shared(Element { element, number }) => {
-                access.change(|change| change.removed.push(number))?;
+                let element = T::clone(&element);
+                self.segment.enter(tx)?.change(|change| change.removed.push(number))?;
                 element
             }
             Found::Own(element, position) => {
-                access.change(|change| drop(change.inserted.remove(position)))?;
+                let element = T::clone(&element);
+                self.segment.enter(tx)?.change(|change| drop(change.inserted.remove(position)))?;
                 element
             }
         };
-        Ok(Some(T::clone(&element)))
+        Ok(Some(element))
     }
 
     /// True if the list has no elements.
@@ -311,4 +313,12 @@ impl<T: Clone + Send + Sync + 'static, P: Protocol> TList<T, P> {
 fn lengths<T: Clone + Send + Sync + 'static>(seen: Seen<'_, List<T>>) -> (i64, i64) {
     let delta = seen.change.map_or(0, |change| change.inserted.len() as i64 - change.removed.len() as i64);
     (seen.value.elements.len() as i64, delta)
+}
+
+/// Adds elements outside of transactions, to load the list before they use it.
+impl<T: Clone + Send + Sync + 'static, P: Protocol> Extend<T> for TList<T, P> {
+    fn extend<I: IntoIterator<Item = T>>(&mut self, elements: I) {
+        let inserted = elements.into_iter().map(Arc::new).collect();
+        self.segment.load(Change { inserted, removed: Vec::new() });
+    }
 }

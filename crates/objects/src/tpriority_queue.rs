@@ -2,30 +2,38 @@
 //!
 //! # Avoiding conflicts
 //!
-//! The queue is one segment. Pushed elements wait in its item, and enter the shared structure when the transaction commits. A
-//! transaction that looks at the top, or pops, keeps the order of the first elements that it has seen as a condition. So
+//! The queue is one segment. Pushed elements wait in its item, and enter the queue when the transaction commits. A transaction
+//! that looks at the top, or pops, keeps the order of the first elements that it has seen as a condition. So
 //!
 //! - two pushes never conflict;
 //! - a push and a pop conflict only if the element pushed comes before one popped: elements of equal priority are in the order
-//!   of their commits;
-//! - two pops always conflict.
+//!   of their commits. (A pop that takes an element of its own transaction also depends on the first one of the others.)
+//! - two pops of elements of others always conflict.
 //!
-//! Deviations from the paper: the structure is a search tree under a mutex, not a heap in a vector, so that what follows the
-//! popped elements can be looked at while they are still there; and a popped element is not poisoned: concurrent pops find out at
-//! their commits, or earlier under a protocol that locks what it will write.
+//! Reads take no lock: each commit installs a new version of a persistent heap, which shares most of its nodes with the one
+//! before, and readers go on with the old one until it is freed through the epoch.
+//!
+//! Deviations from the paper: the heap is persistent, and not in a vector, so that what follows the popped elements can be looked
+//! at while they are still there; and a popped element is not poisoned: concurrent pops find out at their commits, or earlier
+//! under a protocol that locks what it will write.
 
+use crate::leftist_heap::LeftistHeap;
 use hotrow_core::operations::Operand;
-use hotrow_core::{Abort, Access, Commuting, CommutingSegment, Engine, Pin, Protocol, Seen, Transaction};
+use hotrow_core::{
+    Abort, Access, Boxed, Commuting, CommutingSegment, Engine, Protocol, Seen, Transaction, Value,
+};
 use hotrow_protocols::Occ;
-use hotrow_sync::{Arc, Mutex, lock};
+use hotrow_sync::Arc;
 use std::cmp::Ordering;
-use std::collections::{BTreeSet, BinaryHeap};
+use std::collections::BinaryHeap;
 use std::fmt;
+use std::marker::PhantomData;
 
 /// A transactional priority queue. Pushes never conflict with each other, and with pops only if they must.
 ///
 /// The greatest element comes first; wrap elements in [`Reverse`](std::cmp::Reverse) for the smallest. Among equal ones, the
-/// order is that of the commits that pushed them. A comparison that panics may lose elements.
+/// order is that of the commits that pushed them. A comparison that panics in a commit loses what that
+/// transaction has pushed.
 ///
 /// ```
 /// use hotrow_core::Engine;
@@ -45,14 +53,25 @@ pub struct TPriorityQueue<T: Ord + Clone + Send + Sync + 'static, P: Protocol = 
     segment: CommutingSegment<Queue<T>, P>,
 }
 
-/// The datatype. All of it is in the structure; the segment's version tells when that has changed.
-struct Queue<T>(Mutex<Elements<T>>);
+/// The datatype.
+struct Queue<T>(PhantomData<fn(T)>);
 
+/// One version of the queue.
 struct Elements<T> {
-    /// In the order in which they are popped.
-    in_order: BTreeSet<Entry<T>>,
+    heap: LeftistHeap<Entry<T>>,
+    length: usize,
     /// The number of the next element.
     next_number: u64,
+}
+
+impl<T> Clone for Elements<T> {
+    fn clone(&self) -> Self {
+        Self { heap: self.heap.clone(), ..*self }
+    }
+}
+
+impl<T: Send + Sync + 'static> Value for Elements<T> {
+    type Cell = Boxed<Self>;
 }
 
 struct Entry<T> {
@@ -127,28 +146,26 @@ impl First {
 }
 
 impl<T: Ord + Clone + Send + Sync + 'static> Commuting for Queue<T> {
-    type Value = ();
+    type Value = Elements<T>;
     type Change = Change<T>;
     type Condition = First;
 
-    fn holds(&self, first: &First, _: Option<&Change<T>>, (): &()) -> bool {
-        let elements = lock(&self.0);
-        let mut numbers = elements.in_order.iter().map(|entry| entry.number);
+    fn holds(&self, first: &First, _: Option<&Change<T>>, elements: &Elements<T>) -> bool {
+        let mut numbers = elements.heap.iter().map(|entry| entry.number);
         !first.is_contradictory
             && first.numbers.iter().all(|seen| numbers.next() == Some(*seen))
             && !(first.is_all && numbers.next().is_some())
     }
 
-    fn apply(&self, change: Change<T>, (): &mut ()) {
-        let mut elements = lock(&self.0);
-        let taken: Vec<_> = (0..change.popped).map(|_| elements.in_order.pop_first()).collect();
-        for element in change.pushed {
-            let number = elements.next_number;
-            elements.next_number += 1;
-            elements.in_order.insert(Entry { element, number });
+    fn apply(&self, change: Change<T>, elements: &mut Elements<T>) {
+        elements.length = elements.length + change.pushed.len() - change.popped;
+        for _ in 0..change.popped {
+            elements.heap = elements.heap.without_first();
         }
-        drop(elements);
-        Pin::new().drop_later(taken);
+        for element in change.pushed {
+            elements.heap = elements.heap.with(Entry { element, number: elements.next_number });
+            elements.next_number += 1;
+        }
     }
 }
 
@@ -181,10 +198,13 @@ impl<T: Ord + Clone + Send + Sync + 'static, P: Protocol> TPriorityQueue<T, P> {
     /// A queue of these elements with a name, for errors and conflict reports.
     pub fn named(engine: &Engine<P>, name: impl Into<String>, elements: impl IntoIterator<Item = T>) -> Self {
         let entry = |(number, element)| Entry { element: Arc::new(element), number };
-        let in_order: BTreeSet<_> = (0..).zip(elements).map(entry).collect();
-        let next_number = in_order.len() as u64;
-        let elements = Mutex::new(Elements { in_order, next_number });
-        Self { segment: CommutingSegment::new(engine, name, Queue(elements), ()) }
+        let mut entries: Vec<_> = (0..).zip(elements).map(entry).collect();
+        let (length, next_number) = (entries.len(), entries.len() as u64);
+        entries.sort_unstable();
+        // The last one first: each comes before all that are there already, which takes one step.
+        let heap = entries.into_iter().rev().fold(LeftistHeap::default(), |heap, entry| heap.with(entry));
+        let elements = Elements { heap, length, next_number };
+        Self { segment: CommutingSegment::new(engine, name, Queue(PhantomData), elements) }
     }
 
     /// Adds an element, and reads nothing.
@@ -208,6 +228,8 @@ impl<T: Ord + Clone + Send + Sync + 'static, P: Protocol> TPriorityQueue<T, P> {
             Top::Shared(element) => (element, false),
             Top::Own(element) => (element, true),
         };
+        // Copied first: if that panics, the element stays.
+        let element = T::clone(&element);
         self.segment.enter(tx)?.change(|change| {
             if is_own {
                 change.pushed.pop();
@@ -215,7 +237,7 @@ impl<T: Ord + Clone + Send + Sync + 'static, P: Protocol> TPriorityQueue<T, P> {
                 change.popped += 1;
             }
         })?;
-        Ok(Some(T::clone(&element)))
+        Ok(Some(element))
     }
 
     /// Returns a copy of the greatest element, which stays; `None` if the queue is empty.
@@ -248,7 +270,7 @@ impl<T: Ord + Clone + Send + Sync + 'static, P: Protocol> TPriorityQueue<T, P> {
         self.segment.enter(tx)?.read(|seen| {
             let (pushed, popped) = seen.change.map_or((0, 0), |change| (change.pushed.len(), change.popped));
             // Fewer than popped: the attempt cannot commit.
-            (lock(&seen.datatype.0).in_order.len() + pushed).saturating_sub(popped)
+            (seen.value.length + pushed).saturating_sub(popped)
         })
     }
 
@@ -275,7 +297,7 @@ impl<T: Ord + Clone + Send + Sync + 'static, P: Protocol> TPriorityQueue<T, P> {
         let look = |queue: Seen<'_, Queue<T>>| {
             let (own, popped) =
                 queue.change.map_or((None, 0), |change| (change.pushed.peek().cloned(), change.popped));
-            let shared = lock(&queue.datatype.0).in_order.iter().nth(popped).cloned();
+            let shared = queue.value.heap.iter().nth(popped).cloned();
             (own, popped, shared)
         };
         self.segment.enter(tx)?.test(look, |(own, popped, shared), first| {
@@ -283,9 +305,17 @@ impl<T: Ord + Clone + Send + Sync + 'static, P: Protocol> TPriorityQueue<T, P> {
             match (own, shared) {
                 (None, None) => Top::Nothing,
                 (None, Some(entry)) => Top::Shared(entry.element),
-                (Some(own), Some(entry)) if own < entry.element => Top::Shared(entry.element),
+                (Some(own), Some(entry)) if own <= entry.element => Top::Shared(entry.element),
                 (Some(own), _) => Top::Own(own),
             }
         })
+    }
+}
+
+/// Adds elements outside of transactions, to load the queue before they use it.
+impl<T: Ord + Clone + Send + Sync + 'static, P: Protocol> Extend<T> for TPriorityQueue<T, P> {
+    fn extend<I: IntoIterator<Item = T>>(&mut self, elements: I) {
+        let pushed = elements.into_iter().map(Arc::new).collect();
+        self.segment.load(Change { pushed, popped: 0 });
     }
 }

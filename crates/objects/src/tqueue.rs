@@ -16,7 +16,7 @@ use crate::range::Range;
 use hotrow_core::operations::Operand;
 use hotrow_core::{Abort, Access, Commuting, CommutingSegment, Engine, Pin, Protocol, Seen, Transaction};
 use hotrow_protocols::Occ;
-use hotrow_sync::{Arc, Mutex, lock};
+use hotrow_sync::{Arc, ShortLock};
 use std::collections::VecDeque;
 use std::fmt;
 
@@ -42,10 +42,10 @@ pub struct TQueue<T: Clone + Send + Sync + 'static, P: Protocol = Occ> {
 }
 
 /// The number of elements ever pushed. Elements wait in its changes until they are.
-struct Tail<T>(Arc<Mutex<Elements<T>>>);
+struct Tail<T>(Arc<ShortLock<Elements<T>>>);
 
 /// The number of elements ever popped.
-struct Head<T>(Arc<Mutex<Elements<T>>>);
+struct Head<T>(Arc<ShortLock<Elements<T>>>);
 
 /// The elements between head and tail. Their clones and drops are users' code, so the lock's holder does neither.
 struct Elements<T> {
@@ -65,7 +65,7 @@ impl<T: Clone + Send + Sync + 'static> Commuting for Tail<T> {
 
     fn apply(&self, change: Self::Change, pushed: &mut u64) {
         *pushed += change.len() as u64;
-        lock(&self.0).elements.extend(change);
+        self.0.lock().elements.extend(change);
     }
 }
 
@@ -83,7 +83,7 @@ impl<T: Clone + Send + Sync + 'static> Commuting for Head<T> {
     fn apply(&self, count: usize, popped: &mut u64) {
         *popped += count as u64;
         let taken: Vec<_> = {
-            let mut elements = lock(&self.0);
+            let mut elements = self.0.lock();
             elements.first = *popped;
             elements.elements.drain(..count).collect()
         };
@@ -122,7 +122,7 @@ impl<T: Clone + Send + Sync + 'static, P: Protocol> TQueue<T, P> {
         let name = name.into();
         let elements: VecDeque<_> = elements.into_iter().map(Arc::new).collect();
         let pushed = elements.len() as u64;
-        let shared = Arc::new(Mutex::new(Elements { first: 0, elements }));
+        let shared = Arc::new(ShortLock::new(Elements { first: 0, elements }));
         let tail = CommutingSegment::new(engine, format!("{name}'s tail"), Tail(shared.clone()), pushed);
         Self { tail, head: CommutingSegment::new(engine, name, Head(shared), 0) }
     }
@@ -142,18 +142,21 @@ impl<T: Clone + Send + Sync + 'static, P: Protocol> TQueue<T, P> {
     ///
     /// As [`push`](Self::push).
     pub fn pop(&self, tx: &mut Transaction<'_, P>) -> Result<Option<T>, Abort> {
+        // Copied first: if that panics, the element stays.
         let element = match self.next(tx)? {
             Next::Shared(element) => {
+                let element = T::clone(&element);
                 self.head.enter(tx)?.change(|popped| *popped += 1)?;
                 element
             }
             Next::Own(Some(element)) => {
+                let element = T::clone(&element);
                 self.tail.enter(tx)?.change(VecDeque::pop_front)?;
                 element
             }
             Next::Own(None) => return Ok(None),
         };
-        Ok(Some(T::clone(&element)))
+        Ok(Some(element))
     }
 
     /// Returns a copy of the element at the head, which stays; `None` if the queue is empty.
@@ -221,7 +224,7 @@ impl<T: Clone + Send + Sync + 'static, P: Protocol> TQueue<T, P> {
             if *seen.value <= number {
                 return Some(Next::Own(seen.change.and_then(VecDeque::front).cloned()));
             }
-            let shared = lock(&seen.datatype.0);
+            let shared = seen.datatype.0.lock();
             let at = number.checked_sub(shared.first)?;
             shared.elements.get(at as usize).cloned().map(Next::Shared)
         };
@@ -238,5 +241,12 @@ impl<T: Clone + Send + Sync + 'static, P: Protocol> TQueue<T, P> {
             // Somebody else has popped it, so the head has changed since it was read.
             None => Err(self.head.enter(tx)?.conflict()),
         }
+    }
+}
+
+/// Adds elements outside of transactions, to load the queue before they use it.
+impl<T: Clone + Send + Sync + 'static, P: Protocol> Extend<T> for TQueue<T, P> {
+    fn extend<I: IntoIterator<Item = T>>(&mut self, elements: I) {
+        self.tail.load(elements.into_iter().map(Arc::new).collect());
     }
 }

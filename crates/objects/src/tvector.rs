@@ -17,8 +17,8 @@
 use crate::range::Range;
 use hotrow_core::operations::Operand;
 use hotrow_core::{
-    Abort, Access, Commuting, CommutingSegment, Engine, Protocol, Seen, SegmentAccess, SegmentSlots, Slots,
-    Transaction, Value,
+    Abort, Access, Commuting, CommutingSegment, Engine, ObjectMeta, Protocol, Seen, SegmentAccess,
+    SegmentSlots, Slots, Transaction, Value,
 };
 use hotrow_protocols::Occ;
 use hotrow_sync::Arc;
@@ -44,6 +44,8 @@ use std::fmt;
 pub struct TVector<T: Value, P: Protocol = Occ> {
     length: CommutingSegment<Length<T, P>, P>,
     is_exact: bool,
+    /// Of the vector as a whole, for what belongs to no single segment.
+    meta: ObjectMeta,
 }
 
 /// The number of elements, with the elements themselves.
@@ -147,7 +149,7 @@ impl<T: Value, P: Protocol> TVector<T, P> {
         }
         let (length, datatype) = (length as u64, Length(Arc::new(slots)));
         let length = CommutingSegment::new(engine, format!("{name}'s length"), datatype, length);
-        Self { length, is_exact: false }
+        Self { length, is_exact: false, meta: ObjectMeta::new(engine.id(), name) }
     }
 
     /// Makes each operation that looks at the length depend on the exact one, as if there were no predicates.
@@ -234,7 +236,11 @@ impl<T: Value, P: Protocol> TVector<T, P> {
         if self.is_exact {
             return Ok(self.len(tx)? > length);
         }
-        let wanted = Range { low: (length as i64).saturating_add(1), high: i64::MAX };
+        // No vector is longer than the greatest number of the other type.
+        let Some(low) = i64::try_from(length).ok().and_then(|length| length.checked_add(1)) else {
+            return Ok(false);
+        };
+        let wanted = Range { low, high: i64::MAX };
         self.length
             .enter(tx)?
             .test(Ends::of, |ends, condition| condition.test(ends.base, ends.delta(), wanted))
@@ -310,6 +316,7 @@ impl<T: Value, P: Protocol> TVector<T, P> {
         if index > length {
             return Ok(false);
         }
+        let around = tx.enter(&self.meta)?.begin_joint_changes();
         let mut moved = element;
         for at in index..length {
             let replaced = self.update(tx, at, |place| std::mem::replace(place, moved))?;
@@ -317,6 +324,7 @@ impl<T: Value, P: Protocol> TVector<T, P> {
             moved = next;
         }
         self.push(tx, moved)?;
+        tx.enter(&self.meta)?.end_joint_changes(around);
         Ok(true)
     }
 
@@ -330,11 +338,13 @@ impl<T: Value, P: Protocol> TVector<T, P> {
         if index >= length {
             return Ok(None);
         }
+        let around = tx.enter(&self.meta)?.begin_joint_changes();
         let mut moved = self.pop(tx)?;
         for at in (index..length - 1).rev() {
             let Some(element) = moved else { return Err(self.length.enter(tx)?.conflict()) };
             moved = self.update(tx, at, |place| std::mem::replace(place, element))?;
         }
+        tx.enter(&self.meta)?.end_joint_changes(around);
         Ok(moved)
     }
 
@@ -453,7 +463,7 @@ impl<T: Value, P: Protocol> TVector<T, P> {
                 condition.narrow(base, base);
                 Place::Own((wanted - kept) as usize)
             } else {
-                condition.narrow(i64::MIN, wanted - pushed + removed);
+                condition.narrow(i64::MIN, (wanted - pushed).saturating_add(removed));
                 Place::Nowhere
             }
         })
@@ -484,5 +494,12 @@ impl<T: Value, P: Protocol> Iterator for Iter<'_, '_, T, P> {
             self.next = Some(index + 1);
         }
         Some(element)
+    }
+}
+
+/// Adds elements outside of transactions, to load the vector before they use it.
+impl<T: Value, P: Protocol> Extend<T> for TVector<T, P> {
+    fn extend<I: IntoIterator<Item = T>>(&mut self, elements: I) {
+        self.length.load(Change { removed: 0, pushed: elements.into_iter().collect() });
     }
 }

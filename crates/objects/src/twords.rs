@@ -45,6 +45,9 @@ const FIRST: u64 = if cfg!(test) { 2 } else { 1 << 10 };
 /// The number of chunks, enough for more words than memory can hold.
 const CHUNKS: usize = 36;
 
+/// Addresses are smaller.
+const WORDS: u64 = FIRST * ((1 << CHUNKS) - 1);
+
 impl<P: Protocol> fmt::Debug for TWords<P> {
     /// Shows the size only: the content is for transactions.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -73,10 +76,20 @@ impl<P: Protocol> TWords<P> {
     ///
     /// If the addresses, 46 bits, are used up.
     pub fn allocate(&self, words: u64) -> u64 {
-        // Relaxed: only uniqueness matters. The chunk is made by whoever comes first.
-        let first = self.next.fetch_add(words, Ordering::Relaxed);
-        for chunk in place(first).0..=place(first + words.saturating_sub(1)).0 {
-            assert!(chunk < CHUNKS, "the memory of a `TWords` is used up");
+        let mut first = self.next.load(Ordering::Relaxed);
+        loop {
+            let behind = first.checked_add(words).filter(|behind| *behind <= WORDS);
+            let behind = behind.expect("the memory of a `TWords` is used up");
+            // Relaxed: only uniqueness matters. The chunk is made by whoever comes first.
+            match self.next.compare_exchange_weak(first, behind, Ordering::Relaxed, Ordering::Relaxed) {
+                Ok(_) => break,
+                Err(now) => first = now,
+            }
+        }
+        if words == 0 {
+            return first;
+        }
+        for chunk in place(first).0..=place(first + words - 1).0 {
             self.chunks[chunk].get_or_init(|| {
                 let zeros = std::iter::repeat_n(0, (FIRST << chunk) as usize);
                 SegmentArray::new(&self.engine, format!("words from {}", FIRST * ((1 << chunk) - 1)), zeros)
@@ -94,8 +107,8 @@ impl<P: Protocol> TWords<P> {
     ///
     /// # Errors
     ///
-    /// [`Abort`] when the attempt cannot go on; pass it up with `?`. An address that was not allocated ends the transaction
-    /// with [`Misuse::OutOfBounds`].
+    /// [`Abort`] when the attempt cannot go on; pass it up with `?`. An address of no word ends the transaction with
+    /// [`Misuse::OutOfBounds`]. (Words are made in blocks, so some behind those allocated may be there, and are 0.)
     #[inline]
     pub fn read(&self, tx: &mut Transaction<'_, P>, address: u64) -> Result<u64, Abort> {
         let (words, at) = self.words(tx, address)?;

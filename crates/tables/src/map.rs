@@ -8,8 +8,10 @@
 use crate::index::{Direction, Lookup};
 use crate::key::{AsKey, Key, KeyBounds};
 use crate::storage::{Index, Shared};
+use foldhash::fast::FixedState;
 use hotrow_core::{Abort, Deferred, Engine, EpochBox, Input, Pin, Protocol, Transaction, Value};
 use hotrow_protocols::Occ;
+use std::collections::HashMap;
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::ControlFlow;
@@ -90,13 +92,9 @@ impl<K: Key, V: Value, P: Protocol> TMap<K, V, Hashed, P> {
     }
 
     /// A map of these entries. Of several with the same key, the last one counts.
-    ///
-    /// # Panics
-    ///
-    /// As [`extend`](Self::extend).
     pub fn with_entries(engine: &Engine<P>, entries: impl IntoIterator<Item = (K, V)>) -> Self {
-        let entries = entries.into_iter();
-        let mut map = Self::named(engine, "map", entries.size_hint().0);
+        let entries = last_of_each(entries);
+        let mut map = Self::named(engine, "map", entries.len());
         map.extend(entries);
         map
     }
@@ -114,13 +112,9 @@ impl<K: Key, V: Value, P: Protocol> TMap<K, V, Sorted, P> {
     }
 
     /// A map of these entries. Of several with the same key, the last one counts.
-    ///
-    /// # Panics
-    ///
-    /// As [`extend`](Self::extend).
     pub fn with_entries(engine: &Engine<P>, entries: impl IntoIterator<Item = (K, V)>) -> Self {
         let mut map = Self::new(engine);
-        map.extend(entries);
+        map.extend(last_of_each(entries));
         map
     }
 
@@ -374,13 +368,19 @@ impl<K: Key, V: Value, O, P: Protocol> TMap<K, V, O, P> {
     }
 }
 
+/// Returns the last entry of each key, in an order that is the same in each run.
+fn last_of_each<K: Key, V>(entries: impl IntoIterator<Item = (K, V)>) -> HashMap<K, V, FixedState> {
+    entries.into_iter().collect()
+}
+
 /// Inserts entries outside of transactions, to fill the map before they use it.
 impl<K: Key, V: Value, O, P: Protocol> Extend<(K, V)> for TMap<K, V, O, P> {
     /// Inserts the entries. One whose key is there replaces the other, in a transaction of its own.
     ///
     /// # Panics
     ///
-    /// If that transaction fails: within another one, say.
+    /// If that transaction fails: within another one, or because the protocol admits no worker beside those there are
+    /// (`none`). It waits for a transaction that holds the key and was left open.
     fn extend<I: IntoIterator<Item = (K, V)>>(&mut self, entries: I) {
         let pin = Pin::new();
         for (key, value) in entries {

@@ -16,7 +16,7 @@
 //! record. It will never be present, so they treat it as dead. Only its inserter changes it then.
 
 use crate::index::Keyed;
-use crate::key::Key;
+use crate::key::{AsKey, ImageOf, Key, StartOf};
 use foldhash::fast::FixedState;
 use hotrow_core::{Cell, Columns, Pin, Protocol, Value, contained};
 use hotrow_sync::atomic::{AtomicU8, Ordering};
@@ -35,17 +35,34 @@ pub(crate) struct Record<K: Key, R: Value, P: Protocol> {
 #[repr(C)]
 struct Body<K: Key, R: Value> {
     key: RecordKey<K>,
-    state: AtomicU8,
-    /// A part of the key's hash that distinguishes records in the order in which commits lock them. It uses bytes
-    /// that are padding otherwise, before a cell that is aligned to eight.
-    place: [u8; 3],
     cell: R::Cell,
 }
 
 /// The key of a record. Indexes hold pointers to it, so that they are compiled once for each type of key, and not
 /// for each type of row and each protocol as well.
-#[repr(transparent)]
-pub(crate) struct RecordKey<K: Key>(K);
+#[repr(C)]
+pub(crate) struct RecordKey<K: Key> {
+    key: K,
+    /// The record's state. It and the place are here because they use bytes that are padding otherwise.
+    state: AtomicU8,
+    /// A part of the key's hash that distinguishes records in the order in which commits lock them.
+    place: [u8; 3],
+    /// The first bytes of a long key, so that most lookups need not read what the key owns elsewhere.
+    start: StartOf<K>,
+}
+
+impl<K: Key> RecordKey<K> {
+    fn new(key: K, state: State, place: [u8; 3]) -> Self {
+        let start = key.record_start();
+        Self { key, state: AtomicU8::new(state as u8), place, start }
+    }
+
+    /// True if this is the key for which `key` stands.
+    #[inline(always)]
+    pub(crate) fn is(&self, key: &(impl AsKey<K> + ?Sized)) -> bool {
+        key.is(&self.key, &self.start)
+    }
+}
 
 /// The state of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,8 +88,7 @@ impl<K: Key, R: Value, P: Protocol> Record<K, R, P> {
         // inconsistent.
         let [place @ .., _, _, _, _, _] =
             if P::DEFERS { FixedState::default().hash_one(&key).to_le_bytes() } else { [0; 8] };
-        let body =
-            Body { key: RecordKey(key), cell: R::Cell::new(row), state: AtomicU8::new(state as u8), place };
+        let body = Body { key: RecordKey::new(key, state, place), cell: R::Cell::new(row) };
         Box::new(Self { header, body })
     }
 
@@ -114,7 +130,7 @@ impl<K: Key, R: Value, P: Protocol> Record<K, R, P> {
     #[inline(always)]
     pub(crate) fn state(&self) -> State {
         // Relaxed: ordered by the header, like the words of the row.
-        match self.body.state.load(Ordering::Relaxed) {
+        match self.body.key.state.load(Ordering::Relaxed) {
             0 => State::Reserved,
             1 => State::Present,
             2 => State::Dead,
@@ -127,13 +143,13 @@ impl<K: Key, R: Value, P: Protocol> Record<K, R, P> {
     pub(crate) fn set_state(&self, state: State) {
         // Release: pairs with the acquire fence in `find_first`. An operation that finds the first row of a queue
         // present, without having been in line behind its maker, also finds all rows present that became so earlier.
-        self.body.state.store(state as u8, Ordering::Release);
+        self.body.key.state.store(state as u8, Ordering::Release);
     }
 
     /// Returns a number that is the same for the record's whole life.
     #[inline(always)]
     pub(crate) fn place(&self) -> u32 {
-        let [low, middle, high] = self.body.place;
+        let [low, middle, high] = self.body.key.place;
         u32::from_le_bytes([low, middle, high, 0])
     }
 
@@ -199,7 +215,7 @@ impl<K: Key, R: Value, P: Protocol> Record<K, R, P> {
         // SAFETY: the caller's promise.
         let row = unsafe { self.body.cell.heap_bytes() };
         // Users' code. The record is out of the index already, and must be retired.
-        row.wrapping_add(contained(|| self.body.key.0.heap_bytes()).unwrap_or_default())
+        row.wrapping_add(contained(|| self.body.key.key.heap_bytes()).unwrap_or_default())
     }
 
     /// Returns the row in place.
@@ -233,7 +249,7 @@ impl<K: Key, R: Value, P: Protocol> Keyed for Record<K, R, P> {
 
     #[inline(always)]
     fn key(&self) -> &K {
-        &self.body.key.0
+        &self.body.key.key
     }
 }
 
@@ -242,6 +258,10 @@ impl<K: Key> Keyed for RecordKey<K> {
 
     #[inline(always)]
     fn key(&self) -> &K {
-        &self.0
+        &self.key
+    }
+    #[inline(always)]
+    fn image(&self) -> ImageOf<'_, K> {
+        self.key.image_by_start(&self.start)
     }
 }

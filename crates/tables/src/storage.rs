@@ -104,7 +104,7 @@ impl<K: Key, R: Value, P: Protocol> Index<K, R, P> {
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub(crate) fn get(&self, key: &(impl AsKey<K> + ?Sized), pin: &Pin) -> Lookup<Record<K, R, P>> {
         let found = match &self.keys {
-            KeyIndex::Hash(index) => index.get_by(key, |other| key.is(other), pin.guard()),
+            KeyIndex::Hash(index) => index.get_by(key, |other| other.is(key), pin.guard()),
             KeyIndex::Ordered(index) => index.get(&key.to_image(), pin.guard()),
         };
         match found {

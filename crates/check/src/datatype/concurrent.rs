@@ -1,15 +1,43 @@
 //! Transactions that run at the same time: stepped by hand, and on threads.
 
-use super::serial::{Course, is_serial};
+use super::serial::{Course, Models, Step, is_serial};
 use super::{Datatype, Effort, one_of};
-use hotrow_core::{Engine, OpenTransaction, Protocol, RetryPolicy, Worker};
+use hotrow_core::{Engine, OpenTransaction, Protocol, RetryPolicy, SingleSegment, Worker};
 use hotrow_sync::atomic::{AtomicU64, Ordering};
 use hotrow_sync::random::Random;
 use hotrow_sync::thread;
 use std::time::Duration;
 
-/// The operations of a transaction.
-type Program<D> = Vec<<D as Datatype>::Operation>;
+/// The steps of a transaction.
+type Program<D> = Vec<Step<D>>;
+
+/// The chance that the witness takes part, and then that of each step to be of it.
+const WITNESS: (f64, f64) = (0.3, 0.4);
+
+/// For each combination, the number of transactions that run within another one, for each of two kinds of that.
+const WITHIN_EACH: u32 = 5;
+
+/// The chance of an operation to be undone.
+const UNDONE: f64 = 0.12;
+
+/// Chooses steps.
+fn choose<D: Datatype>(
+    random: &mut Random,
+    operations: &[D::Operation],
+    steps: u64,
+    witness: bool,
+) -> Program<D> {
+    let one = |_| {
+        if witness && random.chance(WITNESS.1) {
+            if random.chance(0.5) { Step::Get } else { Step::Set(1 + random.below(1 << 10)) }
+        } else if random.chance(UNDONE) {
+            Step::Undo(one_of(random, operations).clone())
+        } else {
+            Step::Do(one_of(random, operations).clone())
+        }
+    };
+    (0..steps).map(one).collect()
+}
 
 /// The most transactions of one schedule.
 const TRANSACTIONS_MAX: usize = 3;
@@ -22,13 +50,53 @@ pub(super) fn schedules<D: Datatype, P: Protocol>(variant: &str, is_opaque: bool
     let mut random = Random::seeded(effort.seed);
     let (operations, states) = (D::operations(), D::states());
     let mut workers: Vec<_> = (0..TRANSACTIONS_MAX).map(|_| engine.worker().expect("a worker")).collect();
+    let mut check = |before: &Models<D>, programs: &[Program<D>], schedule: &[usize]| {
+        let object = D::make(&engine, &before.0);
+        let witness = SingleSegment::new(&engine, "witness", 0);
+        let courses = run::<D, P>(&mut workers, (&object, &witness), programs, schedule);
+        let after = workers[0]
+            .transact(|tx| Ok((D::state(&object, tx)?, witness.enter(tx)?.read(|value| *value)?)))
+            .expect("nobody else is there");
+        let describe = || {
+            let courses: Vec<_> = courses.iter().map(Course::describe).collect();
+            format!(
+                "{variant}: from {before:?}, in turns {schedule:?}:\n{}\nleft {after:?}",
+                courses.join("\n")
+            )
+        };
+        let committed: Vec<_> = (0..programs.len()).filter(|number| courses[*number].is_committed).collect();
+        let explained = is_serial(&courses, &committed, before, &after);
+        assert!(explained, "no serial order explains {}", describe());
+        let turns = schedule.windows(2).filter(|turns| turns[0] != turns[1]).count() + 1;
+        assert!(
+            turns > programs.len() || committed.len() == programs.len(),
+            "aborted without need: {}",
+            describe()
+        );
+        if is_opaque {
+            for aborted in (0..programs.len()).filter(|number| !courses[*number].is_committed) {
+                let with_it: Vec<_> = committed.iter().copied().chain([aborted]).collect();
+                let explained = is_serial(&courses, &with_it, before, &after);
+                assert!(explained, "what an aborted one saw is not opaque: {}", describe());
+            }
+        }
+    };
+    for _ in 0..effort.combinations * WITHIN_EACH {
+        let before = (one_of(&mut random, &states).clone(), 0);
+        let mut one = || Step::Do(one_of(&mut random, &operations).clone());
+        // The other transaction runs as a whole, before the last operation or behind it.
+        let other = vec![one(), Step::Set(1)];
+        check(&before, &[vec![Step::Get, one()], other.clone()], &[0, 1, 1, 1, 0, 0]);
+        check(&before, &[vec![one(), one(), Step::Get], other], &[0, 0, 1, 1, 1, 0, 0]);
+    }
     for _ in 0..effort.combinations {
-        let before = one_of(&mut random, &states).clone();
+        let before = (one_of(&mut random, &states).clone(), 0);
+        let witness = random.chance(WITNESS.0);
         let transactions = 2 + usize::from(random.chance(0.25));
         let programs: Vec<Program<D>> = (0..transactions)
             .map(|_| {
                 let length = 1 + random.below(if transactions == 2 { 3 } else { 2 });
-                (0..length).map(|_| one_of(&mut random, &operations).clone()).collect()
+                choose::<D>(&mut random, &operations, length, witness)
             })
             .collect();
         for _ in 0..effort.schedules_max {
@@ -38,33 +106,7 @@ pub(super) fn schedules<D: Datatype, P: Protocol>(variant: &str, is_opaque: bool
                 .flat_map(|(number, program)| std::iter::repeat_n(number, program.len() + 1))
                 .collect();
             random.shuffle(&mut schedule);
-            let object = D::make(&engine, &before);
-            let courses = run::<D, P>(&mut workers, &object, &programs, &schedule);
-            let after = workers[0].transact(|tx| D::state(&object, tx)).expect("nobody else is there");
-            let describe = || {
-                let courses: Vec<_> = courses.iter().map(Course::describe).collect();
-                format!(
-                    "{variant}: from {before:?}, in turns {schedule:?}:\n{}\nleft {after:?}",
-                    courses.join("\n")
-                )
-            };
-            let committed: Vec<_> =
-                (0..transactions).filter(|number| courses[*number].is_committed).collect();
-            let explained = is_serial(&courses, &committed, &before, &after);
-            assert!(explained, "no serial order explains {}", describe());
-            let turns = schedule.windows(2).filter(|turns| turns[0] != turns[1]).count() + 1;
-            assert!(
-                turns > transactions || committed.len() == transactions,
-                "aborted without need: {}",
-                describe()
-            );
-            if is_opaque {
-                for aborted in (0..transactions).filter(|number| !courses[*number].is_committed) {
-                    let with_it: Vec<_> = committed.iter().copied().chain([aborted]).collect();
-                    let explained = is_serial(&courses, &with_it, &before, &after);
-                    assert!(explained, "what an aborted one saw is not opaque: {}", describe());
-                }
-            }
+            check(&before, &programs, &schedule);
         }
     }
 }
@@ -80,7 +122,7 @@ struct Stepped<'w, D: Datatype, P: Protocol> {
 /// Runs one schedule: the numbers of the transactions whose turns the steps are. The last step of each is to commit.
 fn run<D: Datatype, P: Protocol>(
     workers: &mut [Worker<P>],
-    object: &D::Object<P>,
+    (object, witness): (&D::Object<P>, &SingleSegment<u64, P>),
     programs: &[Program<D>],
     schedule: &[usize],
 ) -> Vec<Course<D>> {
@@ -111,9 +153,9 @@ fn run<D: Datatype, P: Protocol>(
                 );
                 course.is_committed = result.is_ok();
             }
-            Some(operation) => match D::operate(object, &mut running, operation) {
-                Ok(output) => {
-                    course.done.push((operation.clone(), output));
+            Some(step) => match step.run(object, witness, &mut running) {
+                Ok(learned) => {
+                    course.done.push((step.clone(), learned));
                     *open = Some(running);
                 }
                 // The protocol has aborted it. What it has written is undone at once, so that it is in nobody's way.
@@ -136,7 +178,7 @@ pub(super) fn threads<D: Datatype, P: Protocol>(engine: &Engine<P>, variant: &st
     let rounds: Vec<_> = (0..effort.rounds)
         .map(|_| {
             let before = one_of(&mut choices, &states).clone();
-            (D::make(engine, &before), before)
+            (D::make(engine, &before), SingleSegment::new(engine, "witness", 0), before)
         })
         .collect();
     let clock = AtomicU64::new(0);
@@ -150,8 +192,9 @@ pub(super) fn threads<D: Datatype, P: Protocol>(engine: &Engine<P>, variant: &st
                     let mut worker = engine.worker().expect("a worker");
                     rounds
                         .iter()
-                        .map(|(object, _)| {
-                            let one = |_| course::<D, P>(&mut worker, object, operations, &mut random, now);
+                        .map(|(object, witness, _)| {
+                            let both = (object, witness);
+                            let one = |_| course::<D, P>(&mut worker, both, operations, &mut random, now);
                             (0..PER_THREAD).map(one).collect()
                         })
                         .collect()
@@ -164,12 +207,15 @@ pub(super) fn threads<D: Datatype, P: Protocol>(engine: &Engine<P>, variant: &st
             .collect()
     });
     let mut of_threads: Vec<_> = by_thread.into_iter().map(Vec::into_iter).collect();
-    for (object, before) in &rounds {
+    for (object, witness, before) in rounds {
         let courses: Vec<_> = of_threads.iter_mut().filter_map(Iterator::next).flatten().collect();
-        let after = engine.transact(|tx| D::state(object, tx)).expect("the threads have ended");
+        let before = (before, 0);
+        let after = engine
+            .transact(|tx| Ok((D::state(&object, tx)?, witness.enter(tx)?.read(|value| *value)?)))
+            .expect("the threads have ended");
         let committed: Vec<_> = (0..courses.len()).filter(|number| courses[*number].is_committed).collect();
         assert!(
-            is_serial(&courses, &committed, before, &after),
+            is_serial(&courses, &committed, &before, &after),
             "{variant}: no serial order explains, from {before:?}:\n{}\nleft {after:?}",
             courses.iter().map(Course::describe).collect::<Vec<_>>().join("\n")
         );
@@ -179,19 +225,21 @@ pub(super) fn threads<D: Datatype, P: Protocol>(engine: &Engine<P>, variant: &st
 /// Runs one transaction until it commits or rolls back.
 fn course<D: Datatype, P: Protocol>(
     worker: &mut Worker<P>,
-    object: &D::Object<P>,
+    (object, witness): (&D::Object<P>, &SingleSegment<u64, P>),
     operations: &[D::Operation],
     random: &mut Random,
     now: &impl Fn() -> u64,
 ) -> Course<D> {
-    let program: Vec<_> = (0..=random.below(3)).map(|_| one_of(random, operations).clone()).collect();
+    let steps = 1 + random.below(3);
+    let with_witness = random.chance(WITNESS.0);
+    let program = choose::<D>(random, operations, steps, with_witness);
     let rolls_back = random.chance(0.1);
     let began = now();
     let mut done = Vec::new();
     let result = worker.transact(|tx| {
         done.clear();
-        for operation in &program {
-            done.push((operation.clone(), D::operate(object, tx, operation)?));
+        for step in &program {
+            done.push((step.clone(), step.run(object, witness, tx)?));
             thread::yield_now();
         }
         if rolls_back { Err(hotrow_core::Abort::because("rolled back")) } else { Ok(()) }

@@ -1,7 +1,7 @@
 //! The guide. Every program in it is a test.
 //!
 //! 1. [Tables, keys, rows](tables)
-//! 2. [Boxes, arrays, counters](objects)
+//! 2. [Boxes, counters, collections](objects)
 //! 3. [Errors, retries, rollback, panics](errors)
 //! 4. [Which protocol when](protocols)
 //! 5. [Threads, workers, sessions](threads)

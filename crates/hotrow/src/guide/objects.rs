@@ -1,7 +1,7 @@
-//! # Boxes, arrays, counters
+//! # Boxes, counters, collections
 //!
-//! Objects without a key of their own are made for a database and belong to it. [`TBox`] holds one value. [`TArray`] holds a fixed number of values, each of which conflicts on its own. A
-//! transaction sees its own writes. Others see them only after the commit, all or none.
+//! Objects are made for a database and belong to it. [`TBox`] holds one value. [`TArray`] holds a fixed number of values, each of
+//! which conflicts on its own. A transaction sees its own writes. Others see them only after the commit, all or none.
 //!
 //! ```
 //! use hotrow::{Database, TArray, TBox};
@@ -42,6 +42,51 @@
 //! assert_eq!([buy()?, buy()?, buy()?], [true, true, false]);
 //! # Ok::<(), hotrow::Error>(())
 //! ```
+
+//!
+//! # Collections
+//!
+//! Each collection behaves as one of the standard library does, and its transactions conflict only if what they have done and
+//! seen does:
+//!
+//! | collection | is | does not conflict |
+//! |---|---|---|
+//! | [`TVector`] | a `Vec` | pushes; operations on different elements; tests of the length that come out the same |
+//! | [`TQueue`] | a `VecDeque`, first in, first out | pushes; a push and a pop, unless the queue runs empty |
+//! | [`TPriorityQueue`] | a `BinaryHeap` | pushes; a push and a pop, unless the element pushed comes first |
+//! | [`TList`] | a list that is searched | insertions; a search and the removal of another element |
+//! | [`TListSet`] | a small `BTreeSet` | operations on different elements |
+//! | [`THashMap`], [`TOrderedMap`] | a `HashMap`, a `BTreeMap` | operations on different keys; scans and changes outside of their range |
+//! | [`TBoostedMap`] | any concurrent map of another crate | operations on different keys |
+//! | [`TWords`] | memory | accesses to different words |
+//!
+//! Their operations take `&self`, so they are shared by reference or in an `Arc`, and a collection may be an element of another
+//! one in an `Arc`. Elements are of any type that can be cloned and sent; those of vectors and values of maps need `Value`, which
+//! is derived, or a `Box` or `Arc` around them.
+//!
+//! ```
+//! use hotrow::{Database, TPriorityQueue, TQueue, TVector};
+//!
+//! let db = Database::open()?;
+//! let incoming = TQueue::with_elements(&db, ["mail", "alarm"]);
+//! let urgent = TPriorityQueue::new(&db);
+//! let done = TVector::new(&db);
+//! let next = db.transact(|tx| {
+//!     while let Some(task) = incoming.pop(tx)? {
+//!         urgent.push(tx, (if task == "alarm" { 9 } else { 1 }, task))?;
+//!     }
+//!     let next = urgent.pop(tx)?;
+//!     if let Some((_, task)) = next {
+//!         done.push(tx, task.to_owned())?;
+//!     }
+//!     Ok((next, done.len(tx)?))
+//! })?;
+//! assert_eq!(next, (Some((9, "alarm")), 1));
+//! # Ok::<(), hotrow::Error>(())
+//! ```
+//!
+//! What tells less conflicts less: [`is_longer_than`](TVector::is_longer_than) less than [`len`](TVector::len),
+//! [`discard_last`](TVector::discard_last) less than [`pop`](TVector::pop). If nothing fits, [write your own](crate::object).
 
 #[allow(unused_imports, reason = "the text links to these")]
 use crate::*;

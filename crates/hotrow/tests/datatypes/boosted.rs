@@ -28,7 +28,7 @@ impl Map for Boosted {
     type Of<P: Protocol> = TBoostedMap<u64, u64, Papaya, P>;
 
     fn make<P: Protocol>(engine: &Engine<P>, entries: BTreeMap<u64, u64>) -> Self::Of<P> {
-        TBoostedMap::new(engine, Papaya(entries.into_iter().collect()))
+        TBoostedMap::named(engine, "boosted", Papaya(entries.into_iter().collect()), 16)
     }
 
     fn operate<P: Protocol>(

@@ -138,6 +138,7 @@ impl Key for BytesKey {
     fn heap_bytes(&self) -> usize {
         hotrow_core::Value::heap_bytes(&self.0)
     }
+    crate::key::start_of_bytes!(as_ref);
 }
 
 impl BorrowedKey {

@@ -17,6 +17,7 @@ pub(crate) use hash::HashIndex;
 pub use ordered::Direction;
 pub(crate) use ordered::{Cursor, LeafPart, OrderedIndex};
 
+use crate::key::{ImageOf, Key};
 use hotrow_core::Observed;
 use std::ptr::NonNull;
 
@@ -26,6 +27,14 @@ pub(crate) trait Keyed: Send + Sync + 'static {
     type Key;
     /// The record's key; it never changes.
     fn key(&self) -> &Self::Key;
+    /// The key's image.
+    #[inline(always)]
+    fn image(&self) -> ImageOf<'_, Self::Key>
+    where
+        Self::Key: Key,
+    {
+        Key::image(self.key())
+    }
 }
 
 /// The result of a lookup.

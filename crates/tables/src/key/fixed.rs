@@ -163,10 +163,11 @@ impl<F: Fixed> Image for F {
     const MADE_ANEW: bool = false;
     type Slot = F::Atomic;
     type Rest = ();
+    type Begin = ();
     type Separator = F;
     type Kept = F;
     type Slots = ();
-
+    type Start = ();
     #[inline(always)]
     fn whole<'k>(slot: &F::Atomic) -> Option<Self::Of<'k>> {
         Some(F::load(slot))
@@ -247,11 +248,11 @@ impl<F: Fixed> Image for F {
         F::load(slot)
     }
     #[inline]
-    unsafe fn store_separator(separator: F, at: usize, slots: &[F::Atomic], _: &[()], _: &AtomicU8) {
+    unsafe fn store_separator(separator: F, at: usize, slots: &[F::Atomic], _: &[()], _: &AtomicU8, (): &()) {
         separator.store(&slots[at]);
     }
     #[inline(always)]
-    unsafe fn adapt_slots(_: &[F::Atomic], _: &[()], _: &AtomicU8) {}
+    unsafe fn adapt_slots(_: &[F::Atomic], _: &[()], _: &AtomicU8, (): &()) {}
     #[inline(always)]
     unsafe fn image_of<'g>(separator: F) -> Self::Of<'g> {
         separator

@@ -78,6 +78,9 @@ pub trait Image: sealed::Sealed + Sized + 'static {
     /// What an inner node holds of a separator besides.
     #[doc(hidden)]
     type Rest: Default + Send + Sync;
+    /// What an inner node holds of the bytes that its separators share.
+    #[doc(hidden)]
+    type Begin: Default + Debug + Send + Sync;
     /// A separator as it was read from a node, or one that a node is to get. It need not be valid before the node's
     /// version is checked.
     #[doc(hidden)]
@@ -85,6 +88,9 @@ pub trait Image: sealed::Sealed + Sized + 'static {
     /// An image whose bytes, if any, lie in an attempt's arena.
     #[doc(hidden)]
     type Kept: Copy + Debug;
+    /// The copy of a long key's first bytes that a record holds beside the key.
+    #[doc(hidden)]
+    type Start: Default + Send + Sync;
     /// New slots of a leaf, if it needs them.
     #[doc(hidden)]
     type Slots;
@@ -165,6 +171,7 @@ pub trait Image: sealed::Sealed + Sized + 'static {
         slots: &[Self::Slot],
         rests: &[Self::Rest],
         node_shares: &AtomicU8,
+        begin: &Self::Begin,
     );
     /// Adapts the slots of a node to its separators.
     ///
@@ -172,7 +179,12 @@ pub trait Image: sealed::Sealed + Sized + 'static {
     ///
     /// As for [`store_separator`](Self::store_separator).
     #[doc(hidden)]
-    unsafe fn adapt_slots(slots: &[Self::Slot], rests: &[Self::Rest], node_shares: &AtomicU8);
+    unsafe fn adapt_slots(
+        slots: &[Self::Slot],
+        rests: &[Self::Rest],
+        node_shares: &AtomicU8,
+        begin: &Self::Begin,
+    );
     /// Returns a separator's image.
     ///
     /// # Safety
@@ -213,9 +225,9 @@ pub struct NodeSlots<'n, I: Image> {
     pub(crate) slots: &'n [I::Slot],
     /// The number of leading bytes that all long images of the node share.
     pub(crate) shared: &'n AtomicU8,
-    /// True if it is checked with the node's first image that an image shares these bytes. It is checked with one
-    /// nearby otherwise, which the caller will need anyway.
-    pub(crate) is_inner: bool,
+    /// The first ones of these bytes, in an inner node. It is checked with them, or with the node's first image, that an image
+    /// shares them. In a leaf it is checked with an image nearby, which the caller will need anyway.
+    pub(crate) begin: Option<&'n I::Begin>,
 }
 
 /// The place of an image in a node.

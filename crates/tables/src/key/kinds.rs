@@ -81,6 +81,7 @@ macro_rules! keys_of_any_length {
             fn heap_bytes(&self) -> usize {
                 self.$size()
             }
+            crate::key::start_of_bytes!($bytes);
         }
     )*};
 }

@@ -9,8 +9,8 @@
 //!
 //! An image that is looked for may lack the bytes that a node's images share; the range of a node is wider than these, and
 //! grows when a neighbour is unlinked. So each search compares these bytes with one whole image: of a leaf with the one that
-//! it has found, or one beside it, which the caller reads next in most cases; of an inner node with the first one, which
-//! is in the cache.
+//! it has found, or one beside it, which the caller reads next in most cases; of an inner node with its *beginning*, a copy of
+//! the first 24 of these bytes, or with the first separator if more are shared.
 //!
 //! # Pointers
 //!
@@ -26,12 +26,19 @@
 //! from now on, or more of them because it is split, gets new slots. They are made before the leaf is latched at the version
 //! that was read. Separators are the tree's own bytes; slots of inner nodes are made under the latch.
 //!
+//! # Starts
+//!
+//! A record holds a copy of the first bytes of a string. A short key is so read from the record, which the reader of the
+//! row needs anyway, and not from the memory that the key owns, which may be anywhere.
+//!
 //! Wrong images (of a `Key` that breaks its contract) lead to a wrong place in a node, never out of it. They may leave the
 //! tree unsorted. A scan then ends where the next border does not lead on.
 
 use super::bytes::{Bytes, Encoded, Encoder, common};
 use super::fixed::Fixed;
 use super::image::{Found, Image, NodeSlots, partition_point, sealed};
+use super::long_enough::LongEnough;
+use super::start::KeyStart;
 use hotrow_core::epoch::Guard;
 use hotrow_core::retire_with;
 use hotrow_sync::atomic::{AtomicPtr, AtomicU8, AtomicU64, AtomicUsize, Ordering};
@@ -44,18 +51,18 @@ impl sealed::Sealed for Bytes {}
 
 /// A separator's bytes in shared memory. The node owns them.
 #[derive(Debug)]
-pub struct SharedBytes {
+pub struct SeparatorBytes {
     first: AtomicPtr<u8>,
     length: AtomicUsize,
 }
 
-impl Default for SharedBytes {
+impl Default for SeparatorBytes {
     fn default() -> Self {
         Self { first: AtomicPtr::new(null_mut()), length: AtomicUsize::new(0) }
     }
 }
 
-impl SharedBytes {
+impl SeparatorBytes {
     // All accesses are relaxed: the version of the node orders them (`StructureVersion`).
 
     #[inline(always)]
@@ -127,10 +134,46 @@ fn set_shared(node: &AtomicU8, shared: usize) {
     node.store(shared as u8, Ordering::Relaxed);
 }
 
+/// The bytes that the separators of an inner node share, if they are 24 at most: the first eight, the next eight, and the last
+/// eight. With them a search need not read a separator elsewhere.
+#[derive(Debug, Default)]
+pub struct SharedBytes([AtomicU64; 3]);
+
+impl SharedBytes {
+    // All accesses are relaxed: the version of the node orders them (`StructureVersion`).
+
+    /// Stores the bytes that an image shares with all others of its node.
+    fn store(&self, image: &[u8], shared: usize) {
+        let last = shared.saturating_sub(8);
+        for (word, from) in self.0.iter().zip([0, 8, last]) {
+            let bytes = image.get(from..).unwrap_or_default();
+            let bytes = bytes.first_chunk().copied().unwrap_or_else(|| {
+                let mut padded = [0; 8];
+                padded[..bytes.len()].copy_from_slice(bytes);
+                padded
+            });
+            word.store(u64::from_le_bytes(bytes), Ordering::Relaxed);
+        }
+    }
+
+    /// True if an image has all `shared` bytes. False if it has not, or they are too many, or it is too short to tell.
+    #[inline(always)]
+    fn are_in(&self, image: LongEnough<'_>, shared: usize) -> bool {
+        let has = |at: usize, from: usize| image.chunk(from) == Some(self.0[at].load(Ordering::Relaxed));
+        match shared {
+            // The first bytes are the lowest ones of the word.
+            1..=8 => (image.first() ^ self.0[0].load(Ordering::Relaxed)) << (64 - 8 * shared) == 0,
+            9..=16 => has(0, 0) && has(2, shared - 8),
+            17..=24 => has(0, 0) && has(1, 8) && has(2, shared - 8),
+            _ => shared == 0,
+        }
+    }
+}
+
 /// Finds the place of an image among the slots; see the head of the module.
 #[inline]
 fn find<'n>(
-    NodeSlots { slots, shared, is_inner }: NodeSlots<'_, Bytes>,
+    NodeSlots { slots, shared, begin }: NodeSlots<'_, Bytes>,
     image: &Encoded<'_>,
     full: impl Fn(usize) -> Option<Encoded<'n>>,
 ) -> Option<Found> {
@@ -138,6 +181,8 @@ fn find<'n>(
         return Some(Found { position: 0, is_equal: false, shared: 0 });
     }
     let shared = shared_by(shared);
+    let is_inner = begin.is_some();
+    let enough = LongEnough::new(image);
     // Returns the place of an image that lacks the leading bytes that all others share.
     let outside = |other: &Encoded<'_>| {
         if shared == 0 {
@@ -151,13 +196,13 @@ fn find<'n>(
             shared: common(image.bytes(), other.bytes()),
         })
     };
-    if is_inner
-        && shared > 0
+    if let Some(begin) = begin
+        && !enough.is_some_and(|image| begin.are_in(image, shared))
         && let Some(found) = outside(&full(0)?)
     {
         return Some(found);
     }
-    let word = image.word(shared);
+    let word = enough.map_or_else(|| image.word(shared), |image| image.word(shared));
     let load = |slot: &AtomicU64| slot.load(Ordering::Relaxed);
     let mut low = partition_point(slots, |slot| load(slot) < word);
     let mut high = low;
@@ -174,6 +219,9 @@ fn find<'n>(
     while low < high {
         let middle = low.midpoint(high);
         let other = full(middle)?;
+        if enough.is_some_and(|image| image.is(&other)) {
+            return Some(Found { position: middle, is_equal: true, shared });
+        }
         match other.compare(image) {
             std::cmp::Ordering::Equal => return Some(Found { position: middle, is_equal: true, shared }),
             order => {
@@ -187,7 +235,7 @@ fn find<'n>(
     Some(Found { position: low, is_equal: false, shared })
 }
 
-/// Returns the first bytes, as many as a node's images can share.
+/// Returns the first bytes, as many as nodes can leave out.
 fn start(bytes: &[u8]) -> &[u8] {
     &bytes[..bytes.len().min(SHARED_MAX)]
 }
@@ -197,7 +245,13 @@ fn start(bytes: &[u8]) -> &[u8] {
 /// # Safety
 ///
 /// As for [`Image::store_separator`].
-unsafe fn adapt(slots: &[AtomicU64], rests: &[SharedBytes], node_shares: &AtomicU8, new: Option<usize>) {
+unsafe fn adapt(
+    slots: &[AtomicU64],
+    rests: &[SeparatorBytes],
+    node_shares: &AtomicU8,
+    begin: &SharedBytes,
+    new: Option<usize>,
+) {
     // SAFETY: the caller sees separators that the node owns.
     let bytes = |at: usize| unsafe { rests[at].load().as_slice() };
     let store = |at: usize, shared: usize| {
@@ -207,9 +261,11 @@ unsafe fn adapt(slots: &[AtomicU64], rests: &[SharedBytes], node_shares: &Atomic
     // The separators are sorted, so all have what the first and the last one share.
     let shared = common(start(bytes(0)), start(bytes(last)));
     match new {
-        Some(new) if shared == shared_by(node_shares) => store(new, shared),
+        // The others share as much as before, so they share the same bytes.
+        Some(new) if last > 0 && shared == shared_by(node_shares) => store(new, shared),
         _ => {
             set_shared(node_shares, shared);
+            begin.store(bytes(0), shared);
             (0..=last).for_each(|at| store(at, shared));
         }
     }
@@ -261,10 +317,12 @@ impl Image for Bytes {
 
     const MADE_ANEW: bool = true;
     type Slot = AtomicU64;
-    type Rest = SharedBytes;
+    type Rest = SeparatorBytes;
+    type Begin = SharedBytes;
     type Separator = RawBytes;
     type Kept = KeptBytes;
     type Slots = Option<NewSlots>;
+    type Start = KeyStart;
 
     #[inline(always)]
     fn whole<'k>(_: &AtomicU64) -> Option<Self::Of<'k>> {
@@ -273,7 +331,7 @@ impl Image for Bytes {
     fn copy_slot(from: &AtomicU64, to: &AtomicU64) {
         to.store(from.load(Ordering::Relaxed), Ordering::Relaxed);
     }
-    fn copy_rest(from: &SharedBytes, to: &SharedBytes) {
+    fn copy_rest(from: &SeparatorBytes, to: &SeparatorBytes) {
         to.store(from.load());
     }
     fn store(image: &Self::Of<'_>, shared: &AtomicU8, slot: &AtomicU64) {
@@ -350,23 +408,29 @@ impl Image for Bytes {
         RawBytes { first: Box::into_raw(bytes).cast(), length }
     }
     #[inline(always)]
-    fn load_separator(_: &AtomicU64, rest: &SharedBytes) -> RawBytes {
+    fn load_separator(_: &AtomicU64, rest: &SeparatorBytes) -> RawBytes {
         rest.load()
     }
     unsafe fn store_separator(
         separator: RawBytes,
         at: usize,
         slots: &[AtomicU64],
-        rests: &[SharedBytes],
+        rests: &[SeparatorBytes],
         node_shares: &AtomicU8,
+        begin: &SharedBytes,
     ) {
         rests[at].store(separator);
         // SAFETY: the caller's promise.
-        unsafe { adapt(slots, rests, node_shares, Some(at)) };
+        unsafe { adapt(slots, rests, node_shares, begin, Some(at)) };
     }
-    unsafe fn adapt_slots(slots: &[AtomicU64], rests: &[SharedBytes], node_shares: &AtomicU8) {
+    unsafe fn adapt_slots(
+        slots: &[AtomicU64],
+        rests: &[SeparatorBytes],
+        node_shares: &AtomicU8,
+        begin: &SharedBytes,
+    ) {
         // SAFETY: the caller's promise.
-        unsafe { adapt(slots, rests, node_shares, None) };
+        unsafe { adapt(slots, rests, node_shares, begin, None) };
     }
     #[inline(always)]
     unsafe fn image_of<'g>(separator: RawBytes) -> Self::Of<'g> {

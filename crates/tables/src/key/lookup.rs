@@ -1,6 +1,6 @@
 //! Keys as they are looked up, and ranges of them: by the key itself, or by a borrowed form.
 
-use super::{Encoded, Image, ImageOf, Key};
+use super::{Encoded, Image, ImageOf, Key, StartOf};
 use std::fmt::Debug;
 use std::hash::Hash;
 use std::ops::{Bound, Range, RangeBounds, RangeFrom, RangeFull, RangeInclusive, RangeTo, RangeToInclusive};
@@ -34,9 +34,9 @@ pub trait AsKey<K: Key>: Sealed<K> + Hash + Debug {
     /// The key's image.
     #[doc(hidden)]
     fn to_image(&self) -> ImageOf<'_, K>;
-    /// True if this is the key.
+    /// True if this is the key, of whose image a record holds the start.
     #[doc(hidden)]
-    fn is(&self, key: &K) -> bool;
+    fn is(&self, key: &K, start: &StartOf<K>) -> bool;
     /// Makes the key itself.
     #[doc(hidden)]
     fn to_key(&self) -> K;
@@ -50,8 +50,8 @@ impl<K: Key> AsKey<K> for K {
         self.image()
     }
     #[inline(always)]
-    fn is(&self, key: &K) -> bool {
-        self == key
+    fn is(&self, key: &K, start: &StartOf<K>) -> bool {
+        self.is_by_start(key, start)
     }
     fn to_key(&self) -> K {
         self.clone()
@@ -96,8 +96,8 @@ macro_rules! borrowed_forms {
                 Encoded::new(self.as_bytes())
             }
             #[inline(always)]
-            fn is(&self, key: &$owner) -> bool {
-                self.as_bytes() == key.as_bytes()
+            fn is(&self, key: &$owner, start: &StartOf<$owner>) -> bool {
+                start.is_of(key.as_bytes(), self.as_bytes())
             }
             fn to_key(&self) -> $owner {
                 self.into()
@@ -186,7 +186,8 @@ mod tests {
         let hash = FixedState::default();
         assert_eq!(hash.hash_one(form), hash.hash_one(&key));
         assert!(K::Image::compare(&form.to_image(), &key.image()).is_eq());
-        assert!(form.is(&key));
+        assert!(K::Image::compare(&form.to_image(), &key.image_by_start(&key.record_start())).is_eq());
+        assert!(form.is(&key, &key.record_start()));
         assert_eq!(form.to_key(), key);
         assert_eq!(format!("{form:?}"), format!("{key:?}"));
     }

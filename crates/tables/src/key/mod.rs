@@ -5,8 +5,10 @@ mod fixed;
 mod image;
 mod kinds;
 mod long;
+mod long_enough;
 mod lookup;
 mod part;
+mod start;
 #[cfg(all(test, not(loom)))]
 mod tests;
 
@@ -16,6 +18,8 @@ pub use image::{Found, Image, NodeSlots};
 pub use lookup::{AsBound, AsKey, KeyBounds};
 pub(crate) use lookup::{ImageRange, own_range};
 pub use part::{DerivedImage, KeyPart, LONG, MakeImage, Packer, most_bits, variant_bits, words};
+
+pub(crate) use start::{KeyStart, start_of_bytes};
 
 use std::fmt::Debug;
 use std::hash::Hash;
@@ -29,8 +33,9 @@ use std::hash::Hash;
 /// # Fixed and long keys
 ///
 /// A key of fixed size (all but strings, vectors of bytes, and what contains them) is packed into a few words, which an
-/// ordered index compares as they are. Other keys may be of any length. They cost one more memory access to a lookup, and
-/// few to a descent in an ordered table, however long their common beginnings are; and they are looked up by a
+/// ordered index compares as they are. Other keys may be of any length. A row keeps a copy of the first 20 bytes of a
+/// string, so that a lookup reads the string's own memory only if it is longer. A descent in an ordered table costs few memory
+/// accesses, however long the common beginnings of keys are. Long keys are looked up by a
 /// [borrowed form](AsKey), `&str` or `&[u8]`, without an allocation. A composite key with a long part is copied into an
 /// image at each use in an ordered table.
 ///
@@ -76,12 +81,33 @@ pub trait Key: Clone + Eq + Ord + Hash + Debug + Send + Sync + 'static {
     fn heap_bytes(&self) -> usize {
         0
     }
+    /// The copy of the key's first bytes that its record holds.
+    #[doc(hidden)]
+    fn record_start(&self) -> StartOf<Self> {
+        StartOf::<Self>::default()
+    }
+    /// The key's image, for which `start`, the key's, may be read in place of the key.
+    #[doc(hidden)]
+    #[inline(always)]
+    fn image_by_start<'k>(&'k self, _start: &'k StartOf<Self>) -> ImageOf<'k, Self> {
+        self.image()
+    }
+    /// True if the keys are equal. `start` is the other key's.
+    #[doc(hidden)]
+    #[inline(always)]
+    fn is_by_start(&self, other: &Self, _start: &StartOf<Self>) -> bool {
+        self == other
+    }
 }
 
 /// Appends the bytes that name a key in histories, which have the order of keys.
 pub(crate) fn put_name<K: Key>(key: &K, bytes: &mut Vec<u8>) {
     K::Image::put_bytes(&key.image(), bytes);
 }
+
+/// The start of a key's image, as records hold it.
+#[doc(hidden)]
+pub type StartOf<K> = <<K as Key>::Image as Image>::Start;
 
 /// The image of a key of type `K` that is borrowed for `'k`.
 pub type ImageOf<'k, K> = <<K as Key>::Image as Image>::Of<'k>;

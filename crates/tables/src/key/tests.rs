@@ -1,6 +1,7 @@
 //! Images against `Ord`, on random keys.
 
 use super::*;
+use hotrow_sync::atomic::{AtomicU8, AtomicU64};
 use proptest::prelude::*;
 
 /// Bytes that matter to the encoding, mostly.
@@ -128,6 +129,32 @@ fn uuids_have_their_order() {
         for b in uuids {
             check(&a, &b).unwrap();
             check_part::<_, false, 2>(&a, &b).unwrap();
+        }
+    }
+}
+
+#[test]
+fn an_only_separator_replaces_the_shared_bytes_of_an_earlier_one() {
+    let (slots, rests) = ([const { AtomicU64::new(0) }], [Default::default()]);
+    let (shared, begin) = (AtomicU8::new(0), Default::default());
+    let separators: [&[u8]; 6] =
+        [b"abc", b"xyz", b"bcd", b"0123456789abcdefghij", b"0123456789ABCDEFGHIJ", b"0123456789abcdefghij"];
+    for separator in separators {
+        let separator = Bytes::separator(&Encoded::new(separator));
+        // SAFETY: no other thread has the node; the separators that it owned are not used any more.
+        unsafe {
+            Bytes::store_separator(separator, 0, &slots, &rests, &shared, &begin);
+            let bytes = Bytes::image_of(separator).bytes().to_vec();
+            let bound = |image: &[u8]| {
+                let node = NodeSlots { slots: &slots, shared: &shared, begin: Some(&begin) };
+                Bytes::upper_bound(node, &Encoded::new(image), |_| Some(Bytes::image_of(separator)))
+            };
+            for other in separators {
+                for image in [other.to_vec(), [other, b"and more"].concat()] {
+                    assert_eq!(bound(&image), Some(usize::from(image >= bytes)), "{}", image.escape_ascii());
+                }
+            }
+            Bytes::free_separator(separator);
         }
     }
 }

@@ -33,6 +33,9 @@ pub struct HashtableOptions {
     pub table: Table,
 }
 
+/// The number of abstract locks of a boosted table, so that few transactions of 50 operations meet at one.
+const LOCKS: usize = 1 << 20;
+
 /// A table of numbers, all zero at first.
 pub struct Hashtable<P: Protocol> {
     form: Form<P>,
@@ -138,7 +141,7 @@ impl WorkloadDefinition for HashtableOptions {
         observer.loading(self.keys, self.keys);
         let form = match self.table {
             Table::HashMap => Form::HashMap(map),
-            Table::Boosted => Form::Boosted(TBoostedMap::new(engine, Inner(inner))),
+            Table::Boosted => Form::Boosted(TBoostedMap::named(engine, "boosted map", Inner(inner), LOCKS)),
         };
         Ok(Hashtable { form, options: *self })
     }

@@ -126,7 +126,7 @@ where
     /// Looks up a key.
     #[cfg(all(test, not(loom)))]
     pub(crate) fn get(&self, key: &T::Key, guard: &Guard) -> Lookup<T> {
-        self.get_by(key, |other| other == key, guard)
+        self.get_by(key, |other: &T| other.key() == key, guard)
     }
 
     /// Looks up the key for which `is_wanted` is true, by something that has its hash.
@@ -134,7 +134,7 @@ where
     pub(crate) fn get_by(
         &self,
         key: &(impl Hash + ?Sized),
-        is_wanted: impl Fn(&T::Key) -> bool + Copy,
+        is_wanted: impl Fn(&T) -> bool + Copy,
         guard: &Guard,
     ) -> Lookup<T> {
         let hash = Hash64::of(key);
@@ -173,11 +173,11 @@ where
     fn find(
         bucket: &Bucket<T>,
         hash: Hash64,
-        is_wanted: impl Fn(&T::Key) -> bool,
+        is_wanted: impl Fn(&T) -> bool,
         guard: &Guard,
     ) -> Option<NonNull<T>> {
         // SAFETY: a record found in a chain under a pinned epoch has not been freed (`insert`'s contract).
-        bucket.find(hash, |record| is_wanted(unsafe { record.as_ref() }.key()), guard)
+        bucket.find(hash, |record| is_wanted(unsafe { record.as_ref() }), guard)
     }
 
     /// Adds a record under its key, unless there is one with this key or the bucket must not be changed.
@@ -206,7 +206,7 @@ where
             let (array, at, bucket) = self.bucket_of(hash, guard);
             interleaving_point();
             let Some(before) = bucket.version.stable() else { continue };
-            if let Some(existing) = Self::find(bucket, hash, |other| other == key, guard) {
+            if let Some(existing) = Self::find(bucket, hash, |other| other.key() == key, guard) {
                 return Insertion::Exists(existing);
             }
             let observed = Observed { node: bucket.word(), version: before };

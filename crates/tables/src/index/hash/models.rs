@@ -69,7 +69,7 @@ fn insert(index: &Index, record: NonNull<ModelRecord>) -> bool {
 
 /// As [`get`], for models in which the index retires memory meanwhile.
 fn get_pinned(index: &Index, key: u64) -> Result<NonNull<ModelRecord>, Observed> {
-    match index.get_by(&Same(key), |other| *other == Same(key), &epoch::pin()) {
+    match index.get_by(&Same(key), |other: &ModelRecord| *other.key() == Same(key), &epoch::pin()) {
         Lookup::Found(record) => Ok(record),
         Lookup::Absent(observed) => Err(observed),
     }
@@ -81,7 +81,7 @@ fn remove(index: &Index, record: NonNull<ModelRecord>) {
 
 /// Looks up the record of a key, and asserts that its content is visible.
 fn get(index: &Index, key: u64) -> Result<NonNull<ModelRecord>, Observed> {
-    match index.get_by(&Same(key), |other| *other == Same(key), guard()) {
+    match index.get_by(&Same(key), |other: &ModelRecord| *other.key() == Same(key), guard()) {
         Lookup::Found(record) => {
             // SAFETY: models free their records last.
             assert_eq!(unsafe { record.as_ref() }.key(), &Same(key));

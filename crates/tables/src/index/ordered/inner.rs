@@ -9,8 +9,9 @@ use std::ptr::NonNull;
 #[repr(C, align(64))]
 pub(super) struct Inner<I: Image> {
     pub(super) node: Node,
+    begin: I::Begin,
     separators: [I::Slot; CHILDREN - 1],
-    /// The parts of separators that are not in their slots. Searches read the first one in most cases.
+    /// The parts of separators that are not in their slots.
     rests: [I::Rest; CHILDREN - 1],
     children: [AtomicPtr<Node>; CHILDREN],
 }
@@ -18,8 +19,13 @@ pub(super) struct Inner<I: Image> {
 impl<I: Image> Inner<I> {
     /// A new node with one child.
     pub(super) fn allocate(child: NonNull<Node>) -> NonNull<Self> {
-        let inner =
-            Self { node: Node::new(false, 0), separators: empty(), children: empty(), rests: empty() };
+        let inner = Self {
+            node: Node::new(false, 0),
+            begin: I::Begin::default(),
+            separators: empty(),
+            children: empty(),
+            rests: empty(),
+        };
         inner.children[0].store(child.as_ptr(), Ordering::Relaxed);
         inner.node.set_count(1);
         NonNull::from(Box::leak(Box::new(inner)))
@@ -29,7 +35,7 @@ impl<I: Image> Inner<I> {
     pub(super) fn separators(&self) -> NodeSlots<'_, I> {
         // The subtraction saturates only for the compiler: no reader sees a count of zero.
         let slots = &self.separators[..self.node.count().saturating_sub(1)];
-        NodeSlots { slots, shared: &self.node.shared, is_inner: true }
+        NodeSlots { slots, shared: &self.node.shared, begin: Some(&self.begin) }
     }
 
     #[cfg_attr(not(debug_assertions), inline(always))]
@@ -106,6 +112,7 @@ impl<I: Image> Inner<I> {
                 &self.separators[..count],
                 &self.rests[..count],
                 &self.node.shared,
+                &self.begin,
             );
         }
         self.children[at + 1].store(child.as_ptr(), Ordering::Relaxed);
@@ -152,6 +159,8 @@ impl<I: Image> Inner<I> {
     fn adapt_slots(&self) {
         let count = self.node.count() - 1;
         // SAFETY: as in `insert_after`.
-        unsafe { I::adapt_slots(&self.separators[..count], &self.rests[..count], &self.node.shared) };
+        unsafe {
+            I::adapt_slots(&self.separators[..count], &self.rests[..count], &self.node.shared, &self.begin)
+        };
     }
 }

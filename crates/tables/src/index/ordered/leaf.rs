@@ -32,7 +32,7 @@ impl<I: Image, T> Leaf<I, T> {
     #[cfg_attr(not(debug_assertions), inline(always))]
     fn images(&self) -> NodeSlots<'_, I> {
         let slots = &self.images[..self.node.count()];
-        NodeSlots { slots, shared: &self.node.shared, is_inner: false }
+        NodeSlots { slots, shared: &self.node.shared, begin: None }
     }
 
     /// Returns the pointer at `position`, which is below the capacity. It is a record's if the position is below the
@@ -123,7 +123,7 @@ where
         // SAFETY: the leaf is unchanged since the caller began to read it, so it held this record at a moment since the
         // epoch was pinned, which outlives the borrow of the leaf. Records are freed through the epoch after their removal
         // (`insert`'s contract), and their keys never change.
-        Some(unsafe { record.as_ref() }.key().image())
+        Some(unsafe { record.as_ref() }.image())
     }
 
     /// Returns the number of images below `image`; `None` if the leaf is not at `version`.

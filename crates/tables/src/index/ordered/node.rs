@@ -197,10 +197,9 @@ pub(super) unsafe fn retire_node<I: Image, T>(node: NonNull<Node>, guard: &Guard
 /// Prefetches the cache lines of a node that a search reads.
 #[cfg_attr(not(debug_assertions), inline(always))]
 pub(super) fn prefetch_node<I: Image>(node: *mut Node) {
-    // The images of a leaf and the separators of an inner node begin at the same place. What is not in the slot of the first
-    // separator comes right behind them.
+    // The images of a leaf, and the separators of an inner node behind the beginning of these.
     let images = LEAF_ENTRIES * (8 + size_of::<I::Slot>());
-    let bytes = (size_of::<Node>() + images + size_of::<I::Rest>()).min(16 * 64);
+    let bytes = (size_of::<Node>() + images + size_of::<I::Begin>()).min(16 * 64);
     for line in 0..bytes.div_ceil(64) {
         prefetch(node.cast::<u8>().wrapping_add(64 * line));
     }

@@ -209,3 +209,32 @@ fn trees_of_long_keys_come_and_go() {
     records.into_iter().for_each(|record| unsafe { free(record) });
     census.settle(0);
 }
+
+#[test]
+fn a_lookup_finds_keys_without_the_bytes_that_the_separators_above_them_share() {
+    // The separators behind the first child share "m-shared", which the keys in it lack; the eight bytes behind these places
+    // are the same as those of other keys.
+    let low = (0..3).map(|at| format!("a-lonely{at:08}"));
+    let middle = (0..40).map(|at| format!("m-shared{at:08}"));
+    let high = (0..3).map(|at| format!("z-lonely{at:08}"));
+    let keys: Vec<Vec<u8>> = low.chain(middle).chain(high).map(String::into_bytes).collect();
+    check(&keys, 1);
+
+    let census = Census::default();
+    let index = Index::<Vec<u8>>::new();
+    for key in &keys {
+        insert(&index, CountedRecord::new(key.clone(), &census), &epoch::pin(), &mut ignore);
+    }
+    let guard = epoch::pin();
+    for absent in
+        ["b-shared00000007", "n-shared00000007", "m-shared0000000", "m-shared000000070", "zz-lonely00000000"]
+    {
+        let absent = absent.as_bytes().to_vec();
+        assert!(matches!(index.get(&absent.image(), &guard), Lookup::Absent(_)), "{}", absent.escape_ascii());
+    }
+    for key in &keys {
+        let Lookup::Found(record) = index.get(&key.image(), &guard) else { panic!("{key:?} is lost") };
+        assert_eq!(key_of(record, &guard), *key);
+    }
+    empty(index, guard, &census);
+}
