@@ -128,22 +128,22 @@ fn a_panic_of_clone_loses_no_element() {
         let engine = &Engine::<Occ>::new();
         let all = || (1..=3).map(Fragile);
         let queue = TQueue::with_elements(engine, all());
-        if let (true, Ok(())) = caught(engine, &queue, clones, |queue, tx| queue.pop(tx)) {
-            if engine.transact(|tx| queue.len(tx)) != Ok(3) {
-                lost.push(format!("TQueue::pop {clones}"));
-            }
+        if let (true, Ok(())) = caught(engine, &queue, clones, |queue, tx| queue.pop(tx))
+            && engine.transact(|tx| queue.len(tx)) != Ok(3)
+        {
+            lost.push(format!("TQueue::pop {clones}"));
         }
         let queue = TPriorityQueue::with_elements(engine, all());
-        if let (true, Ok(())) = caught(engine, &queue, clones, |queue, tx| queue.pop(tx)) {
-            if engine.transact(|tx| queue.len(tx)) != Ok(3) {
-                lost.push(format!("TPriorityQueue::pop {clones}"));
-            }
+        if let (true, Ok(())) = caught(engine, &queue, clones, |queue, tx| queue.pop(tx))
+            && engine.transact(|tx| queue.len(tx)) != Ok(3)
+        {
+            lost.push(format!("TPriorityQueue::pop {clones}"));
         }
         let list = TList::with_elements(engine, all());
-        if let (true, Ok(())) = caught(engine, &list, clones, |list, tx| list.remove(tx, |_| true)) {
-            if engine.transact(|tx| list.len(tx)) != Ok(3) {
-                lost.push(format!("TList::remove {clones}"));
-            }
+        if let (true, Ok(())) = caught(engine, &list, clones, |list, tx| list.remove(tx, |_| true))
+            && engine.transact(|tx| list.len(tx)) != Ok(3)
+        {
+            lost.push(format!("TList::remove {clones}"));
         }
         let vector = TVector::with_elements(engine, all());
         if let (true, Ok(())) = caught(engine, &vector, clones, |vector, tx| vector.remove(tx, 0)) {
@@ -161,10 +161,10 @@ fn a_panic_of_clone_loses_no_element() {
             }
         }
         let vector = TVector::with_elements(engine, all());
-        if let (true, Ok(())) = caught(engine, &vector, clones, |vector, tx| vector.pop(tx)) {
-            if engine.transact(|tx| vector.len(tx)) != Ok(3) {
-                lost.push(format!("TVector::pop {clones}"));
-            }
+        if let (true, Ok(())) = caught(engine, &vector, clones, |vector, tx| vector.pop(tx))
+            && engine.transact(|tx| vector.len(tx)) != Ok(3)
+        {
+            lost.push(format!("TVector::pop {clones}"));
         }
     }
     assert!(lost.is_empty(), "{lost:#?}");

@@ -186,7 +186,7 @@ fn elements_whose_drops_panic() {
                 for step in 0..14 {
                     quietly(&mut || {
                         let _ = engine.transact(|tx| {
-                            let part = tx.savepoint(|tx| {
+                            tx.savepoint(|tx| {
                                 match step {
                                     0 => vector.push(tx, Bomb::new(7))?,
                                     1 => drop(vector.pop(tx)?),
@@ -206,8 +206,7 @@ fn elements_whose_drops_panic() {
                                     _ => drop(vector.remove(tx, 0)?),
                                 }
                                 if fails { Err(Abort::because("no")) } else { Ok(()) }
-                            })?;
-                            part
+                            })?
                         });
                     });
                 }
