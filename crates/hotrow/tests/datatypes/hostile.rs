@@ -3,13 +3,13 @@
 use crate::support;
 use crate::support::{for_each_concurrent_protocol, for_each_protocol};
 use hotrow::object::{Commuting, CommutingSegment, SegmentSlots};
+use hotrow::sync::atomic::{AtomicU64, Ordering as Memory};
 use hotrow::{
     Abort, ConcurrentMap, Protocol, TBoostedMap, TCounter, TList, TListSet, TPriorityQueue, TQueue, TVector,
     Transaction,
 };
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicI64, Ordering as Memory};
 use std::sync::{Arc, Mutex};
 
 #[test]
@@ -141,7 +141,7 @@ fn a_cover_that_exchanges_the_transaction() {
 }
 
 /// Counts those that are alive, and panics on its drop.
-static ALIVE: AtomicI64 = AtomicI64::new(0);
+static ALIVE: AtomicU64 = AtomicU64::new(0);
 #[derive(PartialEq, Eq, PartialOrd, Ord, Debug)]
 struct Bomb(u64);
 impl hotrow::Value for Bomb {
@@ -160,8 +160,9 @@ impl Clone for Bomb {
 }
 impl Drop for Bomb {
     fn drop(&mut self) {
-        ALIVE.fetch_sub(1, Memory::SeqCst);
-        if !std::thread::panicking() {
+        let before = ALIVE.fetch_sub(1, Memory::SeqCst);
+        assert!(before > 0, "dropped twice");
+        if !hotrow::sync::thread::panicking() {
             panic!("boom");
         }
     }
