@@ -3,13 +3,13 @@
 use crate::support;
 use crate::support::{for_each_concurrent_protocol, for_each_protocol};
 use hotrow::object::{Access, Commuting, CommutingSegment};
+use hotrow::sync::atomic::{AtomicUsize, Ordering as Memory};
 use hotrow::{
     Abort, Engine, Error, Occ, Protocol, THashMap, TList, TPriorityQueue, TQueue, TVector, TWords,
     Transaction,
 };
 use std::cmp::Ordering;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicUsize, Ordering as Memory};
 
 #[test]
 fn no_index_is_too_large() {
@@ -210,7 +210,7 @@ fn a_deferred_change_that_was_announced_as_a_read() {
         let engine = support::engine::<P>();
         let sum = CommutingSegment::new(&engine, "sum", Sum, 0);
         let done = AtomicUsize::new(0);
-        std::thread::scope(|scope| {
+        hotrow::sync::thread::scope(|scope| {
             for _ in 0..2 {
                 scope.spawn(|| {
                     for _ in 0..300 {

@@ -278,7 +278,7 @@ fn objects_dropped_while_transactions_use_them() {
             list.remove(tx, |_| true).unwrap();
             map.insert(tx, 1, 1).unwrap();
             drop((vector, queue, list, map));
-            std::thread::scope(|scope| {
+            hotrow::sync::thread::scope(|scope| {
                 scope.spawn(|| {
                     for _ in 0..300 {
                         drop(made_and_dropped(&engine));
