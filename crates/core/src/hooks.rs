@@ -10,7 +10,7 @@ use crate::object::ObjectMeta;
 use crate::protocol::Protocol;
 use crate::transaction::ObjectAccess;
 use crate::users_code::{Panics, contained};
-use hotrow_sync::atomic::{AtomicU64, Ordering};
+use hotrow_sync::atomic::{Ordering, unfollowed::AtomicU64};
 
 /// The hooks of a worker's attempts. Most workers have none.
 #[derive(Default)]

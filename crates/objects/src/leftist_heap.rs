@@ -4,9 +4,9 @@
 //! A version is never changed. A push or pop makes a new one, and copies the nodes on a path of logarithmic length. So readers
 //! look at a version without a lock while the next one is made.
 
-use hotrow_sync::Arc;
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
+use std::sync::Arc;
 
 /// One version of a heap. The least element comes first.
 pub(crate) struct LeftistHeap<E>(Option<Arc<Node<E>>>);

@@ -18,9 +18,9 @@ use hotrow_core::{
     Abort, Access, Boxed, Commuting, CommutingSegment, Engine, Protocol, Seen, Transaction, Value,
 };
 use hotrow_protocols::Occ;
-use hotrow_sync::Arc;
 use std::fmt;
 use std::marker::PhantomData;
+use std::sync::Arc;
 
 /// A transactional list. Insertions never conflict with each other.
 ///

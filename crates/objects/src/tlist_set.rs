@@ -18,11 +18,11 @@
 use crate::range::Range;
 use hotrow_core::{Abort, Boxed, Commuting, CommutingSegment, Engine, Protocol, Seen, Transaction, Value};
 use hotrow_protocols::Occ;
-use hotrow_sync::Arc;
 use std::borrow::Borrow;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::marker::PhantomData;
+use std::sync::Arc;
 
 /// A transactional sorted list without duplicates: a small set. Operations on different keys never conflict.
 ///

@@ -23,11 +23,11 @@ use hotrow_core::{
     Abort, Access, Boxed, Commuting, CommutingSegment, Engine, Protocol, Seen, Transaction, Value,
 };
 use hotrow_protocols::Occ;
-use hotrow_sync::Arc;
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 use std::fmt;
 use std::marker::PhantomData;
+use std::sync::Arc;
 
 /// A transactional priority queue. Pushes never conflict with each other, and with pops only if they must.
 ///

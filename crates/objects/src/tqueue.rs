@@ -16,9 +16,10 @@ use crate::range::Range;
 use hotrow_core::operations::Operand;
 use hotrow_core::{Abort, Access, Commuting, CommutingSegment, Engine, Pin, Protocol, Seen, Transaction};
 use hotrow_protocols::Occ;
-use hotrow_sync::{Arc, ShortLock};
+use hotrow_sync::ShortLock;
 use std::collections::VecDeque;
 use std::fmt;
+use std::sync::Arc;
 
 /// A transactional queue of elements of any type. Transactions that only push never conflict.
 ///
