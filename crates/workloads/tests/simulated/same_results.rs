@@ -306,6 +306,8 @@ fn steps(random: &mut Random, among: &[What], count: u64) -> Vec<Step> {
 fn compare(protocol: &str, among: &[What], count: u64, cores: usize, seed: u64) -> u64 {
     let engine = crate::crew::engine(protocol);
     let data = Data::new(&engine);
+    // Rows of tables with indexes are loaded in transactions.
+    let loaded = engine.statistics().commits;
     let results = crate::crew::run(&engine, cores, seed, |core, worker| {
         let mut random = Random::stream(seed, core as u64);
         let mut committed = Vec::new();
@@ -335,7 +337,7 @@ fn compare(protocol: &str, among: &[What], count: u64, cores: usize, seed: u64) 
         expected.rows(&mut worker),
         "{protocol}, seed {seed}"
     );
-    assert_eq!(statistics.commits, committed.len() as u64);
+    assert_eq!(statistics.commits - loaded, committed.len() as u64);
     statistics.count(&Counter::STOLEN_OPERATIONS)
 }
 
