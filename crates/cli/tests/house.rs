@@ -198,8 +198,8 @@ fn ci_runs_every_test_binary_that_cargo_leaves_out_without_a_feature() {
             behind_features += 1;
             // The simulator is a feature of several crates at once.
             let option = match features.as_str() {
-                "sim" => "--features hotrow-cli/sim",
-                "stamp" => "--features stamp",
+                "sim" => "hotrow-cli/sim",
+                "stamp" => "hotrow-cli/stamp",
                 other => panic!("{}: CI has no build with feature {other}", path.display()),
             };
             let package = format!("-p hotrow-{} ", crate_of(&path));

@@ -26,6 +26,6 @@ fn an_unknown_workload_is_answered_with_those_there_are() {
     let words = WorkloadOptions::parse("articles", &[]).unwrap_err().to_string();
     assert_eq!(
         words,
-        "unknown workload \"articles\"; there are: tpcc, ycsb, tables32, array, tickets, stress"
+        "unknown workload \"articles\"; there are: tpcc, ycsb, tables32, array, tickets, hashtable, vector, priority-queue, stress"
     );
 }
