@@ -34,14 +34,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         direction: Direction,
         limit: usize,
     ) -> Result<Vec<(K, R)>, Abort> {
-        let mut rows = Vec::new();
-        if limit > 0 {
-            self.scan_by(tx.enter(&self.meta)?, range, direction, &mut |key, row| {
-                rows.push((key.clone(), row.clone()));
-                if rows.len() < limit { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
-            })?;
-        }
-        Ok(rows)
+        first_rows(limit, |visit| self.scan_by(tx.enter(&self.meta)?, range, direction, visit))
     }
 
     /// Returns the number of rows in a range.
@@ -191,4 +184,19 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
             }
         }
     }
+}
+
+/// Returns copies of the first `limit` rows, with their keys, that a scan visits.
+pub(crate) fn first_rows<K: Clone, R: Clone>(
+    limit: usize,
+    scan: impl FnOnce(&mut dyn FnMut(&K, &R) -> ControlFlow<()>) -> Result<(), Abort>,
+) -> Result<Vec<(K, R)>, Abort> {
+    let mut rows = Vec::new();
+    if limit > 0 {
+        scan(&mut |key, row| {
+            rows.push((key.clone(), row.clone()));
+            if rows.len() < limit { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        })?;
+    }
+    Ok(rows)
 }

@@ -13,6 +13,7 @@ use crate::errors::DuplicateKey;
 use crate::index::Direction;
 use crate::key::{Image, ImageRange, Key, KeyBounds};
 use crate::reference::IndexRef;
+use crate::scan::first_rows;
 use crate::storage::{Index, Shared};
 use crate::table::Table;
 use hotrow_core::{Abort, EngineId, EpochBox, Misuse, ObjectMeta, Pin, Protocol, Transaction, Value};
@@ -147,12 +148,7 @@ impl<S: Key, K: Key, R: Value, P: Protocol> SecondaryIndex<S, K, R, P> {
     ///
     /// As [`scan_keys`](Self::scan_keys).
     pub fn count(&self, tx: &mut Transaction<'_, P>, range: impl KeyBounds<S>) -> Result<usize, Abort> {
-        let mut entries = 0;
-        self.scan_keys(tx, range, Direction::Ascending, |_, _| {
-            entries += 1;
-            ControlFlow::Continue(())
-        })?;
-        Ok(entries)
+        self.kept.entries.count(tx, images::<S, K>(&range))
     }
 
     /// Returns copies of the primary keys and rows of the first `limit` entries in a range of secondary keys.
@@ -167,14 +163,7 @@ impl<S: Key, K: Key, R: Value, P: Protocol> SecondaryIndex<S, K, R, P> {
         direction: Direction,
         limit: usize,
     ) -> Result<Vec<(K, R)>, Abort> {
-        let mut rows = Vec::new();
-        if limit > 0 {
-            self.scan(tx, range, direction, |_, key, row| {
-                rows.push((key.clone(), row.clone()));
-                if rows.len() < limit { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
-            })?;
-        }
-        Ok(rows)
+        first_rows(limit, |visit| self.scan(tx, range, direction, |_, key, row| visit(key, row)))
     }
 
     /// Visits the rows in a range of secondary keys until the visitor breaks.
