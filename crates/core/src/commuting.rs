@@ -98,7 +98,7 @@ pub trait Commuting: Send + Sync + Sized + 'static {
     /// The value: one word of plain data, or boxed.
     type Value: Value;
 
-    /// What one transaction will do to the value. The default does nothing. It says nothing of what the transaction has
+    /// The effect that one transaction will have on the value. The default has none. It says nothing of what the transaction has
     /// seen, because a part of the body may be undone, and what it saw still counts.
     type Change: Clone + Default + Send + 'static;
 
@@ -113,7 +113,7 @@ pub trait Commuting: Send + Sync + Sized + 'static {
     fn apply(&self, change: Self::Change, value: &mut Self::Value);
 }
 
-/// What an operation sees of a [`Commuting`] datatype.
+/// The view that an operation has of a [`Commuting`] datatype.
 pub struct Seen<'a, D: Commuting> {
     /// The datatype, with whatever it holds beside the value.
     pub datatype: &'a D,
@@ -144,7 +144,7 @@ struct Shared<D: Commuting, P: Protocol> {
 
 type CellOf<D> = <<D as Commuting>::Value as Value>::Cell;
 
-/// What an attempt keeps of the object: its item's payload. It lies in the attempt's arena, and is dropped at the attempt's
+/// The attempt's state of the object: its item's payload. It lies in the attempt's arena, and is dropped at the attempt's
 /// end whatever becomes of the item.
 struct Kept<D: Commuting> {
     condition: D::Condition,
@@ -193,16 +193,11 @@ impl<D: Commuting, P: Protocol> CommutingSegment<D, P> {
     /// Applies a change outside of transactions, to load the object before they use it. One that is open meanwhile, and has
     /// looked at the object, does not notice it.
     pub fn load(&mut self, change: D::Change) {
-        let pin = Pin::new();
-        let shared = &*self.shared;
-        let snapshot = shared.cell.load();
-        // SAFETY: the cell is never torn, and was loaded under the pin.
-        let mut value = unsafe { CellOf::<D>::view(&snapshot, &pin) }.clone();
-        shared.datatype.apply(change, &mut value);
+        let changed = self.shared.changed_by(change);
         // SAFETY: nobody else has a reference to the object, so that no operation runs. A transaction that was left open may
         // commit on another thread: cells that are never torn are installed by one atomic access, so that one of the two
         // values is the last.
-        unsafe { shared.cell.install(CellOf::<D>::pend(value), &pin) };
+        unsafe { self.shared.cell.install(changed, &Pin::new()) };
     }
 
     /// Begins an operation.
@@ -272,16 +267,13 @@ impl<D: Commuting, P: Protocol> CommutingAccess<'_, '_, D, P> {
         let (id, kept) = self.kept()?;
         let Self { tx, object } = self;
         let has_read = tx.has_read(id);
-        let pin = Pin::new();
         let load = || {
-            let snapshot = object.cell.load();
-            // SAFETY: the cell is never torn (checked by `new`), and the pin was pinned before the load.
-            let value = unsafe { CellOf::<D>::view(&snapshot, &pin) };
             // SAFETY: the payload is in the attempt's arena, and nobody changes it during the load.
-            let kept = kept.map(|kept| unsafe { kept.as_ref() });
-            let change = kept.and_then(|kept| kept.change.as_ref());
-            let holds = kept.is_none_or(|kept| object.datatype.holds(&kept.condition, change, value));
-            (look(Seen { datatype: &object.datatype, value, change }), holds)
+            let (kept, change) = unsafe { (kept.map(|kept| kept.as_ref()), change_of(kept)) };
+            object.look(|value| {
+                let holds = kept.is_none_or(|kept| object.datatype.holds(&kept.condition, change, value));
+                (look(Seen { datatype: &object.datatype, value, change }), holds)
+            })
         };
         // SAFETY: `load` looks at the item's segment.
         let loaded = unsafe { if has_read { tx.read_beside_write(id, load) } else { tx.peek(id, load) } };
@@ -309,15 +301,9 @@ impl<D: Commuting, P: Protocol> CommutingAccess<'_, '_, D, P> {
     pub fn read<R>(mut self, mut look: impl FnMut(Seen<'_, D>) -> R) -> Result<R, Abort> {
         let (id, kept) = self.kept()?;
         let Self { tx, object } = self;
-        let pin = Pin::new();
-        let load = || {
-            let snapshot = object.cell.load();
-            // SAFETY: as in `test`, both.
-            let (value, kept) =
-                unsafe { (CellOf::<D>::view(&snapshot, &pin), kept.map(|kept| kept.as_ref())) };
-            let change = kept.and_then(|kept| kept.change.as_ref());
-            look(Seen { datatype: &object.datatype, value, change })
-        };
+        // SAFETY: as in `test`.
+        let change = || unsafe { change_of(kept) };
+        let load = || object.look(|value| look(Seen { datatype: &object.datatype, value, change: change() }));
         // SAFETY: `load` looks at the item's segment, which the attempt did not make.
         unsafe { tx.read_beside_write(id, load) }
     }
@@ -331,8 +317,7 @@ impl<D: Commuting, P: Protocol> CommutingAccess<'_, '_, D, P> {
     pub fn own_change<R>(mut self, look: impl FnOnce(Option<&D::Change>) -> R) -> Result<R, Abort> {
         let (_, kept) = self.kept()?;
         // SAFETY: as in `test`.
-        let kept = kept.map(|kept| unsafe { kept.as_ref() });
-        Ok(look(kept.and_then(|kept| kept.change.as_ref())))
+        Ok(look(unsafe { change_of(kept) }))
     }
 
     /// Ends the attempt over a conflict that only the datatype can see: what it found has been removed since.
@@ -418,7 +403,33 @@ impl<P: Protocol> ObjectAccess<'_, P> {
     }
 }
 
+/// Returns the attempt's own change.
+///
+/// # Safety
+///
+/// The payload is of an attempt in progress, and nobody changes it as long as the reference lives.
+unsafe fn change_of<'a, D: Commuting>(kept: Option<NonNull<Kept<D>>>) -> Option<&'a D::Change> {
+    // SAFETY: the caller's promise.
+    unsafe { kept.and_then(|kept| kept.as_ref().change.as_ref()) }
+}
+
 impl<D: Commuting, P: Protocol> Shared<D, P> {
+    /// Looks at the present value, which may be replaced meanwhile.
+    #[inline]
+    fn look<R>(&self, look: impl FnOnce(&D::Value) -> R) -> R {
+        let pin = Pin::new();
+        let snapshot = self.cell.load();
+        // SAFETY: the cell is never torn (checked by `new`), and the pin was pinned before the load.
+        look(unsafe { CellOf::<D>::view(&snapshot, &pin) })
+    }
+
+    /// Returns the present value with a change, to be installed.
+    fn changed_by(&self, change: D::Change) -> <CellOf<D> as Cell<D::Value>>::Pending {
+        let mut value = self.look(D::Value::clone);
+        self.datatype.apply(change, &mut value);
+        CellOf::<D>::pend(value)
+    }
+
     fn address(&self) -> NonNull<P::Header> {
         // The header is the first field of a `repr(C)` struct.
         NonNull::from(self).cast()
@@ -443,15 +454,9 @@ unsafe impl<D: Commuting, P: Protocol> Object<P> for Shared<D, P> {
     unsafe fn install(&self, item: &mut Item<P>, pin: &Pin) {
         // SAFETY: the item has a pending write of this object.
         let Some(change) = (unsafe { (*item.payload_mut::<Kept<D>>()).change.take() }) else { return };
-        // SAFETY: the caller holds the segment's lock, so nothing is installed meanwhile.
-        let value = unsafe { self.cell.in_place() };
-        let changed = contained(|| {
-            let mut value = value.clone();
-            self.datatype.apply(change, &mut value);
-            CellOf::<D>::pend(value)
-        });
+        let changed = contained(|| self.changed_by(change));
         if let Some(changed) = changed {
-            // SAFETY: as above.
+            // SAFETY: the caller holds the segment's lock.
             unsafe { self.cell.install(changed, pin) };
         }
     }
@@ -474,13 +479,9 @@ unsafe impl<D: Commuting, P: Protocol> Object<P> for Shared<D, P> {
     }
 
     unsafe fn predicate_holds(&self, item: &Item<P>) -> bool {
-        let pin = Pin::new();
-        let snapshot = self.cell.load();
-        // SAFETY: the item has a predicate of this object; the cell is never torn, and was loaded under the pin.
-        unsafe {
-            let kept = &*item.payload::<Kept<D>>();
-            let value = CellOf::<D>::view(&snapshot, &pin);
-            contained(|| self.datatype.holds(&kept.condition, kept.change.as_ref(), value)).unwrap_or(false)
-        }
+        // SAFETY: the item has a predicate of this object.
+        let kept = unsafe { &*item.payload::<Kept<D>>() };
+        let holds = |value: &_| self.datatype.holds(&kept.condition, kept.change.as_ref(), value);
+        contained(|| self.look(holds)).unwrap_or(false)
     }
 }

@@ -5,8 +5,6 @@
 //! (strict two-phase locking), and it knows for each effect how to take it back. If the attempt commits, its locks go when the
 //! protocol has released its own; if it does not, the effects are taken back first, the last one first.
 
-use crate::abort::{Abort, Reason};
-use crate::object::ObjectMeta;
 use crate::protocol::Protocol;
 use crate::transaction::ObjectAccess;
 use crate::users_code::{Panics, contained};
@@ -53,7 +51,7 @@ impl Hooks {
     #[inline]
     pub(crate) fn end(&mut self, committed: bool, panics: &mut Panics) {
         if let Some(lists) = &mut self.0 {
-            // What the closures of effects that stay have captured is users' data.
+            // The closures of effects that stay have captured users' data.
             panics.contain(|| lists.undos.clear());
             while let Some(end) = lists.ends.pop() {
                 panics.contain(|| end(committed));
@@ -89,18 +87,5 @@ impl<P: Protocol> ObjectAccess<'_, P> {
             *owner = OWNERS.fetch_add(1, Ordering::Relaxed) + 1;
         }
         *owner
-    }
-
-    /// Ends the attempt over a conflict that only the datatype can see, over a key without a segment. `identity` tells keys
-    /// apart in counts of conflicts.
-    #[cold]
-    pub fn conflict_over(
-        &mut self,
-        meta: &ObjectMeta,
-        reason: Reason,
-        identity: u64,
-        describe: impl Fn() -> String,
-    ) -> Abort {
-        self.lose_key(meta, reason, identity, &|| (meta.name().to_owned(), describe()))
     }
 }

@@ -164,7 +164,7 @@ pub(crate) struct Savepoints {
     saved: Vec<(ItemId, SavedWrite)>,
     /// True if the attempt has ever opened one.
     pub(crate) any: bool,
-    /// What takes back effects that are no pending writes.
+    /// The hooks that take back effects which are no pending writes.
     pub(crate) hooks: Hooks,
 }
 

@@ -723,17 +723,20 @@ impl<'w, P: Protocol> ObjectAccess<'w, P> {
         if self.attempt.has_to_end() {
             return self.heed();
         }
-        self.lose_key(meta, reason, ALL_KEYS, &|| (meta.name().to_owned(), String::from("all keys")))
+        self.conflict_over(meta, reason, ALL_KEYS, || String::from("all keys"))
     }
 
-    /// Ends the attempt over a key that no item or observation names; `describe` does.
-    pub(crate) fn lose_key(
+    /// Ends the attempt over a conflict that only the datatype can see, over a key without a segment. `identity` tells keys
+    /// apart in counts of conflicts.
+    #[cold]
+    pub fn conflict_over(
         &mut self,
         meta: &ObjectMeta,
         reason: Reason,
         identity: u64,
-        describe: &dyn Fn() -> (String, String),
+        describe: impl Fn() -> String,
     ) -> Abort {
+        let describe = || (meta.name().to_owned(), describe());
         let loss = self.count_lost(meta, identity, reason, describe);
         self.stop(Stop::Lost(loss))
     }
