@@ -10,8 +10,8 @@
 //!
 //! The map is not modified: any that implements [`ConcurrentMap`] will do.
 //!
-//! Each abstract lock is a segment, too, which an operation reads under it, and writes if it changes the map. Who has waited for
-//! the abstract lock finds the segment unlocked, because the lock is released later. So it adds no conflicts between operations
+//! Each abstract lock is a segment, too, which an operation reads under it, and writes if it changes the map. A
+//! transaction that has waited for the abstract lock finds the segment unlocked, because the lock is released later. So it adds no conflicts between operations
 //! on the map, but tells the protocol the order of the transactions: one that commits in logical time (`tictoc`), or does not
 //! validate its reads at the commit (`tl2`), may not come before a transaction whose effect it has seen in the map, and an
 //! opaque one checks what it has read before.
@@ -153,8 +153,9 @@ where
     ///
     /// As [`get`](Self::get).
     pub fn insert(&self, tx: &mut Transaction<'_, P>, key: K, value: V) -> Result<Option<V>, Abort> {
-        self.begin_change(tx, &key)?;
-        Ok(self.shared.map.insert(key, value))
+        let before = self.begin_change(tx, &key)?;
+        self.shared.map.insert(key, value);
+        Ok(before)
     }
 
     /// Removes a key, and returns its value.
@@ -163,8 +164,9 @@ where
     ///
     /// As [`get`](Self::get).
     pub fn remove(&self, tx: &mut Transaction<'_, P>, key: &K) -> Result<Option<V>, Abort> {
-        self.begin_change(tx, key)?;
-        Ok(self.shared.map.remove(key))
+        let before = self.begin_change(tx, key)?;
+        self.shared.map.remove(key);
+        Ok(before)
     }
 
     /// Changes the value of a key, and returns what the change returns; `None` if the map has no such key.
@@ -178,9 +180,9 @@ where
         key: &K,
         change: impl FnOnce(&mut V) -> R,
     ) -> Result<Option<R>, Abort> {
-        let Some(mut value) = self.get(tx, key)? else { return Ok(None) };
+        let Some(mut value) = self.begin_change(tx, key)? else { return Ok(None) };
         let result = change(&mut value);
-        self.insert(tx, key.clone(), value)?;
+        self.shared.map.insert(key.clone(), value);
         Ok(Some(result))
     }
 
@@ -211,19 +213,20 @@ where
         Ok(at)
     }
 
-    /// Locks a key, and notes how it gets its present value again.
-    fn begin_change(&self, tx: &mut Transaction<'_, P>, key: &K) -> Result<(), Abort> {
+    /// Locks a key, notes how it gets its present value again, and returns that.
+    fn begin_change(&self, tx: &mut Transaction<'_, P>, key: &K) -> Result<Option<V>, Abort> {
         let lock = self.lock(tx, key)?;
         // Read, too: under an opaque protocol what is found in the map must be of the same state as all seen before.
         self.segments.enter(tx, lock)?.update(|()| ())?;
         let (shared, key) = (self.shared.clone(), key.clone());
         let before = shared.map.get(&key);
+        let found = before.clone();
         tx.enter(&self.meta)?.on_undo(move || {
             match before {
                 Some(value) => shared.map.insert(key, value),
                 None => shared.map.remove(&key),
             };
         });
-        Ok(())
+        Ok(found)
     }
 }

@@ -44,6 +44,18 @@ impl Range {
         holds
     }
 
+    /// Returns the number of elements, on which the attempt depends exactly then: `base` of them with the attempt's own `delta`.
+    pub(crate) fn exactly(&mut self, base: i64, delta: i64) -> usize {
+        self.narrow(base, base);
+        // Negative: the attempt cannot commit.
+        (base + delta).max(0) as usize
+    }
+
+    /// True if there are no elements: a [test](Self::test) of their number.
+    pub(crate) fn test_empty(&mut self, base: i64, delta: i64) -> bool {
+        self.test(base, delta, Self { low: i64::MIN, high: 0 })
+    }
+
     pub(crate) fn narrow(&mut self, low: i64, high: i64) {
         *self = Self { low: self.low.max(low), high: self.high.min(high) };
     }

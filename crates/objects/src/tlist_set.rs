@@ -186,9 +186,7 @@ impl<K: Ord + Clone + Send + Sync + 'static, P: Protocol> TListSet<K, P> {
     ///
     /// As [`contains`](Self::contains).
     pub fn is_empty(&self, tx: &mut Transaction<'_, P>) -> Result<bool, Abort> {
-        self.segment.enter(tx)?.test(lengths, |(length, delta), facts| {
-            facts.length.test(length, delta, Range { low: i64::MIN, high: 0 })
-        })
+        self.segment.enter(tx)?.test(lengths, |(length, delta), facts| facts.length.test_empty(length, delta))
     }
 
     /// Returns the number of elements. Any insertion or removal of another transaction is then a conflict: prefer
@@ -198,11 +196,7 @@ impl<K: Ord + Clone + Send + Sync + 'static, P: Protocol> TListSet<K, P> {
     ///
     /// As [`contains`](Self::contains).
     pub fn len(&self, tx: &mut Transaction<'_, P>) -> Result<usize, Abort> {
-        self.segment.enter(tx)?.test(lengths, |(length, delta), facts| {
-            facts.length.narrow(length, length);
-            // Negative: the attempt cannot commit.
-            (length + delta).max(0) as usize
-        })
+        self.segment.enter(tx)?.test(lengths, |(length, delta), facts| facts.length.exactly(length, delta))
     }
 
     /// Returns copies of all elements in order. Any change of the list by another transaction is then a conflict.

@@ -211,11 +211,7 @@ impl<T: Value, P: Protocol> TVector<T, P> {
     ///
     /// As [`push`](Self::push).
     pub fn len(&self, tx: &mut Transaction<'_, P>) -> Result<usize, Abort> {
-        self.length.enter(tx)?.test(Ends::of, |ends, condition| {
-            condition.narrow(ends.base, ends.base);
-            // Negative: the attempt cannot commit.
-            (ends.base + ends.delta()).max(0) as usize
-        })
+        self.length.enter(tx)?.test(Ends::of, |ends, condition| condition.exactly(ends.base, ends.delta()))
     }
 
     /// True if the vector has no elements.
@@ -361,8 +357,8 @@ impl<T: Value, P: Protocol> TVector<T, P> {
         })
     }
 
-    /// Returns the elements one by one, from the first to the last. Who stops before the end depends only on the elements
-    /// seen, and not on the length.
+    /// Returns the elements one by one, from the first to the last. A transaction that stops before the end depends only on the
+    /// elements seen, and not on the length.
     pub fn iter<'t, 'w>(&'t self, tx: &'t mut Transaction<'w, P>) -> Iter<'t, 'w, T, P> {
         Iter { vector: self, tx, next: Some(0) }
     }
