@@ -16,7 +16,7 @@ use crate::range::Range;
 use hotrow_core::operations::Operand;
 use hotrow_core::{Abort, Access, Commuting, CommutingSegment, Engine, Pin, Protocol, Seen, Transaction};
 use hotrow_protocols::Occ;
-use hotrow_sync::ShortLock;
+use hotrow_sync::{Mutex, lock};
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
@@ -43,10 +43,10 @@ pub struct TQueue<T: Clone + Send + Sync + 'static, P: Protocol = Occ> {
 }
 
 /// The number of elements ever pushed. Elements wait in its changes until they are.
-struct Tail<T>(Arc<ShortLock<Elements<T>>>);
+struct Tail<T>(Arc<Mutex<Elements<T>>>);
 
 /// The number of elements ever popped.
-struct Head<T>(Arc<ShortLock<Elements<T>>>);
+struct Head<T>(Arc<Mutex<Elements<T>>>);
 
 /// The elements between head and tail. Their clones and drops are users' code, so the lock's holder does neither.
 struct Elements<T> {
@@ -66,7 +66,7 @@ impl<T: Clone + Send + Sync + 'static> Commuting for Tail<T> {
 
     fn apply(&self, change: Self::Change, pushed: &mut u64) {
         *pushed += change.len() as u64;
-        self.0.lock().elements.extend(change);
+        lock(&self.0).elements.extend(change);
     }
 }
 
@@ -84,7 +84,7 @@ impl<T: Clone + Send + Sync + 'static> Commuting for Head<T> {
     fn apply(&self, count: usize, popped: &mut u64) {
         *popped += count as u64;
         let taken: Vec<_> = {
-            let mut elements = self.0.lock();
+            let mut elements = lock(&self.0);
             elements.first = *popped;
             elements.elements.drain(..count).collect()
         };
@@ -123,7 +123,7 @@ impl<T: Clone + Send + Sync + 'static, P: Protocol> TQueue<T, P> {
         let name = name.into();
         let elements: VecDeque<_> = elements.into_iter().map(Arc::new).collect();
         let pushed = elements.len() as u64;
-        let shared = Arc::new(ShortLock::new(Elements { first: 0, elements }));
+        let shared = Arc::new(Mutex::new(Elements { first: 0, elements }));
         let tail = CommutingSegment::new(engine, format!("{name}'s tail"), Tail(shared.clone()), pushed);
         Self { tail, head: CommutingSegment::new(engine, name, Head(shared), 0) }
     }
@@ -225,7 +225,7 @@ impl<T: Clone + Send + Sync + 'static, P: Protocol> TQueue<T, P> {
             if *seen.value <= number {
                 return Some(Next::Own(seen.change.and_then(VecDeque::front).cloned()));
             }
-            let shared = seen.datatype.0.lock();
+            let shared = lock(&seen.datatype.0);
             let at = number.checked_sub(shared.first)?;
             shared.elements.get(at as usize).cloned().map(Next::Shared)
         };

@@ -38,13 +38,11 @@ pub mod memory;
 pub mod model;
 pub mod prefetch;
 pub mod random;
-mod short_lock;
 #[cfg(all(feature = "sim", not(loom)))]
 mod simulated;
 pub mod spin;
 pub mod thread;
 
-pub use short_lock::{ShortGuard, ShortLock};
 #[cfg(not(loom))]
 pub use std::sync::{Arc, LazyLock, OnceLock, Weak};
 #[cfg(not(any(loom, feature = "sim")))]
