@@ -4,6 +4,7 @@
 
 mod boosted;
 mod leftist_heap;
+mod numbered;
 mod range;
 mod sequence;
 mod tarray;

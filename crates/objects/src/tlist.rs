@@ -12,6 +12,7 @@
 //! Reads take no lock: a commit installs a new array of pointers to the elements, and readers go on with the old one until it is
 //! freed through the epoch. Deviation from the paper: an array that a commit copies, and not linked nodes.
 
+use crate::numbered::Numbered;
 use crate::range::Range;
 use hotrow_core::operations::Operand;
 use hotrow_core::{
@@ -45,20 +46,9 @@ pub struct TList<T: Clone + Send + Sync + 'static, P: Protocol = Occ> {
 /// The datatype.
 struct List<T>(PhantomData<fn(T)>);
 
-struct Element<T> {
-    element: Arc<T>,
-    number: u64,
-}
-
-impl<T> Clone for Element<T> {
-    fn clone(&self) -> Self {
-        Self { element: self.element.clone(), number: self.number }
-    }
-}
-
 /// The elements in the order of their numbers.
 struct Elements<T> {
-    elements: Vec<Element<T>>,
+    elements: Vec<Numbered<T>>,
     next_number: u64,
 }
 
@@ -78,7 +68,7 @@ impl<T: Send + Sync + 'static> Value for Elements<T> {
     type Cell = Boxed<Self>;
 
     fn heap_bytes(&self) -> usize {
-        self.elements.capacity() * size_of::<Element<T>>()
+        self.elements.capacity() * size_of::<Numbered<T>>()
     }
 }
 
@@ -129,7 +119,7 @@ impl<T: Clone + Send + Sync + 'static> Commuting for List<T> {
             }
         }
         for element in change.inserted {
-            list.elements.push(Element { element, number: list.next_number });
+            list.elements.push(Numbered { element, number: list.next_number });
             list.next_number += 1;
         }
     }
@@ -137,7 +127,7 @@ impl<T: Clone + Send + Sync + 'static> Commuting for List<T> {
 
 /// An element that was found.
 enum Found<T> {
-    Shared(Element<T>),
+    Shared(Numbered<T>),
     /// One that the attempt has inserted, and its position among those.
     Own(Arc<T>, usize),
 }
@@ -162,7 +152,7 @@ impl<T: Clone + Send + Sync + 'static, P: Protocol> TList<T, P> {
 
     /// A list of these elements with a name, for errors and conflict reports.
     pub fn named(engine: &Engine<P>, name: impl Into<String>, elements: impl IntoIterator<Item = T>) -> Self {
-        let element = |(number, element)| Element { element: Arc::new(element), number };
+        let element = |(number, element)| Numbered { element: Arc::new(element), number };
         let elements: Vec<_> = (0..).zip(elements).map(element).collect();
         let next_number = elements.len() as u64;
         let list = Elements { elements, next_number };
@@ -189,7 +179,7 @@ impl<T: Clone + Send + Sync + 'static, P: Protocol> TList<T, P> {
         is_wanted: impl FnMut(&T) -> bool,
     ) -> Result<Option<T>, Abort> {
         Ok(self.look_for(tx, is_wanted)?.map(|found| match found {
-            Found::Shared(Element { element, .. }) | Found::Own(element, _) => T::clone(&element),
+            Found::Shared(Numbered { element, .. }) | Found::Own(element, _) => T::clone(&element),
         }))
     }
 
@@ -206,7 +196,7 @@ impl<T: Clone + Send + Sync + 'static, P: Protocol> TList<T, P> {
         let Some(found) = self.look_for(tx, is_wanted)? else { return Ok(None) };
         // Copied first: if that panics, the element stays.
         let element = match found {
-            Found::Shared(Element { element, number }) => {
+            Found::Shared(Numbered { element, number }) => {
                 let element = T::clone(&element);
                 self.segment.enter(tx)?.change(|change| change.removed.push(number))?;
                 element

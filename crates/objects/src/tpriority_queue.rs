@@ -18,6 +18,7 @@
 //! under a protocol that locks what it will write.
 
 use crate::leftist_heap::LeftistHeap;
+use crate::numbered::Numbered;
 use hotrow_core::operations::Operand;
 use hotrow_core::{
     Abort, Access, Boxed, Commuting, CommutingSegment, Engine, Protocol, Seen, Transaction, Value,
@@ -58,7 +59,7 @@ struct Queue<T>(PhantomData<fn(T)>);
 
 /// One version of the queue.
 struct Elements<T> {
-    heap: LeftistHeap<Entry<T>>,
+    heap: LeftistHeap<Numbered<T>>,
     length: usize,
     /// The number of the next element.
     next_number: u64,
@@ -74,37 +75,26 @@ impl<T: Send + Sync + 'static> Value for Elements<T> {
     type Cell = Boxed<Self>;
 }
 
-struct Entry<T> {
-    element: Arc<T>,
-    /// Distinguishes equal elements: the first one pushed comes first.
-    number: u64,
-}
-
-impl<T> Clone for Entry<T> {
-    fn clone(&self) -> Self {
-        Self { element: self.element.clone(), number: self.number }
-    }
-}
-
-impl<T: Ord> Ord for Entry<T> {
+/// The greatest element comes first; of equal ones, that which was pushed first.
+impl<T: Ord> Ord for Numbered<T> {
     fn cmp(&self, other: &Self) -> Ordering {
         other.element.cmp(&self.element).then(self.number.cmp(&other.number))
     }
 }
 
-impl<T: Ord> PartialOrd for Entry<T> {
+impl<T: Ord> PartialOrd for Numbered<T> {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl<T: Ord> PartialEq for Entry<T> {
+impl<T: Ord> PartialEq for Numbered<T> {
     fn eq(&self, other: &Self) -> bool {
         self.cmp(other).is_eq()
     }
 }
 
-impl<T: Ord> Eq for Entry<T> {}
+impl<T: Ord> Eq for Numbered<T> {}
 
 /// The pending change of an attempt.
 #[derive(Clone)]
@@ -120,7 +110,7 @@ impl<T: Ord> Default for Change<T> {
     }
 }
 
-/// What an attempt has seen of the queue: its first elements, in order.
+/// The part of the queue that an attempt has seen: its first elements, in order.
 #[derive(Clone, Default)]
 struct First {
     /// The numbers of the first elements.
@@ -163,7 +153,7 @@ impl<T: Ord + Clone + Send + Sync + 'static> Commuting for Queue<T> {
             elements.heap = elements.heap.without_first();
         }
         for element in change.pushed {
-            elements.heap = elements.heap.with(Entry { element, number: elements.next_number });
+            elements.heap = elements.heap.with(Numbered { element, number: elements.next_number });
             elements.next_number += 1;
         }
     }
@@ -197,7 +187,7 @@ impl<T: Ord + Clone + Send + Sync + 'static, P: Protocol> TPriorityQueue<T, P> {
 
     /// A queue of these elements with a name, for errors and conflict reports.
     pub fn named(engine: &Engine<P>, name: impl Into<String>, elements: impl IntoIterator<Item = T>) -> Self {
-        let entry = |(number, element)| Entry { element: Arc::new(element), number };
+        let entry = |(number, element)| Numbered { element: Arc::new(element), number };
         let mut entries: Vec<_> = (0..).zip(elements).map(entry).collect();
         let (length, next_number) = (entries.len(), entries.len() as u64);
         entries.sort_unstable();

@@ -12,7 +12,6 @@ mod elements;
 mod hostile;
 mod lists;
 mod maps;
-mod priority_queue;
-mod queue;
+mod queues;
 mod vector;
 mod words;
