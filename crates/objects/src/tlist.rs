@@ -72,7 +72,7 @@ impl<T: Send + Sync + 'static> Value for Elements<T> {
     }
 }
 
-/// What an attempt will do.
+/// The pending change of an attempt.
 struct Change<T> {
     inserted: Vec<Arc<T>>,
     /// The numbers of elements to be removed.
@@ -91,7 +91,7 @@ impl<T> Default for Change<T> {
     }
 }
 
-/// What an attempt depends on.
+/// The facts on which an attempt depends.
 #[derive(Clone, Default)]
 struct Facts {
     /// The numbers of elements that are there.

@@ -76,10 +76,10 @@ impl<K: Ord> Elements<K> {
     }
 }
 
-/// What an attempt will do: for each key, is it there afterwards? Only keys for which that is a change.
+/// The pending change of an attempt: for each key, is it there afterwards? Only keys for which that is a change.
 type Change<K> = BTreeMap<Arc<K>, bool>;
 
-/// What an attempt depends on.
+/// The facts on which an attempt depends.
 struct Facts<K> {
     /// Keys that are in the list without the attempt's own change, or are not.
     keys: Vec<(Arc<K>, bool)>,

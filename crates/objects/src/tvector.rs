@@ -51,7 +51,7 @@ pub struct TVector<T: Value, P: Protocol = Occ> {
 /// The number of elements, with the elements themselves.
 struct Length<T: Value, P: Protocol>(Arc<SegmentSlots<T, P>>);
 
-/// What an attempt will do at the end of the vector.
+/// The pending change of an attempt, at the end of the vector.
 #[derive(Clone)]
 struct Change<T> {
     /// The number of elements removed from the end.
@@ -66,7 +66,7 @@ impl<T> Default for Change<T> {
     }
 }
 
-/// What an attempt finds at the end of the vector: the length, and what it will do itself.
+/// The end of the vector as an attempt finds it: the length, and its own pending change.
 struct Ends {
     base: i64,
     removed: i64,

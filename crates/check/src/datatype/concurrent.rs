@@ -54,16 +54,9 @@ pub(super) fn schedules<D: Datatype, P: Protocol>(variant: &str, is_opaque: bool
         let object = D::make(&engine, &before.0);
         let witness = SingleSegment::new(&engine, "witness", 0);
         let courses = run::<D, P>(&mut workers, (&object, &witness), programs, schedule);
-        let after = workers[0]
-            .transact(|tx| Ok((D::state(&object, tx)?, witness.enter(tx)?.read(|value| *value)?)))
-            .expect("nobody else is there");
-        let describe = || {
-            let courses: Vec<_> = courses.iter().map(Course::describe).collect();
-            format!(
-                "{variant}: from {before:?}, in turns {schedule:?}:\n{}\nleft {after:?}",
-                courses.join("\n")
-            )
-        };
+        let after = state::<D, P>(&mut workers[0], &object, &witness);
+        let describe =
+            || format!("{variant}: {}, in turns {schedule:?}", describe_all(&courses, before, &after));
         let committed: Vec<_> = (0..programs.len()).filter(|number| courses[*number].is_committed).collect();
         let explained = is_serial(&courses, &committed, before, &after);
         assert!(explained, "no serial order explains {}", describe());
@@ -111,6 +104,22 @@ pub(super) fn schedules<D: Datatype, P: Protocol>(variant: &str, is_opaque: bool
     }
 }
 
+/// Returns the state of the object and its witness, while nobody else is there.
+fn state<D: Datatype, P: Protocol>(
+    worker: &mut Worker<P>,
+    object: &D::Object<P>,
+    witness: &SingleSegment<u64, P>,
+) -> Models<D> {
+    let state = worker.transact(|tx| Ok((D::state(object, tx)?, witness.enter(tx)?.read(|value| *value)?)));
+    state.expect("nobody else is there")
+}
+
+/// Tells the courses of transactions, for a failure.
+fn describe_all<D: Datatype>(courses: &[Course<D>], before: &Models<D>, after: &Models<D>) -> String {
+    let courses: Vec<_> = courses.iter().map(Course::describe).collect();
+    format!("from {before:?}:\n{}\nleft {after:?}", courses.join("\n"))
+}
+
 /// A transaction that is being stepped.
 struct Stepped<'w, D: Datatype, P: Protocol> {
     /// Until its first step.
@@ -146,12 +155,10 @@ fn run<D: Datatype, P: Protocol>(
         match programs[turn].get(course.done.len()) {
             None => {
                 let result = running.commit();
-                assert!(
-                    result.as_ref().is_ok_and(|()| true)
-                        || result.as_ref().is_err_and(|error| error.is_retryable()),
-                    "{result:?}"
-                );
                 course.is_committed = result.is_ok();
+                if let Err(error) = result {
+                    assert!(error.is_retryable(), "{error}");
+                }
             }
             Some(step) => match step.run(object, witness, &mut running) {
                 Ok(learned) => {
@@ -207,17 +214,16 @@ pub(super) fn threads<D: Datatype, P: Protocol>(engine: &Engine<P>, variant: &st
             .collect()
     });
     let mut of_threads: Vec<_> = by_thread.into_iter().map(Vec::into_iter).collect();
+    let mut worker = engine.worker().expect("the threads have ended");
     for (object, witness, before) in rounds {
         let courses: Vec<_> = of_threads.iter_mut().filter_map(Iterator::next).flatten().collect();
         let before = (before, 0);
-        let after = engine
-            .transact(|tx| Ok((D::state(&object, tx)?, witness.enter(tx)?.read(|value| *value)?)))
-            .expect("the threads have ended");
+        let after = state::<D, P>(&mut worker, &object, &witness);
         let committed: Vec<_> = (0..courses.len()).filter(|number| courses[*number].is_committed).collect();
         assert!(
             is_serial(&courses, &committed, &before, &after),
-            "{variant}: no serial order explains, from {before:?}:\n{}\nleft {after:?}",
-            courses.iter().map(Course::describe).collect::<Vec<_>>().join("\n")
+            "no serial order explains {variant}: {}",
+            describe_all(&courses, &before, &after)
         );
     }
 }

@@ -38,7 +38,7 @@ impl<D: Datatype> fmt::Debug for Step<D> {
     }
 }
 
-/// What a transaction has learned by a step.
+/// The knowledge that a step gives a transaction.
 pub(super) enum Learned<D: Datatype> {
     Output(D::Output),
     Witness(u64),

@@ -15,7 +15,7 @@ enum Operation {
     Take,
 }
 
-/// What a wrong datatype does.
+/// The fault of a wrong datatype.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fault {
     None,

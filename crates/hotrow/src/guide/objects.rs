@@ -85,7 +85,7 @@
 //! # Ok::<(), hotrow::Error>(())
 //! ```
 //!
-//! What tells less conflicts less: [`is_longer_than`](TVector::is_longer_than) less than [`len`](TVector::len),
+//! The less an operation tells, the less it conflicts: [`is_longer_than`](TVector::is_longer_than) less than [`len`](TVector::len),
 //! [`discard_last`](TVector::discard_last) less than [`pop`](TVector::pop). If nothing fits, [write your own](crate::object).
 
 #[allow(unused_imports, reason = "the text links to these")]

@@ -1,4 +1,4 @@
-//! What conflicts, and what does not: two transactions on one thread, one within the other.
+//! Pairs of operations that conflict, and pairs that do not: two transactions on one thread, one within the other.
 
 use hotrow::protocols::{Occ, TicToc, Tl2};
 use hotrow::{
@@ -11,7 +11,7 @@ type Body<O, P> = fn(&O, &mut Transaction<'_, P>) -> Result<(), Abort>;
 fn commute<O, P: Protocol>(make: fn(&Engine<P>) -> O, outer: Body<O, P>, inner: Body<O, P>) -> bool {
     let engine = Engine::<P>::new();
     let object = make(&engine);
-    // What only reads may come before the other one, as far as `tl2` is concerned.
+    // A transaction that only reads may come before the other one, as far as `tl2` is concerned.
     let written = TBox::new(&engine, 0);
     let (mut first, mut second) = (engine.worker().unwrap(), engine.worker().unwrap());
     let mut held_open = first.begin();

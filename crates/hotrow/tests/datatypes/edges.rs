@@ -98,7 +98,7 @@ impl Clone for Fragile {
     }
 }
 
-/// What is there at the end, and the result of a body that catches the panic of one operation.
+/// The elements at the end, and the result of a body that catches the panic of one operation.
 fn caught<P: Protocol, O, R>(
     engine: &Engine<P>,
     object: &O,

@@ -78,7 +78,7 @@ pub trait Image: sealed::Sealed + Sized + 'static {
     /// What an inner node holds of a separator besides.
     #[doc(hidden)]
     type Rest: Default + Send + Sync;
-    /// What an inner node holds of the bytes that its separators share.
+    /// The part that an inner node holds of the bytes that its separators share.
     #[doc(hidden)]
     type Begin: Default + Debug + Send + Sync;
     /// A separator as it was read from a node, or one that a node is to get. It need not be valid before the node's
