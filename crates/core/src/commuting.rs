@@ -228,7 +228,12 @@ impl<D: Commuting, P: Protocol> fmt::Debug for CommutingAccess<'_, '_, D, P> {
     }
 }
 
-impl<D: Commuting, P: Protocol> CommutingAccess<'_, '_, D, P> {
+impl<'t, 'w, D: Commuting, P: Protocol> CommutingAccess<'t, 'w, D, P> {
+    /// Returns the access itself, for what concerns more than this segment.
+    pub fn access(self) -> &'t mut ObjectAccess<'w, P> {
+        self.tx
+    }
+
     /// Changes what the transaction will do to the value when it commits, and depends on nothing.
     ///
     /// # Errors

@@ -17,8 +17,8 @@
 use crate::range::Range;
 use hotrow_core::operations::Operand;
 use hotrow_core::{
-    Abort, Access, Commuting, CommutingSegment, Engine, ObjectMeta, Protocol, Seen, SegmentAccess,
-    SegmentSlots, Slots, Transaction, Value,
+    Abort, Access, Commuting, CommutingSegment, Engine, Protocol, Seen, SegmentAccess, SegmentSlots, Slots,
+    Transaction, Value,
 };
 use hotrow_protocols::Occ;
 use hotrow_sync::Arc;
@@ -44,8 +44,6 @@ use std::fmt;
 pub struct TVector<T: Value, P: Protocol = Occ> {
     length: CommutingSegment<Length<T, P>, P>,
     is_exact: bool,
-    /// Of the vector as a whole, for what belongs to no single segment.
-    meta: ObjectMeta,
 }
 
 /// The number of elements, with the elements themselves.
@@ -149,7 +147,7 @@ impl<T: Value, P: Protocol> TVector<T, P> {
         }
         let (length, datatype) = (length as u64, Length(Arc::new(slots)));
         let length = CommutingSegment::new(engine, format!("{name}'s length"), datatype, length);
-        Self { length, is_exact: false, meta: ObjectMeta::new(engine.id(), name) }
+        Self { length, is_exact: false }
     }
 
     /// Makes each operation that looks at the length depend on the exact one, as if there were no predicates.
@@ -312,7 +310,7 @@ impl<T: Value, P: Protocol> TVector<T, P> {
         if index > length {
             return Ok(false);
         }
-        let around = tx.enter(&self.meta)?.begin_joint_changes();
+        let around = self.length.enter(tx)?.access().begin_joint_changes();
         let mut moved = element;
         for at in index..length {
             let replaced = self.update(tx, at, |place| std::mem::replace(place, moved))?;
@@ -320,7 +318,7 @@ impl<T: Value, P: Protocol> TVector<T, P> {
             moved = next;
         }
         self.push(tx, moved)?;
-        tx.enter(&self.meta)?.end_joint_changes(around);
+        self.length.enter(tx)?.access().end_joint_changes(around);
         Ok(true)
     }
 
@@ -334,13 +332,13 @@ impl<T: Value, P: Protocol> TVector<T, P> {
         if index >= length {
             return Ok(None);
         }
-        let around = tx.enter(&self.meta)?.begin_joint_changes();
+        let around = self.length.enter(tx)?.access().begin_joint_changes();
         let mut moved = self.pop(tx)?;
         for at in (index..length - 1).rev() {
             let Some(element) = moved else { return Err(self.length.enter(tx)?.conflict()) };
             moved = self.update(tx, at, |place| std::mem::replace(place, element))?;
         }
-        tx.enter(&self.meta)?.end_joint_changes(around);
+        self.length.enter(tx)?.access().end_joint_changes(around);
         Ok(moved)
     }
 
