@@ -129,14 +129,15 @@ impl<P: Protocol> Commits<P> {
 
 impl<P: Protocol> Attempt<P> {
     /// Draws the commit's stamp, unless the attempt has one. [`Protocol::prepare`] calls it for an attempt that writes,
-    /// once everything to be written is locked and before reads are validated: see [`CommitStamp`].
+    /// once everything to be written is locked and before reads are validated: see [`CommitStamp`]. True if the engine
+    /// stamps its commits: then reads must be validated, whatever else may show that nobody has changed them.
     #[inline(always)]
-    pub fn draw_stamp(&mut self) {
-        if let Some(commits) = &self.commits
-            && self.stamp.is_none()
-        {
+    pub fn draw_stamp(&mut self) -> bool {
+        let Some(commits) = &self.commits else { return false };
+        if self.stamp.is_none() {
             self.stamp = Some(commits.draw());
         }
+        true
     }
 }
 

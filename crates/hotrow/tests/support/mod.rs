@@ -3,6 +3,7 @@
 #![allow(dead_code, unused_macros, unused_imports, reason = "each test binary uses a part of it")]
 
 pub(crate) mod numbers;
+pub(crate) mod stamps;
 pub(crate) mod steps;
 
 use hotrow::sync::Arc;

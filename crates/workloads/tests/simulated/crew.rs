@@ -1,7 +1,7 @@
 //! Workers on virtual cores that all want the same row first, in schedules that a seed determines.
 
 use hotrow::protocols::McsLocking;
-use hotrow::{Engine, RetryPolicy, Worker};
+use hotrow::{Engine, Protocol, RetryPolicy, Worker};
 use hotrow_sim::{Config, Machine, Order, Simulation};
 use std::cell::RefCell;
 
@@ -14,11 +14,11 @@ pub(crate) fn engine(protocol: &str) -> Engine<McsLocking> {
 }
 
 /// Runs `body` on so many virtual cores, each with a worker of the engine. What it returns is by core.
-pub(crate) fn run<R>(
-    engine: &Engine<McsLocking>,
+pub(crate) fn run<P: Protocol, R>(
+    engine: &Engine<P>,
     cores: usize,
     seed: u64,
-    body: impl Fn(usize, &mut Worker<McsLocking>) -> R,
+    body: impl Fn(usize, &mut Worker<P>) -> R,
 ) -> Vec<R> {
     let machine = Machine::named("server-128").expect("a machine that comes with the simulator");
     let mut config = Config::new(machine, cores);

@@ -9,5 +9,6 @@ mod pipeline;
 mod same_results;
 mod schedules;
 mod sessions;
+mod stamps;
 mod stealing_schedules;
 mod stolen_operations;
