@@ -1,6 +1,7 @@
 //! Columns: fields of a row that can be read without the rest of it.
 
 use crate::cell::Plain;
+use std::fmt;
 use std::marker::PhantomData;
 use std::ops::Range;
 
@@ -17,6 +18,12 @@ impl<R, F> Clone for Column<R, F> {
 }
 impl<R, F> Copy for Column<R, F> {}
 
+impl<R, F> fmt::Debug for Column<R, F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Column").field("offset", &self.offset).finish()
+    }
+}
+
 impl<R, F: Plain> Column<R, F> {
     /// For the macro [`column!`](crate::column), which knows both.
     ///
@@ -27,6 +34,13 @@ impl<R, F: Plain> Column<R, F> {
     #[inline(always)]
     pub const unsafe fn new(offset: usize, _project: fn(&R) -> *const F) -> Self {
         Self { offset, _field: PhantomData }
+    }
+
+    /// Returns the column in a row, to be changed.
+    #[inline(always)]
+    pub fn of_mut(self, row: &mut R) -> &mut F {
+        // SAFETY: the row has the field there, which may be borrowed, as the maker promised.
+        unsafe { &mut *std::ptr::from_mut(row).byte_add(self.offset).cast() }
     }
 }
 

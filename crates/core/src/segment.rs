@@ -1,15 +1,18 @@
 //! Segments: the unit of conflict.
 
-use crate::abort::Abort;
+use crate::abort::{Abort, Reason};
 use crate::cell::{Cell, Value};
+use crate::column::Column;
+use crate::commit_time::{Addend, Addition, CommitTimeChange, CommitTimeChanges};
 use crate::deferred::Access;
-use crate::item::Item;
+use crate::item::{Item, ItemId};
 use crate::object::Object;
 use crate::operations::{Deferred, Input};
 use crate::pin::Pin;
 use crate::protocol::Protocol;
 use crate::savepoint::{SavedWrite, Saver};
 use crate::transaction::{ObjectAccess, ReadValue};
+use crate::users_code::contained;
 use hotrow_sync::prefetch::prefetch;
 use std::ptr::NonNull;
 
@@ -26,6 +29,14 @@ pub struct Segment<T: Value, P: Protocol> {
 }
 
 type Pending<T> = <<T as Value>::Cell as Cell<T>>::Pending;
+
+/// The kind of a pending write of a segment; the item's tag.
+mod tag {
+    /// Replaces the value with the payload.
+    pub(super) const VALUE: u16 = 0;
+    /// Changes the value at the commit. The payload is a list of changes.
+    pub(super) const CHANGES: u16 = 1;
+}
 
 impl<T: Value, P: Protocol> Segment<T, P> {
     /// Makes a segment that holds `value`, unlocked, never written.
@@ -67,8 +78,13 @@ impl<T: Value, P: Protocol> Segment<T, P> {
     ) -> Result<R, Abort> {
         // SAFETY: the caller's promise.
         match unsafe { tx.read(object, self.address(), || self.cell.load()) }? {
-            // SAFETY: a pending write of a segment has a payload of this type (`write`, `update`).
-            ReadValue::Own(id) => Ok(look(T::Cell::pending(unsafe { tx.payload::<Pending<T>>(id) }))),
+            ReadValue::Own(id) => {
+                // SAFETY: the caller's promise; a pending value of a segment has a payload of this type (`write`, `update`).
+                unsafe {
+                    self.settle_changes(tx, id)?;
+                    Ok(look(T::Cell::pending(tx.payload::<Pending<T>>(id))))
+                }
+            }
             // SAFETY: the protocol found the snapshot stable, and the attempt has been pinned since before the load.
             ReadValue::Shared(snapshot) => Ok(look(unsafe { T::Cell::view(&snapshot, tx.pin()) })),
         }
@@ -89,7 +105,13 @@ impl<T: Value, P: Protocol> Segment<T, P> {
         // SAFETY: the caller's promise; payloads of segments are of this type.
         unsafe {
             let (id, pending) = tx.write(object, self.address())?;
-            if pending {
+            if pending && tx.tag(id) == tag::CHANGES {
+                if tx.payload::<CommitTimeChanges<T>>(id).has_conditions() {
+                    self.settle_changes(tx, id)?;
+                }
+                tx.set_tag(id, tag::VALUE);
+                tx.exchange_payload(id, T::Cell::pend(value));
+            } else if pending {
                 *T::Cell::pending_mut(tx.payload::<Pending<T>>(id)) = value;
             } else {
                 tx.set_write(id, T::Cell::pend(value));
@@ -114,7 +136,10 @@ impl<T: Value, P: Protocol> Segment<T, P> {
         unsafe {
             let (id, snapshot) = tx.read_for_update(object, self.address(), || self.cell.load())?;
             let pending = match snapshot {
-                None => tx.payload::<Pending<T>>(id),
+                None => {
+                    self.settle_changes(tx, id)?;
+                    tx.payload::<Pending<T>>(id)
+                }
                 Some(snapshot) => {
                     let value = T::Cell::view(&snapshot, tx.pin()).clone();
                     tx.set_write(id, T::Cell::pend(value))
@@ -122,6 +147,140 @@ impl<T: Value, P: Protocol> Segment<T, P> {
             };
             Ok(change(T::Cell::pending_mut(pending)))
         }
+    }
+
+    /// Changes the value at the commit, without reading it.
+    ///
+    /// # Safety
+    ///
+    /// As for [`read`](Self::read).
+    pub unsafe fn change_at_commit<O: Object<P> + 'static>(
+        &self,
+        tx: &mut ObjectAccess<'_, P>,
+        object: &O,
+        change: impl CommitTimeChange<T>,
+    ) -> Result<(), Abort> {
+        // SAFETY: the caller's promise; payloads of segments are as their tags say.
+        unsafe {
+            let (id, pending) = tx.write(object, self.address())?;
+            if pending && tx.tag(id) == tag::VALUE {
+                change.change(T::Cell::pending_mut(tx.payload::<Pending<T>>(id)));
+                return Ok(());
+            }
+            let before = if pending { *tx.payload(id) } else { CommitTimeChanges::NONE };
+            match change.append(before, tx) {
+                Ok(changes) => Self::set_changes(tx, id, pending, changes),
+                Err(change) => return self.update(tx, object, |value| change.change(value)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives an item pending changes.
+    ///
+    /// # Safety
+    ///
+    /// The item is of this segment, and its write was announced. `pending`: it has pending changes.
+    unsafe fn set_changes(
+        tx: &mut ObjectAccess<'_, P>,
+        id: ItemId,
+        pending: bool,
+        changes: CommitTimeChanges<T>,
+    ) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            if pending {
+                *tx.payload(id) = changes;
+            } else {
+                tx.set_tag(id, tag::CHANGES);
+                tx.set_write(id, changes);
+            }
+            if changes.has_conditions() {
+                tx.set_predicate::<()>(id, None);
+            }
+        }
+    }
+
+    /// Subtracts an amount at the commit, if there is enough, and depends on that alone. False if there is not: then the
+    /// attempt depends on the value.
+    ///
+    /// # Safety
+    ///
+    /// As for [`read`](Self::read).
+    pub unsafe fn subtract_if_enough<O: Object<P> + 'static>(
+        &self,
+        tx: &mut ObjectAccess<'_, P>,
+        object: &O,
+        amount: T,
+    ) -> Result<bool, Abort>
+    where
+        T: Addend,
+    {
+        let column = Column::<T, T>::whole();
+        // SAFETY: the caller's promise; payloads of segments are as their tags say; a snapshot of one word is never torn.
+        unsafe {
+            let (id, pending) = tx.write(object, self.address())?;
+            let before = match (pending, tx.tag(id)) {
+                (true, tag::VALUE) => None,
+                (true, _) => {
+                    Some(*tx.payload::<CommitTimeChanges<T>>(id)).filter(|changes| !changes.runs_code())
+                }
+                (false, _) => Some(CommitTimeChanges::NONE),
+            };
+            if let Some(before) = before
+                && !tx.is_in_part()
+            {
+                let load = || self.cell.load();
+                let seen = if tx.has_read(id) { tx.read_beside_write(id, load) } else { tx.peek(id, load) }?;
+                let base = *T::Cell::view(&seen, tx.pin());
+                if let Some(changes) = before.subtract_if_enough(tx, column, amount, base) {
+                    Self::set_changes(tx, id, pending, changes);
+                    return Ok(true);
+                }
+            }
+            let is_enough = self.read(tx, object, |value| *value >= amount)?;
+            if is_enough {
+                self.change_at_commit(tx, object, Addition::negative(column, amount))?;
+            }
+            Ok(is_enough)
+        }
+    }
+
+    /// Turns pending changes into a pending value, because an operation needs it. Nothing happens if the item has a pending
+    /// value.
+    ///
+    /// # Safety
+    ///
+    /// As for [`read`](Self::read). The item is of this segment and has a pending write.
+    #[inline(always)]
+    unsafe fn settle_changes(&self, tx: &mut ObjectAccess<'_, P>, id: ItemId) -> Result<(), Abort> {
+        if tx.tag(id) == tag::VALUE {
+            return Ok(());
+        }
+        // SAFETY: the caller's promise.
+        unsafe { self.settle_changes_now(tx, id) }
+    }
+
+    /// # Safety
+    ///
+    /// As for [`settle_changes`](Self::settle_changes). The item has pending changes.
+    #[cold]
+    #[inline(never)]
+    unsafe fn settle_changes_now(&self, tx: &mut ObjectAccess<'_, P>, id: ItemId) -> Result<(), Abort> {
+        // SAFETY: the caller's promise; the snapshot is stable; the tag says what the payload is, then and now.
+        unsafe {
+            let snapshot = tx.read_beside_write(id, || self.cell.load())?;
+            tx.save(id);
+            let changes = *tx.payload::<CommitTimeChanges<T>>(id);
+            let mut value = T::Cell::view(&snapshot, tx.pin()).clone();
+            if !changes.hold_of(&value) {
+                return Err(tx.conflict(Reason::PredicateFailed, id));
+            }
+            changes.apply(&mut value);
+            tx.set_tag(id, tag::VALUE);
+            tx.exchange_payload(id, T::Cell::pend(value));
+        }
+        Ok(())
     }
 
     /// Defers work on the segment, and prefetches its value, which may be in another cache line than the header.
@@ -223,8 +382,52 @@ impl<T: Value, P: Protocol> Segment<T, P> {
         // SAFETY: the caller's promise; the payload is consumed here and nowhere else.
         unsafe {
             let segment = Self::from_address(item.segment());
-            segment.cell.install(item.payload::<Pending<T>>().read(), pin);
+            if item.tag() == tag::VALUE {
+                segment.cell.install(item.payload::<Pending<T>>().read(), pin);
+            } else {
+                segment.install_changes(*item.payload(), pin);
+            }
         }
+    }
+
+    /// Makes the pending changes. The value stays as it is if users' code panics.
+    ///
+    /// # Safety
+    ///
+    /// As for [`install`](Self::install); the changes are the item's.
+    #[cold]
+    unsafe fn install_changes(&self, changes: CommitTimeChanges<T>, pin: &Pin) {
+        let changed = contained(|| {
+            let snapshot = self.cell.load();
+            // SAFETY: the caller holds the lock, so that nothing is installed meanwhile, and the pin was pinned before.
+            let mut value = unsafe { T::Cell::view(&snapshot, pin) }.clone();
+            // SAFETY: the caller's promise.
+            unsafe { changes.apply(&mut value) };
+            T::Cell::pend(value)
+        });
+        if let Some(changed) = changed {
+            // SAFETY: the caller holds the lock.
+            unsafe { self.cell.install(changed, pin) };
+        }
+    }
+
+    /// True if the conditions of an item's pending changes hold, for the object's [`Object::predicate_holds`].
+    ///
+    /// # Safety
+    ///
+    /// The item is for a segment of this type and has a predicate.
+    pub unsafe fn predicate_holds(item: &Item<P>) -> bool {
+        // Conditions of changes that have become a value, or were undone, hold: their segment was read.
+        if item.tag() == tag::VALUE {
+            return true;
+        }
+        // SAFETY: the caller's promise; the tag says what the payload is.
+        let (segment, changes) =
+            unsafe { (Self::from_address(item.segment()), *item.payload::<CommitTimeChanges<T>>()) };
+        let pin = Pin::new();
+        let snapshot = segment.cell.load();
+        // SAFETY: the value of a segment with conditions is one number, which is never torn, and the pin was pinned before.
+        unsafe { changes.hold_of(T::Cell::view(&snapshot, &pin)) }
     }
 
     /// Saves the pending write of a segment, for the object's [`Object::save`].
@@ -233,8 +436,13 @@ impl<T: Value, P: Protocol> Segment<T, P> {
     ///
     /// The item is for a segment of this type and has a pending write.
     pub unsafe fn save(item: &Item<P>, saver: &Saver<'_, P>) -> SavedWrite {
-        // SAFETY: the caller's promise; a pending write of a segment has a payload of this type.
-        saver.value(T::Cell::pending(unsafe { &*item.payload::<Pending<T>>() }))
+        // SAFETY: the caller's promise; the tag says what the payload is.
+        unsafe {
+            match item.tag() {
+                tag::VALUE => saver.value(T::Cell::pending(&*item.payload::<Pending<T>>())),
+                _ => saver.plain(&*item.payload::<CommitTimeChanges<T>>()),
+            }
+        }
     }
 
     /// Gives an item a saved write again, or none, for the object's [`Object::restore`].
@@ -244,8 +452,12 @@ impl<T: Value, P: Protocol> Segment<T, P> {
     /// As for [`save`](Self::save).
     pub unsafe fn restore(item: &mut Item<P>, saved: Option<SavedWrite>, pin: &Pin) {
         // SAFETY: as for `save`.
-        if let Some(pending) = unsafe { item.take_payload::<Pending<T>>() } {
-            T::Cell::discard(pending, pin);
+        unsafe {
+            if item.tag() == tag::CHANGES {
+                let _ = item.take_payload::<CommitTimeChanges<T>>();
+            } else if let Some(pending) = item.take_payload::<Pending<T>>() {
+                T::Cell::discard(pending, pin);
+            }
         }
         if let Some(saved) = saved {
             // SAFETY: the caller's promise; the payload has been taken out.
@@ -260,7 +472,9 @@ impl<T: Value, P: Protocol> Segment<T, P> {
     /// The item is for a segment of this type and has a pending write.
     #[inline]
     pub unsafe fn undo(item: &mut Item<P>, pin: &Pin) {
-        // SAFETY: as for `install`.
-        unsafe { T::Cell::discard(item.payload::<Pending<T>>().read(), pin) };
+        if item.tag() == tag::VALUE {
+            // SAFETY: as for `install`.
+            unsafe { T::Cell::discard(item.payload::<Pending<T>>().read(), pin) };
+        }
     }
 }

@@ -13,6 +13,7 @@
 
 use crate::abort::{Abort, Misuse};
 use crate::cell::Value;
+use crate::commit_time::{Addend, CommitTimeChange};
 use crate::engine::Engine;
 use crate::item::Item;
 use crate::object::{Object, ObjectMeta};
@@ -272,6 +273,34 @@ impl<S: Segments<P>, P: Protocol> SegmentAccess<'_, '_, S, P> {
         unsafe { self.segment.update(self.tx, self.object, change) }
     }
 
+    /// Changes the value when the transaction commits, without reading it: a [commit-time change](CommitTimeChange). Two
+    /// transactions that only make such changes never abort each other. What the transaction reads later is what they make
+    /// of the value.
+    ///
+    /// # Errors
+    ///
+    /// As [`read`](Self::read).
+    #[inline]
+    pub fn change_at_commit(self, change: impl CommitTimeChange<S::Value>) -> Result<(), Abort> {
+        // SAFETY: as in `read`.
+        unsafe { self.segment.change_at_commit(self.tx, self.object, change) }
+    }
+
+    /// Subtracts an amount when the transaction commits, if there is enough, and depends on that alone. False if there is not:
+    /// then the transaction depends on the value.
+    ///
+    /// # Errors
+    ///
+    /// As [`read`](Self::read).
+    #[inline]
+    pub fn subtract_if_enough(self, amount: S::Value) -> Result<bool, Abort>
+    where
+        S::Value: Addend,
+    {
+        // SAFETY: as in `read`.
+        unsafe { self.segment.subtract_if_enough(self.tx, self.object, amount) }
+    }
+
     /// Reads the value when the transaction commits. The result may be an input of operations deferred later.
     ///
     /// # Errors
@@ -348,5 +377,10 @@ unsafe impl<S: Segments<P>, P: Protocol> Object<P> for Shared<S> {
     unsafe fn restore(&self, item: &mut Item<P>, saved: Option<SavedWrite>, pin: &Pin) {
         // SAFETY: the caller's promise, passed on.
         unsafe { Segment::<S::Value, P>::restore(item, saved, pin) };
+    }
+
+    unsafe fn predicate_holds(&self, item: &Item<P>) -> bool {
+        // SAFETY: the caller's promise, passed on.
+        unsafe { Segment::<S::Value, P>::predicate_holds(item) }
     }
 }

@@ -1,7 +1,10 @@
 //! A fixed-size array: one segment per element (sto §4.2, `TArray`).
 
 use hotrow_core::operations::Operand;
-use hotrow_core::{Abort, Deferred, Engine, Input, Protocol, SegmentArray, Transaction, Value};
+use hotrow_core::{
+    Abort, Addend, Addition, Applied, Column, Deferred, Engine, Input, Protocol, SegmentArray, Transaction,
+    Value,
+};
 use hotrow_protocols::Occ;
 use std::fmt;
 
@@ -97,6 +100,106 @@ impl<T: Value, P: Protocol> TArray<T, P> {
         change: impl FnOnce(&mut T) -> R,
     ) -> Result<R, Abort> {
         self.elements.enter(tx, index)?.update(change)
+    }
+
+    /// Changes the element at the commit, without reading it: what `change` does to the element that the commit finds. It gives
+    /// nothing back, and two transactions that only make such changes never abort each other.
+    ///
+    /// `change` runs while the element is locked: it should be short, and use nothing but what it has captured. It may run
+    /// several times, each time on another copy of the element: an operation of the same transaction that needs the element sees it
+    /// changed. If it panics at the commit, the element stays as it is, and the commit stands.
+    ///
+    /// # Errors
+    ///
+    /// As [`get`](Self::get).
+    #[inline]
+    pub fn apply(
+        &self,
+        tx: &mut Transaction<'_, P>,
+        index: usize,
+        change: impl Fn(&mut T) + Send + 'static,
+    ) -> Result<(), Abort> {
+        self.elements.enter(tx, index)?.change_at_commit(Applied(change))
+    }
+
+    /// Adds an amount (which may be negative) [at the commit](Self::apply). It wraps around at the ends of the type's range.
+    ///
+    /// # Errors
+    ///
+    /// As [`get`](Self::get).
+    #[inline]
+    pub fn add(&self, tx: &mut Transaction<'_, P>, index: usize, amount: T) -> Result<(), Abort>
+    where
+        T: Addend,
+    {
+        self.elements.enter(tx, index)?.change_at_commit(Addition::new(Column::whole(), amount))
+    }
+
+    /// Subtracts an amount at the commit if the element is at least the amount, and tells whether it was.
+    ///
+    /// If it is enough, the transaction depends on that alone: others may add and subtract meanwhile, as long as enough is
+    /// left for this one. If it is not, the transaction depends on the element, and so it does within a part of a body that may be
+    /// undone alone.
+    ///
+    /// # Errors
+    ///
+    /// As [`get`](Self::get).
+    #[inline]
+    pub fn subtract_if_enough(
+        &self,
+        tx: &mut Transaction<'_, P>,
+        index: usize,
+        amount: T,
+    ) -> Result<bool, Abort>
+    where
+        T: Addend,
+    {
+        self.elements.enter(tx, index)?.subtract_if_enough(amount)
+    }
+
+    /// Raises the element to another one [at the commit](Self::apply), if it is less than that.
+    ///
+    /// # Errors
+    ///
+    /// As [`get`](Self::get).
+    pub fn max(&self, tx: &mut Transaction<'_, P>, index: usize, value: T) -> Result<(), Abort>
+    where
+        T: Ord,
+    {
+        self.apply(tx, index, move |present| {
+            if *present < value {
+                *present = value.clone();
+            }
+        })
+    }
+
+    /// Lowers the element to another one [at the commit](Self::apply), if it is greater than that.
+    ///
+    /// # Errors
+    ///
+    /// As [`get`](Self::get).
+    pub fn min(&self, tx: &mut Transaction<'_, P>, index: usize, value: T) -> Result<(), Abort>
+    where
+        T: Ord,
+    {
+        self.apply(tx, index, move |present| {
+            if *present > value {
+                *present = value.clone();
+            }
+        })
+    }
+
+    /// Appends elements to a collection or a text [at the commit](Self::apply).
+    ///
+    /// # Errors
+    ///
+    /// As [`get`](Self::get).
+    pub fn append<E, I>(&self, tx: &mut Transaction<'_, P>, index: usize, elements: I) -> Result<(), Abort>
+    where
+        T: Extend<E>,
+        I: IntoIterator<Item = E> + Clone + Send + 'static,
+    {
+        self.apply(tx, index, move |present| present.extend(elements.clone()))
     }
 
     /// Reads an element when the transaction commits. The result may be an input of operations deferred later.

@@ -5,7 +5,10 @@
 //! [`TCounter`](crate::TCounter) shows how.
 
 use hotrow_core::operations::Operand;
-use hotrow_core::{Abort, Deferred, Engine, Input, Protocol, SingleSegment, Transaction, Value};
+use hotrow_core::{
+    Abort, Addend, Addition, Applied, Column, Deferred, Engine, Input, Protocol, SingleSegment, Transaction,
+    Value,
+};
 use hotrow_protocols::Occ;
 use std::fmt;
 
@@ -94,6 +97,100 @@ impl<T: Value, P: Protocol> TBox<T, P> {
         change: impl FnOnce(&mut T) -> R,
     ) -> Result<R, Abort> {
         self.value.enter(tx)?.update(change)
+    }
+
+    /// Changes the value at the commit, without reading it: what `change` does to the value that the commit finds. It gives
+    /// nothing back, and two transactions that only make such changes never abort each other.
+    ///
+    /// `change` runs while the value is locked: it should be short, and use nothing but what it has captured. It may run
+    /// several times, each time on another copy of the value: an operation of the same transaction that needs the value sees it
+    /// changed. If it panics at the commit, the value stays as it is, and the commit stands.
+    ///
+    /// # Errors
+    ///
+    /// As [`get`](Self::get).
+    #[inline]
+    pub fn apply(
+        &self,
+        tx: &mut Transaction<'_, P>,
+        change: impl Fn(&mut T) + Send + 'static,
+    ) -> Result<(), Abort> {
+        self.value.enter(tx)?.change_at_commit(Applied(change))
+    }
+
+    /// Adds an amount (which may be negative) [at the commit](Self::apply). It wraps around at the ends of the type's range.
+    ///
+    /// # Errors
+    ///
+    /// As [`get`](Self::get).
+    #[inline]
+    pub fn add(&self, tx: &mut Transaction<'_, P>, amount: T) -> Result<(), Abort>
+    where
+        T: Addend,
+    {
+        self.value.enter(tx)?.change_at_commit(Addition::new(Column::whole(), amount))
+    }
+
+    /// Subtracts an amount at the commit if the value is at least the amount, and tells whether it was.
+    ///
+    /// If it is enough, the transaction depends on that alone: others may add and subtract meanwhile, as long as enough is
+    /// left for this one. If it is not, the transaction depends on the value, and so it does within a part of a body that may be
+    /// undone alone.
+    ///
+    /// # Errors
+    ///
+    /// As [`get`](Self::get).
+    #[inline]
+    pub fn subtract_if_enough(&self, tx: &mut Transaction<'_, P>, amount: T) -> Result<bool, Abort>
+    where
+        T: Addend,
+    {
+        self.value.enter(tx)?.subtract_if_enough(amount)
+    }
+
+    /// Raises the value to another one [at the commit](Self::apply), if it is less than that.
+    ///
+    /// # Errors
+    ///
+    /// As [`get`](Self::get).
+    pub fn max(&self, tx: &mut Transaction<'_, P>, value: T) -> Result<(), Abort>
+    where
+        T: Ord,
+    {
+        self.apply(tx, move |present| {
+            if *present < value {
+                *present = value.clone();
+            }
+        })
+    }
+
+    /// Lowers the value to another one [at the commit](Self::apply), if it is greater than that.
+    ///
+    /// # Errors
+    ///
+    /// As [`get`](Self::get).
+    pub fn min(&self, tx: &mut Transaction<'_, P>, value: T) -> Result<(), Abort>
+    where
+        T: Ord,
+    {
+        self.apply(tx, move |present| {
+            if *present > value {
+                *present = value.clone();
+            }
+        })
+    }
+
+    /// Appends elements to a collection or a text [at the commit](Self::apply).
+    ///
+    /// # Errors
+    ///
+    /// As [`get`](Self::get).
+    pub fn append<E, I>(&self, tx: &mut Transaction<'_, P>, elements: I) -> Result<(), Abort>
+    where
+        T: Extend<E>,
+        I: IntoIterator<Item = E> + Clone + Send + 'static,
+    {
+        self.apply(tx, move |present| present.extend(elements.clone()))
     }
 
     /// Reads the value when the transaction commits. The result may be an input of operations deferred later.

@@ -3,8 +3,8 @@
 //! A [`Table`] is a transactional object: its rows are segments, and so are its buckets and leaves. It works with
 //! every protocol.
 
-mod addition;
 mod catalog;
+mod commit_time;
 mod constraint;
 pub mod context;
 mod database;
@@ -31,9 +31,9 @@ mod text;
 mod trace;
 mod unique;
 
-pub use addition::Addend;
 pub use database::{Database, DatabaseBuilder};
 pub use errors::{BulkInsertError, ConstraintViolated, DuplicateKey, KeyExists, MissingRow};
+pub use hotrow_core::Addend;
 pub use index::Direction;
 pub use key::{AsKey, Key, KeyBounds};
 pub use map::{Hashed, Sorted, THashMap, TMap, TOrderedMap};

@@ -5,8 +5,8 @@ use crate::key::{AsKey, Image, Key};
 use crate::record::{Pending, Record, Snapshot, State};
 use crate::storage::{Shared, tag};
 use hotrow_core::{
-    Abort, Cell, Columns, ItemId, Misuse, ObjectAccess, Observed, Protocol, ReadValue, StructureChange,
-    Transaction, Value,
+    Abort, Cell, Columns, CommitTimeChanges, ItemId, Misuse, ObjectAccess, Observed, Protocol, ReadValue,
+    StructureChange, Transaction, Value,
 };
 use std::mem::MaybeUninit;
 use std::ops::Bound;
@@ -151,7 +151,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         id: ItemId,
         look: impl FnOnce(&R) -> O,
     ) -> Option<O> {
-        debug_assert!(tx.tag(id) != tag::ADD, "settled before");
+        debug_assert!(tx.tag(id) != tag::CHANGES, "settled before");
         match tx.tag(id) {
             // SAFETY: an update has a payload of this type.
             tag::UPDATE => Some(look(R::Cell::pending(unsafe { tx.payload::<Pending<R>>(id) }))),
@@ -387,8 +387,8 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         id: ItemId,
         change: impl FnOnce(&mut R) -> O,
     ) -> Result<Option<O>, Abort> {
-        if tx.tag(id) == tag::ADD {
-            self.settle_additions(tx, record, id)?;
+        if tx.tag(id) == tag::CHANGES {
+            self.settle_changes(tx, record, id)?;
         }
         if tx.tag(id) == tag::UPDATE {
             return self.change_pending(tx, record, id, change).map(Some);
@@ -443,7 +443,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
             // SAFETY: as in `read_record`.
             let (id, pending) = unsafe { tx.write(self, Record::address(record)) }?;
             if pending {
-                return Ok(self.replace_own(tx, record, id, row));
+                return self.replace_own(tx, record, id, row);
             }
             // Look after the announcement: a protocol that locks writes then holds the lock already.
             // SAFETY: the state looked at is the item's record's.
@@ -472,21 +472,28 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         record: NonNull<Record<K, R, P>>,
         id: ItemId,
         row: R,
-    ) -> bool {
+    ) -> Result<bool, Abort> {
+        if tx.tag(id) == tag::CHANGES
+            // SAFETY: the tag says what the payload is.
+            && unsafe { tx.payload::<CommitTimeChanges<R>>(id) }.has_conditions()
+        {
+            // The body goes on as it does because of them.
+            self.settle_changes(tx, record, id)?;
+        }
         match tx.tag(id) {
             // SAFETY: an update has a payload of this type.
             tag::UPDATE => *R::Cell::pending_mut(unsafe { tx.payload::<Pending<R>>(id) }) = row,
             // SAFETY: this attempt made the record, which is in memory until it ends. It holds the lock.
             tag::INSERTED => unsafe { record.as_ref().install(R::Cell::pend(row), tx.pin()) },
-            // The row to which they would be added is replaced.
+            // The row that they would change is replaced.
             // SAFETY: the tag says what the payload is.
-            tag::ADD => unsafe {
+            tag::CHANGES => unsafe {
                 tx.set_tag(id, tag::UPDATE);
                 tx.exchange_payload(id, R::Cell::pend(row));
             },
-            _ => return false,
+            _ => return Ok(false),
         }
-        true
+        Ok(true)
     }
 
     /// Deletes a row. True if there was one with this key.
@@ -527,8 +534,8 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         let around = self.begin_joint_changes(tx);
         let row = match snapshot {
             None => {
-                if tx.tag(id) == tag::ADD {
-                    self.settle_additions(tx, record, id)?;
+                if tx.tag(id) == tag::CHANGES {
+                    self.settle_changes(tx, record, id)?;
                 }
                 let Some(row) = self.look_at_own(tx, record, id, |row| keep.then(|| row.clone())) else {
                     end_joint_changes(tx, around);

@@ -148,13 +148,14 @@ pub trait Context: Sized {
     ) -> Result<Self::Val<bool>, Self::Stop>;
 
     /// Changes a row in a way that is declared to commute with the other commutative changes of the same table (a
-    /// balance increment). It returns no result. Nothing happens if the row is missing.
+    /// balance increment). It returns no result. Nothing happens if the row is missing. In contexts that do not defer it is a
+    /// [change at the commit](crate::Table::apply).
     fn commute<K: Key, R: Value, I: Data>(
         &mut self,
         table: TableRef<K, R>,
         key: Self::Val<K>,
         input: Self::Val<I>,
-        change: impl FnOnce(&mut R, I) + Send + 'static,
+        change: impl Fn(&mut R, I) + Send + 'static,
     ) -> Result<(), Self::Stop>;
 
     /// Inserts a row; false if the key exists.

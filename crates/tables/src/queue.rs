@@ -299,7 +299,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
                 // SAFETY: as above.
                 let record = unsafe { record.as_ref() };
                 let is_present = match tx.own_write(address) {
-                    Some(id) => matches!(tx.tag(id), tag::UPDATE | tag::INSERTED | tag::ADD),
+                    Some(id) => matches!(tx.tag(id), tag::UPDATE | tag::INSERTED | tag::CHANGES),
                     None => record.state() == State::Present,
                 };
                 if is_present {

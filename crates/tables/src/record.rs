@@ -22,6 +22,7 @@ use hotrow_core::{Cell, Columns, Pin, Protocol, Value, contained};
 use hotrow_sync::atomic::{AtomicU8, Ordering};
 use std::hash::BuildHasher;
 use std::mem::offset_of;
+use std::ops::Range;
 use std::ptr::NonNull;
 
 #[repr(C)]
@@ -173,6 +174,16 @@ impl<K: Key, R: Value, P: Protocol> Record<K, R, P> {
         // SAFETY: the caller's promise; columns lie within the row.
         columns.for_each(|bytes| unsafe { self.body.cell.load_bytes(bytes, row) });
         state
+    }
+
+    /// Loads some bytes of the row, which are at their places in `row` then.
+    ///
+    /// # Safety
+    ///
+    /// `row` has room for a snapshot. The bytes lie within the row.
+    pub(crate) unsafe fn load_bytes(&self, bytes: Range<usize>, row: *mut <R::Cell as Cell<R>>::Snapshot) {
+        // SAFETY: the caller's promise.
+        unsafe { self.body.cell.load_bytes(bytes, row) };
     }
 
     /// Returns the number of a record's bytes up to the last of these columns. Those of a row that is not in the record

@@ -20,7 +20,6 @@
 //! its bucket versions change when an insert commits; here, as in Silo, they change when the record enters the index,
 //! so that an aborted insert can also fail an observer.
 
-use crate::addition::{drop_additions, save_additions};
 use crate::catalog::PartId;
 use crate::constraint::Constraint;
 use crate::groups::Groups;
@@ -32,8 +31,8 @@ use crate::secondary::MaintainedIndex;
 use foldhash::fast::FixedState;
 use hotrow_core::history::WriteKind;
 use hotrow_core::{
-    Abort, Cell, EngineId, Item, Object, ObjectAccess, ObjectMeta, Observed, Pin, Protocol, SavedWrite,
-    Saver, StructureChange, StructureVersion, Value, contained,
+    Abort, Cell, CommitTimeChanges, EngineId, Item, Object, ObjectAccess, ObjectMeta, Observed, Pin,
+    Protocol, SavedWrite, Saver, StructureChange, StructureVersion, Value, contained,
 };
 use hotrow_sync::OnceLock;
 use std::hash::BuildHasher;
@@ -51,8 +50,8 @@ pub(crate) mod tag {
     pub(crate) const INSERTED: u16 = 3;
     /// The attempt made the record and deleted it again.
     pub(crate) const INSERTED_DELETED: u16 = 4;
-    /// Adds to columns. The payload is not a row, but a list of [additions](crate::addition).
-    pub(crate) const ADD: u16 = 5;
+    /// Changes the row at the commit. The payload is not a row, but a [list of changes](hotrow_core::CommitTimeChanges).
+    pub(crate) const CHANGES: u16 = 5;
 }
 
 /// The most bytes of a record that are prefetched.
@@ -367,7 +366,7 @@ impl<K: Key, R: Value, P: Protocol> Drop for Shared<K, R, P> {
     }
 }
 
-// SAFETY: all items of a table are for its records, with payloads of type `Pending<R>`, additions, or none, as the tags
+// SAFETY: all items of a table are for its records, with payloads of type `Pending<R>`, changes, or none, as the tags
 // say; records and the shared state are freed through the epoch only; operations enter with `meta`.
 unsafe impl<K: Key, R: Value, P: Protocol> Object<P> for Shared<K, R, P> {
     fn meta(&self) -> &ObjectMeta {
@@ -401,7 +400,7 @@ unsafe impl<K: Key, R: Value, P: Protocol> Object<P> for Shared<K, R, P> {
 
     fn effect(&self, item: &Item<P>) -> Option<WriteKind> {
         match item.tag() {
-            tag::UPDATE | tag::ADD => Some(WriteKind::Update),
+            tag::UPDATE | tag::CHANGES => Some(WriteKind::Update),
             tag::DELETE => Some(WriteKind::Delete),
             tag::INSERTED => Some(WriteKind::Insert),
             _ => None,
@@ -434,8 +433,8 @@ unsafe impl<K: Key, R: Value, P: Protocol> Object<P> for Shared<K, R, P> {
                 unsafe { record.install(item.payload::<Pending<R>>().read(), pin) };
             }
             tag::INSERTED => record.set_state(State::Present),
-            // SAFETY: an addition, and the caller holds the lock.
-            tag::ADD => unsafe { Self::install_additions(item, record, pin) },
+            // SAFETY: the tag says what the payload is, and the caller holds the lock.
+            tag::CHANGES => unsafe { Self::install_changes(item, record, pin) },
             _ => {
                 record.set_state(State::Dead);
                 // SAFETY: the payload was not installed, so it has not been consumed.
@@ -451,12 +450,10 @@ unsafe impl<K: Key, R: Value, P: Protocol> Object<P> for Shared<K, R, P> {
             // SAFETY: as in `install`.
             unsafe { Record::<K, R, P>::at(item.segment()) }.set_state(State::Withdrawn);
         }
-        // SAFETY: an attempt that is undone has installed nothing; the tag says what the payload is.
-        unsafe {
-            match item.tag() {
-                tag::ADD => drop_additions(item),
-                _ => discard_payload::<R, P>(item, pin),
-            }
+        // Changes are the attempt's memory.
+        if item.tag() != tag::CHANGES {
+            // SAFETY: an attempt that is undone has installed nothing; other payloads are of this type.
+            unsafe { discard_payload::<R, P>(item, pin) };
         }
     }
 
@@ -466,19 +463,18 @@ unsafe impl<K: Key, R: Value, P: Protocol> Object<P> for Shared<K, R, P> {
             tag::UPDATE => saver.value(R::Cell::pending(unsafe { &*item.payload::<Pending<R>>() })),
             // SAFETY: as in `install`; the attempt holds the lock of a record that it made, so nothing is installed.
             tag::INSERTED => saver.value(unsafe { Record::<K, R, P>::at(item.segment()).row() }),
-            // SAFETY: an addition.
-            tag::ADD => unsafe { save_additions(item, saver) },
+            // SAFETY: the tag says what the payload is.
+            tag::CHANGES => saver.plain(unsafe { &*item.payload::<CommitTimeChanges<R>>() }),
             _ => saver.nothing(),
         }
     }
 
     unsafe fn restore(&self, item: &mut Item<P>, saved: Option<SavedWrite>, pin: &Pin) {
-        // SAFETY: payloads of records are of this type, except those of additions.
+        // SAFETY: the tag says what the payload is.
         unsafe {
-            if item.tag() == tag::ADD {
-                drop_additions(item);
-            }
-            if let Some(pending) = item.take_payload::<Pending<R>>() {
+            if item.tag() == tag::CHANGES {
+                let _ = item.take_payload::<CommitTimeChanges<R>>();
+            } else if let Some(pending) = item.take_payload::<Pending<R>>() {
                 R::Cell::discard(pending, pin);
             }
         }
@@ -532,10 +528,14 @@ unsafe impl<K: Key, R: Value, P: Protocol> Object<P> for Shared<K, R, P> {
         contained(|| unsafe { index.still_holds(part, is_void, pin.guard()) }).unwrap_or(false)
     }
 
-    /// The only predicate of records: the row exists. A replacement depends on nothing else.
+    /// The predicates of records: the row exists, on which alone a replacement depends; and the conditions of changes.
+    /// (Conditions of changes that have become an update hold: the row was read.)
     unsafe fn predicate_holds(&self, item: &Item<P>) -> bool {
         // SAFETY: as in `install`.
-        unsafe { Record::<K, R, P>::at(item.segment()) }.state() == State::Present
+        let record = unsafe { Record::<K, R, P>::at(item.segment()) };
+        record.state() == State::Present
+            // SAFETY: the tag says what the payload is.
+            && (item.tag() != tag::CHANGES || unsafe { Self::conditions_hold(item, record) })
     }
 }
 

@@ -11,6 +11,7 @@ mod beliefs;
 mod churn;
 mod columns;
 mod commit_steps;
+mod commit_time;
 mod constraints;
 mod contention;
 mod copies;

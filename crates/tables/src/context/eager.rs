@@ -112,10 +112,11 @@ impl<P: Protocol> Context for Eager<'_, '_, P> {
         table: TableRef<K, R>,
         key: K,
         input: I,
-        change: impl FnOnce(&mut R, I) + Send + 'static,
+        change: impl Fn(&mut R, I) + Send + 'static,
     ) -> Result<(), Abort> {
         let (database, tx) = self.arrival();
-        database.table_of(table).update_if_present(tx, &key, |row| change(row, input)).map(|_| ())
+        let change = move |row: &mut R| change(row, input.clone());
+        database.table_of(table).apply_if_present(tx, &key, change).map(drop)
     }
 
     #[inline(always)]

@@ -179,7 +179,7 @@ impl<P: Protocol, E: Executor<P>> Context for Recording<'_, '_, P, E> {
         table: TableRef<K, R>,
         key: Later<K>,
         input: Later<I>,
-        change: impl FnOnce(&mut R, I) + Send + 'static,
+        change: impl Fn(&mut R, I) + Send + 'static,
     ) -> Result<(), Abort> {
         self.update(table, key, input, change).map(|_| ())
     }

@@ -117,7 +117,7 @@ impl<P: Protocol> Context for Tracing<'_, '_, P> {
         table: TableRef<K, R>,
         key: Traced<K>,
         input: Traced<I>,
-        change: impl FnOnce(&mut R, I) + Send + 'static,
+        change: impl Fn(&mut R, I) + Send + 'static,
     ) -> Result<(), Abort> {
         let (name, text) = (self.eager.table_name(table), format!("{:?}", key.value));
         let data = union(&key.sources, &input.sources);

@@ -2,7 +2,7 @@
 
 use crate::support;
 use crate::support::steps::Series;
-use Operation::{Add, Delete, Get, Insert, Plus, Scan, Set};
+use Operation::{Add, Apply, Delete, Get, Insert, Plus, Scan, Set, Take};
 use hotrow::{
     Abort, Column, Database, Direction, Engine, Protocol, SecondaryIndex, TBox, Table, Transaction,
     UniqueIndex,
@@ -19,6 +19,10 @@ pub(super) enum Operation {
     Add(usize),
     /// Adds to the value without reading it.
     Plus(usize),
+    /// Changes the value as [`Add`] does, without reading it. The key is there.
+    Apply(usize),
+    /// Subtracts one if there is one, and learns whether there was. The key is there.
+    Take(usize),
     Set(usize),
     Insert(usize),
     Delete(usize),
@@ -57,6 +61,15 @@ impl Operation {
             Plus(key) => {
                 state[key] = state[key].map(|value| value + plus(who));
                 of_one(Some(u64::from(state[key].is_some())))
+            }
+            Apply(key) => {
+                state[key] = state[key].map(|value| added(value, who));
+                of_one(None)
+            }
+            Take(key) => {
+                let left = state[key].and_then(|value| value.checked_sub(1));
+                state[key] = left.or(state[key]);
+                of_one(Some(u64::from(left.is_some())))
             }
             Set(key) => {
                 state[key] = Some(fresh(who));
@@ -145,6 +158,7 @@ impl<P: Protocol> Rows<P> {
                 }
                 learned[0] = Some(u64::from(before.is_some()));
             }
+            Apply(_) | Take(_) => unreachable!("no row of its own is changed"),
             Set(key) => {
                 self.delete(tx, key as u64)?;
                 self.insert(tx, key as u64, fresh(who))?;
@@ -192,6 +206,12 @@ impl<P: Protocol> Keys<P> {
         let mut learned = [None, None];
         match (self, operation) {
             (Self::Boxes(boxes), Get(key)) => learned[0] = Some(boxes[key].get(tx)?),
+            (Self::Boxes(boxes), Apply(key)) => {
+                boxes[key].apply(tx, move |value| *value = added(*value, who))?
+            }
+            (Self::Boxes(boxes), Take(key)) => {
+                learned[0] = Some(u64::from(boxes[key].subtract_if_enough(tx, 1)?));
+            }
             (Self::Boxes(boxes), Set(key)) => boxes[key].set(tx, fresh(who))?,
             (Self::Boxes(boxes), Add(key)) => {
                 learned[0] = Some(boxes[key].update(tx, |value| {
@@ -236,6 +256,14 @@ impl<P: Protocol> Keys<P> {
             Plus(key) => {
                 let added = table.add_if_present(tx, &(key as u64), Column::whole(), plus(who))?;
                 Some(u64::from(added))
+            }
+            Apply(key) => {
+                table.apply(tx, &(key as u64), move |value| *value = added(*value, who))?;
+                None
+            }
+            Take(key) => {
+                let taken = table.subtract_if_enough(tx, &(key as u64), Column::whole(), 1)?;
+                Some(u64::from(taken))
             }
             Set(key) => {
                 table.upsert(tx, key as u64, fresh(who))?;

@@ -3,7 +3,7 @@
 mod combination;
 
 use crate::support::for_each_protocol;
-use Operation::{Add, Delete, Get, Insert, Plus, Scan, Set};
+use Operation::{Add, Apply, Delete, Get, Insert, Plus, Scan, Set, Take};
 use combination::{Combination, Container, Operation, State, Trace, each_schedule, fresh};
 use hotrow::{Direction, Protocol};
 
@@ -110,12 +110,12 @@ fn two_transactions_on_rows_are_serial_in_every_schedule() {
         let mut schedules = 0;
         each_pair_on_rows(|number, programs| {
             // A part of them, in each kind of table and each state by turns; the long test has all.
-            if number % 12 == 0 {
-                let (container, before) = (TABLES[number / 12 % 4], STATES[number / 48 % 3]);
+            if number % 16 == 0 {
+                let (container, before) = (TABLES[number / 16 % 4], STATES[number / 64 % 3]);
                 schedules += check_rows::<P, 2>(container, before, programs, None);
             }
         });
-        assert!(schedules > 6_000, "{schedules}");
+        assert!(schedules > 4_500, "{schedules}");
     });
 }
 
@@ -159,6 +159,37 @@ fn longer_transactions_on_rows_are_serial_in_every_schedule() {
                 check_rows::<P, 2>(container, before, programs, rolls_back);
             }
         }
+    });
+}
+
+#[test]
+fn transactions_that_change_at_the_commit_are_serial_in_every_schedule() {
+    const CONTAINERS: [Container; 4] =
+        [Container::Boxes, Container::Hash, Container::Ordered, Container::Secondary];
+    const PAIRS: [[&[Operation]; 2]; 12] = [
+        [&[Take(0), Get(1)], &[Take(0), Set(1)]],
+        [&[Take(0), Set(1)], &[Take(1), Set(0)]],
+        [&[Take(0), Take(0)], &[Take(0), Get(0)]],
+        [&[Take(0), Apply(0), Take(0)], &[Set(0), Get(1)]],
+        [&[Take(0), Set(0), Get(1)], &[Take(0), Apply(1)]],
+        [&[Take(0), Get(0)], &[Apply(0), Take(0)]],
+        [&[Apply(0), Apply(1)], &[Apply(1), Apply(0)]],
+        [&[Apply(0), Get(0), Apply(1)], &[Set(1), Apply(0)]],
+        [&[Get(0), Apply(1)], &[Get(1), Apply(0)]],
+        [&[Get(0), Take(0), Get(1)], &[Add(0), Apply(1)]],
+        [&[Set(0), Take(0)], &[Apply(0), Take(1)]],
+        [&[Take(0), UP], &[Take(1), Apply(0)]],
+    ];
+    for_each_protocol!(3, |P| {
+        for (number, programs) in PAIRS.into_iter().enumerate() {
+            for container in CONTAINERS {
+                let rolls_back = [None, None, Some(0), Some(1)][number % 4];
+                // Of the first key there is enough for one, of the second one for two.
+                check_rows::<P, 2>(container, [Some(1), Some(2)], programs, rolls_back);
+            }
+        }
+        let programs: [&[Operation]; 3] = [&[Take(0), Get(1)], &[Take(0), Apply(1)], &[Apply(0), Take(1)]];
+        check_rows::<P, 3>(Container::Hash, [Some(1), Some(2)], programs, None);
     });
 }
 

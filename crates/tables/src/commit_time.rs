@@ -1,0 +1,462 @@
+//! Commit-time changes of rows, which commute.
+//!
+//! A change of this kind does not read its row. It is a pending write of its own kind: a [list of
+//! changes](hotrow_core::CommitTimeChanges), which the commit makes to the row's present value under the segment's lock. As a
+//! [replacement](Table::replace) does, it depends only on the predicate that the row exists, and on the conditions in the list.
+//! So transactions that only make such changes to a row serialize on its lock and never abort each other.
+//!
+//! An operation that needs the row turns the changes into an update first.
+//!
+//! Rows that an index or a constraint has to look at are updated at once, and so are the columns of boxed rows: a number in a
+//! boxed row would be looked at through users' `Clone`, under the lock, and for no gain.
+
+use crate::key::{AsKey, Key};
+use crate::operations::RowView;
+use crate::record::{Pending, Record, Snapshot, State};
+use crate::storage::{Shared, tag};
+use crate::table::Table;
+use hotrow_core::{
+    Abort, Addend, Addition, Applied, Cell, Column, Columns, CommitTimeChange, CommitTimeChanges, Item,
+    ItemId, ObjectAccess, Pin, Plain, Protocol, Reason, Transaction, Value, contained,
+};
+use std::mem::MaybeUninit;
+use std::ptr::NonNull;
+
+impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
+    /// True if rows are changed at once, whatever the change.
+    fn changes_at_once(&self) -> bool {
+        self.guards_changes || !self.secondaries.is_empty()
+    }
+
+    /// Changes a row at the commit. False if there is none with this key.
+    fn change_at_commit(
+        &self,
+        tx: &mut Transaction<'_, P>,
+        key: &(impl AsKey<K> + ?Sized),
+        change: impl CommitTimeChange<R>,
+    ) -> Result<bool, Abort> {
+        if self.changes_at_once() {
+            return Ok(self.update(tx, key, |row| change.change(row))?.is_some());
+        }
+        let access = self.enter_to_write(tx)?;
+        let change = loop {
+            let Some(record) = self.find(access, key)? else { return Ok(false) };
+            // SAFETY: as in `read_record`.
+            let (id, pending) = unsafe { access.write(self, Record::address(record)) }?;
+            if pending && access.tag(id) != tag::CHANGES {
+                return Ok(self.update_own(access, record, id, |row| change.change(row))?.is_some());
+            }
+            if !pending && !self.is_present(access, record, id)? {
+                continue;
+            }
+            match change.append(Self::pending_changes(access, id, pending), access) {
+                Ok(changes) => {
+                    self.set_changes(access, id, pending, changes);
+                    return Ok(true);
+                }
+                Err(change) => break change,
+            }
+        };
+        Ok(self.update(tx, key, |row| change.change(row))?.is_some())
+    }
+
+    /// Subtracts an amount from a column at the commit if there is enough. `None` if there is no row with this key.
+    fn subtract_if_enough<F: Addend>(
+        &self,
+        tx: &mut Transaction<'_, P>,
+        key: &(impl AsKey<K> + ?Sized),
+        column: Column<R, F>,
+        amount: F,
+    ) -> Result<Option<bool>, Abort> {
+        if R::Cell::COPIES && !self.changes_at_once() {
+            let access = self.enter_to_write(tx)?;
+            while !access.is_in_part() {
+                let Some(record) = self.find(access, key)? else { return Ok(None) };
+                // SAFETY: as in `read_record`.
+                let (id, pending) = unsafe { access.write(self, Record::address(record)) }?;
+                if pending && access.tag(id) != tag::CHANGES {
+                    break;
+                }
+                let before = Self::pending_changes(access, id, pending);
+                if before.runs_code() {
+                    break;
+                }
+                let mut row = MaybeUninit::uninit();
+                // SAFETY: there is room for a snapshot, and `load` looks at the item's record.
+                let state = unsafe {
+                    let load = || record.as_ref().load_columns(column, row.as_mut_ptr());
+                    if access.has_read(id) {
+                        access.read_beside_write(id, load)
+                    } else {
+                        access.peek(id, load)
+                    }
+                }?;
+                if state != State::Present {
+                    if pending {
+                        return Err(access.conflict(Reason::PredicateFailed, id));
+                    }
+                    self.unlink_dead(access, record);
+                    continue;
+                }
+                // SAFETY: stable and present, loaded while the attempt was pinned.
+                let base = unsafe { column.read(R::Cell::value_in(row.as_ptr())) };
+                match before.subtract_if_enough(access, column, amount, base) {
+                    Some(changes) => {
+                        self.set_changes(access, id, pending, changes);
+                        return Ok(Some(true));
+                    }
+                    None => break,
+                }
+            }
+        }
+        let Some(seen) = self.read_columns(tx, key, column)? else { return Ok(None) };
+        if seen >= amount {
+            self.change_at_commit(tx, key, Addition::negative(column, amount))?;
+        }
+        Ok(Some(seen >= amount))
+    }
+
+    /// True if a record, a write of which was announced, is present. If not, it is out of the index now.
+    fn is_present(
+        &self,
+        tx: &mut ObjectAccess<'_, P>,
+        record: NonNull<Record<K, R, P>>,
+        id: ItemId,
+    ) -> Result<bool, Abort> {
+        // As in `replace`.
+        // SAFETY: the state looked at is the item's record's.
+        let is_present = unsafe { tx.peek(id, || record.as_ref().state()) }? == State::Present;
+        if !is_present {
+            self.unlink_dead(tx, record);
+        }
+        Ok(is_present)
+    }
+
+    /// Returns the pending changes of an item that has no other pending write.
+    fn pending_changes(tx: &mut ObjectAccess<'_, P>, id: ItemId, pending: bool) -> CommitTimeChanges<R> {
+        // SAFETY: the payload of changes is of this type.
+        if pending { unsafe { *tx.payload(id) } } else { CommitTimeChanges::NONE }
+    }
+
+    /// Gives an item, a write of which was announced, pending changes. `pending`: it has some.
+    fn set_changes(
+        &self,
+        tx: &mut ObjectAccess<'_, P>,
+        id: ItemId,
+        pending: bool,
+        changes: CommitTimeChanges<R>,
+    ) {
+        if pending {
+            // SAFETY: the payload of changes is of this type.
+            *unsafe { tx.payload(id) } = changes;
+            return;
+        }
+        // SAFETY: announced just now, and the tag says what the payload is; the predicate of a record needs none of its own.
+        unsafe {
+            tx.set_tag(id, tag::CHANGES);
+            tx.set_write(id, changes);
+            tx.set_predicate::<()>(id, None);
+        }
+        if tx.is_recorded() && self.index.is_ordered() {
+            tx.record_intent(id);
+        }
+    }
+
+    /// Turns the attempt's changes of a row into an update of it, because an operation needs the row.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn settle_changes(
+        &self,
+        tx: &mut ObjectAccess<'_, P>,
+        record: NonNull<Record<K, R, P>>,
+        id: ItemId,
+    ) -> Result<(), Abort> {
+        // SAFETY: the attempt has an item of the record, so it is in memory until the attempt ends. It has not made it: its
+        // own rows are changed in place.
+        let snapshot: Snapshot<R> = unsafe { tx.read_beside_write(id, || record.as_ref().load()) }?;
+        if snapshot.state != State::Present {
+            return Err(tx.conflict(Reason::PredicateFailed, id));
+        }
+        tx.save(id);
+        // SAFETY: stable and present.
+        let mut row = unsafe { snapshot.row(tx.pin()) }.clone();
+        let changes = Self::pending_changes(tx, id, true);
+        // SAFETY: the attempt has made them for rows of this type.
+        unsafe {
+            if !changes.hold_of(&row) {
+                return Err(tx.conflict(Reason::PredicateFailed, id));
+            }
+            changes.apply(&mut row);
+        }
+        // SAFETY: the tag says what the payload is, then and now.
+        unsafe {
+            tx.set_tag(id, tag::UPDATE);
+            tx.exchange_payload(id, R::Cell::pend(row));
+        }
+        Ok(())
+    }
+
+    /// Makes the pending changes of a row, at the commit. The row stays as it is if users' code panics.
+    ///
+    /// # Safety
+    ///
+    /// The item's pending write is a list of changes, and the caller holds the segment's lock.
+    pub(crate) unsafe fn install_changes(item: &Item<P>, record: &Record<K, R, P>, pin: &Pin) {
+        // SAFETY: the caller's promise.
+        let changes = unsafe { *item.payload::<CommitTimeChanges<R>>() };
+        if R::Cell::COPIES && !changes.runs_code() {
+            let mut pending = MaybeUninit::<Pending<R>>::uninit();
+            // SAFETY: such rows can be copied so; nothing is installed meanwhile, so that the copy is whole. The changes are of
+            // rows of this type.
+            unsafe {
+                record.load_pending(pending.as_mut_ptr());
+                let mut pending = pending.assume_init();
+                changes.apply(R::Cell::pending_mut(&mut pending));
+                record.install(pending, pin);
+            }
+            return;
+        }
+        let changed = contained(|| {
+            let snapshot = record.load();
+            // SAFETY: as above; the row is present, and the pin was pinned before.
+            let mut row = unsafe { snapshot.row(pin) }.clone();
+            // SAFETY: as above.
+            unsafe { changes.apply(&mut row) };
+            R::Cell::pend(row)
+        });
+        if let Some(changed) = changed {
+            // SAFETY: the caller's promise.
+            unsafe { record.install(changed, pin) };
+        }
+    }
+
+    /// True if the conditions of pending changes hold of a record's present row.
+    ///
+    /// # Safety
+    ///
+    /// The item's pending write is a list of changes.
+    pub(crate) unsafe fn conditions_hold(item: &Item<P>, record: &Record<K, R, P>) -> bool {
+        // SAFETY: the caller's promise.
+        let changes = unsafe { *item.payload::<CommitTimeChanges<R>>() };
+        changes.hold(|needed| {
+            let mut row = MaybeUninit::uninit();
+            // SAFETY: there is room for a snapshot, of which the column's bytes are loaded, in one word.
+            unsafe {
+                record.load_bytes(needed.bytes(), row.as_mut_ptr());
+                needed.bits(R::Cell::value_in(row.as_ptr()))
+            }
+        })
+    }
+
+    /// The attempt's own pending write, as a row: changes become an update.
+    #[inline(always)]
+    pub(crate) fn own_row<S>(
+        &self,
+        tx: &mut ObjectAccess<'_, P>,
+        record: NonNull<Record<K, R, P>>,
+        id: ItemId,
+    ) -> Result<RowView<S>, Abort> {
+        if tx.tag(id) == tag::CHANGES {
+            self.settle_changes(tx, record, id)?;
+        }
+        Ok(RowView::Own(id))
+    }
+
+    fn add<F: Addend>(
+        &self,
+        tx: &mut Transaction<'_, P>,
+        key: &(impl AsKey<K> + ?Sized),
+        column: Column<R, F>,
+        amount: F,
+    ) -> Result<bool, Abort> {
+        let addition = Addition::new(column, amount);
+        if R::Cell::COPIES {
+            self.change_at_commit(tx, key, addition)
+        } else {
+            Ok(self.update(tx, key, |row| addition.change(row))?.is_some())
+        }
+    }
+}
+
+impl<K: Key, R: Value, P: Protocol> Table<K, R, P> {
+    /// Adds an amount (which may be negative) to a column of a row without reading it: `column!(Account, balance)`, or
+    /// [`Column::whole`] for a row that is a number. It wraps around at the ends of the column's range.
+    ///
+    /// Transactions that only add to a row never abort each other: the amounts are added at the commit. A transaction
+    /// that reads the row, before or afterwards, depends on its value like any reader. Rows that are boxed, and rows of a
+    /// table with indexes or constraints, are [updated](Self::update) instead.
+    ///
+    /// # Errors
+    ///
+    /// As [`update`](Self::update).
+    #[inline]
+    pub fn add<F: Addend>(
+        &self,
+        tx: &mut Transaction<'_, P>,
+        key: &(impl AsKey<K> + ?Sized),
+        column: Column<R, F>,
+        amount: F,
+    ) -> Result<(), Abort> {
+        if self.shared.add(tx, key, column, amount)? { Ok(()) } else { Err(self.shared.missing(key)) }
+    }
+
+    /// As [`add`](Self::add), but a missing row is no error: false, and nothing changed, if there is none with this key.
+    ///
+    /// # Errors
+    ///
+    /// As [`get`](Self::get).
+    #[inline]
+    pub fn add_if_present<F: Addend>(
+        &self,
+        tx: &mut Transaction<'_, P>,
+        key: &(impl AsKey<K> + ?Sized),
+        column: Column<R, F>,
+        amount: F,
+    ) -> Result<bool, Abort> {
+        self.shared.add(tx, key, column, amount)
+    }
+
+    /// Subtracts an amount from a column of a row if that is at least the amount, and tells whether it was.
+    ///
+    /// If it is enough, the transaction depends on that alone: others may add and subtract meanwhile, as long as enough is
+    /// left for this one. The commit judges it, and subtracts. If it is not, the transaction depends on the column's row, as a
+    /// reader does. So it does within a part of a body that may be undone alone (a
+    /// [savepoint](Transaction::savepoint), a statement of a session), and where [`add`](Self::add) is an update.
+    ///
+    /// ```
+    /// use hotrow_core::{Column, Engine};
+    /// # use hotrow_protocols::Occ;
+    /// use hotrow_tables::Database;
+    ///
+    /// # let engine = Engine::<Occ>::new();
+    /// let seats = Database::on(&engine).table::<String, u32>("seats").create()?;
+    /// seats.bulk_insert("stalls".into(), 1);
+    /// let reserve = || engine.transact(|tx| seats.subtract_if_enough(tx, "stalls", Column::whole(), 1));
+    /// assert_eq!((reserve()?, reserve()?), (true, false));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`update`](Self::update).
+    pub fn subtract_if_enough<F: Addend>(
+        &self,
+        tx: &mut Transaction<'_, P>,
+        key: &(impl AsKey<K> + ?Sized),
+        column: Column<R, F>,
+        amount: F,
+    ) -> Result<bool, Abort> {
+        let enough = self.shared.subtract_if_enough(tx, key, column, amount)?;
+        enough.ok_or_else(|| self.shared.missing(key))
+    }
+
+    /// Changes a row at the commit, without reading it: what `change` does to the row that the commit finds. It gives nothing
+    /// back, and two transactions that only make such changes never abort each other, so the result depends on the order of
+    /// their commits.
+    ///
+    /// `change` runs while the row is locked: it should be short, and use nothing but what it has captured. It may run several
+    /// times, each time on another copy of the row: an operation of the same transaction that needs the row sees it changed.
+    /// If it panics at the commit, the row stays as it is, and the commit stands. Rows of a table with indexes or
+    /// constraints are [updated](Self::update) instead.
+    ///
+    /// # Errors
+    ///
+    /// As [`update`](Self::update).
+    #[inline]
+    pub fn apply(
+        &self,
+        tx: &mut Transaction<'_, P>,
+        key: &(impl AsKey<K> + ?Sized),
+        change: impl Fn(&mut R) + Send + 'static,
+    ) -> Result<(), Abort> {
+        if self.apply_if_present(tx, key, change)? { Ok(()) } else { Err(self.shared.missing(key)) }
+    }
+
+    /// As [`apply`](Self::apply), but a missing row is no error: false, and nothing changed, if there is none with this key.
+    ///
+    /// # Errors
+    ///
+    /// As [`get`](Self::get).
+    #[inline]
+    pub fn apply_if_present(
+        &self,
+        tx: &mut Transaction<'_, P>,
+        key: &(impl AsKey<K> + ?Sized),
+        change: impl Fn(&mut R) + Send + 'static,
+    ) -> Result<bool, Abort> {
+        self.shared.change_at_commit(tx, key, Applied(change))
+    }
+
+    /// Sets a column of a row [at the commit](Self::apply), without reading the row.
+    ///
+    /// # Errors
+    ///
+    /// As [`update`](Self::update).
+    #[inline]
+    pub fn set<F: Plain>(
+        &self,
+        tx: &mut Transaction<'_, P>,
+        key: &(impl AsKey<K> + ?Sized),
+        column: Column<R, F>,
+        value: F,
+    ) -> Result<(), Abort> {
+        self.apply(tx, key, move |row| *column.of_mut(row) = value)
+    }
+
+    /// Raises a column of a row to a value [at the commit](Self::apply), if it is less than that, without reading the row.
+    ///
+    /// # Errors
+    ///
+    /// As [`update`](Self::update).
+    #[inline]
+    pub fn max<F: Plain + Ord>(
+        &self,
+        tx: &mut Transaction<'_, P>,
+        key: &(impl AsKey<K> + ?Sized),
+        column: Column<R, F>,
+        value: F,
+    ) -> Result<(), Abort> {
+        self.apply(tx, key, move |row| {
+            let column = column.of_mut(row);
+            *column = value.max(*column);
+        })
+    }
+
+    /// Lowers a column of a row to a value [at the commit](Self::apply), if it is greater than that, without reading the row.
+    ///
+    /// # Errors
+    ///
+    /// As [`update`](Self::update).
+    #[inline]
+    pub fn min<F: Plain + Ord>(
+        &self,
+        tx: &mut Transaction<'_, P>,
+        key: &(impl AsKey<K> + ?Sized),
+        column: Column<R, F>,
+        value: F,
+    ) -> Result<(), Abort> {
+        self.apply(tx, key, move |row| {
+            let column = column.of_mut(row);
+            *column = value.min(*column);
+        })
+    }
+
+    /// Appends elements to a row that is a collection or a text [at the commit](Self::apply), without reading it.
+    ///
+    /// # Errors
+    ///
+    /// As [`update`](Self::update).
+    #[inline]
+    pub fn append<E, I>(
+        &self,
+        tx: &mut Transaction<'_, P>,
+        key: &(impl AsKey<K> + ?Sized),
+        elements: I,
+    ) -> Result<(), Abort>
+    where
+        R: Extend<E>,
+        I: IntoIterator<Item = E> + Clone + Send + 'static,
+    {
+        self.apply(tx, key, move |row| row.extend(elements.clone()))
+    }
+}
