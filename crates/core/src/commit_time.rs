@@ -24,8 +24,11 @@
 
 use crate::cell::Plain;
 use crate::column::{Column, Columns};
+use crate::pin::Pin;
 use crate::protocol::Protocol;
 use crate::transaction::ObjectAccess;
+use crate::users_code::contained;
+use std::mem::ManuallyDrop;
 use std::ops::Range;
 use std::ptr::{NonNull, null};
 
@@ -330,6 +333,27 @@ impl<R> CommitTimeChanges<R> {
             // SAFETY: the caller's promise.
             self.iter().for_each(|kind| unsafe { kind.apply(value) });
         }
+    }
+
+    /// Makes all changes to a copy of the value, and returns it. `None` if users' code panics: then nothing is to be changed, and
+    /// what there is of the copy is dropped when the pin's epoch has ended, because a panic in its `Drop` would be a second one.
+    ///
+    /// # Safety
+    ///
+    /// As for [`apply`](Self::apply).
+    pub unsafe fn applied(self, copy: impl FnOnce() -> R, pin: &Pin) -> Option<R>
+    where
+        R: Send + 'static,
+    {
+        let mut value = ManuallyDrop::new(contained(copy)?);
+        // SAFETY: the caller's promise.
+        let has_changed = contained(|| unsafe { self.apply(&mut value) }).is_some();
+        let value = ManuallyDrop::into_inner(value);
+        if !has_changed {
+            pin.drop_later(value);
+            return None;
+        }
+        Some(value)
     }
 
     /// Subtracts an amount, if there is enough: `base` is the column's value without these changes. `None` if there is not.

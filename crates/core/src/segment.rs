@@ -12,7 +12,6 @@ use crate::pin::Pin;
 use crate::protocol::Protocol;
 use crate::savepoint::{SavedWrite, Saver};
 use crate::transaction::{ObjectAccess, ReadValue};
-use crate::users_code::contained;
 use hotrow_sync::prefetch::prefetch;
 use std::ptr::NonNull;
 
@@ -397,17 +396,13 @@ impl<T: Value, P: Protocol> Segment<T, P> {
     /// As for [`install`](Self::install); the changes are the item's.
     #[cold]
     unsafe fn install_changes(&self, changes: CommitTimeChanges<T>, pin: &Pin) {
-        let changed = contained(|| {
-            let snapshot = self.cell.load();
-            // SAFETY: the caller holds the lock, so that nothing is installed meanwhile, and the pin was pinned before.
-            let mut value = unsafe { T::Cell::view(&snapshot, pin) }.clone();
-            // SAFETY: the caller's promise.
-            unsafe { changes.apply(&mut value) };
-            T::Cell::pend(value)
-        });
-        if let Some(changed) = changed {
-            // SAFETY: the caller holds the lock.
-            unsafe { self.cell.install(changed, pin) };
+        let snapshot = self.cell.load();
+        // SAFETY: the caller holds the lock, so that nothing is installed meanwhile, and the pin was pinned before; the changes
+        // are of values of this type.
+        unsafe {
+            if let Some(changed) = changes.applied(|| T::Cell::view(&snapshot, pin).clone(), pin) {
+                self.cell.install(T::Cell::pend(changed), pin);
+            }
         }
     }
 

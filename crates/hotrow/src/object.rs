@@ -291,10 +291,10 @@
 
 #[doc(inline)]
 pub use hotrow_core::{
-    Access, Commuting, CommutingAccess, CommutingSegment, Elements, EpochBox, Flags, Item, ItemId, Object,
-    ObjectAccess, ObjectMeta, Observed, Pin, ReadValue, SavedWrite, Saver, Seen, Segment, SegmentAccess,
-    SegmentArray, SegmentObject, SegmentSlots, Segments, SingleSegment, Slots, StructureChange,
-    StructureVersion, contained,
+    Access, Addition, Applied, CommitTimeChange, CommitTimeChanges, Commuting, CommutingAccess,
+    CommutingSegment, Elements, EpochBox, Flags, Item, ItemId, Object, ObjectAccess, ObjectMeta, Observed,
+    Pin, ReadValue, SavedWrite, Saver, Seen, Segment, SegmentAccess, SegmentArray, SegmentObject,
+    SegmentSlots, Segments, SingleSegment, Slots, StructureChange, StructureVersion, contained,
 };
 #[doc(inline)]
 pub use hotrow_core::{graph::By, history::WriteKind};

@@ -17,7 +17,7 @@ use crate::storage::{Shared, tag};
 use crate::table::Table;
 use hotrow_core::{
     Abort, Addend, Addition, Applied, Cell, Column, Columns, CommitTimeChange, CommitTimeChanges, Item,
-    ItemId, ObjectAccess, Pin, Plain, Protocol, Reason, Transaction, Value, contained,
+    ItemId, ObjectAccess, Pin, Plain, Protocol, Reason, Transaction, Value,
 };
 use std::mem::MaybeUninit;
 use std::ptr::NonNull;
@@ -216,17 +216,12 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
             }
             return;
         }
-        let changed = contained(|| {
-            let snapshot = record.load();
-            // SAFETY: as above; the row is present, and the pin was pinned before.
-            let mut row = unsafe { snapshot.row(pin) }.clone();
-            // SAFETY: as above.
-            unsafe { changes.apply(&mut row) };
-            R::Cell::pend(row)
-        });
-        if let Some(changed) = changed {
-            // SAFETY: the caller's promise.
-            unsafe { record.install(changed, pin) };
+        let snapshot = record.load();
+        // SAFETY: as above; the row is present, and the pin was pinned before.
+        unsafe {
+            if let Some(changed) = changes.applied(|| snapshot.row(pin).clone(), pin) {
+                record.install(R::Cell::pend(changed), pin);
+            }
         }
     }
 

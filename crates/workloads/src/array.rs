@@ -22,6 +22,18 @@ pub struct ArrayOptions {
     pub ops: usize,
     /// Share of operations that increment, from 0 to 1; the others read. The paper has a half.
     pub increment_share: f64,
+    /// How the increments are made.
+    pub increment: Increment,
+}
+
+/// How an element is incremented.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Increment {
+    /// By an update, which reads the element.
+    Update,
+    /// By an addition at the commit, which does not.
+    AtCommit,
 }
 
 /// An array of integers, all zero at first.
@@ -66,6 +78,12 @@ impl WorkloadDefinition for ArrayOptions {
                 default: "0.5",
                 summary: "The share of operations that increment, from 0 to 1; the others read",
             },
+            OptionInfo {
+                name: "increment",
+                value: "update|at-commit",
+                default: "update",
+                summary: "How they increment: by an update, or by an addition at the commit, without reading",
+            },
         ],
         baselines: &[ORDERED_MUTEXES],
         example: "--size 1000 --increment-share 0.2",
@@ -76,6 +94,8 @@ impl WorkloadDefinition for ArrayOptions {
             size: values.number("size", 1..=1_000_000_000_000)?,
             ops: values.number("ops", 1..=10_000)?,
             increment_share: values.number("increment-share", 0.0..=1.0)?,
+            increment: values
+                .one_of("increment", &[("update", Increment::Update), ("at-commit", Increment::AtCommit)])?,
         })
     }
 
@@ -109,7 +129,7 @@ impl ArrayOptions {
 
     /// Draws the operations of the client's next transaction.
     fn draw(&self, client: &mut ArrayClient) {
-        let Self { size, ops, increment_share } = *self;
+        let Self { size, ops, increment_share, .. } = *self;
         let ArrayClient { random, operations, .. } = client;
         operations.clear();
         // One draw for each operation: its upper half chooses the element, its lower half the kind. So drawing costs less
@@ -167,10 +187,13 @@ impl<P: Protocol> Workload<P> for Array<P> {
 
     fn run_one(&self, worker: &mut Worker<P>, client: &mut ArrayClient) -> Ran {
         let operations = &client.operations;
+        let at_commit = self.options.increment == Increment::AtCommit;
         let ran = worker.transact(|tx| {
             let mut sum: u64 = 0;
             for (element, increments) in operations {
-                if tx.defers() {
+                if at_commit && *increments {
+                    self.array.add(tx, *element, 1)?;
+                } else if tx.defers() {
                     if *increments {
                         self.array.defer_update(tx, *element, (), |value, ()| *value += 1)?;
                     } else {
@@ -221,7 +244,10 @@ mod tests {
     fn options_are_read_and_reported() {
         let array =
             parsed::<ArrayOptions>(&[("size", "7"), ("ops", "2"), ("increment-share", "0.25")]).unwrap();
-        assert_eq!(reported(&array), json!({ "size": 7, "ops": 2, "increment_share": 0.25 }));
+        assert_eq!(
+            reported(&array),
+            json!({ "size": 7, "ops": 2, "increment_share": 0.25, "increment": "update" })
+        );
     }
 
     #[test]

@@ -12,7 +12,7 @@
 //! protocol claims more or less), data that contradict the workload's own checks, a deadlock, a panic, or a run
 //! that does not end.
 
-use crate::array::ArrayOptions;
+use crate::array::{ArrayOptions, Increment};
 use crate::definition::WorkloadDefinition;
 use crate::observer::Unobserved;
 use crate::stress::StressOptions;
@@ -98,6 +98,7 @@ impl Drawn {
                 size: 4,
                 ops: ops as usize,
                 increment_share: write_share,
+                increment: if keys == 1 { Increment::AtCommit } else { Increment::Update },
             }),
             4..=8 => DrawnWorkload::Ycsb(YcsbOptions {
                 records: u64::from(ops.max(keys)),

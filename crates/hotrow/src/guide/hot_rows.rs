@@ -7,8 +7,11 @@
 //!   make the transaction fail (`occ`, `tictoc`, `tl2`), or for which they wait (protocols that lock). Look up, compute and
 //!   insert first; read and change the row that everybody wants right before the end. This holds for readers, too: a report
 //!   that reads the hot row first and then a thousand others fails whenever somebody changes that row meanwhile.
-//! - **Do not read what you only add to.** [`Table::add`] adds to a column of a row at the commit, and [`TCounter::add`] commutes: increments never make each other abort, and
-//!   [`is_at_least`](TCounter::is_at_least) depends on the answer only. A [`Sequence`] gives out numbers outside of all
+//! - **Do not read what you only change.** [`Table::add`] adds to a column of a row at the commit; [`max`](Table::max),
+//!   [`set`](Table::set), [`append`](Table::append) and [`apply`](Table::apply), with any closure that gives nothing back, change it
+//!   there, too. Such changes never make each other abort. [`subtract_if_enough`](Table::subtract_if_enough) depends
+//!   on there being enough, and not on how much there is. [`TBox`] and [`TArray`] have the same operations, and [`TCounter`] tests
+//!   besides ([`is_at_least`](TCounter::is_at_least)). A [`Sequence`] gives out numbers outside of all
 //!   conflicts. [`Table::replace`] depends on the row's being there, not on its content. Under `drp` any change may be
 //!   [deferred](crate::guide::deferred).
 //! - **Compute outside.** What does not depend on what the transaction reads does not belong into its body: parsing,
@@ -19,7 +22,7 @@
 //!   names the rows over which transactions were lost, so that you need not guess which ones are hot.
 //!
 //! ```
-//! use hotrow::{Database, Sequence};
+//! use hotrow::{Column, Database, Sequence};
 //!
 //! let db = Database::open()?;
 //! let events = db.table::<u32, u64>("events").hash(1).create()?; // How many seats are free: hot.
@@ -32,12 +35,8 @@
 //!     db.transact(|tx| {
 //!         let number = numbers.next(tx);
 //!         tickets.insert(tx, number, (event, buyer.clone()))?;
-//!         let left = events.update(tx, &event, |free| {
-//!             let left = free.checked_sub(1);
-//!             *free = left.unwrap_or(0);
-//!             left
-//!         })?; // Last.
-//!         tx.ensure(left.is_some(), "sold out")?; // Rolls the ticket back, too.
+//!         let was_free = events.subtract_if_enough(tx, &event, Column::whole(), 1)?; // Last, and without reading.
+//!         tx.ensure(was_free, "sold out")?; // Rolls the ticket back, too.
 //!         Ok(number)
 //!     })
 //! };
@@ -47,7 +46,7 @@
 //! // A row that is only added to: the commit adds, and nobody aborts.
 //! let sold = db.table::<u32, i64>("sold").hash(1).create()?;
 //! sold.bulk_insert(7, 0);
-//! db.transact(|tx| sold.add(tx, &7, hotrow::Column::whole(), 2))?;
+//! db.transact(|tx| sold.add(tx, &7, Column::whole(), 2))?;
 //! # Ok::<(), hotrow::Error>(())
 //! ```
 

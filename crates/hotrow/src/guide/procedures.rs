@@ -7,7 +7,7 @@
 //! one.
 //!
 //! *Eager*, the simplest context, runs each operation at once, as a closure would, and compiles to the same code;
-//! [`commute`](Context::commute) is an ordinary update there. *Tracing* runs the procedure, rolls it back, and
+//! [`commute`](Context::commute) is a change [at the commit](crate::Table::apply) there. *Tracing* runs the procedure, rolls it back, and
 //! returns its operations in order. For each it lists the table, the key, the kind, and the operations on whose
 //! results it depends. Under a protocol that defers or shares operations, [`Database::execute`] uses a context made
 //! for that ([`Deferring`](context::Deferring), [`Graph`](context::Graph)).

@@ -5,6 +5,7 @@
 mod support;
 
 mod boosted;
+mod changes;
 mod conflicts;
 mod counter;
 mod edges;

@@ -79,9 +79,11 @@ impl<P: Protocol> Workload<P> for OrderedMutexes {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::array::Increment;
     use hotrow::{Engine, Serial};
 
-    const OPTIONS: ArrayOptions = ArrayOptions { size: 3, ops: 8, increment_share: 0.5 };
+    const OPTIONS: ArrayOptions =
+        ArrayOptions { size: 3, ops: 8, increment_share: 0.5, increment: Increment::Update };
 
     #[test]
     fn an_element_that_comes_several_times_is_locked_once() {
