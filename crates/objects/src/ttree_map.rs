@@ -38,7 +38,7 @@ mod iter;
 use crate::red_black::RedBlackTree;
 use entries::{Change, Effect, Entries, Entry, Tree, lengths};
 use hotrow_core::{
-    Abort, CommutingSegment, Deferred, Engine, Input, Protocol, SingleSegment, Transaction, Value,
+    Abort, CommutingSegment, Deferred, Engine, Input, Protocol, Seen, SingleSegment, Transaction, Value,
 };
 use hotrow_protocols::Occ;
 pub use iter::Iter;
@@ -48,10 +48,13 @@ use std::marker::PhantomData;
 use std::ops::RangeBounds;
 use std::sync::Arc;
 
-/// A transactional map in the order of its keys, of any type with an order. Operations on different keys never conflict.
+/// A transactional map in the order of its keys. Operations on different keys never conflict.
 ///
-/// A map whose keys are [`Key`](../hotrow/trait.Key.html)s can be a `TOrderedMap` as well, whose insertions are not made one
-/// after the other. A comparison that panics in a commit loses what that transaction has inserted and removed.
+/// Keys are of any type with an order. A map whose keys have images (`Key`) can be a `TOrderedMap` as well: insertions into
+/// different parts of that are not made one after the other.
+///
+/// An operation on a key, or a step of a scan, takes time in proportion to the logarithm of the length; so does each key that a
+/// commit inserts or removes. A comparison that panics in a commit loses what that transaction has inserted and removed.
 ///
 /// ```
 /// use hotrow_core::Engine;
@@ -362,21 +365,21 @@ impl<K: Ord + Clone + Send + Sync + 'static, V: Value, P: Protocol> TTreeMap<K, 
         K: Borrow<Q>,
         Q: Ord + ToOwned<Owned = K> + ?Sized,
     {
-        let own = self.tree.enter(tx)?.own_change(|change| Some(change?.get(key)?.after.clone()))?;
-        if let Some(after) = own {
-            return Ok(after);
-        }
-        self.tree.enter(tx)?.test(
-            |seen| (seen.value.tree.get(key).cloned(), seen.value.version),
-            |(entry, version), facts| {
-                let facts = facts.seen_at(version);
-                match &entry {
-                    Some(entry) => facts.is_there(entry, is_exact),
-                    None => facts.is_absent(key.to_owned()),
-                }
-                entry
-            },
-        )
+        let look = |seen: Seen<'_, Tree<K, V, P>>| {
+            let own = seen.change.and_then(|change| change.get(key));
+            let entry = own.map_or_else(|| seen.value.tree.get(key), |own| own.after.as_ref());
+            (entry.cloned(), own.is_some(), seen.value.version)
+        };
+        self.tree.enter(tx)?.test(look, |(entry, is_own, version), facts| {
+            let facts = facts.seen_at(version);
+            match &entry {
+                // The attempt has learned before it changed the key what it depends on.
+                _ if is_own => {}
+                Some(entry) => facts.is_there(entry, is_exact),
+                None => facts.is_absent(key.to_owned()),
+            }
+            entry
+        })
     }
 
     /// Inserts a key whose absence the attempt has observed.

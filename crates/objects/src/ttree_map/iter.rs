@@ -2,7 +2,7 @@
 
 use super::TTreeMap;
 use super::entries::{Entry, Limit, Span, Tree};
-use crate::red_black::Order;
+use crate::red_black::{Keyed, Order};
 use hotrow_core::{Abort, Protocol, Seen, Transaction, Value};
 use std::borrow::Borrow;
 use std::fmt;
@@ -41,7 +41,7 @@ impl<'t, 'w, K: Ord + Clone + Send + Sync + 'static, V: Value, P: Protocol> Iter
     fn step(&mut self, order: Order) -> Result<Option<(K, V)>, Abort> {
         let Some((low, high)) = self.ahead.take() else { return Ok(None) };
         let (from, to) = if order == Order::Ascending { (&low, &high) } else { (&high, &low) };
-        let look = |seen: Seen<'_, Tree<K, V, P>>| (first(&seen, order, from, to), seen.value.version);
+        let look = |seen: Seen<'_, Tree<K, V, P>>| (next_entry(&seen, order, from, to), seen.value.version);
         let found = self.map.tree.enter(self.tx)?.test(look, |((found, span), version), facts| {
             facts.seen_at(version).spans(span);
             found
@@ -59,7 +59,7 @@ impl<'t, 'w, K: Ord + Clone + Send + Sync + 'static, V: Value, P: Protocol> Iter
 type Found<K, V, P> = Option<Arc<Entry<K, V, P>>>;
 
 /// Returns the first entry of a range, with the attempt's own change, and the range up to it, without that.
-fn first<K: Ord + Clone + Send + Sync + 'static, V: Value, P: Protocol>(
+fn next_entry<K: Ord + Clone + Send + Sync + 'static, V: Value, P: Protocol>(
     seen: &Seen<'_, Tree<K, V, P>>,
     order: Order,
     from: &Bound<Limit<K, V, P>>,
@@ -67,11 +67,8 @@ fn first<K: Ord + Clone + Send + Sync + 'static, V: Value, P: Protocol>(
 ) -> (Found<K, V, P>, Span<K, V, P>) {
     let (begin, end) = (from.as_ref().map(Limit::key), to.as_ref().map(Limit::key));
     let own = seen.change.and_then(|change| {
-        let mut effects = change.walk(order, begin).map_while(|effect| {
-            let entry = effect.after.as_ref();
-            Some(entry).filter(|_| !order.is_behind(crate::red_black::Keyed::key(effect), end))
-        });
-        effects.find_map(|after| after)
+        let mut effects = change.walk(order, begin).take_while(|effect| !order.is_behind(effect.key(), end));
+        effects.find_map(|effect| effect.after.as_ref())
     });
     // Entries behind the first one of its own do not matter.
     let limit = own.map_or(end, |own| Bound::Included(&own.key));
