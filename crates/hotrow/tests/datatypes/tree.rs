@@ -4,7 +4,7 @@ use crate::support;
 use crate::support::{
     Census, for_each_concurrent_protocol, for_each_deferring_protocol, for_each_protocol, panic_of,
 };
-use hotrow::sync::atomic::{AtomicBool, Ordering as Memory};
+use hotrow::sync::atomic::{AtomicBool, AtomicU64, Ordering as Memory};
 use hotrow::{Abort, Engine, Occ, TTreeMap};
 use std::cell::RefCell;
 use std::cmp::Ordering;
@@ -228,31 +228,36 @@ fn comparisons_in_which_other_transactions_change_the_map() {
         let map =
             std::sync::Arc::new(TTreeMap::with_entries(&engine, (1..8).map(|key| (Busy(key * 10), key))));
         let (mut first, mut second) = (engine.worker().unwrap(), engine.worker().unwrap());
-        let others = std::sync::Arc::new(AtomicBool::new(false));
-        let (shared, ran) = (map.clone(), others.clone());
-        let mut number = 0;
+        let inserted = std::sync::Arc::new(AtomicU64::new(0));
+        let (shared, count) = (map.clone(), inserted.clone());
+        let mut number = 100;
+        // Held open, because nothing else may have another transaction of its thread within.
+        let mut open = first.begin();
         IN_STORE.with(|store| {
             *store.borrow_mut() = Some(Box::new(move || {
                 number += 1;
-                if number < 60 {
-                    let changed = second.transact(|tx| shared.insert(tx, Busy(number), number));
-                    ran.fetch_or(changed.is_ok(), Memory::SeqCst);
+                if number < 130 && second.transact(|tx| shared.insert(tx, Busy(number), number)).is_ok() {
+                    count.fetch_add(1, Memory::SeqCst);
                 }
             }));
         });
-        let result = first.transact(|tx| {
+        let result = (|| {
+            let tx: &mut hotrow::Transaction<'_, P> = &mut open;
             map.insert(tx, Busy(1_000), 0)?;
             map.remove(tx, &Busy(20))?;
             map.get(tx, &Busy(30))?;
-            map.first(tx).map(drop)
-        });
+            map.first(tx)
+        })();
+        let result = result.is_ok() & open.commit().is_ok();
         IN_STORE.with(|store| *store.borrow_mut() = None);
         let keys =
             engine.transact(|tx| map.iter(tx).map(|one| Ok(one?.0.0)).collect::<Result<Vec<_>, Abort>>());
         let keys = keys.unwrap();
         assert!(keys.is_sorted_by(|one, other| one < other), "{keys:?}");
-        assert_eq!(keys.contains(&1_000), result.is_ok());
+        assert_eq!((keys.contains(&1_000), keys.contains(&20)), (result, !result));
+        let inserted = inserted.load(Memory::SeqCst);
+        assert_eq!(keys.len() as u64, 7 + inserted);
         assert_eq!(engine.transact(|tx| map.len(tx)), Ok(keys.len()));
-        eprintln!("{result:?}, others committed: {}", others.load(Memory::SeqCst));
+        eprintln!("committed: {result}, and {inserted} within");
     });
 }
