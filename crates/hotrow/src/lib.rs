@@ -79,7 +79,7 @@ pub use hotrow_derive::{Key, Value};
 #[doc(inline)]
 pub use hotrow_objects::{
     ConcurrentMap, Sequence, TArray, TBoostedMap, TBox, TCounter, TList, TListSet, TPriorityQueue, TQueue,
-    TVector, TWords, VectorIter,
+    TTreeMap, TVector, TWords, TreeMapIter, VectorIter,
 };
 #[doc(inline)]
 pub use hotrow_protocols::{
@@ -112,7 +112,7 @@ pub mod prelude {
     pub use crate::{
         Abort, Context, Database, Deferred, Direction, Key, Misuse, Procedure, Protocol, SecondaryIndex,
         Sequence, TArray, TBox, TCounter, THashMap, TList, TListSet, TOrderedMap, TPriorityQueue, TQueue,
-        TVector, Table, TableRef, Text, Transaction, UniqueIndex, Value,
+        TTreeMap, TVector, Table, TableRef, Text, Transaction, UniqueIndex, Value,
     };
 }
 

@@ -56,6 +56,7 @@
 //! | [`TPriorityQueue`] | a `BinaryHeap` | pushes; a push and a pop, unless the element pushed comes first |
 //! | [`TList`] | a list that is searched | insertions; a search and the removal of another element |
 //! | [`TListSet`] | a small `BTreeSet` | operations on different elements |
+//! | [`TTreeMap`] | a `BTreeMap` | operations on different keys; scans and changes outside of what they have seen |
 //! | [`THashMap`], [`TOrderedMap`] | a `HashMap`, a `BTreeMap` | operations on different keys; scans and changes outside of their range |
 //! | [`TBoostedMap`] | any concurrent map of another crate | operations on different keys |
 //! | [`TWords`] | memory | accesses to different words |
@@ -63,6 +64,10 @@
 //! Their operations take `&self`, so they are shared by reference or in an `Arc`, and a collection may be an element of another
 //! one in an `Arc`. Elements are of any type that can be cloned and sent; those of vectors and values of maps need `Value`, which
 //! is derived, or a `Box` or `Arc` around them.
+//!
+//! Two maps are in order. A [`TOrderedMap`] needs keys with images (`Key`), and insertions into different parts of it go on side by
+//! side: take it for many entries, or many insertions. A [`TTreeMap`] takes keys of any type with an order, and lookups by
+//! borrowed ones; transactions that insert into it or remove from it commit one after the other.
 //!
 //! ```
 //! use hotrow::{Database, TPriorityQueue, TQueue, TVector};

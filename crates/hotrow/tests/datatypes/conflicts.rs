@@ -2,7 +2,8 @@
 
 use hotrow::protocols::{Occ, TicToc, Tl2};
 use hotrow::{
-    Abort, Engine, Protocol, TBox, TCounter, TList, TListSet, TPriorityQueue, TQueue, TVector, Transaction,
+    Abort, Engine, Protocol, TBox, TCounter, TList, TListSet, TPriorityQueue, TQueue, TTreeMap, TVector,
+    Transaction,
 };
 
 type Body<O, P> = fn(&O, &mut Transaction<'_, P>) -> Result<(), Abort>;
@@ -118,6 +119,83 @@ fn operations_on_different_keys_of_a_list_set_commute_and_insertions_into_a_list
         ]);
     }
     lists();
+}
+
+#[test]
+fn operations_on_different_keys_of_a_tree_map_commute() {
+    check!(|engine: &Engine<P>| TTreeMap::with_entries(engine, [(10, 1), (20, 2)]), [
+        true: |map, tx| map.insert(tx, 11, 0).map(drop), |map, tx| map.insert(tx, 12, 0).map(drop);
+        false: |map, tx| map.insert(tx, 11, 0).map(drop), |map, tx| map.insert(tx, 11, 0).map(drop);
+        true: |map, tx| map.remove(tx, &10).map(drop), |map, tx| map.remove(tx, &20).map(drop);
+        true: |map, tx| map.update(tx, &10, double).map(drop), |map, tx| map.insert(tx, 11, 0).map(drop);
+        true: |map, tx| map.insert(tx, 11, 0).map(drop), |map, tx| map.update(tx, &10, double).map(drop);
+        true: |map, tx| map.update(tx, &10, double).map(drop), |map, tx| map.update(tx, &20, double).map(drop);
+        false: |map, tx| map.update(tx, &10, double).map(drop), |map, tx| map.update(tx, &10, double).map(drop);
+        // Between the same neighbours.
+        true: |map, tx| map.get(tx, &15).map(drop), |map, tx| map.insert(tx, 16, 0).map(drop);
+        false: |map, tx| map.get(tx, &15).map(drop), |map, tx| map.insert(tx, 15, 0).map(drop);
+        true: |map, tx| map.get(tx, &10).map(drop), |map, tx| map.remove(tx, &20).map(drop);
+        false: |map, tx| map.get(tx, &10).map(drop), |map, tx| map.remove(tx, &10).map(drop);
+        false: |map, tx| map.get(tx, &10).map(drop), |map, tx| map.update(tx, &10, double).map(drop);
+        false: |map, tx| map.remove(tx, &10).map(drop), |map, tx| map.update(tx, &10, double).map(drop);
+        true: |map, tx| map.contains_key(tx, &10).map(drop), |map, tx| map.update(tx, &10, double).map(drop);
+        false: |map, tx| map.contains_key(tx, &10).map(drop), |map, tx| map.remove(tx, &10).map(drop);
+    ]);
+}
+
+#[test]
+fn an_entry_that_is_exchanged_is_another_one_but_its_key_is_there() {
+    fn exchange<P: Protocol>(map: &TTreeMap<u64, u64, P>, tx: &mut Transaction<'_, P>) -> Result<(), Abort> {
+        map.remove(tx, &10)?;
+        map.insert(tx, 10, 7).map(drop)
+    }
+    check!(|engine: &Engine<P>| TTreeMap::with_entries(engine, [(10, 1), (20, 2)]), [
+        true: |map, tx| map.contains_key(tx, &10).map(drop), exchange;
+        true: |map, tx| map.len(tx).map(drop), exchange;
+        false: |map, tx| map.get(tx, &10).map(drop), exchange;
+        false: |map, tx| { map.contains_key(tx, &10)?; map.get(tx, &10).map(drop) }, exchange;
+        false: |map, tx| map.update(tx, &10, double).map(drop), exchange;
+        false: |map, tx| map.first(tx).map(drop), exchange;
+        true: |map, tx| map.last(tx).map(drop), exchange;
+    ]);
+}
+
+#[test]
+fn a_scan_of_a_tree_map_conflicts_with_what_comes_into_the_part_that_it_has_seen() {
+    fn second<P: Protocol>(map: &TTreeMap<u64, u64, P>, tx: &mut Transaction<'_, P>) -> Result<(), Abort> {
+        map.remove(tx, &10)?;
+        assert_eq!(map.first(tx)?, Some((20, 2)));
+        Ok(())
+    }
+    fn own<P: Protocol>(map: &TTreeMap<u64, u64, P>, tx: &mut Transaction<'_, P>) -> Result<(), Abort> {
+        map.insert(tx, 5, 0)?;
+        assert_eq!(map.first(tx)?, Some((5, 0)));
+        Ok(())
+    }
+    check!(|engine: &Engine<P>| TTreeMap::with_entries(engine, [(10, 1), (20, 2), (30, 3)]), [
+        true: |map, tx| map.first(tx).map(drop), |map, tx| map.insert(tx, 11, 0).map(drop);
+        false: |map, tx| map.first(tx).map(drop), |map, tx| map.insert(tx, 9, 0).map(drop);
+        true: |map, tx| map.last(tx).map(drop), |map, tx| map.insert(tx, 29, 0).map(drop);
+        false: |map, tx| map.last(tx).map(drop), |map, tx| map.insert(tx, 31, 0).map(drop);
+        false: |map, tx| map.range(tx, 11..20).try_for_each(|one| one.map(drop)), |map, tx| map.insert(tx, 15, 0).map(drop);
+        false: |map, tx| map.range(tx, 10..30).rev().try_for_each(|one| one.map(drop)), |map, tx| map.remove(tx, &20).map(drop);
+        false: |map, tx| map.range(tx, 10..30).try_for_each(|one| one.map(drop)), |map, tx| map.update(tx, &20, double).map(drop);
+        true: |map, tx| map.range(tx, 10..30).try_for_each(|one| one.map(drop)), |map, tx| map.remove(tx, &30).map(drop);
+        true: |map, tx| map.iter(tx).take(2).try_for_each(|one| one.map(drop)), |map, tx| map.insert(tx, 25, 0).map(drop);
+        false: |map, tx| map.iter(tx).take(2).try_for_each(|one| one.map(drop)), |map, tx| map.insert(tx, 15, 0).map(drop);
+        false: second, |map, tx| map.insert(tx, 15, 0).map(drop);
+        true: second, |map, tx| map.insert(tx, 25, 0).map(drop);
+        false: own, |map, tx| map.insert(tx, 4, 0).map(drop);
+        true: own, |map, tx| map.insert(tx, 6, 0).map(drop);
+        true: |map, tx| map.is_empty(tx).map(drop), |map, tx| map.insert(tx, 15, 0).map(drop);
+        true: |map, tx| map.is_empty(tx).map(drop), |map, tx| map.remove(tx, &10).map(drop);
+        false: |map, tx| map.len(tx).map(drop), |map, tx| map.insert(tx, 15, 0).map(drop);
+        true: |map, tx| map.len(tx).map(drop), |map, tx| map.update(tx, &10, double).map(drop);
+    ]);
+}
+
+fn double(value: &mut u64) {
+    *value *= 2;
 }
 
 #[test]

@@ -5,8 +5,8 @@ use crate::support::{for_each_concurrent_protocol, for_each_protocol};
 use hotrow::object::{Commuting, CommutingSegment, SegmentSlots};
 use hotrow::sync::atomic::{AtomicU64, Ordering as Memory};
 use hotrow::{
-    Abort, ConcurrentMap, Protocol, TBoostedMap, TCounter, TList, TListSet, TPriorityQueue, TQueue, TVector,
-    Transaction,
+    Abort, ConcurrentMap, Protocol, TBoostedMap, TCounter, TList, TListSet, TPriorityQueue, TQueue, TTreeMap,
+    TVector, Transaction,
 };
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -183,8 +183,9 @@ fn elements_whose_drops_panic() {
             let urgent = TPriorityQueue::with_elements(&engine, all());
             let list = TList::with_elements(&engine, all());
             let set = TListSet::with_elements(&engine, all());
+            let tree = TTreeMap::with_entries(&engine, all().zip(all()));
             for fails in [false, true] {
-                for step in 0..14 {
+                for step in 0..19 {
                     quietly(&mut || {
                         let _ = engine.transact(|tx| {
                             tx.savepoint(|tx| {
@@ -204,7 +205,12 @@ fn elements_whose_drops_panic() {
                                     }
                                     11 => vector.clear(tx)?,
                                     12 => drop(vector.insert(tx, 0, Bomb::new(3))?),
-                                    _ => drop(vector.remove(tx, 0)?),
+                                    13 => drop(vector.remove(tx, 0)?),
+                                    14 => drop(tree.insert(tx, Bomb::new(7), Bomb::new(7))?),
+                                    15 => drop(tree.insert(tx, Bomb::new(0), Bomb::new(8))?),
+                                    16 => drop(tree.remove(tx, &Bomb::new(1))?),
+                                    17 => drop(tree.first(tx)?),
+                                    _ => drop(tree.contains_key(tx, &Bomb::new(9))?),
                                 }
                                 if fails { Err(Abort::because("no")) } else { Ok(()) }
                             })?
@@ -216,7 +222,7 @@ fn elements_whose_drops_panic() {
                 .transact(|tx| {
                     let lengths =
                         (vector.len(tx)?, queue.len(tx)?, urgent.len(tx)?, list.len(tx)?, set.len(tx)?);
-                    eprintln!("{lengths:?}");
+                    eprintln!("{lengths:?} {}", tree.len(tx)?);
                     Ok(())
                 })
                 .unwrap();
@@ -265,6 +271,7 @@ fn objects_dropped_while_transactions_use_them() {
             let queue = TQueue::with_elements(&engine, (0..20).map(|n| n.to_string()));
             let list = TList::with_elements(&engine, (0..20).map(|n| n.to_string()));
             let map = TBoostedMap::new(&engine, Guarded(Mutex::default()));
+            let tree = TTreeMap::with_entries(&engine, (0..20u64).map(|n| (n, n.to_string())));
             let mut worker = engine.worker().unwrap();
             let mut open = worker.begin();
             let tx: &mut Transaction<'_, P> = &mut open;
@@ -277,7 +284,12 @@ fn objects_dropped_while_transactions_use_them() {
             queue.push(tx, "q".into()).unwrap();
             list.remove(tx, |_| true).unwrap();
             map.insert(tx, 1, 1).unwrap();
-            drop((vector, queue, list, map));
+            tree.insert(tx, 30, "t".into()).unwrap();
+            tree.update(tx, &3, |value| value.push('u')).unwrap();
+            tree.remove(tx, &4).unwrap();
+            tree.remove(tx, &30).unwrap();
+            tree.first(tx).unwrap();
+            drop((vector, queue, list, map, tree));
             hotrow::sync::thread::scope(|scope| {
                 scope.spawn(|| {
                     for _ in 0..300 {

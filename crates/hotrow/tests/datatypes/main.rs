@@ -14,5 +14,6 @@ mod hostile;
 mod lists;
 mod maps;
 mod queues;
+mod tree;
 mod vector;
 mod words;

@@ -1,6 +1,6 @@
 //! Maps beside those of the standard library.
 
-use hotrow::{Abort, Direction, Engine, Protocol, THashMap, TOrderedMap, Transaction};
+use hotrow::{Abort, Direction, Engine, Protocol, THashMap, TOrderedMap, TTreeMap, Transaction};
 use hotrow_check::datatype::{Datatype, Effort, check_datatype};
 use std::collections::BTreeMap;
 use std::marker::PhantomData;
@@ -21,6 +21,7 @@ pub(crate) trait Map: 'static {
 #[derive(Debug, Clone)]
 pub(crate) enum Operation {
     Get(u64),
+    Contains(u64),
     Insert(u64, u64),
     InsertIfAbsent(u64, u64),
     Double(u64),
@@ -35,7 +36,7 @@ pub(crate) enum Operation {
 }
 
 use Operation::{
-    Below, Count, Double, DoubleOrInsert, First, From, Get, Insert, InsertIfAbsent, Last, Remove,
+    Below, Contains, Count, Double, DoubleOrInsert, First, From, Get, Insert, InsertIfAbsent, Last, Remove,
 };
 
 /// The keys that operations name.
@@ -66,7 +67,15 @@ impl<M: Map, const SORTED: bool> Datatype for As<M, SORTED> {
 
     fn operations() -> Vec<Operation> {
         let of_key = |key| {
-            [Get(key), Insert(key, 3), InsertIfAbsent(key, 5), Double(key), DoubleOrInsert(key), Remove(key)]
+            [
+                Get(key),
+                Contains(key),
+                Insert(key, 3),
+                InsertIfAbsent(key, 5),
+                Double(key),
+                DoubleOrInsert(key),
+                Remove(key),
+            ]
         };
         let mut operations = KEYS.map(of_key).concat();
         if SORTED {
@@ -79,6 +88,7 @@ impl<M: Map, const SORTED: bool> Datatype for As<M, SORTED> {
         let pair = |(key, value): (&u64, &u64)| (*key, *value);
         match *operation {
             Get(key) => entry(key, map.get(&key).copied()),
+            Contains(key) => entry(key, map.contains_key(&key).then_some(1)),
             Insert(key, value) => entry(key, map.insert(key, value)),
             InsertIfAbsent(key, value) => {
                 let is_new = !map.contains_key(&key);
@@ -122,6 +132,7 @@ macro_rules! operate {
     ($map:ident, $tx:ident, $operation:ident, $key:expr, $sorted:expr) => {
         Ok(match *$operation {
             Get(key) => entry(key, $map.get($tx, &$key(key))?),
+            Contains(key) => entry(key, $map.contains_key($tx, &$key(key))?.then_some(1)),
             Insert(key, value) => entry(key, $map.insert($tx, $key(key), value)?),
             InsertIfAbsent(key, value) => {
                 entry(key, $map.insert_if_absent($tx, $key(key), value)?.then_some(1))
@@ -187,6 +198,40 @@ impl Map for Sorted {
     }
 }
 
+struct Tree;
+
+impl Map for Tree {
+    type Of<P: Protocol> = TTreeMap<u64, u64, P>;
+
+    fn make<P: Protocol>(engine: &Engine<P>, entries: BTreeMap<u64, u64>) -> Self::Of<P> {
+        TTreeMap::with_entries(engine, entries)
+    }
+
+    fn operate<P: Protocol>(
+        map: &Self::Of<P>,
+        tx: &mut Transaction<'_, P>,
+        operation: &Operation,
+    ) -> Result<Vec<(u64, u64)>, Abort> {
+        operate!(
+            map,
+            tx,
+            operation,
+            u64::from,
+            match *operation {
+                First => map.first(tx)?.into_iter().collect(),
+                Last => map.last(tx)?.into_iter().collect(),
+                Below(key) => {
+                    let mut entries = map.range(tx, ..key).rev().collect::<Result<Vec<_>, _>>()?;
+                    entries.reverse();
+                    entries
+                }
+                From(key, limit) => map.range(tx, key..).take(limit).collect::<Result<_, _>>()?,
+                _ => vec![(0, map.len(tx)? as u64)],
+            }
+        )
+    }
+}
+
 #[test]
 fn a_hash_map_is_a_map() {
     check_datatype::<As<Hashed, false>>(Effort::SHORT);
@@ -198,8 +243,14 @@ fn an_ordered_map_is_a_map_in_order() {
 }
 
 #[test]
+fn a_tree_map_is_a_map_in_order() {
+    check_datatype::<As<Tree, true>>(Effort::SHORT);
+}
+
+#[test]
 #[ignore = "long: run with -- --ignored"]
 fn maps_are_maps_for_long() {
     check_datatype::<As<Hashed, false>>(Effort::LONG);
     check_datatype::<As<Sorted, true>>(Effort::LONG);
+    check_datatype::<As<Tree, true>>(Effort::LONG);
 }
