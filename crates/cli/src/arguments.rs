@@ -37,6 +37,9 @@ pub(crate) enum Request {
     /// Measures on virtual cores.
     #[cfg(feature = "sim")]
     Sim(crate::sim::VirtualPlan),
+    /// Runs STAMP applications on virtual cores.
+    #[cfg(all(feature = "sim", feature = "stamp"))]
+    VirtualStamp(crate::stamp::VirtualStampPlan),
     /// Checks many schedules.
     #[cfg(feature = "sim")]
     Explore(crate::explore::Exploration),
@@ -240,6 +243,10 @@ pub(crate) fn parse(host: &ThisHost) -> Result<Request, Refusal> {
         "bench" if matches.subcommand_name() == Some(crate::stamp::NAME) => crate::stamp::request(matches),
         "bench" => Ok(Request::Bench(measured::plan(matches, host, false)?)),
         "compare" => Ok(Request::Compare(measured::plan(matches, host, true)?)),
+        #[cfg(feature = "sim")]
+        "sim" if matches.subcommand_name() == Some(crate::stamp::NAME) => {
+            crate::stamp::virtual_request(matches)
+        }
         #[cfg(feature = "sim")]
         "sim" => Ok(Request::Sim(crate::sim::plan(matches)?)),
         #[cfg(feature = "sim")]

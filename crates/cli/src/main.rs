@@ -45,6 +45,8 @@ fn main() -> ExitCode {
         Ok(Request::Check(arguments)) => history::check(&arguments),
         #[cfg(feature = "sim")]
         Ok(Request::Sim(plan)) => sim::run(&plan, &host),
+        #[cfg(all(feature = "sim", feature = "stamp"))]
+        Ok(Request::VirtualStamp(plan)) => stamp::run_virtual(&plan, &host),
         #[cfg(feature = "sim")]
         Ok(Request::Explore(exploration)) => explore::run(&exploration),
         #[cfg(feature = "sim")]

@@ -149,6 +149,7 @@ mod with_simulator {
                     workload.name, workload.example
                 ))
             }))
+            .subcommand(crate::stamp::virtual_command())
     }
 
     pub(crate) fn plan(matches: &ArgMatches) -> Result<VirtualPlan, Refusal> {

@@ -27,14 +27,39 @@ fn an_application_runs_on_every_store_and_is_verified() {
     assert!(output.status.success(), "{}", text(&output.stderr));
     let lines: Vec<Value> =
         text(&output.stdout).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    // Two rounds, each of the sequential run and, at both numbers of threads, 3 variants of occ and 4 of drp.
-    assert_eq!(lines.len(), 2 * (1 + 2 * (3 + 4)));
+    // Two rounds, each of the sequential run and, at both numbers of threads, 4 variants of occ and 5 of drp.
+    assert_eq!(lines.len(), 2 * (1 + 2 * (4 + 5)));
     assert!(lines.iter().all(|run| run["verified"] == true && run["counts"]["flows"] == 60));
     let items = |variant: &str| {
         let mut of_variant = lines.iter().filter(|run| run["variant"] == variant);
         of_variant.next().unwrap()["items_max"].as_u64().unwrap()
     };
     assert!(items("words") > 5 * items("datatypes"), "{} and {}", items("words"), items("datatypes"));
+}
+
+#[test]
+fn vacation_runs_on_boosted_maps() {
+    let output = hotrow(&[
+        "bench",
+        "stamp",
+        "vacation",
+        "--set",
+        "relations=20",
+        "--set",
+        "transactions=500",
+        "--variant",
+        "boosted",
+        "--threads",
+        "3",
+        "--format",
+        "json",
+    ]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let lines: Vec<Value> =
+        text(&output.stdout).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let variants: Vec<&str> = lines.iter().map(|run| run["variant"].as_str().unwrap()).collect();
+    assert_eq!(variants, ["sequential", "boosted"]);
+    assert!(lines.iter().all(|run| run["verified"] == true && run["counts"]["transactions"] == 500));
 }
 
 #[test]

@@ -43,8 +43,9 @@ fn typed<P: Protocol>(protocol: &str, options: TypedOptions) -> Typed<P> {
     Typed::new(Tracked::new(engine(protocol)), options)
 }
 
-const PREDICATES: TypedOptions = TypedOptions { predicates: true, deferred: false };
-const DEFERRED: TypedOptions = TypedOptions { predicates: true, deferred: true };
+const PREDICATES: TypedOptions = TypedOptions { predicates: true, deferred: false, boosted: false };
+const DEFERRED: TypedOptions = TypedOptions { predicates: true, deferred: true, boosted: false };
+const BOOSTED: TypedOptions = TypedOptions { predicates: false, deferred: false, boosted: true };
 
 #[test]
 fn every_application_is_right_on_datatypes() {
@@ -60,6 +61,14 @@ fn every_application_is_right_on_datatypes_under_opaque_and_locking_protocols() 
     let numbers = TypedOptions::default();
     assert_right(|| typed::<TwoPhaseLocking>("wait-die", numbers), "on numbers under wait-die", 3);
     assert_right(|| typed::<TwoPhaseLocking>("wait-die", PREDICATES), "on predicates under wait-die", 2);
+}
+
+#[test]
+fn every_application_is_right_on_boosted_maps() {
+    assert_right(|| typed::<Occ>("occ", BOOSTED), "boosted under occ", 4);
+    assert_right(|| typed::<Tl2>("tl2", BOOSTED), "boosted under tl2", 3);
+    assert_right(|| typed::<Drp>("drp", BOOSTED), "boosted under drp", 3);
+    assert_right(|| typed::<TwoPhaseLocking>("wait-die", BOOSTED), "boosted under wait-die", 2);
 }
 
 #[test]
@@ -155,6 +164,7 @@ fn collections_keep_their_promises() {
     assert_collections(&typed::<Occ>("occ", TypedOptions::default()));
     assert_collections(&typed::<Tl2>("tl2", PREDICATES));
     assert_collections(&typed::<Drp>("drp", DEFERRED));
+    assert_collections(&typed::<Occ>("occ", BOOSTED));
     assert_collections(&Words::new(Tracked::new(engine::<Occ>("occ"))));
 }
 

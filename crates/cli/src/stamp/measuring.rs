@@ -9,7 +9,7 @@ use crate::progress::Progress;
 use crate::text::print;
 use hotrow::{Drp, Engine, Occ, Protocol, RetryPolicy, Tl2, TwoPhaseLocking};
 use hotrow_stamp::registry::ApplicationOptions;
-use hotrow_stamp::{OneThread, Sequential, Tracked, Typed, TypedOptions, Words, on_threads};
+use hotrow_stamp::{OneThread, Sequential, Spawning, Tracked, Typed, TypedOptions, Words, on_threads};
 
 /// Runs the applications, one after the other, each with its rounds.
 pub(crate) fn run(plan: &StampPlan, host: &ThisHost) -> Result<(), CommandError> {
@@ -60,30 +60,42 @@ fn run_once(application: &ApplicationOptions, setup: Setup) -> StampRun {
     let Setup::Transactional { variant, protocol, threads } = setup else {
         return StampRun::of(application.execute(Sequential::default(), &OneThread));
     };
+    run_with_transactions(application, variant, protocol, &on_threads(threads))
+}
+
+/// Runs an application over a store, under a protocol, on the workers of a runner.
+pub(super) fn run_with_transactions<F: Fn(usize, &(dyn Fn(usize) + Sync))>(
+    application: &ApplicationOptions,
+    variant: Variant,
+    protocol: &str,
+    runner: &Spawning<F>,
+) -> StampRun {
     match protocol {
-        "occ" => run_under::<Occ>(application, variant, protocol, threads),
-        "tl2" => run_under::<Tl2>(application, variant, protocol, threads),
-        "drp" => run_under::<Drp>(application, variant, protocol, threads),
-        "wait-die" => run_under::<TwoPhaseLocking>(application, variant, protocol, threads),
+        "occ" => run_under::<Occ, F>(application, variant, protocol, runner),
+        "tl2" => run_under::<Tl2, F>(application, variant, protocol, runner),
+        "drp" => run_under::<Drp, F>(application, variant, protocol, runner),
+        "wait-die" => run_under::<TwoPhaseLocking, F>(application, variant, protocol, runner),
         _ => unreachable!("the arguments admit no other protocol than `PROTOCOLS`"),
     }
 }
 
-fn run_under<P: Protocol>(
+fn run_under<P: Protocol, F: Fn(usize, &(dyn Fn(usize) + Sync))>(
     application: &ApplicationOptions,
     variant: Variant,
     protocol: &str,
-    threads: usize,
+    runner: &Spawning<F>,
 ) -> StampRun {
     let engine = Engine::<P>::named(protocol, RetryPolicy::default()).expect("the protocol has the name");
     let tracked = Tracked::new(engine);
-    let runner = on_threads(threads);
-    let typed = |options| application.execute(Typed::new(tracked.clone(), options), &runner);
+    let typed = |options| application.execute(Typed::new(tracked.clone(), options), runner);
     let outcome = match variant {
-        Variant::Words => application.execute(Words::new(tracked.clone()), &runner),
+        Variant::Words => application.execute(Words::new(tracked.clone()), runner),
         Variant::Datatypes => typed(TypedOptions::default()),
-        Variant::Predicates => typed(TypedOptions { predicates: true, deferred: false }),
-        Variant::Deferred => typed(TypedOptions { predicates: true, deferred: true }),
+        Variant::Predicates => typed(TypedOptions { predicates: true, ..TypedOptions::default() }),
+        Variant::Boosted => typed(TypedOptions { boosted: true, ..TypedOptions::default() }),
+        Variant::Deferred => {
+            typed(TypedOptions { predicates: true, deferred: true, ..TypedOptions::default() })
+        }
     };
     let statistics = tracked.engine().statistics();
     StampRun {

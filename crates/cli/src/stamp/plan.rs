@@ -24,10 +24,12 @@ pub(super) enum Variant {
     Predicates,
     /// As predicates; changes without a result are deferred.
     Deferred,
+    /// As datatypes; maps, lists and numbers are boosted.
+    Boosted,
 }
 
 impl Variant {
-    const ALL: [Self; 4] = [Self::Words, Self::Datatypes, Self::Predicates, Self::Deferred];
+    const ALL: [Self; 5] = [Self::Words, Self::Datatypes, Self::Predicates, Self::Boosted, Self::Deferred];
 
     pub(super) fn name(self) -> &'static str {
         match self {
@@ -35,6 +37,7 @@ impl Variant {
             Self::Datatypes => "datatypes",
             Self::Predicates => "predicates",
             Self::Deferred => "deferred",
+            Self::Boosted => "boosted",
         }
     }
 }
@@ -81,34 +84,53 @@ pub(crate) struct StampPlan {
     pub(super) set: Vec<String>,
 }
 
+/// The arguments that runs on threads and on virtual cores share.
 #[derive(Debug, Args)]
-struct StampArguments {
+pub(super) struct StoreArguments {
     /// Application, or "all"
     #[arg(value_name = "APP")]
     application: String,
     /// Protocols, separated by commas, of occ, tl2, drp, wait-die; or "all"
     #[arg(long, value_name = "P[,P...]|all", default_value = "occ")]
-    protocol: String,
+    pub(super) protocol: String,
+    /// Stores, separated by commas: sequential (no transactions, one thread; on threads it always runs, as the speed-ups are
+    /// against it), words (everything in words of one memory), datatypes, predicates (datatypes; numbers conflict only over
+    /// what was tested), boosted (datatypes; maps and numbers are concurrent maps of another crate under abstract locks),
+    /// deferred (predicates, and changes without a result are deferred; under drp); or "all"
+    #[arg(long, value_name = "V[,V...]|all", default_value = "all")]
+    pub(super) variant: String,
+    /// Named set of options of the application
+    #[arg(long, value_name = "NAME")]
+    pub(super) preset: Option<String>,
+    /// Option of the application; can be given several times. With "all" it is for the applications that have it
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub(super) set: Vec<String>,
+    /// Output format: "table", or "json" for one object per run and line
+    #[arg(long, value_enum, default_value_t = Format::Table, hide_possible_values = true)]
+    pub(super) format: Format,
+}
+
+impl StoreArguments {
+    /// The named applications with their options.
+    pub(super) fn applications(&self) -> Result<Vec<ApplicationOptions>, Refusal> {
+        let (given, preset) = (settings(&self.set)?, self.preset.as_deref());
+        if self.application == "all" {
+            return all_applications(preset, &given);
+        }
+        Ok(vec![ApplicationOptions::parse(&self.application, preset, &given)?])
+    }
+}
+
+#[derive(Debug, Args)]
+struct StampArguments {
+    #[command(flatten)]
+    stores: StoreArguments,
     /// Threads; several numbers, separated by commas, are several runs [default: the machine's cores]
     #[arg(long, value_name = "N[,N...]", value_delimiter = ',', value_parser = parse_threads, allow_negative_numbers = true)]
     threads: Vec<usize>,
-    /// Stores, separated by commas: sequential (no transactions, one thread; it always runs, as the speed-ups are against
-    /// it), words (everything in words of one memory), datatypes, predicates (datatypes; numbers conflict only over what was
-    /// tested), deferred (predicates, and changes without a result are deferred; under drp); or "all"
-    #[arg(long, value_name = "V[,V...]|all", default_value = "all")]
-    variant: String,
-    /// Named set of options of the application
-    #[arg(long, value_name = "NAME")]
-    preset: Option<String>,
-    /// Option of the application; can be given several times. With "all" it is for the applications that have it
-    #[arg(long, value_name = "KEY=VALUE")]
-    set: Vec<String>,
     /// Number of rounds; each runs everything once, the sequential version first
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000), allow_negative_numbers = true)]
     repeat: u32,
-    /// Output format: "table", or "json" for one object per run and line
-    #[arg(long, value_enum, default_value_t = Format::Table, hide_possible_values = true)]
-    format: Format,
 }
 
 /// The subcommand.
@@ -125,7 +147,7 @@ pub(crate) fn command() -> Command {
 }
 
 /// The applications with their options and presets.
-fn options_help() -> String {
+pub(super) fn options_help() -> String {
     let mut help = String::new();
     for application in APPLICATIONS {
         help += &format!("{}: {}\n", application.name, application.summary);
@@ -152,27 +174,22 @@ impl From<OptionError> for Refusal {
 pub(super) fn plan(matches: &ArgMatches) -> Result<StampPlan, Refusal> {
     let (_, matches) = matches.subcommand().expect("the caller has seen the subcommand");
     let arguments = StampArguments::from_arg_matches(matches).map_err(shortened)?;
-    let given = settings(&arguments.set)?;
-    let applications = if arguments.application == "all" {
-        all_applications(arguments.preset.as_deref(), &given)?
-    } else {
-        vec![ApplicationOptions::parse(&arguments.application, arguments.preset.as_deref(), &given)?]
-    };
+    let applications = arguments.stores.applications()?;
     let threads = if arguments.threads.is_empty() {
         vec![hotrow::sync::thread::parallelism()]
     } else {
         arguments.threads.clone()
     };
-    let protocols = protocols(&arguments.protocol)?;
+    let protocols = protocols(&arguments.stores.protocol)?;
     let mut setups = vec![Setup::Sequential];
     for threads in threads {
         for protocol in &protocols {
-            for variant in variants(&arguments.variant, protocol)? {
+            for variant in variants(&arguments.stores.variant, protocol)? {
                 setups.push(Setup::Transactional { variant, protocol, threads });
             }
         }
     }
-    let StampArguments { repeat, format, preset, set, .. } = arguments;
+    let StampArguments { stores: StoreArguments { format, preset, set, .. }, repeat, .. } = arguments;
     Ok(StampPlan { applications, setups, repeat, format, preset, set })
 }
 
@@ -206,7 +223,7 @@ fn all_applications(
     options.collect()
 }
 
-fn protocols(names: &str) -> Result<Vec<&'static str>, Refusal> {
+pub(super) fn protocols(names: &str) -> Result<Vec<&'static str>, Refusal> {
     if names == "all" {
         return Ok(PROTOCOLS.to_vec());
     }
@@ -221,7 +238,7 @@ fn protocols(names: &str) -> Result<Vec<&'static str>, Refusal> {
 }
 
 /// The named variants, or all that a protocol admits.
-fn variants(names: &str, protocol: &str) -> Result<Vec<Variant>, Refusal> {
+pub(super) fn variants(names: &str, protocol: &str) -> Result<Vec<Variant>, Refusal> {
     let admits = |variant: &Variant| *variant != Variant::Deferred || DEFERRING.contains(&protocol);
     if names == "all" {
         return Ok(Variant::ALL.into_iter().filter(admits).collect());
@@ -255,13 +272,13 @@ mod tests {
 
     #[test]
     fn deferral_is_only_for_protocols_that_defer() {
-        assert_eq!(variants("all", "occ").unwrap().len(), 3);
+        assert_eq!(variants("all", "occ").unwrap().len(), 4);
         assert_eq!(variants("all", "drp").unwrap(), Variant::ALL);
         assert_eq!(variants("sequential, words", "occ").unwrap(), [Variant::Words]);
         assert_eq!(words(variants("deferred", "occ")), "variant deferred needs a protocol that defers: drp");
         assert!(
             words(variants("boxes", "occ"))
-                .ends_with("there are: sequential, words, datatypes, predicates, deferred")
+                .ends_with("there are: sequential, words, datatypes, predicates, boosted, deferred")
         );
     }
 

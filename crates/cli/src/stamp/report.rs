@@ -46,6 +46,19 @@ impl StampRun {
     }
 }
 
+/// The result of the verification, for people.
+pub(super) fn verdict(run: &StampRun) -> String {
+    match &run.verification {
+        Ok(()) => "right".to_owned(),
+        Err(failure) => format!("wrong: {failure}"),
+    }
+}
+
+/// The counts of the work that a run has done.
+pub(super) fn counts(run: &StampRun) -> Map<String, Value> {
+    run.statistics.counts().iter().map(|(name, count)| ((*name).to_owned(), json!(count))).collect()
+}
+
 /// The variant, protocol and threads of a setup.
 fn names(setup: Setup) -> (&'static str, &'static str, usize) {
     match setup {
@@ -64,11 +77,11 @@ pub(super) fn table(plan: &StampPlan, application: &ApplicationOptions, runs: &[
             Setup::Sequential => "-".to_owned(),
             Setup::Transactional { .. } => text::count(median(number) as u64),
         };
-        let wrong = own.iter().find_map(|run| run.verification.as_ref().err());
+        let wrong = own.iter().find(|run| run.verification.is_err());
         vec![
             variant.to_owned(),
             protocol.to_owned(),
-            wrong.map_or_else(|| "right".to_owned(), |failure| format!("wrong: {failure}")),
+            verdict(wrong.unwrap_or(&own[0])),
             threads.to_string(),
             text::quantity(median(|run| run.seconds)),
             format!("{:.2}", median(|run| run.speed_up)),
@@ -95,8 +108,6 @@ pub(super) fn json_line(
     host: &ThisHost,
 ) -> String {
     let (variant, protocol, threads) = names(plan.setups[run.setup]);
-    let counts: Map<String, Value> =
-        run.statistics.counts().iter().map(|(name, count)| ((*name).to_owned(), json!(count))).collect();
     let line = json!({
         "workload": super::NAME,
         "application": application.name(),
@@ -111,7 +122,7 @@ pub(super) fn json_line(
         "items_max": run.items_max,
         "verified": run.verification.is_ok(),
         "failure": run.verification.as_ref().err().map(ToString::to_string),
-        "counts": counts,
+        "counts": counts(run),
         "options": { "preset": plan.preset, "set": plan.set },
         "revision": host.revision(),
         "machine": host.machine(),

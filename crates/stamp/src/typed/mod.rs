@@ -3,13 +3,16 @@
 //! A list of [`Lists`](store::Lists) is one entry of a hash map: the applications read lists as a whole, so one item stands
 //! for all elements.
 
+mod boosted;
+mod list;
+
 use crate::store::{self, Element, Key, Store};
 use crate::tracked::{Tracked, TrackedWorker};
-use hotrow::cell::Boxed;
+use boosted::{BoostedCounters, BoostedLists, BoostedMap};
 use hotrow::{
     Abort, Protocol, TArray, TBox, TCounter, THashMap, TOrderedMap, TPriorityQueue, TQueue, Transaction,
-    Value,
 };
+use list::List;
 
 /// The choices that a [`Typed`] store has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -19,6 +22,9 @@ pub struct TypedOptions {
     pub predicates: bool,
     /// Changes without a result are deferred to the commit, by protocols that defer.
     pub deferred: bool,
+    /// Maps, lists and counters are concurrent maps of another crate, boosted (sto §5.3). Counters are then neither tested
+    /// by predicates nor deferred.
+    pub boosted: bool,
 }
 
 /// A store over Hotrow's datatypes.
@@ -51,71 +57,25 @@ pub enum TypedCounters<P: Protocol> {
     },
     /// Read and written.
     Exact(TArray<i64, P>),
+    /// Read and written under abstract locks.
+    Boosted(BoostedCounters<P>),
 }
 
-/// A sorted list with a value for each item. A list of one item needs no memory beside itself. A transaction that changes a
-/// list copies it, mostly to insert an item, so a copy has room for one more.
-pub struct List<I, V> {
-    first: Option<(I, V)>,
-    /// The items behind the first one.
-    others: Vec<(I, V)>,
+/// A map, by the options of the store.
+pub enum TypedMap<M, K: Key, V: Element, P: Protocol> {
+    /// A map of Hotrow's.
+    Own(M),
+    /// A boosted one.
+    Boosted(BoostedMap<K, V, P>),
 }
 
-impl<I: Key, V: Element> Clone for List<I, V> {
-    fn clone(&self) -> Self {
-        let mut others = Vec::new();
-        if self.first.is_some() {
-            others.reserve_exact(self.others.len() + 1);
-            others.extend_from_slice(&self.others);
-        }
-        Self { first: self.first.clone(), others }
-    }
+/// Lists by their keys, by the options of the store.
+pub enum TypedLists<K: Key, I: Key, V: Element, P: Protocol> {
+    /// Entries of a map of Hotrow's.
+    Own(THashMap<K, List<I, V>, P>),
+    /// Entries of a boosted one.
+    Boosted(BoostedLists<K, I, V, P>),
 }
-
-impl<I: Key, V: Element> Value for List<I, V> {
-    type Cell = Boxed<Self>;
-
-    fn heap_bytes(&self) -> usize {
-        self.others.capacity() * size_of::<(I, V)>()
-    }
-}
-
-impl<I: Key, V: Element> List<I, V> {
-    fn new() -> Self {
-        Self { first: None, others: Vec::new() }
-    }
-
-    fn len(&self) -> usize {
-        usize::from(self.first.is_some()) + self.others.len()
-    }
-
-    fn to_vec(&self) -> Vec<(I, V)> {
-        let mut items = Vec::with_capacity(self.len());
-        items.extend(self.first.clone());
-        items.extend_from_slice(&self.others);
-        items
-    }
-
-    /// Inserts an item, unless it is there.
-    fn insert(&mut self, item: I, value: V) -> bool {
-        match &mut self.first {
-            None => self.first = Some((item, value)),
-            Some((first, _)) if *first == item => return false,
-            Some(first) if first.0 > item => {
-                let old = std::mem::replace(first, (item, value));
-                self.others.insert(0, old);
-            }
-            Some(_) => match self.others.binary_search_by_key(&item, |(item, _)| *item) {
-                Ok(_) => return false,
-                Err(position) => self.others.insert(position, (item, value)),
-            },
-        }
-        true
-    }
-}
-
-/// Lists by their keys.
-pub struct TypedLists<K: Key, I: Key, V: Element, P: Protocol>(THashMap<K, List<I, V>, P>);
 
 impl<P: Protocol> Store for Typed<P> {
     type Tx<'t> = Transaction<'t, P>;
@@ -124,8 +84,8 @@ impl<P: Protocol> Store for Typed<P> {
     type Cell<T: Element> = TBox<T, P>;
     type Vector<T: Element> = TypedVector<T, P>;
     type Counters = TypedCounters<P>;
-    type HashMap<K: Key, V: Element> = THashMap<K, V, P>;
-    type OrderedMap<K: Key, V: Element> = TOrderedMap<K, V, P>;
+    type HashMap<K: Key, V: Element> = TypedMap<THashMap<K, V, P>, K, V, P>;
+    type OrderedMap<K: Key, V: Element> = TypedMap<TOrderedMap<K, V, P>, K, V, P>;
     type Lists<K: Key, I: Key, V: Element> = TypedLists<K, I, V, P>;
     type Queue<T: Element> = TQueue<T, P>;
     type PriorityQueue<T: Element + Ord> = TPriorityQueue<T, P>;
@@ -159,6 +119,9 @@ impl<P: Protocol> Store for Typed<P> {
 
     fn counters(&self, values: impl IntoIterator<Item = i64>) -> TypedCounters<P> {
         let engine = self.tracked.engine();
+        if self.options.boosted {
+            return TypedCounters::Boosted(BoostedCounters::new(engine, values));
+        }
         if self.options.predicates {
             let counters = values.into_iter().map(|value| TCounter::new(engine, value)).collect();
             return TypedCounters::Predicates { counters, deferred: self.options.deferred };
@@ -171,17 +134,23 @@ impl<P: Protocol> Store for Typed<P> {
         &self,
         capacity: usize,
         entries: impl IntoIterator<Item = (K, V)>,
-    ) -> THashMap<K, V, P> {
+    ) -> Self::HashMap<K, V> {
+        if self.options.boosted {
+            return TypedMap::Boosted(BoostedMap::new(self.tracked.engine(), capacity, entries));
+        }
         let mut map = THashMap::<K, V, P>::named(self.tracked.engine(), "map", capacity);
         map.extend(entries);
-        map
+        TypedMap::Own(map)
     }
 
     fn ordered_map<K: Key, V: Element>(
         &self,
         entries: impl IntoIterator<Item = (K, V)>,
-    ) -> TOrderedMap<K, V, P> {
-        TOrderedMap::<K, V, P>::with_entries(self.tracked.engine(), entries)
+    ) -> Self::OrderedMap<K, V> {
+        if self.options.boosted {
+            return TypedMap::Boosted(BoostedMap::new(self.tracked.engine(), 0, entries));
+        }
+        TypedMap::Own(TOrderedMap::<K, V, P>::with_entries(self.tracked.engine(), entries))
     }
 
     fn lists<K: Key, I: Key, V: Element>(
@@ -189,9 +158,12 @@ impl<P: Protocol> Store for Typed<P> {
         capacity: usize,
         keys: impl IntoIterator<Item = K>,
     ) -> TypedLists<K, I, V, P> {
+        if self.options.boosted {
+            return TypedLists::Boosted(BoostedLists::new(self.tracked.engine(), capacity, keys));
+        }
         let mut lists = THashMap::<K, List<I, V>, P>::named(self.tracked.engine(), "lists", capacity);
         lists.extend(keys.into_iter().map(|key| (key, List::new())));
-        TypedLists(lists)
+        TypedLists::Own(lists)
     }
 
     fn queue<T: Element>(&self, elements: impl IntoIterator<Item = T>) -> TQueue<T, P> {
@@ -281,6 +253,7 @@ impl<P: Protocol> store::Counters<Typed<P>> for TypedCounters<P> {
         match self {
             Self::Predicates { counters, .. } => counters[index].get(tx),
             Self::Exact(numbers) => numbers.get(tx, index),
+            Self::Boosted(numbers) => numbers.get(tx, index),
         }
     }
 
@@ -290,6 +263,7 @@ impl<P: Protocol> store::Counters<Typed<P>> for TypedCounters<P> {
             Self::Predicates { counters, deferred: false } => counters[index].add(tx, amount),
             Self::Predicates { counters, deferred: true } => counters[index].defer_add(tx, amount),
             Self::Exact(numbers) => numbers.update(tx, index, |number| *number += amount),
+            Self::Boosted(numbers) => numbers.add(tx, index, amount),
         }
     }
 
@@ -298,6 +272,7 @@ impl<P: Protocol> store::Counters<Typed<P>> for TypedCounters<P> {
         match self {
             Self::Predicates { counters, .. } => counters[index].is_at_least(tx, bound),
             Self::Exact(numbers) => numbers.read(tx, index, |number| *number >= bound),
+            Self::Boosted(numbers) => Ok(numbers.get(tx, index)? >= bound),
         }
     }
 
@@ -314,25 +289,39 @@ impl<P: Protocol> store::Counters<Typed<P>> for TypedCounters<P> {
 /// Implements [`store::Map`] for a map of Hotrow, whose methods have the same names.
 macro_rules! typed_map {
     ($map:ident) => {
-        impl<K: Key, V: Element, P: Protocol> store::Map<Typed<P>, K, V> for $map<K, V, P> {
+        impl<K: Key, V: Element, P: Protocol> store::Map<Typed<P>, K, V>
+            for TypedMap<$map<K, V, P>, K, V, P>
+        {
             #[inline]
             fn get(&self, tx: &mut Tx<'_, P>, key: K) -> Result<Option<V>, Abort> {
-                $map::get(self, tx, &key)
+                match self {
+                    Self::Own(map) => map.get(tx, &key),
+                    Self::Boosted(map) => map.get(tx, key),
+                }
             }
 
             #[inline]
             fn insert_if_absent(&self, tx: &mut Tx<'_, P>, key: K, value: V) -> Result<bool, Abort> {
-                $map::insert_if_absent(self, tx, key, value)
+                match self {
+                    Self::Own(map) => map.insert_if_absent(tx, key, value),
+                    Self::Boosted(map) => map.insert_if_absent(tx, key, value),
+                }
             }
 
             #[inline]
             fn put(&self, tx: &mut Tx<'_, P>, key: K, value: V) -> Result<(), Abort> {
-                $map::insert(self, tx, key, value).map(drop)
+                match self {
+                    Self::Own(map) => map.insert(tx, key, value).map(drop),
+                    Self::Boosted(map) => map.put(tx, key, value),
+                }
             }
 
             #[inline]
             fn remove(&self, tx: &mut Tx<'_, P>, key: K) -> Result<bool, Abort> {
-                Ok($map::remove(self, tx, &key)?.is_some())
+                match self {
+                    Self::Own(map) => Ok(map.remove(tx, &key)?.is_some()),
+                    Self::Boosted(map) => map.remove(tx, key),
+                }
             }
         }
     };
@@ -344,30 +333,45 @@ typed_map!(TOrderedMap);
 impl<K: Key, I: Key, V: Element, P: Protocol> store::Lists<Typed<P>, K, I, V> for TypedLists<K, I, V, P> {
     #[inline]
     fn open(&self, tx: &mut Tx<'_, P>, key: K) -> Result<bool, Abort> {
-        if self.0.contains_key(tx, &key)? {
-            return Ok(false);
+        match self {
+            Self::Own(lists) => {
+                Ok(!lists.contains_key(tx, &key)? && lists.insert_if_absent(tx, key, List::new())?)
+            }
+            Self::Boosted(lists) => lists.open(tx, key),
         }
-        self.0.insert_if_absent(tx, key, List::new())
     }
 
     #[inline]
     fn insert(&self, tx: &mut Tx<'_, P>, key: K, item: I, value: V) -> Result<bool, Abort> {
-        self.0.update_or_insert(tx, key, List::new, |list| list.insert(item, value))
+        match self {
+            Self::Own(lists) => lists.update_or_insert(tx, key, List::new, |list| list.insert(item, value)),
+            Self::Boosted(lists) => lists.insert(tx, key, item, value),
+        }
     }
 
     #[inline]
     fn len(&self, tx: &mut Tx<'_, P>, key: K) -> Result<Option<usize>, Abort> {
-        self.0.read(tx, &key, List::len)
+        match self {
+            Self::Own(lists) => lists.read(tx, &key, List::len),
+            Self::Boosted(lists) => Ok(lists.get(tx, key)?.map(|list| list.len())),
+        }
     }
 
     #[inline]
     fn get(&self, tx: &mut Tx<'_, P>, key: K) -> Result<Option<Vec<(I, V)>>, Abort> {
-        self.0.read(tx, &key, List::to_vec)
+        match self {
+            Self::Own(lists) => lists.read(tx, &key, List::to_vec),
+            Self::Boosted(lists) => Ok(lists.get(tx, key)?.map(|list| list.to_vec())),
+        }
     }
 
     #[inline]
     fn take(&self, tx: &mut Tx<'_, P>, key: K) -> Result<Option<Vec<(I, V)>>, Abort> {
-        Ok(self.0.remove(tx, &key)?.map(|list| list.to_vec()))
+        let list = match self {
+            Self::Own(lists) => lists.remove(tx, &key)?,
+            Self::Boosted(lists) => lists.take(tx, key)?,
+        };
+        Ok(list.map(|list| list.to_vec()))
     }
 }
 

@@ -1,0 +1,227 @@
+//! `hotrow sim stamp`: the STAMP applications on virtual cores, in virtual time.
+//!
+//! Each phase of an application is a simulation of its own, because an application asks for its workers once for each. Its
+//! input is generated, and its result verified, outside of virtual time. What an application computes between its accesses
+//! to a store costs nothing, so there is no sequential version to compare with: variants are compared with each other.
+
+use super::NAME;
+use super::measuring::run_with_transactions;
+use super::plan::{StoreArguments, Variant, options_help, protocols, variants};
+use super::report::{self, StampRun};
+use crate::arguments::{Format, Refusal, shortened};
+use crate::error::CommandError;
+use crate::fidelity::Fidelity;
+use crate::host::ThisHost;
+use crate::progress::Progress;
+use crate::sim::machine_called;
+use crate::text::{self, print};
+use clap::{ArgMatches, Args, Command, FromArgMatches as _};
+use hotrow_sim::{Config, Machine, Simulation};
+use hotrow_stamp::Spawning;
+use hotrow_stamp::registry::ApplicationOptions;
+use hotrow_workloads::Host as _;
+use serde_json::json;
+use std::cell::Cell;
+
+/// The runs that `hotrow sim stamp` makes.
+#[derive(Debug)]
+pub(crate) struct VirtualStampPlan {
+    applications: Vec<ApplicationOptions>,
+    /// The protocols, each with its variants, the words first if they are among them.
+    stores: Vec<(&'static str, Vec<Variant>)>,
+    cores: Vec<usize>,
+    machine: Machine,
+    format: Format,
+    preset: Option<String>,
+    set: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+struct VirtualStampArguments {
+    #[command(flatten)]
+    stores: StoreArguments,
+    /// Virtual cores, one worker each; several numbers, separated by commas, are several runs
+    #[arg(long, value_name = "N[,N...]", default_value = "1,2,4,8", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=1024), allow_negative_numbers = true)]
+    cores: Vec<u32>,
+    /// The machine: a name from `hotrow list`, or a profile's file
+    #[arg(long, value_name = "NAME|FILE", default_value = "server-128")]
+    machine: String,
+}
+
+/// The subcommand of `hotrow sim`.
+pub(crate) fn command() -> Command {
+    VirtualStampArguments::augment_args(Command::new(NAME))
+        .about("Runs STAMP applications over several stores on virtual cores and compares the stores")
+        .after_help(format!(
+            "An application runs to completion and verifies its result; the exit status is 1 if a verification fails. \
+             Computation between accesses to a store costs no virtual time, so the variant sequential is left \
+             out.\n\n{}\nExample:\n  \
+             hotrow sim stamp vacation --preset high --cores 1,2,4,8,16,32 --machine drp --variant words,predicates",
+            options_help()
+        ))
+}
+
+/// Reads the arguments.
+pub(super) fn plan(matches: &ArgMatches) -> Result<VirtualStampPlan, Refusal> {
+    let (_, matches) = matches.subcommand().expect("the caller has seen the subcommand");
+    let VirtualStampArguments { stores, cores, machine } =
+        VirtualStampArguments::from_arg_matches(matches).map_err(shortened)?;
+    let cores: Vec<usize> = cores.into_iter().map(|cores| cores as usize).collect();
+    let machine = machine_called(&machine)?;
+    if let Some(cores) = cores.iter().find(|cores| **cores > machine.threads()) {
+        return Err(Refusal::Message(format!(
+            "machine {} has {} hardware threads, not {cores}",
+            machine.name,
+            machine.threads()
+        )));
+    }
+    let applications = stores.applications()?;
+    let StoreArguments { protocol, variant, preset, set, format, .. } = stores;
+    let of_protocol = |protocol| {
+        let mut variants = variants(&variant, protocol)?;
+        variants.sort_by_key(|variant| *variant != Variant::Words);
+        Ok((protocol, variants))
+    };
+    let stores = protocols(&protocol)?.into_iter().map(of_protocol).collect::<Result<_, Refusal>>()?;
+    Ok(VirtualStampPlan { applications, stores, cores, machine, format, preset, set })
+}
+
+/// One run on virtual cores.
+struct VirtualRun {
+    protocol: &'static str,
+    variant: Variant,
+    cores: usize,
+    /// The run; its seconds are virtual.
+    run: StampRun,
+    /// The virtual time of the words under the same protocol on as many cores, divided by this run's.
+    to_words: Option<f64>,
+}
+
+/// Runs the applications, one after the other.
+pub(crate) fn run(plan: &VirtualStampPlan, host: &ThisHost) -> Result<(), CommandError> {
+    let error = Fidelity::kept().in_words();
+    let mut failed = Vec::new();
+    for application in &plan.applications {
+        let runs = run_application(plan, application, host, &error)?;
+        if plan.format == Format::Table {
+            print(&table(plan, application, &runs, &error))?;
+        }
+        for VirtualRun { protocol, variant, cores, run, .. } in &runs {
+            if let Err(failure) = &run.verification {
+                let setup = format!("{} under {protocol} on {cores} cores", variant.name());
+                failed.push(format!("{} {setup}: {failure}", application.name()));
+            }
+        }
+    }
+    if failed.is_empty() { Ok(()) } else { Err(CommandError::Checks(failed)) }
+}
+
+fn run_application(
+    plan: &VirtualStampPlan,
+    application: &ApplicationOptions,
+    host: &ThisHost,
+    error: &str,
+) -> Result<Vec<VirtualRun>, CommandError> {
+    let mut runs = Vec::new();
+    for (protocol, variants) in &plan.stores {
+        for &cores in &plan.cores {
+            let mut words = None;
+            for &variant in variants {
+                let label = format!("{} {} {protocol}, {cores} cores", application.name(), variant.name());
+                let _progress = Progress::new(label);
+                let run = run_once(application, variant, protocol, &plan.machine, cores);
+                if variant == Variant::Words {
+                    words = Some(run.seconds);
+                }
+                let to_words = words.map(|words| words / run.seconds);
+                let run = VirtualRun { protocol, variant, cores, run, to_words };
+                if plan.format == Format::Json {
+                    print(&json_line(plan, application, &run, host, error))?;
+                }
+                runs.push(run);
+            }
+        }
+    }
+    Ok(runs)
+}
+
+/// Runs an application on virtual cores. The result's seconds are virtual.
+///
+/// # Panics
+///
+/// If a simulation does not finish: then cores wait for each other, which is a defect of the protocol.
+fn run_once(
+    application: &ApplicationOptions,
+    variant: Variant,
+    protocol: &str,
+    machine: &Machine,
+    cores: usize,
+) -> StampRun {
+    let virtual_ns = Cell::new(0);
+    let runner = Spawning::new(cores, |cores, job: &(dyn Fn(usize) + Sync)| {
+        let config = Config::new(machine.clone(), cores);
+        let simulation = Simulation::new(config).expect("the machine has as many hardware threads");
+        let report = simulation.run(job);
+        assert!(report.end.is_finished(), "{} under {protocol}: {}", application.name(), report.end);
+        virtual_ns.set(virtual_ns.get() + report.virtual_ns());
+    });
+    let run = run_with_transactions(application, variant, protocol, &runner);
+    StampRun { seconds: virtual_ns.get() as f64 / 1e9, ..run }
+}
+
+/// The table of an application.
+fn table(
+    plan: &VirtualStampPlan,
+    application: &ApplicationOptions,
+    runs: &[VirtualRun],
+    error: &str,
+) -> String {
+    let rows = runs.iter().map(|VirtualRun { protocol, variant, cores, run, to_words }| {
+        vec![
+            variant.name().to_owned(),
+            (*protocol).to_owned(),
+            report::verdict(run),
+            cores.to_string(),
+            text::quantity(run.seconds * 1e3),
+            to_words.map_or_else(|| "-".to_owned(), |ratio| format!("{ratio:.2}")),
+            text::count(run.commits),
+            text::count(run.aborts),
+            text::count(run.items_max),
+        ]
+    });
+    let header =
+        ["variant", "protocol", "result", "cores", "virtual ms", "to words", "commits", "aborts", "items"];
+    let table = text::table(3, &header, rows);
+    format!("{} on virtual cores of {}\n{table}\n{error}\n", application.name(), plan.machine.name)
+}
+
+/// One run as a JSON object in a line.
+fn json_line(
+    plan: &VirtualStampPlan,
+    application: &ApplicationOptions,
+    run: &VirtualRun,
+    host: &ThisHost,
+    error: &str,
+) -> String {
+    let VirtualRun { protocol, variant, cores, run, to_words } = run;
+    let line = json!({
+        "workload": NAME,
+        "application": application.name(),
+        "variant": variant.name(),
+        "protocol": protocol,
+        "cores": cores,
+        "virtual_seconds": run.seconds,
+        "to_words": to_words,
+        "commits": run.commits,
+        "aborts": run.aborts,
+        "items_max": run.items_max,
+        "verified": run.verification.is_ok(),
+        "failure": run.verification.as_ref().err().map(ToString::to_string),
+        "counts": report::counts(run),
+        "options": { "preset": plan.preset, "set": plan.set },
+        "revision": host.revision(),
+        "machine": plan.machine.name,
+        "error_against_real_runs": error,
+    });
+    format!("{line}\n")
+}
