@@ -6,10 +6,12 @@ mod support;
 
 use hotrow::object::ObjectMeta;
 use hotrow::operations::Constant;
-use hotrow::sync::thread;
+use hotrow::sync::{Mutex, lock, thread};
 use hotrow::{
-    Database, Engine, Error, Misuse, OpenTransaction, Protocol, RetryPolicy, TBox, TCounter, Table, Worker,
+    ConcurrentMap, Database, Engine, Error, Misuse, OpenTransaction, Protocol, RetryPolicy, TBoostedMap,
+    TBox, TCounter, Table, Worker,
 };
+use std::collections::HashMap;
 use std::rc::Rc;
 use std::time::Duration;
 use support::{Census, elsewhere, for_each_concurrent_protocol, for_each_protocol};
@@ -211,6 +213,43 @@ fn a_transaction_that_a_deferred_operation_swaps_for_another_is_refused() {
             if !leaks {
                 assert_eq!(engine.transact(|tx| Ok((mine.get(tx)?, other.get(tx)?))), Ok((0, 0)));
             }
+        }
+    });
+}
+
+/// A map behind a mutex.
+struct Guarded(Mutex<HashMap<u64, u64>>);
+
+impl ConcurrentMap<u64, u64> for Guarded {
+    fn get(&self, key: &u64) -> Option<u64> {
+        lock(&self.0).get(key).copied()
+    }
+
+    fn insert(&self, key: u64, value: u64) -> Option<u64> {
+        lock(&self.0).insert(key, value)
+    }
+
+    fn remove(&self, key: &u64) -> Option<u64> {
+        lock(&self.0).remove(key)
+    }
+}
+
+#[test]
+fn what_a_leaked_transaction_has_inserted_into_a_boosted_map_is_never_seen() {
+    for_each_concurrent_protocol!(2, |P| {
+        let engine = support::impatient::<P>();
+        let map = TBoostedMap::new(&engine, Guarded(Mutex::default()));
+        let mut worker = engine.worker().unwrap();
+        let mut open = worker.begin();
+        map.insert(&mut open, 1, 1).unwrap();
+        std::mem::forget(open);
+        let seen = worker.transact(|tx| map.get(tx, &1));
+        assert_ne!(seen, Ok(Some(1)), "same worker");
+        drop(worker);
+        let workers: Vec<_> = (0..4).map(|_| engine.worker().unwrap()).collect();
+        for mut worker in workers {
+            let seen = worker.transact(|tx| map.get(tx, &1));
+            assert_ne!(seen, Ok(Some(1)), "another worker");
         }
     });
 }

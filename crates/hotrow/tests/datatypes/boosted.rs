@@ -38,6 +38,7 @@ impl Map for Boosted {
     ) -> Result<Vec<(u64, u64)>, Abort> {
         Ok(match *operation {
             Operation::Get(key) => entry(key, map.get(tx, &key)?),
+            Operation::Contains(key) => entry(key, map.get(tx, &key)?.map(|_| 1)),
             Operation::Insert(key, value) => entry(key, map.insert(tx, key, value)?),
             Operation::InsertIfAbsent(key, value) => {
                 let is_new = map.get(tx, &key)?.is_none();

@@ -1,7 +1,7 @@
-//! Transactions that are leaked, exchanged, nested or dropped, and elements that panic.
+//! Transactions that are exchanged, nested or dropped, and elements that panic.
 
 use crate::support;
-use crate::support::{for_each_concurrent_protocol, for_each_protocol};
+use crate::support::{for_each_concurrent_protocol, for_each_protocol, overtake, whatever_time_it_takes};
 use hotrow::object::{Commuting, CommutingSegment, SegmentSlots};
 use hotrow::sync::atomic::{AtomicU64, Ordering as Memory};
 use hotrow::{
@@ -43,26 +43,6 @@ impl ConcurrentMap<u64, u64> for Guarded {
 }
 
 #[test]
-fn what_a_leaked_transaction_has_inserted_is_never_seen() {
-    for_each_concurrent_protocol!(2, |P| {
-        let engine = support::impatient::<P>();
-        let map = TBoostedMap::new(&engine, Guarded(Mutex::default()));
-        let mut worker = engine.worker().unwrap();
-        let mut open = worker.begin();
-        map.insert(&mut open, 1, 1).unwrap();
-        std::mem::forget(open);
-        let seen = worker.transact(|tx| map.get(tx, &1));
-        assert_ne!(seen, Ok(Some(1)), "same worker");
-        drop(worker);
-        let workers: Vec<_> = (0..4).map(|_| engine.worker().unwrap()).collect();
-        for mut worker in workers {
-            let seen = worker.transact(|tx| map.get(tx, &1));
-            assert_ne!(seen, Ok(Some(1)), "another worker");
-        }
-    });
-}
-
-#[test]
 fn a_search_that_panics_holds_nothing() {
     for_each_concurrent_protocol!(2, |P| {
         let engine = support::engine::<P>();
@@ -93,22 +73,25 @@ fn a_search_in_which_another_transaction_changes_the_list() {
     for_each_concurrent_protocol!(2, |P| {
         let engine = support::impatient::<P>();
         let list = TList::with_elements(&engine, [1, 2, 3]);
-        let (mut first, mut second) = (engine.worker().unwrap(), engine.worker().unwrap());
         let mut inner = Vec::new();
-        let found = first.transact(|tx| {
-            let found = list.find(tx, |_| {
-                if inner.len() < 100 {
-                    inner.push(second.transact(|tx| list.insert(tx, 9)).is_ok());
-                }
-                false
-            })?;
-            list.insert(tx, 10)?;
-            Ok(found)
+        let found = whatever_time_it_takes(|| {
+            engine.transact(|tx| {
+                let found = list.find(tx, |_| {
+                    if inner.len() < 3 {
+                        inner.push(overtake(&engine, |tx| list.insert(tx, 9)));
+                    }
+                    false
+                })?;
+                list.insert(tx, 10)?;
+                Ok(found)
+            })
         });
+        assert_eq!(found, Ok(None));
         let all = engine.transact(|tx| list.to_vec(tx)).unwrap();
-        let inserted = inner.iter().filter(|ok| **ok).count();
-        assert_eq!(all.iter().filter(|one| **one == 9).count(), inserted);
-        eprintln!("{found:?} after {} of which {inserted} were", inner.len());
+        let inserted = inner.iter().filter(|inserted| **inserted).count();
+        let count = |wanted: u64| all.iter().filter(|one| **one == wanted).count();
+        assert_eq!((count(9), count(10)), (inserted, 1));
+        assert!(inserted > 0 || !["occ", "tl2", "tictoc"].contains(&support::chosen().as_str()));
     });
 }
 
