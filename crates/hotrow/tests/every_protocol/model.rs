@@ -170,7 +170,7 @@ fn compare_all<P: Protocol>(transactions: u64, seeds: std::ops::Range<u64>) {
 #[test]
 fn random_transactions_do_to_tables_what_they_do_to_a_map() {
     for_each_protocol!(1, |P| {
-        compare_all::<P>(250, 0..2);
+        compare_all::<P>(150, 0..2);
     });
 }
 
