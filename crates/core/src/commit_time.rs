@@ -148,7 +148,7 @@ impl<R: 'static, C: Fn(&mut R) + Send + 'static> CommitTimeChange<R> for Applied
         changes: CommitTimeChanges<R>,
         tx: &mut ObjectAccess<'_, P>,
     ) -> Result<CommitTimeChanges<R>, Self> {
-        // What a thief keeps is dropped before its writes are installed.
+        // The memory of a thief's attempt is dropped before its writes are installed.
         if tx.attempt.graph.is_thief {
             return Err(self);
         }
@@ -322,14 +322,14 @@ impl<R> CommitTimeChanges<R> {
     ///
     /// The changes were made for values of this type by the attempt in progress.
     pub unsafe fn apply(self, value: &mut R) {
-        if self.runs_code() {
+        // The order of additions does not matter, and one change has none.
+        if self.runs_code() && self.iter().nth(1).is_some() {
             let mut all: Vec<_> = self.iter().collect();
             while let Some(kind) = all.pop() {
                 // SAFETY: the caller's promise.
                 unsafe { kind.apply(value) };
             }
         } else {
-            // The order of additions does not matter.
             // SAFETY: the caller's promise.
             self.iter().for_each(|kind| unsafe { kind.apply(value) });
         }

@@ -68,11 +68,12 @@ pub use hotrow_core::history;
 pub use hotrow_core::operations;
 #[doc(inline)]
 pub use hotrow_core::{
-    Abort, Access, BoxedError, CancelCause, Cancelled, Canceller, Column, Columns, CommitStamp, CommitSteps,
-    Committing, Conflict, Counter, CounterPlace, CounterValue, Deferred, Engine, EngineId, Error, Expression,
-    HolderKind, HotKey, Input, Isolation, MemoryHolder, MemoryLimit, Misuse, NamedCounts, OpenTransaction,
-    Plain, Profile, Protocol, Reason, RetainedMemory, RetryPolicy, RollbackReason, Session, SessionMark,
-    SessionOptions, Statistics, Value, Variant, Variants, Worker, WorkerId, column, retained_bytes,
+    Abort, Access, Addend, BoxedError, CancelCause, Cancelled, Canceller, Column, Columns, CommitStamp,
+    CommitSteps, Committing, Conflict, Counter, CounterPlace, CounterValue, Deferred, Engine, EngineId,
+    Error, Expression, HolderKind, HotKey, Input, Isolation, MemoryHolder, MemoryLimit, Misuse, NamedCounts,
+    OpenTransaction, Plain, Profile, Protocol, Reason, RetainedMemory, RetryPolicy, RollbackReason, Session,
+    SessionMark, SessionOptions, Statistics, Value, Variant, Variants, Worker, WorkerId, column,
+    retained_bytes,
 };
 #[doc(inline)]
 pub use hotrow_derive::{Key, Value};
@@ -87,10 +88,10 @@ pub use hotrow_protocols::{
 };
 #[doc(inline)]
 pub use hotrow_tables::{
-    Addend, BulkInsertError, ConstraintViolated, Context, Data, Database, DatabaseBuilder, Direction,
-    DuplicateKey, IndexRef, Key, KeyExists, KeyRange, MissingRow, Operation, OperationId, OperationKind,
-    Procedure, ProcedureTrace, SecondaryIndex, THashMap, TMap, TOrderedMap, Table, TableBuilder, TableMemory,
-    TableRef, Text, TextError, UniqueIndex,
+    BulkInsertError, ConstraintViolated, Context, Data, Database, DatabaseBuilder, Direction, DuplicateKey,
+    IndexRef, Key, KeyExists, KeyRange, MissingRow, Operation, OperationId, OperationKind, Procedure,
+    ProcedureTrace, SecondaryIndex, THashMap, TMap, TOrderedMap, Table, TableBuilder, TableMemory, TableRef,
+    Text, TextError, UniqueIndex,
 };
 
 /// A transaction in progress, as its body gets it: see [`Engine::transact`].

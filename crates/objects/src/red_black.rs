@@ -113,7 +113,7 @@ impl<E: Keyed> RedBlackTree<E> {
 
     /// Returns the tree without the element of a key.
     pub(crate) fn without(&self, key: &E::Key) -> Self {
-        // What rebalances after a deletion expects that the subtree has become lower.
+        // Rebalancing after a deletion expects that the subtree has become lower.
         if self.get(key).is_none() { self.clone() } else { self.deleted(key).blackened() }
     }
 

@@ -116,22 +116,6 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
         Ok(Some(seen >= amount))
     }
 
-    /// True if a record, a write of which was announced, is present. If not, it is out of the index now.
-    fn is_present(
-        &self,
-        tx: &mut ObjectAccess<'_, P>,
-        record: NonNull<Record<K, R, P>>,
-        id: ItemId,
-    ) -> Result<bool, Abort> {
-        // As in `replace`.
-        // SAFETY: the state looked at is the item's record's.
-        let is_present = unsafe { tx.peek(id, || record.as_ref().state()) }? == State::Present;
-        if !is_present {
-            self.unlink_dead(tx, record);
-        }
-        Ok(is_present)
-    }
-
     /// Returns the pending changes of an item that has no other pending write.
     fn pending_changes(tx: &mut ObjectAccess<'_, P>, id: ItemId, pending: bool) -> CommitTimeChanges<R> {
         // SAFETY: the payload of changes is of this type.

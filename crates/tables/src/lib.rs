@@ -33,7 +33,6 @@ mod unique;
 
 pub use database::{Database, DatabaseBuilder};
 pub use errors::{BulkInsertError, ConstraintViolated, DuplicateKey, KeyExists, MissingRow};
-pub use hotrow_core::Addend;
 pub use index::Direction;
 pub use key::{AsKey, Key, KeyBounds};
 pub use map::{Hashed, Sorted, THashMap, TMap, TOrderedMap};

@@ -445,10 +445,7 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
             if pending {
                 return self.replace_own(tx, record, id, row);
             }
-            // Look after the announcement: a protocol that locks writes then holds the lock already.
-            // SAFETY: the state looked at is the item's record's.
-            if unsafe { tx.peek(id, || record.as_ref().state()) }? != State::Present {
-                self.unlink_dead(tx, record);
+            if !self.is_present(tx, record, id)? {
                 continue;
             }
             // SAFETY: announced just now, and the tag says what the payload is; the predicate of a record needs
@@ -463,6 +460,23 @@ impl<K: Key, R: Value, P: Protocol> Shared<K, R, P> {
             }
             return Ok(true);
         }
+    }
+
+    /// True if a record, a write of which was announced, is present. If not, it is out of the index now.
+    ///
+    /// Called after the announcement: a protocol that locks writes then holds the lock already.
+    pub(crate) fn is_present(
+        &self,
+        tx: &mut ObjectAccess<'_, P>,
+        record: NonNull<Record<K, R, P>>,
+        id: ItemId,
+    ) -> Result<bool, Abort> {
+        // SAFETY: the state looked at is the item's record's.
+        let is_present = unsafe { tx.peek(id, || record.as_ref().state()) }? == State::Present;
+        if !is_present {
+            self.unlink_dead(tx, record);
+        }
+        Ok(is_present)
     }
 
     /// Replaces a row that has a pending write of this attempt. False if that is a delete.

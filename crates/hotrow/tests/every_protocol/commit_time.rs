@@ -377,7 +377,7 @@ fn what_changes_hold_is_dropped_once_however_the_transaction_ends() {
         assert_eq!(engine.transact(|tx| places.get(tx, 2)), Ok(4));
         let rolled_back = engine.transact(|tx| {
             (0..3).try_for_each(|place| apply(tx, place))?;
-            // What an operation has needed before is run on a copy, and held still.
+            // Changes that an operation has needed have run on a copy, and are held still.
             assert_eq!(places.get(tx, 2)?, 7);
             tx.savepoint(|tx| (0..3).try_for_each(|place| apply(tx, place)))??;
             Err::<(), _>(Abort::rollback())

@@ -48,7 +48,7 @@ pub(crate) struct Chain<P: Protocol> {
     copies: Vec<TBox<u64, P>>,
 }
 
-/// What a worker's transactions have seen of the number, in their order.
+/// The numbers that a worker's transactions have seen, in their order.
 pub(crate) struct Seen {
     worker: u32,
     changes: bool,
